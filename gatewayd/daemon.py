@@ -20,23 +20,18 @@ from typing import Final
 from gatewayd import __version__
 from gatewayd.assembly.gateway import Gateway, assemble, reload
 from gatewayd.assembly.sources import provider_configs
+from gatewayd.builtin_model.weights import Progress, fetch_weights, find_weights
 from gatewayd.errors import GatewayError, Kind, full_message
 from gatewayd.extras import Extra, is_installed, refusal
 from gatewayd.http.server import Server
-from gatewayd.memory import MemoryKeeper, return_large_blocks
 from gatewayd.observe.logs import LogFormat, configure
 from gatewayd.observe.loop import LoopErrors
-from gatewayd.observe.systemd import (
-    ActivatedSockets,
-    Watchdog,
-    activated_sockets,
-    from_environment,
-)
+from gatewayd.observe.systemd import ActivatedSockets, Watchdog, activated_sockets, from_environment
+from gatewayd.process_memory import MemoryKeeper, return_large_blocks
 from gatewayd.settings import Settings, changed, definitions
-from gatewayd.storage.location import parse
-from gatewayd.storage.lock import locked
-from gatewayd.storage.migrate import migrate
-from gatewayd.upstream.weights import Progress, fetch_weights, find_weights
+from gatewayd.storage.engine.location import parse
+from gatewayd.storage.engine.lock import locked
+from gatewayd.storage.engine.migrate import migrate
 
 log = logging.getLogger(__name__)
 

@@ -33,7 +33,7 @@ MODULES: Final[Mapping[Extra, Sequence[str]]] = {
 }
 """The modules of an extra that the gateway imports; without one of them it is not installed."""
 VERSIONS: Final[Mapping[Extra, tuple[str, str]]] = {Extra.GRAPH: ("hnswlib", "0.8.0")}
-"""The package of an extra and its only version that is used: `gatewayd.vectors.graphfile` writes files in the
+"""The package of an extra and its only version that is used: `gatewayd.vectors.index.hnsw_file` writes files in the
 layout of hnswlib 0.8.0, which promises none. pyproject.toml names the same."""
 
 

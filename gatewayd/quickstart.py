@@ -7,15 +7,15 @@ from pathlib import Path
 from typing import Any, Final, TextIO
 
 from gatewayd import extras
-from gatewayd import manual as manual_pages
+from gatewayd import quickstart_manual as manual_pages
 from gatewayd.accounts.records import Actor, CredentialKind, User
 from gatewayd.accounts.setup import ALREADY_SET_UP
 from gatewayd.assembly.gateway import Gateway
+from gatewayd.builtin_model.weights import fetch_weights, find_weights
 from gatewayd.errors import GatewayError
 from gatewayd.extras import Extra
 from gatewayd.observe.systemd import SOCKET_VARIABLES
 from gatewayd.settings import Settings
-from gatewayd.upstream.weights import fetch_weights, find_weights
 
 FOLDER: Final = Path("gatewayd-state")
 ADDRESS: Final = "admin@localhost"

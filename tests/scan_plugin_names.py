@@ -17,9 +17,9 @@ from pathlib import Path
 from typing import Final
 
 from gatewayd.errors import GatewayError
-from gatewayd.plugins import source
-from gatewayd.plugins.names.catalogue import PACKAGE, current_name
-from gatewayd.plugins.outline import read_outline
+from gatewayd.plugins.open_webui.manifest import PACKAGE, current_name
+from gatewayd.plugins.source import code as source_code
+from gatewayd.plugins.source.static_analysis import read_outline
 
 LIST: Final = Path(__file__).parent / "plugins" / "names_in_use.txt"
 OFFERED, REFUSED = "offered", "refused"
@@ -46,7 +46,7 @@ def read_decisions(path: Path = LIST) -> Sequence[Decision]:
 
 def names_of(content: str) -> set[str]:
     """Return the names that one source uses; GatewayError unless it is Python."""
-    tree = source.parse(content)
+    tree = source_code.parse(content)
     bound = _bound(tree)
     imports = [one for one in read_outline(content).imports if one.package == PACKAGE]
     found = {replace(one, module=current_name(one.module)).full for one in imports}
@@ -80,7 +80,7 @@ def _bound(tree: ast.Module) -> dict[str, str]:
             ours = [alias for alias in node.names if alias.name.partition(".")[0] == PACKAGE]
             bound.update({one.asname or PACKAGE: one.name if one.asname else PACKAGE for one in ours})
         elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
-            module = current_name(source.current_module(node.module))
+            module = current_name(source_code.current_module(node.module))
             if module.partition(".")[0] == PACKAGE:
                 bound.update({alias.asname or alias.name: f"{module}.{alias.name}" for alias in node.names})
     return bound

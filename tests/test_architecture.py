@@ -28,7 +28,7 @@ HOMES = {
 }
 
 # A failure of foreign code is caught whole in these places only.
-BROAD_EXCEPT = {"gatewayd/http/errors.py", "gatewayd/plugins/invoke.py", "gatewayd/tasks.py"}
+BROAD_EXCEPT = {"gatewayd/http/errors.py", "gatewayd/plugins/runtime/invoke.py", "gatewayd/tasks.py"}
 
 # Modules without behaviour of their own: nothing a mirrored test could check.
 WITHOUT_BEHAVIOUR = {"__init__.py", "records.py", "interfaces.py"}

@@ -7,9 +7,9 @@ import pytest
 
 from gatewayctl import failures
 from gatewayctl.wire import base
-from gatewayd.plugins.names.settings import VERSION
-from gatewayd.storage.location import MIGRATIONS
-from gatewayd.storage.migrate import MigrationStatus, check, known_migrations
+from gatewayd.plugins.open_webui.modules.settings import VERSION
+from gatewayd.storage.engine.location import MIGRATIONS
+from gatewayd.storage.engine.migrate import MigrationStatus, check, known_migrations
 
 ROOT = Path(__file__).parents[1]
 

@@ -8,43 +8,43 @@ from pathlib import Path
 
 import pytest
 
-from gatewayd import jsonslices
+from gatewayd import json_decoder
 from gatewayd.assembly.gateway import assemble
 from gatewayd.assembly.routes import public_rows
-from gatewayd.catalog import failover, listing, runtimes
-from gatewayd.chat import assembling, modelfacts
-from gatewayd.chat import embeddings as batches
-from gatewayd.chats import plain as storable
-from gatewayd.chats import reading, records, transfer
-from gatewayd.completions import deltas, embedded_json, limits, reported
-from gatewayd.dialects import (
-    anthropic,
-    anthropic_blocks,
-    anthropic_completion,
-    anthropic_content,
-    anthropic_reasoning,
-    anthropic_reply,
-    anthropic_request,
-    anthropic_source,
-    embeddings,
-    ollama,
-    ollama_options,
-    ollama_source,
-    openai,
-    tokens,
-)
+from gatewayd.catalog import failover, model_list, runtimes
+from gatewayd.chats import json_limits as storable
+from gatewayd.chats import parser as chats_parser
+from gatewayd.chats import records, transfer
+from gatewayd.completions import deltas, embedded_json, limits, provider_errors
+from gatewayd.dialects import embeddings, openai, token_estimate
+from gatewayd.dialects.anthropic import blocks, effort
+from gatewayd.dialects.anthropic import completion as anthropic_completion
+from gatewayd.dialects.anthropic import content as anthropic_content
+from gatewayd.dialects.anthropic import dialect as anthropic
+from gatewayd.dialects.anthropic import reply as anthropic_reply
+from gatewayd.dialects.anthropic import request as anthropic_request
+from gatewayd.dialects.anthropic import source as anthropic_source
+from gatewayd.dialects.ollama import dialect as ollama
+from gatewayd.dialects.ollama import options as ollama_options
+from gatewayd.dialects.ollama import source as ollama_source
 from gatewayd.errors import GatewayError, Kind
-from gatewayd.http import body, heartbeat, warnings
+from gatewayd.http import body
 from gatewayd.http.control import stored_chats
 from gatewayd.http.errors import CODE_STATUSES, STATUSES
-from gatewayd.http.public import chats, model_pages, runtime
-from gatewayd.http.public.bases import BASES
+from gatewayd.http.public.base_urls import BASES
+from gatewayd.http.public.chats import routes as chats_routes
+from gatewayd.http.public.models import anthropic_lists
+from gatewayd.http.public.runtime import routes as runtime_routes
+from gatewayd.http.responses import heartbeat, warning_header
 from gatewayd.http.routes import Dialect, Route
+from gatewayd.pipeline import embeddings as batches
+from gatewayd.pipeline.documents import model_info
+from gatewayd.pipeline.runs import message_builder
 from gatewayd.settings import definitions, load
 from gatewayd.settings.definitions import provider_fields
 from gatewayd.text import MAX_JSON_DEPTH
-from gatewayd.upstream import exchange, failures
-from gatewayd.upstream.anthropic import BETA_FIELDS
+from gatewayd.upstream.sources import failures, provider_client
+from gatewayd.upstream.sources.anthropic import BETA_FIELDS
 from tests.fakes.conversions import KINDS, TABLES, converting
 from tests.fakes.noting import note
 from tests.fakes.samples_models import MODEL_PATHS
@@ -69,7 +69,7 @@ NAMES = {
     "kept fields towards messages": anthropic_source._SAME_NAME,
     "tiers": anthropic_source._SERVICE_TIERS,
     "parts towards messages": anthropic_source._OWN_PARTS,
-    "levels": anthropic_reasoning.LEVELS,
+    "levels": effort.LEVELS,
     "kept usage": anthropic_completion.EXTRA_USAGE,
     "thinking": deltas.THOUGHT_FIELDS,
     "reasoning": deltas.REASONING,
@@ -87,40 +87,40 @@ NAMES = {
     "efforts towards a runtime": ollama_source._EFFORTS,
     "formats of embeddings": embeddings.FORMATS,
     "counts of embeddings": batches.COUNTS,
-    "what pages of models tell": model_pages.TOLD,
-    "what users read of a record": [*modelfacts.USERS_INFO, *modelfacts.USERS_META],
-    "what users read of a base": modelfacts.SIZES,
-    "headers": [warnings.NAME, "anthropic-version", "request-id", "X-Request-Id", "Retry-After"],
+    "what pages of models tell": anthropic_lists.TOLD,
+    "what users read of a record": [*model_info.USERS_INFO, *model_info.USERS_META],
+    "what users read of a base": model_info.SIZES,
+    "headers": [warning_header.NAME, "anthropic-version", "request-id", "X-Request-Id", "Retry-After"],
     "media types": ["application/json", "application/x-ndjson"],
     "kinds of sources": KINDS,
 }
 
 SENTENCES = [
     f"at most {embeddings.MAX_INPUTS} of them",
-    f"from 1 to {model_pages.MAX_PAGE}",
+    f"from 1 to {anthropic_lists.MAX_PAGE}",
     f"at most {runtimes.ASK_SECONDS:g} seconds",
     f"asked last for {failover.REST_SECONDS:g} seconds",
-    f"the first {listing.MAX_MODELS} models",
-    f"a list has at most {exchange.MAX_LIST // 2**20} MiB",
-    f"without a runtime it is {runtime.PROTOCOL_VERSION}",
+    f"the first {model_list.MAX_MODELS} models",
+    f"a list has at most {provider_client.MAX_LIST // 2**20} MiB",
+    f"without a runtime it is {runtime_routes.PROTOCOL_VERSION}",
     f"up to {MAX_JSON_DEPTH} levels",
     f"was sent for {heartbeat.SECONDS:g} seconds",
-    f"up to {warnings.MAX_LENGTH} characters",
+    f"up to {warning_header.MAX_LENGTH} characters",
     f"at most {failures.MAX_MESSAGE} characters",
     f"at most {failures.MAX_RETRY_AFTER}.",
-    reported.OVERFLOW,
-    reported.QUOTA,
+    provider_errors.OVERFLOW,
+    provider_errors.QUOTA,
     anthropic.TOO_LONG,
     f"without either it is {anthropic_source.DEFAULT_MAX_TOKENS}",
     f"below {anthropic_request.MEDIUM_BUDGET}",
     f"below {anthropic_request.HIGH_BUDGET}",
     f"over {anthropic_request.USER_LENGTH} characters",
-    f"{', '.join(map(str, list(anthropic_reasoning.BUDGETS.values())[:-1]))} or",
-    f"of {anthropic_reasoning.MIN_BUDGET} or less",
-    f"with {tokens.MESSAGE_TOKENS} more for each turn and {tokens.TOOL_TOKENS} for each tool",
-    f"{tokens.PIXELS_PER_TOKEN} pixels, at most {tokens.IMAGE_TOKENS}",
-    f"{tokens.DOCUMENT_TOKENS} for each {tokens.PAGE_BYTES} bytes",
-    f"whole has at most {exchange.MAX_ANSWER // 2**20} MiB",
+    f"{', '.join(map(str, list(effort.BUDGETS.values())[:-1]))} or",
+    f"of {effort.MIN_BUDGET} or less",
+    f"with {token_estimate.MESSAGE_TOKENS} more for each turn and {token_estimate.TOOL_TOKENS} for each tool",
+    f"{token_estimate.PIXELS_PER_TOKEN} pixels, at most {token_estimate.IMAGE_TOKENS}",
+    f"{token_estimate.DOCUMENT_TOKENS} for each {token_estimate.PAGE_BYTES} bytes",
+    f"whole has at most {provider_client.MAX_ANSWER // 2**20} MiB",
     f"A stream has at most {limits.MAX_STREAM_BYTES // 2**20} MiB",
     f"at most {limits.MAX_TOOL_CALLS} tool calls, with {limits.MAX_ARGUMENT_CHARACTERS} characters",
     f"in all, {limits.MAX_ARGUMENT_MARKS} of them brackets that open and commas,",
@@ -129,9 +129,9 @@ SENTENCES = [
     f" {embedded_json.MAX_EXAMINED_CHARACTERS // 2**20} MiB",
     f"an answer has at most {limits.MAX_CHOICES} choices",
     f"at most {limits.MAX_KEPT_CHARACTERS} characters",
-    f"counts as {assembling.PART_CHARACTERS}",
+    f"counts as {message_builder.PART_CHARACTERS}",
     f"of a stream {limits.MAX_LINE_BYTES // 2**20} MiB",
-    anthropic_blocks.INVALID_INPUT,
+    blocks.INVALID_INPUT,
 ]
 
 
@@ -294,25 +294,25 @@ def test_settings_that_the_page_names_exist() -> None:
 
 LIMITS = {
     "bytes of a body of which nothing else is said": body.SMALL_BODY,
-    "lists and objects of it": jsonslices.SMALL.containers,
-    "values of it": jsonslices.SMALL.values,
-    "bytes of memory of one text": jsonslices.MAX_TEXT_BYTES,
-    "lists and objects of a request to a model": jsonslices.LARGE.containers,
-    "values of a request to a model": jsonslices.LARGE.values,
-    "bytes of a chat or a message": chats.MAX_CHAT_BYTES,
-    "lists and objects of a chat": jsonslices.BULK.containers,
-    "values of a chat": jsonslices.BULK.values,
-    "messages of a chat": reading.MAX_MESSAGES,
+    "lists and objects of it": json_decoder.SMALL.containers,
+    "values of it": json_decoder.SMALL.values,
+    "bytes of memory of one text": json_decoder.MAX_TEXT_BYTES,
+    "lists and objects of a request to a model": json_decoder.LARGE.containers,
+    "values of a request to a model": json_decoder.LARGE.values,
+    "bytes of a chat or a message": chats_routes.MAX_CHAT_BYTES,
+    "lists and objects of a chat": json_decoder.BULK.containers,
+    "values of a chat": json_decoder.BULK.values,
+    "messages of a chat": chats_parser.MAX_MESSAGES,
     "bytes of the messages of a chat that takes more": records.MAX_CHAT_BYTES,
     "values of a message, and of a chat without them": storable.MAX_VALUES,
     "values of a member of a list of a message that events write": storable.MAX_MEMBER_VALUES,
     "characters of a text in it that is not ASCII": storable.MAX_TEXT_CHARACTERS,
     "chats of an import": transfer.MAX_IMPORTED,
-    "bytes of an import": chats.MAX_IMPORT_BYTES,
+    "bytes of an import": chats_routes.MAX_IMPORT_BYTES,
     "bytes of an import over the control socket": stored_chats.MAX_IMPORT_BYTES,
-    "bytes of a whole answer": exchange.MAX_ANSWER,
-    "lists and objects of a whole answer": exchange.ANSWER.containers,
-    "values of a whole answer": exchange.ANSWER.values,
+    "bytes of a whole answer": provider_client.MAX_ANSWER,
+    "lists and objects of a whole answer": provider_client.ANSWER.containers,
+    "values of a whole answer": provider_client.ANSWER.values,
     f"lists and objects of an event over {limits.LARGE_EVENT_BYTES} bytes": limits.MAX_EVENT_CONTAINERS,
     f"commas of an event over {limits.LARGE_EVENT_BYTES} bytes": limits.MAX_EVENT_COMMAS,
 }

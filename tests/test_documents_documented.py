@@ -12,25 +12,31 @@ from gatewayctl import failures
 from gatewayd.accounts.permissions import BUILTIN
 from gatewayd.assembly import documents as assembly
 from gatewayd.assembly import indexes
-from gatewayd.chat import attachments
 from gatewayd.extract.detect import detect
 from gatewayd.extract.pool import PoolOptions
 from gatewayd.extract.readers import READERS
 from gatewayd.extract.records import MB, Format, Limits, Source
 from gatewayd.http import uploads
-from gatewayd.http.public import collection_replies, files, knowledge, knowledge_sync, retrieval
-from gatewayd.ingest import names, shapes
-from gatewayd.ingest.intake import UploadRules
+from gatewayd.http.public.files import routes as files_routes
+from gatewayd.http.public.knowledge import replies, retrieval
+from gatewayd.http.public.knowledge import routes as knowledge_routes
+from gatewayd.http.public.knowledge import sync as knowledge_sync
+from gatewayd.ingest import file_names
+from gatewayd.ingest import serializers as ingest_serializers
 from gatewayd.ingest.queue import QueueOptions
 from gatewayd.ingest.records import FileStatus
 from gatewayd.ingest.size_classes import CLASS_LIMITS, SizeClass
-from gatewayd.knowledge import collections, directories, grants, members, sync, trees
+from gatewayd.ingest.upload import UploadRules
+from gatewayd.knowledge import collections, directories, grants, members, paths, sync
 from gatewayd.knowledge import retrieval as searching
+from gatewayd.pipeline.documents import attachments
 from gatewayd.settings import Settings, definitions
 from gatewayd.tasks import Tasks
-from gatewayd.upstream.embedders import OllamaEmbedder, OpenAiEmbedder
-from gatewayd.vectors import graph, loaded, local, models, recall
+from gatewayd.upstream.services.embedders import OllamaEmbedder, OpenAiEmbedder
+from gatewayd.vectors import local
+from gatewayd.vectors.index import hnsw_index, recall, scope_index
 from gatewayd.vectors.local import LocalEmbedder, LocalKind, LocalOptions
+from gatewayd.vectors.models import catalogue
 from tests.fakes import citing
 from tests.fakes.documenterrors import ERRORS
 from tests.fakes.documentkinds import GOOD
@@ -55,14 +61,15 @@ def test_every_directory_is_in_the_page() -> None:
         assembly.BLOBS,
         assembly.READERS,
         indexes.FOLDER,
-        models.MODELS,
+        catalogue.MODELS,
     }
 
 
 def test_every_state_has_a_true_row() -> None:
     said = {state: shown for state, shown, _ in rows(PAGE, "states")}
     assert said == {
-        state.value: shapes.show_status(a_file("f", status=state))["status"] for state in FileStatus
+        state.value: ingest_serializers.show_status(a_file("f", status=state))["status"]
+        for state in FileStatus
     }
 
 
@@ -140,7 +147,7 @@ def reasons_in(source: str) -> set[str]:
 
 
 def test_every_reason_of_the_readers_is_in_the_page() -> None:
-    sources = sorted((TOP / "gatewayd" / "extract").glob("*.py"))
+    sources = sorted((TOP / "gatewayd" / "extract").rglob("*.py"))
     reasons = set().union(*(reasons_in(path.read_text()) for path in sources))
     assert len(reasons) > 25
     known = re.compile("|".join(pattern(sentence) for sentence in sentences(PAGE, "reasons")))
@@ -175,9 +182,9 @@ def test_every_size_class_has_a_true_row() -> None:
 # Limits ---------------------------------------------------------------------------------------------------
 
 LIMITS = {
-    "characters of a file's name": names.LONGEST_NAME,
-    "characters of a path": trees.LONGEST_PATH,
-    "parts of a path": trees.MOST_LEVELS,
+    "characters of a file's name": file_names.LONGEST_NAME,
+    "characters of a path": paths.LONGEST_PATH,
+    "parts of a path": paths.MOST_LEVELS,
     "pages of a PDF": Limits().pages,
     "entries of an archive": Limits().entries,
     "MB of an archive's entry": Limits().entry // MB,
@@ -187,14 +194,14 @@ LIMITS = {
     "collections in a search": retrieval.MOST_NAMES,
     "entries of a tree to compare": sync.MOST_ENTRIES,
     "directories of a collection": directories.MOST_DIRECTORIES,
-    "files that a shown collection tells": collection_replies.MOST_SHOWN,
-    "files that a changed collection tells": collection_replies.MOST_TOLD,
+    "files that a shown collection tells": replies.MOST_SHOWN,
+    "files that a changed collection tells": replies.MOST_TOLD,
     "rows of an access list": grants.MAX_GRANTS,
     "seconds that file/add waits": int(members.LONGEST_WAIT),
     "MiB of a request with a tree to compare": knowledge_sync.MAX_MANIFEST_BYTES // 2**20,
-    "MiB of a request with files to add": knowledge.LARGEST_BATCH // 2**20,
+    "MiB of a request with files to add": knowledge_routes.LARGEST_BATCH // 2**20,
     "bytes of the fields beside the file of an upload": uploads.MAX_FIELD,
-    "files that a search by name tells": files.MOST_FOUND,
+    "files that a search by name tells": files_routes.MOST_FOUND,
     "characters of the description of a collection": collections.MAX_DESCRIPTION,
 }
 
@@ -205,8 +212,8 @@ def test_every_limit_is_in_the_page() -> None:
     assert named
     assert named <= set(definitions())
     text = " ".join(PAGE.split())
-    assert f"more than {loaded.Rules().threshold} passages gets a graph" in text
-    candidates, share = graph.MIN_EF_SEARCH, graph.VECTORS_PER_CANDIDATE
+    assert f"more than {scope_index.Rules().threshold} passages gets a graph" in text
+    candidates, share = hnsw_index.MIN_EF_SEARCH, hnsw_index.VECTORS_PER_CANDIDATE
     assert f"{candidates} up to {round(candidates * share, -3)} passages, and one for every {share}" in text
     assert f"of {recall.SAMPLE} of its vectors are looked for" in text
     assert f"less than {recall.MIN_RECALL * 100:g} of 100 of the ten nearest" in text
@@ -223,11 +230,11 @@ def engines() -> set[str]:
 async def test_every_engine_has_a_true_row(tmp_path: Path) -> None:
     listed = {engine: (model, space) for engine, model, space in rows(PAGE, "engines")}
     assert set(listed) == engines()
-    for name in models.BUILTINS:
+    for name in catalogue.BUILTINS:
         assert name in listed[""][0]
     tasks = Tasks()
     embedder = LocalEmbedder(LocalOptions(LocalKind.BUILTIN, "minilm", tmp_path), tasks)
-    shape = listed[""][1].replace("NAME", "minilm").replace("REVISION", models.MINILM.revision)
+    shape = listed[""][1].replace("NAME", "minilm").replace("REVISION", catalogue.MINILM.revision)
     assert (await embedder.space()).name == shape
     await embedder.close()
     await tasks.close()

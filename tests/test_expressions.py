@@ -23,12 +23,12 @@ from tests.expressions.recheck import Finding, check
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
 
 MADE = {
-    "gatewayd.upstream.failures": "of a provider's key, with a bound, over at most MAX_EXAMINED characters",
+    "gatewayd.upstream.sources.failures": "of a provider's key, over at most MAX_EXAMINED characters",
     "gatewayd.plugins.builtin.redact": "an administrator's own, which looks at 200 characters at once",
 }
 """Modules that put an expression together while they run, and why it is linear."""
 
-PLACED = {"gatewayd.settings.lines._STRING": "handed to a function that matches where it stands"}
+PLACED = {"gatewayd.settings.toml_lines._STRING": "handed to a function that matches where it stands"}
 """Expressions that are only matched at one place, although the syntax tree does not tell."""
 
 SAMPLE = """
@@ -110,7 +110,7 @@ def findings() -> dict[str, list[Finding]]:
 
 def test_expressions_are_found() -> None:
     places = {found.place for found in read_expressions()}
-    assert {"gatewayd.http.edge.UNSAFE_PATH", "gatewayd.chat.history._DETAILS"} <= places
+    assert {"gatewayd.http.middleware.UNSAFE_PATH", "gatewayd.pipeline.runs.history._DETAILS"} <= places
     assert len(places) > 120
     assert [place for module in source() for place in hidden(module)] == []
 

@@ -6,27 +6,31 @@ from pathlib import Path
 
 import pytest
 
-from gatewayd import jsonslices
-from gatewayd.accounts import attempts, devices, passwordrules, passwords, signin, texts
-from gatewayd.chat import embeddings, response_ids
+from gatewayd import json_decoder
+from gatewayd.accounts import attempts, devices, password_rules, passwords, sign_in, texts
 from gatewayd.errors import GatewayError
 from gatewayd.events import tickets
 from gatewayd.extract.pool import PoolOptions
-from gatewayd.http import provisioning
-from gatewayd.ingest import embedding, queue
+from gatewayd.http import scim_auth
+from gatewayd.ingest import embedder, queue
 from gatewayd.knowledge import fusion, retrieval
+from gatewayd.pipeline import embeddings
+from gatewayd.pipeline.responses import ids
 from gatewayd.plugins.builtin import redact
 from gatewayd.settings import definitions
-from gatewayd.storage import chat_sizes, pgvector
+from gatewayd.storage import chat_sizes
+from gatewayd.storage.search import pgvector
 from gatewayd.text import MAX_STORED_DEPTH
-from gatewayd.upstream import exchange, listing, openapi_tools, passing
+from gatewayd.upstream.sources import model_list, provider_client
+from gatewayd.upstream.streams import checks as streams_checks
+from gatewayd.upstream.tools import openapi_tools
 from tests import test_dialects_documented as dialects
 
 MAN = Path(__file__).parents[1] / "man"
-LIMITS = signin.SignInLimits()
-MINUTES = signin.FAILURE_SECONDS // 60
-HOUR = {3600: "an hour"}[signin.ACCOUNT_SECONDS]
-IDS = response_ids._LIMITS
+LIMITS = sign_in.SignInLimits()
+MINUTES = sign_in.FAILURE_SECONDS // 60
+HOUR = {3600: "an hour"}[sign_in.ACCOUNT_SECONDS]
+IDS = ids._LIMITS
 PAUSES = [queue.QueueOptions().pause * 4**place for place in range(queue.QueueOptions().attempts - 1)]
 WORDS = {3: "three", 4: "four", 2: "two"}
 
@@ -34,14 +38,14 @@ SENTENCES = {
     "gatewayd.8": [
         f"local part of at most {texts.MAX_LOCAL_BYTES} bytes",
         f"at most {texts.MAX_LABEL_BYTES} bytes each, {texts.MAX_EMAIL} characters together",
-        f"{passwordrules.MIN_CHARACTERS} characters by default; 15 or more are recommended",
-        f"The maximum is {passwordrules.MAX_BYTES} bytes",
-        f"the {len(passwordrules.common_passwords()):,} most common ones of"
-        f" {min(map(len, passwordrules.common_passwords()))} and more characters",
-        " , ".join(passwordrules.PRODUCT_WORDS),
+        f"{password_rules.MIN_CHARACTERS} characters by default; 15 or more are recommended",
+        f"The maximum is {password_rules.MAX_BYTES} bytes",
+        f"the {len(password_rules.common_passwords()):,} most common ones of"
+        f" {min(map(len, password_rules.common_passwords()))} and more characters",
+        " , ".join(password_rules.PRODUCT_WORDS),
         f"{LIMITS.failures} from one address to one account in {MINUTES} minutes",
         f"{LIMITS.by_address} from one address to all accounts in {MINUTES} minutes",
-        f"{WORDS[signin.WIDE_FACTOR]} times as many from one /{attempts.WIDE_PREFIX} of IPv6",
+        f"{WORDS[sign_in.WIDE_FACTOR]} times as many from one /{attempts.WIDE_PREFIX} of IPv6",
         f"{LIMITS.by_account} from all unknown addresses to one account in {HOUR}",
         f"the latest {attempts.MAX_TRACKED:,} counts",
         f"a limit of {LIMITS.failures} failures in {MINUTES} minutes for all sessions",
@@ -58,7 +62,7 @@ SENTENCES = {
         f"up to {redact.OWN_LENGTH} characters",
     ],
     "gatewayd-documents.7": [
-        f"get vectors, {embedding.BATCH} at a time",
+        f"get vectors, {embedder.BATCH} at a time",
         f"about {', '.join(map(str, PAUSES[:-1]))} and {PAUSES[-1]} seconds",
         f"longer than {PoolOptions(Path()).patience:g} times".replace("2 times", "twice"),
         f"for more than {PoolOptions(Path()).turn:g} seconds",
@@ -68,21 +72,21 @@ SENTENCES = {
         f"{WORDS[retrieval.RERANKED]} times rag_top_k_reranker",
         f"at most {pgvector.GRAPH_DIMENSIONS} dimensions",
     ],
-    "gatewayd-scim.7": [f"count them and name the first {WORDS[provisioning.MAX_IDS_SHOWN]}"],
+    "gatewayd-scim.7": [f"count them and name the first {WORDS[scim_auth.MAX_IDS_SHOWN]}"],
     "gatewayd-dialects.7": [
         *dialects.SENTENCES,
         "Integers have at most 64 bits",
         f"gets {embeddings.Embeddings.__init__.__kwdefaults__['batch']} at a time, and at most"
         f" {embeddings.Embeddings.__init__.__kwdefaults__['parallel']} such",
-        f"in the last {response_ids.KEPT_SECONDS // 86_400} days; the last {response_ids.MAX_KEPT} ids",
-        f"over {exchange.MAX_ANSWER // 2**20} MiB, or of more than {IDS.containers} lists and objects"
+        f"in the last {ids.KEPT_SECONDS // 86_400} days; the last {ids.MAX_KEPT} ids",
+        f"over {provider_client.MAX_ANSWER // 2**20} MiB, or of more than {IDS.containers} lists and objects"
         f" or {IDS.values} values",
-        f"up to {listing.MAX_ID} characters",
-        f"less than {exchange.MAX_REFUSAL // 1024} KiB",
-        f"{jsonslices.CHATS.depth} where it holds stored chats, {MAX_STORED_DEPTH} of them in",
+        f"up to {model_list.MAX_ID} characters",
+        f"less than {provider_client.MAX_REFUSAL // 1024} KiB",
+        f"{json_decoder.CHATS.depth} where it holds stored chats, {MAX_STORED_DEPTH} of them in",
         f"counted anew after every {chat_sizes.MEASURED_BYTES} of them",
         f"takes no event for {chat_sizes.FULL_SECONDS:g} seconds",
-        f"of one that is passed on unconverted {passing.MAX_FRAME // 2**20} MiB",
+        f"of one that is passed on unconverted {streams_checks.MAX_FRAME // 2**20} MiB",
     ],
 }
 """Beginnings and parts of sentences, as they stand in a page without its macros."""
@@ -128,15 +132,15 @@ def test_every_figure_of_a_section_is_compared(name: str, section: str) -> None:
 
 
 async def test_integers_of_a_body_have_64_bits() -> None:
-    assert await jsonslices.decode(b"[%d]" % (2**64 - 1), jsonslices.SMALL) == [2**64 - 1]
+    assert await json_decoder.decode(b"[%d]" % (2**64 - 1), json_decoder.SMALL) == [2**64 - 1]
     with pytest.raises(GatewayError):
-        await jsonslices.decode(b"[%d]" % 2**64, jsonslices.SMALL)
+        await json_decoder.decode(b"[%d]" % 2**64, json_decoder.SMALL)
 
 
 def test_limits_of_sign_in_are_the_defaults_of_their_settings() -> None:
     found = definitions()
     for name, value in (
-        ("password_min_length", passwordrules.MIN_CHARACTERS),
+        ("password_min_length", password_rules.MIN_CHARACTERS),
         ("signin_failure_limit", LIMITS.failures),
         ("signin_address_failure_limit", LIMITS.by_address),
         ("signin_account_failure_limit", LIMITS.by_account),

@@ -6,10 +6,12 @@ from pathlib import Path
 import pytest
 
 from gatewayd.descriptors import CONTROL_PART, MIN_CONTROL_FILES
-from gatewayd.http import connections, room, server, socketio
+from gatewayd.http import server
+from gatewayd.http.connections import capacity, request_heads
+from gatewayd.http.connections.uses import Use
 from gatewayd.http.errors import CODE_STATUSES
 from gatewayd.http.public.health import HealthRoutes
-from gatewayd.http.uses import Use
+from gatewayd.http.socketio import sessions
 from gatewayd.settings import Settings, definitions
 from tests.fakes.manual import rows
 
@@ -45,14 +47,14 @@ def test_every_bound_is_in_the_page_with_its_default() -> None:
 
 def test_the_parts_of_the_room_are_those_of_the_code() -> None:
     assert dict(rows(PAGE, "room")) == {
-        "SQLite, log, child processes, providers": f"{room.OWN_FILES}",
+        "SQLite, log, child processes, providers": f"{capacity.OWN_FILES}",
         "connections to PostgreSQL": "database_pool_size",
         "control socket": f"a {CONTROL_PART}nd of the limit, at least {MIN_CONTROL_FILES}",
-        "questions about the health in a full room": f"{room.HEALTH_FILES}",
+        "questions about the health in a full room": f"{capacity.HEALTH_FILES}",
         "everybody": "the others",
-        "connections without a credential": f"{PARTS[room.ADDRESS_PART]} of those for everybody",
-        "one address": f"{PARTS[room.ADDRESS_PART]} of those for everybody",
-        "one account": f"{PARTS[room.ACCOUNT_PART]} of those for everybody",
+        "connections without a credential": f"{PARTS[capacity.ADDRESS_PART]} of those for everybody",
+        "one address": f"{PARTS[capacity.ADDRESS_PART]} of those for everybody",
+        "one account": f"{PARTS[capacity.ACCOUNT_PART]} of those for everybody",
     }
 
 
@@ -61,9 +63,9 @@ def test_the_descriptors_of_embeddings_are_those_of_the_code() -> None:
 
 
 def test_the_fixed_times_are_those_of_the_code() -> None:
-    assert f"{connections.HEAD_SECONDS:g} seconds for the head of the first request" in TEXT
+    assert f"{request_heads.HEAD_SECONDS:g} seconds for the head of the first request" in TEXT
     assert f"{server.KEEP_ALIVE_SECONDS:g} seconds for the next request" in TEXT
-    assert f"{socketio.ANONYMOUS_SECONDS:g} seconds for a websocket without a user" in TEXT
+    assert f"{sessions.ANONYMOUS_SECONDS:g} seconds for a websocket without a user" in TEXT
 
 
 def test_settings_and_probes_that_the_section_names_exist() -> None:

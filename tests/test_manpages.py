@@ -10,22 +10,22 @@ import pytest
 
 import gatewayctl
 import gatewayd
-from gatewayd import command, deferred
+from gatewayd import command, deferred_writes
 from gatewayd.accounts.endpoints import allows, parse
 from gatewayd.accounts.sessions import LEEWAY_SECONDS
-from gatewayd.chats.answers import RESTARTED
+from gatewayd.builtin_model.source import Pace
+from gatewayd.chats.run_writer import RESTARTED
 from gatewayd.daemon import WRITE_SECONDS
 from gatewayd.deadlines import GRACE_SECONDS
 from gatewayd.extract.pool import PoolOptions
 from gatewayd.observe.outputs import CLOSE_SECONDS, MAX_QUEUED_BYTES
 from gatewayd.observe.systemd import PROBE_SHARE
 from gatewayd.plugins.isolation import process
-from gatewayd.plugins.isolation.keeper import START_SECONDS
+from gatewayd.plugins.isolation.supervisor import START_SECONDS
 from gatewayd.settings import definitions
-from gatewayd.storage.postgres import ACQUIRE_SECONDS, CLAIM_SECONDS, STATEMENT_SECONDS
-from gatewayd.upstream.builtin import Pace
-from gatewayd.upstream.config import Timeouts
-from gatewayd.upstream.response import Response
+from gatewayd.storage.engine.postgres import ACQUIRE_SECONDS, CLAIM_SECONDS, STATEMENT_SECONDS
+from gatewayd.upstream.http.response import Response
+from gatewayd.upstream.sources.config import Timeouts
 from gatewayd.vectors import local
 from gatewayd.vectors.process import ANSWER_SECONDS, OPEN_SECONDS
 from gatewayd.workers import MAX_ANSWER_SECONDS, MAX_READING_SECONDS
@@ -229,13 +229,16 @@ def test_what_is_kept_for_the_reader_of_the_log_is_told() -> None:
 
 def test_what_waits_for_the_database_is_told() -> None:
     page = " ".join(texts()["gatewayd.8"].split())
-    assert f"plugins wait {deferred.PATIENCE_SECONDS:g} second for a write" in page
-    assert f"The first pause is {deferred.FIRST_PAUSE_SECONDS:g} seconds" in page
-    assert f"at most {deferred.MAX_PAUSE_SECONDS:g} seconds, and chance" in page
-    assert f"given up after {deferred.MAX_DEFERRED_SECONDS} seconds" in page
-    assert f"at most {deferred.MAX_DEFERRED_WRITES} writes and {deferred.MAX_DEFERRED_CHARACTERS}" in page
+    assert f"plugins wait {deferred_writes.PATIENCE_SECONDS:g} second for a write" in page
+    assert f"The first pause is {deferred_writes.FIRST_PAUSE_SECONDS:g} seconds" in page
+    assert f"at most {deferred_writes.MAX_PAUSE_SECONDS:g} seconds, and chance" in page
+    assert f"given up after {deferred_writes.MAX_DEFERRED_SECONDS} seconds" in page
+    assert (
+        f"at most {deferred_writes.MAX_DEFERRED_WRITES} writes and {deferred_writes.MAX_DEFERRED_CHARACTERS}"
+        in page
+    )
     assert f"{WRITE_SECONDS:g} seconds. Where PostgreSQL hangs" in page
-    assert deferred.ACCOUNT_SHARE == 1 / 4
+    assert deferred_writes.ACCOUNT_SHARE == 1 / 4
     assert "has at most a quarter of the room for answers, and an eighth for everything else" in page
     assert RESTARTED in page
     assert f"PostgreSQL does not end within {STATEMENT_SECONDS:g} seconds" in page

@@ -11,42 +11,37 @@ import typer
 
 from gatewayctl.main import app
 from gatewayd.accounts.permissions import BUILTIN
-from gatewayd.assembly import host as assembly_host
+from gatewayd.assembly import plugin_host as assembly_host
 from gatewayd.assembly import plugins as assembly
-from gatewayd.chat import filtering, functions, toolbox
-from gatewayd.chat.records import Endpoint
-from gatewayd.chat.scopes import OWN_FIELDS
-from gatewayd.chats.plain import MAX_MEMBER_VALUES, MAX_TEXT_CHARACTERS
+from gatewayd.chats.json_limits import MAX_MEMBER_VALUES, MAX_TEXT_CHARACTERS
 from gatewayd.chats.records import MAX_CONTENT_CHARACTERS, MAX_ITEMS, MAX_ITEMS_BYTES
 from gatewayd.events import calls, tickets
 from gatewayd.events.records import Effect, Helper
 from gatewayd.events.table import EVENT_TYPES, UNSTORED_PREFIX
-from gatewayd.http.public.functions import LARGEST_SYNC
-from gatewayd.http.public.toolservers import LARGEST_BODY, MOST_SERVERS
-from gatewayd.http.socketio import PATH as SOCKET_PATH
-from gatewayd.plugins import (
-    arguments,
-    frontmatter,
-    invoke,
-    loading,
-    nesting,
-    output,
-    repeated_calls,
-    running,
-    source,
-)
+from gatewayd.http.public.plugins.functions import LARGEST_SYNC
+from gatewayd.http.public.plugins.tool_servers import LARGEST_BODY, MOST_SERVERS
+from gatewayd.http.socketio.sessions import PATH as SOCKET_PATH
+from gatewayd.pipeline.documents.plugin_context import OWN_FIELDS
+from gatewayd.pipeline.filters import chain as filters_chain
+from gatewayd.pipeline.functions import source as functions_source
+from gatewayd.pipeline.records import Endpoint
+from gatewayd.pipeline.tools import toolbox
 from gatewayd.plugins.builtin import extractive, rate_limit, redact
-from gatewayd.plugins.connections import read_connections
 from gatewayd.plugins.directory import read_builtin
 from gatewayd.plugins.inline import methods, translation
 from gatewayd.plugins.inline import operations as inline
-from gatewayd.plugins.isolation import ahead, memory, messages, process
-from gatewayd.plugins.items import Items
-from gatewayd.plugins.names.catalogue import MODULES, PACKAGE
+from gatewayd.plugins.isolation import memory, messages, process, read_ahead
+from gatewayd.plugins.open_webui.manifest import MODULES, PACKAGE
 from gatewayd.plugins.records import PluginKind
+from gatewayd.plugins.runtime import arguments, call_depth, invoke, loader, output, repeated_calls, runner
+from gatewayd.plugins.runtime.iterators import Items
+from gatewayd.plugins.servers.config import read_connections
+from gatewayd.plugins.source import code as source_code
+from gatewayd.plugins.source import frontmatter
 from gatewayd.settings import definitions
-from gatewayd.upstream import mcp_session, mcp_tools, openapi_tools, operations, serverrequests
-from gatewayd.upstream.identity import OTHER_NAMES
+from gatewayd.upstream.tools import mcp_session, mcp_tools, openapi_operations, openapi_tools
+from gatewayd.upstream.tools import requests as tools_requests
+from gatewayd.upstream.tools.identity import OTHER_NAMES
 from gatewayd.workers import MAX_READING_SECONDS
 from tests.fakes.manual import rows, unescaped
 from tests.fakes.plugins import NotedEvents, make_registry, plugin_of, scope_of
@@ -73,7 +68,9 @@ def items(name: str) -> dict[str, str]:
 def test_every_class_has_its_row() -> None:
     told = [(family, name, kind) for family, name, kind, _ in rows(PAGE, "kinds")]
     assert told == [
-        (family.value, name, kind.value) for family, found in source.CLASSES.items() for name, kind in found
+        (family.value, name, kind.value)
+        for family, found in source_code.CLASSES.items()
+        for name, kind in found
     ]
 
 
@@ -238,12 +235,14 @@ def test_every_module_has_its_names_in_the_page() -> None:
 
 
 def test_every_status_of_a_refusal_is_told() -> None:
-    assert sorted(map(int, re.findall(r"\d+", between("", "statuses")))) == sorted(filtering._KINDS)
+    assert sorted(map(int, re.findall(r"\d+", between("", "statuses")))) == sorted(filters_chain._KINDS)
 
 
 def test_refusals_have_the_status_of_the_page() -> None:
     told = {where: status for where, status, _ in rows(PAGE, "failures")}
-    refused = filtering.refusal(invoke.PluginError("filter", "f", invoke.Failed("Too rude.", "ValueError")))
+    refused = filters_chain.refusal(
+        invoke.PluginError("filter", "f", invoke.Failed("Too rude.", "ValueError"))
+    )
     assert (refused.kind.value, refused.message) == ("invalid_request", "Too rude.")
     for where in ("an inlet", "an action", "an outlet of /api/chat/completed", "an installation"):
         assert told[where] == "400"
@@ -311,17 +310,17 @@ def test_what_is_said_of_the_redaction_is_so() -> None:
 # Limits and names -----------------------------------------------------------------------------------------
 
 LIMITS = {
-    "characters of an id": source.LONGEST_ID,
-    "MiB of a source, and of a request with one": source.LARGEST_SOURCE // 2**20,
+    "characters of an id": source_code.LONGEST_ID,
+    "MiB of a source, and of a request with one": source_code.LARGEST_SOURCE // 2**20,
     "MiB of a request with all functions": LARGEST_SYNC // 2**20,
-    "seconds that a pipe may take to tell its models": int(functions.LISTING_SECONDS),
-    "seconds that a request waits for its pipe to load": int(functions.LOADING_SECONDS),
+    "seconds that a pipe may take to tell its models": int(functions_source.LISTING_SECONDS),
+    "seconds that a request waits for its pipe to load": int(functions_source.LOADING_SECONDS),
     "MiB of a message of a process of a plugin": messages.MAX_MESSAGE_BYTES // 2**20,
-    "seconds for valves and hooks": int(running.PATIENCE),
-    "seconds for the description of valves": int(running.PROMPTNESS),
+    "seconds for valves and hooks": int(runner.PATIENCE),
+    "seconds for the description of valves": int(runner.PROMPTNESS),
     "characters of an exception that are kept": invoke.LONGEST,
     "characters of a line that a plugin prints": output.LONGEST,
-    "requests to models, one in the other": nesting.DEEPEST,
+    "requests to models, one in the other": call_depth.DEEPEST,
     "tools that a request names": toolbox.MOST_TOOL_IDS,
     "bytes of an event for a small method": methods.MAX_VALUE_BYTES,
     "nodes of the syntax tree of a small method": translation.MAX_NODES,
@@ -337,12 +336,12 @@ LIMITS = {
     "MiB of the description of a tool server": openapi_tools.MAX_DESCRIPTION // 2**20,
     "lists and objects of it": openapi_tools.DESCRIPTION.containers,
     "values of it": openapi_tools.DESCRIPTION.values,
-    "functions of a tool server": operations.MOST_FUNCTIONS,
-    "parameters of an OpenAPI function in path, query and headers": operations.MOST_PARAMETERS,
-    "characters of the description of a function, which is cut": operations.LONGEST_DESCRIPTION,
+    "functions of a tool server": openapi_operations.MOST_FUNCTIONS,
+    "parameters of an OpenAPI function in path, query and headers": openapi_operations.MOST_PARAMETERS,
+    "characters of the description of a function, which is cut": openapi_operations.LONGEST_DESCRIPTION,
     "pages of a list of MCP tools": mcp_session.MOST_PAGES,
     "MiB of a result of a tool server": openapi_tools.MAX_RESULT // 2**20,
-    "redirects to the same host that are followed": serverrequests.MOST_REDIRECTS,
+    "redirects to the same host that are followed": tools_requests.MOST_REDIRECTS,
     "sessions with MCP servers": mcp_tools.MOST_SESSIONS,
     "seconds that an MCP session is kept without a call": int(mcp_session.IDLE_SECONDS),
 }
@@ -351,9 +350,9 @@ LIMITS = {
 def test_every_limit_is_in_the_page() -> None:
     assert {label: int(number) for label, number in rows(PAGE, "limits")} == LIMITS
     assert f"for {calls.GRACE_SECONDS:g} seconds" in PAGE
-    assert f"takes more than {running.PROMPTNESS:g} seconds counts as absent" in PAGE
-    assert f"after {loading.MAX_IMPORT_SECONDS:g} seconds the next one" in PAGE
-    assert f"read up to {ahead.MAX_PIECES} pieces ahead" in PAGE
+    assert f"takes more than {runner.PROMPTNESS:g} seconds counts as absent" in PAGE
+    assert f"after {loader.MAX_IMPORT_SECONDS:g} seconds the next one" in PAGE
+    assert f"read up to {read_ahead.MAX_PIECES} pieces ahead" in PAGE
     assert memory.FULL == 9 / 10
     assert f"not within {process.MAX_ANSWER_SECONDS:g}\nseconds" in PAGE
     assert f"does not read for {MAX_READING_SECONDS:g} seconds" in PAGE

@@ -11,14 +11,16 @@ import pytest
 
 from gatewayd.errors import Kind
 from gatewayd.http.errors import CODE_STATUSES, SCIM_STATUSES, SCIM_TYPES, STATUSES
-from gatewayd.http.public.scim import ScimGroupRoutes, ScimUserRoutes
-from gatewayd.http.public.scim_discovery import ScimDiscoveryRoutes
-from gatewayd.http.public.scim_messages import LIMIT, MEDIA_TYPES, PARAMETERS
-from gatewayd.scim import activity, groups, searching, tokenfile
+from gatewayd.http.public.scim.discovery import ScimDiscoveryRoutes
+from gatewayd.http.public.scim.messages import LIMIT, MEDIA_TYPES, PARAMETERS
+from gatewayd.http.public.scim.routes import ScimGroupRoutes, ScimUserRoutes
+from gatewayd.scim import groups, request_log
 from gatewayd.scim.attributes import SCHEMAS, Mutability, Place, places
-from gatewayd.scim.conditions import Operator
+from gatewayd.scim.filters import list_query
+from gatewayd.scim.filters.conditions import Operator
 from gatewayd.scim.records import ResourceType
-from gatewayd.scim.rendering import ROOT
+from gatewayd.scim.renderer import ROOT
+from gatewayd.scim.tokens import file as tokens_file
 from gatewayd.settings import definitions
 from tests.clients.scim.gateway import opened_gateway
 from tests.fakes.manual import rows
@@ -216,11 +218,11 @@ def test_put_replaces_what_the_page_says(site: Site) -> None:
 # Limits ---------------------------------------------------------------------------------------------------
 
 COUNTS = {
-    "resources of a list, count": searching.MAX_COUNT,
-    "resources of a list without count": searching.DEFAULT_COUNT,
+    "resources of a list, count": list_query.MAX_COUNT,
+    "resources of a list without count": list_query.DEFAULT_COUNT,
     "members of a list of groups": groups.MAX_LISTED_MEMBERS,
     "comparisons with members of a message": groups.MAX_MEMBER_COMPARISONS,
-    "tokens": tokenfile.MOST_TOKENS,
+    "tokens": tokens_file.MOST_TOKENS,
 }
 
 
@@ -239,15 +241,15 @@ def test_a_limit_is_what_the_page_says(site: Site, label: str) -> None:
 
 
 def test_a_page_has_as_many_resources_as_the_page_says(site: Site) -> None:
-    for _ in range(searching.MAX_COUNT):
+    for _ in range(list_query.MAX_COUNT):
         assert site.ask("POST", "/Groups", {"displayName": f"Group {next(NUMBERS)}"}).status == 201
-    for query, most in (("", searching.DEFAULT_COUNT), ("?count=100000", searching.MAX_COUNT)):
+    for query, most in (("", list_query.DEFAULT_COUNT), ("?count=100000", list_query.MAX_COUNT)):
         assert site.ask("GET", f"/Groups{query}").json["itemsPerPage"] == most
-    said = f"count is {searching.DEFAULT_COUNT} unless sent, and {searching.MAX_COUNT} at most"
+    said = f"count is {list_query.DEFAULT_COUNT} unless sent, and {list_query.MAX_COUNT} at most"
     assert said in TEXT
     assert f"at most {LIMIT // 2**20} MiB" in TEXT
     assert f"rather than to have more than {groups.MAX_LISTED_MEMBERS} members" in TEXT
-    assert f"each of the last {activity.KEPT} requests" in TEXT
+    assert f"each of the last {request_log.KEPT} requests" in TEXT
     assert missing(set(PARAMETERS.values()) - {"filter"}) == []
 
 

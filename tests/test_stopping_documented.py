@@ -2,8 +2,8 @@
 
 import re
 
-from gatewayd.chat.answering import GATEWAY_STOPPED
-from gatewayd.http import draining
+from gatewayd.http.connections import drain as connections_drain
+from gatewayd.pipeline.runs.executor import GATEWAY_STOPPED
 from gatewayd.settings import Settings
 from tests.test_manpages import ROOT
 from tests.test_units import SERVICE, seconds
@@ -16,10 +16,10 @@ def section() -> str:
 
 def test_figures_of_a_stop() -> None:
     text = section()
-    assert f"closed {draining.QUIET_SECONDS:g} s after its last answer" in text
-    assert f"not earlier than {draining.TRANSIT_SECONDS:g} s after the signal" in text
-    assert f"closed {draining.LATE_HEAD_SECONDS:g} s after the signal" in text
-    assert f"stops in about {draining.TRANSIT_SECONDS:g} s" in text
+    assert f"closed {connections_drain.QUIET_SECONDS:g} s after its last answer" in text
+    assert f"not earlier than {connections_drain.TRANSIT_SECONDS:g} s after the signal" in text
+    assert f"closed {connections_drain.LATE_HEAD_SECONDS:g} s after the signal" in text
+    assert f"stops in about {connections_drain.TRANSIT_SECONDS:g} s" in text
     assert GATEWAY_STOPPED in text
 
 

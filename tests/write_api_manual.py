@@ -18,7 +18,7 @@ from gatewayd.http.public.docs import DocsRoutes
 from gatewayd.http.public.events import EventRoutes
 from gatewayd.http.routes import Access, Dialect, Route
 from gatewayd.http.schemas import Schema
-from gatewayd.http.socketio import SocketRoutes
+from gatewayd.http.socketio.sessions import SocketRoutes
 from gatewayd.settings.model import Settings
 
 PAGE: Final = Path(__file__).parents[1] / "man" / "gatewayd-api.7"

@@ -6,9 +6,9 @@ python -m tests.write_manual_texts
 import subprocess
 from pathlib import Path
 
+from gatewayd.extract.formats.manual import page_text
 from gatewayd.extract.mandoc import OPTIONS
-from gatewayd.extract.manual import page_text
-from gatewayd.manual import PAGES
+from gatewayd.quickstart_manual import PAGES
 
 MAN = Path(__file__).parents[1] / "man"
 

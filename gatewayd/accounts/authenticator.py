@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from typing import Final, Protocol
 
 from gatewayd import ids
-from gatewayd.accounts.changes import Change, Changes
+from gatewayd.accounts.change_notifier import Change, Changes
 from gatewayd.accounts.interfaces import KeyStore, UserStore
-from gatewayd.accounts.keyrules import KeyRules
+from gatewayd.accounts.key_rules import KeyRules
 from gatewayd.accounts.keys import PREFIX
 from gatewayd.accounts.records import Actor, CredentialKind, User
 from gatewayd.accounts.sessions import Sessions

@@ -6,12 +6,12 @@ from typing import Final
 
 from gatewayd import ids
 from gatewayd.accounts import permissions as trees
-from gatewayd.accounts.changes import Change, Changes
+from gatewayd.accounts.change_notifier import Change, Changes
 from gatewayd.accounts.interfaces import GroupStore
 from gatewayd.accounts.records import Group, GroupChange, NewGroup, Outcome, Source
 from gatewayd.accounts.texts import clean, clean_long, clean_object, is_plain
-from gatewayd.commits import Transactor
 from gatewayd.errors import GatewayError, Kind, not_found
+from gatewayd.transactions import Transactor
 
 MAX_DESCRIPTION: Final = 10_000
 MAX_MEMBERS_AT_ONCE: Final = 10_000

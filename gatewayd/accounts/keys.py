@@ -4,9 +4,9 @@ from collections.abc import Sequence
 from typing import Final
 
 from gatewayd import ids
-from gatewayd.accounts.changes import Change, Changes
+from gatewayd.accounts.change_notifier import Change, Changes
 from gatewayd.accounts.interfaces import KeyStore
-from gatewayd.accounts.keyrules import KeyRules
+from gatewayd.accounts.key_rules import KeyRules
 from gatewayd.accounts.records import ApiKey, User
 from gatewayd.accounts.texts import clean
 from gatewayd.errors import GatewayError, Kind, invalid, not_found

@@ -10,7 +10,7 @@ from argon2 import PasswordHasher
 from argon2.exceptions import InvalidHashError, VerificationError
 
 from gatewayd import ids
-from gatewayd.accounts.passwordrules import PasswordRules, check_password
+from gatewayd.accounts.password_rules import PasswordRules, check_password
 from gatewayd.errors import GatewayError, Kind
 
 MAX_WAITING: Final = 64

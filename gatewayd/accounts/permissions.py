@@ -6,11 +6,11 @@ from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
 from gatewayd import ids
-from gatewayd.accounts.changes import Change, Changes
+from gatewayd.accounts.change_notifier import Change, Changes
 from gatewayd.accounts.interfaces import ValueStore
 from gatewayd.accounts.records import Actor, CredentialKind, Group, PermissionTree, Role, User
-from gatewayd.commits import after_commit
 from gatewayd.errors import GatewayError, Kind, invalid
+from gatewayd.transactions import after_commit
 
 log = logging.getLogger(__name__)
 

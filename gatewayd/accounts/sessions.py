@@ -11,7 +11,7 @@ from jose import jwt
 from jose.exceptions import JOSEError
 
 from gatewayd import ids
-from gatewayd.accounts.changes import Change, Changes
+from gatewayd.accounts.change_notifier import Change, Changes
 from gatewayd.accounts.interfaces import RevocationStore
 from gatewayd.accounts.records import Claims, User
 from gatewayd.errors import GatewayError, Kind

@@ -7,10 +7,10 @@ from gatewayd import ids
 from gatewayd.accounts.groups import Groups
 from gatewayd.accounts.keys import Keys
 from gatewayd.accounts.records import ApiKey, Group, NewGroup, NewUser, Role, User
-from gatewayd.accounts.runtime import RuntimeSettings
+from gatewayd.accounts.runtime_settings import RuntimeSettings
 from gatewayd.accounts.users import FIRST, Users
-from gatewayd.commits import Transactor
 from gatewayd.errors import GatewayError, Kind
+from gatewayd.transactions import Transactor
 
 ALREADY_SET_UP: Final = "already_set_up"
 """The code of the conflict when an account exists."""

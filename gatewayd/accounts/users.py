@@ -5,8 +5,8 @@ from dataclasses import replace
 from typing import Any, Final
 
 from gatewayd import ids
-from gatewayd.accounts.changes import Change, Changes
-from gatewayd.accounts.identities import with_email, with_name
+from gatewayd.accounts.change_notifier import Change, Changes
+from gatewayd.accounts.display_identity import with_email, with_name
 from gatewayd.accounts.interfaces import GroupStore, UserStore
 from gatewayd.accounts.passwords import Passwords
 from gatewayd.accounts.records import Actor, Identity, NewUser, Outcome, Role, User, UserChange
@@ -19,8 +19,8 @@ from gatewayd.accounts.texts import (
     is_plain,
     normalise_email,
 )
-from gatewayd.commits import Transactor
 from gatewayd.errors import GatewayError, Kind, invalid, not_found
+from gatewayd.transactions import Transactor
 
 ORDERS: Final = ("name", "email", "role", "created_at", "updated_at", "last_active_at")
 PAGE_USERS: Final = 100

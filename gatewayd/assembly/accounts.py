@@ -9,36 +9,36 @@ from pathlib import Path
 from typing import Final
 
 from gatewayd import ids
+from gatewayd.accounts.admin_contact import Contact
 from gatewayd.accounts.authenticator import Authenticator
-from gatewayd.accounts.changes import Changes
-from gatewayd.accounts.contact import Contact
-from gatewayd.accounts.current import CurrentRights
+from gatewayd.accounts.change_notifier import Changes
+from gatewayd.accounts.current_rights import CurrentRights
 from gatewayd.accounts.devices import DeviceCookies
 from gatewayd.accounts.groups import Groups
-from gatewayd.accounts.keyrules import KeyRules
+from gatewayd.accounts.key_rules import KeyRules
 from gatewayd.accounts.keys import Keys
-from gatewayd.accounts.passwordrules import PasswordRules, common_passwords
+from gatewayd.accounts.password_rules import PasswordRules, common_passwords
 from gatewayd.accounts.passwords import Passwords
 from gatewayd.accounts.permissions import Permissions
 from gatewayd.accounts.records import PermissionTree
-from gatewayd.accounts.runtime import ConfiguredValue, RuntimeSettings
+from gatewayd.accounts.runtime_settings import ConfiguredValue, RuntimeSettings
 from gatewayd.accounts.sessions import Sessions
 from gatewayd.accounts.setup import Setup
-from gatewayd.accounts.signin import SignIn, SignInLimits
-from gatewayd.accounts.signup import SignUp, SignUpOptions
+from gatewayd.accounts.sign_in import SignIn, SignInLimits
+from gatewayd.accounts.sign_up import SignUp, SignUpOptions
 from gatewayd.accounts.users import Users
-from gatewayd.commits import Commits
 from gatewayd.errors import GatewayError, Kind
 from gatewayd.settings import Settings
 from gatewayd.settings.permissions import LEAVES
-from gatewayd.storage.database import Database
+from gatewayd.storage.engine.database import Database
+from gatewayd.storage.engine.readers import Reader
 from gatewayd.storage.groups import TortoiseGroups
 from gatewayd.storage.keys import TortoiseKeys
 from gatewayd.storage.models import TortoiseModels
-from gatewayd.storage.readers import Reader
 from gatewayd.storage.revocations import TortoiseRevocations
 from gatewayd.storage.users import TortoiseUsers
 from gatewayd.storage.values import TortoiseValues
+from gatewayd.transactions import Commits
 
 log = logging.getLogger(__name__)
 

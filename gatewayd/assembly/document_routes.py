@@ -4,24 +4,24 @@ from collections.abc import Sequence
 
 from gatewayd.assembly.accounts import Accounts
 from gatewayd.assembly.documents import Documents
-from gatewayd.http.control import collections as control_collections
-from gatewayd.http.control import files as control_files
-from gatewayd.http.control.collection_files import CollectionFileRoutes
-from gatewayd.http.control.collection_search import CollectionSearchRoutes
-from gatewayd.http.control.document_views import DocumentViews
-from gatewayd.http.control.principals import Principals
-from gatewayd.http.control.queue import QueueRoutes
-from gatewayd.http.control.reindex import ReindexRoutes
-from gatewayd.http.control.viewers import Viewers
-from gatewayd.http.control.writes import Writes
-from gatewayd.http.public.collection_replies import CollectionReplies
-from gatewayd.http.public.document_shapes import Owners
-from gatewayd.http.public.file_uploads import FileUploads
-from gatewayd.http.public.files import FileRoutes
-from gatewayd.http.public.knowledge import KnowledgeRoutes
-from gatewayd.http.public.knowledge_sync import KnowledgeSyncRoutes
-from gatewayd.http.public.processing import Processing
-from gatewayd.http.public.retrieval import RetrievalRoutes
+from gatewayd.http.control.accounts.grantees import Principals
+from gatewayd.http.control.documents import collections as control_collections
+from gatewayd.http.control.documents import files as control_files
+from gatewayd.http.control.documents.collection_files import CollectionFileRoutes
+from gatewayd.http.control.documents.collection_search import CollectionSearchRoutes
+from gatewayd.http.control.documents.queue import QueueRoutes
+from gatewayd.http.control.documents.reindex import ReindexRoutes
+from gatewayd.http.control.documents.serializers import DocumentViews
+from gatewayd.http.control.impersonation import Viewers
+from gatewayd.http.control.transactions import Writes
+from gatewayd.http.public.files.on_demand import Processing
+from gatewayd.http.public.files.owners import Owners
+from gatewayd.http.public.files.routes import FileRoutes
+from gatewayd.http.public.files.upload import FileUploads
+from gatewayd.http.public.knowledge.replies import CollectionReplies
+from gatewayd.http.public.knowledge.retrieval import RetrievalRoutes
+from gatewayd.http.public.knowledge.routes import KnowledgeRoutes
+from gatewayd.http.public.knowledge.sync import KnowledgeSyncRoutes
 from gatewayd.http.routes import Route
 from gatewayd.settings import Settings
 

@@ -9,50 +9,50 @@ from dataclasses import dataclass
 from typing import Final
 
 from gatewayd.assembly.accounts import Accounts
-from gatewayd.assembly.embedding import Embedding, make_embedding, word_weight
+from gatewayd.assembly.embeddings import Embedding, make_embedding, word_weight
 from gatewayd.assembly.indexes import open_index
-from gatewayd.chat.attachments import AttachmentOptions, DocumentAttachments
-from gatewayd.chat.attachments import Documents as AttachedDocuments
 from gatewayd.errors import GatewayError, Kind
 from gatewayd.extract.pool import ExtractorPool, PoolOptions
 from gatewayd.ingest.blobs import LocalBlobs
-from gatewayd.ingest.chunking import ChunkRules
+from gatewayd.ingest.chunker import ChunkRules
+from gatewayd.ingest.embedding_spaces import Models, Spaces, SpaceStores
+from gatewayd.ingest.file_notifications import FileWatch
 from gatewayd.ingest.files import Files
-from gatewayd.ingest.intake import Intake, UploadRules
 from gatewayd.ingest.interfaces import Extractor, LexicalIndex, VectorIndex
-from gatewayd.ingest.processing import Processor
+from gatewayd.ingest.processor import Processor
 from gatewayd.ingest.queue import IngestQueue, QueueOptions
-from gatewayd.ingest.reindexing import Reindexing
-from gatewayd.ingest.spaces import Models, Spaces, SpaceStores
+from gatewayd.ingest.reindex import Reindexing
 from gatewayd.ingest.updates import IngestStores, Removal, Updates
-from gatewayd.ingest.watch import FileWatch
+from gatewayd.ingest.upload import Intake, UploadRules
 from gatewayd.knowledge.access import CollectionAccess
 from gatewayd.knowledge.checks import Checks
 from gatewayd.knowledge.collections import Collections
 from gatewayd.knowledge.directories import Directories
-from gatewayd.knowledge.freshness import Freshness
+from gatewayd.knowledge.full_text import Wholes
 from gatewayd.knowledge.fusion import Fusion
+from gatewayd.knowledge.index_updates import Freshness
 from gatewayd.knowledge.members import Holdings, Members
 from gatewayd.knowledge.retrieval import Library, Retrieval, SearchOptions
 from gatewayd.knowledge.scopes import Scopes
 from gatewayd.knowledge.sync import Sync
 from gatewayd.knowledge.uploads import Uploads
-from gatewayd.knowledge.wholes import Wholes
+from gatewayd.pipeline.documents.attachments import AttachmentOptions, DocumentAttachments
+from gatewayd.pipeline.documents.attachments import Documents as AttachedDocuments
 from gatewayd.sandbox import confinement
 from gatewayd.sandbox.confinement import Sandbox
 from gatewayd.settings import Settings
 from gatewayd.storage.collections import TortoiseCollections
-from gatewayd.storage.database import Database
+from gatewayd.storage.engine.database import Database
+from gatewayd.storage.engine.readers import open_reader
 from gatewayd.storage.files import TortoiseFiles
 from gatewayd.storage.jobs import TortoiseJobs
-from gatewayd.storage.lexical import open_lexical
-from gatewayd.storage.passages import TortoisePassages
-from gatewayd.storage.readers import open_reader
-from gatewayd.storage.spaces import TortoiseSpaces
-from gatewayd.storage.stale import StaleSweeper
+from gatewayd.storage.search.embedding_spaces import TortoiseSpaces
+from gatewayd.storage.search.lexical import open_lexical
+from gatewayd.storage.search.passage_removal import StaleSweeper
+from gatewayd.storage.search.passages import TortoisePassages
 from gatewayd.tasks import Tasks
-from gatewayd.upstream.extractor import ExternalExtractor, ExtractorOptions
-from gatewayd.upstream.service import ServiceOptions
+from gatewayd.upstream.services.client import ServiceOptions
+from gatewayd.upstream.services.extractor import ExternalExtractor, ExtractorOptions
 
 BLOBS: Final = "files"
 READERS: Final = "readers"

@@ -15,10 +15,9 @@ from gatewayd.assembly.accounts import (
     make_stores,
 )
 from gatewayd.assembly.documents import Documents, open_documents
-from gatewayd.assembly.host import HostServices, make_gateway_host
-from gatewayd.assembly.live import Live, open_live
+from gatewayd.assembly.events import Live, open_live
+from gatewayd.assembly.plugin_host import HostServices, make_gateway_host
 from gatewayd.assembly.plugins import Extensions, PluginParts, make_extensions, open_extensions
-from gatewayd.assembly.provisioning import Provisioning, make_provisioning
 from gatewayd.assembly.routes import (
     Listening,
     Parts,
@@ -29,19 +28,20 @@ from gatewayd.assembly.routes import (
     room_rules,
 )
 from gatewayd.assembly.runs import Answering, make_answering, run_options
-from gatewayd.assembly.servers import make_servers
+from gatewayd.assembly.scim import Provisioning, make_provisioning
 from gatewayd.assembly.sources import Sources, provider_configs, start_builtin
+from gatewayd.assembly.tool_servers import make_servers
 from gatewayd.catalog.service import Catalog, CatalogOptions
-from gatewayd.chat.pipeline import Pipeline
 from gatewayd.http.app import Application
-from gatewayd.http.room import Room, public_places
+from gatewayd.http.connections.capacity import Room, public_places
 from gatewayd.observe.health import HealthMonitor
+from gatewayd.pipeline.pipeline import Pipeline
 from gatewayd.settings import Settings
-from gatewayd.storage import lock, migrate
-from gatewayd.storage.checks import DatabaseCheck
-from gatewayd.storage.database import Database
-from gatewayd.storage.location import parse, refuse_network_file_system
-from gatewayd.storage.readers import open_ping, open_reader
+from gatewayd.storage.engine import lock, migrate
+from gatewayd.storage.engine.checks import DatabaseCheck
+from gatewayd.storage.engine.database import Database
+from gatewayd.storage.engine.location import parse, refuse_network_file_system
+from gatewayd.storage.engine.readers import open_ping, open_reader
 from gatewayd.tasks import Tasks
 
 POLL_SECONDS: Final = 0.2

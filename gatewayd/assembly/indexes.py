@@ -12,11 +12,11 @@ from gatewayd.extras import Extra, install_hint, is_installed
 from gatewayd.ingest.interfaces import VectorIndex, VectorReader
 from gatewayd.ingest.records import Hit, Scope, Space
 from gatewayd.settings import Settings
-from gatewayd.storage.database import Database
-from gatewayd.storage.pgvector import PgVectorIndex, open_pgvector
+from gatewayd.storage.engine.database import Database
+from gatewayd.storage.search.pgvector import PgVectorIndex, open_pgvector
 from gatewayd.tasks import Tasks
 
-LOCAL: Final = "gatewayd.vectors.index"
+LOCAL: Final = "gatewayd.vectors.index.local_index"
 FOLDER: Final = "vectors"
 
 log = logging.getLogger(__name__)

@@ -4,25 +4,25 @@ from collections.abc import Sequence
 
 from gatewayd.assembly.accounts import Accounts
 from gatewayd.assembly.plugins import Extensions
-from gatewayd.assembly.servers import Servers
+from gatewayd.assembly.tool_servers import Servers
 from gatewayd.catalog.service import Catalog
-from gatewayd.http.control.access_lists import AccessLists
-from gatewayd.http.control.custom_models import CustomModelRoutes, ModelParts
-from gatewayd.http.control.permission_audit import PermissionAuditRoutes
-from gatewayd.http.control.plugin_access import PluginAccessRoutes
-from gatewayd.http.control.plugin_valves import PluginValveRoutes
-from gatewayd.http.control.plugin_views import PluginViews
-from gatewayd.http.control.plugins import PluginRoutes
-from gatewayd.http.control.plugins import PluginServices as ControlPluginServices
-from gatewayd.http.control.principals import Principals
-from gatewayd.http.control.tool_servers import ToolServerRoutes as ControlToolServerRoutes
-from gatewayd.http.control.viewers import Viewers
-from gatewayd.http.control.writes import Writes
-from gatewayd.http.public.document_shapes import Owners
-from gatewayd.http.public.functions import FunctionRoutes, PluginServices
-from gatewayd.http.public.plugin_shapes import PluginShapes
-from gatewayd.http.public.tools import ToolRoutes
-from gatewayd.http.public.toolservers import ToolServerRoutes
+from gatewayd.http.control.accounts.access_lists import AccessLists
+from gatewayd.http.control.accounts.grantees import Principals
+from gatewayd.http.control.accounts.permission_audit import PermissionAuditRoutes
+from gatewayd.http.control.impersonation import Viewers
+from gatewayd.http.control.models.custom_models import CustomModelRoutes, ModelParts
+from gatewayd.http.control.plugins.access import PluginAccessRoutes
+from gatewayd.http.control.plugins.plugins import PluginRoutes
+from gatewayd.http.control.plugins.plugins import PluginServices as ControlPluginServices
+from gatewayd.http.control.plugins.serializers import PluginViews
+from gatewayd.http.control.plugins.tool_servers import ToolServerRoutes as ControlToolServerRoutes
+from gatewayd.http.control.plugins.valves import PluginValveRoutes
+from gatewayd.http.control.transactions import Writes
+from gatewayd.http.public.files.owners import Owners
+from gatewayd.http.public.plugins.functions import FunctionRoutes, PluginServices
+from gatewayd.http.public.plugins.serializers import PluginShapes
+from gatewayd.http.public.plugins.tool_servers import ToolServerRoutes
+from gatewayd.http.public.plugins.tools import ToolRoutes
 from gatewayd.http.routes import Route
 from gatewayd.knowledge.collections import Collections
 from gatewayd.plugins.audit import PermissionAudit

@@ -7,39 +7,39 @@ from dataclasses import dataclass
 from typing import Any
 
 from gatewayd.assembly.accounts import Accounts, signing_secret
-from gatewayd.assembly.live import Live
+from gatewayd.assembly.events import Live
 from gatewayd.catalog.service import Catalog
-from gatewayd.chat.actions import Actions
-from gatewayd.chat.filtering import PluginFilters
-from gatewayd.chat.functions import FunctionSource, relisting
-from gatewayd.chat.media import MediaFiles
-from gatewayd.chat.outlets import Outlets
-from gatewayd.chat.plugintools import PluginTools
-from gatewayd.chat.rewriting import Rewriting
-from gatewayd.chat.taskmodels import TaskModels
-from gatewayd.chat.toolbox import PluginToolBox
-from gatewayd.chat.toolcalls import ToolEffects
-from gatewayd.host.settings import SettingsForPlugins
 from gatewayd.ingest.files import Files
+from gatewayd.pipeline.documents.media import MediaFiles
+from gatewayd.pipeline.filters.chain import PluginFilters
+from gatewayd.pipeline.filters.outlets import Outlets
+from gatewayd.pipeline.functions.actions import Actions
+from gatewayd.pipeline.functions.source import FunctionSource, relisting
+from gatewayd.pipeline.runs.message_updates import Rewriting
+from gatewayd.pipeline.tasks.models import TaskModels
+from gatewayd.pipeline.tools.calls import ToolEffects
+from gatewayd.pipeline.tools.plugin_tools import PluginTools
+from gatewayd.pipeline.tools.toolbox import PluginToolBox
+from gatewayd.plugin_host.settings import SettingsForPlugins
 from gatewayd.plugins.access import PluginAccess
-from gatewayd.plugins.arguments import Surroundings
-from gatewayd.plugins.checking import Checker
-from gatewayd.plugins.context import CallScope
-from gatewayd.plugins.installing import Installing
+from gatewayd.plugins.function_sync import FunctionSync
+from gatewayd.plugins.installation import Installing
 from gatewayd.plugins.interfaces import Host
-from gatewayd.plugins.isolation.keeper import IsolationOptions
+from gatewayd.plugins.isolation.host_calls import QuestionParts
 from gatewayd.plugins.isolation.loader import IsolatedLoader, IsolationChoice, IsolationMode
 from gatewayd.plugins.isolation.process import ProcessOptions
-from gatewayd.plugins.isolation.questions import QuestionParts
-from gatewayd.plugins.loading import Loading
-from gatewayd.plugins.names.finder import Installed, install
-from gatewayd.plugins.places import PluginPlaces
+from gatewayd.plugins.isolation.supervisor import IsolationOptions
+from gatewayd.plugins.open_webui.finder import Installed, install
+from gatewayd.plugins.placement import PluginPlaces
 from gatewayd.plugins.registry import Registry, Sources
-from gatewayd.plugins.requirements import Installation, Requirements
+from gatewayd.plugins.runtime.arguments import Surroundings
+from gatewayd.plugins.runtime.context import CallScope
+from gatewayd.plugins.runtime.loader import Loading
+from gatewayd.plugins.servers.records import ToolSources
 from gatewayd.plugins.service import Plugins
-from gatewayd.plugins.syncing import FunctionSync
-from gatewayd.plugins.toolservers import ToolSources
-from gatewayd.plugins.uservalves import UserValves
+from gatewayd.plugins.source.check_process import Checker
+from gatewayd.plugins.source.requirements import Installation, Requirements
+from gatewayd.plugins.user_valves import UserValves
 from gatewayd.settings import Settings
 from gatewayd.settings.environment import hidden_secrets, plugin_environment
 from gatewayd.storage.plugins import PluginRows, UserValvesRows

@@ -10,75 +10,75 @@ from gatewayd.accounts.records import Actor
 from gatewayd.assembly.accounts import Accounts
 from gatewayd.assembly.document_routes import control_document_rows, public_document_rows
 from gatewayd.assembly.documents import Documents
+from gatewayd.assembly.event_routes import control_live_rows, public_live_rows
+from gatewayd.assembly.events import Live
 from gatewayd.assembly.indexes import describe_index, find_cache_state, find_recall
-from gatewayd.assembly.live import Live
-from gatewayd.assembly.live_routes import control_live_rows, public_live_rows
 from gatewayd.assembly.plugin_routes import control_model_rows, control_plugin_rows, public_plugin_rows
 from gatewayd.assembly.plugins import Extensions
-from gatewayd.assembly.provisioning import Provisioning
 from gatewayd.assembly.runs import Answering
-from gatewayd.assembly.servers import Servers
+from gatewayd.assembly.scim import Provisioning
+from gatewayd.assembly.tool_servers import Servers
 from gatewayd.catalog.runtimes import Runtimes
 from gatewayd.catalog.service import Catalog
-from gatewayd.chat.buttons import Buttons
-from gatewayd.chat.embeddings import Embeddings
-from gatewayd.chat.forwarding import Forwarding
-from gatewayd.chat.input_filters import InputFilters
-from gatewayd.chat.pipeline import Pipeline
-from gatewayd.http.admission import Admission
-from gatewayd.http.answers import Streams
+from gatewayd.http.access_revocation import ShutOut
 from gatewayd.http.app import Application, build
+from gatewayd.http.connections.admission import Admission
+from gatewayd.http.connections.capacity import Room, control_places
+from gatewayd.http.connections.minimum_rate import MinimumRate, Rates
+from gatewayd.http.connections.uses import Bounds, RoomRules
 from gatewayd.http.control import chat as control_chat
 from gatewayd.http.control import database as control_database
-from gatewayd.http.control import groups as control_groups
 from gatewayd.http.control import health as control_health
-from gatewayd.http.control import keys as control_keys
-from gatewayd.http.control import links as control_links
-from gatewayd.http.control import models as control_models
-from gatewayd.http.control import permissions as control_permissions
-from gatewayd.http.control import scim as control_scim
-from gatewayd.http.control import scim_tokens as control_scim_tokens
 from gatewayd.http.control import settings as control_settings
-from gatewayd.http.control import setup as control_setup
-from gatewayd.http.control import users as control_users
+from gatewayd.http.control.accounts import groups as control_groups
+from gatewayd.http.control.accounts import keys as control_keys
+from gatewayd.http.control.accounts import links as control_links
+from gatewayd.http.control.accounts import permissions as control_permissions
+from gatewayd.http.control.accounts import scim as control_scim
+from gatewayd.http.control.accounts import scim_tokens as control_scim_tokens
+from gatewayd.http.control.accounts import setup as control_setup
+from gatewayd.http.control.accounts import users as control_users
 from gatewayd.http.control.edge import ControlEdge
+from gatewayd.http.control.impersonation import Viewers
+from gatewayd.http.control.models import models as control_models
 from gatewayd.http.control.peer import Peers
 from gatewayd.http.control.rows import check_complete
-from gatewayd.http.control.viewers import Viewers
-from gatewayd.http.control.writes import Writes
-from gatewayd.http.edge import Doors, Edge, EdgeOptions
-from gatewayd.http.provisioning import ProvisioningDoor
-from gatewayd.http.public.admin import AdminRoutes
-from gatewayd.http.public.auths import AuthRoutes
-from gatewayd.http.public.chat import ChatRoutes
+from gatewayd.http.control.transactions import Writes
+from gatewayd.http.middleware import Doors, Edge, EdgeOptions
+from gatewayd.http.public.accounts.admin import AdminRoutes
+from gatewayd.http.public.accounts.auths import AuthRoutes
+from gatewayd.http.public.accounts.groups import GroupRoutes
+from gatewayd.http.public.accounts.keys import KeyRoutes
+from gatewayd.http.public.accounts.permissions import PermissionRoutes
+from gatewayd.http.public.accounts.session_replies import CookieOptions, SessionReplies
+from gatewayd.http.public.accounts.users import UserRoutes
+from gatewayd.http.public.completions.chat import ChatRoutes
+from gatewayd.http.public.completions.embeddings import EmbeddingRoutes
+from gatewayd.http.public.completions.messages import MessageRoutes
+from gatewayd.http.public.completions.passthrough import ForwardingRoutes
 from gatewayd.http.public.config import ClientConfig, SiteFacts
 from gatewayd.http.public.docs import DocsRoutes
-from gatewayd.http.public.embeddings import EmbeddingRoutes
 from gatewayd.http.public.events import EventRoutes, EventServices
-from gatewayd.http.public.forwarding import ForwardingRoutes
-from gatewayd.http.public.groups import GroupRoutes
 from gatewayd.http.public.health import HealthRoutes
-from gatewayd.http.public.keys import KeyRoutes
-from gatewayd.http.public.messages import MessageRoutes
-from gatewayd.http.public.models import ModelRoutes
-from gatewayd.http.public.permissions import PermissionRoutes
-from gatewayd.http.public.runtime import RuntimeRoutes
-from gatewayd.http.public.runtime_admin import RuntimeAdminRoutes
-from gatewayd.http.public.runtime_conversion import RuntimeConversion
-from gatewayd.http.public.runtime_others import RuntimeOthersRoutes
-from gatewayd.http.public.scim import ScimGroupRoutes, ScimUserRoutes
-from gatewayd.http.public.scim_discovery import ScimDiscoveryRoutes
-from gatewayd.http.public.session_replies import CookieOptions, SessionReplies
-from gatewayd.http.public.users import UserRoutes
-from gatewayd.http.rates import MinimumRate, Rates
-from gatewayd.http.room import Room, control_places
+from gatewayd.http.public.models.routes import ModelRoutes
+from gatewayd.http.public.runtime.admin import RuntimeAdminRoutes
+from gatewayd.http.public.runtime.conversion import RuntimeConversion
+from gatewayd.http.public.runtime.routes import RuntimeRoutes
+from gatewayd.http.public.runtime.unknown_paths import RuntimeOthersRoutes
+from gatewayd.http.public.scim.discovery import ScimDiscoveryRoutes
+from gatewayd.http.public.scim.routes import ScimGroupRoutes, ScimUserRoutes
+from gatewayd.http.responses.streams import Streams
 from gatewayd.http.routes import Route
-from gatewayd.http.shutout import ShutOut
-from gatewayd.http.socketio import PATH, SocketRoutes
-from gatewayd.http.uses import Bounds, RoomRules
+from gatewayd.http.scim_auth import ProvisioningDoor
+from gatewayd.http.socketio.sessions import PATH, SocketRoutes
 from gatewayd.observe.health import HealthMonitor
+from gatewayd.pipeline.embeddings import Embeddings
+from gatewayd.pipeline.filters.inputs import InputFilters
+from gatewayd.pipeline.functions.model_actions import Buttons
+from gatewayd.pipeline.passthrough import Forwarding
+from gatewayd.pipeline.pipeline import Pipeline
 from gatewayd.settings import Settings
-from gatewayd.storage.checks import DatabaseCheck
+from gatewayd.storage.engine.checks import DatabaseCheck
 from gatewayd.tasks import Tasks
 
 

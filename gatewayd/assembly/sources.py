@@ -5,16 +5,16 @@ import itertools
 from collections.abc import Sequence
 from typing import Final
 
-from gatewayd.assembly.servers import identity
+from gatewayd.assembly.tool_servers import identity
+from gatewayd.builtin_model.source import BuiltinModel
+from gatewayd.builtin_model.weights import find_weights
 from gatewayd.catalog.interfaces import ModelSource
 from gatewayd.errors import GatewayError, Kind
 from gatewayd.extras import Extra, is_installed, refusal
 from gatewayd.settings import Provider, Settings
 from gatewayd.tasks import Tasks
-from gatewayd.upstream.builtin import BuiltinModel
-from gatewayd.upstream.config import ProviderConfig, SourceKind, Timeouts
-from gatewayd.upstream.sources import open_source
-from gatewayd.upstream.weights import find_weights
+from gatewayd.upstream.sources.config import ProviderConfig, SourceKind, Timeouts
+from gatewayd.upstream.sources.factory import open_source
 
 # Seconds that stand for no limit.
 UNLIMITED: Final = 1e9

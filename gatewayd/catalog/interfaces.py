@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Protocol, Self, runtime_checkable
 
 from gatewayd.catalog.records import Model, ModelRecord
-from gatewayd.catalog.replies import Body, Chunk, Completion
+from gatewayd.completions.records import Body, Chunk, Completion
 from gatewayd.errors import GatewayError
 
 

@@ -13,10 +13,10 @@ import orjson
 
 from gatewayd.catalog.failover import Candidate
 from gatewayd.catalog.interfaces import CallContext, Forwarded, RuntimeSource, Viewer
+from gatewayd.catalog.model_names import spellings
 from gatewayd.catalog.records import Model
-from gatewayd.catalog.replies import Body
 from gatewayd.catalog.service import MAX_ID_LENGTH, Catalog
-from gatewayd.catalog.spellings import spellings
+from gatewayd.completions.records import Body
 from gatewayd.deadlines import TimeLimit
 from gatewayd.errors import GatewayError, Kind, not_found
 

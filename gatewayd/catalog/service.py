@@ -6,18 +6,18 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from gatewayd import ids
-from gatewayd.catalog.custom import Candidates, check_base, with_custom
+from gatewayd.catalog.access_grants import Principals, admits, check_grant, principals_of
+from gatewayd.catalog.custom_models import Candidates, check_base, with_custom
 from gatewayd.catalog.failover import Candidate, Failover
-from gatewayd.catalog.grants import Principals, admits, check_grant, principals_of
 from gatewayd.catalog.interfaces import LoadingSource, ModelRecordStore, ModelSource, Viewer
-from gatewayd.catalog.listing import SourceListing, states
+from gatewayd.catalog.model_list import SourceListing, states
+from gatewayd.catalog.model_names import listed_as, spellings
 from gatewayd.catalog.records import Grant, Model, ModelRecord
-from gatewayd.catalog.spellings import listed_as, spellings
-from gatewayd.commits import after_commit
 from gatewayd.deadlines import TimeLimit
 from gatewayd.errors import GatewayError, Kind, invalid, not_found
-from gatewayd.pace import Pace
 from gatewayd.tasks import Tasks
+from gatewayd.time_slices import Pace
+from gatewayd.transactions import after_commit
 
 FIRST_LIST_SECONDS: Final = 2.0
 MAX_ID_LENGTH: Final = 256

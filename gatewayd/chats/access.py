@@ -4,7 +4,7 @@ from gatewayd.accounts.permissions import require
 from gatewayd.accounts.records import Actor
 from gatewayd.accounts.texts import is_plain
 from gatewayd.chats.interfaces import ChatStore
-from gatewayd.chats.reading import MAX_ID
+from gatewayd.chats.parser import MAX_ID
 from gatewayd.chats.records import Chat, SharedChat
 from gatewayd.errors import GatewayError, Kind, not_found
 

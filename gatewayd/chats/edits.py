@@ -3,7 +3,6 @@
 from collections.abc import AsyncIterator, Mapping, Sequence
 from typing import Any
 
-from gatewayd.attempts import OF_CHAT
 from gatewayd.chats.interfaces import ChatStore, MessageStore
 from gatewayd.chats.records import (
     Chat,
@@ -15,8 +14,9 @@ from gatewayd.chats.records import (
     SharedChat,
     Tag,
 )
-from gatewayd.commits import after_commit
-from gatewayd.deferred import DeferredWrites
+from gatewayd.deferred_writes import DeferredWrites
+from gatewayd.transactions import after_commit
+from gatewayd.write_attempts import OF_CHAT
 
 
 class EditedMessages:

@@ -9,14 +9,14 @@ from gatewayd.accounts.records import Actor
 from gatewayd.accounts.texts import is_plain
 from gatewayd.chats.access import ChatAccess, require_chat
 from gatewayd.chats.interfaces import ChatStore, MessageStore
-from gatewayd.chats.merging import Merging, lock_of, new_chat
-from gatewayd.chats.plain import check_merged
-from gatewayd.chats.reading import MAX_TITLE, UNTITLED, read_document, read_id, read_node, read_title
+from gatewayd.chats.json_limits import check_merged
+from gatewayd.chats.message_merge import Merging, lock_of, new_chat
+from gatewayd.chats.parser import MAX_TITLE, UNTITLED, read_document, read_id, read_node, read_title
 from gatewayd.chats.records import Chat, ChatChange, ChatQuery, Message, MessageState
-from gatewayd.chats.rendering import current_of, show_branch, show_chat, show_element
-from gatewayd.commits import Transactor
+from gatewayd.chats.renderer import current_of, show_branch, show_chat, show_element
 from gatewayd.errors import invalid, not_found
 from gatewayd.tasks import Tasks
+from gatewayd.transactions import Transactor
 
 MAX_TEXT: Final = 1000
 SORTINGS: Final = ("updated_at", "created_at", "title")

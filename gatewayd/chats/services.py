@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from gatewayd.chats.service import Chats
-from gatewayd.chats.sharing import Sharing
+from gatewayd.chats.shares import Sharing
 from gatewayd.chats.tags import ChatTags
 from gatewayd.chats.transfer import Transfer
 

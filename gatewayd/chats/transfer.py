@@ -8,9 +8,9 @@ from gatewayd import ids
 from gatewayd.accounts.records import Actor
 from gatewayd.chats.access import require_chat
 from gatewayd.chats.interfaces import ChatStore
-from gatewayd.chats.merging import new_chat
-from gatewayd.chats.plain import check, refused
-from gatewayd.chats.reading import LATEST, MAX_TITLE, read_document
+from gatewayd.chats.json_limits import check, refused
+from gatewayd.chats.message_merge import new_chat
+from gatewayd.chats.parser import LATEST, MAX_TITLE, read_document
 from gatewayd.chats.records import Chat, ChatQuery, NewChat, Tag
 from gatewayd.chats.service import Chats, Record
 from gatewayd.chats.tags import make_tag

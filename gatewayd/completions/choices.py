@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from gatewayd.completions.foreign import mapping, sequence
+from gatewayd.completions.json_access import mapping, sequence
 from gatewayd.completions.limits import check_choices
 from gatewayd.completions.tool_calls import whole_calls
 

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping
 from typing import Any, Final, NamedTuple
 
-from gatewayd.completions.foreign import mapping, sequence, text
+from gatewayd.completions.json_access import mapping, sequence, text
 
 REASONING: Final = ("reasoning_content", "reasoning", "thinking")
 """Where providers put the text of their reasoning, the most usual first; several may say the same."""

@@ -10,7 +10,7 @@ import orjson
 
 from gatewayd import ids
 from gatewayd.completions.embedded_json import count_marks, holds_too_much, nests_too_deep
-from gatewayd.completions.foreign import mapping, sequence, text
+from gatewayd.completions.json_access import mapping, sequence, text
 from gatewayd.completions.json_end import JsonEnd
 from gatewayd.completions.limits import (
     MAX_ARGUMENT_CHARACTERS,

@@ -11,9 +11,9 @@ from typing import Any, Final
 
 import orjson
 
-from gatewayd.catalog.replies import Body
-from gatewayd.chat.endpoints import model_of
+from gatewayd.completions.records import Body
 from gatewayd.errors import GatewayError, Kind, invalid
+from gatewayd.pipeline.endpoints import model_of
 
 MAX_INPUTS: Final = 2048
 """Inputs of one request, as in the protocol's own limit."""

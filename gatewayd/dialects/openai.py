@@ -10,15 +10,15 @@ from typing import Any, Final
 import orjson
 
 from gatewayd import ids
-from gatewayd.catalog.replies import Body, Completion
-from gatewayd.chat.endpoints import check_names, model_of
-from gatewayd.chat.orders import has_history
-from gatewayd.chat.presets import OWN_PARAMS
-from gatewayd.chat.records import ChatRequest
-from gatewayd.chat.scopes import OWN_FIELDS
 from gatewayd.completions.choices import as_delta, as_end
-from gatewayd.completions.foreign import mapping, sequence
+from gatewayd.completions.json_access import mapping, sequence
+from gatewayd.completions.records import Body, Completion
 from gatewayd.errors import GatewayError, invalid
+from gatewayd.pipeline.documents.plugin_context import OWN_FIELDS
+from gatewayd.pipeline.documents.presets import OWN_PARAMS
+from gatewayd.pipeline.endpoints import check_names, model_of
+from gatewayd.pipeline.records import ChatRequest
+from gatewayd.pipeline.runs.request import has_history
 
 ROLES: Final = frozenset({"system", "developer", "user", "assistant", "tool", "function"})
 

@@ -10,9 +10,9 @@ from typing import Final, Protocol
 
 from gatewayd import ids
 from gatewayd.events.interfaces import Bus
+from gatewayd.events.json_values import written
 from gatewayd.events.records import Frame, Opened, Payload
 from gatewayd.events.rooms import Kept, Limits, Room, Subscription
-from gatewayd.events.values import written
 
 EVERYBODY: Final = "*"
 """In place of a user's id: whoever listens so hears the events of all users, and is nobody's listener."""

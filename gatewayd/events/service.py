@@ -4,17 +4,17 @@ import logging
 from dataclasses import dataclass
 from typing import Any, Final
 
-from gatewayd.attempts import Key, Work
-from gatewayd.deferred import DeferredWrites
+from gatewayd.deferred_writes import DeferredWrites
 from gatewayd.errors import GatewayError, Kind
 from gatewayd.events.calls import Calls
-from gatewayd.events.effects import StoredEffects, is_stored
-from gatewayd.events.emitting import Envelope, read_event
+from gatewayd.events.envelope import Envelope, read_event
 from gatewayd.events.hub import Hub
 from gatewayd.events.interfaces import MessageEffects
+from gatewayd.events.message_effects import StoredEffects, is_stored
 from gatewayd.events.records import Effect, Event, Helper, Target
 from gatewayd.events.table import Fault, find_type, names_of
-from gatewayd.turns import Turns
+from gatewayd.keyed_turns import Turns
+from gatewayd.write_attempts import Key, Work
 
 log = logging.getLogger(__name__)
 

@@ -9,10 +9,10 @@ from typing import Any
 import orjson
 
 from gatewayd.errors import GatewayError, Kind
-from gatewayd.extract.answers import AnswerLimits, pack
+from gatewayd.extract.messages import AnswerLimits, pack
 from gatewayd.extract.readers import read
 from gatewayd.extract.records import MB, OVER_MEMORY, Document, Limits
-from gatewayd.ingest.chunking import ChunkRules, cut
+from gatewayd.ingest.chunker import ChunkRules, cut
 from gatewayd.sandbox import confinement
 from gatewayd.sandbox.confinement import Sandbox
 from gatewayd.workers import Parent

@@ -5,9 +5,9 @@ import struct
 from pathlib import PurePath
 from typing import BinaryIO, Final
 
-from gatewayd.extract.archives import open_archive
-from gatewayd.extract.draft import ENCRYPTED, DocumentError
+from gatewayd.extract.formats.archives import open_archive
 from gatewayd.extract.records import Format, Source
+from gatewayd.extract.text_builder import ENCRYPTED, DocumentError
 
 HEAD: Final = 8192
 ZIP: Final = b"PK\x03\x04"

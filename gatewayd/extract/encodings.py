@@ -7,7 +7,7 @@ from typing import Final
 
 import charset_normalizer
 
-from gatewayd.extract.draft import DocumentError
+from gatewayd.extract.text_builder import DocumentError
 
 MARKS: Final = (
     (codecs.BOM_UTF8, "utf-8"),

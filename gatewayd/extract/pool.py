@@ -16,11 +16,11 @@ from typing import Any, Final
 import orjson
 
 from gatewayd.errors import GatewayError, Kind
-from gatewayd.extract.answers import AnswerLimits, unpack
-from gatewayd.extract.reader import Reader
+from gatewayd.extract.messages import AnswerLimits, unpack
+from gatewayd.extract.reader_process import Reader
 from gatewayd.extract.records import MB, OVER_MEMORY
 from gatewayd.extract.slots import ReaderSlots
-from gatewayd.ingest.chunking import ChunkRules
+from gatewayd.ingest.chunker import ChunkRules
 from gatewayd.ingest.interfaces import OUT_OF_TIME, WORKER_DIED
 from gatewayd.ingest.records import Extraction
 from gatewayd.ingest.size_classes import QueueKey

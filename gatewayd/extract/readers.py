@@ -10,10 +10,10 @@ from pathlib import Path
 from typing import Final, cast
 
 from gatewayd.errors import GatewayError, Kind, shortened
-from gatewayd.extract.blob import expand
 from gatewayd.extract.detect import detect
-from gatewayd.extract.draft import DocumentError
+from gatewayd.extract.input_bytes import expand
 from gatewayd.extract.records import Document, Format, Limits, Source
+from gatewayd.extract.text_builder import DocumentError
 
 Reader = Callable[[Source], Document]
 
@@ -23,12 +23,12 @@ READERS: Final = {
     Format.EPUB: ("pdf", "read_epub", "EPUB book"),
     Format.DOCX: ("word", "read", "Word document"),
     Format.PPTX: ("slides", "read", "PowerPoint presentation"),
-    Format.XLSX: ("sheets", "read", "Excel workbook"),
-    Format.XLS: ("oldsheets", "read", "Excel workbook"),
+    Format.XLSX: ("xlsx", "read", "Excel workbook"),
+    Format.XLS: ("xls", "read", "Excel workbook"),
     Format.ODT: ("opendocument", "read", "OpenDocument text"),
     Format.ODS: ("opendocument", "read", "OpenDocument sheet"),
     Format.ODP: ("opendocument", "read", "OpenDocument presentation"),
-    Format.RTF: ("richtext", "read", "RTF file"),
+    Format.RTF: ("rtf", "read", "RTF file"),
     Format.MAIL: ("mail", "read", "e-mail message"),
     Format.HTML: ("markup", "read", "HTML page"),
     Format.MANUAL: ("manual", "read", "manual page"),
@@ -96,4 +96,4 @@ def _inner_format(source: Source) -> Format:
 
 
 def _reader(module: str, function: str) -> Reader:
-    return cast("Reader", getattr(importlib.import_module(f"gatewayd.extract.{module}"), function))
+    return cast("Reader", getattr(importlib.import_module(f"gatewayd.extract.formats.{module}"), function))

@@ -4,13 +4,13 @@ from collections.abc import Iterable
 
 from aiohttp import web
 
-from gatewayd.http.connections import expect, hold
-from gatewayd.http.edge import Wrapper
-from gatewayd.http.rates import RATES, Rates
-from gatewayd.http.room import ROOM, Room, public_places
+from gatewayd.http.connections.capacity import ROOM, Room, public_places
+from gatewayd.http.connections.minimum_rate import RATES, Rates
+from gatewayd.http.connections.request_heads import expect, hold
+from gatewayd.http.middleware import Wrapper
 from gatewayd.http.routes import Access, Handler, Route
-from gatewayd.http.traces import TRACES, Traces
-from gatewayd.scim.rendering import ROOT
+from gatewayd.http.traceback_limit import TRACES, Traces
+from gatewayd.scim.renderer import ROOT
 
 Application = web.Application
 

@@ -9,12 +9,12 @@ import orjson
 from aiohttp import web
 
 from gatewayd.accounts.records import Actor
-from gatewayd.catalog.grants import show_grant
+from gatewayd.catalog.access_grants import show_grant
 from gatewayd.catalog.records import Grant
 from gatewayd.errors import shortened
+from gatewayd.http.connections.uses import Use
 from gatewayd.http.context import REQUEST_ID, client_address
 from gatewayd.http.routes import Access, Route
-from gatewayd.http.uses import Use
 
 audit_log = logging.getLogger("gatewayd.audit")
 

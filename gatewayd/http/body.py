@@ -7,12 +7,12 @@ import orjson
 from aiohttp import hdrs, web
 from pydantic import BaseModel, ValidationError
 
-from gatewayd import jsonparts, jsonslices
+from gatewayd import json_decoder, json_encoder
 from gatewayd.errors import GatewayError, Kind, invalid, shortened
-from gatewayd.http.direct import JsonReply, is_plain
-from gatewayd.http.partsreply import PartsReply
-from gatewayd.http.rates import body_reader
-from gatewayd.jsonslices import JsonLimits, JsonMembers, Undecoded
+from gatewayd.http.connections.minimum_rate import body_reader
+from gatewayd.http.responses.fast_response import JsonReply, is_plain
+from gatewayd.http.responses.json_parts import PartsReply
+from gatewayd.json_decoder import JsonLimits, JsonMembers, Undecoded
 
 SMALL_BODY: Final = 1024 * 1024
 
@@ -66,19 +66,19 @@ async def read_bytes(request: web.Request, limit: int = SMALL_BODY) -> bytes | b
 
 
 async def read_object(
-    request: web.Request, limit: int = SMALL_BODY, limits: JsonLimits = jsonslices.SMALL
+    request: web.Request, limit: int = SMALL_BODY, limits: JsonLimits = json_decoder.SMALL
 ) -> dict[str, Any]:
     """Return the body as a JSON object; invalid_request when it is something else."""
     data = await read_bytes(request, limit)
-    is_short = len(data) <= jsonslices.SHORT_BYTES
-    value = jsonslices.decode_light(data, limits) if is_short else await jsonslices.decode(data, limits)
+    is_short = len(data) <= json_decoder.SHORT_BYTES
+    value = json_decoder.decode_light(data, limits) if is_short else await json_decoder.decode(data, limits)
     if not isinstance(value, dict):
         raise invalid("cannot read the body: expected a JSON object", param="body")
     return value
 
 
 async def read_model(
-    request: web.Request, model: type[Model], limit: int = SMALL_BODY, limits: JsonLimits = jsonslices.SMALL
+    request: web.Request, model: type[Model], limit: int = SMALL_BODY, limits: JsonLimits = json_decoder.SMALL
 ) -> Model:
     """Return the body as `model`; an empty body counts as `{}`. A bad field raises (422) and is named."""
     data = await read_bytes(request, limit)
@@ -90,7 +90,7 @@ async def read_members(
     model: type[Model],
     limit: int,
     undecoded: Undecoded,
-    limits: JsonLimits = jsonslices.BULK,
+    limits: JsonLimits = json_decoder.BULK,
 ) -> tuple[Model, JsonMembers | None]:
     """Return the body as `model`, in which one list stays empty, and the members of that list.
 
@@ -139,7 +139,7 @@ async def large_reply(
     data: Any, status: int = 200, headers: Mapping[str, str] | None = None
 ) -> web.StreamResponse:
     """Return a JSON reply of any size, made and sent without holding up others."""
-    parts = await jsonparts.encode(data)
+    parts = await json_encoder.encode(data)
     if len(parts) > 1:
         return PartsReply(parts, status, headers)
     return web.Response(body=parts[0], status=status, content_type="application/json", headers=headers)
@@ -149,7 +149,7 @@ async def pages_reply(
     pages: AsyncIterable[Sequence[Any]], name: str = "", fields: Mapping[str, Any] | None = None
 ) -> web.StreamResponse:
     """Return a JSON reply: a list that comes in pages, or an object that has it beside other fields."""
-    parts = await jsonparts.encode_pages(pages)
+    parts = await json_encoder.encode_pages(pages)
     if name:
         rest = orjson.dumps(fields or {})[1:]
         behind = rest if rest == b"}" else b"," + rest
@@ -169,7 +169,7 @@ async def _decoded(data: bytes | bytearray, limits: JsonLimits, undecoded: Undec
     # To strip a large one is to copy it.
     if len(data) <= SMALL_BODY and not data.strip():
         return {}
-    return await jsonslices.decode(data, limits, undecoded)
+    return await json_decoder.decode(data, limits, undecoded)
 
 
 async def _read_up_to(request: web.Request, limit: int) -> bytes | bytearray:

@@ -8,13 +8,14 @@ import orjson
 from aiohttp import web
 
 from gatewayd.catalog.interfaces import RuntimeRefusalError
-from gatewayd.completions.reported import QUOTA_CODES
-from gatewayd.dialects import anthropic, openai
+from gatewayd.completions.provider_errors import QUOTA_CODES
+from gatewayd.dialects import openai
+from gatewayd.dialects.anthropic import dialect as anthropic
 from gatewayd.errors import GatewayError, Kind
 from gatewayd.http.context import FAILURE, REQUEST_ID, STARTED
-from gatewayd.http.direct import ChunkedReply
+from gatewayd.http.responses.fast_response import ChunkedReply
 from gatewayd.http.routes import Dialect
-from gatewayd.http.traces import TRACES, root_of
+from gatewayd.http.traceback_limit import TRACES, root_of
 
 log = logging.getLogger(__name__)
 

@@ -8,8 +8,8 @@ from typing import Final
 from aiohttp import web
 from pydantic import BaseModel
 
+from gatewayd.http.connections.uses import Use
 from gatewayd.http.schemas import Reply, declared_query, declared_reply
-from gatewayd.http.uses import Use
 
 JSON_BODY: Final = ("application/json",)
 FORM_BODY: Final = ("multipart/form-data",)

@@ -13,8 +13,8 @@ from typing import Final
 from aiohttp import web
 
 from gatewayd.errors import GatewayError, Kind
-from gatewayd.http.connections import Connection, Connections, Runner
-from gatewayd.http.draining import is_readable
+from gatewayd.http.connections.drain import is_readable
+from gatewayd.http.connections.request_heads import Connection, Connections, Runner
 
 BACKLOG: Final = 4096
 KEEP_ALIVE_SECONDS: Final = 75.0

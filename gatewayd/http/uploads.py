@@ -11,8 +11,8 @@ from aiohttp.http_exceptions import HttpProcessingError
 from multidict import CIMultiDict, CIMultiDictProxy
 
 from gatewayd.errors import GatewayError, Kind, invalid, shortened
-from gatewayd.http.connections import expect
-from gatewayd.http.rates import BodyReader, body_reader
+from gatewayd.http.connections.minimum_rate import BodyReader, body_reader
+from gatewayd.http.connections.request_heads import expect
 
 CHUNK: Final = 128 * 1024
 MAX_PARTS: Final = 32

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, TypeVar
 
-from gatewayd.disk import flush
 from gatewayd.errors import GatewayError, Kind
+from gatewayd.fsync import flush
 
 INCOMING: Final = "incoming"
 WRITE_SIZE: Final = 1 << 20

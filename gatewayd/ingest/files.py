@@ -12,12 +12,12 @@ from gatewayd import ids
 from gatewayd.accounts.records import Actor
 from gatewayd.accounts.texts import clean_object
 from gatewayd.errors import GatewayError, Kind, invalid, not_found
-from gatewayd.ingest.intake import Intake
+from gatewayd.ingest.file_names import clean_name
 from gatewayd.ingest.interfaces import FileGrants
-from gatewayd.ingest.names import clean_name
-from gatewayd.ingest.processing import Processor
+from gatewayd.ingest.processor import Processor
 from gatewayd.ingest.records import File, FileStatus
 from gatewayd.ingest.updates import IngestStores, Removal, Updates
+from gatewayd.ingest.upload import Intake
 from gatewayd.text import storage_fault
 
 REMOVED_AT_ONCE: Final = 500

@@ -9,17 +9,7 @@ from pathlib import Path
 from typing import Final, Protocol
 
 from gatewayd.accounts.records import Actor
-from gatewayd.ingest.records import (
-    Extraction,
-    File,
-    FileStatus,
-    Hit,
-    Job,
-    Purpose,
-    Scope,
-    Space,
-    VectorBatch,
-)
+from gatewayd.ingest.records import Extraction, File, FileStatus, Hit, Job, Purpose, Scope, Space, VectorBatch
 from gatewayd.ingest.size_classes import OTHER_WORK, QueueKey
 
 

@@ -12,7 +12,7 @@ from gatewayd import ids
 from gatewayd.errors import GatewayError, Kind, full_message
 from gatewayd.ingest.backlog import Backlog
 from gatewayd.ingest.interfaces import OUT_OF_TIME, WORKER_DIED
-from gatewayd.ingest.processing import Processor
+from gatewayd.ingest.processor import Processor
 from gatewayd.ingest.records import FileStatus, Job
 from gatewayd.ingest.size_classes import QueueKey
 from gatewayd.ingest.updates import IngestStores

@@ -4,12 +4,12 @@ import logging
 from collections.abc import Awaitable, Iterable
 from dataclasses import dataclass
 
-from gatewayd.commits import Transactor, after_commit
 from gatewayd.errors import GatewayError
 from gatewayd.ingest.blobs import LocalBlobs
+from gatewayd.ingest.file_notifications import FileWatch
 from gatewayd.ingest.interfaces import BlobStore, FileStore, JobStore, PassageStore, VectorIndex
 from gatewayd.ingest.records import Scope, ScopeKind
-from gatewayd.ingest.watch import FileWatch
+from gatewayd.transactions import Transactor, after_commit
 
 log = logging.getLogger(__name__)
 

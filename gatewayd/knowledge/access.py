@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from gatewayd.accounts.permissions import is_exempt
 from gatewayd.accounts.records import Actor
-from gatewayd.catalog.grants import WRITE, covers
+from gatewayd.catalog.access_grants import WRITE, covers
 from gatewayd.ingest.records import File
 from gatewayd.knowledge.interfaces import CollectionStore
 from gatewayd.knowledge.records import Collection

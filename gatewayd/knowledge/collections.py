@@ -8,14 +8,14 @@ from gatewayd import ids
 from gatewayd.accounts.permissions import require
 from gatewayd.accounts.records import Actor
 from gatewayd.accounts.texts import clean, clean_long, clean_object, is_plain
-from gatewayd.catalog.grants import READ, WRITE, allowed
+from gatewayd.catalog.access_grants import READ, WRITE, allowed
 from gatewayd.catalog.records import Grant
-from gatewayd.commits import Transactor
 from gatewayd.errors import GatewayError, Kind, not_found, shortened
 from gatewayd.knowledge.access import CollectionAccess
-from gatewayd.knowledge.freshness import Freshness
+from gatewayd.knowledge.index_updates import Freshness
 from gatewayd.knowledge.interfaces import CollectionStore
 from gatewayd.knowledge.records import Collection
+from gatewayd.transactions import Transactor
 
 MAX_DESCRIPTION: Final = 10_000
 MAX_ID: Final = 64

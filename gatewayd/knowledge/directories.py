@@ -9,8 +9,8 @@ from gatewayd.accounts.records import Actor
 from gatewayd.accounts.texts import clean
 from gatewayd.errors import GatewayError, Kind, invalid, not_found
 from gatewayd.knowledge.members import LINKING, Holdings, Members, get_line
+from gatewayd.knowledge.paths import LONGEST_PATH, MOST_LEVELS, paths_of, subtree
 from gatewayd.knowledge.records import Directory
-from gatewayd.knowledge.trees import LONGEST_PATH, MOST_LEVELS, paths_of, subtree
 from gatewayd.text import composed
 
 MOST_DIRECTORIES: Final = 100_000

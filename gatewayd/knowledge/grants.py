@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from gatewayd.accounts.texts import clean
-from gatewayd.catalog.grants import READ, WRITE, check_grant
+from gatewayd.catalog.access_grants import READ, WRITE, check_grant
 from gatewayd.catalog.records import EVERYBODY, Grant
 from gatewayd.errors import invalid
 

@@ -7,18 +7,18 @@ from typing import Final
 
 from gatewayd import ids
 from gatewayd.accounts.records import Actor
-from gatewayd.catalog.grants import WRITE
-from gatewayd.commits import Transactor
+from gatewayd.catalog.access_grants import WRITE
 from gatewayd.errors import GatewayError, Kind, invalid, not_found
 from gatewayd.ingest.files import Files
 from gatewayd.ingest.records import File, FileStatus
 from gatewayd.ingest.updates import Removal
 from gatewayd.knowledge.access import CollectionAccess
 from gatewayd.knowledge.collections import Collections
-from gatewayd.knowledge.freshness import Freshness
+from gatewayd.knowledge.index_updates import Freshness
 from gatewayd.knowledge.interfaces import CollectionStore
 from gatewayd.knowledge.records import Collection, Directory, Link
 from gatewayd.knowledge.scopes import unfinished
+from gatewayd.transactions import Transactor
 
 LONGEST_WAIT: Final = 300.0
 PAGE: Final = 500

@@ -10,7 +10,7 @@ from gatewayd.ingest.interfaces import Embedder, FileStore, LexicalIndex, Vector
 from gatewayd.ingest.records import Hit, Purpose, Scope, Space
 from gatewayd.knowledge.fusion import WORD_WEIGHT, Fusion, fuse, merge, ordered, similarity
 from gatewayd.knowledge.interfaces import CollectionStore, PassageReader, Reranker
-from gatewayd.knowledge.picking import Picked, Picker
+from gatewayd.knowledge.passage_selection import Picked, Picker
 from gatewayd.knowledge.records import Passage
 
 LEAST_CANDIDATES: Final = 50

@@ -7,13 +7,13 @@ from typing import Final
 
 from gatewayd.accounts.records import Actor
 from gatewayd.errors import GatewayError, Kind, invalid, shortened
-from gatewayd.ingest.names import last_component
+from gatewayd.ingest.file_names import last_component
 from gatewayd.ingest.records import File, FileStatus
 from gatewayd.knowledge.collections import Collections
 from gatewayd.knowledge.directories import Directories
 from gatewayd.knowledge.members import Holdings, Members
+from gatewayd.knowledge.paths import ancestors, joined, normal_path, paths_of
 from gatewayd.knowledge.records import Directory, Link
-from gatewayd.knowledge.trees import ancestors, joined, normal_path, paths_of
 
 MOST_ENTRIES: Final = 200_000
 LONGEST_CHECKSUM: Final = 255

@@ -7,11 +7,11 @@ from gatewayd.accounts.permissions import require
 from gatewayd.accounts.records import Actor
 from gatewayd.accounts.texts import is_plain
 from gatewayd.errors import invalid
-from gatewayd.ingest.intake import Upload
 from gatewayd.ingest.records import File
+from gatewayd.ingest.upload import Upload
 from gatewayd.knowledge.members import Holdings, get_line
+from gatewayd.knowledge.paths import LONGEST_PATH, joined, normal_path, paths_of
 from gatewayd.knowledge.records import Link
-from gatewayd.knowledge.trees import LONGEST_PATH, joined, normal_path, paths_of
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,7 +14,7 @@ from datetime import UTC, datetime
 from enum import StrEnum
 from typing import Any, TextIO
 
-from gatewayd.loglevels import LibraryDebug
+from gatewayd.log_levels import LibraryDebug
 from gatewayd.observe.outputs import QueuedOutput
 from gatewayd.observe.redact import CONTROLS, escape, quote, redact, redact_value
 

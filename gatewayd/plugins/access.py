@@ -9,7 +9,7 @@ from typing import Final
 
 from gatewayd.accounts.permissions import is_exempt, require
 from gatewayd.accounts.records import Actor
-from gatewayd.catalog.grants import READ, WRITE, allowed, covers
+from gatewayd.catalog.access_grants import READ, WRITE, allowed, covers
 from gatewayd.catalog.records import Grant
 from gatewayd.errors import GatewayError, Kind, not_found
 from gatewayd.plugins.records import Family, Plugin

@@ -9,7 +9,7 @@ from gatewayd.accounts.groups import Groups
 from gatewayd.accounts.permissions import Permissions
 from gatewayd.accounts.records import Group, PermissionTree, Role, User
 from gatewayd.accounts.users import Users
-from gatewayd.catalog.grants import WRITE
+from gatewayd.catalog.access_grants import WRITE
 from gatewayd.catalog.records import EVERYBODY, Grant
 from gatewayd.plugins.records import Family, Plugin
 from gatewayd.plugins.registry import Registry

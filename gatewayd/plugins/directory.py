@@ -10,8 +10,9 @@ from pathlib import Path
 from typing import Final
 
 from gatewayd.errors import GatewayError, invalid
-from gatewayd.plugins import frontmatter, source
 from gatewayd.plugins.records import Family, Origin, Plugin, PluginKind
+from gatewayd.plugins.source import code as source_code
+from gatewayd.plugins.source import frontmatter
 
 log = logging.getLogger(__name__)
 
@@ -61,8 +62,8 @@ def _read(path: Path) -> tuple[str, int]:
         # Reading a pipe or a device may never end.
         raise invalid("cannot read it: it is no regular file")
     facts = path.stat()
-    if facts.st_size > source.LARGEST_SOURCE:
-        raise invalid(f"cannot read the file: it has more than {source.LARGEST_SOURCE} bytes")
+    if facts.st_size > source_code.LARGEST_SOURCE:
+        raise invalid(f"cannot read the file: it has more than {source_code.LARGEST_SOURCE} bytes")
     return path.read_text("utf-8-sig"), int(facts.st_mtime)
 
 
@@ -82,7 +83,7 @@ def _sources(folder: Traversable) -> Iterator[Traversable]:
 
 
 def _plugin(name: str, content: str, origin: Origin, path: str | None, changed_at: int) -> Plugin:
-    plugin_id = source.check_id(name)
+    plugin_id = source_code.check_id(name)
     manifest = frontmatter.read(content)
     family, kind = _kind(content)
     is_file = origin is Origin.FILE
@@ -108,10 +109,10 @@ def _plugin(name: str, content: str, origin: Origin, path: str | None, changed_a
 def _kind(content: str) -> tuple[Family, PluginKind]:
     """Return what a file is, even if it is broken: it is listed with its fault then."""
     try:
-        return source.kind_by_text(content)
+        return source_code.kind_by_text(content)
     except GatewayError:
         names = set(_CLASS.findall(content))
-        for family, rows in source.CLASSES.items():
+        for family, rows in source_code.CLASSES.items():
             for name, kind in rows:
                 if name in names:
                     return family, kind

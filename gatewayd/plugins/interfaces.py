@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
-from gatewayd.plugins.context import CallScope
 from gatewayd.plugins.records import Family, Plugin, Problem
+from gatewayd.plugins.runtime.context import CallScope
 
 Record = Mapping[str, Any]
 

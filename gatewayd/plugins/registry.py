@@ -11,13 +11,13 @@ from typing import Any, Final
 from gatewayd import ids
 from gatewayd.errors import GatewayError, Kind, not_found
 from gatewayd.plugins import directory
-from gatewayd.plugins.arguments import Surroundings
-from gatewayd.plugins.handles import PluginHandle
 from gatewayd.plugins.interfaces import PluginStore
-from gatewayd.plugins.invoke import Failed, PluginError
-from gatewayd.plugins.loading import Loader, Loading
-from gatewayd.plugins.output import catching_output
 from gatewayd.plugins.records import SWITCHES, Family, Origin, Plugin, PluginKind, Problem
+from gatewayd.plugins.runtime.arguments import Surroundings
+from gatewayd.plugins.runtime.handles import PluginHandle
+from gatewayd.plugins.runtime.invoke import Failed, PluginError
+from gatewayd.plugins.runtime.loader import Loader, Loading
+from gatewayd.plugins.runtime.output import catching_output
 from gatewayd.tasks import Tasks
 
 log = logging.getLogger(__name__)

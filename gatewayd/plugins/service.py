@@ -10,17 +10,18 @@ from gatewayd import ids
 from gatewayd.accounts.records import Actor
 from gatewayd.accounts.records import Outcome as Done
 from gatewayd.catalog.records import Grant
-from gatewayd.commits import Transactor
 from gatewayd.errors import GatewayError, Kind, not_found
-from gatewayd.plugins import frontmatter, source
 from gatewayd.plugins.access import PluginAccess, check_admin
-from gatewayd.plugins.arguments import user_record
-from gatewayd.plugins.handles import PluginHandle
 from gatewayd.plugins.interfaces import PluginStore
-from gatewayd.plugins.invoke import PluginError
-from gatewayd.plugins.loading import refused
 from gatewayd.plugins.records import DERIVED, SWITCHES, Family, Origin, Plugin, log_fields
 from gatewayd.plugins.registry import END_TIMEOUT, LOAD, Registry
+from gatewayd.plugins.runtime.arguments import user_record
+from gatewayd.plugins.runtime.handles import PluginHandle
+from gatewayd.plugins.runtime.invoke import PluginError
+from gatewayd.plugins.runtime.loader import refused
+from gatewayd.plugins.source import code as source_code
+from gatewayd.plugins.source import frontmatter
+from gatewayd.transactions import Transactor
 
 log = logging.getLogger(__name__)
 
@@ -94,7 +95,7 @@ class Plugins:
         async with self._registry.changing, AsyncExitStack() as undo:
             actor = await self.access.current(actor)
             self.access.check_create(actor, family)
-            plugin_id = source.check_id(new.id)
+            plugin_id = source_code.check_id(new.id)
             self._check_free(family, plugin_id)
             grants = self.access.granted(actor, new.grants)
             plugin = new_plugin(actor, family, replace(new, grants=grants), self._clock())
@@ -133,8 +134,8 @@ class Plugins:
         self, actor: Actor, new: NewPlugin, family: Family | None = None
     ) -> tuple[Plugin, Done]:
         """Create a plugin or give the one of that id a new source; the family is told by the class."""
-        family = family or source.kind_by_text(new.content)[0]
-        known = self._registry.find(family, source.check_id(new.id))
+        family = family or source_code.kind_by_text(new.content)[0]
+        known = self._registry.find(family, source_code.check_id(new.id))
         if known is None:
             return await self.create(actor, family, new), Done.CREATED
         if known.content == new.content and known.origin is Origin.DATABASE:
@@ -253,7 +254,7 @@ class Plugins:
             plugin,
             content=content,
             manifest=frontmatter.read(content),
-            kind=plugin.kind if content == plugin.content else source.guess_kind(content, plugin.family),
+            kind=plugin.kind if content == plugin.content else source_code.guess_kind(content, plugin.family),
             name=plugin.name if change.name is None else change.name,
             description=plugin.description if change.description is None else change.description,
             meta=meta,
@@ -310,12 +311,12 @@ class Plugins:
 
 def new_plugin(actor: Actor, family: Family, new: NewPlugin, now: int) -> Plugin:
     """Return a plugin to install, as far as is known before it has run; invalid_request for a bad id."""
-    plugin_id = source.check_id(new.id)
+    plugin_id = source_code.check_id(new.id)
     manifest = frontmatter.read(new.content)
     return Plugin(
         id=plugin_id,
         family=family,
-        kind=source.guess_kind(new.content, family),
+        kind=source_code.guess_kind(new.content, family),
         user_id=actor.user_id,
         name=new.name or manifest.get("title") or plugin_id,
         content=new.content,

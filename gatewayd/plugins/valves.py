@@ -12,8 +12,8 @@ from typing import Any, Final
 from pydantic import BaseModel, ValidationError
 
 from gatewayd.errors import GatewayError, invalid
-from gatewayd.plugins.attributes import find_stored
-from gatewayd.plugins.invoke import attempt, attempt_async
+from gatewayd.plugins.runtime.attributes import find_stored
+from gatewayd.plugins.runtime.invoke import attempt, attempt_async
 
 VALVES: Final = "Valves"
 USER_VALVES: Final = "UserValves"

@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from typing import Any, Final
 
 from gatewayd.scim.attributes import CORE, SCHEMAS, Attribute, Kind, Schema
+from gatewayd.scim.filters.list_query import MAX_COUNT
 from gatewayd.scim.records import Resource
-from gatewayd.scim.rendering import ROOT
-from gatewayd.scim.searching import MAX_COUNT
+from gatewayd.scim.renderer import ROOT
 
 _META_URN: Final = f"{CORE}:Schema"
 # Only texts are compared in a case.

@@ -11,29 +11,21 @@ from typing import Any, Final
 
 from gatewayd.accounts.groups import CHANGING, MAX_MEMBERS_AT_ONCE, Groups
 from gatewayd.accounts.records import Group, GroupChange, NewGroup, Source
-from gatewayd.commits import Transactor
 from gatewayd.errors import invalid
-from gatewayd.pace import Pace, paced
-from gatewayd.scim.drafts import GroupDraft, MemberChange, Verb
-from gatewayd.scim.externals import changed_store, check_draft, check_steps, new_store
+from gatewayd.scim.external_ids import changed_store, check_draft, check_steps, new_store
+from gatewayd.scim.filters.list_query import first, plan
+from gatewayd.scim.filters.syntax import Node, comparisons
+from gatewayd.scim.input_records import GroupDraft, MemberChange, Verb
 from gatewayd.scim.interfaces import Directory
-from gatewayd.scim.patch import plan_group
-from gatewayd.scim.reading import read_group, read_operations
-from gatewayd.scim.records import (
-    Found,
-    GroupEntry,
-    Reference,
-    Resource,
-    ResourceType,
-    Search,
-    Written,
-)
-from gatewayd.scim.rendering import audited, render_group, render_member, writable
-from gatewayd.scim.searching import first, plan
-from gatewayd.scim.selecting import selector
-from gatewayd.scim.syntax import Node, comparisons
-from gatewayd.scim.targets import steps
+from gatewayd.scim.parser import read_group, read_operations
+from gatewayd.scim.patch.resource import plan_group
+from gatewayd.scim.patch.steps import steps
+from gatewayd.scim.patch.value_selection import selector
+from gatewayd.scim.records import Found, GroupEntry, Reference, Resource, ResourceType, Search, Written
+from gatewayd.scim.renderer import audited, render_group, render_member, writable
 from gatewayd.scim.values import too_many
+from gatewayd.time_slices import Pace, paced
+from gatewayd.transactions import Transactor
 
 MAX_LISTED_MEMBERS: Final = 50_000
 """How many members a page of several groups may have."""

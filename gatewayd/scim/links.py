@@ -13,13 +13,13 @@ from gatewayd.accounts.groups import Groups
 from gatewayd.accounts.records import Group, GroupChange, User, UserChange
 from gatewayd.accounts.texts import as_object, clean
 from gatewayd.accounts.users import Users
-from gatewayd.commits import Transactor
 from gatewayd.errors import GatewayError, Kind, invalid
-from gatewayd.scim.conditions import Compare, Operator
-from gatewayd.scim.externals import EXTERNAL_ID
+from gatewayd.scim.external_ids import EXTERNAL_ID
+from gatewayd.scim.filters.conditions import Compare, Operator
 from gatewayd.scim.interfaces import Directory
 from gatewayd.scim.records import Query
 from gatewayd.scim.values import MAX_EXTERNAL_ID
+from gatewayd.transactions import Transactor
 
 Store = Mapping[str, Any]
 """What the providers say, keyed by provider name, as in `User.scim` and `User.oauth`."""

@@ -6,7 +6,7 @@ from enum import StrEnum
 from typing import Any, Generic, TypeVar
 
 from gatewayd.accounts.records import Group, User
-from gatewayd.scim.conditions import Condition
+from gatewayd.scim.filters.conditions import Condition
 
 Resource = dict[str, Any]
 """A resource as SCIM shows it, or as much of it as was asked for."""

@@ -8,11 +8,11 @@ from dataclasses import replace
 from typing import Any, Final
 
 from gatewayd.accounts.records import ProviderRole
-from gatewayd.scim.addresses import described, equalities, places_of, single
-from gatewayd.scim.drafts import Verb
+from gatewayd.scim.input_records import Verb
+from gatewayd.scim.patch.emails import described, equalities, places_of, single
+from gatewayd.scim.patch.steps import Step
+from gatewayd.scim.patch.value_selection import selector
 from gatewayd.scim.records import ResourceType
-from gatewayd.scim.selecting import selector
-from gatewayd.scim.targets import Step
 from gatewayd.scim.values import (
     MAX_TYPE,
     by_name,

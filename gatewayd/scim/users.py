@@ -7,22 +7,22 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from gatewayd.accounts.identities import address_of, shown
+from gatewayd.accounts.display_identity import address_of, shown
 from gatewayd.accounts.records import Identity, NewUser, Role, User, UserChange
 from gatewayd.accounts.texts import MAX_NAME, email_key, without_turns
 from gatewayd.accounts.users import CHANGING, Users
-from gatewayd.commits import Transactor
-from gatewayd.pace import paced
-from gatewayd.scim.drafts import UserDraft
-from gatewayd.scim.externals import changed_store, check_draft, check_steps, new_store
-from gatewayd.scim.filters import has_external_id_eq
+from gatewayd.scim.external_ids import changed_store, check_draft, check_steps, new_store
+from gatewayd.scim.filters.list_query import first, plan
+from gatewayd.scim.filters.resolver import has_external_id_eq
+from gatewayd.scim.input_records import UserDraft
 from gatewayd.scim.interfaces import Directory
-from gatewayd.scim.patch import patching
-from gatewayd.scim.reading import read_operations, read_user
+from gatewayd.scim.parser import read_operations, read_user
+from gatewayd.scim.patch.resource import patching
+from gatewayd.scim.patch.steps import Step, steps
 from gatewayd.scim.records import Found, Resource, ResourceType, Search, UserEntry, Written
-from gatewayd.scim.rendering import audited, render_user, writable
-from gatewayd.scim.searching import first, plan
-from gatewayd.scim.targets import Step, steps
+from gatewayd.scim.renderer import audited, render_user, writable
+from gatewayd.time_slices import paced
+from gatewayd.transactions import Transactor
 
 
 class ProvisionedUsers:

@@ -7,7 +7,7 @@ values in their constructors.
 from gatewayd.settings.definitions import Definition, changed, definitions
 from gatewayd.settings.environment import process_environment
 from gatewayd.settings.files import DEFAULT_FILE
-from gatewayd.settings.loading import load
+from gatewayd.settings.loader import load
 from gatewayd.settings.model import ConfiguredRuntime, Settings
 from gatewayd.settings.origins import Origin, OriginKind
 from gatewayd.settings.problems import ConfigurationError, Problem

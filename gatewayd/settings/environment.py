@@ -17,7 +17,7 @@ from gatewayd.settings.origins import (
     from_service_manager,
 )
 from gatewayd.settings.problems import did_you_mean
-from gatewayd.settings.reading import Reading
+from gatewayd.settings.result import Reading
 
 CREDENTIALS: Final = "CREDENTIALS_DIRECTORY"
 SHOWN_SECRET: Final = "WEBUI_SECRET_KEY"  # noqa: S105 - a name

@@ -10,11 +10,11 @@ from typing import Any, Final
 from gatewayd.settings.definitions import definitions, names
 from gatewayd.settings.environment import CREDENTIALS
 from gatewayd.settings.layers import Entry, Place
-from gatewayd.settings.lines import locate
 from gatewayd.settings.origins import Origin, from_file
 from gatewayd.settings.problems import did_you_mean
-from gatewayd.settings.reading import Reading
-from gatewayd.settings.secretfiles import read_value
+from gatewayd.settings.result import Reading
+from gatewayd.settings.secret_files import read_value
+from gatewayd.settings.toml_lines import locate
 
 DEFAULT_FILE: Final = Path("/etc/gatewayd/gatewayd.toml")
 DROP_INS: Final = "conf.d"

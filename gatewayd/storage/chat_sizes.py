@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from gatewayd.chats.records import MAX_CHAT_BYTES, chat_too_large
-from gatewayd.storage.failures import translated
+from gatewayd.storage.engine.failures import translated
 from gatewayd.storage.messages import size_of_chat
 
 MEASURED_BYTES: Final = 1024 * 1024

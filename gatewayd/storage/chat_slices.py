@@ -12,13 +12,13 @@ from typing import Any, Final
 from tortoise.models import Model
 
 from gatewayd.chats.records import Chat, NewChat
-from gatewayd.storage.chat_rows import ChatMessageItemRow, ChatMessageRow, ChatRow, ChatTagRow
-from gatewayd.storage.failures import translated
-from gatewayd.storage.mending import encode_large_mended
+from gatewayd.storage.engine.failures import translated
+from gatewayd.storage.engine.sanitiser import encode_large_mended
+from gatewayd.storage.engine.statements import Statement
+from gatewayd.storage.engine.transactions import writing
+from gatewayd.storage.engine.upserts import insert
 from gatewayd.storage.messages import columns_of, encode_list
-from gatewayd.storage.statements import Statement
-from gatewayd.storage.transactions import writing
-from gatewayd.storage.upserts import insert
+from gatewayd.storage.tables.chats import ChatMessageItemRow, ChatMessageRow, ChatRow, ChatTagRow
 from gatewayd.text import folded, storable
 
 MAX_SLICE_CHARACTERS: Final = 256 * 1024

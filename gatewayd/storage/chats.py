@@ -3,21 +3,21 @@
 from collections.abc import AsyncIterator, Mapping, Sequence
 from typing import Any, Final
 
-from gatewayd import jsonparts
+from gatewayd import json_encoder
 from gatewayd.chats.records import Chat, ChatChange, ChatQuery, Message, NewChat, SharedChat, Tag
 from gatewayd.errors import invalid, not_found
-from gatewayd.pace import Pace
 from gatewayd.storage import chat_slices
-from gatewayd.storage.chat_rows import ChatRow, ChatTagRow, SharedChatRow
 from gatewayd.storage.chat_slices import IS_WHOLE, UNFINISHED, title_columns
-from gatewayd.storage.failures import translated
-from gatewayd.storage.fields import decode_large, fits
-from gatewayd.storage.mending import encode_large_mended
-from gatewayd.storage.messagelimits import check_content
+from gatewayd.storage.engine.failures import translated
+from gatewayd.storage.engine.fields import decode_large, fits
+from gatewayd.storage.engine.sanitiser import encode_large_mended
+from gatewayd.storage.engine.statements import Statement, containing
+from gatewayd.storage.engine.transactions import writing
+from gatewayd.storage.engine.upserts import upsert
+from gatewayd.storage.message_limits import check_content
 from gatewayd.storage.messages import encode_list
-from gatewayd.storage.statements import Statement, containing
-from gatewayd.storage.transactions import writing
-from gatewayd.storage.upserts import upsert
+from gatewayd.storage.tables.chats import ChatRow, ChatTagRow, SharedChatRow
+from gatewayd.time_slices import Pace
 
 ORDERS: Final = {"updated_at": "updated_at", "created_at": "created_at", "title": "title_key"}
 """The column that each order of a listing goes by."""
@@ -176,7 +176,7 @@ class ChatRows:
             "id": shared.id,
             "chat_id": shared.chat_id,
             "user_id": shared.user_id,
-            "document": b"".join(await jsonparts.encode(shared.document)).decode(),
+            "document": b"".join(await json_encoder.encode(shared.document)).decode(),
             "created_at": shared.created_at,
         }
         async with writing("share the chat", not_found("chat", shared.chat_id)):

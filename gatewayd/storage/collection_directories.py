@@ -4,13 +4,18 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from gatewayd.errors import GatewayError, Kind, not_found, shortened
+from gatewayd.knowledge.paths import subtree
 from gatewayd.knowledge.records import Directory
-from gatewayd.knowledge.trees import subtree
-from gatewayd.storage.failures import translated
-from gatewayd.storage.fields import fits
-from gatewayd.storage.rows import CollectionRow, DirectoryRow, FileRow, LinkRow
-from gatewayd.storage.statements import Statement, possible, stored
-from gatewayd.storage.transactions import writing
+from gatewayd.storage.engine.failures import translated
+from gatewayd.storage.engine.fields import fits
+from gatewayd.storage.engine.statements import Statement, possible, stored
+from gatewayd.storage.engine.transactions import writing
+from gatewayd.storage.tables.documents import (
+    CollectionRow,
+    DirectoryRow,
+    FileRow,
+    LinkRow,
+)
 
 # A directory and those above it; the depth ends what a damaged database could make a ring.
 LINE: Final = (

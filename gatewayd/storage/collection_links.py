@@ -3,18 +3,22 @@
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
-from gatewayd.commits import after_commit
 from gatewayd.errors import not_found
 from gatewayd.ids import digest
 from gatewayd.ingest.records import File
 from gatewayd.knowledge.records import Link
-from gatewayd.storage import stale, words
-from gatewayd.storage.failures import translated
-from gatewayd.storage.fields import fits
+from gatewayd.storage.engine.failures import translated
+from gatewayd.storage.engine.fields import fits
+from gatewayd.storage.engine.statements import Statement, containing, possible, stored
+from gatewayd.storage.engine.transactions import writing
 from gatewayd.storage.files import COLUMNS, file_from
-from gatewayd.storage.rows import CollectionRow, FileRow, LinkRow
-from gatewayd.storage.statements import Statement, containing, possible, stored
-from gatewayd.storage.transactions import writing
+from gatewayd.storage.search import fts, passage_removal
+from gatewayd.storage.tables.documents import (
+    CollectionRow,
+    FileRow,
+    LinkRow,
+)
+from gatewayd.transactions import after_commit
 
 PIECE: Final = 500
 LINKED_FILE: Final = (
@@ -49,7 +53,7 @@ class CollectionLinks:
                 "ON CONFLICT (collection_id, file_id) DO NOTHING RETURNING id"
             )
             if inserted:
-                await words.add(client, number, link.file_id)
+                await fts.add(client, number, link.file_id)
                 return True
             moved = {name: columns[name] for name in ("origin", "path", "place", "directory_id")}
             there = LinkRow.filter(collection_id=link.collection_id, file_id=link.file_id)
@@ -72,7 +76,7 @@ class CollectionLinks:
             taken = [file_id for file_id in wanted if file_id in gone]
             is_left = False
             if taken:
-                is_left = await stale.detach(client, await _number(collection_id), taken)
+                is_left = await passage_removal.detach(client, await _number(collection_id), taken)
         if is_left:
             after_commit(self._wake)
         return taken

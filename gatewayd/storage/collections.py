@@ -8,15 +8,22 @@ from gatewayd.catalog.records import Grant
 from gatewayd.ids import digest
 from gatewayd.ingest.records import FileStatus
 from gatewayd.knowledge.records import Collection
-from gatewayd.storage import grants, words
+from gatewayd.storage import grants
 from gatewayd.storage.collection_directories import CollectionDirectories
 from gatewayd.storage.collection_links import CollectionLinks
-from gatewayd.storage.failures import translated
-from gatewayd.storage.fields import decode, encode, fits
+from gatewayd.storage.engine.failures import translated
+from gatewayd.storage.engine.fields import decode, encode, fits
+from gatewayd.storage.engine.statements import Statement, containing, possible
+from gatewayd.storage.engine.transactions import writing
 from gatewayd.storage.grants import Resource
-from gatewayd.storage.rows import CollectionRow, FileRow, UserRow
-from gatewayd.storage.statements import Statement, containing, possible
-from gatewayd.storage.transactions import writing
+from gatewayd.storage.search import fts
+from gatewayd.storage.tables.accounts import (
+    UserRow,
+)
+from gatewayd.storage.tables.documents import (
+    CollectionRow,
+    FileRow,
+)
 from gatewayd.text import folded
 
 UNFINISHED: Final = ", ".join(
@@ -53,7 +60,7 @@ class TortoiseCollections(CollectionLinks, CollectionDirectories):
         async with writing("add the collection") as client:
             await CollectionRow(**columns).save(force_create=True)
             await grants.write(Resource.KNOWLEDGE, collection.id, collection.grants)
-            await words.create(client, number)
+            await fts.create(client, number)
 
     async def find(self, collection_id: str) -> Collection | None:
         """Return the collection with this id and its grants; its files are not counted."""
@@ -166,7 +173,7 @@ class TortoiseCollections(CollectionLinks, CollectionDirectories):
             if not await CollectionRow.filter(id=collection_id).delete():
                 return False
             await grants.remove(Resource.KNOWLEDGE, collection_id)
-            await words.drop(client, _number_of(collection_id))
+            await fts.drop(client, _number_of(collection_id))
         return True
 
 

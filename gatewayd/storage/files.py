@@ -4,15 +4,19 @@ from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from dataclasses import fields
 from typing import Any, Final
 
-from gatewayd.commits import after_commit
 from gatewayd.ingest.records import File, FileStatus
-from gatewayd.storage import stale
-from gatewayd.storage.failures import translated
-from gatewayd.storage.fields import decode, encode, fits
-from gatewayd.storage.rows import REMOVED, FileRow, LinkRow
-from gatewayd.storage.statements import Statement, matching, possible
-from gatewayd.storage.transactions import writing
+from gatewayd.storage.engine.failures import translated
+from gatewayd.storage.engine.fields import decode, encode, fits
+from gatewayd.storage.engine.statements import Statement, matching, possible
+from gatewayd.storage.engine.transactions import writing
+from gatewayd.storage.search import passage_removal
+from gatewayd.storage.tables.documents import (
+    REMOVED,
+    FileRow,
+    LinkRow,
+)
 from gatewayd.text import folded
+from gatewayd.transactions import after_commit
 
 PAGE: Final = 1000
 COLUMNS: Final = tuple(each.name for each in fields(File))
@@ -32,7 +36,7 @@ class TortoiseFiles:
 
     async def find(self, file_id: str) -> File | None:
         """Return the file with this id."""
-        if stale.is_marker(file_id) or not fits(FileRow, id=file_id):
+        if passage_removal.is_marker(file_id) or not fits(FileRow, id=file_id):
             return None
         with translated("read a file"):
             row = await FileRow.get_or_none(id=file_id)
@@ -41,7 +45,9 @@ class TortoiseFiles:
     async def find_many(self, file_ids: Sequence[str]) -> Mapping[str, File]:
         """Return those of the files that exist, by id, in one statement."""
         statement = Statement(FileRow._meta.db)
-        wanted = statement.among([each for each in possible(FileRow, file_ids) if not stale.is_marker(each)])
+        wanted = statement.among(
+            [each for each in possible(FileRow, file_ids) if not passage_removal.is_marker(each)]
+        )
         with translated("read files"):
             rows = await statement.run(f"SELECT * FROM files WHERE id {wanted}")  # noqa: S608 - no values
         found = {row["id"]: file_from(row) for row in rows}
@@ -95,7 +101,7 @@ class TortoiseFiles:
         async with writing("remove the file") as client:
             # In the order in which a publication locks them.
             await FileRow.filter(id=file_id).select_for_update()
-            is_left = await stale.discard(client, file_id)
+            is_left = await passage_removal.discard(client, file_id)
             is_removed = await FileRow.filter(id=file_id).delete() > 0
         if is_left:
             after_commit(self._wake)

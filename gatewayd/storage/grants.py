@@ -4,8 +4,10 @@ from collections.abc import Mapping, Sequence
 from enum import StrEnum
 
 from gatewayd.catalog.records import EVERYBODY, Grant
-from gatewayd.storage.rows import GrantRow
-from gatewayd.storage.statements import Statement
+from gatewayd.storage.engine.statements import Statement
+from gatewayd.storage.tables.accounts import (
+    GrantRow,
+)
 
 
 class Resource(StrEnum):

@@ -9,13 +9,17 @@ from tortoise.functions import Count
 
 from gatewayd.accounts.records import Group, Role, Source
 from gatewayd.errors import not_found
-from gatewayd.storage import lookups
-from gatewayd.storage.failures import translated
-from gatewayd.storage.fields import decode, encode, encode_optional, fits
-from gatewayd.storage.readers import Reader, column
-from gatewayd.storage.rows import GroupRow, MembershipRow, UserRow
-from gatewayd.storage.statements import Statement, possible
-from gatewayd.storage.transactions import placeholder, writing
+from gatewayd.storage.engine.failures import translated
+from gatewayd.storage.engine.fields import decode, encode, encode_optional, fits
+from gatewayd.storage.engine.readers import Reader, column
+from gatewayd.storage.engine.statements import Statement, possible
+from gatewayd.storage.engine.transactions import placeholder, writing
+from gatewayd.storage.scim import identity_index
+from gatewayd.storage.tables.accounts import (
+    GroupRow,
+    MembershipRow,
+    UserRow,
+)
 from gatewayd.text import folded
 
 BATCH: Final = 500
@@ -51,7 +55,9 @@ class TortoiseGroups:
         """Insert a group; conflict when the id, the name (any case) or an external id is taken."""
         async with writing("add the group"):
             await GroupRow(**_columns(group)).save(force_create=True)
-            await lookups.keep({"group_id": group.id}, lookups.NONE, lookups.of_group(group))
+            await identity_index.keep(
+                {"group_id": group.id}, identity_index.NONE, identity_index.of_group(group)
+            )
 
     async def find(self, group_id: str) -> Group | None:
         """Return the group with this id."""
@@ -90,8 +96,8 @@ class TortoiseGroups:
             if row is None:
                 return False
             await GroupRow.filter(id=group.id).update(**columns)
-            before, after = lookups.of_group(group_of(row)), lookups.of_group(group)
-            await lookups.keep({"group_id": group.id}, before, after)
+            before, after = identity_index.of_group(group_of(row)), identity_index.of_group(group)
+            await identity_index.keep({"group_id": group.id}, before, after)
         return True
 
     async def remove(self, group_id: str) -> bool:

@@ -5,12 +5,14 @@ from typing import Any, Final
 
 from gatewayd.ingest.records import Job
 from gatewayd.ingest.size_classes import CLASS_LIMITS, QueueKey, SizeClass
-from gatewayd.storage.failures import translated
-from gatewayd.storage.fields import fits
-from gatewayd.storage.rows import JobRow
-from gatewayd.storage.statements import Statement, stored
-from gatewayd.storage.transactions import writing
-from gatewayd.storage.upserts import upsert
+from gatewayd.storage.engine.failures import translated
+from gatewayd.storage.engine.fields import fits
+from gatewayd.storage.engine.statements import Statement, stored
+from gatewayd.storage.engine.transactions import writing
+from gatewayd.storage.engine.upserts import upsert
+from gatewayd.storage.tables.documents import (
+    JobRow,
+)
 
 MAX_WAITING_ROWS: Final = 2000
 """Of a size class."""

@@ -4,10 +4,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 
 from gatewayd.accounts.records import ApiKey
-from gatewayd.storage.failures import translated
-from gatewayd.storage.fields import fits
-from gatewayd.storage.rows import ApiKeyRow
-from gatewayd.storage.transactions import placeholder, writing
+from gatewayd.storage.engine.failures import translated
+from gatewayd.storage.engine.fields import fits
+from gatewayd.storage.engine.transactions import placeholder, writing
+from gatewayd.storage.tables.accounts import (
+    ApiKeyRow,
+)
 from gatewayd.text import folded
 
 

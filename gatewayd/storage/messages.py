@@ -4,19 +4,19 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
-from gatewayd.chats.plain import check_member
+from gatewayd.chats.json_limits import check_member
 from gatewayd.chats.records import Message, MessageChange, MessageState
 from gatewayd.errors import not_found
-from gatewayd.pace import Pace, in_slices
-from gatewayd.storage.chat_rows import ChatMessageItemRow, ChatMessageRow
-from gatewayd.storage.failures import translated
-from gatewayd.storage.fields import decode_large, fits
-from gatewayd.storage.mending import encode_large_mended, encode_mended
-from gatewayd.storage.messagelimits import check_content, check_items
-from gatewayd.storage.statements import Statement, stored
-from gatewayd.storage.transactions import writing
-from gatewayd.storage.upserts import insert, upsert
+from gatewayd.storage.engine.failures import translated
+from gatewayd.storage.engine.fields import decode_large, fits
+from gatewayd.storage.engine.sanitiser import encode_large_mended, encode_mended
+from gatewayd.storage.engine.statements import Statement, stored
+from gatewayd.storage.engine.transactions import writing
+from gatewayd.storage.engine.upserts import insert, upsert
+from gatewayd.storage.message_limits import check_content, check_items
+from gatewayd.storage.tables.chats import ChatMessageItemRow, ChatMessageRow
 from gatewayd.text import folded, storable
+from gatewayd.time_slices import Pace, in_slices
 
 SELECT: Final = (
     "SELECT number, id, parent_id, role, content, parts, done, state, attributes, timestamp"

@@ -4,11 +4,13 @@ from collections.abc import Sequence
 
 from gatewayd.catalog.records import Grant, ModelRecord
 from gatewayd.storage import grants
-from gatewayd.storage.failures import translated
-from gatewayd.storage.fields import decode, encode, fits
+from gatewayd.storage.engine.failures import translated
+from gatewayd.storage.engine.fields import decode, encode, fits
+from gatewayd.storage.engine.transactions import writing
 from gatewayd.storage.grants import Resource
-from gatewayd.storage.rows import ModelRow
-from gatewayd.storage.transactions import writing
+from gatewayd.storage.tables.accounts import (
+    ModelRow,
+)
 
 
 class TortoiseModels:

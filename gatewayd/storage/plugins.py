@@ -8,14 +8,14 @@ from gatewayd.catalog.records import Grant
 from gatewayd.errors import GatewayError
 from gatewayd.plugins.records import Family, Origin, Plugin, PluginKind, Problem
 from gatewayd.storage import grants
-from gatewayd.storage.failures import translated
-from gatewayd.storage.fields import decode, encode, fits
+from gatewayd.storage.engine.encryption import UNREADABLE, Seal
+from gatewayd.storage.engine.failures import translated
+from gatewayd.storage.engine.fields import decode, encode, fits
+from gatewayd.storage.engine.sanitiser import encode_mended
+from gatewayd.storage.engine.transactions import writing
+from gatewayd.storage.engine.upserts import upsert
 from gatewayd.storage.grants import Resource
-from gatewayd.storage.mending import encode_mended
-from gatewayd.storage.plugin_rows import PluginRow, UserValvesRow
-from gatewayd.storage.sealing import UNREADABLE, Seal
-from gatewayd.storage.transactions import writing
-from gatewayd.storage.upserts import upsert
+from gatewayd.storage.tables.plugins import PluginRow, UserValvesRow
 
 LOAD: Final = "load"
 

@@ -3,10 +3,12 @@
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-from gatewayd.storage.failures import translated
-from gatewayd.storage.rows import ResponseIdRow
-from gatewayd.storage.statements import Statement
-from gatewayd.storage.transactions import writing
+from gatewayd.storage.engine.failures import translated
+from gatewayd.storage.engine.statements import Statement
+from gatewayd.storage.engine.transactions import writing
+from gatewayd.storage.tables.accounts import (
+    ResponseIdRow,
+)
 
 BATCH: Final = 500
 """Rows of one statement."""

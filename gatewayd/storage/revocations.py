@@ -1,9 +1,11 @@
 """Session tokens that were ended before they expired."""
 
-from gatewayd.storage.failures import translated
-from gatewayd.storage.fields import fits
-from gatewayd.storage.rows import RevocationRow
-from gatewayd.storage.transactions import writing
+from gatewayd.storage.engine.failures import translated
+from gatewayd.storage.engine.fields import fits
+from gatewayd.storage.engine.transactions import writing
+from gatewayd.storage.tables.accounts import (
+    RevocationRow,
+)
 
 
 class TortoiseRevocations:

@@ -9,13 +9,15 @@ from tortoise.expressions import Q
 
 from gatewayd.accounts.records import Email, Identity, ProviderRole, Role, User
 from gatewayd.errors import GatewayError, Kind, invalid
-from gatewayd.storage import lookups
-from gatewayd.storage.failures import translated
-from gatewayd.storage.fields import decode, encode_optional, fits
-from gatewayd.storage.readers import Reader, column
-from gatewayd.storage.rows import UserRow
-from gatewayd.storage.statements import Statement, containing, possible
-from gatewayd.storage.transactions import placeholder, writing
+from gatewayd.storage.engine.failures import translated
+from gatewayd.storage.engine.fields import decode, encode_optional, fits
+from gatewayd.storage.engine.readers import Reader, column
+from gatewayd.storage.engine.statements import Statement, containing, possible
+from gatewayd.storage.engine.transactions import placeholder, writing
+from gatewayd.storage.scim import identity_index
+from gatewayd.storage.tables.accounts import (
+    UserRow,
+)
 from gatewayd.text import folded
 
 ORDERS: Final = frozenset({"name", "email", "role", "created_at", "updated_at", "last_active_at"})
@@ -35,7 +37,9 @@ class TortoiseUsers:
         with _address_named(user):
             async with writing("add the user"):
                 await UserRow(**_columns(user), password_hash=password_hash).save(force_create=True)
-                await lookups.keep({"user_id": user.id}, lookups.NONE, lookups.of_user(user))
+                await identity_index.keep(
+                    {"user_id": user.id}, identity_index.NONE, identity_index.of_user(user)
+                )
 
     async def find(self, user_id: str) -> User | None:
         """Return the user with this id."""
@@ -122,8 +126,8 @@ class TortoiseUsers:
                 changed = {name: value for name, value in columns.items() if value != getattr(row, name)}
                 if changed:
                     await UserRow.filter(id=user.id).update(**changed)
-                before, after = lookups.of_user(record_of(row)), lookups.of_user(user)
-                await lookups.keep({"user_id": user.id}, before, after)
+                before, after = identity_index.of_user(record_of(row)), identity_index.of_user(user)
+                await identity_index.keep({"user_id": user.id}, before, after)
         return True
 
     async def set_password_hash(self, user_id: str, password_hash: str | None) -> bool:
@@ -215,7 +219,7 @@ def _columns(user: User) -> dict[str, Any]:
     emails = [asdict(each) for each in person.emails]
     columns["emails"] = encode_optional(emails or None, "emails")
     columns["roles"] = encode_optional([asdict(each) for each in person.roles] or None, "roles")
-    return {**columns, "role": user.role.value, "name_key": folded(user.name), **lookups.keys_of(user)}
+    return {**columns, "role": user.role.value, "name_key": folded(user.name), **identity_index.keys_of(user)}
 
 
 @contextmanager

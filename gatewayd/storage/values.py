@@ -3,10 +3,12 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from gatewayd.storage.failures import translated
-from gatewayd.storage.fields import decode, encode, fits
-from gatewayd.storage.rows import ValueRow
-from gatewayd.storage.transactions import writing
+from gatewayd.storage.engine.failures import translated
+from gatewayd.storage.engine.fields import decode, encode, fits
+from gatewayd.storage.engine.transactions import writing
+from gatewayd.storage.tables.accounts import (
+    ValueRow,
+)
 
 
 class TortoiseValues:

@@ -10,23 +10,23 @@ from typing import Any, Final
 
 from gatewayd.errors import GatewayError, Kind
 from gatewayd.extras import Extra, is_installed, refusal
+from gatewayd.ingest.embedding_prefixes import MARK_LENGTH, Prefixes
 from gatewayd.ingest.fair_gate import FairGate
-from gatewayd.ingest.prefixes import MARK_LENGTH, Prefixes
 from gatewayd.ingest.records import Purpose, Space
 from gatewayd.ingest.size_classes import OTHER_WORK, QueueKey
 from gatewayd.sandbox.confinement import Sandbox
 from gatewayd.tasks import Tasks
-from gatewayd.vectors import models
-from gatewayd.vectors.models import Builtin, Engine
+from gatewayd.vectors.models import catalogue
+from gatewayd.vectors.models.catalogue import Builtin, Engine
 from gatewayd.vectors.process import ANSWER_SECONDS, IDLE_SECONDS, OPEN_SECONDS, ModelProcess, Prepare
 from gatewayd.workers import Worker, WorkerDiedError, WorkerOptions
 
 log = logging.getLogger(__name__)
 
-BUILD: Final = "gatewayd.vectors.build"
+BUILD: Final = "gatewayd.vectors.models.build"
 OFFLINE: Final = {"HF_HUB_OFFLINE": "1"}
 POOLINGS: Final = ("mean", "cls")
-FILES: Final = (models.GRAPH, models.TOKENIZER, "tokenizer_config.json", "config.json")
+FILES: Final = (catalogue.GRAPH, catalogue.TOKENIZER, "tokenizer_config.json", "config.json")
 """What the folder of a model must hold."""
 
 NICENESS: Final = 10
@@ -77,7 +77,7 @@ class LocalEmbedder:
     """An `ingest.interfaces.Embedder` over a process that is started on first use and ended when idle."""
 
     def __init__(self, options: LocalOptions, tasks: Tasks) -> None:
-        builtin = models.find_builtin(options.model) if options.kind is LocalKind.BUILTIN else None
+        builtin = catalogue.find_builtin(options.model) if options.kind is LocalKind.BUILTIN else None
         self._options = options
         self._builtin = builtin
         self._tasks = tasks
@@ -138,13 +138,13 @@ class LocalEmbedder:
         mark = self._prefixes.mark(self._own)
         if builtin is not None:
             describe(options, "embed")
-            models.find_source(builtin)
-            return Space(f"builtin:{builtin.name}:{builtin.revision}{mark}", models.DIMENSION)
+            catalogue.find_source(builtin)
+            return Space(f"builtin:{builtin.name}:{builtin.revision}{mark}", catalogue.DIMENSION)
         width = await self._process.width()
         if options.kind is LocalKind.FASTEMBED:
             return Space(f"fastembed:{options.model}{mark}", width)
-        graph = Path(options.model) / models.GRAPH
-        digest = await asyncio.to_thread(models.digest, graph)
+        graph = Path(options.model) / catalogue.GRAPH
+        digest = await asyncio.to_thread(catalogue.digest, graph)
         name = f"directory:{Path(options.model).name}:{digest[:MARK_LENGTH]}:{options.pooling}"
         return Space(name + mark, width)
 
@@ -159,10 +159,10 @@ class LocalEmbedder:
 
     async def _made(self, model: Builtin) -> tuple[Path, str]:
         """Return a built-in model's folder and how its output is pooled, making it first if needed."""
-        folder = models.folder_of(self._options.folder, model)
-        if await asyncio.to_thread(models.is_ready, folder, model):
+        folder = catalogue.folder_of(self._options.folder, model)
+        if await asyncio.to_thread(catalogue.is_ready, folder, model):
             return folder, "none"
-        models.find_source(model)
+        catalogue.find_source(model)
         try:
             await self._build(model)
         except WorkerDiedError as error:
@@ -170,7 +170,7 @@ class LocalEmbedder:
                 sentence = f"cannot make the embedding model {model.name!r} ready: the process {error.reason}"
                 raise GatewayError(Kind.NOT_CONFIGURED, sentence) from error
             log.warning("cannot make the fast form of the model %r: the process %s", model.name, error.reason)
-            shipped = await asyncio.to_thread(models.make_shipped, self._options.folder, model)
+            shipped = await asyncio.to_thread(catalogue.make_shipped, self._options.folder, model)
             return shipped, "mean"
         return folder, "none"
 
@@ -197,7 +197,7 @@ def open_process(options: LocalOptions, opening: Prepare, tasks: Tasks) -> Model
 
 def describe(options: LocalOptions, task: str) -> dict[str, Any]:
     """Return what `vectors.child` opens; not_configured when the model cannot be used as it is given."""
-    builtin = models.find_builtin(options.model) if options.kind is LocalKind.BUILTIN else None
+    builtin = catalogue.find_builtin(options.model) if options.kind is LocalKind.BUILTIN else None
     extra = Extra.FASTEMBED if builtin is None else builtin.extra
     if extra is not None and not is_installed(extra):
         raise refusal(f"cannot use the model {options.model!r}", extra)
@@ -213,7 +213,7 @@ def describe(options: LocalOptions, task: str) -> dict[str, Any]:
         "name": options.model,
         "path": options.model if options.kind is LocalKind.DIRECTORY else None,
         "pooling": options.pooling,
-        "cache": str(options.folder / models.MODELS / "fastembed"),
+        "cache": str(options.folder / catalogue.MODELS / "fastembed"),
         "threads": options.threads,
         "sandbox": options.sandbox,
     }

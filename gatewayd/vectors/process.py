@@ -14,7 +14,7 @@ from gatewayd.workers import Worker, WorkerDiedError, WorkerLateError, WorkerOpt
 
 log = logging.getLogger(__name__)
 
-CHILD: Final = "gatewayd.vectors.child"
+CHILD: Final = "gatewayd.vectors.worker"
 IDLE_SECONDS: Final = 600.0
 OPEN_SECONDS: Final = 120.0
 """How long a model on this machine may take to be opened."""

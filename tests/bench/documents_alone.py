@@ -15,7 +15,7 @@ from contextlib import AsyncExitStack
 from pathlib import Path
 
 from gatewayd.extract.pool import ExtractorPool, PoolOptions
-from gatewayd.ingest.embedding import BATCH
+from gatewayd.ingest.embedder import BATCH
 from gatewayd.ingest.records import Purpose
 from gatewayd.ingest.size_classes import OTHER_WORK
 from gatewayd.tasks import Tasks

@@ -12,17 +12,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gatewayd import ids
-from gatewayd.ingest.packing import packed
 from gatewayd.ingest.records import Chunk, Extraction, File, FileStatus, Space, VectorBatch
+from gatewayd.ingest.vector_codec import packed
 from gatewayd.knowledge.records import Collection, Link
 from gatewayd.storage.collections import TortoiseCollections
-from gatewayd.storage.database import Database
+from gatewayd.storage.engine.database import Database
+from gatewayd.storage.engine.location import Location
+from gatewayd.storage.engine.migrate import migrate_open
+from gatewayd.storage.engine.readers import open_reader
 from gatewayd.storage.files import TortoiseFiles
-from gatewayd.storage.location import Location
-from gatewayd.storage.migrate import migrate_open
-from gatewayd.storage.passages import TortoisePassages
-from gatewayd.storage.readers import open_reader
-from gatewayd.storage.spaces import TortoiseSpaces
+from gatewayd.storage.search.embedding_spaces import TortoiseSpaces
+from gatewayd.storage.search.passages import TortoisePassages
 from tests.bench.documents_corpus import Writer
 
 OWNER: Final = "bench"

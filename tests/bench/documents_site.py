@@ -16,10 +16,10 @@ from typing import Any, Final
 import numpy as np
 
 from gatewayd.ingest.records import Purpose, Space
-from gatewayd.storage.location import Location, parse
+from gatewayd.storage.engine.location import Location, parse
 from gatewayd.tasks import Tasks
 from gatewayd.vectors.local import LocalEmbedder, LocalKind, LocalOptions
-from gatewayd.vectors.models import MODELS
+from gatewayd.vectors.models.catalogue import MODELS
 from tests.bench.documents_corpus import Writer
 from tests.bench.documents_filling import Filled, Rows, fill
 from tests.bench.measure import say

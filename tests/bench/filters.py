@@ -16,7 +16,7 @@ from dataclasses import dataclass
 
 import uvloop
 
-from gatewayd.catalog.replies import Chunk
+from gatewayd.completions.records import Chunk
 from tests.bench.measure import show
 from tests.fakes.functions import FunctionWorld, ask, function, function_world
 from tests.fakes.models import make_actor

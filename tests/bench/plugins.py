@@ -18,10 +18,10 @@ from typing import Any, Final
 
 import uvloop
 
-from gatewayd.plugins.handles import PluginHandle
 from gatewayd.plugins.isolation.loader import IsolationMode
 from gatewayd.plugins.isolation.plugin import IsolatedPlugin
-from gatewayd.plugins.items import Items
+from gatewayd.plugins.runtime.handles import PluginHandle
+from gatewayd.plugins.runtime.iterators import Items
 from tests.fakes.isolated import Isolating
 from tests.fakes.plugins import make_registry, plugin_of, scope_of
 

@@ -6,11 +6,11 @@ from typing import Final, TypeVar
 
 from gatewayd import ids
 from gatewayd.accounts.records import Email, Group, Identity, Role, Source, User
-from gatewayd.storage.database import Database
+from gatewayd.storage.engine.database import Database
+from gatewayd.storage.engine.location import Location
+from gatewayd.storage.engine.migrate import migrate_open
 from gatewayd.storage.groups import _columns as group_columns
-from gatewayd.storage.location import Location
-from gatewayd.storage.migrate import migrate_open
-from gatewayd.storage.rows import (
+from gatewayd.storage.tables.accounts import (
     GroupExternalIdRow,
     GroupRow,
     MembershipRow,

@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any, Final
 from urllib.parse import urlencode
 
-from gatewayd.storage.location import parse
+from gatewayd.storage.engine.location import parse
 from tests.bench.population import Population, email_of, external_id_of, populate
 from tests.bench.report import quantile, shown, table
 from tests.bench.targets import started

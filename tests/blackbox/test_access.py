@@ -14,15 +14,7 @@ from gatewayd.http.routes import Access
 from tests.fakes.roles import AUTHS, GROUPS, SCIM_TOKEN, Site, opened_roles
 from tests.fakes.samples import SAMPLES
 from tests.fakes.samples_documents import BYTES, DOCUMENT_SAMPLES, KNOWLEDGE, RETRIEVAL, UPLOAD, upload
-from tests.fakes.samples_live import (
-    CHATS,
-    EVENTS,
-    LISTENING,
-    LIVE_SAMPLES,
-    OWN_SAMPLES,
-    PERMISSIONS,
-    SERVERS,
-)
+from tests.fakes.samples_live import CHATS, EVENTS, LISTENING, LIVE_SAMPLES, OWN_SAMPLES, PERMISSIONS, SERVERS
 from tests.fakes.samples_models import MODEL_PATHS
 from tests.fakes.samples_scim import SCIM_SAMPLES
 

@@ -22,7 +22,7 @@ from tests.fakes.orphans import adopting, find_child
 from tests.fakes.postgres import Postgres
 
 SEED = 20_260_302
-EMBEDDING, EXTRACTION = "gatewayd.vectors.child", "gatewayd.extract.child"
+EMBEDDING, EXTRACTION = "gatewayd.vectors.worker", "gatewayd.extract.child"
 
 
 @contextmanager

@@ -25,7 +25,7 @@ import pytest
 
 from gatewayctl.transport import UnixConnection
 from gatewayctl.wire import base
-from tests.fakes.largest import (
+from tests.fakes.largest import (  # fmt: skip
     BODILESS,
     BODY,
     CONTROL,
@@ -40,7 +40,7 @@ from tests.fakes.largest import (
     kinds_of,
     public_rows,
     value_of,
-)  # fmt: skip
+)
 from tests.fakes.roles import SCIM_TOKEN
 from tests.fakes.site import AUTHS, CHATS, MESSAGE_ID, SCIM, Site, opened_site
 from tests.fakes.site import PASSWORD as SITE_PASSWORD

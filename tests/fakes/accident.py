@@ -4,13 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from tests.fakes.upstream import (
-    CUT,
-    SILENCE,
-    Reply,
-    Step,
-    json_reply,
-)
+from tests.fakes.upstream import CUT, SILENCE, Reply, Step, json_reply
 
 Kind = Literal["openai", "anthropic", "ollama"]
 Steps = Sequence[bytes | Step]

@@ -7,33 +7,26 @@ from functools import cached_property
 from typing import Any
 
 from gatewayd.accounts.authenticator import Authenticator
-from gatewayd.accounts.changes import Change, Changes
-from gatewayd.accounts.current import CurrentRights
+from gatewayd.accounts.change_notifier import Change, Changes
+from gatewayd.accounts.current_rights import CurrentRights
 from gatewayd.accounts.devices import DeviceCookies
 from gatewayd.accounts.groups import Groups
-from gatewayd.accounts.keyrules import KeyRules
+from gatewayd.accounts.key_rules import KeyRules
 from gatewayd.accounts.keys import Keys
-from gatewayd.accounts.passwordrules import PasswordRules, check_password
+from gatewayd.accounts.password_rules import PasswordRules, check_password
 from gatewayd.accounts.passwords import Passwords
 from gatewayd.accounts.permissions import Permissions
 from gatewayd.accounts.records import Actor, CredentialKind, NewGroup, NewUser, PermissionTree, Role, User
-from gatewayd.accounts.runtime import ConfiguredValue, RuntimeSettings
+from gatewayd.accounts.runtime_settings import ConfiguredValue, RuntimeSettings
 from gatewayd.accounts.sessions import Sessions
 from gatewayd.accounts.setup import Setup
-from gatewayd.accounts.signin import SignIn
-from gatewayd.accounts.signup import SignUp, SignUpOptions
+from gatewayd.accounts.sign_in import SignIn
+from gatewayd.accounts.sign_up import SignUp, SignUpOptions
 from gatewayd.accounts.users import Users
-from gatewayd.commits import Commits
 from gatewayd.http.routes import Access, Route
+from gatewayd.transactions import Commits
 from tests.fakes.edge import Client, bearer, serving
-from tests.fakes.stores import (
-    Memory,
-    MemoryGroups,
-    MemoryKeys,
-    MemoryRevocations,
-    MemoryUsers,
-    MemoryValues,
-)
+from tests.fakes.stores import Memory, MemoryGroups, MemoryKeys, MemoryRevocations, MemoryUsers, MemoryValues
 
 SECRET = "0123456789abcdef" * 4
 NOON = 1_700_000_000

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from gatewayd.accounts.records import Actor
-from gatewayd.chat.records import ChatRequest
+from gatewayd.pipeline.records import ChatRequest
 
 
 class NoAttachments:

@@ -18,8 +18,8 @@ from gatewayd.chats.records import (
     Tag,
 )
 from gatewayd.errors import GatewayError, Kind, not_found
-from gatewayd.storage.mending import encode_mended
-from gatewayd.storage.messagelimits import check_content, check_items
+from gatewayd.storage.engine.sanitiser import encode_mended
+from gatewayd.storage.message_limits import check_content, check_items
 
 
 @dataclass

@@ -8,12 +8,12 @@ from typing import Any
 from gatewayd.accounts.records import User
 from gatewayd.chats.service import Chats
 from gatewayd.chats.services import ChatServices
-from gatewayd.chats.sharing import Sharing
+from gatewayd.chats.shares import Sharing
 from gatewayd.chats.tags import ChatTags
 from gatewayd.chats.transfer import Transfer
 from gatewayd.events.records import Target
-from gatewayd.http.public.chats import StoredChatRoutes
-from gatewayd.http.public.chats_lists import ChatListRoutes
+from gatewayd.http.public.chats.lists import ChatListRoutes
+from gatewayd.http.public.chats.routes import StoredChatRoutes
 from gatewayd.http.routes import Route
 from gatewayd.tasks import Tasks
 from tests.fakes.accounts import Accounts, Site, serving_accounts

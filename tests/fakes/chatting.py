@@ -4,7 +4,7 @@ from typing import Any
 
 from gatewayd.chats.records import Chat, Message
 from gatewayd.plugins.records import Family, Plugin, PluginKind
-from gatewayd.plugins.toolservers import ToolServer
+from gatewayd.plugins.servers.records import ToolServer
 
 
 def chat(chat_id: str, user_id: str = "u1", **fields: Any) -> Chat:

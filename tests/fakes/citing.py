@@ -7,16 +7,16 @@ from typing import Any
 import orjson
 
 from gatewayd.accounts.records import Role
-from gatewayd.catalog.replies import Chunk
-from gatewayd.chat.attachments import AttachmentOptions, DocumentAttachments
-from gatewayd.chat.embeddings import Embeddings
-from gatewayd.chat.input_filters import InputFilters
-from gatewayd.chat.pipeline import NoFilters, NoTools, Pipeline
-from gatewayd.http.public.chat import ChatRoutes
-from gatewayd.http.public.messages import MessageRoutes
-from gatewayd.http.public.runtime import RuntimeRoutes
-from gatewayd.http.public.runtime_conversion import RuntimeConversion
+from gatewayd.completions.records import Chunk
+from gatewayd.http.public.completions.chat import ChatRoutes
+from gatewayd.http.public.completions.messages import MessageRoutes
+from gatewayd.http.public.runtime.conversion import RuntimeConversion
+from gatewayd.http.public.runtime.routes import RuntimeRoutes
 from gatewayd.http.routes import Access
+from gatewayd.pipeline.documents.attachments import AttachmentOptions, DocumentAttachments
+from gatewayd.pipeline.embeddings import Embeddings
+from gatewayd.pipeline.filters.inputs import InputFilters
+from gatewayd.pipeline.pipeline import NoFilters, NoTools, Pipeline
 from tests.fakes.edge import Client, bearer, serving
 from tests.fakes.knowledge import World, person
 from tests.fakes.models import FakeSource, make_model

@@ -9,10 +9,10 @@ import unicodedata
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from gatewayd.accounts.identities import shown
+from gatewayd.accounts.display_identity import shown
 from gatewayd.accounts.records import Group, User
 from gatewayd.scim import attributes
-from gatewayd.scim.conditions import (
+from gatewayd.scim.filters.conditions import (
     All,
     Compare,
     Condition,

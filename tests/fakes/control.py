@@ -16,49 +16,49 @@ from aiohttp import web
 from gatewayctl.client import ControlClient
 from gatewayctl.main import main
 from gatewayctl.transport import Transport
-from gatewayd.catalog.replies import Body, Chunk
 from gatewayd.catalog.service import Catalog, CatalogOptions
-from gatewayd.chat.attachments import AttachmentOptions, DocumentAttachments
-from gatewayd.chat.attachments import Documents as AttachedDocuments
-from gatewayd.chat.pipeline import NoFilters, NoTools, Pipeline
+from gatewayd.completions.records import Body, Chunk
 from gatewayd.errors import GatewayError
 from gatewayd.http.app import build
+from gatewayd.http.control.accounts.grantees import Principals
+from gatewayd.http.control.accounts.groups import GroupRoutes
+from gatewayd.http.control.accounts.keys import KeyRoutes
+from gatewayd.http.control.accounts.links import LinkRoutes
+from gatewayd.http.control.accounts.permissions import PermissionRoutes
+from gatewayd.http.control.accounts.scim import ScimStateRoutes
+from gatewayd.http.control.accounts.scim_tokens import ScimTokenRoutes
+from gatewayd.http.control.accounts.setup import SetupRoutes
+from gatewayd.http.control.accounts.users import UserRoutes
 from gatewayd.http.control.chat import ControlChatRoutes
-from gatewayd.http.control.collection_files import CollectionFileRoutes
-from gatewayd.http.control.collection_search import CollectionSearchRoutes
-from gatewayd.http.control.collections import CollectionRoutes
 from gatewayd.http.control.database import ControlDatabaseRoutes
-from gatewayd.http.control.document_views import DocumentViews
+from gatewayd.http.control.documents.collection_files import CollectionFileRoutes
+from gatewayd.http.control.documents.collection_search import CollectionSearchRoutes
+from gatewayd.http.control.documents.collections import CollectionRoutes
+from gatewayd.http.control.documents.files import FileReceiver, FileRoutes
+from gatewayd.http.control.documents.queue import QueueRoutes
+from gatewayd.http.control.documents.reindex import ReindexRoutes
+from gatewayd.http.control.documents.serializers import DocumentViews
 from gatewayd.http.control.edge import ControlEdge
-from gatewayd.http.control.files import FileReceiver, FileRoutes
-from gatewayd.http.control.groups import GroupRoutes
 from gatewayd.http.control.health import ControlHealthRoutes, Workings
-from gatewayd.http.control.keys import KeyRoutes
-from gatewayd.http.control.links import LinkRoutes
-from gatewayd.http.control.models import ModelRoutes
+from gatewayd.http.control.impersonation import Viewers
+from gatewayd.http.control.models.models import ModelRoutes
 from gatewayd.http.control.peer import Peers
-from gatewayd.http.control.permissions import PermissionRoutes
-from gatewayd.http.control.principals import Principals
-from gatewayd.http.control.queue import QueueRoutes
-from gatewayd.http.control.reindex import ReindexRoutes
-from gatewayd.http.control.scim import ScimStateRoutes
-from gatewayd.http.control.scim_tokens import ScimTokenRoutes
 from gatewayd.http.control.settings import SettingRoutes
-from gatewayd.http.control.setup import SetupRoutes
-from gatewayd.http.control.users import UserRoutes
-from gatewayd.http.control.viewers import Viewers
-from gatewayd.http.control.writes import Writes
+from gatewayd.http.control.transactions import Writes
 from gatewayd.http.routes import Route
-from gatewayd.ingest.reindexing import Reindexing
+from gatewayd.ingest.reindex import Reindexing
 from gatewayd.knowledge.checks import Checks
 from gatewayd.knowledge.directories import Directories
+from gatewayd.knowledge.full_text import Wholes
 from gatewayd.knowledge.retrieval import SearchOptions
 from gatewayd.knowledge.scopes import Scopes
 from gatewayd.knowledge.sync import Sync
-from gatewayd.knowledge.wholes import Wholes
-from gatewayd.scim.activity import Activity
+from gatewayd.pipeline.documents.attachments import AttachmentOptions, DocumentAttachments
+from gatewayd.pipeline.documents.attachments import Documents as AttachedDocuments
+from gatewayd.pipeline.pipeline import NoFilters, NoTools, Pipeline
 from gatewayd.scim.links import Links
-from gatewayd.scim.tokenkeeper import ScimTokenKeeper, TokenSource
+from gatewayd.scim.request_log import Activity
+from gatewayd.scim.tokens.rotation import ScimTokenKeeper, TokenSource
 from gatewayd.tasks import Tasks
 from tests.fakes.accounts import Accounts
 from tests.fakes.control_live import LiveServices

@@ -7,18 +7,18 @@ from typing import Any
 
 from gatewayd.accounts.records import Actor, CredentialKind, User
 from gatewayd.bus.memory import MemoryBus
-from gatewayd.chat.stopping import Stopping
-from gatewayd.deferred import DeferredWrites
+from gatewayd.deferred_writes import DeferredWrites
 from gatewayd.events.calls import Calls
 from gatewayd.events.hub import Hub
 from gatewayd.events.records import Target
 from gatewayd.events.service import Events
+from gatewayd.http.control.accounts.grantees import Principals
 from gatewayd.http.control.events import ControlEventRoutes
-from gatewayd.http.control.principals import Principals
+from gatewayd.http.control.impersonation import Viewers
 from gatewayd.http.control.stored_chats import ControlStoredChatRoutes
 from gatewayd.http.control.tasks import ControlTaskRoutes
-from gatewayd.http.control.viewers import Viewers
 from gatewayd.http.routes import Route
+from gatewayd.pipeline.runs.control import Stopping
 from gatewayd.tasks import Purpose
 from tests.fakes.accounts import Accounts
 from tests.fakes.chats import MemoryEffects

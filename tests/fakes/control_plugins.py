@@ -6,31 +6,31 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from gatewayd.catalog.service import Catalog
-from gatewayd.commits import Transactor
-from gatewayd.http.control.access_lists import AccessLists
-from gatewayd.http.control.custom_models import CustomModelRoutes, ModelParts
-from gatewayd.http.control.permission_audit import PermissionAuditRoutes
-from gatewayd.http.control.plugin_access import PluginAccessRoutes
-from gatewayd.http.control.plugin_valves import PluginValveRoutes
-from gatewayd.http.control.plugin_views import PluginViews
-from gatewayd.http.control.plugins import PluginRoutes, PluginServices
-from gatewayd.http.control.principals import Principals
-from gatewayd.http.control.tool_servers import ToolServerRoutes
-from gatewayd.http.control.viewers import Viewers
-from gatewayd.http.control.writes import Writes
+from gatewayd.http.control.accounts.access_lists import AccessLists
+from gatewayd.http.control.accounts.grantees import Principals
+from gatewayd.http.control.accounts.permission_audit import PermissionAuditRoutes
+from gatewayd.http.control.impersonation import Viewers
+from gatewayd.http.control.models.custom_models import CustomModelRoutes, ModelParts
+from gatewayd.http.control.plugins.access import PluginAccessRoutes
+from gatewayd.http.control.plugins.plugins import PluginRoutes, PluginServices
+from gatewayd.http.control.plugins.serializers import PluginViews
+from gatewayd.http.control.plugins.tool_servers import ToolServerRoutes
+from gatewayd.http.control.plugins.valves import PluginValveRoutes
+from gatewayd.http.control.transactions import Writes
 from gatewayd.http.routes import Route
 from gatewayd.knowledge.collections import Collections
 from gatewayd.plugins.access import PluginAccess
 from gatewayd.plugins.audit import PermissionAudit
-from gatewayd.plugins.checking import Checker
-from gatewayd.plugins.connections import Connections
-from gatewayd.plugins.installing import Installing
-from gatewayd.plugins.places import PluginPlaces
-from gatewayd.plugins.requirements import Installation
-from gatewayd.plugins.serverservice import KnownServers, ToolServers
+from gatewayd.plugins.installation import Installing
+from gatewayd.plugins.placement import PluginPlaces
+from gatewayd.plugins.servers.config import Connections
+from gatewayd.plugins.servers.records import ServerOrigin, ToolServer
+from gatewayd.plugins.servers.service import KnownServers, ToolServers
 from gatewayd.plugins.service import Plugins
-from gatewayd.plugins.toolservers import ServerOrigin, ToolServer
-from gatewayd.upstream.toolservers import ToolServerOptions, make_tool_servers
+from gatewayd.plugins.source.check_process import Checker
+from gatewayd.plugins.source.requirements import Installation
+from gatewayd.transactions import Transactor
+from gatewayd.upstream.tools.servers import ToolServerOptions, make_tool_servers
 from tests.fakes.accounts import Accounts
 from tests.fakes.plugins import Plugged, make_registry
 from tests.fakes.serverstore import MemoryServers

@@ -6,13 +6,15 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from gatewayd.catalog.service import Catalog, CatalogOptions
-from gatewayd.chat.pipeline import NoFilters, NoTools, Pipeline
-from gatewayd.chat.records import ChatRequest
-from gatewayd.dialects import anthropic, ollama, openai
+from gatewayd.dialects import openai
+from gatewayd.dialects.anthropic import dialect as anthropic
+from gatewayd.dialects.ollama import dialect as ollama
 from gatewayd.errors import GatewayError, Kind
+from gatewayd.pipeline.pipeline import NoFilters, NoTools, Pipeline
+from gatewayd.pipeline.records import ChatRequest
 from gatewayd.tasks import Tasks
-from gatewayd.upstream.config import ProviderConfig, SourceKind
-from gatewayd.upstream.sources import open_source
+from gatewayd.upstream.sources.config import ProviderConfig, SourceKind
+from gatewayd.upstream.sources.factory import open_source
 from tests.fakes import fields_messages, fields_openai, fields_runtime
 from tests.fakes.attachments import NoAttachments
 from tests.fakes.fields import Json, Sample

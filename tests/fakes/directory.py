@@ -2,9 +2,9 @@
 
 from collections.abc import Mapping, Sequence
 
-from gatewayd.accounts.identities import shown
+from gatewayd.accounts.display_identity import shown
 from gatewayd.accounts.records import Group, Source, User
-from gatewayd.scim.conditions import Value
+from gatewayd.scim.filters.conditions import Value
 from gatewayd.scim.records import Counts, GroupEntry, Item, Page, Query, Reference, ResourceType, UserEntry
 from tests.fakes.conditions import elements, evaluate, fold, is_exact, singles
 from tests.fakes.stores import Memory

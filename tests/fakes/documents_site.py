@@ -9,28 +9,28 @@ from pathlib import Path
 from typing import Any
 
 from gatewayd.accounts.records import PermissionTree, Role, User
-from gatewayd.http.public.collection_replies import CollectionReplies
-from gatewayd.http.public.document_shapes import Owners
-from gatewayd.http.public.file_status import StatusStreams
-from gatewayd.http.public.file_uploads import FileUploads
-from gatewayd.http.public.files import FileRoutes
-from gatewayd.http.public.knowledge import KnowledgeRoutes
-from gatewayd.http.public.knowledge_sync import KnowledgeSyncRoutes
-from gatewayd.http.public.processing import Processing
-from gatewayd.http.public.retrieval import RetrievalRoutes
+from gatewayd.http.public.files.on_demand import Processing
+from gatewayd.http.public.files.owners import Owners
+from gatewayd.http.public.files.routes import FileRoutes
+from gatewayd.http.public.files.status import StatusStreams
+from gatewayd.http.public.files.upload import FileUploads
+from gatewayd.http.public.knowledge.replies import CollectionReplies
+from gatewayd.http.public.knowledge.retrieval import RetrievalRoutes
+from gatewayd.http.public.knowledge.routes import KnowledgeRoutes
+from gatewayd.http.public.knowledge.sync import KnowledgeSyncRoutes
 from gatewayd.http.routes import Route
 from gatewayd.ingest.blobs import LocalBlobs
+from gatewayd.ingest.embedding_spaces import Models, Spaces, SpaceStores
+from gatewayd.ingest.file_notifications import FileWatch
 from gatewayd.ingest.files import Files
-from gatewayd.ingest.intake import Intake, UploadRules
-from gatewayd.ingest.processing import Processor
+from gatewayd.ingest.processor import Processor
 from gatewayd.ingest.queue import IngestQueue, QueueOptions
-from gatewayd.ingest.spaces import Models, Spaces, SpaceStores
 from gatewayd.ingest.updates import IngestStores, Removal, Updates
-from gatewayd.ingest.watch import FileWatch
+from gatewayd.ingest.upload import Intake, UploadRules
 from gatewayd.knowledge.access import CollectionAccess
 from gatewayd.knowledge.collections import Collections
 from gatewayd.knowledge.directories import Directories
-from gatewayd.knowledge.freshness import Freshness
+from gatewayd.knowledge.index_updates import Freshness
 from gatewayd.knowledge.members import Holdings, Members
 from gatewayd.knowledge.retrieval import Library as SearchedLibrary
 from gatewayd.knowledge.retrieval import Retrieval, SearchOptions

@@ -9,16 +9,16 @@ from aiohttp.test_utils import TestClient, TestServer
 
 from gatewayd.accounts.records import Actor
 from gatewayd.errors import GatewayError, Kind
+from gatewayd.http.access_revocation import ShutOut
 from gatewayd.http.app import build
-from gatewayd.http.edge import Authenticator, Doors, Edge, EdgeOptions, TicketDoor
-from gatewayd.http.provisioning import ProvisioningDoor
-from gatewayd.http.rates import Rates
-from gatewayd.http.room import Room
+from gatewayd.http.connections.capacity import Room
+from gatewayd.http.connections.minimum_rate import Rates
+from gatewayd.http.middleware import Authenticator, Doors, Edge, EdgeOptions, TicketDoor
 from gatewayd.http.routes import Route
+from gatewayd.http.scim_auth import ProvisioningDoor
 from gatewayd.http.server import Server
-from gatewayd.http.shutout import ShutOut
-from gatewayd.scim.activity import Activity
-from gatewayd.scim.tokens import ScimTokens
+from gatewayd.scim.request_log import Activity
+from gatewayd.scim.tokens.credential import ScimTokens
 from gatewayd.tasks import Tasks
 from tests.fakes.replies import checked
 

@@ -9,7 +9,7 @@ import orjson
 
 from gatewayd.bus.memory import MemoryBus
 from gatewayd.chats.records import Chat, Message
-from gatewayd.deferred import DeferredWrites
+from gatewayd.deferred_writes import DeferredWrites
 from gatewayd.events.calls import Calls
 from gatewayd.events.hub import Hub
 from gatewayd.events.records import Target

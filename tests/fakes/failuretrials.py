@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from gatewayd.errors import GatewayError, Kind
-from gatewayd.extract.answers import AnswerLimits, pack, unpack
+from gatewayd.extract.messages import AnswerLimits, pack, unpack
 from gatewayd.extract.pool import ExtractorPool, PoolOptions
 from gatewayd.extract.records import Document
 from gatewayd.ingest.queue import BEGINNINGS, IngestQueue

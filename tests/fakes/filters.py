@@ -11,9 +11,8 @@ from hypothesis import strategies as st
 from hypothesis.strategies import SearchStrategy
 
 from gatewayd.scim.attributes import SCHEMAS, Attribute, Kind, Place, places
-from gatewayd.scim.conditions import Operator
-from gatewayd.scim.records import ResourceType
-from gatewayd.scim.syntax import (
+from gatewayd.scim.filters.conditions import Operator
+from gatewayd.scim.filters.syntax import (
     Comparison,
     Conjunction,
     Disjunction,
@@ -25,6 +24,7 @@ from gatewayd.scim.syntax import (
     Presence,
     Selection,
 )
+from gatewayd.scim.records import ResourceType
 
 EQUALITY = (Operator.EQ, Operator.NE)
 ORDER = (Operator.GT, Operator.GE, Operator.LT, Operator.LE)

@@ -10,13 +10,15 @@ from gatewayd.ingest.records import File, FileStatus
 from gatewayd.knowledge.records import Collection, Link
 from gatewayd.storage import migrations
 from gatewayd.storage.collections import TortoiseCollections
-from gatewayd.storage.database import Database
+from gatewayd.storage.engine.database import Database
+from gatewayd.storage.engine.location import Location
+from gatewayd.storage.engine.migrate import migrate_open
+from gatewayd.storage.engine.transactions import placeholder
 from gatewayd.storage.files import columns_of
-from gatewayd.storage.location import Location
-from gatewayd.storage.migrate import migrate_open
-from gatewayd.storage.rows import CollectionRow
-from gatewayd.storage.transactions import placeholder
-from gatewayd.storage.words import table
+from gatewayd.storage.search.fts import table
+from gatewayd.storage.tables.documents import (
+    CollectionRow,
+)
 from tests.fakes.passages import document
 
 MIGRATION = "0008_segmented_words"

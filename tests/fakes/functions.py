@@ -7,18 +7,18 @@ from typing import Any
 
 from gatewayd.catalog.records import ModelRecord
 from gatewayd.catalog.service import Catalog, CatalogOptions
-from gatewayd.chat.actions import Actions
-from gatewayd.chat.filtering import PluginFilters
-from gatewayd.chat.functions import FunctionSource, relisting
-from gatewayd.chat.outlets import Outlets
-from gatewayd.chat.pipeline import NoTools, Pipeline
-from gatewayd.chat.records import ChatRequest
-from gatewayd.chat.rewriting import Rewriting
-from gatewayd.chat.toolcalls import ToolEffects
 from gatewayd.chats.records import Chat, Message
+from gatewayd.pipeline.filters.chain import PluginFilters
+from gatewayd.pipeline.filters.outlets import Outlets
+from gatewayd.pipeline.functions.actions import Actions
+from gatewayd.pipeline.functions.source import FunctionSource, relisting
+from gatewayd.pipeline.pipeline import NoTools, Pipeline
+from gatewayd.pipeline.records import ChatRequest
+from gatewayd.pipeline.runs.message_updates import Rewriting
+from gatewayd.pipeline.tools.calls import ToolEffects
 from gatewayd.plugins.records import Plugin
 from gatewayd.plugins.registry import Registry, Sources
-from gatewayd.plugins.results import Media
+from gatewayd.plugins.tool_results import Media
 from gatewayd.tasks import Tasks
 from tests.fakes.attachments import NoAttachments
 from tests.fakes.chats import ChatState, MemoryChats, MemoryMessages

@@ -4,9 +4,9 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from gatewayd import ids
-from gatewayd.catalog.replies import Body
 from gatewayd.completions.deltas import REASONING, said, thought, usage_of
-from gatewayd.completions.foreign import mapping, sequence, text
+from gatewayd.completions.json_access import mapping, sequence, text
+from gatewayd.completions.records import Body
 from gatewayd.completions.tool_calls import ToolCallAssembler
 
 _GATHERED = frozenset({*REASONING, "role", "content", "refusal", "tool_calls", "function_call"})

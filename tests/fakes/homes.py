@@ -6,7 +6,7 @@ import types
 from collections.abc import Awaitable, Callable
 from typing import Any
 
-from gatewayd.plugins.names.guarding import Noted, defer_imports, loading
+from gatewayd.plugins.open_webui.import_rewriter import Noted, defer_imports, loading
 
 
 async def in_thread(work: Callable[..., Any], *args: Any) -> Any:

@@ -8,8 +8,8 @@ from typing import Any, ClassVar
 from gatewayd.accounts.records import Actor, CredentialKind, Role, User
 from gatewayd.errors import GatewayError, Kind
 from gatewayd.events.records import Target
-from gatewayd.plugins.context import CallScope
 from gatewayd.plugins.interfaces import Host, HostUpload
+from gatewayd.plugins.runtime.context import CallScope
 
 ADA = {
     "id": "ada",

@@ -10,16 +10,18 @@ from typing import Any
 from gatewayd.accounts.records import Role, User
 from gatewayd.catalog.records import EVERYBODY, Grant, ModelRecord
 from gatewayd.catalog.service import Catalog, CatalogOptions
-from gatewayd.chat.functions import FunctionSource
-from gatewayd.chat.interfaces import Attachments, ChatFilters
-from gatewayd.chat.pipeline import NoDocuments, NoFilters, Pipeline
-from gatewayd.chat.plugintools import PluginTools
-from gatewayd.chat.taskmodels import TaskModels
-from gatewayd.chat.toolbox import PluginToolBox
-from gatewayd.chat.toolcalls import ToolEffects
 from gatewayd.dialects import openai
-from gatewayd.host.actors import Actors
-from gatewayd.host.building import (
+from gatewayd.knowledge.retrieval import SearchOptions
+from gatewayd.knowledge.scopes import Scopes
+from gatewayd.pipeline.functions.source import FunctionSource
+from gatewayd.pipeline.interfaces import Attachments, ChatFilters
+from gatewayd.pipeline.pipeline import NoDocuments, NoFilters, Pipeline
+from gatewayd.pipeline.tasks.models import TaskModels
+from gatewayd.pipeline.tools.calls import ToolEffects
+from gatewayd.pipeline.tools.plugin_tools import PluginTools
+from gatewayd.pipeline.tools.toolbox import PluginToolBox
+from gatewayd.plugin_host.actors import Actors
+from gatewayd.plugin_host.builder import (
     AccountParts,
     ChatParts,
     DocumentParts,
@@ -28,15 +30,13 @@ from gatewayd.host.building import (
     PluginParts,
     make_host,
 )
-from gatewayd.knowledge.retrieval import SearchOptions
-from gatewayd.knowledge.scopes import Scopes
 from gatewayd.plugins.access import PluginAccess
-from gatewayd.plugins.context import CallScope
 from gatewayd.plugins.interfaces import Host
-from gatewayd.plugins.names.finder import Installed, install
+from gatewayd.plugins.open_webui.finder import Installed, install
 from gatewayd.plugins.records import Plugin
+from gatewayd.plugins.runtime.context import CallScope
 from gatewayd.plugins.service import Plugins
-from gatewayd.plugins.uservalves import UserValves
+from gatewayd.plugins.user_valves import UserValves
 from tests.fakes.chats import MemoryEffects
 from tests.fakes.chats_site import ChatHouse
 from tests.fakes.documents_site import DocumentServices

@@ -13,8 +13,7 @@ from typing import Any
 
 from gatewayd.accounts.records import Actor
 from gatewayd.errors import GatewayError, Kind
-from gatewayd.ingest.chunking import ChunkRules, cut
-from gatewayd.ingest.packing import packed, unpacked
+from gatewayd.ingest.chunker import ChunkRules, cut
 from gatewayd.ingest.records import (
     Extraction,
     File,
@@ -29,6 +28,7 @@ from gatewayd.ingest.records import (
     VectorBatch,
 )
 from gatewayd.ingest.size_classes import OTHER_WORK, QueueKey, size_class_of
+from gatewayd.ingest.vector_codec import packed, unpacked
 from gatewayd.knowledge.records import Link, StoredPassage
 from tests.fakes.stores import Memory, Tables
 

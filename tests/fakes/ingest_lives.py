@@ -25,14 +25,7 @@ from gatewayctl.wire import routes
 from gatewayctl.wire.collections import CheckReport
 from tests.fakes.daemon import Daemon, running_daemon
 from tests.fakes.ingest_corpus import Tree
-from tests.fakes.ingest_killing import (
-    ALL,
-    Acknowledged,
-    Caller,
-    CtlIngest,
-    HttpIngest,
-    Ingest,
-)
+from tests.fakes.ingest_killing import ALL, Acknowledged, Caller, CtlIngest, HttpIngest, Ingest
 from tests.fakes.ingest_state import Folder, State, assert_sound, copy_database, read_postgres, read_sqlite
 from tests.fakes.killing import CutError
 from tests.fakes.orphans import Orphans, children_of

@@ -8,20 +8,20 @@ from pathlib import Path
 from typing import Any
 
 from gatewayd.accounts.records import Actor, CredentialKind, Role, User
-from gatewayd.commits import Commits, Transactor
 from gatewayd.ingest.blobs import LocalBlobs
-from gatewayd.ingest.chunking import ChunkRules
+from gatewayd.ingest.chunker import ChunkRules
+from gatewayd.ingest.embedding_spaces import Models, Spaces, SpaceStores
+from gatewayd.ingest.file_notifications import FileWatch
 from gatewayd.ingest.files import Files
-from gatewayd.ingest.intake import Intake, Upload, UploadRules
 from gatewayd.ingest.interfaces import Embedder
-from gatewayd.ingest.processing import Processor
+from gatewayd.ingest.processor import Processor
 from gatewayd.ingest.queue import IngestQueue, QueueOptions
 from gatewayd.ingest.records import File, Scope, ScopeKind
-from gatewayd.ingest.spaces import Models, Spaces, SpaceStores
 from gatewayd.ingest.updates import IngestStores, Updates
-from gatewayd.ingest.watch import FileWatch
+from gatewayd.ingest.upload import Intake, Upload, UploadRules
 from gatewayd.knowledge.records import Link
 from gatewayd.tasks import Tasks
+from gatewayd.transactions import Commits, Transactor
 from tests.fakes.ingest import (
     ExactIndex,
     HashEmbedder,

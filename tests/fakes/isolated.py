@@ -6,14 +6,14 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from gatewayd.plugins.arguments import Surroundings
-from gatewayd.plugins.check import make_host
 from gatewayd.plugins.interfaces import Host
-from gatewayd.plugins.isolation.keeper import IsolationOptions
+from gatewayd.plugins.isolation.host_calls import QuestionParts
 from gatewayd.plugins.isolation.loader import IsolatedLoader, IsolationChoice, IsolationMode
 from gatewayd.plugins.isolation.plugin import IsolatedPlugin
 from gatewayd.plugins.isolation.process import ProcessOptions
-from gatewayd.plugins.isolation.questions import QuestionParts
+from gatewayd.plugins.isolation.supervisor import IsolationOptions
+from gatewayd.plugins.runtime.arguments import Surroundings
+from gatewayd.plugins.source.check import make_host
 from gatewayd.tasks import Tasks
 from tests.fakes.plugins import Plugged, make_registry, plugin_of, scope_of
 

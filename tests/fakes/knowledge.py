@@ -8,32 +8,32 @@ from typing import cast
 from gatewayd import ids
 from gatewayd.accounts.records import Actor, CredentialKind, PermissionTree, Role, User
 from gatewayd.catalog.records import Grant
-from gatewayd.chat.attachments import Documents as Documents_
-from gatewayd.commits import Commits
 from gatewayd.errors import GatewayError, Kind
 from gatewayd.ingest.blobs import LocalBlobs
+from gatewayd.ingest.file_notifications import FileWatch
 from gatewayd.ingest.files import Files
-from gatewayd.ingest.intake import Intake, UploadRules
 from gatewayd.ingest.interfaces import Embedder
-from gatewayd.ingest.processing import Processor
+from gatewayd.ingest.processor import Processor
 from gatewayd.ingest.records import Extraction, File, FileStatus, Purpose, Space, VectorBatch
 from gatewayd.ingest.updates import IngestStores, Removal, Updates
-from gatewayd.ingest.watch import FileWatch
+from gatewayd.ingest.upload import Intake, UploadRules
 from gatewayd.knowledge.access import CollectionAccess
 from gatewayd.knowledge.collections import Collections, NewCollection
 from gatewayd.knowledge.directories import Directories
-from gatewayd.knowledge.freshness import Freshness
+from gatewayd.knowledge.full_text import Wholes
+from gatewayd.knowledge.index_updates import Freshness
 from gatewayd.knowledge.interfaces import CollectionStore
 from gatewayd.knowledge.members import Holdings, Members
+from gatewayd.knowledge.paths import line_to
 from gatewayd.knowledge.records import Collection, Directory, Link
 from gatewayd.knowledge.retrieval import Library as SearchedLibrary
 from gatewayd.knowledge.retrieval import Retrieval
 from gatewayd.knowledge.scopes import Scopes
 from gatewayd.knowledge.sync import Sync
-from gatewayd.knowledge.trees import line_to
 from gatewayd.knowledge.uploads import Uploads
-from gatewayd.knowledge.wholes import Wholes
+from gatewayd.pipeline.documents.attachments import Documents as Documents_
 from gatewayd.tasks import Tasks
+from gatewayd.transactions import Commits
 from tests.fakes.ingest import (
     Documents,
     ExactIndex,

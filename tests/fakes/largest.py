@@ -32,7 +32,7 @@ from gatewayctl.wire import (
     users,
 )
 from gatewayd.http.routes import Route
-from gatewayd.jsonslices import MAX_TEXT_BYTES
+from gatewayd.json_decoder import MAX_TEXT_BYTES
 from tests.fakes.site import AUTHS, CHATS, RUNTIME, SCIM
 
 MIB = 2**20
@@ -238,7 +238,7 @@ def public_rows(document: Any) -> list[BodyRow]:
 
 def control_table() -> Iterator[Route]:
     """Yield the rows of all classes of the control socket that may have a body."""
-    for module in pkgutil.iter_modules(control.__path__, f"{control.__name__}."):
+    for module in pkgutil.walk_packages(control.__path__, f"{control.__name__}."):
         for _, owner in inspect.getmembers(importlib.import_module(module.name), inspect.isclass):
             if owner.__module__ == module.name and hasattr(owner, "routes"):
                 parameters = inspect.signature(owner).parameters.values()

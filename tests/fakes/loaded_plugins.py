@@ -4,7 +4,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
 
-from gatewayd.plugins.loaded import Loaded
+from gatewayd.plugins.runtime.instance import Loaded
 from tests.fakes.plugins import Plugged, make_registry, plugin_of, scope_of
 
 

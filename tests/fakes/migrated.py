@@ -8,8 +8,8 @@ from concurrent.futures import ThreadPoolExecutor
 from functools import cache
 from pathlib import Path
 
-from gatewayd.storage.location import sqlite
-from gatewayd.storage.migrate import migrate
+from gatewayd.storage.engine.location import sqlite
+from gatewayd.storage.engine.migrate import migrate
 
 NAME = "gatewayd.db"
 

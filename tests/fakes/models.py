@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from gatewayd.accounts.records import Actor, CredentialKind, Role, User
 from gatewayd.catalog.interfaces import CallContext
 from gatewayd.catalog.records import Model, ModelRecord
-from gatewayd.catalog.replies import Body, Chunk, Completion
+from gatewayd.completions.records import Body, Chunk, Completion
 
 
 def make_model(model_id: str, source: str = "fake", **changes: object) -> Model:

@@ -9,16 +9,16 @@ from typing import Any
 
 from gatewayd.ids import digest
 from gatewayd.ingest.interfaces import LexicalIndex
-from gatewayd.ingest.packing import packed
 from gatewayd.ingest.records import Chunk, Extraction, File, FileStatus, Scope, ScopeKind, Space, VectorBatch
+from gatewayd.ingest.vector_codec import packed
 from gatewayd.knowledge.records import Collection, Link
 from gatewayd.storage.collections import TortoiseCollections
-from gatewayd.storage.database import Database
+from gatewayd.storage.engine.database import Database
+from gatewayd.storage.engine.readers import PoolReader, SqliteReader, open_reader
 from gatewayd.storage.files import TortoiseFiles
-from gatewayd.storage.lexical import open_lexical
-from gatewayd.storage.passages import TortoisePassages
-from gatewayd.storage.readers import PoolReader, SqliteReader, open_reader
-from gatewayd.storage.spaces import TortoiseSpaces
+from gatewayd.storage.search.embedding_spaces import TortoiseSpaces
+from gatewayd.storage.search.lexical import open_lexical
+from gatewayd.storage.search.passages import TortoisePassages
 
 SPACE = Space("test:four", 4)
 

@@ -10,14 +10,15 @@ from typing import Any
 from gatewayd.accounts.records import Actor, CredentialKind, PermissionTree, Role, User
 from gatewayd.catalog.records import Grant
 from gatewayd.events.records import Target
-from gatewayd.plugins import frontmatter, source
-from gatewayd.plugins.arguments import RequestMaker, Surroundings
-from gatewayd.plugins.context import CallScope
-from gatewayd.plugins.handles import PluginIsolation
-from gatewayd.plugins.loading import Loading
 from gatewayd.plugins.records import Family, Plugin, PluginKind, Problem
 from gatewayd.plugins.registry import Registry, Sources
-from gatewayd.plugins.requirements import Installation, Requirements
+from gatewayd.plugins.runtime.arguments import RequestMaker, Surroundings
+from gatewayd.plugins.runtime.context import CallScope
+from gatewayd.plugins.runtime.handles import PluginIsolation
+from gatewayd.plugins.runtime.loader import Loading
+from gatewayd.plugins.source import code as source_code
+from gatewayd.plugins.source import frontmatter
+from gatewayd.plugins.source.requirements import Installation, Requirements
 from gatewayd.tasks import Tasks
 
 Key = tuple[Family, str]
@@ -141,7 +142,7 @@ def plugin_of(plugin_id: str, content: str, **fields: Any) -> Plugin:
     """Return a stored, active plugin of a source, which may be indented; the kind is that of its class."""
     text = textwrap.dedent(content).lstrip("\n")
     try:
-        family, kind = source.kind_by_text(text)
+        family, kind = source_code.kind_by_text(text)
     except Exception:
         family, kind = Family.FUNCTION, PluginKind.FILTER
     manifest = frontmatter.read(text)

@@ -6,20 +6,20 @@ from dataclasses import dataclass
 from typing import Any
 
 from gatewayd.accounts.records import Actor, User
-from gatewayd.commits import Transactor
-from gatewayd.http.public.document_shapes import Owners
-from gatewayd.http.public.functions import FunctionRoutes, PluginServices
-from gatewayd.http.public.plugin_shapes import PluginShapes
-from gatewayd.http.public.tools import ToolRoutes
+from gatewayd.http.public.files.owners import Owners
+from gatewayd.http.public.plugins.functions import FunctionRoutes, PluginServices
+from gatewayd.http.public.plugins.serializers import PluginShapes
+from gatewayd.http.public.plugins.tools import ToolRoutes
 from gatewayd.http.routes import Route
 from gatewayd.plugins.access import PluginAccess
+from gatewayd.plugins.function_sync import FunctionSync
 from gatewayd.plugins.interfaces import PluginStore, UserValvesStore
 from gatewayd.plugins.records import Plugin
 from gatewayd.plugins.registry import Registry
+from gatewayd.plugins.servers.records import ToolServer
 from gatewayd.plugins.service import Plugins
-from gatewayd.plugins.syncing import FunctionSync
-from gatewayd.plugins.toolservers import ToolServer
-from gatewayd.plugins.uservalves import UserValves
+from gatewayd.plugins.user_valves import UserValves
+from gatewayd.transactions import Transactor
 from tests.fakes.accounts import Accounts, Site, serving_accounts
 from tests.fakes.plugins import Plugged, make_registry
 

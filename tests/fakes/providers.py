@@ -8,8 +8,8 @@ from gatewayd.catalog.interfaces import ModelSource
 from gatewayd.catalog.service import Catalog, CatalogOptions
 from gatewayd.http.routes import Route
 from gatewayd.tasks import Tasks
-from gatewayd.upstream.config import ProviderConfig, SourceKind
-from gatewayd.upstream.sources import open_source
+from gatewayd.upstream.sources.config import ProviderConfig, SourceKind
+from gatewayd.upstream.sources.factory import open_source
 from tests.fakes.edge import Client, serving
 from tests.fakes.models import FakeRecords, make_actor
 from tests.fakes.upstream import FakeUpstream

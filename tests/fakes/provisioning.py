@@ -7,7 +7,7 @@ from typing import Any
 from gatewayd.accounts.records import Source, User
 from gatewayd.scim.groups import ProvisionedGroups
 from gatewayd.scim.records import Resource, Search
-from gatewayd.scim.rendering import render_group, render_user
+from gatewayd.scim.renderer import render_group, render_user
 from gatewayd.scim.users import ProvisionedUsers
 from tests.fakes.accounts import Accounts
 from tests.fakes.directory import MemoryDirectory

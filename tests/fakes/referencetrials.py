@@ -3,10 +3,10 @@
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
-from gatewayd.chat.attachments import AttachmentOptions, DocumentAttachments
-from gatewayd.chat.records import ChatRequest
 from gatewayd.errors import GatewayError, Kind
 from gatewayd.knowledge.retrieval import SearchOptions
+from gatewayd.pipeline.documents.attachments import AttachmentOptions, DocumentAttachments
+from gatewayd.pipeline.records import ChatRequest
 from tests.fakes.knowledge import World, person
 
 ANN = person("ann")

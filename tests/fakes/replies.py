@@ -10,7 +10,7 @@ from aiohttp import web
 from jsonschema import Draft202012Validator
 
 from gatewayd.http.openapi import resolved
-from gatewayd.http.partsreply import PartsReply
+from gatewayd.http.responses.json_parts import PartsReply
 from gatewayd.http.routes import Access, Route
 
 JSON_TYPES = {"application/json", "application/scim+json"}

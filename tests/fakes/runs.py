@@ -9,29 +9,29 @@ from typing import Any
 
 from gatewayd.accounts.records import Actor, Role
 from gatewayd.catalog.records import EVERYBODY, Grant, ModelRecord
-from gatewayd.catalog.replies import Body, Chunk, Completion
 from gatewayd.catalog.service import Catalog, CatalogOptions
-from gatewayd.chat.after import After
-from gatewayd.chat.answering import Desk
-from gatewayd.chat.background import Background
-from gatewayd.chat.pipeline import NoFilters
-from gatewayd.chat.records import Answer, ChatRequest, ToolStep
-from gatewayd.chat.rewriting import Rewriting
-from gatewayd.chat.running import Asking, Conversation, Emitting, RunOutlets
-from gatewayd.chat.runs import Runs
-from gatewayd.chat.stopping import Stopping
-from gatewayd.chat.taskmodels import TaskModels
 from gatewayd.chats.access import ChatAccess
-from gatewayd.chats.answers import Answers
 from gatewayd.chats.interfaces import ChatStore, MessageStore
 from gatewayd.chats.records import Chat, Message
-from gatewayd.chats.rendering import show_branch
-from gatewayd.commits import Transactor
-from gatewayd.deferred import DeferredWrites
+from gatewayd.chats.renderer import show_branch
+from gatewayd.chats.run_writer import Answers
+from gatewayd.completions.records import Body, Chunk, Completion
+from gatewayd.deferred_writes import DeferredWrites
 from gatewayd.errors import GatewayError, Kind
 from gatewayd.events.interfaces import MessageEffects
 from gatewayd.events.records import Target
+from gatewayd.pipeline.pipeline import NoFilters
+from gatewayd.pipeline.records import Answer, ChatRequest, ToolStep
+from gatewayd.pipeline.runs.control import Stopping
+from gatewayd.pipeline.runs.executor import Desk
+from gatewayd.pipeline.runs.interfaces import Asking, Conversation, Emitting, RunOutlets
+from gatewayd.pipeline.runs.message_updates import Rewriting
+from gatewayd.pipeline.runs.post_processor import After
+from gatewayd.pipeline.runs.service import Runs
+from gatewayd.pipeline.tasks.background import Background
+from gatewayd.pipeline.tasks.models import TaskModels
 from gatewayd.tasks import Tasks
+from gatewayd.transactions import Transactor
 from tests.fakes.chats import ChatState, MemoryChats, MemoryEffects, MemoryMessages
 from tests.fakes.models import FakeRecords, FakeSource, make_actor, make_model
 from tests.fakes.stores import Memory

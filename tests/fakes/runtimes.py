@@ -9,17 +9,17 @@ from gatewayd.catalog.interfaces import ModelSource
 from gatewayd.catalog.records import Grant
 from gatewayd.catalog.runtimes import Runtimes
 from gatewayd.catalog.service import Catalog, CatalogOptions
-from gatewayd.chat.embeddings import Embeddings
-from gatewayd.chat.input_filters import InputFilters
-from gatewayd.chat.interfaces import ChatFilters
-from gatewayd.chat.pipeline import NoFilters, NoTools, Pipeline
-from gatewayd.http.public.runtime import RuntimeRoutes
-from gatewayd.http.public.runtime_admin import RuntimeAdminRoutes
-from gatewayd.http.public.runtime_conversion import RuntimeConversion
-from gatewayd.http.public.runtime_others import RuntimeOthersRoutes
+from gatewayd.http.public.runtime.admin import RuntimeAdminRoutes
+from gatewayd.http.public.runtime.conversion import RuntimeConversion
+from gatewayd.http.public.runtime.routes import RuntimeRoutes
+from gatewayd.http.public.runtime.unknown_paths import RuntimeOthersRoutes
+from gatewayd.pipeline.embeddings import Embeddings
+from gatewayd.pipeline.filters.inputs import InputFilters
+from gatewayd.pipeline.interfaces import ChatFilters
+from gatewayd.pipeline.pipeline import NoFilters, NoTools, Pipeline
 from gatewayd.tasks import Tasks
-from gatewayd.upstream.config import ProviderConfig, SourceKind, Timeouts
-from gatewayd.upstream.ollama import OllamaSource
+from gatewayd.upstream.sources.config import ProviderConfig, SourceKind, Timeouts
+from gatewayd.upstream.sources.ollama import OllamaSource
 from tests.fakes.attachments import NoAttachments
 from tests.fakes.edge import Client, serving
 from tests.fakes.models import FakeRecords, make_actor

@@ -8,13 +8,13 @@ from typing import Any
 
 import orjson
 
-from gatewayd.http.edge import EdgeOptions
-from gatewayd.http.provisioning import ProvisioningDoor
-from gatewayd.http.public.scim import ScimGroupRoutes, ScimUserRoutes
-from gatewayd.http.public.scim_discovery import ScimDiscoveryRoutes
-from gatewayd.scim.activity import Activity
+from gatewayd.http.middleware import EdgeOptions
+from gatewayd.http.public.scim.discovery import ScimDiscoveryRoutes
+from gatewayd.http.public.scim.routes import ScimGroupRoutes, ScimUserRoutes
+from gatewayd.http.scim_auth import ProvisioningDoor
 from gatewayd.scim.records import PublicSite
-from gatewayd.scim.tokens import ScimTokens
+from gatewayd.scim.request_log import Activity
+from gatewayd.scim.tokens.credential import ScimTokens
 from tests.fakes.edge import Client, bearer, serving
 from tests.fakes.provisioning import Provisioning
 

@@ -10,12 +10,16 @@ from urllib.parse import quote
 from gatewayd.accounts.texts import MAX_EMAIL, MAX_NAME
 from gatewayd.errors import GatewayError, Kind
 from gatewayd.http.errors import render
-from gatewayd.http.public.scim_messages import LIMIT
+from gatewayd.http.public.scim.messages import LIMIT
 from gatewayd.http.routes import Dialect
-from gatewayd.scim import grammar, memberplan, projection, reading, roles, targets, values
+from gatewayd.scim import parser as scim_parser
+from gatewayd.scim import projection, roles, values
 from gatewayd.scim.attributes import SCHEMAS
+from gatewayd.scim.filters import grammar
+from gatewayd.scim.patch import members as patch_members
+from gatewayd.scim.patch import steps as patch_steps
 from gatewayd.scim.records import ResourceType
-from gatewayd.scim.rendering import ROOT
+from gatewayd.scim.renderer import ROOT
 from tests.clients.scim.gateway import TOKEN, Gateway
 from tests.fakes.wire import Reply, send
 
@@ -131,13 +135,13 @@ TRIALS: Mapping[str, tuple[int, Trial]] = {
         lambda site, size: site.search(USER, f"{'not (' * size}id pr{')' * size}"),
     ),
     "operations of a message": (
-        reading.MAX_OPERATIONS,
+        scim_parser.MAX_OPERATIONS,
         lambda site, size: site.patch(USER, *([{"op": "add", "path": "title", "value": ""}] * size)),
     ),
-    "characters of the paths of a message": (targets.MAX_PATHS, many_paths),
+    "characters of the paths of a message": (patch_steps.MAX_PATHS, many_paths),
     "members of a message": (values.MAX_MEMBERS, many_members),
-    "filters on members of a message": (memberplan.MAX_FILTERS, many_filters),
-    "changes of members of a message": (memberplan.MAX_CHANGES, many_changes),
+    "filters on members of a message": (patch_members.MAX_FILTERS, many_filters),
+    "changes of members of a message": (patch_members.MAX_CHANGES, many_changes),
     "attributes of a message": (
         values.MAX_ATTRIBUTES,
         lambda site, size: site.ask("POST", "/Users", person(**{f"x{n}": 1 for n in range(size - 1)})),

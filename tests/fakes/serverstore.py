@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from gatewayd.plugins.toolservers import ToolServer
+from gatewayd.plugins.servers.records import ToolServer
 
 
 class MemoryServers:

@@ -9,7 +9,7 @@ from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from gatewayd.accounts.identities import shown
+from gatewayd.accounts.display_identity import shown
 from gatewayd.accounts.records import ApiKey, Group, Role, Source, User
 from gatewayd.errors import GatewayError, Kind, not_found
 from gatewayd.text import folded

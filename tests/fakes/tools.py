@@ -10,11 +10,11 @@ import orjson
 from gatewayd.accounts.records import Actor
 from gatewayd.catalog.interfaces import CallContext
 from gatewayd.catalog.records import Grant, Model
-from gatewayd.catalog.replies import Body, Chunk, Completion
-from gatewayd.chat.toolcalls import OfferedTool, ToolCalls, ToolEffects
+from gatewayd.completions.records import Body, Chunk, Completion
 from gatewayd.events.records import Target
-from gatewayd.plugins.context import CallScope
+from gatewayd.pipeline.tools.calls import OfferedTool, ToolCalls, ToolEffects
 from gatewayd.plugins.records import Family, Plugin, PluginKind
+from gatewayd.plugins.runtime.context import CallScope
 from tests.fakes.models import FakeSource, make_actor
 
 Run = Callable[..., Awaitable[Any]]

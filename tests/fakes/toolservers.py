@@ -17,12 +17,12 @@ from mcp.server.mcpserver.exceptions import ToolError
 
 from gatewayd.accounts.records import Actor
 from gatewayd.events.records import Target
-from gatewayd.plugins.connections import Connections
-from gatewayd.plugins.context import CallScope
-from gatewayd.plugins.serverservice import KnownServers
-from gatewayd.plugins.toolservers import ServerType, ToolServer
+from gatewayd.plugins.runtime.context import CallScope
+from gatewayd.plugins.servers.config import Connections
+from gatewayd.plugins.servers.records import ServerType, ToolServer
+from gatewayd.plugins.servers.service import KnownServers
 from gatewayd.tasks import Tasks
-from gatewayd.upstream.toolservers import ServerTools, ToolServerOptions, make_tool_servers
+from gatewayd.upstream.tools.servers import ServerTools, ToolServerOptions, make_tool_servers
 from tests.fakes.models import make_actor
 from tests.fakes.serverstore import MemoryServers
 

@@ -5,8 +5,8 @@ import os
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+from gatewayd.builtin_model.weights import fetch_weights, find_weights
 from gatewayd.extras import Extra, is_installed, refusal
-from gatewayd.upstream.weights import fetch_weights, find_weights
 
 
 def cache_dir() -> Path:

@@ -1,7 +1,7 @@
 """What the table of words of a collection on SQLite holds, compared with the passages that it is of."""
 
-from gatewayd.storage.database import Database
-from gatewayd.storage.words import INDEXED, TOKENIZER, table
+from gatewayd.storage.engine.database import Database
+from gatewayd.storage.search.fts import INDEXED, TOKENIZER, table
 
 INSTANCES = "SELECT doc, offset, term FROM temp.{} ORDER BY doc, offset"
 

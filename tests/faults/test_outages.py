@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from gatewayd.chat.answering import GATEWAY_STOPPED
+from gatewayd.pipeline.runs.executor import GATEWAY_STOPPED
 from tests.conftest import real_postgres
 from tests.fakes.background import background_upstream
 from tests.fakes.disks import fill, small_disk

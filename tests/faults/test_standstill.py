@@ -21,7 +21,7 @@ from tests.faults.lines import line_of
 
 pytestmark = pytest.mark.faults
 
-EMBEDDING = "gatewayd.vectors.child"
+EMBEDDING = "gatewayd.vectors.worker"
 EXTRACTION = "gatewayd.extract.child"
 HERON = "The heron stands in shallow water."
 OWL = "The owl is out at night."

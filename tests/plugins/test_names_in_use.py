@@ -10,8 +10,8 @@ from typing import Any, Final
 
 import pytest
 
-from gatewayd.plugins.names.finder import Installed, install
-from gatewayd.plugins.names.placeholders import NotProvidedError
+from gatewayd.plugins.open_webui.finder import Installed, install
+from gatewayd.plugins.open_webui.placeholders import NotProvidedError
 from tests.fakes.host import make_host
 from tests.fakes.plugged import CORPUS
 from tests.scan_plugin_names import OFFERED, REFUSED, main, names_of, read_decisions, scan, undecided

@@ -11,19 +11,19 @@ from gatewayctl.wire import routes
 from gatewayd.accounts.records import Actor
 from gatewayd.catalog.interfaces import Viewer
 from gatewayd.catalog.records import Model
-from gatewayd.chat.records import Answer, ChatRequest
 from gatewayd.dialects import openai
 from gatewayd.errors import GatewayError, Kind
-from gatewayd.http.answers import OpenAiFrames, Streams, openai_frames, send_whole
 from gatewayd.http.body import read_model
 from gatewayd.http.context import request_id
+from gatewayd.http.control.impersonation import Viewers
 from gatewayd.http.control.peer import PEER
 from gatewayd.http.control.rows import serve
-from gatewayd.http.control.viewers import Viewers
 from gatewayd.http.errors import body_of
+from gatewayd.http.responses.streams import OpenAiFrames, Streams, openai_frames, send_whole
 from gatewayd.http.routes import Dialect, Route
-from gatewayd.jsonslices import LARGE
+from gatewayd.json_decoder import LARGE
 from gatewayd.knowledge.records import Collection
+from gatewayd.pipeline.records import Answer, ChatRequest
 
 BODY_LIMIT: Final = 16 * 1024 * 1024
 

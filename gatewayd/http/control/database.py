@@ -9,7 +9,7 @@ from gatewayctl.wire import database as wire
 from gatewayctl.wire import routes
 from gatewayd.http.body import read_model
 from gatewayd.http.control.rows import serve
-from gatewayd.http.control.writes import answer
+from gatewayd.http.control.transactions import answer
 from gatewayd.http.routes import Route
 
 

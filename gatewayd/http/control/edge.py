@@ -8,11 +8,11 @@ from aiohttp.typedefs import Middleware
 from gatewayctl.wire.base import HEADER, VERSION
 from gatewayd import ids
 from gatewayd.errors import GatewayError, Kind
-from gatewayd.http.admission import count, count_work
+from gatewayd.http.connections.admission import count, count_work
 from gatewayd.http.context import REPLY_HEADERS, REQUEST_ID
 from gatewayd.http.control.peer import PEER, Peers
-from gatewayd.http.edge import SANE_REQUEST_ID, may_end, standard_headers
 from gatewayd.http.errors import guard
+from gatewayd.http.middleware import SANE_REQUEST_ID, may_end, standard_headers
 from gatewayd.http.routes import Access, Dialect, Handler, Route
 from gatewayd.tasks import Tasks
 

@@ -15,13 +15,13 @@ from gatewayd.events.hub import EVERYBODY, Hub
 from gatewayd.events.records import Call
 from gatewayd.events.rooms import Subscription
 from gatewayd.http.body import read_model
-from gatewayd.http.control.principals import Principals
+from gatewayd.http.control.accounts.grantees import Principals
 from gatewayd.http.control.rows import serve
 from gatewayd.http.control.tasks import ChatOwners
-from gatewayd.http.control.writes import answer, audit, is_set, timestamp
+from gatewayd.http.control.transactions import answer, audit, is_set, timestamp
+from gatewayd.http.responses.sse import relay
 from gatewayd.http.routes import Route
-from gatewayd.http.sse import relay
-from gatewayd.jsonslices import LARGE
+from gatewayd.json_decoder import LARGE
 
 ANSWER_LIMIT: Final = 16 * 1024 * 1024
 

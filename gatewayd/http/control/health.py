@@ -11,10 +11,10 @@ from gatewayctl.wire import routes
 from gatewayctl.wire.base import VERSION
 from gatewayd import ids
 from gatewayd.errors import GatewayError
+from gatewayd.http.connections.uses import Use
 from gatewayd.http.control.rows import serve
-from gatewayd.http.control.writes import answer, timestamp
+from gatewayd.http.control.transactions import answer, timestamp
 from gatewayd.http.routes import Route
-from gatewayd.http.uses import Use
 
 
 class Monitor(Protocol):

@@ -5,8 +5,8 @@ from typing import Any
 
 from gatewayctl.wire.endpoint import Endpoint
 from gatewayctl.wire.routes import ENDPOINTS
+from gatewayd.http.connections.uses import Use
 from gatewayd.http.routes import Access, Dialect, Handler, Route
-from gatewayd.http.uses import Use
 
 
 def serve(

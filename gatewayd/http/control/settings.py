@@ -8,11 +8,11 @@ from aiohttp import web
 from gatewayctl.wire import routes
 from gatewayctl.wire import settings as wire
 from gatewayctl.wire.base import Outcome
-from gatewayd.accounts.runtime import RuntimeSettings, RuntimeValue
+from gatewayd.accounts.runtime_settings import RuntimeSettings, RuntimeValue
 from gatewayd.http.audit import note_change
 from gatewayd.http.body import read_model
 from gatewayd.http.control.rows import serve
-from gatewayd.http.control.writes import Writes, answer, author
+from gatewayd.http.control.transactions import Writes, answer, author
 from gatewayd.http.routes import Route
 
 

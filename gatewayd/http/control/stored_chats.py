@@ -10,25 +10,25 @@ from aiohttp import web
 from gatewayctl.wire import routes
 from gatewayctl.wire import stored_chats as wire
 from gatewayctl.wire.base import Outcome
-from gatewayd import jsonparts
+from gatewayd import json_encoder
 from gatewayd.accounts.records import Actor
-from gatewayd.catalog.replies import DONE
 from gatewayd.chats.records import Chat
-from gatewayd.chats.searching import read_search
+from gatewayd.chats.search_query import read_search
 from gatewayd.chats.service import Record
 from gatewayd.chats.services import ChatServices
 from gatewayd.chats.transfer import MAX_IMPORTED
+from gatewayd.completions.records import DONE
 from gatewayd.errors import GatewayError
 from gatewayd.http.body import read_members, read_model
+from gatewayd.http.control.accounts.grantees import Principals
+from gatewayd.http.control.impersonation import Viewers
 from gatewayd.http.control.peer import PEER
-from gatewayd.http.control.principals import Principals
 from gatewayd.http.control.rows import serve
-from gatewayd.http.control.viewers import Viewers
-from gatewayd.http.control.writes import answer, audit, find_page, is_set, timestamp
+from gatewayd.http.control.transactions import answer, audit, find_page, is_set, timestamp
 from gatewayd.http.errors import body_of, log_broken
+from gatewayd.http.responses.sse import open_stream, send
 from gatewayd.http.routes import Dialect, Route
-from gatewayd.http.sse import open_stream, send
-from gatewayd.jsonslices import CHATS, Undecoded
+from gatewayd.json_decoder import CHATS, Undecoded
 
 MAX_IMPORT_BYTES: Final = 64 * 1024 * 1024
 IMPORTED: Final = Undecoded("chats", MAX_IMPORTED)
@@ -98,7 +98,7 @@ class ControlStoredChatRoutes:
         try:
             async for record in records:
                 await send(request, reply, b"data: ")
-                for part in await jsonparts.encode(record):
+                for part in await json_encoder.encode(record):
                     await send(request, reply, part)
                 await send(request, reply, b"\n\n")
         except GatewayError as error:

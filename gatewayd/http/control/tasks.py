@@ -7,15 +7,15 @@ from aiohttp import web
 
 from gatewayctl.wire import routes
 from gatewayctl.wire import tasks as wire
-from gatewayd.chat.stopping import Stopping
 from gatewayd.errors import invalid, not_found
 from gatewayd.http.body import read_model
+from gatewayd.http.control.accounts.grantees import Principals
+from gatewayd.http.control.impersonation import Viewers
 from gatewayd.http.control.peer import PEER
-from gatewayd.http.control.principals import Principals
 from gatewayd.http.control.rows import serve
-from gatewayd.http.control.viewers import Viewers
-from gatewayd.http.control.writes import answer, audit, timestamp
+from gatewayd.http.control.transactions import answer, audit, timestamp
 from gatewayd.http.routes import Route
+from gatewayd.pipeline.runs.control import Stopping
 from gatewayd.tasks import TaskInfo
 
 

@@ -5,7 +5,7 @@ from typing import Any, Protocol
 
 from gatewayd.accounts.permissions import Permissions
 from gatewayd.accounts.records import Actor
-from gatewayd.accounts.runtime import RuntimeSettings
+from gatewayd.accounts.runtime_settings import RuntimeSettings
 
 
 class UserCount(Protocol):

@@ -9,7 +9,7 @@ import orjson
 from aiohttp import web
 from pydantic import BaseModel
 
-from gatewayd.accounts.changes import Change
+from gatewayd.accounts.change_notifier import Change
 from gatewayd.accounts.records import Actor
 from gatewayd.chats.records import Chat
 from gatewayd.errors import GatewayError, Kind, invalid, shortened
@@ -21,14 +21,14 @@ from gatewayd.events.service import Events
 from gatewayd.events.table import external_names
 from gatewayd.events.tickets import LIFE_SECONDS, Tickets
 from gatewayd.http.body import json_reply, read_model, read_object
+from gatewayd.http.connections.uses import Use
 from gatewayd.http.context import actor, credential, request_id
-from gatewayd.http.public.session_replies import NO_STORE
+from gatewayd.http.public.accounts.session_replies import NO_STORE
 from gatewayd.http.replies import chats
+from gatewayd.http.responses.sse import relay
 from gatewayd.http.routes import Access, Noun, Route
 from gatewayd.http.schemas import EVENT_STREAM, TRUE, answers
-from gatewayd.http.sse import relay
-from gatewayd.http.uses import Use
-from gatewayd.jsonslices import LARGE
+from gatewayd.json_decoder import LARGE
 
 RETRY_MS: Final = 1000
 """How long a browser waits before it connects again: less than a call waits for it."""

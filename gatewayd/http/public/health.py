@@ -8,11 +8,11 @@ from aiohttp import web
 from gatewayd.accounts.records import Actor
 from gatewayd.errors import GatewayError
 from gatewayd.http.body import json_reply
+from gatewayd.http.connections.uses import Use
 from gatewayd.http.context import find_actor
 from gatewayd.http.replies import service
 from gatewayd.http.routes import Access, Noun, Route
 from gatewayd.http.schemas import answers
-from gatewayd.http.uses import Use
 
 _row = Noun("", "health").row
 

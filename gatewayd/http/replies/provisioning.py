@@ -2,15 +2,7 @@
 
 from typing import Any
 
-from gatewayd.http.schemas import (
-    BOOLEAN,
-    INTEGER,
-    OBJECT,
-    TEXT,
-    Schema,
-    listed,
-    record,
-)
+from gatewayd.http.schemas import BOOLEAN, INTEGER, OBJECT, TEXT, Schema, listed, record
 
 
 def scim_meta() -> dict[str, Any]:

@@ -6,9 +6,9 @@ from typing import Any, Final
 
 import orjson
 
-from gatewayd.plugins.attributes import find_shared
 from gatewayd.plugins.inline.operations import BUILTINS, TYPES, Operations, Storage
 from gatewayd.plugins.inline.translation import operation, translate
+from gatewayd.plugins.runtime.attributes import find_shared
 
 MAX_VALUE_BYTES: Final = 16_384
 """Bytes of a value; a larger one is left to the thread of the plugin."""

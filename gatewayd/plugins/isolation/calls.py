@@ -9,8 +9,8 @@ import orjson
 
 from gatewayd.accounts.records import Actor, CredentialKind, Role, User
 from gatewayd.events.records import Target
-from gatewayd.plugins.context import CallScope, RequestFacts
 from gatewayd.plugins.records import Plugin
+from gatewayd.plugins.runtime.context import CallScope, RequestFacts
 
 METADATA: Final = "metadata"
 FILTERS: Final = frozenset({"inlet", "outlet"})

@@ -18,13 +18,13 @@ from typing import Any, Final
 import orjson
 
 from gatewayd.errors import GatewayError, Kind
-from gatewayd.loglevels import LibraryDebug
-from gatewayd.plugins.arguments import Surroundings
-from gatewayd.plugins.invoke import Failed, PluginError, attempt, attempt_async
+from gatewayd.log_levels import LibraryDebug
+from gatewayd.plugins.isolation.cached_facts import facts_of, renewed
+from gatewayd.plugins.isolation.call_results import OutcomeWriter
 from gatewayd.plugins.isolation.calls import FILTERS, ReceivedCall, read_call
-from gatewayd.plugins.isolation.facts import facts_of, renewed
-from gatewayd.plugins.isolation.given import GivenStreams
+from gatewayd.plugins.isolation.host_proxy import GatewayAsker, RemoteEvents, lender, make_remote_host
 from gatewayd.plugins.isolation.inbox import end_process, serve_messages
+from gatewayd.plugins.isolation.lent_streams import GivenStreams
 from gatewayd.plugins.isolation.memory import MemoryGauge, be_ended_first
 from gatewayd.plugins.isolation.messages import (
     LOGGED,
@@ -37,16 +37,16 @@ from gatewayd.plugins.isolation.messages import (
     pack_at_once,
     unpack_at_once,
 )
-from gatewayd.plugins.isolation.outcomes import OutcomeWriter
-from gatewayd.plugins.isolation.remote import GatewayAsker, RemoteEvents, lender, make_remote_host
-from gatewayd.plugins.items import Items
-from gatewayd.plugins.loaded import Loaded
-from gatewayd.plugins.loading import Loader, Loading
-from gatewayd.plugins.names.finder import install
-from gatewayd.plugins.output import catching_output
+from gatewayd.plugins.open_webui.finder import install
 from gatewayd.plugins.records import Family, Plugin, PluginKind
-from gatewayd.plugins.repeated_calls import Result
-from gatewayd.plugins.requirements import Installation, Requirements
+from gatewayd.plugins.runtime.arguments import Surroundings
+from gatewayd.plugins.runtime.instance import Loaded
+from gatewayd.plugins.runtime.invoke import Failed, PluginError, attempt, attempt_async
+from gatewayd.plugins.runtime.iterators import Items
+from gatewayd.plugins.runtime.loader import Loader, Loading
+from gatewayd.plugins.runtime.output import catching_output
+from gatewayd.plugins.runtime.repeated_calls import Result
+from gatewayd.plugins.source.requirements import Installation, Requirements
 from gatewayd.workers import Parent
 
 LOOSE: Final = frozenset({"action"})

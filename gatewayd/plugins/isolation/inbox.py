@@ -7,7 +7,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-from gatewayd.plugins.invoke import attempt
+from gatewayd.plugins.runtime.invoke import attempt
 from gatewayd.workers import Parent
 
 Take = Callable[[dict[str, Any], bytes], object]

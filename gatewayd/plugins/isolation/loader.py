@@ -5,13 +5,13 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
 
-from gatewayd.plugins import frontmatter
-from gatewayd.plugins.isolation.keeper import IsolationOptions, IsolationParts
+from gatewayd.plugins.isolation.host_calls import QuestionParts
 from gatewayd.plugins.isolation.plugin import IsolatedPlugin
 from gatewayd.plugins.isolation.process import failure_of
-from gatewayd.plugins.isolation.questions import QuestionParts
+from gatewayd.plugins.isolation.supervisor import IsolationOptions, IsolationParts
 from gatewayd.plugins.records import Plugin
-from gatewayd.plugins.running import Noting
+from gatewayd.plugins.runtime.runner import Noting
+from gatewayd.plugins.source import frontmatter
 from gatewayd.tasks import Tasks
 
 HEADER: Final = "isolation"

@@ -11,9 +11,9 @@ from typing import Any, Final
 import orjson
 
 from gatewayd.errors import GatewayError, Kind
-from gatewayd.jsonparts import encode
-from gatewayd.jsonslices import JsonLimits, decode
-from gatewayd.plugins.invoke import Failed, PluginError
+from gatewayd.json_decoder import JsonLimits, decode
+from gatewayd.json_encoder import encode
+from gatewayd.plugins.runtime.invoke import Failed, PluginError
 from gatewayd.text import MAX_STORED_DEPTH
 
 MAX_MESSAGE_BYTES: Final = 16 << 20

@@ -9,22 +9,22 @@ from typing import Any
 
 import orjson
 
-from gatewayd.jsonparts import Encoded
-from gatewayd.plugins.arguments import Parameters
-from gatewayd.plugins.context import CallScope
-from gatewayd.plugins.invoke import PluginError
+from gatewayd.json_encoder import Encoded
+from gatewayd.plugins.isolation.call_results import read_outcome
 from gatewayd.plugins.isolation.calls import METADATA, OpenCall, call_told, take_metadata
-from gatewayd.plugins.isolation.keeper import IsolationParts, ProcessKeeper, line_of
+from gatewayd.plugins.isolation.host_calls import PluginQuestions
 from gatewayd.plugins.isolation.messages import PipeData
-from gatewayd.plugins.isolation.outcomes import read_outcome
 from gatewayd.plugins.isolation.process import MALFORMED, PluginProcess, failure_of
-from gatewayd.plugins.isolation.questions import PluginQuestions
 from gatewayd.plugins.isolation.streams import open_stream
-from gatewayd.plugins.items import Items
-from gatewayd.plugins.open_calls import OpenCalls
+from gatewayd.plugins.isolation.supervisor import IsolationParts, ProcessKeeper, line_of
 from gatewayd.plugins.records import Plugin, log_fields
-from gatewayd.plugins.repeated_calls import Arguments, RepeatedCall, Result
-from gatewayd.plugins.running import Noting
+from gatewayd.plugins.runtime.arguments import Parameters
+from gatewayd.plugins.runtime.context import CallScope
+from gatewayd.plugins.runtime.invoke import PluginError
+from gatewayd.plugins.runtime.iterators import Items
+from gatewayd.plugins.runtime.open_calls import OpenCalls
+from gatewayd.plugins.runtime.repeated_calls import Arguments, RepeatedCall, Result
+from gatewayd.plugins.runtime.runner import Noting
 
 log = logging.getLogger(__name__)
 

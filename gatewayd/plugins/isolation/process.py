@@ -12,8 +12,6 @@ from dataclasses import dataclass
 from typing import Any, Final, Protocol
 
 from gatewayd.errors import GatewayError, Kind
-from gatewayd.pace import SLICE_SECONDS
-from gatewayd.plugins.invoke import Failed, Outcome, PluginError, attempt_async
 from gatewayd.plugins.isolation.messages import (
     MAX_HEADER_BYTES,
     MAX_MESSAGE_BYTES,
@@ -28,8 +26,10 @@ from gatewayd.plugins.isolation.messages import (
     unpack,
 )
 from gatewayd.plugins.records import Plugin, log_fields
-from gatewayd.plugins.running import PATIENCE
+from gatewayd.plugins.runtime.invoke import Failed, Outcome, PluginError, attempt_async
+from gatewayd.plugins.runtime.runner import PATIENCE
 from gatewayd.tasks import Tasks
+from gatewayd.time_slices import SLICE_SECONDS
 from gatewayd.workers import Worker, WorkerDiedError, WorkerLateError, WorkerOptions
 
 log = logging.getLogger(__name__)

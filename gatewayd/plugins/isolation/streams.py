@@ -6,12 +6,12 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import Future
 from typing import Any
 
-from gatewayd.plugins.homes import StoppedError, give
-from gatewayd.plugins.invoke import Outcome, PluginError
+from gatewayd.plugins.isolation.call_results import number_in, read_outcome
 from gatewayd.plugins.isolation.messages import PipeData
-from gatewayd.plugins.isolation.outcomes import number_in, read_outcome
 from gatewayd.plugins.isolation.process import MALFORMED, PluginProcess
-from gatewayd.plugins.items import Asked, Items
+from gatewayd.plugins.runtime.event_loop_thread import StoppedError, give
+from gatewayd.plugins.runtime.invoke import Outcome, PluginError
+from gatewayd.plugins.runtime.iterators import Asked, Items
 from gatewayd.tasks import Tasks
 
 

@@ -11,8 +11,8 @@ from tortoise.indexes import Index
 from tortoise.migrations import operations as ops
 from tortoise.migrations.constraints import UniqueConstraint
 
-from gatewayd.storage.fields import Json, Name, Whole
-from gatewayd.storage.transactions import placeholder
+from gatewayd.storage.engine.fields import Json, Name, Whole
+from gatewayd.storage.engine.transactions import placeholder
 from gatewayd.text import folded
 
 BATCH: Final = 500

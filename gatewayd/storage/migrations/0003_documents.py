@@ -7,7 +7,7 @@ from tortoise.fields.base import OnDelete
 from tortoise.indexes import Index
 from tortoise.migrations import operations as ops
 
-from gatewayd.storage.fields import Json, Name, Text, Whole
+from gatewayd.storage.engine.fields import Json, Name, Text, Whole
 
 
 def _named_id() -> tuple[str, Any]:

@@ -5,7 +5,7 @@ from typing import Any, Final
 from tortoise import migrations
 from tortoise.migrations import operations as ops
 
-from gatewayd.storage.fields import Json
+from gatewayd.storage.engine.fields import Json
 
 # A name without a blank is the given name and the family name of an account that was made by hand.
 FAMILY_NAMES: Final = (

@@ -4,7 +4,7 @@ from tortoise import migrations
 from tortoise.indexes import Index
 from tortoise.migrations import operations as ops
 
-from gatewayd.storage.fields import Name, Whole
+from gatewayd.storage.engine.fields import Name, Whole
 
 
 class Migration(migrations.Migration):

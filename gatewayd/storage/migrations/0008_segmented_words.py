@@ -8,9 +8,9 @@ from typing import Any, Final
 from tortoise import migrations
 from tortoise.migrations import operations as ops
 
-from gatewayd.storage.fields import Text
-from gatewayd.storage.segments import segmented
-from gatewayd.storage.transactions import placeholder
+from gatewayd.storage.engine.fields import Text
+from gatewayd.storage.engine.transactions import placeholder
+from gatewayd.storage.search.bigrams import segmented
 
 log = logging.getLogger(__name__)
 

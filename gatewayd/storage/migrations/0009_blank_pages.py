@@ -3,7 +3,7 @@
 from tortoise import migrations
 from tortoise.migrations import operations as ops
 
-from gatewayd.storage.fields import Whole
+from gatewayd.storage.engine.fields import Whole
 
 
 class Migration(migrations.Migration):

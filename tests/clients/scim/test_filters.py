@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 from hypothesis.strategies import SearchStrategy
 
 from gatewayd.accounts.records import Email, Group, Identity, Role, User
-from gatewayd.scim.filters import compile_filter, has_external_id_eq, names
+from gatewayd.scim.filters.resolver import compile_filter, has_external_id_eq, names
+from gatewayd.scim.filters.syntax import Node
 from gatewayd.scim.records import GroupEntry, Reference, ResourceType, UserEntry
-from gatewayd.scim.syntax import Node
 from tests.clients.scim.gateway import PROVIDER, Gateway
 from tests.clients.scim.story import GROUP, USER
 from tests.fakes.conditions import evaluate

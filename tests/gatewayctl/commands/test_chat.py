@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from gatewayd.catalog.replies import Chunk
+from gatewayd.completions.records import Chunk
 from gatewayd.errors import GatewayError, Kind
 from tests.fakes.control import Control, Ctl, Terminal, say
 from tests.fakes.control_documents import boss

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from gatewayd.catalog import listing
+from gatewayd.catalog import model_list
 from tests.fakes.control import Control, Ctl
 from tests.fakes.control_plugins import TOOL
 from tests.fakes.models import make_model
@@ -47,7 +47,7 @@ async def test_list_and_show(ctl: Ctl) -> None:
 async def test_problem_of_a_source_is_told_beside_the_list(
     ctl: Ctl, control: Control, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(listing, "MAX_MODELS", 2)
+    monkeypatch.setattr(model_list, "MAX_MODELS", 2)
     control.source.models = [make_model(f"m{number}") for number in range(3)]
     listed = await ctl("model", "list", "--refresh", "-o", "name")
     assert (listed.out, listed.err) == ("m0\nm1\n", "")

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from gatewayd.scim.activity import Seen
+from gatewayd.scim.request_log import Seen
 from tests.fakes.accounts import NOON
 from tests.fakes.control import Control, Ctl, Terminal
 

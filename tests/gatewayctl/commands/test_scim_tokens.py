@@ -3,7 +3,7 @@
 import json
 from dataclasses import replace
 
-from gatewayd.scim.tokenkeeper import TokenSource, fingerprint
+from gatewayd.scim.tokens.rotation import TokenSource, fingerprint
 from tests.fakes.control import Control, Ctl
 
 

@@ -2,7 +2,7 @@
 
 import json
 
-from gatewayd.accounts.signin import SignInClient
+from gatewayd.accounts.sign_in import SignInClient
 from tests.fakes.control import Control, Ctl
 
 ARGUMENTS = ("setup", "--email", "root@example.org", "--name", "Root")

@@ -9,7 +9,7 @@ from gatewayctl.scimcheck.common import fingerprint
 from gatewayctl.scimcheck.records import Ask, Fault, Memory, ScimAnswer, Unanswered
 from gatewayctl.scimcheck.run import LACKS, run, start, steps
 from gatewayctl.wire.scim import ScimCheck
-from gatewayd.scim.tokenkeeper import fingerprint as fingerprint_of_the_daemon
+from gatewayd.scim.tokens.rotation import fingerprint as fingerprint_of_the_daemon
 from tests.fakes.scimservice import Service, failed
 
 

@@ -3,7 +3,7 @@ import asyncio
 import pytest
 
 from gatewayd.accounts import authenticator as module
-from gatewayd.accounts.changes import Change
+from gatewayd.accounts.change_notifier import Change
 from gatewayd.accounts.records import ApiKey, CredentialKind, GroupChange, Role, User, UserChange
 from gatewayd.errors import GatewayError, Kind
 from tests.fakes.accounts import Accounts

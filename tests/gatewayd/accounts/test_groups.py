@@ -1,7 +1,7 @@
 import pytest
 
 from gatewayd.accounts import groups as module
-from gatewayd.accounts.changes import Change
+from gatewayd.accounts.change_notifier import Change
 from gatewayd.accounts.records import GroupChange, NewGroup, Outcome, Source
 from gatewayd.errors import GatewayError, Kind
 from tests.fakes.accounts import Accounts

@@ -5,7 +5,7 @@ import re
 import pytest
 
 from gatewayd.accounts import keys as module
-from gatewayd.accounts.changes import Change
+from gatewayd.accounts.change_notifier import Change
 from gatewayd.accounts.records import Role
 from gatewayd.errors import GatewayError, Kind
 from tests.fakes.accounts import Accounts

@@ -1,7 +1,7 @@
 import pytest
 
 from gatewayd.accounts import permissions as trees
-from gatewayd.accounts.changes import Change
+from gatewayd.accounts.change_notifier import Change
 from gatewayd.accounts.permissions import BUILTIN
 from gatewayd.accounts.records import Actor, CredentialKind, Group, Role, User
 from gatewayd.errors import GatewayError, Kind

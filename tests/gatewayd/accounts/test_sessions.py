@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from jose import jwk, jwt
 
-from gatewayd.accounts.changes import Change
+from gatewayd.accounts.change_notifier import Change
 from gatewayd.accounts.sessions import LEEWAY_SECONDS, Sessions
 from gatewayd.errors import GatewayError, Kind
 from tests.fakes.accounts import NOON, SECRET, Accounts

@@ -2,10 +2,10 @@ import asyncio
 
 import pytest
 
-from gatewayd.accounts.passwordrules import PasswordRules
+from gatewayd.accounts.password_rules import PasswordRules
 from gatewayd.accounts.records import Role
-from gatewayd.accounts.runtime import ConfiguredValue
-from gatewayd.accounts.signin import SignInClient
+from gatewayd.accounts.runtime_settings import ConfiguredValue
+from gatewayd.accounts.sign_in import SignInClient
 from gatewayd.errors import GatewayError, Kind
 from tests.fakes.accounts import Accounts
 

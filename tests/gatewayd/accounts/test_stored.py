@@ -7,14 +7,14 @@ from pathlib import Path
 import pytest
 
 from gatewayd.accounts.records import NewUser, Role, User, UserChange
-from gatewayd.commits import Commits
 from gatewayd.errors import GatewayError
-from gatewayd.storage.database import Database
+from gatewayd.storage.engine.database import Database
+from gatewayd.storage.engine.location import sqlite
 from gatewayd.storage.groups import TortoiseGroups
 from gatewayd.storage.keys import TortoiseKeys
-from gatewayd.storage.location import sqlite
 from gatewayd.storage.users import TortoiseUsers
 from gatewayd.storage.values import TortoiseValues
+from gatewayd.transactions import Commits
 from tests.fakes.accounts import Accounts
 
 

@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from gatewayd.accounts.changes import Change
-from gatewayd.accounts.passwordrules import PasswordRules
+from gatewayd.accounts.change_notifier import Change
+from gatewayd.accounts.password_rules import PasswordRules
 from gatewayd.accounts.records import Email, Identity, NewGroup, NewUser, Outcome, Role, User, UserChange
 from gatewayd.errors import GatewayError, Kind
 from tests.fakes.accounts import Accounts

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from gatewayd.accounts.records import Role
-from gatewayd.accounts.signin import SignInClient
+from gatewayd.accounts.sign_in import SignInClient
 from gatewayd.assembly.accounts import configured_permissions, configured_values, signing_secret
 from gatewayd.assembly.gateway import assemble
 from gatewayd.errors import GatewayError, Kind

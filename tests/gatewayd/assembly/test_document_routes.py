@@ -5,8 +5,8 @@ from pathlib import Path
 
 from gatewayd.assembly.document_routes import control_document_rows, public_document_rows
 from gatewayd.assembly.gateway import assemble
-from gatewayd.http.control.viewers import Viewers
-from gatewayd.http.control.writes import Writes
+from gatewayd.http.control.impersonation import Viewers
+from gatewayd.http.control.transactions import Writes
 from gatewayd.http.routes import Access
 from gatewayd.settings import load
 from tests.fakes.samples_documents import BYTES, DOCUMENT_SAMPLES, UPLOAD

@@ -17,19 +17,21 @@ from gatewayd.assembly.documents import (
     search_options,
     upload_rules,
 )
-from gatewayd.assembly.embedding import Embedding
+from gatewayd.assembly.embeddings import Embedding
 from gatewayd.assembly.gateway import assemble
 from gatewayd.errors import GatewayError, Kind
 from gatewayd.extract.pool import ExtractorPool
+from gatewayd.ingest.embedding_spaces import Spaces
 from gatewayd.ingest.records import Space
-from gatewayd.ingest.spaces import Spaces
 from gatewayd.knowledge.fusion import Fusion
 from gatewayd.sandbox import confinement
 from gatewayd.settings import Settings, load
-from gatewayd.storage import stale
-from gatewayd.storage.rows import PassageRow
+from gatewayd.storage.search import passage_removal
+from gatewayd.storage.tables.documents import (
+    PassageRow,
+)
 from gatewayd.tasks import Tasks
-from gatewayd.upstream.extractor import ExternalExtractor
+from gatewayd.upstream.services.extractor import ExternalExtractor
 from tests.fakes.knowledge import a_file
 from tests.fakes.passages import extraction
 
@@ -58,9 +60,9 @@ async def test_what_a_killed_process_left_of_a_removed_file_goes_with_the_next_s
     async def killed() -> None:
         pass
 
-    monkeypatch.setattr(stale, "MAX_PART_ROWS", 1)
+    monkeypatch.setattr(passage_removal, "MAX_PART_ROWS", 1)
     with monkeypatch.context() as patch:
-        patch.setattr(stale, "purge", killed)
+        patch.setattr(passage_removal, "purge", killed)
         async with AsyncExitStack() as stack:
             stores = (await assemble(settings_for(state), stack)).documents.stores
             await stores.files.add(a_file("f"))

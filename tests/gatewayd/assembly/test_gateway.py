@@ -7,7 +7,7 @@ import pytest
 
 from gatewayd.assembly.gateway import assemble, reload
 from gatewayd.errors import GatewayError, Kind
-from gatewayd.http.room import public_places
+from gatewayd.http.connections.capacity import public_places
 from gatewayd.settings import Settings, load
 from tests.fakes.postgres import Postgres
 from tests.fakes.upstream import FakeUpstream

@@ -9,16 +9,10 @@ from pathlib import Path
 import pytest
 
 from gatewayd.assembly.gateway import assemble, open_database
-from gatewayd.assembly.indexes import (
-    LazyIndex,
-    describe_index,
-    find_cache_state,
-    find_recall,
-    open_index,
-)
+from gatewayd.assembly.indexes import LazyIndex, describe_index, find_cache_state, find_recall, open_index
 from gatewayd.ingest.records import Scope, ScopeKind, Space
 from gatewayd.settings import load
-from gatewayd.storage.pgvector import PgVectorIndex
+from gatewayd.storage.search.pgvector import PgVectorIndex
 from gatewayd.tasks import Tasks
 from tests.fakes.ingest import Library, MemoryPassages
 from tests.fakes.postgres import Postgres
@@ -39,7 +33,7 @@ def test_the_daemon_loads_no_heavy_library_at_its_start() -> None:
 
 
 def test_nothing_that_runs_models_loads_what_makes_them() -> None:
-    modules = "gatewayd.vectors.child, gatewayd.vectors.wordpiece, sys"
+    modules = "gatewayd.vectors.worker, gatewayd.vectors.models.wordpiece, sys"
     code = f"import {modules}; sys.exit('google.protobuf' in sys.modules)"
     subprocess.run([sys.executable, "-c", code], check=True, timeout=60)
 

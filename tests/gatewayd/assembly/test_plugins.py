@@ -9,9 +9,9 @@ import pytest
 from gatewayd.accounts.records import Actor, CredentialKind
 from gatewayd.assembly.gateway import Gateway, assemble
 from gatewayd.assembly.plugins import Names, Switches, installation, plugin_sources
-from gatewayd.chat.records import ChatRequest
-from gatewayd.plugins.context import CallScope
+from gatewayd.pipeline.records import ChatRequest
 from gatewayd.plugins.records import Family
+from gatewayd.plugins.runtime.context import CallScope
 from gatewayd.settings import Settings, load
 
 PIPE = '''"""

@@ -4,7 +4,7 @@ from contextlib import AsyncExitStack
 from pathlib import Path
 
 from gatewayd.assembly.gateway import assemble, reload
-from gatewayd.chat.running import RunOptions
+from gatewayd.pipeline.runs.interfaces import RunOptions
 from gatewayd.settings import load
 
 

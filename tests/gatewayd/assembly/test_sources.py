@@ -5,7 +5,7 @@ import pytest
 from gatewayd.assembly.sources import Sources, provider_configs
 from gatewayd.errors import GatewayError
 from gatewayd.settings import load
-from gatewayd.upstream.config import SourceKind
+from gatewayd.upstream.sources.config import SourceKind
 from tests.fakes.models import FakeSource
 
 

@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator, Sequence
 import pytest
 
 from gatewayd.accounts.records import Role
-from gatewayd.catalog.listing import MAX_MODELS
+from gatewayd.catalog.model_list import MAX_MODELS
 from gatewayd.catalog.records import Grant, Model, ModelRecord
 from gatewayd.catalog.service import Catalog, CatalogOptions
 from gatewayd.errors import GatewayError, Kind

@@ -4,7 +4,6 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from gatewayd.attempts import OF_CHAT, DeferredWrite, Key
 from gatewayd.chats.edits import EditedChats, EditedMessages
 from gatewayd.chats.records import (
     Chat,
@@ -16,10 +15,11 @@ from gatewayd.chats.records import (
     SharedChat,
     Tag,
 )
-from gatewayd.commits import Commits
-from gatewayd.deferred import DeferredWrites
+from gatewayd.deferred_writes import DeferredWrites
 from gatewayd.errors import GatewayError, Kind
 from gatewayd.tasks import Tasks
+from gatewayd.transactions import Commits
+from gatewayd.write_attempts import OF_CHAT, DeferredWrite, Key
 from tests.fakes.chats import ChatState, MemoryChats, MemoryMessages
 from tests.fakes.stores import Memory
 

@@ -1,4 +1,4 @@
-"""Tests for gatewayd.chats.service; the rows of tests/gatewayd/http/public/test_chats.py cover the rest."""
+"""Tests for gatewayd.chats.service; the tests of its routes cover the rest."""
 
 import asyncio
 from typing import Any
@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from gatewayd.accounts.records import Actor, Role
-from gatewayd.chats.plain import MAX_VALUES
+from gatewayd.chats.json_limits import MAX_VALUES
 from gatewayd.chats.records import ChatQuery, Message
 from gatewayd.errors import GatewayError, Kind
 from gatewayd.tasks import Purpose

@@ -1,4 +1,4 @@
-"""Tests for gatewayd.chats.tags; tests/gatewayd/http/public/test_chats.py covers the service."""
+"""Tests for gatewayd.chats.tags; tests/gatewayd/http/public/chats/test_routes.py covers the service."""
 
 import pytest
 

@@ -10,7 +10,7 @@ from gatewayd.accounts.records import Role
 from gatewayd.chats.records import MAX_ITEMS, ChatQuery
 from gatewayd.chats.transfer import MAX_IMPORTED
 from gatewayd.errors import GatewayError, Kind
-from gatewayd.pace import Pace
+from gatewayd.time_slices import Pace
 from tests.fakes.chats_site import ChatHouse, document
 
 

@@ -9,9 +9,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gatewayd.chat.assembling import Assembly
-from gatewayd.chat.pipereplies import Gathering, PipeReading
-from gatewayd.chat.toolround import Joined, Round
 from gatewayd.completions.limits import (
     MAX_ARGUMENT_CHARACTERS,
     MAX_ARGUMENT_MARKS,
@@ -19,10 +16,13 @@ from gatewayd.completions.limits import (
     MAX_TOOL_CALLS,
     AnswerSizeError,
 )
-from gatewayd.completions.numbering import CallNumbers
+from gatewayd.completions.tool_call_indices import CallNumbers
 from gatewayd.completions.tool_calls import ToolCall, ToolCallAssembler, parse_object
-from gatewayd.dialects.ollama import Timing
-from gatewayd.dialects.ollama_stream import ChatLines
+from gatewayd.dialects.ollama.dialect import Timing
+from gatewayd.dialects.ollama.stream import ChatLines
+from gatewayd.pipeline.functions.output import Gathering, PipeReading
+from gatewayd.pipeline.runs.message_builder import Assembly
+from gatewayd.pipeline.tools.turn import Joined, Round
 from tests.fakes.upstream import openai_chunk
 from tests.gatewayd.dialects.message_events import decode, run
 

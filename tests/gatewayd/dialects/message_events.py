@@ -9,7 +9,7 @@ from anthropic.lib.streaming._messages import accumulate_event
 from anthropic.types import RawMessageStreamEvent
 from pydantic import TypeAdapter
 
-from gatewayd.dialects.anthropic_stream import MessageStream
+from gatewayd.dialects.anthropic.stream import MessageStream
 
 Event = dict[str, Any]
 

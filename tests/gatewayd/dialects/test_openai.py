@@ -5,7 +5,7 @@ from typing import Any
 import orjson
 import pytest
 
-from gatewayd.catalog.replies import Completion
+from gatewayd.completions.records import Completion
 from gatewayd.dialects import openai
 from gatewayd.errors import GatewayError, Kind
 from tests.fakes.gatherer import Gatherer

@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from gatewayd import deferred
+from gatewayd import deferred_writes
 from gatewayd.bus.memory import MemoryBus
 from gatewayd.chats.records import MAX_CONTENT_CHARACTERS, MAX_ITEMS, MAX_ITEMS_BYTES
-from gatewayd.deferred import DeferredWrites
+from gatewayd.deferred_writes import DeferredWrites
 from gatewayd.errors import GatewayError, Kind
 from gatewayd.events.calls import Calls, CallTimeout
 from gatewayd.events.hub import Hub
@@ -19,15 +19,7 @@ from gatewayd.events.service import Events
 from gatewayd.events.table import EVENT_TYPES, Fault
 from gatewayd.tasks import Tasks
 from tests.fakes.chats import MemoryEffects
-from tests.fakes.events import (
-    SOON,
-    TARGET,
-    EventSite,
-    SlowEffects,
-    heard,
-    make_state,
-    waiting,
-)
+from tests.fakes.events import SOON, TARGET, EventSite, SlowEffects, heard, make_state, waiting
 
 DATA: dict[str, Any] = {
     "status": {"description": "Working", "done": False, "hidden": False, "level": "info"},
@@ -176,7 +168,7 @@ async def test_what_cannot_be_written_is_delivered_and_reported(
 ) -> None:
     site = EventSite()
     kind = Kind.UNAVAILABLE if is_full else Kind.INTERNAL
-    monkeypatch.setattr(deferred, "MAX_DEFERRED_WRITES", 0)
+    monkeypatch.setattr(deferred_writes, "MAX_DEFERRED_WRITES", 0)
     site.state.outage = GatewayError(kind, "cannot write")
     listener = site.hub.subscribe("ann")
     target = replace(TARGET, request_id="r1")
@@ -190,7 +182,7 @@ async def test_what_cannot_be_written_is_delivered_and_reported(
 async def test_what_cannot_be_written_now_is_delivered_and_written_in_its_order(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(deferred, "FIRST_PAUSE_SECONDS", 0.0)
+    monkeypatch.setattr(deferred_writes, "FIRST_PAUSE_SECONDS", 0.0)
     site = filled()
     site.state.outage = GatewayError(Kind.UNAVAILABLE, "cannot write: it is away")
     listener = site.hub.subscribe("ann")
@@ -215,7 +207,7 @@ async def test_what_cannot_be_written_now_is_delivered_and_written_in_its_order(
 
 
 async def test_a_content_that_a_user_wrote_meanwhile_stays(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(deferred, "FIRST_PAUSE_SECONDS", 0.0)
+    monkeypatch.setattr(deferred_writes, "FIRST_PAUSE_SECONDS", 0.0)
     site = filled()
     site.state.outage = GatewayError(Kind.UNAVAILABLE, "cannot write: it is away")
     for name in ("status", "message", "replace"):

@@ -6,7 +6,7 @@ import orjson
 import pytest
 
 from gatewayd.errors import GatewayError, Kind
-from gatewayd.extract.answers import AnswerLimits, unpack
+from gatewayd.extract.messages import AnswerLimits, unpack
 from gatewayd.extract.records import OVER_MEMORY
 from gatewayd.tasks import Tasks
 from gatewayd.workers import Worker, WorkerOptions

@@ -3,8 +3,8 @@ from pathlib import Path
 import pytest
 
 from gatewayd.extract.detect import REFUSED, detect
-from gatewayd.extract.draft import DocumentError
 from gatewayd.extract.records import Format, Limits, Source
+from gatewayd.extract.text_builder import DocumentError
 from tests.fakes import documents
 
 F = Format

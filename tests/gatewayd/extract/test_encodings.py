@@ -4,8 +4,8 @@ import struct
 
 import pytest
 
-from gatewayd.extract.draft import DocumentError
 from gatewayd.extract.encodings import charset_of, decode
+from gatewayd.extract.text_builder import DocumentError
 
 TEXTS = {
     "sv": "Så här gör du när servern inte svarar: öppna loggen och leta efter åtkomstfel. ",

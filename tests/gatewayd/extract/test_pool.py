@@ -11,7 +11,7 @@ import pytest
 
 from gatewayd.errors import GatewayError, Kind
 from gatewayd.extract.pool import ExtractorPool, PoolOptions
-from gatewayd.ingest.chunking import ChunkRules
+from gatewayd.ingest.chunker import ChunkRules
 from gatewayd.ingest.size_classes import QueueKey, SizeClass
 from gatewayd.sandbox.confinement import Sandbox
 from gatewayd.tasks import Tasks

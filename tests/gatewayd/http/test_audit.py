@@ -10,13 +10,7 @@ from aiohttp import web
 
 from gatewayd.accounts.records import Role
 from gatewayd.errors import GatewayError, Kind, shortened
-from gatewayd.http.audit import (
-    MAX_ACCOUNT_CHARACTERS,
-    MAX_VALUE_CHARACTERS,
-    audit_session,
-    note_change,
-    told,
-)
+from gatewayd.http.audit import MAX_ACCOUNT_CHARACTERS, MAX_VALUE_CHARACTERS, audit_session, note_change, told
 from gatewayd.http.body import json_reply
 from gatewayd.http.routes import Access, Route
 from gatewayd.observe.logs import TextFormatter

@@ -8,8 +8,8 @@ from aiohttp import web
 from pydantic import BaseModel
 
 from gatewayd.http import body
-from gatewayd.http.partsreply import PartsReply
-from gatewayd.http.rates import MinimumRate, Rates
+from gatewayd.http.connections.minimum_rate import MinimumRate, Rates
+from gatewayd.http.responses.json_parts import PartsReply
 from gatewayd.http.routes import Access, Route
 from tests.fakes.edge import serving
 

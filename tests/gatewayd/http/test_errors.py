@@ -13,7 +13,7 @@ from gatewayd.http import errors
 from gatewayd.http.context import REQUEST_ID
 from gatewayd.http.errors import body_of, render, status_of
 from gatewayd.http.routes import Dialect
-from gatewayd.http.traces import TRACES, Traces
+from gatewayd.http.traceback_limit import TRACES, Traces
 
 
 def test_every_kind_has_a_status_and_a_type() -> None:

@@ -10,13 +10,13 @@ from openapi_spec_validator import validate
 from pydantic import BaseModel
 
 from gatewayd.errors import GatewayError, Kind
-from gatewayd.http.edge import dialect_of
 from gatewayd.http.errors import body_of
+from gatewayd.http.middleware import dialect_of
 from gatewayd.http.openapi import ERRORS, POLICY, describe
-from gatewayd.http.public.scim import ScimGroupRoutes, ScimUserRoutes
+from gatewayd.http.public.scim.routes import ScimGroupRoutes, ScimUserRoutes
 from gatewayd.http.routes import ANTHROPIC_VERSION, Access, Dialect, Route
 from gatewayd.http.schemas import EVENT_STREAM, INTEGER, TEXT, Reply, listed, record
-from gatewayd.scim.rendering import ROOT
+from gatewayd.scim.renderer import ROOT
 
 
 class Inner(BaseModel):

@@ -6,12 +6,12 @@ import pytest
 from aiohttp import hdrs
 
 from gatewayd.accounts.records import Role
-from gatewayd.http.edge import EdgeOptions
+from gatewayd.http.middleware import EdgeOptions
 from gatewayd.http.origins import is_same
 from gatewayd.http.routes import Access
 from tests.fakes.edge import serving
 from tests.fakes.models import make_actor
-from tests.gatewayd.http.test_edge import row
+from tests.gatewayd.http.test_middleware import row
 
 SITE = "https://ai.example.org"
 EVIL = "https://evil.example"

@@ -11,7 +11,7 @@ from aiohttp import web
 
 from gatewayd.errors import GatewayError, Kind
 from gatewayd.http.body import json_reply
-from gatewayd.http.rates import MinimumRate, Rates
+from gatewayd.http.connections.minimum_rate import MinimumRate, Rates
 from gatewayd.http.routes import FORM_BODY, Access, Route
 from gatewayd.http.uploads import CHUNK, MAX_FIELD, MAX_LINES, MAX_PARTS, read_form, read_stream
 from tests.fakes.edge import Client, serving

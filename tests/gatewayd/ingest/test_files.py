@@ -8,10 +8,10 @@ import pytest
 
 from gatewayd.accounts.records import Actor, Role
 from gatewayd.errors import GatewayError, Kind
-from gatewayd.ingest.embedding import BATCH
+from gatewayd.ingest.embedder import BATCH
 from gatewayd.ingest.files import Files
-from gatewayd.ingest.intake import UploadRules
 from gatewayd.ingest.records import File, FileStatus, Scope, ScopeKind
+from gatewayd.ingest.upload import UploadRules
 from tests.fakes.ingest import HashEmbedder
 from tests.fakes.ingesting import Ingest, actor, ingesting
 

@@ -8,13 +8,13 @@ from typing import Any
 import pytest
 
 from gatewayd.ingest.records import File, FileStatus, Scope, ScopeKind
-from gatewayd.storage.database import Database
+from gatewayd.storage.engine.database import Database
+from gatewayd.storage.engine.location import sqlite
+from gatewayd.storage.engine.readers import open_reader
 from gatewayd.storage.files import TortoiseFiles
 from gatewayd.storage.jobs import TortoiseJobs
-from gatewayd.storage.location import sqlite
-from gatewayd.storage.passages import TortoisePassages
-from gatewayd.storage.readers import open_reader
-from gatewayd.storage.spaces import TortoiseSpaces
+from gatewayd.storage.search.embedding_spaces import TortoiseSpaces
+from gatewayd.storage.search.passages import TortoisePassages
 from gatewayd.tasks import Tasks
 from tests.fakes.ingest import MemoryFiles, MemoryJobs, MemoryPassages, MemorySpaces
 from tests.fakes.ingesting import Ingest, ingesting

@@ -9,8 +9,8 @@ import pytest
 from gatewayd.accounts.records import Actor, Role
 from gatewayd.catalog.records import Grant
 from gatewayd.errors import GatewayError, Kind
-from gatewayd.ingest.intake import Upload
 from gatewayd.ingest.records import File, FileStatus
+from gatewayd.ingest.upload import Upload
 from gatewayd.knowledge.uploads import Place
 from tests.fakes.knowledge import World, once, person
 

@@ -3,8 +3,9 @@
 import os
 from pathlib import Path
 
-from gatewayd.plugins import directory, source
+from gatewayd.plugins import directory
 from gatewayd.plugins.records import Family, Origin, PluginKind
+from gatewayd.plugins.source import code as source_code
 
 
 def write(folder: Path, name: str, content: str) -> Path:
@@ -73,7 +74,7 @@ def test_what_is_no_file_of_a_sensible_size_is_named(tmp_path: Path) -> None:
     (tmp_path / "folder.py").mkdir()
     (tmp_path / "gone.py").symlink_to(tmp_path / "nothing")
     with (tmp_path / "huge.py").open("wb") as file:
-        file.truncate(source.LARGEST_SOURCE + 1)
+        file.truncate(source_code.LARGEST_SOURCE + 1)
     write(tmp_path, "good.py", "class Tools: pass")
     found = directory.read_directory(tmp_path)
     assert [plugin.id for plugin in found.plugins] == ["good"]

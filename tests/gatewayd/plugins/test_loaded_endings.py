@@ -5,9 +5,9 @@ import asyncio
 import pytest
 
 from gatewayd.errors import Kind
-from gatewayd.plugins.invoke import PluginError
-from gatewayd.plugins.items import Items
 from gatewayd.plugins.records import Family
+from gatewayd.plugins.runtime.invoke import PluginError
+from gatewayd.plugins.runtime.iterators import Items
 from tests.fakes.loaded_plugins import result_of, running
 from tests.fakes.plugins import scope_of
 

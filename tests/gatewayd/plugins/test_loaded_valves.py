@@ -6,8 +6,8 @@ from dataclasses import replace
 import pytest
 
 from gatewayd.errors import GatewayError, Kind
-from gatewayd.plugins.invoke import PluginError
 from gatewayd.plugins.records import Family
+from gatewayd.plugins.runtime.invoke import PluginError
 from tests.fakes.loaded_plugins import running
 from tests.fakes.plugins import scope_of
 
@@ -117,7 +117,7 @@ async def test_valves_are_described_while_the_home_is_blocked(monkeypatch: pytes
             made = await loaded.valves_schema()
             assert made is not None
             assert made["properties"]["mode"]["input"]["options"] == ["a"]
-            monkeypatch.setattr("gatewayd.plugins.loaded.PROMPTNESS", 0.05)
+            monkeypatch.setattr("gatewayd.plugins.runtime.instance.PROMPTNESS", 0.05)
             with pytest.raises(PluginError, match=r"^filter p: it did not answer within 0\.05 s$"):
                 await loaded.user_valves_schema()
         finally:

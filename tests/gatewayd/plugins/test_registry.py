@@ -10,9 +10,9 @@ import pytest
 
 from gatewayd.errors import GatewayError, Kind
 from gatewayd.plugins import registry as registry_module
-from gatewayd.plugins.invoke import PluginError
 from gatewayd.plugins.records import SWITCHES, Family, Origin, PluginKind
 from gatewayd.plugins.registry import Sources
+from gatewayd.plugins.runtime.invoke import PluginError
 from tests.fakes.plugins import make_registry, plugin_of, scope_of
 
 pytestmark = pytest.mark.timeout(30)

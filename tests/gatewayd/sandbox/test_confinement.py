@@ -8,7 +8,7 @@ from pathlib import Path
 import orjson
 import pytest
 
-from gatewayd.extract.answers import AnswerLimits, unpack
+from gatewayd.extract.messages import AnswerLimits, unpack
 from gatewayd.sandbox import confinement, landlock, seccomp
 from gatewayd.sandbox.confinement import LANDLOCK, SECCOMP
 from gatewayd.tasks import Tasks

@@ -9,7 +9,7 @@ from scim2_models import Context, Resource, ResourceType, Schema, ServiceProvide
 from gatewayd.accounts.records import Email, Group, Identity, Role, User
 from gatewayd.scim import attributes, discovery
 from gatewayd.scim.records import GroupEntry, Reference, UserEntry
-from gatewayd.scim.rendering import render_group, render_user
+from gatewayd.scim.renderer import render_group, render_user
 
 BASE = "https://ai.example.org"
 ROOT = f"{BASE}/api/v1/scim/v2"

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from gatewayd.accounts.changes import Change
+from gatewayd.accounts.change_notifier import Change
 from gatewayd.accounts.records import GroupChange, NewGroup, Source
 from gatewayd.errors import GatewayError, Kind
 from gatewayd.scim import groups as module

@@ -4,7 +4,8 @@ import pytest
 
 from gatewayd.accounts.records import ProviderRole, Role
 from gatewayd.errors import GatewayError, Kind
-from gatewayd.scim import addresses, values
+from gatewayd.scim import values
+from gatewayd.scim.patch import emails as patch_emails
 from gatewayd.scim.roles import MAX_ROLE_CHARACTERS, read_roles, render_role
 from tests.fakes.provisioning import Provisioning, adding, removing, replacing
 
@@ -133,7 +134,7 @@ async def test_a_list_of_roles_to_remove_is_folded_once(
     roles = [{"value": f"folded {number}"} for number in range(100)]
     user_id = await scim.add_user(roles=roles)
     folded: list[str] = []
-    for module in (values, addresses):
+    for module in (values, patch_emails):
         monkeypatch.setattr(module, "folded", lambda text: folded.append(text) or text.lower())
     gone = [{"value": f"GONE {number}"} for number in range(100)]
     assert len((await scim.patch_user(user_id, removing("roles", value=gone)))["roles"]) == 100

@@ -8,14 +8,17 @@ from typing import Any
 import pytest
 
 from gatewayd.accounts.records import Role, Source
-from gatewayd.commits import Commits
 from gatewayd.errors import GatewayError, Kind
-from gatewayd.storage.database import Database
-from gatewayd.storage.directory import TortoiseDirectory
+from gatewayd.storage.engine.database import Database
+from gatewayd.storage.engine.location import sqlite
 from gatewayd.storage.groups import TortoiseGroups
-from gatewayd.storage.location import sqlite
-from gatewayd.storage.rows import GroupRow, UserRow
+from gatewayd.storage.scim.directory import TortoiseDirectory
+from gatewayd.storage.tables.accounts import (
+    GroupRow,
+    UserRow,
+)
 from gatewayd.storage.users import TortoiseUsers
+from gatewayd.transactions import Commits
 from tests.fakes.provisioning import Provisioning, adding, removing, replacing
 
 

@@ -5,12 +5,12 @@ from typing import Any
 
 import pytest
 
-from gatewayd.accounts.changes import Change
+from gatewayd.accounts.change_notifier import Change
 from gatewayd.accounts.records import Email, Identity, NewUser, Role, User, UserChange
-from gatewayd.commits import after_commit
 from gatewayd.errors import GatewayError, Kind
 from gatewayd.scim import users as module
 from gatewayd.scim.records import Search
+from gatewayd.transactions import after_commit
 from tests.fakes.provisioning import Provisioning, adding, removing, replacing
 
 URN = "urn:ietf:params:scim:schemas:core:2.0:User"

@@ -2,7 +2,7 @@ from collections.abc import Callable
 
 import pytest
 
-from gatewayd.http.rates import BODY_RATE, SEND_RATE
+from gatewayd.http.connections.minimum_rate import BODY_RATE, SEND_RATE
 from gatewayd.settings import Settings
 
 

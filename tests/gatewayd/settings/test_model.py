@@ -5,9 +5,9 @@ from pathlib import Path
 import pytest
 from pydantic import ValidationError
 
-from gatewayd.accounts.runtime import DEFINITIONS
+from gatewayd.accounts.runtime_settings import DEFINITIONS
 from gatewayd.settings import ConfiguredRuntime, Settings
-from gatewayd.storage.location import parse
+from gatewayd.storage.engine.location import parse
 
 Load = Callable[..., Settings]
 

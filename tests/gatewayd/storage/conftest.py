@@ -11,33 +11,26 @@ import pytest
 
 from gatewayd.accounts.interfaces import GroupStore, KeyStore, RevocationStore, UserStore, ValueStore
 from gatewayd.chats.interfaces import ChatStore, MessageStore
-from gatewayd.commits import Transactor
 from gatewayd.events.interfaces import MessageEffects
 from gatewayd.storage.chats import ChatRows
-from gatewayd.storage.database import Database
-from gatewayd.storage.effects import EffectRows
+from gatewayd.storage.engine.database import Database
+from gatewayd.storage.engine.location import Location, parse, sqlite
+from gatewayd.storage.engine.migrate import migrate
+from gatewayd.storage.engine.readers import open_reader
 from gatewayd.storage.groups import TortoiseGroups
 from gatewayd.storage.keys import TortoiseKeys
-from gatewayd.storage.location import Location, parse, sqlite
+from gatewayd.storage.message_events import EffectRows
 from gatewayd.storage.messages import MessageRows
-from gatewayd.storage.migrate import migrate
-from gatewayd.storage.readers import open_reader
 from gatewayd.storage.revocations import TortoiseRevocations
 from gatewayd.storage.users import TortoiseUsers
 from gatewayd.storage.values import TortoiseValues
+from gatewayd.transactions import Transactor
 from tests.fakes.chats import ChatState, MemoryChats, MemoryEffects, MemoryMessages
 from tests.fakes.chatting import chat
 from tests.fakes.migrated import migrated_copy
 from tests.fakes.postgres import Postgres
 from tests.fakes.records import user
-from tests.fakes.stores import (
-    Memory,
-    MemoryGroups,
-    MemoryKeys,
-    MemoryRevocations,
-    MemoryUsers,
-    MemoryValues,
-)
+from tests.fakes.stores import Memory, MemoryGroups, MemoryKeys, MemoryRevocations, MemoryUsers, MemoryValues
 
 ENGINES = ["sqlite", "postgres"]
 

@@ -13,9 +13,9 @@ from typing import Any
 
 from gatewayd.accounts.records import ApiKey, Role, User
 from gatewayd.errors import GatewayError, Kind
-from gatewayd.storage.database import Database
+from gatewayd.storage.engine.database import Database
+from gatewayd.storage.engine.location import parse
 from gatewayd.storage.keys import TortoiseKeys
-from gatewayd.storage.location import parse
 from gatewayd.storage.users import TortoiseUsers
 from gatewayd.storage.values import TortoiseValues
 

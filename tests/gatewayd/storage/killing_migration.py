@@ -12,10 +12,10 @@ import signal
 import sys
 from typing import Any
 
-from gatewayd.storage import postgres, sqlite
-from gatewayd.storage.database import Database
-from gatewayd.storage.location import parse
-from gatewayd.storage.migrate import migrate_open
+from gatewayd.storage.engine import postgres, sqlite
+from gatewayd.storage.engine.database import Database
+from gatewayd.storage.engine.location import parse
+from gatewayd.storage.engine.migrate import migrate_open
 
 
 def die_at(last: int) -> None:

@@ -5,11 +5,11 @@ from typing import Any
 
 import pytest
 
-from gatewayd.chats.answers import Answers
+from gatewayd.chats.run_writer import Answers
 from gatewayd.chats.service import Chats
 from gatewayd.errors import GatewayError, Kind
 from gatewayd.storage.chats import ChatRows
-from gatewayd.storage.database import Database
+from gatewayd.storage.engine.database import Database
 from gatewayd.storage.messages import MessageRows
 from tests.fakes.chatting import message
 from tests.fakes.models import make_actor

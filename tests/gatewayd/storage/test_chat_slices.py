@@ -10,11 +10,11 @@ import pytest
 from gatewayd.chats.records import ChatQuery, Message, NewChat, SharedChat, Tag
 from gatewayd.errors import GatewayError
 from gatewayd.storage import chat_slices
-from gatewayd.storage.chat_rows import ChatMessageItemRow, ChatMessageRow, ChatRow, ChatTagRow
 from gatewayd.storage.chats import ChatRows
-from gatewayd.storage.database import Database
+from gatewayd.storage.engine.database import Database
+from gatewayd.storage.engine.statements import Statement
 from gatewayd.storage.messages import MessageRows
-from gatewayd.storage.statements import Statement
+from gatewayd.storage.tables.chats import ChatMessageItemRow, ChatMessageRow, ChatRow, ChatTagRow
 from tests.fakes.chatting import chat, message
 from tests.gatewayd.storage.conftest import make_chatting
 

@@ -17,17 +17,17 @@ from gatewayd.chats.records import (
 )
 from gatewayd.errors import GatewayError, Kind
 from gatewayd.storage import chats
-from gatewayd.storage.chat_rows import (
+from gatewayd.storage.chats import ChatRows
+from gatewayd.storage.engine.database import Database
+from gatewayd.storage.message_events import EffectRows
+from gatewayd.storage.messages import MessageRows
+from gatewayd.storage.tables.chats import (
     ChatMessageItemRow,
     ChatMessageRow,
     ChatRow,
     ChatTagRow,
     SharedChatRow,
 )
-from gatewayd.storage.chats import ChatRows
-from gatewayd.storage.database import Database
-from gatewayd.storage.effects import EffectRows
-from gatewayd.storage.messages import MessageRows
 from gatewayd.storage.users import TortoiseUsers
 from tests.fakes.chatting import chat, message
 from tests.gatewayd.storage.conftest import Chatting, make_chatting
@@ -50,8 +50,8 @@ FULL = chat(
 async def test_a_copy_may_be_over_the_limits_of_a_message(
     stored: Chatting, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("gatewayd.storage.messagelimits.MAX_CONTENT_CHARACTERS", 3)
-    monkeypatch.setattr("gatewayd.storage.messagelimits.MAX_ITEMS", 1)
+    monkeypatch.setattr("gatewayd.storage.message_limits.MAX_CONTENT_CHARACTERS", 3)
+    monkeypatch.setattr("gatewayd.storage.message_limits.MAX_ITEMS", 1)
     messages = [message("m1", content="long", items={"files": [1, 2]})]
     with pytest.raises(GatewayError, match="cannot write the message"):
         await stored.chats.add(chat("c3"), messages)

@@ -5,7 +5,7 @@ import pytest
 
 from gatewayd.errors import GatewayError, Kind
 from gatewayd.storage.collections import TortoiseCollections
-from gatewayd.storage.database import Database
+from gatewayd.storage.engine.database import Database
 from gatewayd.storage.files import TortoiseFiles
 from tests.fakes.filing import collection, directory, file, link
 

@@ -9,9 +9,13 @@ from gatewayd.ingest.records import FileStatus
 from gatewayd.knowledge.records import Link
 from gatewayd.storage.collection_links import place_of
 from gatewayd.storage.collections import TortoiseCollections
-from gatewayd.storage.database import Database
+from gatewayd.storage.engine.database import Database
 from gatewayd.storage.files import TortoiseFiles
-from gatewayd.storage.rows import CollectionRow, LinkRow, PassageRow
+from gatewayd.storage.tables.documents import (
+    CollectionRow,
+    LinkRow,
+    PassageRow,
+)
 from tests.fakes.filing import collection, file, link
 from tests.fakes.word_tables import indexed_texts
 

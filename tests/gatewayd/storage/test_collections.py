@@ -8,9 +8,16 @@ from gatewayd.errors import GatewayError, Kind
 from gatewayd.ingest.records import FileStatus
 from gatewayd.knowledge.records import Collection
 from gatewayd.storage.collections import TortoiseCollections
-from gatewayd.storage.database import Database
+from gatewayd.storage.engine.database import Database
 from gatewayd.storage.files import TortoiseFiles
-from gatewayd.storage.rows import CollectionRow, DirectoryRow, GrantRow, LinkRow
+from gatewayd.storage.tables.accounts import (
+    GrantRow,
+)
+from gatewayd.storage.tables.documents import (
+    CollectionRow,
+    DirectoryRow,
+    LinkRow,
+)
 from gatewayd.storage.users import TortoiseUsers
 from tests.fakes.filing import collection, directory, file, link
 from tests.fakes.records import user

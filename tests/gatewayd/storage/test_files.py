@@ -5,10 +5,17 @@ import pytest
 from gatewayd.errors import GatewayError, Kind
 from gatewayd.ingest.records import File, FileStatus
 from gatewayd.storage.collections import TortoiseCollections
-from gatewayd.storage.database import Database
+from gatewayd.storage.engine.database import Database
 from gatewayd.storage.files import PAGE, TortoiseFiles
 from gatewayd.storage.jobs import TortoiseJobs
-from gatewayd.storage.rows import CollectionRow, FileTextRow, LinkRow, PassageRow, SpaceRow, VectorBatchRow
+from gatewayd.storage.tables.documents import (
+    CollectionRow,
+    FileTextRow,
+    LinkRow,
+    PassageRow,
+    SpaceRow,
+    VectorBatchRow,
+)
 from gatewayd.storage.users import TortoiseUsers
 from tests.fakes.filing import collection, file, job, link
 from tests.fakes.records import user

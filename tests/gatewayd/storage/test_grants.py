@@ -2,11 +2,13 @@ import pytest
 
 from gatewayd.catalog.records import Grant
 from gatewayd.storage import grants
-from gatewayd.storage.database import Database
+from gatewayd.storage.engine.database import Database
+from gatewayd.storage.engine.statements import Statement
+from gatewayd.storage.engine.transactions import writing
 from gatewayd.storage.grants import Resource
-from gatewayd.storage.rows import GrantRow
-from gatewayd.storage.statements import Statement
-from gatewayd.storage.transactions import writing
+from gatewayd.storage.tables.accounts import (
+    GrantRow,
+)
 
 LISTS = {
     "a": (Grant("user", "u1", "write"), Grant("group", "g1", "read")),

@@ -7,7 +7,7 @@ import pytest
 
 from gatewayd.accounts.records import Role, Source
 from gatewayd.errors import GatewayError, Kind
-from gatewayd.storage.database import Database
+from gatewayd.storage.engine.database import Database
 from gatewayd.storage.groups import BATCH, TortoiseGroups
 from gatewayd.storage.users import TortoiseUsers
 from tests.fakes.records import group, user

@@ -8,7 +8,7 @@ from tortoise.connection import get_connections
 from gatewayd.errors import GatewayError, Kind
 from gatewayd.ingest.records import File, Job
 from gatewayd.ingest.size_classes import QueueKey, SizeClass, size_class_of
-from gatewayd.storage.database import Database
+from gatewayd.storage.engine.database import Database
 from gatewayd.storage.files import TortoiseFiles
 from gatewayd.storage.jobs import TortoiseJobs
 from tests.fakes.filing import file, job

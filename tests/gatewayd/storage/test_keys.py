@@ -1,7 +1,7 @@
 import pytest
 
 from gatewayd.errors import GatewayError, Kind
-from gatewayd.storage.database import Database
+from gatewayd.storage.engine.database import Database
 from gatewayd.storage.keys import TortoiseKeys
 from gatewayd.storage.users import TortoiseUsers
 from tests.fakes.records import key, user

@@ -19,11 +19,13 @@ from typing import Any
 import pytest
 
 from gatewayd.ingest.records import Scope, ScopeKind
-from gatewayd.storage.database import Database
+from gatewayd.storage.engine.database import Database
+from gatewayd.storage.engine.location import Location, parse, sqlite
+from gatewayd.storage.engine.migrate import check, migrate, read_status
 from gatewayd.storage.keys import TortoiseKeys
-from gatewayd.storage.location import Location, parse, sqlite
-from gatewayd.storage.migrate import check, migrate, read_status
-from gatewayd.storage.rows import PassageRow
+from gatewayd.storage.tables.documents import (
+    PassageRow,
+)
 from gatewayd.storage.users import TortoiseUsers
 from gatewayd.storage.values import TortoiseValues
 from tests.fakes.former_words import MIGRATION, find_former, make_former, write_package
@@ -153,7 +155,7 @@ DEADLY = """
 import os, signal
 from tortoise import migrations
 from tortoise.migrations import operations as ops
-from gatewayd.storage.fields import Name
+from gatewayd.storage.engine.fields import Name
 
 async def die(apps, editor):
     os.kill(os.getpid(), signal.SIGKILL)
@@ -167,9 +169,9 @@ class Migration(migrations.Migration):
 """
 MIGRATE = """
 import asyncio, sys
-from gatewayd.storage.database import Database
-from gatewayd.storage.location import parse
-from gatewayd.storage.migrate import migrate_open
+from gatewayd.storage.engine.database import Database
+from gatewayd.storage.engine.location import parse
+from gatewayd.storage.engine.migrate import migrate_open
 
 async def run():
     async with Database.open(parse(sys.argv[1])) as database:

@@ -8,28 +8,28 @@ from typing import cast
 import pytest
 
 from gatewayd.catalog.records import Grant
-from gatewayd.commits import Commits
 from gatewayd.errors import GatewayError, Kind
 from gatewayd.ingest.blobs import LocalBlobs
+from gatewayd.ingest.file_notifications import FileWatch
 from gatewayd.ingest.files import Files
-from gatewayd.ingest.intake import Intake, Upload, UploadRules
-from gatewayd.ingest.packing import packed
-from gatewayd.ingest.processing import Processor
+from gatewayd.ingest.processor import Processor
 from gatewayd.ingest.records import FileStatus, Purpose, Scope, ScopeKind, VectorBatch
 from gatewayd.ingest.updates import IngestStores, Removal, Updates
-from gatewayd.ingest.watch import FileWatch
+from gatewayd.ingest.upload import Intake, Upload, UploadRules
+from gatewayd.ingest.vector_codec import packed
 from gatewayd.knowledge.access import CollectionAccess
 from gatewayd.knowledge.collections import Collections, NewCollection
 from gatewayd.knowledge.directories import Directories, DirectoryChange
-from gatewayd.knowledge.freshness import Freshness
+from gatewayd.knowledge.index_updates import Freshness
 from gatewayd.knowledge.members import Addition, Holdings, Members
 from gatewayd.knowledge.retrieval import Library, Retrieval, SearchOptions
 from gatewayd.knowledge.sync import Entry, Sync
 from gatewayd.knowledge.uploads import Place, Uploads
-from gatewayd.storage.database import Database
+from gatewayd.storage.engine.database import Database
 from gatewayd.storage.jobs import TortoiseJobs
-from gatewayd.storage.spaces import TortoiseSpaces
+from gatewayd.storage.search.embedding_spaces import TortoiseSpaces
 from gatewayd.tasks import Tasks
+from gatewayd.transactions import Commits
 from tests.fakes.ingest import ExactIndex, HashEmbedder, MemoryPassages, extraction_of
 from tests.fakes.knowledge import OneSpace, once, person
 from tests.fakes.passages import Shelf, open_shelf

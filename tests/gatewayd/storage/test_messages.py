@@ -7,8 +7,8 @@ import pytest
 from gatewayd.chats.records import Message, MessageChange, MessageState
 from gatewayd.errors import GatewayError, Kind
 from gatewayd.storage import messages
-from gatewayd.storage.chat_rows import ChatMessageItemRow
-from gatewayd.storage.database import Database
+from gatewayd.storage.engine.database import Database
+from gatewayd.storage.tables.chats import ChatMessageItemRow
 from tests.fakes.chatting import message
 from tests.gatewayd.storage.conftest import Chatting
 

@@ -6,9 +6,11 @@ import pytest
 
 from gatewayd.catalog.records import Grant, ModelRecord
 from gatewayd.errors import GatewayError, Kind
-from gatewayd.storage.database import Database
+from gatewayd.storage.engine.database import Database
 from gatewayd.storage.models import TortoiseModels
-from gatewayd.storage.rows import GrantRow
+from gatewayd.storage.tables.accounts import (
+    GrantRow,
+)
 
 FULL = ModelRecord(
     id="org/model:7b é",

@@ -7,10 +7,12 @@ import pytest
 from gatewayd.catalog.records import Grant
 from gatewayd.errors import GatewayError, Kind
 from gatewayd.plugins.records import Family, Origin, PluginKind, Problem
-from gatewayd.storage.database import Database
-from gatewayd.storage.plugin_rows import PluginRow, UserValvesRow
+from gatewayd.storage.engine.database import Database
 from gatewayd.storage.plugins import PluginRows, UserValvesRows
-from gatewayd.storage.rows import GrantRow
+from gatewayd.storage.tables.accounts import (
+    GrantRow,
+)
+from gatewayd.storage.tables.plugins import PluginRow, UserValvesRow
 from gatewayd.storage.users import TortoiseUsers
 from tests.fakes.chatting import plugin
 from tests.fakes.records import user

@@ -3,8 +3,8 @@ from pathlib import Path
 
 import pytest
 
-from gatewayd.chat.interfaces import ResponseIdStore
-from gatewayd.storage.database import Database
+from gatewayd.pipeline.interfaces import ResponseIdStore
+from gatewayd.storage.engine.database import Database
 from gatewayd.storage.response_ids import TortoiseResponseIds
 from tests.fakes.response_ids import MemoryResponseIds
 from tests.gatewayd.storage.conftest import ENGINES, make_location

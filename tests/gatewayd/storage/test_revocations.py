@@ -1,4 +1,4 @@
-from gatewayd.storage.database import Database
+from gatewayd.storage.engine.database import Database
 from gatewayd.storage.revocations import TortoiseRevocations
 from tests.gatewayd.storage.conftest import Stores
 

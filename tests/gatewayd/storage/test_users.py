@@ -7,7 +7,7 @@ import pytest
 
 from gatewayd.accounts.records import Email, Identity, ProviderRole, Role, Source, User
 from gatewayd.errors import GatewayError, Kind
-from gatewayd.storage.database import Database
+from gatewayd.storage.engine.database import Database
 from gatewayd.storage.users import TortoiseUsers
 from tests.fakes.records import group, key, user
 from tests.gatewayd.storage.conftest import Stores

@@ -4,8 +4,10 @@ from typing import Any
 import pytest
 
 from gatewayd.errors import GatewayError, Kind
-from gatewayd.storage.database import Database
-from gatewayd.storage.rows import ValueRow
+from gatewayd.storage.engine.database import Database
+from gatewayd.storage.tables.accounts import (
+    ValueRow,
+)
 from gatewayd.storage.values import TortoiseValues
 from tests.gatewayd.storage.conftest import Stores
 

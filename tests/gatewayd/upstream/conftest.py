@@ -1,6 +1,6 @@
 import pytest
 
-from gatewayd.upstream.config import Timeouts
+from gatewayd.upstream.sources.config import Timeouts
 from tests.fakes.upstream import FakeUpstream
 
 SHORT = Timeouts(connect=2.0, first_byte=0.2, idle=0.2)

@@ -9,13 +9,13 @@ import pytest
 
 from gatewayd.catalog.interfaces import CallContext
 from gatewayd.catalog.records import Model
-from gatewayd.catalog.replies import Chunk
 from gatewayd.completions.deltas import thought, usage_of
+from gatewayd.completions.records import Chunk
 from gatewayd.errors import GatewayError
-from gatewayd.upstream.anthropic import AnthropicSource
-from gatewayd.upstream.config import ProviderConfig, SourceKind
-from gatewayd.upstream.ollama import OllamaSource
-from gatewayd.upstream.openai import OpenAiSource
+from gatewayd.upstream.sources.anthropic import AnthropicSource
+from gatewayd.upstream.sources.config import ProviderConfig, SourceKind
+from gatewayd.upstream.sources.ollama import OllamaSource
+from gatewayd.upstream.sources.openai import OpenAiSource
 from tests.fakes.accident import Accident
 from tests.fakes.accidents import ACCIDENTS
 from tests.fakes.gatherer import Gatherer

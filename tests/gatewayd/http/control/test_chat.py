@@ -8,7 +8,7 @@ from pydantic import ValidationError
 from gatewayctl.failures import CommandError
 from gatewayctl.wire import routes
 from gatewayctl.wire.chat import Chat, Message
-from gatewayd.catalog.replies import Chunk
+from gatewayd.completions.records import Chunk
 from gatewayd.errors import GatewayError, Kind
 from tests.fakes.control import Control
 

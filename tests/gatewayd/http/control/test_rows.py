@@ -6,9 +6,9 @@ from aiohttp import web
 from gatewayctl.wire import routes
 from gatewayctl.wire.base import Reply
 from gatewayctl.wire.endpoint import Endpoint, NoBody
-from gatewayd.chat.pipeline import NoFilters, NoTools, Pipeline
 from gatewayd.http.control.rows import check_complete, serve
 from gatewayd.http.routes import Route
+from gatewayd.pipeline.pipeline import NoFilters, NoTools, Pipeline
 from tests.fakes.attachments import NoAttachments
 from tests.fakes.control import Control, rows
 

@@ -5,7 +5,7 @@ import pytest
 from gatewayctl.failures import CommandError
 from gatewayctl.wire import routes
 from gatewayctl.wire.settings import SettingChange, SettingReset
-from gatewayd.accounts.runtime import DEFINITIONS
+from gatewayd.accounts.runtime_settings import DEFINITIONS
 from tests.fakes.control import Control
 
 

@@ -10,7 +10,7 @@ from gatewayctl.failures import CommandError
 from gatewayctl.wire import routes
 from gatewayctl.wire.stored_chats import ChatExport, ChatImport
 from gatewayd.chats.records import ChatChange, Message
-from gatewayd.chats.rendering import history
+from gatewayd.chats.renderer import history
 from gatewayd.errors import GatewayError, Kind
 from gatewayd.http.control.stored_chats import in_order, message_of
 from tests.fakes.chats_site import document, node

@@ -10,7 +10,7 @@ import aiohttp
 import orjson
 import pytest
 
-from gatewayd.accounts.changes import Change
+from gatewayd.accounts.change_notifier import Change
 from gatewayd.accounts.records import Actor, Role
 from gatewayd.chats.records import MAX_CONTENT_CHARACTERS, Chat
 from gatewayd.errors import GatewayError, Kind, not_found
@@ -18,8 +18,8 @@ from gatewayd.events.records import Event, Target
 from gatewayd.events.rooms import Limits
 from gatewayd.events.table import external_names
 from gatewayd.events.tickets import Tickets
+from gatewayd.http.access_revocation import ShutOut
 from gatewayd.http.public.events import EventRoutes, EventServices
-from gatewayd.http.shutout import ShutOut
 from tests.fakes.chats import ChatState
 from tests.fakes.edge import Client, bearer, serving
 from tests.fakes.events import SOON, TARGET, Clock, EventSite, fields, waiting

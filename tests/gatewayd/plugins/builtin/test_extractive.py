@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 
 from gatewayd.catalog.service import Catalog, CatalogOptions
-from gatewayd.chat.attachments import AttachmentOptions, DocumentAttachments
-from gatewayd.chat.functions import FunctionSource
-from gatewayd.chat.pipeline import NoFilters, NoTools, Pipeline
-from gatewayd.chat.records import ChatRequest
 from gatewayd.errors import GatewayError, Kind
+from gatewayd.pipeline.documents.attachments import AttachmentOptions, DocumentAttachments
+from gatewayd.pipeline.functions.source import FunctionSource
+from gatewayd.pipeline.pipeline import NoFilters, NoTools, Pipeline
+from gatewayd.pipeline.records import ChatRequest
 from gatewayd.plugins.builtin.extractive import (
     LONGEST,
     Passage,
@@ -27,9 +27,9 @@ from gatewayd.plugins.builtin.extractive import (
     split,
     words,
 )
-from gatewayd.plugins.context import CallScope
-from gatewayd.plugins.names.finder import install
+from gatewayd.plugins.open_webui.finder import install
 from gatewayd.plugins.records import Family
+from gatewayd.plugins.runtime.context import CallScope
 from tests.fakes.builtin_functions import with_builtin
 from tests.fakes.citing import ANN
 from tests.fakes.host import make_host

@@ -8,8 +8,8 @@ import pytest
 from gatewayd.accounts.records import Role
 from gatewayd.plugins.builtin import rate_limit
 from gatewayd.plugins.builtin.rate_limit import Filter, Window, estimate
-from gatewayd.plugins.invoke import PluginError
 from gatewayd.plugins.records import Family, PluginKind
+from gatewayd.plugins.runtime.invoke import PluginError
 from tests.fakes.builtin_functions import with_builtin
 from tests.fakes.plugins import actor_of, scope_of
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from gatewayd.catalog.replies import Chunk
+from gatewayd.completions.records import Chunk
 from gatewayd.plugins.builtin import redact
 from gatewayd.plugins.builtin.redact import RULES, Filter, Session, Tail, find, read_expression, read_rules
 from gatewayd.plugins.records import Family

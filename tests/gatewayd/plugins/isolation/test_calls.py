@@ -5,7 +5,6 @@ from typing import Any
 
 import pytest
 
-from gatewayd.plugins.context import RequestFacts
 from gatewayd.plugins.isolation.calls import (
     METADATA,
     CallActor,
@@ -15,6 +14,7 @@ from gatewayd.plugins.isolation.calls import (
     read_call,
     take_metadata,
 )
+from gatewayd.plugins.runtime.context import RequestFacts
 from tests.fakes.plugins import plugin_of, scope_of
 
 ALL = frozenset(

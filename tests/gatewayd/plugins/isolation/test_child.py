@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from gatewayd.catalog.replies import Chunk
+from gatewayd.completions.records import Chunk
 from gatewayd.observe.logs import LogFormat, configure
-from gatewayd.plugins.invoke import PluginError
+from gatewayd.plugins.runtime.invoke import PluginError
 from tests.fakes.hosting import Wishes, hosting
 from tests.fakes.isolated import Isolating, isolated
 from tests.fakes.plugins import scope_of
@@ -109,7 +109,7 @@ async def test_the_debug_of_libraries_stays_in_the_process(
     own = [
         "gatewayd.plugins.sample debug detail",
         "a_forged error line",
-        "gatewayd.plugins.isolation.keeper info user removed",
+        "gatewayd.plugins.isolation.supervisor info user removed",
     ]
     assert told == [*details, "library.sql info connected", *own]
     assert "RuntimeError: it has no text" in [one["text"] for one in records if "text" in one]

@@ -2,12 +2,12 @@ from pathlib import Path
 
 import pytest
 
-from gatewayd.plugins.invoke import PluginError
 from gatewayd.plugins.isolation.loader import IsolationChoice, IsolationMode
 from gatewayd.plugins.isolation.plugin import IsolatedPlugin
-from gatewayd.plugins.loaded import Loaded
 from gatewayd.plugins.records import Family
-from gatewayd.plugins.requirements import Installation, Requirements
+from gatewayd.plugins.runtime.instance import Loaded
+from gatewayd.plugins.runtime.invoke import PluginError
+from gatewayd.plugins.source.requirements import Installation, Requirements
 from tests.fakes.isolated import Isolating
 from tests.fakes.plugins import make_registry, plugin_of
 

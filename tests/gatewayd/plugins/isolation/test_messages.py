@@ -5,7 +5,6 @@ from typing import Any
 import pytest
 
 from gatewayd.errors import GatewayError, Kind
-from gatewayd.plugins.invoke import Failed, PluginError
 from gatewayd.plugins.isolation.messages import (
     LIMITS,
     MAX_ERROR_CHARACTERS,
@@ -21,6 +20,7 @@ from gatewayd.plugins.isolation.messages import (
     unpack,
     unpack_at_once,
 )
+from gatewayd.plugins.runtime.invoke import Failed, PluginError
 
 
 async def test_a_payload_goes_both_ways() -> None:

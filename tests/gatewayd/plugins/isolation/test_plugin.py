@@ -5,9 +5,9 @@ from dataclasses import replace
 import pytest
 
 from gatewayd.errors import GatewayError, Kind
-from gatewayd.plugins.invoke import PluginError
-from gatewayd.plugins.items import Items
 from gatewayd.plugins.records import Family
+from gatewayd.plugins.runtime.invoke import PluginError
+from gatewayd.plugins.runtime.iterators import Items
 from tests.fakes.isolated import Isolating, isolated, result_of
 from tests.fakes.plugins import scope_of
 

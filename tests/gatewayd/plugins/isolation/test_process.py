@@ -6,12 +6,12 @@ from typing import Any
 
 import pytest
 
-from gatewayd.plugins.invoke import PluginError
 from gatewayd.plugins.isolation import process
 from gatewayd.plugins.isolation.memory import MAX_SCORE, MORE_SCORE
 from gatewayd.plugins.isolation.messages import PipeData
 from gatewayd.plugins.isolation.plugin import IsolatedPlugin
 from gatewayd.plugins.isolation.process import PluginProcess
+from gatewayd.plugins.runtime.invoke import PluginError
 from gatewayd.tasks import Tasks
 from tests.fakes.isolated import Isolating, isolated
 from tests.fakes.plugins import plugin_of, scope_of

@@ -3,9 +3,9 @@ import gc
 
 import pytest
 
-from gatewayd.plugins.invoke import PluginError
+from gatewayd.plugins.isolation.host_calls import MAX_OVER_CALLS
 from gatewayd.plugins.isolation.plugin import IsolatedPlugin
-from gatewayd.plugins.isolation.questions import MAX_OVER_CALLS
+from gatewayd.plugins.runtime.invoke import PluginError
 from tests.fakes.isolated import Isolating, isolated
 from tests.fakes.plugins import scope_of
 

@@ -6,10 +6,12 @@ from pathlib import Path
 import pytest
 
 from gatewayd.ingest.records import Scope, ScopeKind
-from gatewayd.storage.database import Database
-from gatewayd.storage.location import parse
-from gatewayd.storage.migrate import migrate_open
-from gatewayd.storage.rows import CollectionRow
+from gatewayd.storage.engine.database import Database
+from gatewayd.storage.engine.location import parse
+from gatewayd.storage.engine.migrate import migrate_open
+from gatewayd.storage.tables.documents import (
+    CollectionRow,
+)
 from tests.fakes.former_words import MIGRATION, make_former, write_package
 from tests.fakes.passages import open_shelf
 from tests.fakes.postgres import Postgres

@@ -1,0 +1,75 @@
+"""When an API key may be created and used (interface specification, 5.2)."""
+
+from dataclasses import dataclass
+
+from gatewayd.accounts import endpoints
+from gatewayd.accounts.interfaces import GroupStore
+from gatewayd.accounts.permissions import Permissions
+from gatewayd.accounts.records import PermissionTree, Role, User
+from gatewayd.accounts.runtime_settings import RuntimeSettings
+from gatewayd.errors import GatewayError, Kind
+
+
+@dataclass(frozen=True, slots=True)
+class Rights:
+    """The groups of a user and what they and the defaults add up to."""
+
+    group_ids: tuple[str, ...]
+    permissions: PermissionTree
+
+
+class KeyRules:
+    """Computes a user's rights, and decides about API keys by both levels and the endpoint list."""
+
+    def __init__(self, groups: GroupStore, permissions: Permissions, runtime: RuntimeSettings) -> None:
+        self._groups = groups
+        self._permissions = permissions
+        self._runtime = runtime
+        self._text = ""
+        self._entries: tuple[endpoints.Endpoint, ...] = ()
+
+    async def rights(self, user: User) -> Rights:
+        """Return the effective rights of a user, read from the store."""
+        groups = await self._groups.list(user_id=user.id)
+        return Rights(tuple(group.id for group in groups), self._permissions.effective(user, groups))
+
+    def missing(self, user: User, permissions: PermissionTree) -> list[str]:
+        """Return a sentence for each thing that keeps this user from having API keys."""
+        sentences = []
+        if not user.active:
+            sentences.append("the account is deactivated")
+        if not self._runtime.flag("ENABLE_API_KEYS"):
+            sentences.append("API keys are switched off for everybody (setting ENABLE_API_KEYS)")
+        if not permissions.get("features", {}).get("api_keys", False):
+            sentences.append(_permission_sentence(user))
+        return sentences
+
+    def check(self, user: User, permissions: PermissionTree, verb: str) -> None:
+        """Raise forbidden ("cannot use an API key: ...") that says everything that is missing."""
+        sentences = self.missing(user, permissions)
+        if sentences:
+            code = "api_key_permission" if self._runtime.flag("ENABLE_API_KEYS") else "api_keys_disabled"
+            raise GatewayError(Kind.FORBIDDEN, f"cannot {verb} an API key: {'; '.join(sentences)}", code=code)
+
+    def check_endpoint(self, method: str, path: str) -> None:
+        """Raise forbidden when keys are restricted to endpoints that this request is not among."""
+        if not self._runtime.flag("ENABLE_API_KEYS_ENDPOINT_RESTRICTIONS"):
+            return
+        text = self._runtime.text("API_KEYS_ALLOWED_ENDPOINTS")
+        if text != self._text:
+            self._text, self._entries = text, endpoints.parse(text)
+        if not endpoints.allows(self._entries, method, path):
+            raise GatewayError(
+                Kind.FORBIDDEN,
+                f"cannot use an API key for {path}: API_KEYS_ALLOWED_ENDPOINTS does not list this endpoint",
+                code="api_key_endpoint",
+            )
+
+
+def _permission_sentence(user: User) -> str:
+    if user.role is Role.USER:
+        return "neither the default permissions nor a group of this user has features.api_keys"
+    return (
+        "no group of this user has features.api_keys"
+        f" (the default permissions do not apply to the role {user.role})"
+    )

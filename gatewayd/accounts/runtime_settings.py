@@ -1,0 +1,298 @@
+"""Settings that an administrator changes while the gateway runs."""
+
+import difflib
+import logging
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from gatewayd import ids
+from gatewayd.accounts.change_notifier import Change, Changes
+from gatewayd.accounts.interfaces import ValueStore
+from gatewayd.accounts.records import Role
+from gatewayd.accounts.texts import clean_long
+from gatewayd.errors import GatewayError, Kind, invalid
+from gatewayd.transactions import after_commit
+
+log = logging.getLogger(__name__)
+
+UNIT_SECONDS: Final = {"ms": 0.001, "s": 1, "m": 60, "h": 3600, "d": 86_400, "w": 604_800}
+_DURATION: Final = re.compile(r"([0-9]{1,9}(?:\.[0-9]{1,6})?)(ms|s|m|h|d|w)")
+# Every session ends: "never" (-1 or 0) means ten years, which is also the longest.
+LONGEST_SESSION: Final = 315_360_000
+
+
+def parse_lifetime(text: str) -> int:
+    """Return the seconds of a duration such as `4w`, `-1` and `0` being the longest; ValueError otherwise."""
+    if text in {"-1", "0"}:
+        return LONGEST_SESSION
+    match = _DURATION.fullmatch(text)
+    seconds = int(float(match[1]) * UNIT_SECONDS[match[2]]) if match else 0
+    if seconds < 1:
+        raise ValueError("expected -1, 0, or a number and ms, s, m, h, d or w, at least one second")
+    return min(seconds, LONGEST_SESSION)
+
+
+def _boolean(value: Any) -> bool:
+    if isinstance(value, str) and value.lower() in {"true", "false"}:
+        return value.lower() == "true"
+    if not isinstance(value, bool):
+        raise ValueError("expected true or false")
+    return value
+
+
+def _text(value: Any) -> str:
+    if value is None:
+        return ""
+    if not isinstance(value, str):
+        raise ValueError("expected text")
+    try:
+        return clean_long(value, "value", longest=10_000)
+    except GatewayError:
+        raise ValueError("expected plain text of at most 10000 characters") from None
+
+
+def _role(value: Any) -> str:
+    if value not in [role.value for role in Role]:
+        raise ValueError("expected pending, user or admin")
+    return str(value)
+
+
+def _lifetime(value: Any) -> str:
+    text = str(value).strip() if isinstance(value, str | int) and not isinstance(value, bool) else ""
+    parse_lifetime(text)
+    return text
+
+
+def _address(value: Any) -> str:
+    text = _text(value)
+    if text and not re.fullmatch(r"https?://[^\s]+", text):
+        raise ValueError("expected an http or https address")
+    return text.rstrip("/")
+
+
+@dataclass(frozen=True, slots=True)
+class Definition:
+    """One setting: its name, what it is when nobody says otherwise, and the check of its values.
+
+    `check` returns the value to keep and raises ValueError("expected ...").
+    """
+
+    name: str
+    default: bool | str
+    check: Callable[[Any], bool | str]
+    summary: str
+
+
+# In the order of the admin settings body (peer-compatible names).
+DEFINITIONS: Final[tuple[Definition, ...]] = (
+    Definition("SHOW_ADMIN_DETAILS", True, _boolean, "show the administrator's address to pending accounts"),
+    Definition("ADMIN_EMAIL", "", _text, "the address shown; empty: that of the first administrator"),
+    Definition("WEBUI_URL", "", _address, "the address under which people reach the gateway"),
+    Definition("ENABLE_SIGNUP", True, _boolean, "let people create accounts themselves"),
+    Definition("ENABLE_API_KEYS", False, _boolean, "let API keys be created and used, by anybody"),
+    Definition(
+        "ENABLE_API_KEYS_ENDPOINT_RESTRICTIONS",
+        False,
+        _boolean,
+        "let API keys reach only the endpoints of API_KEYS_ALLOWED_ENDPOINTS",
+    ),
+    Definition("API_KEYS_ALLOWED_ENDPOINTS", "", _text, "the endpoints that API keys reach, comma separated"),
+    Definition("DEFAULT_USER_ROLE", "pending", _role, "the role of people who sign up"),
+    Definition("DEFAULT_GROUP_ID", "", _text, "the group of people who sign up; empty: none"),
+    Definition("JWT_EXPIRES_IN", "4w", _lifetime, "how long a session lasts; -1: ten years"),
+    Definition("PENDING_USER_OVERLAY_TITLE", "", _text, "the title that pending accounts see"),
+    Definition("PENDING_USER_OVERLAY_CONTENT", "", _text, "the text that pending accounts see"),
+    Definition("RESPONSE_WATERMARK", "", _text, "a text that the page adds to copied answers"),
+)
+_BY_NAME: Final = {definition.name: definition for definition in DEFINITIONS}
+
+
+@dataclass(frozen=True, slots=True)
+class ConfiguredValue:
+    """What the configuration says; `origin` names where, `explicit` is False for a built-in default."""
+
+    value: Any
+    origin: str
+    explicit: bool
+
+
+@dataclass(frozen=True, slots=True)
+class RuntimeValue:
+    """A setting as it is now: `origin` is `stored` or the configuration's; `configured` shows on a reset."""
+
+    name: str
+    value: bool | str
+    origin: str
+    configured: bool | str
+    stored: bool
+    summary: str
+
+
+class RuntimeSettings:
+    """The values in force: stored ones over configured ones.
+
+    Without `persistent`, what the configuration names explicitly wins and cannot be set. A name that
+    `configured` does not hold has its built-in default. Values are checked when they enter; reads are local.
+    """
+
+    def __init__(
+        self,
+        values: ValueStore,
+        configured: Mapping[str, ConfiguredValue],
+        persistent: bool,
+        changes: Changes,
+        clock: ids.Clock = ids.now,
+    ) -> None:
+        self._values = values
+        self._persistent = persistent
+        self._changes = changes
+        self._clock = clock
+        self._configured = _configured_all(configured)
+        self._stored: dict[str, bool | str] = {}
+        self._in_force: dict[str, bool | str] = {}
+        self._combine()
+
+    def configure(self, configured: Mapping[str, ConfiguredValue]) -> None:
+        """Take what a reloaded configuration says; what is stored stays stored."""
+        self._configured = _configured_all(configured)
+        self._combine()
+        self._changes.publish(Change(None))
+
+    async def load(self) -> None:
+        """Read the stored values; at start, and when another process changed them."""
+        found = await self._values.load()
+        stored: dict[str, bool | str] = {}
+        for name in _BY_NAME.keys() & found.keys():
+            try:
+                stored[name] = _BY_NAME[name].check(found[name])
+            except ValueError as error:
+                log.warning("stored setting ignored", extra={"setting": name, "reason": str(error)})
+        self._stored = stored
+        self._combine()
+
+    def get(self, name: str) -> bool | str:
+        """Return the value in force; not_found for an unknown name."""
+        value = self._in_force.get(name)
+        return self.describe(name).value if value is None else value
+
+    def flag(self, name: str) -> bool:
+        """Return a switch; KeyError for an unknown name."""
+        return bool(self._in_force[name])
+
+    def text(self, name: str) -> str:
+        """Return a text."""
+        return str(self.get(name))
+
+    def session_seconds(self) -> int:
+        """Return how long a new session lasts."""
+        return parse_lifetime(self.text("JWT_EXPIRES_IN"))
+
+    def describe(self, name: str) -> RuntimeValue:
+        """Return one setting with its origin; not_found, with the nearest name, for an unknown one."""
+        definition = _definition(name)
+        configured = self._configured[name]
+        use_stored = name in self._stored and not self._is_fixed(name)
+        return RuntimeValue(
+            name=name,
+            value=self._stored[name] if use_stored else configured.value,
+            origin="stored" if use_stored else configured.origin,
+            configured=configured.value,
+            stored=name in self._stored,
+            summary=definition.summary,
+        )
+
+    def list(self) -> Sequence[RuntimeValue]:
+        """Return every setting, in the order of the table."""
+        return [self.describe(definition.name) for definition in DEFINITIONS]
+
+    def configured_origin(self, name: str) -> str:
+        """Return where the configured value of a setting comes from."""
+        return self._configured[_definition(name).name].origin
+
+    def may_set(self, name: str) -> bool:
+        """Tell whether a value can be stored, or is held fast by the configuration."""
+        return not self._is_fixed(_definition(name).name)
+
+    def known(self, values: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the values that this version has settings for; other clients send more."""
+        return {name: value for name, value in values.items() if name in _BY_NAME}
+
+    def checked(self, values: Mapping[str, Any]) -> dict[str, bool | str]:
+        """Return values as they would be stored; not_found or invalid_request naming the key."""
+        return {name: _check(_definition(name), value) for name, value in values.items()}
+
+    async def set(self, values: Mapping[str, Any], by: str) -> None:
+        """Store several values as one change; `by` says who did it.
+
+        Raises not_found for an unknown name, invalid_request naming the key for a wrong value, conflict when
+        the configuration holds the key fast. Setting such a key to the value it has is no error.
+        """
+        checked = self.checked(values)
+        fixed = [name for name in checked if self._is_fixed(name)]
+        for name in fixed:
+            if checked[name] != self._configured[name].value:
+                origin = self._configured[name].origin
+                raise GatewayError(
+                    Kind.CONFLICT,
+                    f"cannot set {name}: {origin} sets it, and ENABLE_PERSISTENT_CONFIG is off",
+                    param=name,
+                )
+            del checked[name]
+        if not checked:
+            return
+        await self._values.put(checked, at=self._clock(), by=by)
+        after_commit(lambda: self._keep(checked))
+        self._changes.publish(Change(None))
+
+    async def reset(self, names: Sequence[str]) -> int:
+        """Forget stored values, so that the configured ones are in force; return how many were stored."""
+        wanted = [_definition(name).name for name in names]
+        removed = await self._values.remove(wanted)
+        after_commit(lambda: self._forget(wanted))
+        self._changes.publish(Change(None))
+        return removed
+
+    def _is_fixed(self, name: str) -> bool:
+        return not self._persistent and self._configured[name].explicit
+
+    def _keep(self, values: Mapping[str, bool | str]) -> None:
+        self._stored.update(values)
+        self._combine()
+
+    def _forget(self, names: Sequence[str]) -> None:
+        for name in names:
+            self._stored.pop(name, None)
+        self._combine()
+
+    def _combine(self) -> None:
+        """Note the values in force: every request reads some."""
+        stored = {name: value for name, value in self._stored.items() if not self._is_fixed(name)}
+        self._in_force = {name: each.value for name, each in self._configured.items()} | stored
+
+
+def _configured_all(configured: Mapping[str, ConfiguredValue]) -> dict[str, ConfiguredValue]:
+    return {each.name: _configured(each, configured.get(each.name)) for each in DEFINITIONS}
+
+
+def _definition(name: str) -> Definition:
+    found = _BY_NAME.get(name)
+    if found is not None:
+        return found
+    near = difflib.get_close_matches(name.upper(), _BY_NAME, n=1)
+    hint = f", did you mean {near[0]}" if near else ""
+    raise GatewayError(Kind.NOT_FOUND, f"cannot find setting {name!r}{hint}", param=name)
+
+
+def _check(definition: Definition, value: Any) -> bool | str:
+    try:
+        return definition.check(value)
+    except ValueError as error:
+        raise invalid(f"cannot set {definition.name}: {error}", param=definition.name) from None
+
+
+def _configured(definition: Definition, given: ConfiguredValue | None) -> ConfiguredValue:
+    if given is None:
+        return ConfiguredValue(definition.default, "default", explicit=False)
+    return ConfiguredValue(_check(definition, given.value), given.origin, given.explicit)

@@ -1,0 +1,124 @@
+"""People who create their own account."""
+
+import logging
+from dataclasses import dataclass, replace
+from typing import Final
+
+from gatewayd import ids
+from gatewayd.accounts.attempts import Limit, Tries, network_of
+from gatewayd.accounts.groups import Groups
+from gatewayd.accounts.records import NewUser, Role, Source, User
+from gatewayd.accounts.runtime_settings import RuntimeSettings
+from gatewayd.accounts.users import Users
+from gatewayd.errors import GatewayError, Kind
+
+log = logging.getLogger(__name__)
+
+LIMIT_SECONDS: Final = 3600
+EVERYBODY: Final = ""
+
+
+@dataclass(frozen=True, slots=True)
+class SignUpOptions:
+    """`initial_admin` allows the first account; `limit` and `by_address` are sign-ups in an hour."""
+
+    initial_admin: bool = False
+    limit: int = 100
+    by_address: int = 10
+
+
+class SignUp:
+    """Creates accounts as the settings allow; a first one is an administrator's and switches sign-up off."""
+
+    def __init__(
+        self,
+        users: Users,
+        groups: Groups,
+        runtime: RuntimeSettings,
+        options: SignUpOptions | None = None,
+        clock: ids.Clock | None = None,
+    ) -> None:
+        self._users = users
+        self._groups = groups
+        self._runtime = runtime
+        self._options = options or SignUpOptions()
+        clock = clock or ids.steady()
+        self._by_peer = Tries(Limit(self._options.by_address, LIMIT_SECONDS), clock)
+        self._by_all = Tries(Limit(self._options.limit, LIMIT_SECONDS), clock)
+
+    async def sign_up(self, new: NewUser, peer: str) -> User:
+        """Add an account with the default role and group; `peer` is the address of the client.
+
+        Raises forbidden when sign-up is off (ENABLE_SIGNUP) and when the first account would be made,
+        rate_limited with `retry_after` after too many sign-ups, conflict for an address that is in use; the
+        work for one in use is the same as for a new one.
+        """
+        self._check_open()
+        if not await self._may_be_next():
+            raise _not_set_up()
+        self._users.check_new(new)
+        self._claim(network_of(peer))
+        role = Role(self._runtime.text("DEFAULT_USER_ROLE"))
+        try:
+            return await self._users.sign_up(replace(new, role=role), self._welcome)
+        except GatewayError as error:
+            if error.kind is Kind.UNAVAILABLE:
+                self._release(network_of(peer))
+            if error.kind is not Kind.CONFLICT:
+                raise
+            raise GatewayError(
+                Kind.CONFLICT,
+                "cannot sign up with this e-mail address: sign in, or ask the administrator",
+                param="email",
+            ) from error
+
+    def _claim(self, network: str) -> None:
+        wait = max(self._by_peer.wait(network), self._by_all.wait(EVERYBODY))
+        if wait:
+            raise GatewayError(Kind.RATE_LIMITED, "cannot sign up now: too many sign-ups", retry_after=wait)
+        self._by_peer.add(network)
+        self._by_all.add(EVERYBODY)
+
+    def _release(self, network: str) -> None:
+        self._by_peer.take_back(network)
+        self._by_all.take_back(EVERYBODY)
+
+    async def is_open(self) -> bool:
+        """Tell whether a sign-up would be accepted now."""
+        return self._runtime.flag("ENABLE_SIGNUP") and await self._may_be_next()
+
+    async def _may_be_next(self) -> bool:
+        return self._options.initial_admin or await self._users.count() > 0
+
+    async def _welcome(self, user: User, is_first: bool) -> None:
+        if is_first:
+            if not self._options.initial_admin:
+                raise _not_set_up()
+            if self._runtime.may_set("ENABLE_SIGNUP"):
+                await self._runtime.set({"ENABLE_SIGNUP": False}, by=user.id)
+            return
+        # Whoever waited while the first signed up finds the door closed.
+        self._check_open()
+        group_id = self._runtime.text("DEFAULT_GROUP_ID")
+        if not group_id:
+            return
+        if await self._groups.find(group_id) is None:
+            log.warning("default group does not exist", extra={"group": group_id})
+            return
+        await self._groups.add_members(group_id, [user.id], Source.DEFAULT)
+
+    def _check_open(self) -> None:
+        if not self._runtime.flag("ENABLE_SIGNUP"):
+            raise GatewayError(
+                Kind.FORBIDDEN,
+                "cannot sign up: sign-up is switched off (setting ENABLE_SIGNUP)",
+                code="signup_off",
+            )
+
+
+def _not_set_up() -> GatewayError:
+    return GatewayError(
+        Kind.FORBIDDEN,
+        "cannot sign up: the gateway has no administrator yet, gatewayctl setup makes one",
+        code="not_set_up",
+    )

@@ -1,0 +1,155 @@
+"""The embedding model and the reranker that the settings name."""
+
+import os
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Final
+
+from gatewayd.ingest.interfaces import Embedder
+from gatewayd.knowledge.fusion import WORD_WEIGHT
+from gatewayd.knowledge.interfaces import Reranker
+from gatewayd.sandbox.confinement import Sandbox
+from gatewayd.settings import Settings
+from gatewayd.tasks import Tasks
+from gatewayd.upstream.services.client import ServiceOptions
+from gatewayd.upstream.services.embedders import EmbedderOptions, OllamaEmbedder, OpenAiEmbedder
+from gatewayd.upstream.services.reranker import ExternalReranker
+from gatewayd.vectors.local import LocalEmbedder, LocalKind, LocalOptions
+from gatewayd.vectors.models import catalogue
+from gatewayd.vectors.models.reranker import LocalReranker
+
+BUILTIN: Final = "builtin"
+DEFAULT_MODEL: Final = Settings.model_fields["rag_embedding_model"].default
+
+AnyEmbedder = LocalEmbedder | OpenAiEmbedder | OllamaEmbedder
+AnyReranker = LocalReranker | ExternalReranker
+
+
+class Embedding:
+    """The configured models, and those of spaces that were filled before the configuration changed."""
+
+    def __init__(
+        self, settings: Settings, configured: AnyEmbedder, reranker: AnyReranker | None, tasks: Tasks
+    ) -> None:
+        self._settings = settings
+        self._tasks = tasks
+        self._open: list[AnyEmbedder] = [configured]
+        self._reranker = reranker
+        self._configured = configured
+
+    @property
+    def configured(self) -> Embedder:
+        """The configured model."""
+        return self._configured
+
+    @property
+    def is_chosen(self) -> bool:
+        """Whether the settings name another model than the default one."""
+        engine, model = self._settings.rag_embedding_engine, self._settings.rag_embedding_model
+        return bool(engine) or model != DEFAULT_MODEL
+
+    @property
+    def reranker(self) -> Reranker | None:
+        """What orders found passages, None when nothing does."""
+        return self._reranker
+
+    def open_space(self, name: str) -> Embedder | None:
+        """Return the model of a space by the space's name; None for one that cannot be told from it."""
+        kind, _, rest = name.partition(":")
+        model, _, revision = rest.partition(":")
+        known = catalogue.BUILTINS.get(model)
+        if kind != BUILTIN or known is None or known.revision != revision:
+            return None
+        # Its own prefixes, whatever is configured for the new model.
+        options = replace(
+            _local(self._settings, LocalKind.BUILTIN, model), query_prefix=None, content_prefix=None
+        )
+        embedder = LocalEmbedder(options, self._tasks)
+        self._open.append(embedder)
+        return embedder
+
+    async def warm(self) -> None:
+        """Have the configured model ready for the first question."""
+        if isinstance(self._configured, LocalEmbedder):
+            await self._configured.warm()
+
+    async def close(self) -> None:
+        """Close every model."""
+        closing: Sequence[AnyEmbedder | AnyReranker] = self._open
+        for model in (*closing, *([self._reranker] if self._reranker else [])):
+            await model.close()
+
+
+def make_embedding(settings: Settings, tasks: Tasks) -> Embedding:
+    """Return the models; nothing is loaded or asked before it is needed.
+
+    Raises not_configured when the settings name a model that is none.
+    """
+    return Embedding(settings, make_embedder(settings, tasks), make_reranker(settings, tasks), tasks)
+
+
+def word_weight(settings: Settings) -> float:
+    """Return how much words count in a hybrid search: what the settings say, or what suits their model."""
+    if settings.rag_hybrid_bm25_weight is not None:
+        return settings.rag_hybrid_bm25_weight
+    builtin = None if settings.rag_embedding_engine else catalogue.BUILTINS.get(settings.rag_embedding_model)
+    own = None if builtin is None else builtin.word_weight
+    return WORD_WEIGHT if own is None else own
+
+
+def make_embedder(settings: Settings, tasks: Tasks) -> AnyEmbedder:
+    """Return the configured embedding model."""
+    engine, model = settings.rag_embedding_engine, settings.rag_embedding_model
+    if engine == "openai":
+        return OpenAiEmbedder(
+            _remote(
+                settings, settings.rag_openai_api_base_url, settings.rag_openai_api_key.get_secret_value()
+            )
+        )
+    if engine == "ollama":
+        return OllamaEmbedder(
+            _remote(settings, settings.rag_ollama_base_url, settings.rag_ollama_api_key.get_secret_value())
+        )
+    options = _local(settings, LocalKind(engine or BUILTIN), model)
+    return LocalEmbedder(options, tasks)
+
+
+def make_reranker(settings: Settings, tasks: Tasks) -> AnyReranker | None:
+    """Return the configured reranker, None for none."""
+    model = settings.rag_reranking_model
+    if settings.rag_reranking_engine == "external":
+        key = settings.rag_external_reranker_api_key.get_secret_value()
+        timeout = settings.rag_external_reranker_timeout
+        service = ServiceOptions(settings.rag_external_reranker_url, key or None, timeout)
+        return ExternalReranker(service, model)
+    if settings.rag_reranking_engine == "local":
+        kind = LocalKind.DIRECTORY if model.startswith("/") else LocalKind.FASTEMBED
+        sandbox = Sandbox(settings.ingest_sandbox)
+        options = LocalOptions(
+            kind, model, settings.data_dir, sandbox=sandbox, seconds=settings.rag_embedding_timeout
+        )
+        return LocalReranker(options, tasks)
+    return None
+
+
+def _remote(settings: Settings, url: str, key: str) -> EmbedderOptions:
+    return EmbedderOptions(
+        service=ServiceOptions(url, key or None, settings.rag_embedding_timeout),
+        model=settings.rag_embedding_model,
+        batch_size=settings.rag_embedding_batch_size,
+        query_prefix=settings.rag_embedding_query_prefix,
+        content_prefix=settings.rag_embedding_content_prefix,
+    )
+
+
+def _local(settings: Settings, kind: LocalKind, model: str) -> LocalOptions:
+    return LocalOptions(
+        kind,
+        model,
+        settings.data_dir,
+        threads=settings.embedding_threads or len(os.sched_getaffinity(0)),
+        sandbox=Sandbox(settings.ingest_sandbox),
+        query_prefix=settings.rag_embedding_query_prefix or None,
+        content_prefix=settings.rag_embedding_content_prefix or None,
+        seconds=settings.rag_embedding_timeout,
+    )

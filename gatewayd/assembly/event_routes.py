@@ -1,0 +1,46 @@
+"""The routes of events, stored chats, tasks and plugins."""
+
+from collections.abc import Sequence
+
+from gatewayd.assembly.accounts import Accounts
+from gatewayd.assembly.events import Live
+from gatewayd.assembly.plugins import Extensions
+from gatewayd.assembly.runs import Answering
+from gatewayd.http.control.accounts.grantees import Principals
+from gatewayd.http.control.events import ControlEventRoutes
+from gatewayd.http.control.impersonation import Viewers
+from gatewayd.http.control.stored_chats import ControlStoredChatRoutes
+from gatewayd.http.control.tasks import ControlTaskRoutes
+from gatewayd.http.public.chats.lists import ChatListRoutes
+from gatewayd.http.public.chats.routes import StoredChatRoutes
+from gatewayd.http.public.completions.outlets import CompletedRoutes
+from gatewayd.http.public.completions.tasks import TaskRoutes
+from gatewayd.http.public.events import EventRoutes
+from gatewayd.http.routes import Route
+
+
+def public_live_rows(
+    live: Live, events: EventRoutes, extensions: Extensions, answering: Answering, *, body_limit: int
+) -> Sequence[Route]:
+    """Return the rows of 4.4, 4.8, 4.9 and of the chats, tasks and plugins that these are about."""
+    stopping, models, runs = answering.stopping, answering.models, answering.runs
+    return [
+        *CompletedRoutes(extensions.outlets, extensions.actions, body_limit=body_limit).routes(),
+        *TaskRoutes(stopping, models, runs, body_limit=body_limit).routes(),
+        *events.routes(),
+        # Before those with an id in the same place.
+        *ChatListRoutes(live.chats).routes(),
+        *StoredChatRoutes(live.chats, live.events.emit).routes(),
+    ]
+
+
+def control_live_rows(
+    live: Live, answering: Answering, accounts: Accounts, viewers: Viewers
+) -> Sequence[Route]:
+    """Return the rows of the nouns chat, task and event of the control socket."""
+    principals, chats = Principals(accounts.users, accounts.groups), live.chats.chats
+    return [
+        *ControlStoredChatRoutes(live.chats, principals, viewers).routes(),
+        *ControlTaskRoutes(answering.stopping, chats, principals, viewers).routes(),
+        *ControlEventRoutes(live.hub, live.calls, chats, principals).routes(),
+    ]

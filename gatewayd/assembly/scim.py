@@ -1,0 +1,68 @@
+"""Provisioning over the account services: the SCIM token, the services, and what they saw."""
+
+from dataclasses import dataclass
+
+from gatewayd.assembly.accounts import Accounts
+from gatewayd.scim.groups import ProvisionedGroups
+from gatewayd.scim.links import Links
+from gatewayd.scim.records import PublicSite
+from gatewayd.scim.request_log import Activity
+from gatewayd.scim.tokens.credential import ScimTokens
+from gatewayd.scim.tokens.rotation import ScimTokenKeeper, TokenSource
+from gatewayd.scim.users import ProvisionedUsers
+from gatewayd.settings import Settings
+from gatewayd.storage.engine.readers import Reader
+from gatewayd.storage.scim.directory import TortoiseDirectory
+
+
+@dataclass(frozen=True, slots=True)
+class Provisioning:
+    """What SCIM is served with, on both sockets."""
+
+    users: ProvisionedUsers
+    groups: ProvisionedGroups
+    tokens: ScimTokens
+    keeper: ScimTokenKeeper
+    activity: Activity
+    directory: TortoiseDirectory
+    links: Links
+    provider: str
+    site: PublicSite
+
+    def configure(self, settings: Settings) -> None:
+        """Take the tokens and the address of a reload."""
+        self.site.address = settings.webui_url
+        self.keeper.configure(token_source(settings))
+
+
+def make_provisioning(settings: Settings, accounts: Accounts, reader: Reader) -> Provisioning:
+    """Return the provisioning services; the routes are there even while SCIM is off.
+
+    `reader` serves the searches, which no transaction is part of.
+    """
+    provider = settings.scim_auth_provider
+    directory = TortoiseDirectory(reader)
+    source = token_source(settings)
+    tokens = ScimTokens(source.enabled, source.values)
+    return Provisioning(
+        users=ProvisionedUsers(accounts.users, directory, accounts.commits, provider),
+        groups=ProvisionedGroups(accounts.groups, directory, accounts.commits, provider),
+        tokens=tokens,
+        keeper=ScimTokenKeeper(tokens, source),
+        activity=Activity(),
+        directory=directory,
+        links=Links(accounts.users, accounts.groups, TortoiseDirectory(), accounts.commits, provider),
+        provider=provider,
+        site=PublicSite(settings.webui_url),
+    )
+
+
+def token_source(settings: Settings) -> TokenSource:
+    """Return which SCIM tokens are in force, and where they come from."""
+    return TokenSource(
+        enabled=settings.scim_enabled,
+        values=tuple(token.get_secret_value() for token in settings.scim_token),
+        path=settings.scim_token_path(),
+        origin=settings.origins["scim_token"].text,
+        is_external=settings.is_scim_token_external,
+    )

@@ -1,0 +1,203 @@
+"""One run of the built-in model's process, from its start to its end."""
+
+import asyncio
+import contextlib
+import json
+import logging
+import os
+import re
+import signal
+import sys
+from collections import deque
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final, Self
+
+from gatewayd.tasks import Tasks
+
+log = logging.getLogger(__name__)
+
+SERVER: Final = Path(__file__).with_name("server.py")
+
+ENVIRONMENT: Final = {"PATH": os.defpath, "LANG": "C.UTF-8"}
+"""All that the process sees of the environment: nothing of the daemon's, as that holds secrets."""
+
+STOP_SECONDS = 5.0
+"""How long the process may take to end by itself."""
+
+KEPT_LINES = 100
+MAX_LINE = 2000
+
+_NO_LIBRARY = re.compile(r"ImportError: (?P<name>lib[\w.+-]+): cannot open shared object file")
+_ENGINE_ERROR = re.compile(r"^[\d.]+ E (?:\w+ +)?\w+: (?P<said>.+)$")
+
+
+class ChildError(Exception):
+    """The process did not get ready; the text completes "cannot run the built-in model ...: "."""
+
+
+@dataclass(frozen=True, slots=True)
+class EngineOptions:
+    """What the process serves; `context` is in tokens for each of the `slots`, which answer in parallel."""
+
+    weights: Path
+    model_id: str
+    threads: int
+    slots: int = 4
+    context: int = 4096
+
+    def arguments(self, socket: Path) -> list[str]:
+        """Return the command line of the process.
+
+        Started by its path with `-P`, the server sees the installed libraries and no folder of the gateway's.
+        """
+        return [
+            *(sys.executable, "-P", str(SERVER)),
+            *("--weights", str(self.weights.absolute())),
+            *("--socket", str(socket.absolute())),
+            *("--alias", self.model_id),
+            *("--threads", str(self.threads)),
+            *("--slots", str(self.slots)),
+            *("--context", str(self.context)),
+        ]
+
+
+class Child:
+    """A started process."""
+
+    def __init__(self, options: EngineOptions, process: asyncio.subprocess.Process) -> None:
+        self._options = options
+        self._process = process
+        self._ending = asyncio.Lock()
+        self._lines: deque[str] = deque(maxlen=KEPT_LINES)
+        # Set while nobody reads what the process says.
+        self._silent = asyncio.Event()
+        self._silent.set()
+
+    @classmethod
+    async def spawn(cls, options: EngineOptions, socket: Path, tasks: Tasks) -> Self:
+        """Start the process; raises ChildError."""
+        try:
+            process = await asyncio.create_subprocess_exec(
+                *options.arguments(socket),
+                stdin=asyncio.subprocess.PIPE,
+                stdout=asyncio.subprocess.PIPE,
+                stderr=asyncio.subprocess.PIPE,
+                env=ENVIRONMENT,
+                cwd=socket.parent,
+                # Signals of the daemon's terminal do not reach it.
+                start_new_session=True,
+            )
+        except OSError as error:
+            raise ChildError(f"its process cannot be started: {error.strerror or error}") from error
+        child = cls(options, process)
+        tasks.spawn("log of the built-in model", child._keep_lines())
+        return child
+
+    @property
+    def pid(self) -> int:
+        """The id of the process."""
+        return self._process.pid
+
+    async def listening(self, deadline: float) -> None:
+        """Wait until it answers requests, at most `deadline` seconds; raises ChildError."""
+        stdout = self._process.stdout
+        if stdout is None:
+            raise ChildError("its output cannot be read")
+        try:
+            async with asyncio.timeout(deadline):
+                line = await stdout.readline()
+        except TimeoutError as error:
+            raise ChildError(f"it was not ready after {deadline:g} s") from error
+        if not line:
+            await self.wait()
+            raise ChildError(f"cannot load {self._options.weights.name!r}: {self.last_words()}")
+        try:
+            json.loads(line)["listening"]
+        except (ValueError, KeyError, TypeError) as error:
+            raise ChildError("it does not say where it listens") from error
+
+    async def wait(self) -> None:
+        """Wait until the process has ended and all that it said is read."""
+        # The reader's first step comes before this one's next, also when the process has already ended.
+        await asyncio.sleep(0)
+        await self._process.wait()
+        await self._silent.wait()
+
+    def kill(self) -> None:
+        """End the process at once."""
+        if self._process.returncode is None:
+            with contextlib.suppress(ProcessLookupError):
+                self._process.kill()
+
+    async def end_process(self) -> None:
+        """End the process, gently at first, and wait for its end; may be called twice at a time."""
+        # A second signal would look for the end itself and take the exit status away from who waits for it.
+        async with self._ending:
+            if self._process.returncode is None:
+                await self._end()
+
+    async def _end(self) -> None:
+        with contextlib.suppress(ProcessLookupError):
+            self._process.terminate()
+        try:
+            async with asyncio.timeout(STOP_SECONDS):
+                await self._process.wait()
+        except TimeoutError:
+            log.warning("the built-in model does not end, killing it")
+            self._process.kill()
+            await self._process.wait()
+
+    async def close_pipes(self) -> None:
+        """Close what connects to the ended process."""
+        stdin = self._process.stdin
+        if stdin is not None:
+            stdin.close()
+            with contextlib.suppress(ConnectionError):
+                await stdin.wait_closed()
+        await self._silent.wait()
+        # Reads what is left of both outputs, which closes them.
+        await self._process.communicate()
+
+    def last_words(self) -> str:
+        """Return the engine's first error, which is the cause of those that follow, or how the process ended.
+
+        The folder of the weights is left out, as callers may read the sentence.
+        """
+        weights = self._options.weights
+        lines = [line.replace(str(weights.absolute()), weights.name) for line in self._lines]
+        errors = (found["said"] for line in lines if (found := _ENGINE_ERROR.match(line)))
+        last = next(reversed(lines), "")
+        if missing := _NO_LIBRARY.match(last):
+            return f"this machine lacks the library {missing['name']} (README.md, Try it, names its package)"
+        return next(errors, None) or last or self.end()
+
+    def end(self) -> str:
+        """Return how the process ended."""
+        code = self._process.returncode
+        if code is None:
+            return "it still runs"
+        if code < 0:
+            return f"it was ended by signal {-code} ({signal.strsignal(-code)})"
+        return f"it ended with status {code}"
+
+    async def _keep_lines(self) -> None:
+        """Read what the process says, line by line, so that it never waits for a reader."""
+        stderr = self._process.stderr
+        rest = b""
+        self._silent.clear()
+        try:
+            while stderr is not None and (part := await stderr.read(MAX_LINE)):
+                *lines, rest = (rest + part).split(b"\n")
+                for line in lines:
+                    self._keep(line)
+                rest = rest[:MAX_LINE]
+            self._keep(rest)
+        finally:
+            self._silent.set()
+
+    def _keep(self, line: bytes) -> None:
+        text = line.decode("utf-8", "replace").strip()[:MAX_LINE]
+        if text:
+            self._lines.append(text)
+            log.debug("built-in model: %s", text)

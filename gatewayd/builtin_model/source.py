@@ -1,0 +1,376 @@
+"""The built-in model: a model server in a child process, kept alive, as a source like any other."""
+
+import asyncio
+import contextlib
+import logging
+import math
+import os
+import tempfile
+from collections.abc import AsyncGenerator, Callable, Iterator, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from pathlib import Path
+from typing import Final
+
+from gatewayd import ids
+from gatewayd.builtin_model.child import Child, ChildError, EngineOptions
+from gatewayd.builtin_model.weights import model_id
+from gatewayd.catalog.interfaces import CallContext, Forwarded, ForwardingSource, ModelSource
+from gatewayd.catalog.records import Model
+from gatewayd.completions.records import Body, Chunk, Completion
+from gatewayd.deadlines import TimeLimit
+from gatewayd.dialects.forced_tool_call import as_calls, as_form
+from gatewayd.errors import GatewayError, Kind
+from gatewayd.tasks import Tasks
+from gatewayd.upstream.sources.config import ProviderConfig, SourceKind
+from gatewayd.upstream.sources.openai import OpenAiSource
+from gatewayd.upstream.streams.single_chunk import as_chunk
+
+log = logging.getLogger(__name__)
+
+NAME: Final = "built-in model"
+SOCKET: Final = "model.sock"
+
+MAX_SOCKET_PATH = 107
+"""Bytes of the path of a unix socket that the kernel takes."""
+
+MAX_CHOSEN_THREADS = 4
+
+HTTP_THREADS: Final = 64
+"""Requests that the server reads at once."""
+
+MakeSource = Callable[[Path], ModelSource]
+"""Opens a source for the server at a unix socket."""
+
+
+class State(StrEnum):
+    """Where the model is in its life."""
+
+    # Being loaded: for the first time, or again after it had been ready.
+    STARTING = "starting"
+    READY = "ready"
+    # The last attempt to load it failed; more follow.
+    FAILED = "failed"
+    # Not started yet, or closed.
+    STOPPED = "stopped"
+
+
+@dataclass(frozen=True, slots=True)
+class Pace:
+    """Durations in seconds.
+
+    `load` is the limit for one start, `patience` how long a request waits for a model that is being loaded.
+    After an end the next start follows in `first_delay`, doubled each time up to `last_delay`, until the
+    model has been ready for `steady`. While requests wait, the process is asked each `probe` whether it
+    answers at all; one that does not within `silence` is killed.
+    """
+
+    load: float = 120.0
+    patience: float = 10.0
+    first_delay: float = 0.5
+    last_delay: float = 30.0
+    steady: float = 30.0
+    probe: float = 10.0
+    silence: float = 60.0
+
+
+def growing(pace: Pace) -> Iterator[float]:
+    """Yield the pauses between starts, without end."""
+    delay = pace.first_delay
+    while True:
+        yield delay
+        delay = min(delay * 2, pace.last_delay)
+
+
+def choose_threads(wanted: int, cores: int) -> int:
+    """Return how many threads compute; 0 chooses.
+
+    Always leaves a core free: with all cores and anything else running, the engine falls to a tenth of its
+    speed.
+    """
+    if wanted == 0:
+        return min(MAX_CHOSEN_THREADS, max(1, cores // 2))
+    return min(wanted, max(1, cores - 1))
+
+
+def open_local(socket: Path) -> ModelSource:
+    """Open the source for a model server at a unix socket."""
+    config = ProviderConfig(
+        name=NAME, kind=SourceKind.OPENAI, base_url="http://localhost/v1", socket_path=str(socket)
+    )
+    return OpenAiSource(config)
+
+
+class BuiltinModel:
+    """A `ModelSource` with one model; it is listed also while its process is not ready.
+
+    `socket_dir` is private to one daemon. `threads` as for `choose_threads`.
+    """
+
+    def __init__(
+        self,
+        weights: Path,
+        socket_dir: Path,
+        tasks: Tasks,
+        *,
+        threads: int = 0,
+        make_source: MakeSource = open_local,
+        pace: Pace | None = None,
+    ) -> None:
+        self._options = EngineOptions(
+            weights=weights,
+            model_id=model_id(weights),
+            threads=choose_threads(threads, len(os.sched_getaffinity(0))),
+        )
+        self._socket = socket_dir / SOCKET
+        self._tasks = tasks
+        self._make_source = make_source
+        self._pace = pace or Pace()
+        self._state = State.STOPPED
+        self._trouble = "it is not started"
+        # Set whenever there is nothing to wait for: ready, failed or stopped.
+        self._settled = asyncio.Event()
+        self._settled.set()
+        self._next_start = 0.0
+        self._task_id = ""
+        self._closing = asyncio.Event()
+        self._ended = asyncio.Event()
+        self._source: ModelSource | None = None
+        self._child: Child | None = None
+        self._calls = 0
+        # The process that was killed because it did not answer.
+        self._silent: Child | None = None
+        self._own_folder: tempfile.TemporaryDirectory[str] | None = None
+
+    @property
+    def name(self) -> str:
+        """The name in messages and logs."""
+        return NAME
+
+    @property
+    def model_id(self) -> str:
+        """The id under which the model is listed."""
+        return self._options.model_id
+
+    @property
+    def state(self) -> State:
+        """Where the model is in its life."""
+        return self._state
+
+    @property
+    def trouble(self) -> str:
+        """Why the model is not ready, as a sentence without a subject's name; "" when it is ready."""
+        return self._trouble
+
+    @property
+    def pid(self) -> int | None:
+        """The id of the running process."""
+        return None if self._child is None else self._child.pid
+
+    async def start(self) -> None:
+        """Begin to keep the process alive; returns at once, `ready` waits."""
+        if self._state is State.STOPPED and not self._closing.is_set():
+            self._prepare_folder()
+            self._become(State.STARTING, "it is being loaded")
+            self._task_id = self._tasks.spawn(NAME, self._supervise())
+
+    async def ready(self, deadline: float) -> None:
+        """Wait until the model answers, at most `deadline` seconds.
+
+        Raises upstream_unreachable when loading failed or takes longer, with `retry_after`.
+        """
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(deadline):
+                await self._settled.wait()
+        if self._state is not State.READY:
+            raise self._unreachable()
+
+    async def list_models(self) -> Sequence[Model]:
+        """Return the one model, ready or not."""
+        return [
+            Model(
+                id=self.model_id,
+                name=self.model_id,
+                owned_by="local",
+                source=NAME,
+                upstream_id=self.model_id,
+                connection_type="local",
+            )
+        ]
+
+    async def complete(self, body: Body, model: Model, context: CallContext) -> Completion:
+        """Answer at once; waits a few seconds for a model that is being loaded.
+
+        A forced tool call is asked for as a form, as the engine obeys schemas and not `tool_choice`.
+        """
+        form = as_form(body)
+        source = await self._reach()
+        with self._called():
+            completion = await source.complete(body if form is None else form, model, context)
+        return completion if form is None else Completion(body=as_calls(completion.body, ids.new_id))
+
+    async def stream(self, body: Body, model: Model, context: CallContext) -> AsyncGenerator[Chunk, None]:
+        """Answer in chunks; waits a few seconds for a model that is being loaded.
+
+        A forced tool call comes in one chunk, with the usage also when it is not asked for.
+        """
+        if as_form(body) is not None:
+            yield as_chunk((await self.complete(body, model, context)).body)
+            return
+        source = await self._reach()
+        with self._called():
+            async with contextlib.aclosing(source.stream(body, model, context)) as chunks:
+                async for chunk in chunks:
+                    yield chunk
+
+    async def forward(
+        self, method: str, path: str, body: Body | None, context: CallContext | None = None
+    ) -> Forwarded:
+        """Pass a request on to the model server; not_found when it is one that forwards nothing."""
+        source = await self._reach()
+        if not isinstance(source, ForwardingSource):
+            raise GatewayError(Kind.NOT_FOUND, f"cannot forward {path} to the {NAME}")
+        with self._called():
+            return await source.forward(method, path, body, context)
+
+    async def close(self) -> None:
+        """End the process and the connections to it; it cannot be started again."""
+        self._closing.set()
+        if self._child is not None:
+            await self._child.end_process()
+        if self._task_id in self._tasks.list():
+            await self._ended.wait()
+        self._become(State.STOPPED, "it is stopped")
+        if self._own_folder is not None:
+            self._own_folder.cleanup()
+            self._own_folder = None
+
+    def _prepare_folder(self) -> None:
+        self._socket.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        if len(os.fsencode(self._socket.absolute())) > MAX_SOCKET_PATH:
+            self._own_folder = tempfile.TemporaryDirectory(prefix="gatewayd-")
+            self._socket = Path(self._own_folder.name) / SOCKET
+
+    async def _reach(self) -> ModelSource:
+        if self._source is None:
+            await self.ready(self._pace.patience)
+        if self._source is None:
+            raise self._unreachable()
+        return self._source
+
+    @contextlib.contextmanager
+    def _called(self) -> Iterator[None]:
+        """Count a request; one whose process is killed for its silence ends with timeout."""
+        child = self._child
+        self._calls += 1
+        try:
+            yield
+        except GatewayError as error:
+            if child is None or child is not self._silent:
+                raise
+            sentence = f"the {NAME} {self.model_id!r} did not answer for {self._pace.silence:g} s"
+            raise GatewayError(Kind.TIMEOUT, sentence) from error
+        finally:
+            self._calls -= 1
+
+    def _unreachable(self) -> GatewayError:
+        wait = self._next_start - asyncio.get_running_loop().time()
+        return GatewayError(
+            Kind.UPSTREAM_UNREACHABLE,
+            f"cannot run the {NAME} {self.model_id!r}: {self._trouble}",
+            retry_after=max(1, math.ceil(wait)),
+        )
+
+    def _become(self, state: State, trouble: str = "") -> None:
+        self._state = state
+        self._trouble = trouble
+        if state is State.STARTING:
+            self._settled.clear()
+        else:
+            self._settled.set()
+
+    async def _supervise(self) -> None:
+        """Run the process again and again, with growing pauses while it does not stay.
+
+        It is not cancelled to end it, as a process that is just being started or ended would be lost.
+        """
+        loop = asyncio.get_running_loop()
+        delays = growing(self._pace)
+        try:
+            while not self._closing.is_set():
+                started = loop.time()
+                was_ready = await self._run_once()
+                if was_ready and loop.time() - started >= self._pace.steady:
+                    delays = growing(self._pace)
+                await self._pause(next(delays))
+        finally:
+            self._become(State.STOPPED, "it is stopped")
+            self._ended.set()
+
+    async def _pause(self, delay: float) -> None:
+        if self._closing.is_set():
+            return
+        self._next_start = asyncio.get_running_loop().time() + delay
+        log.warning("the built-in model is started again in %g s: %s", delay, self._trouble)
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(delay):
+                await self._closing.wait()
+
+    async def _run_once(self) -> bool:
+        """Run the process until it ends by itself; return whether the model was ready in between."""
+        try:
+            child = self._child = await Child.spawn(self._options, self._socket, self._tasks)
+        except ChildError as error:
+            self._become(State.FAILED, str(error))
+            return False
+        watch = ""
+        try:
+            if self._closing.is_set():
+                return False
+            await child.listening(self._pace.load)
+            self._source = self._make_source(self._socket)
+            self._become(State.READY)
+            watch = self._tasks.spawn(f"watch of the {NAME}", self._watch(child, self._source))
+            log.info("the built-in model %s is ready", self.model_id)
+            await child.wait()
+            self._become(State.STARTING, f"{child.end()} and is started again")
+        except ChildError as error:
+            self._become(State.FAILED, str(error))
+            return False
+        finally:
+            await self._let_go(child, watch)
+        return True
+
+    async def _watch(self, child: Child, source: ModelSource) -> None:
+        """Kill a process that answers nothing any more while requests wait for it."""
+        while True:
+            await asyncio.sleep(self._pace.probe)
+            # More than these take every thread that would answer.
+            if not 0 < self._calls < HTTP_THREADS or child is not self._child:
+                continue
+            if await _is_silent(source, self._pace.silence):
+                self._silent = child
+                log.warning("the %s did not answer for %g s, killing it", NAME, self._pace.silence)
+                child.kill()
+                return
+
+    async def _let_go(self, child: Child, watch: str) -> None:
+        source, self._source, self._child = self._source, None, None
+        await self._tasks.stop(watch)
+        if source is not None:
+            await source.close()
+        await child.end_process()
+        await child.close_pipes()
+        self._socket.unlink(missing_ok=True)
+
+
+async def _is_silent(source: ModelSource, seconds: float) -> bool:
+    """Tell whether a model server does not answer at all within so many seconds."""
+    try:
+        async with TimeLimit(seconds):
+            await source.list_models()
+    except TimeoutError:
+        return True
+    except GatewayError as error:
+        return error.kind is Kind.TIMEOUT
+    return False

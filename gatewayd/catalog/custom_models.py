@@ -1,0 +1,58 @@
+"""Models on top of others: what an administrator's record with a base model adds to the lists."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+
+from gatewayd.catalog.failover import Candidate
+from gatewayd.catalog.interfaces import ModelSource
+from gatewayd.catalog.model_names import LATEST, listed_as
+from gatewayd.catalog.records import ModelRecord
+from gatewayd.errors import GatewayError, invalid, shortened
+
+Candidates = tuple[Candidate[ModelSource], ...]
+
+
+def with_custom(listed: Mapping[str, Candidates], records: Iterable[ModelRecord]) -> dict[str, Candidates]:
+    """Return the listed models and those on top of them; one whose base is gone is not among them.
+
+    A custom model is asked where its base is, and keeps what its source calls the base (1.5: `preset`).
+    """
+    merged = dict(listed)
+    for record in records:
+        base_id = None if record.base_model_id is None else listed_as(record.base_model_id, listed)
+        if base_id is not None and base_id in listed:
+            merged[record.id] = tuple(_on_top(record, found) for found in listed[base_id])
+    return merged
+
+
+def check_base(record: ModelRecord, known: Mapping[str, ModelRecord]) -> None:
+    """Raise invalid_request when a record's base model is the model itself or stands on another one."""
+    base_id = record.base_model_id
+    if base_id is None:
+        return
+    base = known.get(base_id)
+    if not base_id:
+        raise _refused("it is empty")
+    if record.id in (base_id, base_id + LATEST):
+        raise _refused("a model cannot stand on itself")
+    if base is not None and base.base_model_id is not None:
+        raise _refused(f"{shortened(base_id)!r} itself stands on {shortened(base.base_model_id)!r}")
+    above = next((other for other in known.values() if other.base_model_id == record.id), None)
+    if above is not None:
+        raise _refused(f"{shortened(above.id)!r} stands on this model")
+
+
+def _refused(reason: str) -> GatewayError:
+    return invalid(f"cannot accept base_model_id: {reason}", param="base_model_id")
+
+
+def _on_top(record: ModelRecord, found: Candidate[ModelSource]) -> Candidate[ModelSource]:
+    base = found.model
+    model = replace(
+        base,
+        id=record.id,
+        name=record.name or record.id,
+        created=record.created_at,
+        detail={**base.detail, "preset": True},
+    )
+    return Candidate(model, found.source)

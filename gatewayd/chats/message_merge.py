@@ -1,0 +1,152 @@
+"""Puts what clients send of a chat over what is stored of it."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+from gatewayd import ids
+from gatewayd.chats.interfaces import MessageStore
+from gatewayd.chats.json_limits import check_merged
+from gatewayd.chats.parser import MAX_MESSAGES, UNTITLED, Document, Node, chained
+from gatewayd.chats.records import MAX_CHAT_BYTES, Chat, Message, MessageChange, chat_too_large
+from gatewayd.errors import GatewayError, Kind
+from gatewayd.time_slices import Pace
+
+
+async def new_chat(user_id: str, document: Document, now: int) -> tuple[Chat, Sequence[Message]]:
+    """Return a new chat with its messages; the current one is the last where none of them is named."""
+    document = await chained(document, (), ids.new_id)
+    messages = await _fresh(document.nodes, now)
+    known = {message.id for message in messages}
+    last = messages[-1].id if messages else None
+    chat = Chat(
+        id=ids.new_id(),
+        user_id=user_id,
+        title=document.title or UNTITLED,
+        head=document.head,
+        current_id=document.current_id if document.current_id in known else last,
+        updated_at=now,
+        created_at=now,
+    )
+    return chat, messages
+
+
+def lock_of(chat_id: str) -> str:
+    """Return the name by which whole changes of one chat exclude each other."""
+    return f"chat {chat_id}"
+
+
+class Merging:
+    """Changes the messages of a chat, and of each only what differs: others may write to it as well."""
+
+    def __init__(self, messages: MessageStore) -> None:
+        self._messages = messages
+
+    async def merge(self, chat: Chat, document: Document, now: int) -> str | None:
+        """Merge the messages of a document into a chat.
+
+        Returns the id of what is to be its current message, None when that stays.
+        """
+        if document.is_linear and chat.current_id is not None:
+            branch = await self._messages.branch(chat.id, chat.current_id)
+            document = await chained(document, branch, ids.new_id)
+        document = await chained(document, (), ids.new_id)
+        stored = {message.id: message for message in await self._messages.list(chat.id)}
+        new = await _fresh([node for node in document.nodes if node.id not in stored], now)
+        _check_room(chat, len(stored) + len(new))
+        if document.nodes and await self._is_full(chat.id):
+            known = [node for node in document.nodes if node.id in stored]
+            if new or any(node.merged(stored[node.id]) != stored[node.id] for node in known):
+                raise chat_too_large(chat.id)
+        if new:
+            await self._messages.put(chat.id, new)
+        pace = Pace()
+        for node in document.nodes:
+            await pace.turn()
+            if node.id in stored:
+                await self._write(chat.id, stored[node.id], node.merged(stored[node.id]))
+        if document.current_id in {*stored, *(message.id for message in new)}:
+            return document.current_id
+        return new[-1].id if new and chat.current_id is None else None
+
+    async def add(self, chat: Chat, node: Node, now: int) -> Message:
+        """Add a message after the current one, unless it says what it follows, and return it."""
+        _check_room(chat, await self._messages.count(chat.id) + 1)
+        await self.check_size(chat.id)
+        made = node.fresh(now)
+        if "parent_id" not in node.values:
+            made = replace(made, parent_id=chat.current_id)
+        if "role" not in node.values and made.parent_id is not None:
+            parent = await self._messages.find(chat.id, made.parent_id)
+            if parent is not None:
+                made = replace(made, role="assistant" if parent.role == "user" else "user")
+        await self._messages.put(chat.id, [made])
+        return made
+
+    async def check_size(self, chat_id: str) -> None:
+        """Refuse to write to a chat that holds as much as it may; too_large."""
+        if await self._is_full(chat_id):
+            raise chat_too_large(chat_id)
+
+    async def rewrite(self, chat_id: str, known: Message, node: Node) -> Message:
+        """Put what was given of a message over it, and return it."""
+        wanted = node.merged(known)
+        if wanted != known:
+            await self.check_size(chat_id)
+            await self._write(chat_id, known, wanted)
+        return wanted
+
+    async def _is_full(self, chat_id: str) -> bool:
+        return await self._messages.size(chat_id) > MAX_CHAT_BYTES
+
+    async def _write(self, chat_id: str, known: Message, wanted: Message) -> None:
+        if wanted == known:
+            return
+        if wanted.attributes != known.attributes:
+            check_merged(wanted.attributes, f"messages.{known.id}")
+        change = _difference(known, wanted)
+        if change is None:
+            await self._messages.put(chat_id, [wanted])
+        else:
+            await self._messages.change(chat_id, known.id, change)
+
+
+async def _fresh(nodes: Sequence[Node], now: int) -> list[Message]:
+    made = []
+    pace = Pace()
+    for node in nodes:
+        await pace.turn()
+        made.append(node.fresh(now))
+    return made
+
+
+def _check_room(chat: Chat, messages: int) -> None:
+    if messages > MAX_MESSAGES:
+        raise GatewayError(
+            Kind.TOO_LARGE,
+            f"cannot add to chat {chat.id!r}: it would have more than {MAX_MESSAGES} messages",
+            param="messages",
+        )
+
+
+def _difference(known: Message, wanted: Message) -> MessageChange | None:
+    """Return the change that makes one message of the other; None when it takes to replace it whole."""
+    attributes = {
+        name: value
+        for name, value in wanted.attributes.items()
+        if name not in known.attributes or known.attributes[name] != value
+    }
+    moved = (known.parent_id, known.timestamp) != (wanted.parent_id, wanted.timestamp)
+    if moved or None in attributes.values() or (wanted.done is None and known.done is not None):
+        return None
+    values: dict[str, Any] = {
+        name: getattr(wanted, name)
+        for name in ("role", "done", "parts")
+        if getattr(wanted, name) != getattr(known, name)
+    }
+    if wanted.parts is None and (wanted.content, known.parts) != (known.content, None):
+        values["content"] = wanted.content
+    kinds = {*known.items, *wanted.items}
+    items = {kind: wanted.items.get(kind, []) for kind in kinds}
+    changed = {kind: kept for kind, kept in items.items() if kept != known.items.get(kind, [])}
+    return MessageChange(**values, attributes=attributes or None, items=changed or None)

@@ -1,0 +1,164 @@
+"""What a run writes to a stored chat: that an answer begins, what there is of it, and how it ends."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any, Final
+
+from gatewayd import ids
+from gatewayd.chats.interfaces import ChatStore, MessageStore
+from gatewayd.chats.json_limits import fitting, mended
+from gatewayd.chats.message_merge import Merging, lock_of
+from gatewayd.chats.parser import MAX_ID, read_id, read_node
+from gatewayd.chats.records import ITEM_KINDS, Chat, ChatChange, Message, MessageChange, MessageState
+from gatewayd.errors import invalid, not_found, shortened
+from gatewayd.transactions import Transactor
+
+RESTARTED: Final = "the gateway was restarted while this was answered"
+
+
+class Answers:
+    """Writes the answers of models to their messages; what cannot be kept of a text is replaced in it."""
+
+    def __init__(
+        self, messages: MessageStore, chats: ChatStore, transactor: Transactor, clock: ids.Clock = ids.now
+    ) -> None:
+        self._messages = messages
+        self._chats = chats
+        self._transactor = transactor
+        self._clock = clock
+        self._merging = Merging(messages)
+
+    async def begin(
+        self,
+        chat_id: str,
+        message_id: str,
+        parent_id: str | None,
+        model: str,
+        user_message: Mapping[str, Any] | None = None,
+    ) -> Message:
+        """Store what is asked and the message that is to hold the answer, and make that the current one: all
+        of it, or nothing.
+
+        `user_message` is the client's object (`{"id", "content", ...}`), put in or merged. An answer that is
+        there already keeps its place in the tree, loses its lists and its error, and begins anew. A new one
+        follows `parent_id`, else the user's message, else the current one. Raises not_found for an unknown
+        chat, and invalid_request where the answer would take the place of something that the user said.
+        """
+        message_id = _checked(message_id, "id")
+        parent_id = read_id(parent_id, "parent_id")
+        if parent_id == message_id:
+            raise invalid("cannot accept parent_id: a message cannot follow itself", param="parent_id")
+        async with self._transactor.exclusive(lock_of(chat_id)):
+            chat = await self._chats.find(chat_id)
+            if chat is None:
+                raise not_found("chat", chat_id)
+            known = await self._messages.find(chat_id, message_id)
+            if known is not None and known.role == "user" and (known.content or known.parts):
+                shown = shortened(message_id)
+                raise invalid(f"cannot answer in message {shown!r}: the user said it", param="id")
+            asked = await self._put_question(chat, user_message, message_id)
+            follows = parent_id or asked or (_other(chat, message_id) if known is None else None)
+            answer = await self._put_answer(chat_id, known, self._placeholder(message_id, follows, model))
+            await self._chats.change(chat_id, ChatChange(current_id=message_id), self._clock())
+        return answer
+
+    async def save(self, chat_id: str, message_id: str, content: str) -> bool:
+        """Store what there is of an answer; False when its message is gone."""
+        return await self._messages.change(chat_id, message_id, MessageChange(content=mended(content)))
+
+    async def finish(
+        self,
+        chat_id: str,
+        message_id: str,
+        *,
+        content: str | None = None,
+        attributes: Mapping[str, Any] | None = None,
+    ) -> bool:
+        """End an answer: `done`, and nobody writes it any more. False when its message is gone.
+
+        Without `content` the message keeps what it has. `attributes` (`usage`, `error`, `output`, ...) are
+        merged, without those that have more values than a message may have; a list of ITEM_KINDS among them
+        replaces what events put there.
+        """
+        given = mended(dict(attributes or {}))
+        items = {kind: given.pop(kind) for kind in ITEM_KINDS if isinstance(given.get(kind), list)}
+        change = MessageChange(
+            content=None if content is None else mended(content),
+            done=True,
+            state=MessageState.IDLE,
+            attributes=fitting(given) or None,
+            items=items or None,
+        )
+        if not await self._messages.change(chat_id, message_id, change):
+            return False
+        await self._chats.touch(chat_id, self._clock())
+        return True
+
+    async def end_running(self) -> int:
+        """At start: end every answer whose run died with the process before; return how many there were."""
+        return await self._messages.end_running({"content": RESTARTED})
+
+    def _placeholder(self, message_id: str, parent_id: str | None, model: str) -> Message:
+        return Message(
+            id=message_id,
+            parent_id=parent_id,
+            role="assistant",
+            done=False,
+            state=MessageState.RUNNING,
+            attributes={"model": mended(model)},
+            timestamp=self._clock(),
+        )
+
+    async def _put_answer(self, chat_id: str, known: Message | None, wanted: Message) -> Message:
+        if known is None:
+            await self._merging.check_size(chat_id)
+            await self._messages.put(chat_id, [wanted])
+            return wanted
+        if known.parent_id is None and wanted.parent_id is not None:
+            # Only a root that was made before its question: its place is not known yet.
+            known = replace(known, parent_id=wanted.parent_id)
+            await self._messages.put(chat_id, [known])
+        again = MessageChange(
+            role=wanted.role,
+            content="",
+            done=False,
+            state=MessageState.RUNNING,
+            attributes={**wanted.attributes, "error": None},
+            items={kind: [] for kind in known.items},
+        )
+        await self._messages.change(chat_id, wanted.id, again)
+        kept = {name: value for name, value in known.attributes.items() if name != "error"}
+        return replace(
+            wanted,
+            parent_id=known.parent_id,
+            timestamp=known.timestamp,
+            attributes={**kept, **wanted.attributes},
+        )
+
+    async def _put_question(
+        self, chat: Chat, user_message: Mapping[str, Any] | None, answer_id: str
+    ) -> str | None:
+        """Store the user's message, and return its id."""
+        if user_message is None:
+            return None
+        node = await read_node(user_message, "user_message")
+        node = replace(node, id=node.id or ids.new_id(), values={"role": "user", **node.values})
+        if node.id == answer_id:
+            raise invalid("cannot accept user_message.id: it is that of the answer", param="user_message.id")
+        known = await self._messages.find(chat.id, node.id)
+        if known is not None:
+            await self._merging.rewrite(chat.id, known, node)
+        else:
+            await self._merging.add(replace(chat, current_id=_other(chat, answer_id)), node, self._clock())
+        return node.id
+
+
+def _other(chat: Chat, message_id: str) -> str | None:
+    return chat.current_id if chat.current_id != message_id else None
+
+
+def _checked(message_id: str, where: str) -> str:
+    checked = read_id(message_id, where)
+    if checked is None:
+        raise invalid(f"cannot accept {where}: expected an id of 1 to {MAX_ID} characters", param=where)
+    return checked

@@ -1,0 +1,1 @@
+"""The Anthropic messages protocol as a dialect and as a source."""

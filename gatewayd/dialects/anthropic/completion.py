@@ -1,0 +1,140 @@
+"""A message of the Anthropic protocol as an OpenAI completion; pure.
+
+What the OpenAI shape has no place for is kept under names of its own, so that nothing is lost on the way to
+a caller who knows it: `thinking_blocks` (with their signatures), `server_tool_blocks` (tools that ran at the
+provider, and their results) and `citations` of a message, `matched_stop` (which stop sequence ended it) and
+`native_finish_reason` (one that OpenAI does not know) of a choice.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+import orjson
+
+from gatewayd.completions.json_access import count, mapping, sequence, text
+from gatewayd.completions.records import Body
+
+FINISH_REASONS: Final = {
+    "end_turn": "stop",
+    "stop_sequence": "stop",
+    "max_tokens": "length",
+    "model_context_window_exceeded": "length",
+    # The turn is not over; "stop" would say that it is.
+    "pause_turn": "length",
+    "tool_use": "tool_calls",
+    "refusal": "content_filter",
+}
+
+SAME_FINISH: Final = frozenset({"end_turn", "stop_sequence", "max_tokens", "tool_use"})
+"""The stop reasons that a finish reason tells, with `matched_stop`."""
+
+THOUGHTS: Final = ("thinking", "redacted_thinking")
+"""Blocks of thinking."""
+
+EXTRA_USAGE: Final = ("cache_creation", "server_tool_use", "service_tier")
+"""Fields of usage that are kept as they are."""
+
+
+def to_completion(message: Mapping[str, Any], created: int) -> Body:
+    """Return the OpenAI completion for a whole message; `created` is in epoch seconds."""
+    reason = message.get("stop_reason")
+    choice = {
+        "index": 0,
+        "message": _reply([block for block in sequence(message.get("content")) if isinstance(block, dict)]),
+        "logprobs": None,
+        **finish(reason if isinstance(reason, str) else "end_turn", message.get("stop_sequence")),
+    }
+    return {
+        "id": message.get("id"),
+        "object": "chat.completion",
+        "created": created,
+        "model": message.get("model"),
+        "choices": [choice],
+        "usage": to_usage(mapping(message.get("usage"))),
+    }
+
+
+def finish(stop_reason: object, stop_sequence: object) -> Body:
+    """Return the fields of a choice that say why it ended."""
+    fields: Body = {"finish_reason": finish_reason(stop_reason)}
+    if isinstance(stop_sequence, str):
+        fields["matched_stop"] = stop_sequence
+    if isinstance(stop_reason, str) and stop_reason not in SAME_FINISH:
+        fields["native_finish_reason"] = stop_reason
+    return fields
+
+
+def finish_reason(stop_reason: object) -> str:
+    """Return the OpenAI finish reason for a stop reason; unknown ones are "stop"."""
+    return FINISH_REASONS.get(stop_reason, "stop") if isinstance(stop_reason, str) else "stop"
+
+
+def to_usage(usage: Mapping[str, Any]) -> Body:
+    """Return OpenAI usage; tokens read from and written to the cache are part of the prompt."""
+    written = count(usage.get("cache_creation_input_tokens"))
+    read = count(usage.get("cache_read_input_tokens"))
+    prompt = count(usage.get("input_tokens")) + written + read
+    completion = count(usage.get("output_tokens"))
+    converted: Body = {
+        "prompt_tokens": prompt,
+        "completion_tokens": completion,
+        "total_tokens": prompt + completion,
+        "prompt_tokens_details": {"cached_tokens": read},
+        "cache_creation_input_tokens": written,
+        "cache_read_input_tokens": read,
+    }
+    details = mapping(usage.get("output_tokens_details"))
+    if details:
+        thought = count(details.get("thinking_tokens"))
+        converted["completion_tokens_details"] = {"reasoning_tokens": thought}
+    converted.update({name: usage[name] for name in EXTRA_USAGE if usage.get(name) is not None})
+    return converted
+
+
+def annotations(citations: Sequence[Any], start: int, end: int) -> list[Body]:
+    """Return the citations of web pages as OpenAI annotations of the text from `start` to `end`."""
+    found = []
+    for citation in map(mapping, citations):
+        url = text(citation.get("url"))
+        if url:
+            place = {"start_index": start, "end_index": end}
+            cited = {"url": url, "title": text(citation.get("title")), **place}
+            found.append({"type": "url_citation", "url_citation": cited})
+    return found
+
+
+def _reply(blocks: Sequence[Mapping[str, Any]]) -> Body:
+    calls = [_tool_call(block) for block in blocks if block.get("type") == "tool_use"]
+    said = "".join(text(block.get("text")) for block in blocks if block.get("type") == "text")
+    thoughts = [block for block in blocks if block.get("type") in THOUGHTS]
+    own = [block for block in blocks if block.get("type") not in ("text", "tool_use", *THOUGHTS)]
+    reply: Body = {"role": "assistant", "content": said if said or not calls else None}
+    if thoughts:
+        reply["reasoning_content"] = "".join(text(block.get("thinking")) for block in thoughts)
+        reply["thinking_blocks"] = thoughts
+    if calls:
+        reply["tool_calls"] = calls
+    if own:
+        reply["server_tool_blocks"] = own
+    return {**reply, **_cited(blocks)}
+
+
+def _cited(blocks: Sequence[Mapping[str, Any]]) -> Body:
+    cited: list[Any] = []
+    noted: list[Body] = []
+    start = 0
+    for block in blocks:
+        if block.get("type") != "text":
+            continue
+        end = start + len(text(block.get("text")))
+        citations = sequence(block.get("citations"))
+        cited += citations
+        noted += annotations(citations, start, end)
+        start = end
+    return {name: value for name, value in (("citations", cited), ("annotations", noted)) if value}
+
+
+def _tool_call(block: Mapping[str, Any]) -> Body:
+    arguments = orjson.dumps(block.get("input") or {}).decode()
+    function = {"name": block.get("name"), "arguments": arguments}
+    return {"id": block.get("id"), "type": "function", "function": function}

@@ -1,0 +1,88 @@
+"""How an OpenAI `reasoning_effort` is asked of an Anthropic model: by `thinking`, effort, or both; pure.
+
+Which of them a model takes is told by the `capabilities` in the provider's list of models; a model without
+them is asked by effort alone.
+"""
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from gatewayd.completions.json_access import mapping, sequence
+from gatewayd.completions.records import Body
+from gatewayd.dialects.anthropic.completion import THOUGHTS
+from gatewayd.errors import invalid
+
+LEVELS: Final = ("low", "medium", "high", "xhigh", "max")
+
+BUDGETS: Final = {"low": 2048, "medium": 8192, "high": 16_384, "xhigh": 24_576, "max": 32_768}
+"""Tokens of thinking, for models that want a number."""
+
+MIN_BUDGET: Final = 1024
+"""The least that the protocol accepts."""
+
+
+def reasoning(body: Mapping[str, Any], request: Mapping[str, Any], capabilities: object) -> Body:
+    """Return the fields `thinking`, `effort` and `max_tokens` that a body's `reasoning_effort` asks for.
+
+    `request` is the rest of the messages request: a caller's own `thinking` is not touched, one with a budget
+    says all, and none is asked for where the protocol refuses it (beside a forced tool, a temperature, or a
+    tool round that was begun without). `capabilities` are the model's as the provider lists them. Raises
+    invalid_request.
+    """
+    level = body.get("reasoning_effort")
+    if level is None or mapping(request.get("thinking")).get("type") == "enabled":
+        return {}
+    if level == "none":
+        return {} if "thinking" in request else {"thinking": {"type": "disabled"}}
+    level = "low" if level == "minimal" else level
+    if level not in LEVELS:
+        known = "none, minimal, low, medium, high, xhigh, max"
+        raise invalid(f"cannot read reasoning_effort: it is none of {known}", param="reasoning_effort")
+    able = mapping(capabilities)
+    effort = _effort(level, able)
+    fields = {} if effort is None else {"effort": effort}
+    if "thinking" in request or not _may_think(request):
+        return fields
+    return {**fields, **_thinking(level, body, request, able)}
+
+
+def _effort(level: str, able: Mapping[str, Any]) -> str | None:
+    """Return the highest level up to the wanted one that the model takes."""
+    if not able:
+        return level
+    known = mapping(able.get("effort"))
+    wanted = LEVELS[: LEVELS.index(level) + 1]
+    return next((name for name in reversed(wanted) if _is_supported(known, name)), None)
+
+
+def _thinking(
+    level: str, body: Mapping[str, Any], request: Mapping[str, Any], able: Mapping[str, Any]
+) -> Body:
+    types = mapping(mapping(able.get("thinking")).get("types"))
+    if _is_supported(types, "adaptive"):
+        return {"thinking": {"type": "adaptive"}}
+    if not _is_supported(types, "enabled") or _continues_calls(request):
+        return {}
+    budget, limit = BUDGETS[level], request["max_tokens"]
+    if body.get("max_tokens") is None and body.get("max_completion_tokens") is None:
+        thinking = {"type": "enabled", "budget_tokens": budget}
+        return {"thinking": thinking, "max_tokens": limit + budget}
+    if type(limit) is not int or limit <= MIN_BUDGET:
+        return {}
+    return {"thinking": {"type": "enabled", "budget_tokens": min(budget, limit - 1)}}
+
+
+def _may_think(request: Mapping[str, Any]) -> bool:
+    is_forced = mapping(request.get("tool_choice")).get("type") in {"any", "tool"}
+    return not is_forced and request.get("temperature") in (None, 1) and request.get("top_k") is None
+
+
+def _continues_calls(request: Mapping[str, Any]) -> bool:
+    """Whether the last turn of the model called tools without the thinking that led to it."""
+    turns = [turn for turn in request["messages"] if turn["role"] == "assistant"]
+    kinds = [mapping(block).get("type") for block in sequence(turns[-1]["content"])] if turns else []
+    return "tool_use" in kinds and kinds[0] not in THOUGHTS
+
+
+def _is_supported(known: Mapping[str, Any], name: str) -> bool:
+    return mapping(known.get(name)).get("supported") is True

@@ -1,0 +1,95 @@
+"""What an OpenAI message, choice or usage says, in the words of the messages protocol; pure."""
+
+from collections.abc import Collection, Mapping
+from typing import Any, Final
+
+from gatewayd.completions.json_access import count, mapping, text
+from gatewayd.completions.records import Body
+from gatewayd.dialects.token_estimate import length_tokens
+from gatewayd.ids import NewId
+
+STOP_REASONS: Final = {
+    "stop": "end_turn",
+    "length": "max_tokens",
+    "max_tokens": "max_tokens",
+    "content_filter": "refusal",
+    "refusal": "refusal",
+    "stop_sequence": "stop_sequence",
+}
+"""Finish reason -> stop reason; all others are end_turn.
+
+content_filter is refusal: both say that a classifier, not the model, ended the answer.
+"""
+
+NATIVE_REASONS: Final = frozenset({"pause_turn", "model_context_window_exceeded", "refusal"})
+"""Stop reasons of this protocol that no finish reason tells, kept by sources as `native_finish_reason`."""
+
+_SAME_USAGE: Final = {"cache_creation": dict, "server_tool_use": dict}
+"""Fields of usage that only a source of this protocol gives, with their types."""
+
+_NATURAL: Final = frozenset({"stop", "eos", "end_turn", "eos_token", "length", "tool_calls"})
+"""Texts in a provider's stop fields that name a reason and not a stop sequence."""
+
+
+def stop_of(
+    choice: Mapping[str, Any], has_calls: bool, stop_sequences: Collection[str] | None
+) -> tuple[str, str | None]:
+    """Return stop reason and stop sequence.
+
+    An answer with calls that ended by itself stops for them, whatever the provider names as reason. A stop
+    sequence is known only where the provider names it in `stop_reason` or `matched_stop`.
+    """
+    reason = text(choice.get("native_finish_reason"))
+    if reason not in NATIVE_REASONS:
+        reason = STOP_REASONS.get(text(choice.get("finish_reason")), "end_turn")
+    if has_calls and reason in ("end_turn", "stop_sequence"):
+        return "tool_use", None
+    if reason not in ("end_turn", "stop_sequence"):
+        return reason, None
+    for name in ("stop_reason", "matched_stop", "stop_sequence"):
+        matched = text(choice.get(name))
+        if matched and (matched not in _NATURAL if stop_sequences is None else matched in stop_sequences):
+            return "stop_sequence", matched
+    return reason, None
+
+
+def render_usage(usage: object, input_tokens: int = 0, characters: int = 0) -> Body:
+    """Return OpenAI's usage in the terms of the protocol, which counts tokens from and to the cache apart.
+
+    What the provider did not count is estimated: `input_tokens` as given, the answer by its `characters`.
+    """
+    given = mapping(usage)
+    prompt_details = mapping(given.get("prompt_tokens_details"))
+    read = (
+        count(given.get("cache_read_input_tokens"))
+        or count(prompt_details.get("cached_tokens"))
+        or count(given.get("prompt_cache_hit_tokens"))
+    )
+    written = count(given.get("cache_creation_input_tokens")) or count(
+        prompt_details.get("cache_write_tokens")
+    )
+    prompt = count(given.get("prompt_tokens"))
+    fresh = max(0, prompt - read - written) if prompt else count(given.get("input_tokens"))
+    if not (fresh or read or written):
+        fresh = input_tokens
+    answer = count(given.get("completion_tokens")) or count(given.get("output_tokens"))
+    converted: Body = {
+        "input_tokens": fresh,
+        "cache_creation_input_tokens": written,
+        "cache_read_input_tokens": read,
+        "output_tokens": answer or length_tokens(characters),
+    }
+    thinking = count(mapping(given.get("completion_tokens_details")).get("reasoning_tokens"))
+    if thinking:
+        converted["output_tokens_details"] = {"thinking_tokens": thinking}
+    for name, expected in _SAME_USAGE.items():
+        if isinstance(given.get(name), expected):
+            converted[name] = given[name]
+    return converted
+
+
+def message_id(given: object, new_id: NewId) -> str:
+    """Return the source's own id where it is a message's, else a new one."""
+    if isinstance(given, str) and given.startswith("msg_"):
+        return given
+    return f"msg_{new_id().replace('-', '')}"

@@ -1,0 +1,1 @@
+"""The Ollama native protocol as a dialect and as a source."""

@@ -1,0 +1,112 @@
+"""The chunks of an answer as lines of the local runtime's native dialect; pure."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import orjson
+
+from gatewayd import ids
+from gatewayd.completions.deltas import (
+    calls_of,
+    delta_of,
+    first_choices,
+    sentence_of,
+    thought,
+    usage_of,
+    words_of,
+)
+from gatewayd.completions.json_access import mapping
+from gatewayd.completions.records import Body
+from gatewayd.completions.tool_calls import ToolCallAssembler
+from gatewayd.dialects.ollama.dialect import (
+    Timing,
+    counters,
+    ending,
+    head,
+    logprobs,
+    render_error,
+    tool_calls,
+)
+from gatewayd.errors import GatewayError
+
+
+class ChatLines:
+    """Takes the OpenAI events of one stream in order, gives the lines of a chat or generate reply.
+
+    Text and reasoning go on as they come. This dialect has no pieces of tool calls: they are gathered and
+    stand whole in one line before the last. After an error line nothing follows: `is_failed` is true then.
+    `sources` (2.4) stand in the first line.
+    """
+
+    def __init__(
+        self,
+        model: str,
+        *,
+        generate: bool,
+        clock: ids.Clock = ids.now,
+        sources: Sequence[Mapping[str, Any]] = (),
+    ) -> None:
+        self._sources = sources
+        self._model = model
+        self._generate = generate
+        self._clock = clock
+        self._calls = ToolCallAssembler()
+        self._counted: Body = {}
+        self._reason: Any = None
+        self.is_failed = False
+
+    def feed(self, events: Sequence[Mapping[str, Any]]) -> bytes:
+        """Return the lines for the next events, often none."""
+        return b"".join(self._event(event) for event in events if not self.is_failed)
+
+    def finish(self, timing: Timing) -> bytes:
+        """Return what ends the stream: the tool calls, and the line with the reason and the counters.
+
+        It is an error line when a tool call came without a whole JSON object.
+        """
+        if self.is_failed:
+            return b""
+        try:
+            calls = tool_calls(self._calls.calls())
+        except GatewayError as error:
+            return self._failed(error.message)
+        line = self._line("", timing.created, {"tool_calls": calls}) if calls else b""
+        last = ending(self._reason, counters(self._counted, timing))
+        return line + self._line("", timing.created, {}, last)
+
+    def _event(self, event: Mapping[str, Any]) -> bytes:
+        if event.get("error"):
+            return self._failed(sentence_of(event["error"]))
+        usage = usage_of(event)
+        if usage:
+            self._counted["usage"] = {**self._counted.get("usage", {}), **usage}
+        if mapping(event.get("timings")):
+            self._counted["timings"] = event["timings"]
+        return b"".join(map(self._choice, first_choices(event)))
+
+    def _choice(self, choice: Mapping[str, Any]) -> bytes:
+        delta = delta_of(choice)
+        self._calls.add(calls_of(delta))
+        self._reason = choice.get("finish_reason") or self._reason
+        words = words_of(delta)
+        thoughts = thought(delta)
+        measured = logprobs(choice)
+        if not (words or thoughts or measured):
+            return b""
+        return self._line(words, self._clock(), {"thinking": thoughts} if thoughts else {}, measured)
+
+    def _line(
+        self, words: str, created: int, said_more: Body, rest: Mapping[str, Any] | None = None
+    ) -> bytes:
+        if self._generate:
+            reply: Body = {"response": words, **said_more}
+        else:
+            reply = {"message": {"role": "assistant", "content": words, **said_more}}
+        line = {**head(self._model, created), **reply, "done": False, **(rest or {})}
+        if self._sources:
+            line["sources"], self._sources = list(self._sources), ()
+        return orjson.dumps(line) + b"\n"
+
+    def _failed(self, message: str) -> bytes:
+        self.is_failed = True
+        return render_error(message)

@@ -1,0 +1,82 @@
+"""Text of JSON files and of notebooks (nbformat 2 to 4), which are JSON."""
+
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, Final
+
+from gatewayd.extract.encodings import decode
+from gatewayd.extract.formats.plain import as_document
+from gatewayd.extract.input_bytes import read_bytes
+from gatewayd.extract.records import Document, Source
+from gatewayd.extract.text_builder import Draft
+
+LONGEST_LINE: Final = 2000
+TEXT_OUTPUT: Final = "text/plain"
+
+
+def read(source: Source) -> Document:
+    """Return JSON with a line for each value, notebooks as Markdown, and other text as it is."""
+    text = decode(read_bytes(source))
+    try:
+        value = json.loads(text)
+    except (ValueError, RecursionError):
+        # A text that only begins like JSON, or one value a line.
+        return as_document(text, source)
+    if isinstance(value, dict) and "nbformat" in value and (cells := _cells(value)) is not None:
+        return _notebook(value, cells, source)
+    if "\\u" in text or any(len(line) > LONGEST_LINE for line in text.splitlines()):
+        text = json.dumps(value, ensure_ascii=False, indent=1)
+    return as_document(text, source)
+
+
+def _cells(notebook: Mapping[str, Any]) -> list[object] | None:
+    """Return the cells of a notebook, before version 4 those of its worksheets; None when there are none."""
+    cells = notebook.get("cells")
+    if isinstance(cells, list):
+        return cells
+    sheets = notebook.get("worksheets")
+    found = [_inside(sheet, "cells") for sheet in sheets] if isinstance(sheets, list) else []
+    lists = [cells for cells in found if isinstance(cells, list)]
+    return [cell for cells in lists for cell in cells] if lists else None
+
+
+def _notebook(notebook: Mapping[str, Any], cells: Iterable[object], source: Source) -> Document:
+    draft = Draft(source.limits.text)
+    language = _inside(notebook, "metadata", "kernelspec", "language")
+    for cell in cells:
+        if not isinstance(cell, dict):
+            continue
+        text = (_joined(cell.get("source")) or _joined(cell.get("input"))).strip("\n")
+        if cell.get("cell_type") == "heading" and isinstance(level := cell.get("level"), int):
+            text = f"{'#' * min(max(level, 1), 6)} {text}"
+        if cell.get("cell_type") == "code" and text:
+            text = f"```{language if isinstance(language, str) else ''}\n{text}\n```"
+        draft.write(f"{text}\n\n")
+        for output in _outputs(cell):
+            draft.write(f"```\n{output}\n```\n\n")
+    draft.end_part(is_markdown=True)
+    title = _inside(notebook, "metadata", "title")
+    return draft.finish(title=title if isinstance(title, str) else None)
+
+
+def _outputs(cell: Mapping[str, Any]) -> Iterator[str]:
+    """Yield what a cell printed, as far as it is text."""
+    outputs = cell.get("outputs")
+    for output in outputs if isinstance(outputs, list) else ():
+        text = _joined(_inside(output, "text")) or _joined(_inside(output, "data", TEXT_OUTPUT))
+        if text.strip():
+            yield text.strip("\n")
+
+
+def _joined(value: object) -> str:
+    """Return a text that is given whole or as a list of lines, which version 2 has without their ends."""
+    if isinstance(value, list):
+        lines = [piece for piece in value if isinstance(piece, str)]
+        return ("" if any(line.endswith("\n") for line in lines) else "\n").join(lines)
+    return value if isinstance(value, str) else ""
+
+
+def _inside(value: object, *names: str) -> object:
+    for name in names:
+        value = value.get(name) if isinstance(value, dict) else None
+    return value

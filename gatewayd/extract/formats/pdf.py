@@ -1,0 +1,118 @@
+"""Text of PDF files and EPUB books, page by page."""
+
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, Final
+
+import pymupdf
+
+from gatewayd.errors import shortened
+from gatewayd.extract.formats.archives import open_archive
+from gatewayd.extract.records import Document, Source
+from gatewayd.extract.text_builder import ENCRYPTED, NOTHING, DocumentError, Draft
+
+# What the library has no types for.
+OPEN: Final[Any] = pymupdf.open
+TOOLS: Final[Any] = pymupdf.TOOLS
+
+FLAGS: Final = pymupdf.TEXTFLAGS_TEXT | pymupdf.TEXT_DEHYPHENATE
+FAILURES: Final = (pymupdf.mupdf.FzErrorBase, pymupdf.FileDataError, RuntimeError)
+HYPHENS: Final = re.compile(r"([^\W\d_]{2})[-\u00ad]\n([^\W\d_])")
+TAIL: Final = 4096
+# Pages between two times that the library is told to forget what it keeps for later.
+KEPT_PAGES: Final = 50
+SCANNED: Final = (
+    "no text was found in its {} pages (scanned?); run text recognition (OCR) on it and upload the result"
+)
+LONGEST_REASON: Final = 100
+OUT_OF_MEMORY: Final = "alloc"
+
+
+def read_pdf(source: Source) -> Document:
+    """Return the text of a PDF; a part is a page."""
+    with _opened(source.path, "pdf") as pdf:
+        if pdf.needs_pass:
+            raise DocumentError(ENCRYPTED)
+        count = pdf.page_count
+        if pdf.is_repaired and _is_cut_off(source.path):
+            raise DocumentError("it is damaged: its end is missing; make it again")
+        if count == 0:
+            raise DocumentError("it has no pages")
+        _check_pages(count, source)
+        draft = Draft(source.limits.text)
+        for number, text in enumerate(_texts(pdf, range(count)), 1):
+            draft.write(text)
+            draft.end_part(page=number)
+        title = (pdf.metadata or {}).get("title")
+    return draft.finish(pages=count, title=title, nothing=SCANNED.format(count))
+
+
+def read_epub(source: Source) -> Document:
+    """Return the text of a book; a part is a chapter."""
+    with open_archive(source.path, source.limits) as archive:
+        is_protected = "META-INF/rights.xml" in archive.namelist()
+    with _opened(source.path, "epub") as book:
+        draft = Draft(source.limits.text)
+        labels = _chapter_labels(book)
+        for chapter in range(book.chapter_count):
+            count = book.chapter_page_count(chapter)
+            _check_pages(count, source)
+            for text in _texts(book, [(chapter, page) for page in range(count)]):
+                draft.write(text)
+            draft.end_part(label=labels.get(chapter))
+        title = (book.metadata or {}).get("title")
+    protected = "it is protected against copying (DRM)"
+    return draft.finish(title=title, nothing=protected if is_protected else NOTHING)
+
+
+@contextmanager
+def _opened(path: Path, kind: str) -> Iterator[Any]:
+    """Open a document; what the library cannot do with it is its damage."""
+    TOOLS.mupdf_display_errors(False)
+    TOOLS.mupdf_display_warnings(False)
+    try:
+        with OPEN(path, filetype=kind) as document:
+            yield document
+    except FAILURES as error:
+        if OUT_OF_MEMORY in str(error):
+            raise MemoryError from error
+        reason = shortened(" ".join(str(error).split()), LONGEST_REASON)
+        # Where the gateway keeps its files is nobody's business.
+        told = "" if str(path) in str(error) else f" ({reason})"
+        raise DocumentError(f"it is damaged{told}; repair it or make it again") from error
+
+
+def _texts(document: Any, places: range | list[tuple[int, int]]) -> Iterator[str]:
+    """Yield the texts of pages; a page that fails fails the document, which would lack it silently."""
+    for number, place in enumerate(places, 1):
+        text = document.load_page(place).get_text("text", flags=FLAGS)
+        yield HYPHENS.sub(_joined, text)
+        if number % KEPT_PAGES == 0:
+            TOOLS.store_shrink(100)
+
+
+def _joined(found: re.Match[str]) -> str:
+    """Return a word that was cut at the end of a line; the library joins it in other forms of output only."""
+    return found[1] + found[2] if found[2].islower() else found[0]
+
+
+def _check_pages(count: int, source: Source) -> None:
+    if count > source.limits.pages:
+        raise DocumentError(f"it has {count} pages, more than {source.limits.pages}; split it")
+
+
+def _is_cut_off(path: Path) -> bool:
+    with path.open("rb") as file:
+        file.seek(max(path.stat().st_size - TAIL, 0))
+        return b"%%EOF" not in file.read()
+
+
+def _chapter_labels(book: Any) -> dict[int, str]:
+    """Return the titles of chapters by number: the first entry of the table of contents for each."""
+    labels: dict[int, str] = {}
+    for _, title, page, *_ in book.get_toc(simple=False):
+        if page > 0:
+            labels.setdefault(book.location_from_page_number(page - 1)[0], title)
+    return labels

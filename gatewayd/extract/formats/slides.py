@@ -1,0 +1,138 @@
+"""Text of presentations (ECMA-376 part 1, 19: PresentationML; part 2: the package)."""
+
+import posixpath
+import zipfile
+from collections.abc import Iterator
+from typing import Any, Final
+
+from lxml import etree
+
+from gatewayd.extract.formats.archives import open_archive, refuse_entities
+from gatewayd.extract.records import Document, Source
+from gatewayd.extract.text_builder import DocumentError, Draft, heading, row
+
+# Files of the strict form have the same names in other namespaces: `{*}` is any of them.
+RELATION: Final = (
+    "{http://schemas.openxmlformats.org/officeDocument/2006/relationships}id",
+    "{http://purl.oclc.org/ooxml/officeDocument/relationships}id",
+)
+TITLE: Final = "{http://purl.org/dc/elements/1.1/}title"
+PLACEHOLDER: Final = "{*}nvSpPr/{*}nvPr/{*}ph"
+TABLE: Final = "{*}graphic/{*}graphicData/{*}tbl"
+PACKAGE: Final = ""
+
+
+def read(source: Source) -> Document:
+    """Return the text of a presentation as Markdown: a part is a slide with its tables and notes."""
+    with open_archive(source.path, source.limits) as archive:
+        refuse_entities(archive)
+        package = _Package(archive)
+        draft = Draft(source.limits.text)
+        try:
+            main = package.related(PACKAGE, "/officeDocument")
+            if main is None:
+                raise DocumentError("it is damaged: nothing in it says which part is the presentation")
+            slides = package.slides(main)
+            for number, slide in enumerate(slides, 1):
+                _write_slide(package.tree(slide), draft)
+                notes = package.related(slide, "/notesSlide")
+                _write_notes(package.tree(notes) if notes else None, draft)
+                draft.end_part(page=number, is_markdown=True)
+            about = package.related(PACKAGE, "/core-properties")
+            title = package.tree(about).findtext(TITLE) if about else None
+        except etree.LxmlError as error:
+            raise DocumentError(f"it is damaged: {error}") from error
+    return draft.finish(pages=len(slides), title=title)
+
+
+class _Package:
+    """The parts of a file, by their names in the archive, and what relates them to each other."""
+
+    def __init__(self, archive: zipfile.ZipFile) -> None:
+        self._archive = archive
+        self._names = set(archive.namelist())
+
+    def tree(self, part: str) -> Any:
+        """Return the XML of a part."""
+        return etree.fromstring(
+            self._archive.read(part), etree.XMLParser(resolve_entities=False, no_network=True)
+        )
+
+    def related(self, part: str, kind: str) -> str | None:
+        """Return the part that another one, or the package, has a relation of a kind to."""
+        found = (target for type_, target in self._relations(part).values() if type_.endswith(kind))
+        return next(found, None)
+
+    def slides(self, main: str) -> list[str]:
+        """Return the slides in the order in which they are shown."""
+        relations = self._relations(main)
+        ids = [
+            slide.get(name) for slide in self.tree(main).iterfind("{*}sldIdLst/{*}sldId") for name in RELATION
+        ]
+        return [relations[id_][1] for id_ in ids if id_ is not None]
+
+    def _relations(self, part: str) -> dict[str, tuple[str, str]]:
+        """Return kind and target of the relations of a part to others in the file, by their ids."""
+        folder, name = posixpath.split(part)
+        listed = posixpath.join(folder, "_rels", f"{name}.rels")
+        if listed not in self._names:
+            return {}
+        return {
+            relation.get("Id"): (
+                relation.get("Type"),
+                posixpath.normpath(posixpath.join("/", folder, relation.get("Target"))).lstrip("/"),
+            )
+            for relation in self.tree(listed).iterfind("{*}Relationship")
+            if relation.get("TargetMode") != "External"
+        }
+
+
+def _write_slide(slide: Any, draft: Draft) -> None:
+    shapes = slide.find("{*}cSld/{*}spTree")
+    # The placeholder of the title is the one without an index.
+    titles = (shape for shape in shapes.iterfind("{*}sp") if _placeholder(shape).get("idx", "0") == "0")
+    title = next(titles, None)
+    if title is not None:
+        draft.write(heading(1, _text(title)))
+    for shape in _shapes(shapes):
+        table = shape.find(TABLE)
+        if table is not None:
+            for line in table.iterfind("{*}tr"):
+                draft.write(row([_text(cell) for cell in line.iterfind("{*}tc")]))
+            draft.write("\n")
+        elif shape is not title and (text := _text(shape).strip()):
+            draft.write(f"{text}\n\n")
+
+
+def _write_notes(notes: Any, draft: Draft) -> None:
+    for shape in notes.iterfind("{*}cSld/{*}spTree/{*}sp") if notes is not None else ():
+        if _placeholder(shape).get("type") == "body":
+            if text := _text(shape).strip():
+                draft.write(f"Notes: {text}\n")
+            return
+
+
+def _placeholder(shape: Any) -> Any:
+    """Return what a shape says of the placeholder that it fills; for others, of one that is nothing here."""
+    found = shape.find(PLACEHOLDER)
+    return found if found is not None else {"idx": "-1"}
+
+
+def _shapes(shapes: Any) -> Iterator[Any]:
+    """Yield the shapes of a slide and of the groups in it, in order."""
+    for shape in shapes.iterchildren("{*}sp", "{*}graphicFrame", "{*}grpSp"):
+        if etree.QName(shape).localname == "grpSp":
+            yield from _shapes(shape)
+        else:
+            yield shape
+
+
+def _text(shape: Any) -> str:
+    """Return the text of a shape or cell, "" for one that has none: a line is a paragraph."""
+    return "\n".join(
+        "".join(
+            "\n" if etree.QName(run).localname == "br" else run.findtext("{*}t") or ""
+            for run in paragraph.iterchildren("{*}r", "{*}br", "{*}fld")
+        )
+        for paragraph in shape.iterfind("{*}txBody/{*}p")
+    )

@@ -1,0 +1,36 @@
+"""Text of workbooks in the old Excel format."""
+
+from types import TracebackType
+
+import python_calamine
+
+from gatewayd.extract.formats.tabular import write_sheet
+from gatewayd.extract.formats.xlsx import shown_rows
+from gatewayd.extract.records import Document, Source
+from gatewayd.extract.text_builder import ENCRYPTED, DocumentError, Draft
+
+
+class _Panics:
+    """Turns a panic of the library, whose class has no name in Python, into a refusal."""
+
+    def __enter__(self) -> None: ...
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if kind is not None and kind.__name__ == "PanicException":
+            raise DocumentError("it is damaged: its records make no sense") from error
+
+
+def read(source: Source) -> Document:
+    """Return the text of an .xls file: a part is a sheet."""
+    draft = Draft(source.limits.text)
+    try:
+        with _Panics(), python_calamine.CalamineWorkbook.from_path(source.path) as book:
+            for name in book.sheet_names:
+                write_sheet(name, shown_rows(book.get_sheet_by_name(name).iter_rows()), draft)
+    except python_calamine.PasswordError as error:
+        raise DocumentError(ENCRYPTED) from error
+    except python_calamine.CalamineError as error:
+        raise DocumentError(f"it is damaged: {error}") from error
+    return draft.finish(nothing="its sheets are empty")

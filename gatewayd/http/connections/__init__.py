@@ -1,0 +1,1 @@
+"""Connections: capacity, request heads, minimum rates, draining."""

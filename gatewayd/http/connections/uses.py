@@ -1,0 +1,60 @@
+"""What requests are to the room for connections, and how many of each there may be at once."""
+
+from dataclasses import dataclass
+from enum import Enum
+from typing import Final
+
+from gatewayd.pipeline.embeddings import MAX_PARALLEL
+
+BOUNDS: Final = ("connections", "uploads", "downloads", "streams")
+"""The names of the bounds."""
+
+
+class Use(Enum):
+    """What a request is: how many descriptors it has, and the bounds that it counts for, its own last.
+
+    `place` is its own among all.
+    """
+
+    # A question about the health: it has no bound.
+    PROBE = ("probe", 1)
+    REQUEST = ("request", 1, "connections")
+    # A file beside the connection.
+    UPLOAD = ("upload", 2, "connections", "uploads")
+    DOWNLOAD = ("download", 2, "connections", "downloads")
+    # An answer of a model, streamed or not: a connection to a provider beside that of the client.
+    ANSWER = ("answer", 2, "connections", "streams")
+    # Vectors of many texts: as many connections to a provider at once.
+    EMBEDDINGS = ("embeddings", 1 + MAX_PARALLEL, "connections", "streams")
+    # A stream of events.
+    LISTENER = ("listener", 1, "connections", "streams")
+    # An answer that no request waits for: it has a connection to a provider alone.
+    RUN = ("run", 1, "streams")
+
+    def __init__(self, label: str, files: int, *counted: str) -> None:
+        self.label = label
+        self.files = files
+        self.counted = counted
+        self.place = len(self.__class__.__members__)
+
+
+@dataclass(frozen=True, slots=True)
+class Bounds:
+    """How many requests at once; 0 for no bound."""
+
+    connections: int = 0
+    uploads: int = 0
+    downloads: int = 0
+    streams: int = 0
+
+    def named(self) -> dict[str, int]:
+        """Return those that there are, by their names in `BOUNDS`."""
+        return {name: most for name in BOUNDS if (most := getattr(self, name))}
+
+
+@dataclass(frozen=True, slots=True)
+class RoomRules:
+    """The bounds of one account and of one address."""
+
+    account: Bounds = Bounds()
+    address: Bounds = Bounds()

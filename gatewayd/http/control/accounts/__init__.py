@@ -1,0 +1,1 @@
+"""Users, groups, keys, permissions and provisioning on the control socket."""

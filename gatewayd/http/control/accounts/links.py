@@ -1,0 +1,105 @@
+"""`/v1/users/{ref}/link` and its like: what a provider calls an account or a group."""
+
+from collections.abc import Sequence
+from typing import Final
+
+from aiohttp import web
+
+from gatewayctl.wire import routes
+from gatewayctl.wire import scim as wire
+from gatewayctl.wire import users as user_wire
+from gatewayctl.wire.base import Outcome
+from gatewayd.accounts.groups import CHANGING as CHANGING_GROUPS
+from gatewayd.accounts.groups import Groups
+from gatewayd.accounts.users import CHANGING as CHANGING_USERS
+from gatewayd.accounts.users import Users
+from gatewayd.http.audit import note_change
+from gatewayd.http.body import read_model
+from gatewayd.http.control.accounts import groups as group_routes
+from gatewayd.http.control.accounts import users as user_routes
+from gatewayd.http.control.rows import serve
+from gatewayd.http.control.transactions import Writes, answer
+from gatewayd.http.routes import Route
+from gatewayd.scim.links import Links, Wish
+
+# What takes a link away.
+NOTHING: Final = ""
+
+
+class LinkRoutes:
+    """Links on the control socket."""
+
+    def __init__(self, links: Links, users: Users, groups: Groups, writes: Writes) -> None:
+        self._links = links
+        self._users = users
+        self._groups = groups
+        self._writes = writes
+
+    def routes(self) -> Sequence[Route]:
+        """Return the rows."""
+        return [
+            serve(routes.LINK_USER, self.link_user),
+            serve(routes.UNLINK_USER, self.unlink_user),
+            serve(routes.LINK_GROUP, self.link_group),
+            serve(routes.UNLINK_GROUP, self.unlink_group),
+        ]
+
+    async def link_user(self, request: web.Request) -> web.StreamResponse:
+        """Take `Link`, answer `UserWritten`; conflict names whose it is."""
+        return await self._write_user(request, "user link", _linked(await read_model(request, wire.Link)))
+
+    async def unlink_user(self, request: web.Request) -> web.StreamResponse:
+        """Take `Unlink`, answer `UserWritten`: changed or unchanged."""
+        wish = _unlinked(await read_model(request, wire.Unlink))
+        return await self._write_user(request, "user unlink", wish)
+
+    async def link_group(self, request: web.Request) -> web.StreamResponse:
+        """Take `Link`, answer `GroupWritten`; conflict names whose it is."""
+        return await self._write_group(request, "group link", _linked(await read_model(request, wire.Link)))
+
+    async def unlink_group(self, request: web.Request) -> web.StreamResponse:
+        """Take `Unlink`, answer `GroupWritten`: changed or unchanged."""
+        wish = _unlinked(await read_model(request, wire.Unlink))
+        return await self._write_group(request, "group unlink", wish)
+
+    async def _write_user(self, request: web.Request, action: str, wish: Wish) -> web.Response:
+        ref = request.match_info["ref"]
+        async with self._writes.block(request, action, ref, alone=CHANGING_USERS) as dry_run:
+            before = await self._users.resolve(ref)
+            user = await self._links.link_user(before.id, wish)
+            note_change(request, before.email, _told(wish))
+            row = (await user_routes.render_all([user], self._users, self._groups))[0]
+        outcome = Outcome.UNCHANGED if user == before else Outcome.CHANGED
+        return answer(user_wire.UserWritten(**row.model_dump(), outcome=outcome, dry_run=dry_run))
+
+    async def _write_group(self, request: web.Request, action: str, wish: Wish) -> web.Response:
+        ref = request.match_info["ref"]
+        async with self._writes.block(request, action, ref, alone=CHANGING_GROUPS) as dry_run:
+            before = await self._groups.resolve(ref)
+            group = await self._links.link_group(before.id, wish)
+            note_change(request, before.name, _told(wish))
+            row = (await group_routes.render_all([group], self._groups))[0]
+        outcome = Outcome.UNCHANGED if group == before else Outcome.CHANGED
+        return group_routes.written(row, outcome, dry_run=dry_run)
+
+
+def _told(wish: Wish) -> dict[str, str | None]:
+    """Return what the audit tells of a link; an empty text is one that was taken away."""
+    return {
+        "external_id": wish.external_id,
+        "oauth_subject": wish.subject,
+        "provider": wish.provider,
+    }
+
+
+def _linked(wanted: wire.Link) -> Wish:
+    # An empty text is no name: `unlink` takes away.
+    return Wish(wanted.external_id or None, wanted.oauth_subject or None, wanted.provider)
+
+
+def _unlinked(wanted: wire.Unlink) -> Wish:
+    return Wish(
+        external_id=NOTHING if wanted.external_id else None,
+        subject=NOTHING if wanted.oauth_subject else None,
+        provider=wanted.provider,
+    )

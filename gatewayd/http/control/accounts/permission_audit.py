@@ -1,0 +1,42 @@
+"""`/v1/permissions/audit`: who holds something on the source of tools without the permission for it."""
+
+from collections.abc import Sequence
+
+from aiohttp import web
+
+from gatewayctl.wire import permissions as wire
+from gatewayctl.wire import routes
+from gatewayd.http.control.accounts.grantees import Principals
+from gatewayd.http.control.rows import serve
+from gatewayd.http.control.transactions import answer
+from gatewayd.http.routes import Route
+from gatewayd.plugins.audit import PermissionAudit
+
+
+class PermissionAuditRoutes:
+    """The audit on the control socket."""
+
+    def __init__(self, audit: PermissionAudit, principals: Principals) -> None:
+        self._audit = audit
+        self._principals = principals
+
+    def routes(self) -> Sequence[Route]:
+        """Return the rows."""
+        return [
+            serve(routes.AUDIT_PERMISSIONS, self.list),
+        ]
+
+    async def list(self, _: web.Request) -> web.StreamResponse:
+        """Answer `PermissionAudit`."""
+        found = await self._audit.run()
+        names = await self._principals.names(finding.holder for finding in found)
+        findings = [
+            wire.AuditFinding(
+                finding=one.kind.value,
+                tool=one.plugin_id,
+                holder=names[one.holder.principal_type, one.holder.principal_id],
+                accounts=one.accounts,
+            )
+            for one in found
+        ]
+        return answer(wire.PermissionAudit(findings=findings))

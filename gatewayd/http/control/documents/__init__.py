@@ -1,0 +1,1 @@
+"""Files, collections and the queue on the control socket."""

@@ -1,0 +1,144 @@
+"""`/v1/collections/{ref}/...`: the files of a collection, and how they compare with a directory."""
+
+from collections.abc import Callable, Sequence
+from typing import Final
+
+from aiohttp import web
+
+from gatewayctl.wire import collections as wire
+from gatewayctl.wire import routes
+from gatewayd.accounts.records import Actor
+from gatewayd.http.audit import note_change
+from gatewayd.http.body import read_each, read_members, read_model
+from gatewayd.http.control.documents.serializers import DocumentViews
+from gatewayd.http.control.impersonation import Viewers
+from gatewayd.http.control.peer import PEER
+from gatewayd.http.control.rows import serve
+from gatewayd.http.control.transactions import answer, audit, find_page, is_set, large_answer
+from gatewayd.http.routes import Route
+from gatewayd.json_decoder import Undecoded
+from gatewayd.knowledge.collections import Collections
+from gatewayd.knowledge.members import Addition, Members, Result
+from gatewayd.knowledge.records import Collection
+from gatewayd.knowledge.sync import Entry, Held, Sync
+
+MAX_DIFF_BYTES: Final = 64 * 1024 * 1024
+ENTRIES: Final = Undecoded("entries", 500_000)
+RENDERED_AT_ONCE: Final = 500
+
+
+class CollectionFileRoutes:
+    """The files of collections on the control socket."""
+
+    def __init__(
+        self,
+        collections: Collections,
+        members: Members,
+        sync: Sync,
+        views: DocumentViews,
+        viewers: Viewers,
+    ) -> None:
+        self._collections = collections
+        self._members = members
+        self._sync = sync
+        self._views = views
+        self._viewers = viewers
+
+    def routes(self) -> Sequence[Route]:
+        """Return the rows."""
+        return [
+            serve(routes.LIST_COLLECTION_FILES, self.list),
+            serve(routes.ADD_TO_COLLECTION, self.add),
+            serve(routes.REMOVE_FROM_COLLECTION, self.remove),
+            serve(routes.COMPARE_COLLECTION, self.diff, interruptible=True),
+        ]
+
+    async def list(self, request: web.Request) -> web.StreamResponse:
+        """Answer `CollectionFiles`, a page of at most 1000."""
+        offset, limit = find_page(request)
+        who, collection = await self._resolve(request)
+        found, total = await self._members.list(who, collection.id, offset=offset, limit=limit)
+        return answer(wire.CollectionFiles(files=await self._views.members(found), total=total))
+
+    async def add(self, request: web.Request) -> web.StreamResponse:
+        """Take `CollectionMembers`, answer `MembersWritten`; `delete` means nothing here."""
+        wanted = await read_model(request, wire.CollectionMembers)
+        dry_run = is_set(request, "dry_run")
+        who, collection = await self._resolve(request)
+        file_ids = list(dict.fromkeys(wanted.files))
+        if dry_run:
+            results = await self._members.preview_add(who, collection.id, file_ids)
+        else:
+            additions = [Addition(file_id) for file_id in file_ids]
+            _, results = await self._members.add_many(who, collection.id, additions)
+            note_change(request, collection.name, {"added": _changed(results)})
+            audit(request, "collection add", collection.id)
+        return _results(results, _added, dry_run=dry_run)
+
+    async def remove(self, request: web.Request) -> web.StreamResponse:
+        """Take `CollectionMembers`, answer `MembersWritten`; `delete` deletes files that no other holds."""
+        wanted = await read_model(request, wire.CollectionMembers)
+        dry_run = is_set(request, "dry_run")
+        who, collection = await self._resolve(request)
+        work = self._members.preview_remove if dry_run else self._members.remove_many
+        results = await work(who, collection.id, wanted.files, delete_files=wanted.delete)
+        if not dry_run:
+            note_change(request, collection.name, {"removed": _changed(results)})
+            audit(request, "collection remove-file", collection.id)
+        return _results(results, _removed, dry_run=dry_run)
+
+    async def diff(self, request: web.Request) -> web.StreamResponse:
+        """Take `Sync`, answer `Difference`."""
+        wanted, members = await read_members(request, wire.Sync, MAX_DIFF_BYTES, ENTRIES)
+        entries = [_entry(each) for each in wanted.entries]
+        if members is not None:
+            entries = [_entry(each) async for each in read_each(members, wire.Entry, ENTRIES.name)]
+        who, collection = await self._resolve(request)
+        found = await self._sync.compare(who, collection.id, wanted.origin, entries)
+        return await large_answer(
+            wire.Difference(
+                added=list(found.added),
+                modified=list(found.modified),
+                unmodified=list(found.unmodified),
+                pending=await _shown(self._views, found.pending),
+                failed=await _shown(self._views, found.failed),
+                deleted=await _shown(self._views, found.deleted),
+            )
+        )
+
+    async def _resolve(self, request: web.Request) -> tuple[Actor, Collection]:
+        who = self._viewers.operator(request[PEER])
+        return who, await self._collections.resolve(who, request.match_info["ref"])
+
+
+async def _shown(views: DocumentViews, held: Sequence[Held]) -> list[wire.CollectionFile]:
+    shown: list[wire.CollectionFile] = []
+    for start in range(0, len(held), RENDERED_AT_ONCE):
+        shown += await views.members(held[start : start + RENDERED_AT_ONCE])
+    return shown
+
+
+def _entry(each: wire.Entry) -> Entry:
+    return Entry(each.path, each.checksum, each.path)
+
+
+def _results(results: Sequence[Result], name: Callable[[Result], str], *, dry_run: bool) -> web.Response:
+    shown = [
+        wire.MemberResult(id=each.file_id, outcome="failed", error=each.error.message)
+        if each.error is not None
+        else wire.MemberResult(id=each.file_id, outcome=name(each))
+        for each in results
+    ]
+    return answer(wire.MembersWritten(results=shown, dry_run=dry_run))
+
+
+def _changed(results: Sequence[Result]) -> list[str]:
+    return [each.file_id for each in results if each.is_changed]
+
+
+def _added(result: Result) -> str:
+    return "added" if result.is_changed else "unchanged"
+
+
+def _removed(result: Result) -> str:
+    return "deleted" if result.is_deleted else "removed"

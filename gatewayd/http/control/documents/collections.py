@@ -1,0 +1,181 @@
+"""`/v1/collections`: which collections there are, and who may use them."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from aiohttp import web
+
+from gatewayctl.wire import collections as wire
+from gatewayctl.wire import routes
+from gatewayctl.wire.base import Outcome
+from gatewayctl.wire.files import Gift
+from gatewayd.accounts.records import Actor
+from gatewayd.catalog.access_grants import READ, WRITE
+from gatewayd.catalog.records import Grant
+from gatewayd.errors import GatewayError, Kind
+from gatewayd.http.audit import note_change, note_grants
+from gatewayd.http.body import read_model
+from gatewayd.http.control.accounts.grantees import Principals
+from gatewayd.http.control.documents.serializers import DocumentViews
+from gatewayd.http.control.impersonation import Viewers
+from gatewayd.http.control.peer import PEER
+from gatewayd.http.control.rows import serve
+from gatewayd.http.control.transactions import Writes, answer, audit, find_page, is_set
+from gatewayd.http.routes import Route
+from gatewayd.knowledge.collections import CollectionChange, Collections, NewCollection
+from gatewayd.knowledge.records import Collection
+
+NAMING = "collection names"
+"""Held while a collection is made, so that two of one name are never made at once."""
+
+
+class CollectionRoutes:
+    """Collections on the control socket."""
+
+    def __init__(
+        self,
+        collections: Collections,
+        views: DocumentViews,
+        principals: Principals,
+        viewers: Viewers,
+        writes: Writes,
+    ) -> None:
+        self._collections = collections
+        self._views = views
+        self._principals = principals
+        self._viewers = viewers
+        self._writes = writes
+
+    def routes(self) -> Sequence[Route]:
+        """Return the rows."""
+        return [
+            serve(routes.LIST_COLLECTIONS, self.list),
+            serve(routes.CREATE_COLLECTION, self.create),
+            serve(routes.ENSURE_COLLECTION, self.ensure),
+            serve(routes.GET_COLLECTION, self.show),
+            serve(routes.CHANGE_COLLECTION, self.change),
+            serve(routes.REMOVE_COLLECTION, self.remove),
+            serve(routes.GIVE_COLLECTION, self.give),
+        ]
+
+    async def list(self, request: web.Request) -> web.StreamResponse:
+        """Answer `CollectionList`, a page of at most 1000.
+
+        `?query=` is part of a name or description, `?orphaned=` limits it to those of removed users.
+        """
+        offset, limit = find_page(request)
+        found, total = await self._collections.list(
+            self._operator(request),
+            orphaned=is_set(request, "orphaned"),
+            query=request.query.get("query", ""),
+            offset=offset,
+            limit=limit,
+        )
+        return answer(wire.CollectionList(collections=await self._views.collections(found), total=total))
+
+    async def show(self, request: web.Request) -> web.StreamResponse:
+        """Answer `Collection` for an id or name; conflict when several have the name."""
+        return answer(await self._views.collection(await self._resolve(request)))
+
+    async def create(self, request: web.Request) -> web.StreamResponse:
+        """Take `NewCollection`, answer `CollectionWritten`."""
+        wanted = await read_model(request, wire.NewCollection)
+        action, who = "collection create", self._operator(request)
+        async with self._writes.block(request, action, wanted.name, alone=NAMING) as dry_run:
+            made = await self._create(who, wanted)
+            note_grants(request, made.name, made.grants, id=made.id)
+        return await self._written(made, Outcome.CREATED, dry_run=dry_run)
+
+    async def ensure(self, request: web.Request) -> web.StreamResponse:
+        """Take `NewCollection`, answer `CollectionWritten`: created, or unchanged when the name is there."""
+        wanted = await read_model(request, wire.NewCollection)
+        action, who = "collection ensure", self._operator(request)
+        async with self._writes.block(request, action, wanted.name, alone=NAMING) as dry_run:
+            found, outcome = await self._find(who, wanted.name), Outcome.UNCHANGED
+            if found is None:
+                found, outcome = await self._create(who, wanted), Outcome.CREATED
+            note_grants(request, found.name, found.grants, id=found.id)
+        return await self._written(found, outcome, dry_run=dry_run)
+
+    async def change(self, request: web.Request) -> web.StreamResponse:
+        """Take `CollectionChange`, answer `CollectionWritten`: changed or unchanged."""
+        wanted = await read_model(request, wire.CollectionChange)
+        who = self._operator(request)
+        async with self._writes.block(request, "collection change", request.match_info["ref"]) as dry_run:
+            before = await self._resolve(request)
+            change = CollectionChange(
+                name=wanted.name,
+                description=wanted.description,
+                grants=await self._changed_grants(before, wanted),
+            )
+            collection = await self._collections.change(who, before.id, change)
+            told = {"id": collection.id, "description": wanted.description}
+            note_grants(request, collection.name, collection.grants, **told)
+        outcome = Outcome.UNCHANGED if collection == before else Outcome.CHANGED
+        return await self._written(collection, outcome, dry_run=dry_run)
+
+    async def give(self, request: web.Request) -> web.StreamResponse:
+        """Take `Gift`, answer `CollectionWritten`: changed, or unchanged when it is theirs already."""
+        wanted = await read_model(request, Gift)
+        who = self._operator(request)
+        async with self._writes.block(request, "collection give", request.match_info["ref"]) as dry_run:
+            owner = await self._principals.owner(wanted.user)
+            before = await self._resolve(request)
+            collection = await self._collections.give(who, before.id, owner.id)
+            note_change(request, collection.name, {"id": collection.id, "user": owner.email})
+        outcome = Outcome.UNCHANGED if collection == before else Outcome.CHANGED
+        return await self._written(collection, outcome, dry_run=dry_run)
+
+    async def remove(self, request: web.Request) -> web.StreamResponse:
+        """Answer `CollectionWritten` with the collection as it was; its files stay."""
+        dry_run = is_set(request, "dry_run")
+        collection = await self._resolve(request)
+        count = await self._collections.count_files(collection)
+        if not dry_run:
+            # Not in a block: the index is told once the collection is gone.
+            await self._collections.remove(self._operator(request), collection.id)
+            note_change(request, collection.name, {"id": collection.id})
+            audit(request, "collection remove", collection.id)
+        counted = replace(collection, file_count=count)
+        return await self._written(counted, Outcome.REMOVED, dry_run=dry_run)
+
+    async def _written(self, collection: Collection, outcome: Outcome, *, dry_run: bool) -> web.Response:
+        # Outside of the block: counting files takes long in large collections.
+        row = await self._views.collection(collection)
+        return answer(wire.CollectionWritten(**row.model_dump(), outcome=outcome, dry_run=dry_run))
+
+    async def _resolve(self, request: web.Request) -> Collection:
+        return await self._collections.resolve(self._operator(request), request.match_info["ref"])
+
+    async def _find(self, who: Actor, name: str) -> Collection | None:
+        try:
+            return await self._collections.resolve(who, name)
+        except GatewayError as error:
+            if error.kind is not Kind.NOT_FOUND:
+                raise
+            return None
+
+    async def _create(self, who: Actor, wanted: wire.NewCollection) -> Collection:
+        owner = await self._principals.owner(wanted.user)
+        grants = (
+            *await self._principals.grants(wanted.readers, READ),
+            *await self._principals.grants(wanted.writers, WRITE),
+        )
+        new = NewCollection(wanted.name, wanted.description, grants=grants)
+        return await self._collections.create(who, new, owner_id=owner.id)
+
+    async def _changed_grants(
+        self, before: Collection, wanted: wire.CollectionChange
+    ) -> tuple[Grant, ...] | None:
+        """Return the whole access list with one or both of its sides replaced, None when neither is."""
+        if wanted.readers is None and wanted.writers is None:
+            return None
+        sides = []
+        for permission, refs in ((READ, wanted.readers), (WRITE, wanted.writers)):
+            held = tuple(grant for grant in before.grants if grant.permission == permission)
+            sides.append(held if refs is None else await self._principals.grants(refs, permission))
+        after = (*sides[0], *sides[1])
+        return None if set(after) == set(before.grants) else after
+
+    def _operator(self, request: web.Request) -> Actor:
+        return self._viewers.operator(request[PEER])

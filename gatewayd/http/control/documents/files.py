@@ -1,0 +1,217 @@
+"""`/v1/files`: documents, from the upload to the text."""
+
+import asyncio
+from collections.abc import Sequence
+from typing import Final
+
+from aiohttp import web
+from pydantic import ValidationError
+
+from gatewayctl.wire import files as wire
+from gatewayctl.wire import routes
+from gatewayctl.wire.base import Outcome
+from gatewayd.accounts.records import Actor
+from gatewayd.errors import GatewayError, Kind, invalid
+from gatewayd.http.audit import note_change
+from gatewayd.http.body import check_media_type, read_model, validation_failure
+from gatewayd.http.connections.uses import Use
+from gatewayd.http.control.accounts.grantees import Principals
+from gatewayd.http.control.documents.serializers import DocumentViews
+from gatewayd.http.control.impersonation import Viewers
+from gatewayd.http.control.peer import PEER
+from gatewayd.http.control.rows import serve
+from gatewayd.http.control.transactions import Writes, answer, audit, find_page, is_set
+from gatewayd.http.routes import Route
+from gatewayd.http.uploads import read_stream
+from gatewayd.ingest.files import Files
+from gatewayd.ingest.records import File, FileStatus
+from gatewayd.ingest.upload import Upload
+from gatewayd.knowledge.collections import Collections
+from gatewayd.knowledge.uploads import Place, Uploads
+
+BYTES: Final = "application/octet-stream"
+LONGEST_WAIT: Final = 30
+MOST_AWAITED: Final = 1000
+
+
+class FileRoutes:
+    """Files on the control socket."""
+
+    def __init__(
+        self,
+        files: Files,
+        receiver: "FileReceiver",
+        views: DocumentViews,
+        principals: Principals,
+        viewers: Viewers,
+        writes: Writes,
+    ) -> None:
+        self._files = files
+        self._receiver = receiver
+        self._views = views
+        self._principals = principals
+        self._viewers = viewers
+        self._writes = writes
+
+    def routes(self) -> Sequence[Route]:
+        """Return the rows."""
+        return [
+            serve(routes.LIST_FILES, self.list),
+            serve(routes.ADD_FILE, self.add, invites=True, use=Use.UPLOAD),
+            serve(routes.WAIT_FOR_FILES, self.wait, interruptible=True),
+            serve(routes.GET_FILE, self.show),
+            serve(routes.REMOVE_FILE, self.remove),
+            serve(routes.GET_FILE_TEXT, self.text),
+            serve(routes.RETRY_FILE, self.retry),
+            serve(routes.GIVE_FILE, self.give),
+        ]
+
+    async def list(self, request: web.Request) -> web.StreamResponse:
+        """Answer `FileList`, a page of at most 1000.
+
+        `?user=` limits it to the files of one user, `?orphaned=` to those of removed users, `?status=` to
+        those in a status, `?query=` to names like it, where `*` and `?` stand for anything.
+        """
+        ref = request.query.get("user")
+        offset, limit = find_page(request)
+        found, total = await self._files.list(
+            self._operator(request),
+            owner_id=None if ref is None else (await self._principals.owner(ref)).id,
+            orphaned=is_set(request, "orphaned"),
+            pattern=request.query.get("query", ""),
+            status=_status(request),
+            offset=offset,
+            limit=limit,
+        )
+        return answer(wire.FileList(files=await self._views.files(found), total=total))
+
+    async def add(self, request: web.Request) -> web.StreamResponse:
+        """Take the bytes of a file, and `NewFile` as the query; answer `FileWritten`."""
+        file = await self._receiver.receive(request, self._operator(request))
+        note_change(request, file.name, {"user_id": file.user_id})
+        audit(request, "file add", file.id)
+        return await self._written(file, Outcome.CREATED, dry_run=False)
+
+    async def show(self, request: web.Request) -> web.StreamResponse:
+        """Answer `File`."""
+        file = await self._files.get(self._operator(request), request.match_info["id"])
+        return answer(await self._views.file(file))
+
+    async def text(self, request: web.Request) -> web.StreamResponse:
+        """Answer `FileText`."""
+        file_id = request.match_info["id"]
+        return answer(
+            wire.FileText(id=file_id, text=await self._files.text(self._operator(request), file_id))
+        )
+
+    async def retry(self, request: web.Request) -> web.StreamResponse:
+        """Answer `FileWritten`; conflict while the file is being processed."""
+        file_id = request.match_info["id"]
+        async with self._writes.block(request, "file retry", file_id) as dry_run:
+            file = await self._files.retry(self._operator(request), file_id)
+        return await self._written(file, Outcome.CHANGED, dry_run=dry_run)
+
+    async def give(self, request: web.Request) -> web.StreamResponse:
+        """Take `Gift`, answer `FileWritten`: changed, or unchanged when it is theirs already."""
+        file_id, who = request.match_info["id"], self._operator(request)
+        wanted = await read_model(request, wire.Gift)
+        async with self._writes.block(request, "file give", file_id) as dry_run:
+            owner = await self._principals.owner(wanted.user)
+            file = await self._files.get(who, file_id)
+            outcome = Outcome.UNCHANGED if file.user_id == owner.id else Outcome.CHANGED
+            if outcome is Outcome.CHANGED:
+                file = await self._files.give(who, file_id, owner.id)
+            note_change(request, file.name, {"user": owner.email})
+        return await self._written(file, outcome, dry_run=dry_run)
+
+    async def remove(self, request: web.Request) -> web.StreamResponse:
+        """Answer `FileWritten` with the file as it was."""
+        file_id, who = request.match_info["id"], self._operator(request)
+        dry_run = is_set(request, "dry_run")
+        file = await self._views.file(await self._files.get_writable(who, file_id))
+        if not dry_run:
+            # Not in a block: bytes that were deleted do not come back.
+            await self._files.remove(who, file_id)
+            note_change(request, file.name, {"user_id": file.user_id})
+            audit(request, "file remove", file_id)
+        return answer(wire.FileWritten(**file.model_dump(), outcome=Outcome.REMOVED, dry_run=dry_run))
+
+    async def wait(self, request: web.Request) -> web.StreamResponse:
+        """Take `Wait`, answer `Waited` once no file is pending, or when the time is up."""
+        wanted = await read_model(request, wire.Wait)
+        if not 1 <= wanted.seconds <= LONGEST_WAIT:
+            raise invalid(f"cannot wait: seconds must be 1 to {LONGEST_WAIT}", param="seconds")
+        if len(wanted.ids) > MOST_AWAITED:
+            raise invalid(f"cannot wait for more than {MOST_AWAITED} files at once", param="ids")
+        now = asyncio.get_running_loop().time
+        deadline = now() + wanted.seconds
+        # One after the other: all are waited for until the last is done.
+        found = [await self._finished(file_id, deadline - now()) for file_id in dict.fromkeys(wanted.ids)]
+        files = [file for file in found if file is not None]
+        is_done = all(file.status is not FileStatus.PENDING for file in files)
+        return answer(wire.Waited(files=await self._views.files(files), is_done=is_done))
+
+    async def _finished(self, file_id: str, seconds: float) -> File | None:
+        try:
+            return await self._files.finished(file_id, max(seconds, 0))
+        except GatewayError as error:
+            if error.kind is not Kind.NOT_FOUND:
+                raise
+            return None
+
+    async def _written(self, file: File, outcome: Outcome, *, dry_run: bool) -> web.Response:
+        shown = (await self._views.file(file)).model_dump()
+        return answer(wire.FileWritten(**shown, outcome=outcome, dry_run=dry_run))
+
+    def _operator(self, request: web.Request) -> Actor:
+        return self._viewers.operator(request[PEER])
+
+
+class FileReceiver:
+    """Receives files of at most `max_size` bytes, each in pieces."""
+
+    def __init__(
+        self, uploads: Uploads, collections: Collections, principals: Principals, *, max_size: int
+    ) -> None:
+        self._uploads = uploads
+        self._collections = collections
+        self._principals = principals
+        self._max_size = max_size
+
+    async def receive(self, request: web.Request, who: Actor) -> File:
+        """Keep the body of a request as a file, in the collection that its query names."""
+        wanted = _new_file(request)
+        owner = await self._principals.owner(wanted.user)
+        upload = Upload(
+            wanted.name, wanted.content_type, owner.id, {}, checksum=wanted.checksum, is_unlimited=True
+        )
+        place = await self._place(wanted, who)
+        return await self._uploads.accept(who, upload, read_stream(request, self._max_size), place)
+
+    async def _place(self, wanted: wire.NewFile, who: Actor) -> Place | None:
+        if wanted.collection is None:
+            if wanted.origin or wanted.path:
+                raise invalid("cannot accept origin and path without a collection", param="collection")
+            return None
+        collection = await self._collections.resolve(who, wanted.collection)
+        return Place(collection.id, wanted.origin or "", wanted.path or "")
+
+
+def _new_file(request: web.Request) -> wire.NewFile:
+    if is_set(request, "dry_run"):
+        raise invalid("cannot upload with dry_run: the bytes would be sent for nothing", param="dry_run")
+    check_media_type(request, (BYTES,))
+    given = {name: value for name, value in request.query.items() if name != "dry_run"}
+    try:
+        return wire.NewFile.model_validate(given)
+    except ValidationError as error:
+        raise validation_failure(error) from None
+
+
+def _status(request: web.Request) -> FileStatus | None:
+    value = request.query.get("status")
+    if value is None:
+        return None
+    if value not in set(FileStatus):
+        raise invalid(f"cannot accept status: expected one of {', '.join(FileStatus)}", param="status")
+    return FileStatus(value)

@@ -1,0 +1,137 @@
+"""`/v1/models`: models that stand on others, with prompt, parameters, documents and plugins of their own."""
+
+from collections.abc import Sequence
+
+from aiohttp import web
+
+from gatewayctl.wire import models as wire
+from gatewayctl.wire import routes
+from gatewayctl.wire.base import Outcome
+from gatewayd.accounts.users import Users
+from gatewayd.catalog.model_names import listed_as
+from gatewayd.catalog.records import Model, ModelRecord
+from gatewayd.catalog.service import Catalog
+from gatewayd.errors import GatewayError, Kind, not_found
+from gatewayd.http.audit import note_change
+from gatewayd.http.body import read_model
+from gatewayd.http.control.accounts.access_lists import AccessLists
+from gatewayd.http.control.impersonation import Viewers
+from gatewayd.http.control.models import serializers as models_serializers
+from gatewayd.http.control.models.serializers import ModelViews
+from gatewayd.http.control.peer import PEER
+from gatewayd.http.control.rows import serve
+from gatewayd.http.control.transactions import Writes, answer
+from gatewayd.http.routes import Route
+from gatewayd.knowledge.collections import Collections
+from gatewayd.plugins.records import Family, PluginKind
+from gatewayd.plugins.registry import Registry
+from gatewayd.plugins.servers.records import SERVER
+
+
+class ModelParts:
+    """Finds what a custom model is made of; not_found names what is not there."""
+
+    def __init__(self, collections: Collections, registry: Registry, viewers: Viewers) -> None:
+        self._collections = collections
+        self._registry = registry
+        self._viewers = viewers
+
+    async def knowledge(self, request: web.Request, refs: Sequence[str]) -> list[dict[str, str]]:
+        """Return references to collections."""
+        who = self._viewers.operator(request[PEER])
+        found = [await self._collections.resolve(who, ref) for ref in dict.fromkeys(refs)]
+        return [{"type": "collection", "id": one.id, "name": one.name} for one in found]
+
+    def tools(self, refs: Sequence[str]) -> list[str]:
+        """Return the ids of tools; those of servers are taken as they are."""
+        return [ref if ref.startswith(SERVER) else self._known(PluginKind.TOOL, ref) for ref in refs]
+
+    def functions(self, kind: PluginKind, refs: Sequence[str]) -> list[str]:
+        """Return the ids of functions of a kind; that of an action may name one of its parts after a dot."""
+        return [self._known(kind, ref) for ref in refs]
+
+    def _known(self, kind: PluginKind, ref: str) -> str:
+        family = Family.TOOL if kind is PluginKind.TOOL else Family.FUNCTION
+        plugin_id, dot, part = ref.partition(".")
+        plugin = self._registry.find(family, plugin_id.lower())
+        if plugin is None or plugin.kind is not kind:
+            raise not_found(kind.value, ref)
+        return f"{plugin.id}{dot}{part}"
+
+
+class CustomModelRoutes:
+    """Custom models on the control socket."""
+
+    def __init__(
+        self, catalog: Catalog, lists: AccessLists, parts: ModelParts, users: Users, writes: Writes
+    ) -> None:
+        self._catalog = catalog
+        self._views = ModelViews(catalog, lists)
+        self._parts = parts
+        self._users = users
+        self._writes = writes
+
+    def routes(self) -> Sequence[Route]:
+        """Return the rows."""
+        return [
+            serve(routes.CREATE_MODEL, self.create),
+            serve(routes.REMOVE_MODEL, self.remove),
+        ]
+
+    async def create(self, request: web.Request) -> web.StreamResponse:
+        """Take `NewModel`, answer `ModelWritten`; conflict for an id that is taken."""
+        wanted = await read_model(request, wire.NewModel)
+        meta = await self._meta(request, wanted)
+        async with (
+            self._catalog.changing,
+            self._writes.block(request, "model create", wanted.id) as dry_run,
+        ):
+            await self._check_ids(wanted)
+            record = await self._catalog.put_record(await self._record(wanted, meta))
+            note_change(request, record.id, {"name": record.name, "base_model_id": record.base_model_id})
+        shown = await self._views.show(await self._listed(record.id), record)
+        return answer(wire.ModelWritten(**shown.model_dump(), outcome=Outcome.CREATED, dry_run=dry_run))
+
+    async def remove(self, request: web.Request) -> web.StreamResponse:
+        """Answer `ModelWritten` for `?id=`: what was kept about the model is gone."""
+        model_id = request.query.get("id", "")
+        async with self._catalog.changing, self._writes.block(request, "model remove", model_id) as dry_run:
+            model, record = await self._views.find(model_id)
+            shown = await self._views.show(model, record)
+            await self._catalog.remove_record(model_id)
+        return answer(wire.ModelWritten(**shown.model_dump(), outcome=Outcome.REMOVED, dry_run=dry_run))
+
+    async def _check_ids(self, wanted: wire.NewModel) -> None:
+        listed = {model.id for model in await self._catalog.list_all()}
+        kept = {record.id for record in self._catalog.list_records()}
+        if wanted.id in listed or wanted.id in kept:
+            raise GatewayError(
+                Kind.CONFLICT, f"cannot create model {wanted.id!r}: the id is taken", param="id"
+            )
+        if listed_as(wanted.base, listed) not in listed:
+            raise not_found("model", wanted.base)
+
+    async def _record(self, wanted: wire.NewModel, meta: dict[str, object]) -> ModelRecord:
+        primary = await self._users.find_primary()
+        system = {} if wanted.system is None else {models_serializers.SYSTEM: wanted.system}
+        return ModelRecord(
+            id=wanted.id,
+            user_id="" if primary is None else primary.id,
+            name=wanted.name or wanted.id,
+            base_model_id=wanted.base,
+            params={**wanted.params, **system},
+            meta=meta,
+        )
+
+    async def _meta(self, request: web.Request, wanted: wire.NewModel) -> dict[str, object]:
+        parts: dict[str, object] = {
+            models_serializers.KNOWLEDGE: await self._parts.knowledge(request, wanted.knowledge),
+            models_serializers.TOOLS: self._parts.tools(wanted.tools),
+            models_serializers.FILTERS: self._parts.functions(PluginKind.FILTER, wanted.filters),
+            models_serializers.ACTIONS: self._parts.functions(PluginKind.ACTION, wanted.actions),
+        }
+        return {name: value for name, value in parts.items() if value}
+
+    async def _listed(self, model_id: str) -> Model | None:
+        models = await self._catalog.list_all()
+        return next((model for model in models if model.id == model_id), None)

@@ -1,0 +1,1 @@
+"""Plugins and tool servers on the control socket."""

@@ -1,0 +1,74 @@
+"""`/v1/plugins/{family}/{id}/grant` and `revoke`: who may use a tool, and who may change it."""
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import replace
+
+from aiohttp import web
+
+from gatewayctl.wire import models as wire
+from gatewayctl.wire import routes
+from gatewayctl.wire.base import Outcome
+from gatewayd.catalog.records import Grant
+from gatewayd.errors import invalid
+from gatewayd.http.audit import note_grants
+from gatewayd.http.body import read_model
+from gatewayd.http.control.accounts.access_lists import AccessLists, combined
+from gatewayd.http.control.impersonation import Viewers
+from gatewayd.http.control.peer import PEER
+from gatewayd.http.control.plugins.plugins import family_of, id_of
+from gatewayd.http.control.plugins.serializers import PluginViews
+from gatewayd.http.control.rows import serve
+from gatewayd.http.control.transactions import answer, audit, is_set
+from gatewayd.http.routes import Route
+from gatewayd.plugins.records import Family
+from gatewayd.plugins.service import Plugins
+
+
+class PluginAccessRoutes:
+    """Access lists of tools on the control socket."""
+
+    def __init__(self, plugins: Plugins, views: PluginViews, lists: AccessLists, viewers: Viewers) -> None:
+        self._plugins = plugins
+        self._views = views
+        self._lists = lists
+        self._viewers = viewers
+        # Held from reading a list until it is changed, so that no grant of two at once is lost.
+        self._changing = asyncio.Lock()
+
+    def routes(self) -> Sequence[Route]:
+        """Return the rows."""
+        return [
+            serve(routes.GRANT_PLUGIN, self.grant),
+            serve(routes.REVOKE_PLUGIN, self.revoke),
+        ]
+
+    async def grant(self, request: web.Request) -> web.StreamResponse:
+        """Take `Holders`, answer `PluginWritten`; invalid_request for a function, which all use."""
+        named = await self._lists.read(await read_model(request, wire.Holders))
+        return await self._change(request, "grant", add=named, drop=())
+
+    async def revoke(self, request: web.Request) -> web.StreamResponse:
+        """Take `Holders`, answer `PluginWritten`."""
+        named = await self._lists.read(await read_model(request, wire.Holders))
+        return await self._change(request, "revoke-access", add=(), drop=named)
+
+    async def _change(
+        self, request: web.Request, action: str, *, add: Sequence[Grant], drop: Sequence[Grant]
+    ) -> web.Response:
+        family, who = family_of(request), self._viewers.operator(request[PEER])
+        dry_run = is_set(request, "dry_run")
+        async with self._changing:
+            plugin = self._plugins.get(who, family, id_of(request))
+            if family is Family.FUNCTION:
+                raise invalid("cannot share a function: it is used through models, by whoever may use these")
+            before, after = plugin.grants, combined(plugin.grants, add=add, drop=drop)
+            if dry_run:
+                plugin = replace(plugin, grants=after)
+            elif after != before:
+                plugin = await self._plugins.set_grants(who, family, plugin.id, after)
+        if not dry_run:
+            note_grants(request, plugin.id, after)
+            audit(request, f"{family.value} {action}", plugin.id)
+        outcome = Outcome.UNCHANGED if after == before else Outcome.CHANGED
+        return answer(await self._views.written(plugin, outcome, dry_run=dry_run))

@@ -1,0 +1,171 @@
+"""`/v1/plugins/{family}`: functions and tools are listed, installed, switched and removed."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from aiohttp import web
+
+from gatewayctl.wire import plugins as wire
+from gatewayctl.wire import routes
+from gatewayctl.wire.base import Outcome
+from gatewayd.accounts.records import Actor
+from gatewayd.errors import invalid, shortened
+from gatewayd.http.audit import note_change
+from gatewayd.http.body import read_model
+from gatewayd.http.control.accounts.grantees import Principals
+from gatewayd.http.control.impersonation import Viewers
+from gatewayd.http.control.peer import PEER
+from gatewayd.http.control.plugins.serializers import PluginViews, show_report
+from gatewayd.http.control.rows import serve
+from gatewayd.http.control.transactions import answer, audit, is_set
+from gatewayd.http.routes import Route
+from gatewayd.plugins.installation import Installing, Wanted, check_own, rehearse_switch
+from gatewayd.plugins.records import Family, Plugin, PluginKind
+from gatewayd.plugins.service import NewPlugin, Plugins
+from gatewayd.plugins.source.check_process import Checker
+from gatewayd.plugins.source.code import LARGEST_SOURCE
+
+
+@dataclass(frozen=True, slots=True)
+class PluginServices:
+    """What manages plugins."""
+
+    plugins: Plugins
+    installing: Installing
+    checker: Checker
+
+
+class PluginRoutes:
+    """Plugins of both families on the control socket.
+
+    What they change they do not change in a block: a plugin that was loaded is not rolled back.
+    """
+
+    def __init__(
+        self, services: PluginServices, views: PluginViews, principals: Principals, viewers: Viewers
+    ) -> None:
+        self._plugins = services.plugins
+        self._installing = services.installing
+        self._checker = services.checker
+        self._views = views
+        self._principals = principals
+        self._viewers = viewers
+
+    def routes(self) -> Sequence[Route]:
+        """Return the rows."""
+        return [
+            serve(routes.RELOAD_PLUGINS, self.reload),
+            serve(routes.LIST_PLUGINS, self.list),
+            serve(routes.CHECK_PLUGIN, self.check, interruptible=True),
+            serve(routes.GET_PLUGIN, self.show),
+            serve(routes.INSTALL_PLUGIN, self.install),
+            serve(routes.CHANGE_PLUGIN, self.change),
+            serve(routes.REMOVE_PLUGIN, self.remove),
+        ]
+
+    async def list(self, request: web.Request) -> web.StreamResponse:
+        """Answer `PluginList`; `?kind=` is pipe, filter, action or tool."""
+        found = self._plugins.list(self._operator(request), family_of(request))
+        kind = request.query.get("kind")
+        if kind is not None:
+            found = [plugin for plugin in found if plugin.kind is _kind(kind)]
+        return answer(wire.PluginList(plugins=await self._views.plugins(found)))
+
+    async def show(self, request: web.Request) -> web.StreamResponse:
+        """Answer `Plugin`, with its source for `?source=true`."""
+        plugin = self._get(request)
+        return answer(await self._views.plugin(plugin, with_source=is_set(request, "source")))
+
+    async def install(self, request: web.Request) -> web.StreamResponse:
+        """Take `NewPlugin`, answer `PluginWritten`: created, changed or unchanged.
+
+        In a dry run a new source is loaded in a process of its own.
+        """
+        given = await read_model(request, wire.NewPlugin, LARGEST_SOURCE)
+        family, dry_run = family_of(request), is_set(request, "dry_run")
+        owner = await self._principals.owner(given.user)
+        operator = self._operator(request)
+        # The operator may everything, but what is made is the owner's.
+        who = replace(operator, user=replace(operator.user, id=owner.id))
+        new = NewPlugin(
+            request.match_info["id"],
+            given.content,
+            name=given.name or "",
+            description=given.description or "",
+        )
+        wanted = Wanted(new, given.is_active, given.is_global)
+        work = self._installing.rehearse if dry_run else self._installing.install
+        plugin, outcome = await work(who, family, wanted)
+        note_change(request, plugin.id, {"name": plugin.name, **_switches(plugin)})
+        return await self._written(request, plugin, Outcome(outcome.value), action="install")
+
+    async def change(self, request: web.Request) -> web.StreamResponse:
+        """Take `PluginChange`, answer `PluginWritten`; its problem tells when it does not load."""
+        wanted = await read_model(request, wire.PluginChange)
+        before = self._get(request)
+        after = rehearse_switch(before, wanted.is_active, wanted.is_global)
+        outcome = Outcome.UNCHANGED if after == before else Outcome.CHANGED
+        if not is_set(request, "dry_run"):
+            after = await self._installing.switch(
+                self._operator(request), before, wanted.is_active, wanted.is_global
+            )
+        note_change(request, after.id, _switches(after))
+        return await self._written(request, after, outcome, action="switch")
+
+    async def remove(self, request: web.Request) -> web.StreamResponse:
+        """Answer `PluginWritten` with the plugin as it was; conflict for one from a file."""
+        plugin = self._get(request)
+        check_own(plugin)
+        if not is_set(request, "dry_run"):
+            await self._plugins.remove(self._operator(request), plugin.family, plugin.id)
+        return await self._written(request, plugin, Outcome.REMOVED, action="remove")
+
+    async def reload(self, request: web.Request) -> web.StreamResponse:
+        """Answer `Reloaded`."""
+        done = await self._plugins.reload(self._operator(request))
+        audit(request, "plugin reload", "all")
+        return answer(wire.Reloaded.model_validate(done))
+
+    async def check(self, request: web.Request) -> web.StreamResponse:
+        """Take `PluginSource`, answer `PluginReport`; nothing is kept."""
+        asked = await read_model(request, wire.PluginSource, LARGEST_SOURCE)
+        report = await self._checker.check(asked.id, asked.content, family_of(request))
+        return answer(show_report(report))
+
+    async def _written(
+        self, request: web.Request, plugin: Plugin, outcome: Outcome, *, action: str
+    ) -> web.Response:
+        dry_run = is_set(request, "dry_run")
+        if not dry_run:
+            audit(request, f"{plugin.family.value} {action}", plugin.id)
+        return answer(await self._views.written(plugin, outcome, dry_run=dry_run))
+
+    def _get(self, request: web.Request) -> Plugin:
+        return self._plugins.get(self._operator(request), family_of(request), id_of(request))
+
+    def _operator(self, request: web.Request) -> Actor:
+        return self._viewers.operator(request[PEER])
+
+
+def _switches(plugin: Plugin) -> dict[str, bool]:
+    return {"is_active": plugin.is_active, "is_global": plugin.is_global}
+
+
+def family_of(request: web.Request) -> Family:
+    """Return the family that a path names; invalid_request for another word."""
+    name = request.match_info["family"]
+    if name not in set(Family):
+        raise invalid(f"cannot accept family {shortened(name)!r}: expected function or tool", param="family")
+    return Family(name)
+
+
+def id_of(request: web.Request) -> str:
+    """Return the id that a path names, as ids are kept."""
+    return request.match_info["id"].lower()
+
+
+def _kind(name: str) -> PluginKind:
+    if name not in set(PluginKind):
+        known = ", ".join(PluginKind)
+        raise invalid(f"cannot accept kind {shortened(name)!r}: expected one of {known}", param="kind")
+    return PluginKind(name)

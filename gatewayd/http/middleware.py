@@ -1,0 +1,398 @@
+"""The edge: what happens around every handler.
+
+Request id, path sanity, authentication by the route row, endpoint restrictions, errors, headers.
+"""
+
+import asyncio
+import re
+import time
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from ipaddress import IPv4Network, IPv6Network
+from typing import Final, Protocol
+
+from aiohttp import hdrs, web
+from aiohttp.typedefs import Middleware
+
+from gatewayd import ids
+from gatewayd.accounts.records import Actor
+from gatewayd.errors import GatewayError, Kind, invalid
+from gatewayd.http.access_revocation import ShutOut
+from gatewayd.http.audit import audit_change, is_audited, is_noted
+from gatewayd.http.body import check_media_type
+from gatewayd.http.connections.admission import IDENTITY_PROVIDER, Admission, is_within, take_place
+from gatewayd.http.connections.uses import Use
+from gatewayd.http.context import ACTOR, CLIENT, CREDENTIAL, REPLY_HEADERS, REQUEST_ID, SITE
+from gatewayd.http.errors import guard
+from gatewayd.http.origins import OriginRules
+from gatewayd.http.responses.fast_response import JsonReply
+from gatewayd.http.routes import ANTHROPIC_VERSION, Access, Dialect, Handler, Route
+from gatewayd.http.scim_auth import ProvisioningDoor
+from gatewayd.scim.renderer import ROOT
+from gatewayd.tasks import Tasks
+
+SANE_REQUEST_ID: Final = re.compile(r"[A-Za-z0-9._-]{1,64}")
+UNSAFE_PATH: Final = re.compile(r"//|/\.\.?(?:/|$)|%5c|%00|%2e", re.IGNORECASE)
+SANE_HOST: Final = re.compile(
+    r"(?:[A-Za-z0-9._~-]{1,253}|\[[0-9A-Fa-f:.]{2,45}(?:%25[A-Za-z0-9._~-]{1,64})?\])(?::[0-9]{0,5})?"
+)
+"""What a Host may be (RFC 3986 section 3.2.2, RFC 6874), without the characters that no host name has."""
+
+RUNTIME_PREFIX: Final = "/ollama/api/"
+CONTENT_POLICY: Final = "Content-Security-Policy"
+NOTHING: Final = "default-src 'none'; frame-ancestors 'none'"
+"""The policy of an answer that is no page: a browser loads nothing for it and shows it in no frame."""
+SAFE_METHODS: Final = frozenset({"GET", "HEAD", "OPTIONS"})
+SLASHES: Final = re.compile(r"/{2,}")
+BELOW_ROOT: Final = f"{ROOT}/"
+CLIENT_LEFT: Final = 499
+"""What is noted as the status of a request whose client did not wait for the answer."""
+
+
+class Wrapper(Protocol):
+    """What an application is built around: the public edge or the control edge."""
+
+    @property
+    def middleware(self) -> Middleware:
+        """What runs around everything, routed or not."""
+        ...
+
+    def wrap(self, route: Route) -> Handler:
+        """Return the handler of a row with everything around it."""
+        ...
+
+
+class Authenticator(Protocol):
+    """What the edge needs of the account services."""
+
+    async def authenticate(self, credential: str, method: str, path: str) -> Actor:
+        """Return who sends the credential for this routed path; unauthenticated or forbidden otherwise."""
+        ...
+
+
+class TicketDoor(Protocol):
+    """What the edge needs to know of tickets."""
+
+    def redeem(self, ticket: str) -> str | None:
+        """Return the credential behind a ticket, which is used up; None when it is not good."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class EdgeOptions:
+    """Where credentials may stand, which origins may call, which proxies are believed."""
+
+    key_header: str = "x-api-key"
+    cookie: str = "token"
+    allowed_origins: tuple[str, ...] = ()
+    trusted_proxies: tuple[IPv4Network | IPv6Network, ...] = ()
+    site_url: Callable[[], str] = str
+    """Returns the address under which people reach the gateway, "" when it is not known."""
+
+
+@dataclass(frozen=True, slots=True)
+class Doors:
+    """Who lets people, programs and identity providers in, and who puts people out."""
+
+    accounts: Authenticator
+    provisioning: ProvisioningDoor
+    shut_out: ShutOut
+    tickets: TicketDoor | None = None
+
+
+class Edge:
+    """Wraps the handlers of the public application."""
+
+    def __init__(self, doors: Doors, tasks: Tasks, options: EdgeOptions) -> None:
+        self._authenticator = doors.accounts
+        self._provisioning = doors.provisioning
+        self._shut_out = doors.shut_out
+        self._tickets = doors.tickets
+        self._tasks = tasks
+        self._options = options
+        self._admission = Admission(options.trusted_proxies)
+        self._origins = OriginRules(options.allowed_origins, options.key_header, options.site_url)
+
+    def wrap(self, route: Route) -> Handler:
+        """Return the handler of a row with everything around it."""
+
+        async def serve(request: web.Request) -> web.StreamResponse:
+            dialect = dialect_of(route, request)
+            if dialect is Dialect.ANTHROPIC:
+                # Clients of this dialect look for the id under this name.
+                request[REPLY_HEADERS]["request-id"] = request[REQUEST_ID]
+            is_interruptible = may_end(route, request)
+            work = guard(self._admitted(route, request, is_interruptible), dialect, request, route.path)
+            if route.access is Access.SCIM:
+                work = self._noted(route, request, work)
+            if is_interruptible:
+                return await work
+            return await self._tasks.finish(route.path, work)
+
+        return serve
+
+    async def _admitted(
+        self, route: Route, request: web.Request, is_interruptible: bool
+    ) -> web.StreamResponse:
+        if getattr(request.protocol, "is_spare", False) and route.use is not Use.PROBE:
+            take_place(request)
+        if not route.slashes and "%" in request.raw_path and has_slash(request.raw_path):
+            raise GatewayError(Kind.NOT_FOUND, "Not Found", code="route_not_found")
+        if request.method not in SAFE_METHODS or route.guarded:
+            self._origins.check(request)
+        if route.access is Access.SCIM:
+            self._provisioning.check(request)
+        elif route.access is not Access.PUBLIC:
+            request[ACTOR] = await self._identify(route, request)
+        if request.method not in SAFE_METHODS and route.takes:
+            check_media_type(request, route.takes)
+        actor = request.get(ACTOR)
+        is_answered = False
+        try:
+            reply = await self._handled(route, request, actor, is_interruptible)
+            is_answered = True
+        finally:
+            # A change is noted once it is made; what fails after that fails to answer.
+            if actor is not None and (
+                is_audited(route, request, actor) if is_answered else is_noted(request)
+            ):
+                audit_change(route, request, actor)
+        return reply
+
+    async def _handled(
+        self, route: Route, request: web.Request, actor: Actor | None, is_interruptible: bool
+    ) -> web.StreamResponse:
+        account = actor.user_id if actor is not None else _account_of(route)
+        if not is_interruptible:
+            return await self._finished(route, request, account)
+        self._admission.count(request, account, route.use)
+        work = route.handler(request)
+        return await (work if actor is None else self._shut_out.run(account, work))
+
+    async def _finished(self, route: Route, request: web.Request, account: str) -> web.StreamResponse:
+        """Await a handler that goes on without its client, and is counted until it is done."""
+        done = self._admission.count_work(request, account, route.use)
+        try:
+            return await route.handler(request)
+        finally:
+            done()
+
+    async def _noted(
+        self, route: Route | None, request: web.Request, work: Awaitable[web.StreamResponse]
+    ) -> web.StreamResponse:
+        try:
+            reply = await work
+        except asyncio.CancelledError:
+            self._provisioning.note(route, request, CLIENT_LEFT)
+            raise
+        self._provisioning.note(route, request, reply.status)
+        return reply
+
+    async def _identify(self, route: Route, request: web.Request) -> Actor | None:
+        credential = self._ticketed(request) if route.tickets else None
+        credential = credential or self._credential(request)
+        if credential is None:
+            if route.access is Access.OPTIONAL:
+                return None
+            raise GatewayError(Kind.UNAUTHENTICATED, "Not authenticated")
+        try:
+            actor = await self._shut_out.identified(
+                lambda: self._authenticator.authenticate(credential, request.method, request.path)
+            )
+        except GatewayError as error:
+            # A database that does not answer says nothing about the credential.
+            if route.access is Access.OPTIONAL and error.kind in {Kind.UNAUTHENTICATED, Kind.FORBIDDEN}:
+                return None
+            raise
+        admit(route.access, actor)
+        request[CREDENTIAL] = credential
+        return actor
+
+    def _ticketed(self, request: web.Request) -> str | None:
+        """Return the credential behind the ticket in the query, None without one."""
+        ticket = request.query.get("ticket")
+        if ticket is None or self._tickets is None:
+            return None
+        credential = self._tickets.redeem(ticket)
+        if credential is None:
+            raise GatewayError(
+                Kind.UNAUTHENTICATED, "cannot accept the ticket: unknown, used before, or older than 30 s"
+            )
+        return credential
+
+    def _credential(self, request: web.Request) -> str | None:
+        scheme, _, value = request.headers.get(hdrs.AUTHORIZATION, "").partition(" ")
+        if scheme.lower() == "bearer" and value.strip():
+            return value.strip()
+        key = request.headers.get(self._options.key_header)
+        if key:
+            return key.strip()
+        token = request.cookies.get(self._options.cookie)
+        if token and (request.method in SAFE_METHODS or self._origins.is_own(request)):
+            return token
+        return None
+
+    @property
+    def middleware(self) -> Middleware:
+        """What runs around everything, routed or not."""
+
+        @web.middleware
+        async def around(request: web.Request, handler: Handler) -> web.StreamResponse:
+            started = time.perf_counter()
+            given = request.headers.get("X-Request-Id")
+            request_id = given if given is not None and SANE_REQUEST_ID.fullmatch(given) else ids.new_id()
+            request[REQUEST_ID] = request_id
+            if self._options.trusted_proxies:
+                request[CLIENT] = forwarded_for(request, self._options.trusted_proxies)
+                if is_within(request.remote or "", self._options.trusted_proxies):
+                    request[SITE] = forwarded_site(request)
+            headers = request[REPLY_HEADERS] = standard_headers(request_id)
+            if hdrs.ORIGIN in request.headers:
+                headers.update(self._origins.headers(request))
+            reply = await self._reply(request, handler)
+            if not reply.prepared:
+                headers["X-Process-Time"] = f"{time.perf_counter() - started:.6f}"
+                if not isinstance(reply, JsonReply):
+                    _add_headers(reply, headers)
+            return reply
+
+        return around
+
+    async def _reply(self, request: web.Request, handler: Handler) -> web.StreamResponse:
+        if is_unsafe(request.raw_path.partition("?")[0]):
+            unsafe = GatewayError(Kind.NOT_FOUND, "Not Found", code="route_not_found")
+            return await self._unrouted(_refuse(unsafe), request)
+        hosts = request.headers.getall(hdrs.HOST, ())
+        if len(hosts) > 1:
+            ambiguous = invalid("cannot serve the request: it has more than one Host", param=hdrs.HOST)
+            return await self._unrouted(_refuse(ambiguous), request)
+        if hosts and hosts[0] and not is_host(hosts[0]):
+            malformed = invalid("cannot serve the request: its Host is no host name", param=hdrs.HOST)
+            return await self._unrouted(_refuse(malformed), request)
+        if request.match_info.http_exception is not None:
+            if request.method == "OPTIONS" and hdrs.ORIGIN in request.headers:
+                return web.Response(status=204)
+            return await self._unrouted(handler(request), request)
+        return await handler(request)
+
+    async def _unrouted(
+        self, work: Awaitable[web.StreamResponse], request: web.Request
+    ) -> web.StreamResponse:
+        dialect = unrouted_dialect(request)
+        answer = guard(work, dialect, request, "-")
+        return await (self._noted(None, request, answer) if dialect is Dialect.SCIM else answer)
+
+
+def _account_of(route: Route) -> str:
+    """Return the account that a request counts for which no user sent, "" for none."""
+    return IDENTITY_PROVIDER if route.access is Access.SCIM else ""
+
+
+def has_slash(raw_path: str) -> bool:
+    """Tell whether a path has an encoded slash."""
+    return "%2f" in raw_path.partition("?")[0].lower()
+
+
+def single_slashes(path: str) -> str:
+    """Return a path of provisioning with one slash for several below the base address, others as they are.
+
+    The rows of provisioning take such paths themselves (`app.doubled_slashes`).
+    """
+    if not path.startswith(BELOW_ROOT):
+        return path
+    return ROOT + SLASHES.sub("/", path.removeprefix(ROOT))
+
+
+@lru_cache(maxsize=256)
+def is_unsafe(path: str) -> bool:
+    """Tell whether a path has parts that a proxy in front may read in another way than we do."""
+    return UNSAFE_PATH.search(single_slashes(path)) is not None
+
+
+@lru_cache(maxsize=64)
+def is_host(name: str) -> bool:
+    """Tell whether a Host is a host name or an address, with a port or without one."""
+    return SANE_HOST.fullmatch(name) is not None
+
+
+def dialect_of(route: Route, request: web.Request) -> Dialect:
+    """Return the dialect of a row; model lists are for the clients of two, told apart by their header."""
+    if route.dialect is Dialect.OPENAI and ANTHROPIC_VERSION in request.headers:
+        return Dialect.ANTHROPIC
+    return route.dialect
+
+
+def unrouted_dialect(request: web.Request) -> Dialect:
+    """Return the dialect in which a request that no row takes is refused."""
+    if f"{SLASHES.sub('/', request.path)}/".startswith(BELOW_ROOT):
+        return Dialect.SCIM
+    if ANTHROPIC_VERSION in request.headers:
+        return Dialect.ANTHROPIC
+    return Dialect.OLLAMA if request.path.startswith(RUNTIME_PREFIX) else Dialect.NATIVE
+
+
+def may_end(route: Route, request: web.Request) -> bool:
+    """Tell whether a request may end before its handler is done: what changes nothing, and what says so."""
+    return route.interruptible or request.method in SAFE_METHODS
+
+
+def admit(access: Access, actor: Actor) -> None:
+    """Raise forbidden when the row's policy does not let the actor in."""
+    if access is Access.ADMIN and not actor.is_admin:
+        raise GatewayError(Kind.FORBIDDEN, "cannot do this: an administrator is needed")
+    if access is Access.VERIFIED and not actor.is_verified:
+        raise GatewayError(
+            Kind.FORBIDDEN, "cannot do this: the account is pending, an administrator must activate it"
+        )
+
+
+def standard_headers(request_id: str) -> dict[str, str]:
+    """Return the headers that every reply carries."""
+    return {
+        "X-Request-Id": request_id,
+        "X-Content-Type-Options": "nosniff",
+        "Referrer-Policy": "no-referrer",
+        CONTENT_POLICY: NOTHING,
+        "Server": "gatewayd",
+    }
+
+
+def forwarded_for(request: web.Request, trusted: tuple[IPv4Network | IPv6Network, ...]) -> str:
+    """Return the last address that no trusted proxy vouches for: the peer itself, unless it is trusted."""
+    address = request.remote or ""
+    # A proxy may add a line of its own below the one that the client made up.
+    given = ",".join(request.headers.getall("X-Forwarded-For", ()))
+    hops = [hop.strip() for hop in given.split(",") if hop.strip()]
+    while hops and is_within(address, trusted):
+        address = _without_port(hops.pop())
+    return address
+
+
+def _without_port(hop: str) -> str:
+    """Return the address of a hop; some proxies write its port too (RFC 7239 section 6)."""
+    if hop.startswith("["):
+        return hop[1:].partition("]")[0]
+    address, _, port = hop.partition(":")
+    return hop if ":" in port else address
+
+
+def forwarded_site(request: web.Request) -> str:
+    """Return the scheme and host that a trusted proxy reports, each as we see it where it does not."""
+    scheme = request.headers.get("X-Forwarded-Proto", "").partition(",")[0].strip().lower()
+    host = request.headers.get("X-Forwarded-Host", "").partition(",")[0].strip()
+    if scheme not in {"http", "https"}:
+        scheme = request.scheme
+    return f"{scheme}://{host if SANE_HOST.fullmatch(host) else request.host}"
+
+
+def _add_headers(reply: web.StreamResponse, headers: Mapping[str, str]) -> None:
+    """Add what the edge says to an answer; what shows something in a browser has a policy of its own."""
+    policy = reply.headers.get(CONTENT_POLICY)
+    reply.headers.update(headers)
+    if policy is not None:
+        reply.headers[CONTENT_POLICY] = policy
+
+
+async def _refuse(error: GatewayError) -> web.StreamResponse:
+    raise error

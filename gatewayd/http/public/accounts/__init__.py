@@ -1,0 +1,1 @@
+"""Accounts: sign-in, users, groups, permissions, keys."""

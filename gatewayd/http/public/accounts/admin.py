@@ -1,0 +1,63 @@
+"""The administrator's settings and address: `/api/v1/auths/admin`."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from aiohttp import web
+
+from gatewayd.accounts.admin_contact import Contact
+from gatewayd.accounts.endpoints import warnings_for
+from gatewayd.accounts.runtime_settings import RuntimeSettings
+from gatewayd.http.audit import note_change
+from gatewayd.http.body import json_reply, read_object
+from gatewayd.http.context import actor
+from gatewayd.http.replies import accounts
+from gatewayd.http.responses.warning_header import warning_headers
+from gatewayd.http.routes import Access, Route
+from gatewayd.http.schemas import answers
+
+PREFIX = "/api/v1/auths/admin"
+
+
+class AdminRoutes:
+    """Shows and changes the runtime settings."""
+
+    def __init__(self, runtime: RuntimeSettings, contact: Contact) -> None:
+        self._runtime = runtime
+        self._contact = contact
+
+    def routes(self) -> Sequence[Route]:
+        """Return the rows of 1.2 about administration."""
+        return [
+            Route("GET", f"{PREFIX}/details", self.details, Access.ACCOUNT, "Show whom to ask", tag="admin"),
+            Route("GET", f"{PREFIX}/config", self.show, Access.ADMIN, "Show the settings", tag="admin"),
+            Route("POST", f"{PREFIX}/config", self.change, Access.ADMIN, "Change settings", tag="admin"),
+        ]
+
+    @answers(accounts.contact)
+    async def details(self, request: web.Request) -> web.StreamResponse:
+        """Answer `{"name", "email"}` of the administrator; 400 when that is hidden."""
+        name, email = await self._contact.show()
+        return json_reply({"name": name, "email": email})
+
+    @answers(accounts.settings)
+    async def show(self, request: web.Request) -> web.StreamResponse:
+        """Answer the settings, `{"ENABLE_SIGNUP": true, ...}`."""
+        return json_reply(self._body())
+
+    @answers(accounts.settings)
+    async def change(self, request: web.Request) -> web.StreamResponse:
+        """Any of the settings -> all of them; unknown keys are ignored, a wrong value names its key.
+
+        The header X-Gateway-Warning names allowed endpoints that can never match.
+        """
+        values = self._runtime.known(await read_object(request))
+        await self._runtime.set(values, by=actor(request).user_id)
+        note_change(request, "settings", values)
+        warnings = warnings_for(self._runtime.text("API_KEYS_ALLOWED_ENDPOINTS"))
+        return json_reply(self._body(), headers=warning_headers(warnings))
+
+    def _body(self) -> dict[str, Any]:
+        body: dict[str, Any] = {value.name: value.value for value in self._runtime.list()}
+        # Clients expect null for "no address of its own".
+        return {**body, "ADMIN_EMAIL": body["ADMIN_EMAIL"] or None}

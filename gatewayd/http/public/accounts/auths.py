@@ -1,0 +1,221 @@
+"""Sign in, sign up, sign out, and one's own account: `/api/v1/auths`."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+from aiohttp import web
+from pydantic import BaseModel, ConfigDict
+
+from gatewayd.accounts.records import NewUser, Role, UserChange
+from gatewayd.accounts.sign_in import SignIn, SignInClient
+from gatewayd.accounts.sign_up import SignUp
+from gatewayd.accounts.users import Users
+from gatewayd.errors import GatewayError
+from gatewayd.http.audit import audit_session, note_change
+from gatewayd.http.body import json_reply, read_model
+from gatewayd.http.context import CREDENTIAL, actor, client_address, credential, find_actor
+from gatewayd.http.public.accounts.serializers import show_account
+from gatewayd.http.public.accounts.session_replies import DEVICE_COOKIE, NO_STORE, SessionReplies
+from gatewayd.http.replies import accounts, service
+from gatewayd.http.routes import Access, Noun, Route
+from gatewayd.http.schemas import TRUE, answers
+
+PREFIX = "/api/v1/auths"
+_row = Noun(PREFIX, "auths").row
+# What the session reply tells about its own account, beside the Session.
+OWN_PROFILE = ("bio", "gender", "date_of_birth", "status_emoji", "status_message", "status_expires_at")
+
+
+class SignInBody(BaseModel):
+    """An address and its password."""
+
+    model_config = ConfigDict(extra="ignore")
+
+    email: str
+    password: str
+
+
+class SignUpBody(BaseModel):
+    """An account that somebody makes for himself."""
+
+    model_config = ConfigDict(extra="ignore")
+
+    name: str
+    email: str
+    password: str
+    profile_image_url: str = "/user.png"
+
+
+class AddBody(SignUpBody):
+    """An account that an administrator makes."""
+
+    role: Role = Role.PENDING
+
+
+class ProfileBody(BaseModel):
+    """One's own profile; what is absent stays, null empties."""
+
+    model_config = ConfigDict(extra="ignore")
+
+    name: str | None = None
+    profile_image_url: str | None = None
+    bio: str | None = None
+    gender: str | None = None
+    date_of_birth: str | None = None
+
+
+class PasswordBody(BaseModel):
+    """The present password and the new one."""
+
+    model_config = ConfigDict(extra="ignore")
+
+    password: str
+    new_password: str
+
+
+class TimezoneBody(BaseModel):
+    """The name of a time zone."""
+
+    model_config = ConfigDict(extra="ignore")
+
+    timezone: str
+
+
+class AuthRoutes:
+    """Opens and ends sessions, and lets people look after their own account."""
+
+    def __init__(self, users: Users, sign_in: SignIn, sign_up: SignUp, replies: SessionReplies) -> None:
+        self._users = users
+        self._sign_in = sign_in
+        self._sign_up = sign_up
+        self._replies = replies
+
+    def routes(self) -> Sequence[Route]:
+        """Return the rows of 1.2 about sessions and one's own account."""
+        return [
+            _row("GET", "/", self.show, Access.ACCOUNT, "Show the session"),
+            _row("POST", "/signin", self.signin, Access.PUBLIC, "Sign in", SignInBody),
+            _row("POST", "/signup", self.signup, Access.PUBLIC, "Make an account", SignUpBody),
+            _row("POST", "/signout", self.signout, Access.OPTIONAL, "Sign out"),
+            replace(_row("GET", "/signout", self.signout, Access.OPTIONAL, "Sign out"), guarded=True),
+            _row("POST", "/add", self.add, Access.ADMIN, "Make an account for somebody", AddBody),
+            _row(
+                "POST",
+                "/update/profile",
+                self.update_profile,
+                Access.VERIFIED,
+                "Change the profile",
+                ProfileBody,
+            ),
+            _row(
+                "POST",
+                "/update/password",
+                self.update_password,
+                Access.ACCOUNT,
+                "Change the password",
+                PasswordBody,
+            ),
+            _row(
+                "POST",
+                "/update/timezone",
+                self.update_timezone,
+                Access.ACCOUNT,
+                "Set the time zone",
+                TimezoneBody,
+            ),
+        ]
+
+    @answers(accounts.own_session)
+    async def show(self, request: web.Request) -> web.StreamResponse:
+        """Answer the Session, with the key itself as `token` for a key, and some of the profile."""
+        who = actor(request)
+        profile = {name: who.user.profile.get(name) for name in OWN_PROFILE}
+        return self._replies.show(request, who, credential(request), profile)
+
+    @answers(accounts.session)
+    async def signin(self, request: web.Request) -> web.StreamResponse:
+        """`{"email", "password"}` -> Session and cookie; 400 for a wrong pair, 429 after too many."""
+        form = await read_model(request, SignInBody)
+        client = SignInClient(client_address(request), request.cookies.get(DEVICE_COOKIE, ""))
+        try:
+            user = await self._sign_in.sign_in(form.email, form.password, client)
+        except GatewayError as error:
+            audit_session(request, "sign-in refused", form.email, refused=error.message)
+            raise
+        audit_session(request, "sign-in", user.email)
+        reply = await self._replies.open(request, user)
+        self._replies.set_device_cookie(request, reply, self._sign_in.issue_device_cookie(user))
+        return reply
+
+    @answers(accounts.session)
+    async def signup(self, request: web.Request) -> web.StreamResponse:
+        """`{"name", "email", "password"}` -> Session and cookie.
+
+        403 when sign-up is off or there is no administrator yet, 409 when the address cannot be used, 429
+        after too many.
+        """
+        form = await read_model(request, SignUpBody)
+        new = NewUser(form.email, form.name, password=form.password, profile_image_url=form.profile_image_url)
+        try:
+            user = await self._sign_up.sign_up(new, client_address(request))
+        except GatewayError as error:
+            audit_session(request, "sign-up refused", form.email, refused=error.message)
+            raise
+        audit_session(request, "sign-up", user.email, role=user.role)
+        return await self._replies.open(request, user)
+
+    @answers(service.status)
+    async def signout(self, request: web.Request) -> web.StreamResponse:
+        """Answer `{"status": true}`; the session is over and its cookie gone."""
+        return await self._replies.close(request, find_actor(request), request.get(CREDENTIAL, ""))
+
+    @answers(accounts.added_account)
+    async def add(self, request: web.Request) -> web.StreamResponse:
+        """`{"name", "email", "password", "role"}` -> the account and a token for it; 409 when taken."""
+        form = await read_model(request, AddBody)
+        user = await self._users.create(
+            NewUser(
+                form.email,
+                form.name,
+                role=form.role,
+                password=form.password,
+                profile_image_url=form.profile_image_url,
+            )
+        )
+        note_change(request, user.email, {"name": user.name, "role": user.role})
+        token = self._replies.issue(user, actor(request).expires_at)
+        shown = {"token": token, "token_type": "Bearer"}
+        return json_reply({**shown, **show_account(user)}, headers=NO_STORE)
+
+    @answers(accounts.account)
+    async def update_profile(self, request: web.Request) -> web.StreamResponse:
+        """`{"name", "profile_image_url", "bio"?, "gender"?, "date_of_birth"?}` -> the account in short."""
+        form = await read_model(request, ProfileBody)
+        profile: dict[str, Any] = form.model_dump(
+            include={"bio", "gender", "date_of_birth"} & form.model_fields_set
+        )
+        change = UserChange(name=form.name, profile_image_url=form.profile_image_url, profile=profile)
+        who = actor(request)
+        return json_reply(show_account(await self._users.change(who.user_id, change, who)))
+
+    @answers(TRUE)
+    async def update_password(self, request: web.Request) -> web.StreamResponse:
+        """`{"password", "new_password"}` -> true; 400 for a wrong password, 403 by a key, 429 after too many.
+
+        Every session ends, and API keys stay.
+        """
+        form = await read_model(request, PasswordBody)
+        who = actor(request)
+        await self._sign_in.confirm(who, form.password)
+        await self._users.set_password(who.user_id, form.new_password, field="new_password")
+        note_change(request, who.user.email, {"password_is_set": True})
+        return json_reply(data=True)
+
+    @answers(service.status)
+    async def update_timezone(self, request: web.Request) -> web.StreamResponse:
+        """`{"timezone"}` -> `{"status": true}`."""
+        form = await read_model(request, TimezoneBody)
+        who = actor(request)
+        await self._users.change(who.user_id, UserChange(profile={"timezone": form.timezone}), who)
+        return json_reply({"status": True})

@@ -1,0 +1,173 @@
+"""Groups and their members: `/api/v1/groups`."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from aiohttp import web
+from pydantic import BaseModel, ConfigDict
+
+from gatewayd import ids
+from gatewayd.accounts.groups import Groups
+from gatewayd.accounts.permissions import known
+from gatewayd.accounts.records import Group, GroupChange, NewGroup
+from gatewayd.accounts.serializers import show_groups
+from gatewayd.accounts.users import Users
+from gatewayd.http.audit import note_change
+from gatewayd.http.body import json_reply, large_reply, pages_reply, read_model
+from gatewayd.http.context import actor
+from gatewayd.http.public.accounts.serializers import show_user_info
+from gatewayd.http.replies import accounts
+from gatewayd.http.routes import Access, Noun, Route
+from gatewayd.http.schemas import TRUE, answers, listed
+
+PREFIX = "/api/v1/groups"
+_row = Noun(PREFIX, "groups").row
+
+
+class GroupBody(BaseModel):
+    """A group to make; of `permissions` only the leaves that matter are needed."""
+
+    model_config = ConfigDict(extra="ignore")
+
+    name: str
+    description: str = ""
+    permissions: dict[str, Any] | None = None
+    data: dict[str, Any] | None = None
+
+
+class GroupChangeBody(BaseModel):
+    """What to change in a group; what is absent or null stays."""
+
+    model_config = ConfigDict(extra="ignore")
+
+    name: str | None = None
+    description: str | None = None
+    permissions: dict[str, Any] | None = None
+    data: dict[str, Any] | None = None
+
+
+class MembersBody(BaseModel):
+    """Users to add or remove."""
+
+    model_config = ConfigDict(extra="ignore")
+
+    user_ids: list[str]
+
+
+class GroupRoutes:
+    """Shows people their groups and lets administrators keep them."""
+
+    def __init__(self, groups: Groups, users: Users, clock: ids.Clock = ids.now) -> None:
+        self._groups = groups
+        self._users = users
+        self._clock = clock
+
+    def routes(self) -> Sequence[Route]:
+        """Return the rows of 1.4."""
+        admin, verified = Access.ADMIN, Access.VERIFIED
+        return [
+            _row("GET", "/", self.list, verified, "List groups"),
+            _row("POST", "/create", self.create, admin, "Make a group", GroupBody),
+            _row("GET", "/id/{id}", self.show, admin, "Show a group"),
+            _row("GET", "/id/{id}/info", self.show_info, verified, "Show a group in short"),
+            _row("GET", "/id/{id}/export", self.export, admin, "Show a group and who is in it"),
+            _row("POST", "/id/{id}/users", self.list_members, admin, "List the members", asks=True),
+            _row("POST", "/id/{id}/update", self.change, admin, "Change a group", GroupChangeBody),
+            _row("POST", "/id/{id}/users/add", self.add_members, admin, "Add members", MembersBody),
+            _row("POST", "/id/{id}/users/remove", self.remove_members, admin, "Remove members", MembersBody),
+            _row("DELETE", "/id/{id}/delete", self.remove, admin, "Delete a group"),
+        ]
+
+    @answers(listed(accounts.group))
+    async def list(self, request: web.Request) -> web.StreamResponse:
+        """Answer groups: all for administrators, their own for others."""
+        who = actor(request)
+        groups = await self._groups.list(user_id=None if who.is_admin else who.user_id)
+        return json_reply(await show_groups(groups, self._groups))
+
+    @answers(accounts.group)
+    async def create(self, request: web.Request) -> web.StreamResponse:
+        """`{"name", "description", "permissions"?, "data"?}` -> Group; 409 when the name is taken."""
+        form = await read_model(request, GroupBody)
+        group = await self._groups.create(
+            NewGroup(
+                name=form.name,
+                description=form.description,
+                user_id=actor(request).user_id,
+                permissions=known(form.permissions or {}),
+                data=form.data or {},
+            )
+        )
+        note_change(request, group.name, {"permissions": group.permissions or None})
+        return json_reply(await self._shown(group))
+
+    @answers(accounts.group)
+    async def show(self, request: web.Request) -> web.StreamResponse:
+        """Answer Group; 404 for an unknown id."""
+        return json_reply(await self._shown(await self._groups.get(_id(request))))
+
+    @answers(accounts.group_info)
+    async def show_info(self, request: web.Request) -> web.StreamResponse:
+        """Answer Group without permissions, data and meta; 404 for an unknown id."""
+        group = await self._shown(await self._groups.get(_id(request)))
+        hidden = {"permissions", "data", "meta"}
+        return json_reply({name: value for name, value in group.items() if name not in hidden})
+
+    @answers(accounts.exported_group)
+    async def export(self, request: web.Request) -> web.StreamResponse:
+        """Answer Group with `user_ids`."""
+        group = await self._groups.get(_id(request))
+        members = await self._groups.list_member_ids(group.id)
+        return await large_reply({**await self._shown(group), "user_ids": members})
+
+    @answers(listed(accounts.user_info))
+    async def list_members(self, request: web.Request) -> web.StreamResponse:
+        """Answer the members, `[UserInfo]`."""
+        user_ids = await self._groups.list_member_ids(_id(request))
+        now = self._clock()
+        pages = self._users.pages(user_ids)
+        return await pages_reply([show_user_info(user, now) for user in page] async for page in pages)
+
+    @answers(accounts.group)
+    async def change(self, request: web.Request) -> web.StreamResponse:
+        """`{"name"?, "description"?, "permissions"?, "data"?}` -> Group."""
+        form = await read_model(request, GroupChangeBody)
+        permissions = None if form.permissions is None else known(form.permissions)
+        change = GroupChange(form.name, form.description, permissions, form.data)
+        group = await self._groups.change(_id(request), change)
+        note_change(request, group.name, {"name": form.name, "permissions": permissions})
+        return json_reply(await self._shown(group))
+
+    @answers(accounts.group)
+    async def add_members(self, request: web.Request) -> web.StreamResponse:
+        """`{"user_ids"}` -> Group; unknown users are left out."""
+        form = await read_model(request, MembersBody)
+        await self._groups.add_members(_id(request), form.user_ids)
+        return await self._show_members(request, {"added": form.user_ids})
+
+    @answers(accounts.group)
+    async def remove_members(self, request: web.Request) -> web.StreamResponse:
+        """`{"user_ids"}` -> Group."""
+        form = await read_model(request, MembersBody)
+        await self._groups.remove_members(_id(request), form.user_ids)
+        return await self._show_members(request, {"removed": form.user_ids})
+
+    @answers(TRUE)
+    async def remove(self, request: web.Request) -> web.StreamResponse:
+        """Answer true; 404 for an unknown id."""
+        group = await self._groups.get(_id(request))
+        await self._groups.remove(group.id)
+        note_change(request, group.name)
+        return json_reply(data=True)
+
+    async def _show_members(self, request: web.Request, values: Mapping[str, Any]) -> web.StreamResponse:
+        group = await self._groups.get(_id(request))
+        note_change(request, group.name, values)
+        return json_reply(await self._shown(group))
+
+    async def _shown(self, group: Group) -> dict[str, Any]:
+        return (await show_groups([group], self._groups))[0]
+
+
+def _id(request: web.Request) -> str:
+    return request.match_info["id"]

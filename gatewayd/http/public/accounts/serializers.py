@@ -1,0 +1,94 @@
+"""Accounts and groups as clients of this API family see them (peer-compatible keys)."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+from gatewayd.accounts.records import ApiKey, Group, User
+from gatewayd.accounts.serializers import show_user
+from gatewayd.errors import invalid
+
+PAGE_SIZE: Final = 30
+LAST_PAGE: Final = 1_000_000
+# An account counts as active this long after its last request.
+ACTIVE_SECONDS: Final = 180
+USERS_QUERY: Final = {
+    "query": "Part of the name or the e-mail address.",
+    "order_by": "Member to sort by, created_at by default.",
+    "direction": "asc (the default) or desc.",
+    "page": "Number of the page, from 1; it has 30 accounts.",
+}
+
+
+def show_whole_user(user: User) -> dict[str, Any]:
+    """Return a whole account; a deactivated one has `active` false and the role pending."""
+    return {**show_user(user), "active": user.active}
+
+
+def show_user_info(user: User, now: int, groups: Sequence[Group] = ()) -> dict[str, Any]:
+    """Return what other accounts may know about one."""
+    return {
+        "id": user.id,
+        "name": user.name,
+        "email": user.email,
+        "role": user.shown_role.value,
+        "bio": user.profile.get("bio"),
+        "groups": [show_group_name(group) for group in groups],
+        "is_active": is_active(user, now),
+        "status_emoji": user.profile.get("status_emoji"),
+        "status_message": user.profile.get("status_message"),
+        "status_expires_at": user.profile.get("status_expires_at"),
+    }
+
+
+def show_account(user: User) -> dict[str, Any]:
+    """Return the few fields that sign-in and profile replies hold."""
+    return {
+        "id": user.id,
+        "email": user.email,
+        "name": user.name,
+        "role": user.shown_role.value,
+        "profile_image_url": user.profile_image_url,
+    }
+
+
+def show_group_name(group: Group) -> dict[str, Any]:
+    """Return what the account pages list."""
+    return {"id": group.id, "name": group.name}
+
+
+def show_key(key: ApiKey) -> dict[str, Any]:
+    """Return a key without its value and digest."""
+    return {
+        "id": key.id,
+        "name": key.name,
+        "prefix": key.prefix,
+        "expires_at": key.expires_at,
+        "last_used_at": key.last_used_at,
+        "created_at": key.created_at,
+    }
+
+
+def is_active(user: User, now: int) -> bool:
+    """Tell whether the account sent a request within the last three minutes."""
+    # A time that is still to come was noted before the clock was set back.
+    return user.active and abs(now - user.last_active_at) < ACTIVE_SECONDS
+
+
+def listing_of(query: Mapping[str, str]) -> dict[str, Any]:
+    """Return the arguments of `Users.list` that the query parameters of a list route ask for.
+
+    `query`, `order_by`, `direction` (asc, desc) and `page` (from 1, of 30); invalid_request for a bad one.
+    """
+    direction = query.get("direction", "asc")
+    if direction not in {"asc", "desc"}:
+        raise invalid("cannot accept direction: expected asc or desc", param="direction")
+    page = query.get("page", "1")
+    if not (page.isascii() and page.isdigit() and 1 <= int(page[:9]) <= LAST_PAGE and len(page) < 9):
+        raise invalid(f"cannot accept page: expected a number from 1 to {LAST_PAGE}", param="page")
+    return {
+        "query": query.get("query", ""),
+        "order_by": query.get("order_by", "created_at"),
+        "descending": direction == "desc",
+        "offset": (int(page) - 1) * PAGE_SIZE,
+        "limit": PAGE_SIZE,
+    }

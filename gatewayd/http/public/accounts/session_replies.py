@@ -1,0 +1,124 @@
+"""Session replies: a token, who it is for, and the cookie that carries it."""
+
+from dataclasses import dataclass
+from typing import Any, Final
+
+from aiohttp import hdrs, web
+
+from gatewayd.accounts.devices import LIFE_SECONDS
+from gatewayd.accounts.key_rules import KeyRules
+from gatewayd.accounts.records import Actor, CredentialKind, PermissionTree, User
+from gatewayd.accounts.runtime_settings import RuntimeSettings
+from gatewayd.accounts.sessions import Sessions
+from gatewayd.http.body import json_reply
+from gatewayd.http.context import base_url
+from gatewayd.http.public.accounts.serializers import show_account
+
+DEVICE_COOKIE: Final = "gatewayd_device"
+DEVICE_PATH: Final = "/api/v1/auths/signin"
+NO_STORE = {"Cache-Control": "no-store"}
+
+
+@dataclass(frozen=True, slots=True)
+class CookieOptions:
+    """Attributes of the session cookie; `secure` sets Secure also on a request that came by plain HTTP."""
+
+    name: str = "token"
+    same_site: str = "lax"
+    secure: bool = False
+
+
+class SessionReplies:
+    """Opens, shows and ends sessions towards clients.
+
+    A Session body: `{"token", "token_type": "Bearer", "expires_at", "id", "email", "name", "role",
+    "profile_image_url", "permissions"}`.
+    """
+
+    def __init__(
+        self, sessions: Sessions, rules: KeyRules, runtime: RuntimeSettings, cookie: CookieOptions
+    ) -> None:
+        self._sessions = sessions
+        self._rules = rules
+        self._runtime = runtime
+        self._cookie = cookie
+
+    async def open(self, request: web.Request, user: User) -> web.Response:
+        """Answer a new session of the user, with its cookie."""
+        token, claims = self._sessions.issue(user, self._runtime.session_seconds())
+        rights = await self._rules.rights(user)
+        reply = json_reply(_body(user, token, claims.expires_at, rights.permissions), headers=NO_STORE)
+        self._set(request, reply, token, claims.expires_at - claims.issued_at)
+        return reply
+
+    def set_device_cookie(self, request: web.Request, reply: web.Response, value: str) -> None:
+        """Add the device cookie to a reply, for sign-in alone and `LIFE_SECONDS`."""
+        reply.set_cookie(
+            DEVICE_COOKIE,
+            value,
+            max_age=LIFE_SECONDS,
+            path=DEVICE_PATH,
+            httponly=True,
+            secure=self._is_secure(request),
+            samesite="Strict",
+        )
+
+    def issue(self, user: User, until: int | None) -> str:
+        """Return a token for the user, without a cookie; `until` is the end of the credential that asks."""
+        seconds = self._runtime.session_seconds()
+        return self._sessions.issue(user, seconds, until)[0]
+
+    def show(self, request: web.Request, who: Actor, credential: str, more: dict[str, Any]) -> web.Response:
+        """Answer the session or key that asks.
+
+        A session gets its cookie unless the browser has it: a GET does not tell whether it came by HTTPS, and
+        would replace a Secure cookie by another.
+        """
+        is_session = who.kind is CredentialKind.SESSION
+        expires_at = who.expires_at if is_session else None
+        body = _body(who.user, credential, expires_at, who.permissions)
+        reply = json_reply({**body, **more}, headers=NO_STORE)
+        if is_session and request.cookies.get(self._cookie.name) != credential:
+            claims = self._sessions.read(credential)
+            self._set(request, reply, credential, claims.expires_at - claims.issued_at)
+        return reply
+
+    async def close(self, request: web.Request, who: Actor | None, credential: str) -> web.Response:
+        """Answer `{"status": true}`, with the session revoked and the cookie deleted."""
+        if who is not None and who.kind is CredentialKind.SESSION:
+            await self._sessions.revoke(self._sessions.read(credential))
+        reply = json_reply({"status": True})
+        reply.del_cookie(
+            self._cookie.name,
+            path="/",
+            httponly=True,
+            secure=self._is_secure(request),
+            samesite=self._cookie.same_site,
+        )
+        return reply
+
+    def _is_secure(self, request: web.Request) -> bool:
+        """Tell whether a cookie is Secure: by the setting, or as the browser came by HTTPS."""
+        origin = request.headers.get(hdrs.ORIGIN, "")
+        return self._cookie.secure or origin.startswith("https:") or base_url(request).startswith("https:")
+
+    def _set(self, request: web.Request, reply: web.Response, token: str, seconds: int) -> None:
+        reply.set_cookie(
+            self._cookie.name,
+            token,
+            max_age=seconds,
+            path="/",
+            httponly=True,
+            secure=self._is_secure(request),
+            samesite=self._cookie.same_site,
+        )
+
+
+def _body(user: User, token: str, expires_at: int | None, permissions: PermissionTree) -> dict[str, Any]:
+    return {
+        "token": token,
+        "token_type": "Bearer",
+        "expires_at": expires_at,
+        **show_account(user),
+        "permissions": permissions,
+    }

@@ -1,0 +1,214 @@
+"""Accounts: `/api/v1/users`."""
+
+from collections.abc import AsyncIterator, Sequence
+from typing import Any
+
+from aiohttp import web
+from pydantic import BaseModel, ConfigDict
+
+from gatewayd import ids
+from gatewayd.accounts.groups import Groups
+from gatewayd.accounts.permissions import require
+from gatewayd.accounts.records import Role, User, UserChange
+from gatewayd.accounts.serializers import show_groups
+from gatewayd.accounts.users import Users
+from gatewayd.http.audit import note_change
+from gatewayd.http.body import json_reply, pages_reply, read_model, read_object
+from gatewayd.http.context import actor
+from gatewayd.http.public.accounts.serializers import (
+    USERS_QUERY,
+    is_active,
+    listing_of,
+    show_group_name,
+    show_user_info,
+    show_whole_user,
+)
+from gatewayd.http.replies import accounts
+from gatewayd.http.routes import Access, Noun, Route
+from gatewayd.http.schemas import OBJECT, OBJECT_OR_NULL, TRUE, answers, listed
+
+PREFIX = "/api/v1/users"
+_row = Noun(PREFIX, "users").row
+
+
+class UserBody(BaseModel):
+    """What to change in an account; what is absent, null or an empty password stays."""
+
+    model_config = ConfigDict(extra="ignore")
+
+    role: Role | None = None
+    name: str | None = None
+    email: str | None = None
+    profile_image_url: str | None = None
+    password: str | None = None
+
+
+class RoleBody(BaseModel):
+    """A role for an account."""
+
+    model_config = ConfigDict(extra="ignore")
+
+    id: str
+    role: Role
+
+
+class UserRoutes:
+    """Lists accounts, lets administrators change them and everybody keep his own settings."""
+
+    def __init__(self, users: Users, groups: Groups, clock: ids.Clock = ids.now) -> None:
+        self._users = users
+        self._groups = groups
+        self._clock = clock
+
+    def routes(self) -> Sequence[Route]:
+        """Return the rows of 1.3; those with a name of their own stand before those with an id."""
+        admin, verified = Access.ADMIN, Access.VERIFIED
+        return [
+            _row("GET", "/", self.list, admin, "List accounts"),
+            _row("GET", "/all", self.list_all, admin, "List every account in short"),
+            _row("GET", "/search", self.search, verified, "Find accounts"),
+            _row("GET", "/groups", self.own_groups, verified, "List one's own groups"),
+            _row("GET", "/user/settings", self.settings, verified, "Show one's own settings"),
+            _row(
+                "POST", "/user/settings/update", self.change_settings, verified, "Change one's own settings"
+            ),
+            _row("GET", "/user/info", self.info, verified, "Show one's own notes"),
+            _row("POST", "/user/info/update", self.change_info, verified, "Change one's own notes"),
+            _row("POST", "/update/role", self.change_role, admin, "Change a role", RoleBody),
+            _row("GET", "/{id}", self.show, admin, "Show an account"),
+            _row("GET", "/{id}/info", self.show_info, verified, "Show an account in short"),
+            _row("GET", "/{id}/active", self.show_active, verified, "Tell whether somebody is there"),
+            _row("GET", "/{id}/groups", self.show_groups, admin, "List the groups of an account"),
+            _row("POST", "/{id}/update", self.change, admin, "Change an account", UserBody),
+            _row("DELETE", "/{id}", self.remove, admin, "Delete an account"),
+        ]
+
+    @answers(accounts.users, query=USERS_QUERY)
+    async def list(self, request: web.Request) -> web.StreamResponse:
+        """Answer `{"users": [User + "group_ids"], "total"}`, a page of 30."""
+        users, total = await self._users.list(**listing_of(request.query))
+        groups = await self._users.list_group_ids(users)
+        rows = [{**show_whole_user(user), "group_ids": list(groups.get(user.id, ()))} for user in users]
+        return json_reply({"users": rows, "total": total})
+
+    @answers(accounts.user_infos)
+    async def list_all(self, request: web.Request) -> web.StreamResponse:
+        """Answer `{"users": [UserInfo], "total"}`, all of them."""
+        user_ids = await self._users.list_ids()
+        return await pages_reply(self._infos(user_ids), "users", {"total": len(user_ids)})
+
+    async def _infos(self, user_ids: Sequence[str]) -> AsyncIterator[Sequence[dict[str, Any]]]:
+        """Yield pages of accounts in short, each with its groups."""
+        named = {group.id: group for group in await self._groups.list()}
+        now = self._clock()
+        async for page in self._users.pages(user_ids):
+            mine = await self._users.list_group_ids(page)
+            yield [
+                show_user_info(user, now, [named[one] for one in mine.get(user.id, ()) if one in named])
+                for user in page
+            ]
+
+    @answers(accounts.user_infos, query=USERS_QUERY)
+    async def search(self, request: web.Request) -> web.StreamResponse:
+        """Answer `{"users": [UserInfo], "total"}`, a page of 30."""
+        users, total = await self._users.list(**listing_of(request.query))
+        now = self._clock()
+        return json_reply({"users": [show_user_info(user, now) for user in users], "total": total})
+
+    @answers(listed(accounts.group))
+    async def own_groups(self, request: web.Request) -> web.StreamResponse:
+        """Answer the groups that the caller is in."""
+        groups = await self._groups.list(user_id=actor(request).user_id)
+        return json_reply(await show_groups(groups, self._groups))
+
+    @answers(OBJECT_OR_NULL)
+    async def settings(self, request: web.Request) -> web.StreamResponse:
+        """Answer the object that clients keep for the caller, or null."""
+        return json_reply((await self._users.get(actor(request).user_id)).settings)
+
+    @answers(OBJECT)
+    async def change_settings(self, request: web.Request) -> web.StreamResponse:
+        """An object -> all settings with it merged in; 403 without the permission settings.interface."""
+        require(actor(request), "settings", "interface")
+        user = await self._change_own(request, UserChange(settings=await read_object(request)))
+        return json_reply(user.settings)
+
+    @answers(OBJECT_OR_NULL)
+    async def info(self, request: web.Request) -> web.StreamResponse:
+        """Answer the object that scripts keep about the caller, or null."""
+        return json_reply((await self._users.get(actor(request).user_id)).info)
+
+    @answers(OBJECT)
+    async def change_info(self, request: web.Request) -> web.StreamResponse:
+        """An object -> all of it with the new merged in."""
+        user = await self._change_own(request, UserChange(info=await read_object(request)))
+        return json_reply(user.info)
+
+    @answers(accounts.user)
+    async def change_role(self, request: web.Request) -> web.StreamResponse:
+        """`{"id", "role"}` -> User."""
+        form = await read_model(request, RoleBody)
+        user = await self._users.change_shown(form.id, UserChange(role=form.role), actor(request))
+        note_change(request, user.email, {"role": form.role})
+        return json_reply(show_whole_user(user))
+
+    @answers(accounts.shown_user)
+    async def show(self, request: web.Request) -> web.StreamResponse:
+        """Answer `{...User, "groups": [{"id", "name"}], "is_active"}`; 404 for an unknown id."""
+        user = await self._users.get(request.match_info["id"])
+        groups = await self._groups.list(user_id=user.id)
+        names = [show_group_name(group) for group in groups]
+        return json_reply(
+            {**show_whole_user(user), "groups": names, "is_active": is_active(user, self._clock())}
+        )
+
+    @answers(accounts.user_info)
+    async def show_info(self, request: web.Request) -> web.StreamResponse:
+        """Answer UserInfo; 404 for an unknown id."""
+        user = await self._users.get(request.match_info["id"])
+        return json_reply(show_user_info(user, self._clock()))
+
+    @answers(accounts.activity)
+    async def show_active(self, request: web.Request) -> web.StreamResponse:
+        """Answer `{"active"}`; 404 for an unknown id."""
+        user = await self._users.get(request.match_info["id"])
+        return json_reply({"active": is_active(user, self._clock())})
+
+    @answers(listed(accounts.group))
+    async def show_groups(self, request: web.Request) -> web.StreamResponse:
+        """Answer the groups of an account; 404 for an unknown id."""
+        user = await self._users.get(request.match_info["id"])
+        return json_reply(await show_groups(await self._groups.list(user_id=user.id), self._groups))
+
+    @answers(accounts.user)
+    async def change(self, request: web.Request) -> web.StreamResponse:
+        """`{"role"?, "name"?, "email"?, "profile_image_url"?, "password"?}` -> User.
+
+        403 for the primary administrator by others and for one's own role, 409 for a taken e-mail.
+        """
+        form = await read_model(request, UserBody)
+        change = UserChange(
+            email=form.email,
+            name=form.name,
+            role=form.role,
+            profile_image_url=form.profile_image_url,
+            # Clients send an empty password for "leave it".
+            password=form.password or None,
+        )
+        user = await self._users.change_shown(request.match_info["id"], change, actor(request))
+        is_set = True if form.password else None
+        values = form.model_dump(include={"role", "name", "email"})
+        note_change(request, user.email, {**values, "password_is_set": is_set})
+        return json_reply(show_whole_user(user))
+
+    @answers(TRUE)
+    async def remove(self, request: web.Request) -> web.StreamResponse:
+        """Answer true; 403 for the primary administrator and oneself, 404 for an unknown id."""
+        user = await self._users.get(request.match_info["id"])
+        await self._users.remove(user.id, actor(request))
+        note_change(request, user.email)
+        return json_reply(data=True)
+
+    async def _change_own(self, request: web.Request, change: UserChange) -> User:
+        who = actor(request)
+        return await self._users.change(who.user_id, change, who)

@@ -1,0 +1,155 @@
+"""Lists of stored chats and their tags: `/api/v1/chats`."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Final
+
+from aiohttp import web
+
+from gatewayd.chats.records import ChatQuery
+from gatewayd.chats.renderer import show_element
+from gatewayd.chats.search_query import read_search
+from gatewayd.chats.service import SORTINGS
+from gatewayd.chats.services import ChatServices
+from gatewayd.chats.tags import show_tag
+from gatewayd.http.body import large_reply, read_model
+from gatewayd.http.context import actor
+from gatewayd.http.public.chats.bodies import TaggedBody
+from gatewayd.http.public.chats.routes import PREFIX
+from gatewayd.http.public.query_parameters import PAGE_QUERY, TEXT_QUERY, flag, page, refused
+from gatewayd.http.replies import chats as replies
+from gatewayd.http.responses.json_list import send_records
+from gatewayd.http.routes import Access, Noun, Route
+from gatewayd.http.schemas import answers, listed
+
+PAGE_SIZE: Final = 60
+ORDER_QUERY: Final = {
+    "page": "Number of the page, from 1; it has 60 chats. Without it all are listed.",
+    "sort_by": "updated_at (the default), created_at or title.",
+    "sort_dir": "asc or desc (the default).",
+}
+PINNED_QUERY: Final = {"include_pinned": "With true, pinned chats are listed too."}
+SEARCH_QUERY: Final = {
+    "text": "Text to look for; tag:NAME, pinned:true, archived:true and shared:true choose among the chats.",
+    **PAGE_QUERY,
+}
+_row = Noun(PREFIX, "chats").row
+
+
+class ChatListRoutes:
+    """Lists chats, page by page or as whole records."""
+
+    def __init__(self, services: ChatServices) -> None:
+        self._chats = services.chats
+        self._tags = services.tags
+        self._transfer = services.transfer
+
+    def routes(self) -> Sequence[Route]:
+        """Return the rows of many chats."""
+        who = Access.VERIFIED
+        return [
+            _row("GET", "/", self.list, who, "List chats"),
+            _row("GET", "/list", self.list, who, "List chats"),
+            _row("GET", "/search", self.search, who, "Search chats"),
+            _row("GET", "/pinned", self.list_pinned, who, "List pinned chats"),
+            _row("GET", "/archived", self.list_archived, who, "List archived chats"),
+            _row("GET", "/shared", self.list_shared, who, "List shared chats"),
+            _row("GET", "/list/user/{user_id}", self.list_of, Access.ADMIN, "List the chats of a user"),
+            _row("GET", "/all", self.give_all, who, "Export all one's chats"),
+            _row("GET", "/all/archived", self.give_archived, who, "Export the archived chats"),
+            _row("GET", "/all/db", self.give_everything, Access.ADMIN, "Export the chats of every user"),
+            _row("GET", "/all/tags", self.list_tags, who, "List the tags of one's chats"),
+            _row("POST", "/tags", self.list_tagged, who, "List the chats with a tag", TaggedBody, asks=True),
+        ]
+
+    @answers(listed(replies.chat_element), query={**ORDER_QUERY, **PINNED_QUERY})
+    async def list(self, request: web.Request) -> web.StreamResponse:
+        """Answer `[{"id", "title", "updated_at", "created_at", "last_read_at"}]`, last changed first.
+
+        `?page=` counts from 1, 60 a page, all without it; pinned chats only with `?include_pinned=true`,
+        archived ones never; `?sort_by=` updated_at, created_at or title, `?sort_dir=` asc or desc.
+        """
+        pinned = None if flag(request.query, "include_pinned", default=False) else False
+        return await self._listed(request, ChatQuery(archived=False, pinned=pinned))
+
+    @answers(listed(replies.chat_element), query=SEARCH_QUERY)
+    async def search(self, request: web.Request) -> web.StreamResponse:
+        """`?text=` is looked for in titles and messages -> list elements, 60 a page.
+
+        `tag:NAME`, `pinned:true`, `archived:true` and `shared:true` in the text choose among the chats.
+        """
+        query = read_search(request.query.get("text", ""))
+        offset, limit = page(request.query, PAGE_SIZE)
+        found, _ = await self._chats.list(actor(request), replace(query, offset=offset, limit=limit))
+        return await large_reply(found)
+
+    @answers(listed(replies.chat_element), query=ORDER_QUERY)
+    async def list_pinned(self, request: web.Request) -> web.StreamResponse:
+        """Answer the pinned chats as list elements."""
+        return await self._listed(request, ChatQuery(archived=False, pinned=True))
+
+    @answers(listed(replies.chat_element), query={**ORDER_QUERY, **TEXT_QUERY})
+    async def list_archived(self, request: web.Request) -> web.StreamResponse:
+        """Answer the archived chats as list elements; `?query=` is part of title or text."""
+        return await self._listed(request, ChatQuery(archived=True, text=request.query.get("query", "")))
+
+    @answers(listed(replies.shared_element), query={**ORDER_QUERY, **TEXT_QUERY})
+    async def list_shared(self, request: web.Request) -> web.StreamResponse:
+        """Answer the shared chats as list elements with `share_id`."""
+        query = _paged(request.query, ChatQuery(shared=True, text=request.query.get("query", "")))
+        found, _ = await self._chats.find(actor(request), query)
+        return await large_reply([{**show_element(chat), "share_id": chat.share_id} for chat in found])
+
+    @answers(listed(replies.chat_element), query={**ORDER_QUERY, **TEXT_QUERY})
+    async def list_of(self, request: web.Request) -> web.StreamResponse:
+        """Answer the chats of a user as list elements; 403 unless ENABLE_ADMIN_CHAT_ACCESS is set."""
+        query = _paged(request.query, ChatQuery(text=request.query.get("query", "")))
+        found, _ = await self._chats.list_of(actor(request), request.match_info["user_id"], query)
+        return await large_reply(found)
+
+    @answers(listed(replies.chat))
+    async def give_all(self, request: web.Request) -> web.StreamResponse:
+        """Answer `[record]`, sent as they are read; 403 without the permission chat.export."""
+        return await send_records(request, await self._transfer.give_all(actor(request), ChatQuery()))
+
+    @answers(listed(replies.chat))
+    async def give_archived(self, request: web.Request) -> web.StreamResponse:
+        """Answer `[record]` of the archived chats; 403 without the permission chat.export."""
+        query = ChatQuery(archived=True)
+        return await send_records(request, await self._transfer.give_all(actor(request), query))
+
+    @answers(listed(replies.chat))
+    async def give_everything(self, request: web.Request) -> web.StreamResponse:
+        """Answer `[record]` of every user; 403 unless ENABLE_ADMIN_CHAT_ACCESS is set."""
+        return await send_records(request, await self._transfer.give_everything(actor(request)))
+
+    @answers(listed(replies.tag))
+    async def list_tags(self, request: web.Request) -> web.StreamResponse:
+        """Answer `[{"id", "name", "user_id", "meta"}]`."""
+        return await large_reply(list(map(show_tag, await self._tags.all(actor(request)))))
+
+    @answers(listed(replies.chat_element))
+    async def list_tagged(self, request: web.Request) -> web.StreamResponse:
+        """`{"name", "skip"?, "limit"?}` -> list elements."""
+        form = await read_model(request, TaggedBody)
+        found = await self._tags.chats(actor(request), form.name, form.skip, form.limit)
+        return await large_reply(list(map(show_element, found)))
+
+    async def _listed(self, request: web.Request, query: ChatQuery) -> web.StreamResponse:
+        found, _ = await self._chats.list(actor(request), _paged(request.query, query))
+        return await large_reply(found)
+
+
+def _paged(sent: Mapping[str, str], query: ChatQuery) -> ChatQuery:
+    """Return a query with the page and order that the request asks for."""
+    sort_by = sent.get("sort_by", sent.get("order_by", SORTINGS[0]))
+    if sort_by not in SORTINGS:
+        raise refused("sort_by", f"expected {', '.join(SORTINGS)}")
+    direction = sent.get("sort_dir", sent.get("direction", "desc"))
+    if direction not in {"asc", "desc"}:
+        raise refused("sort_dir", "expected asc or desc")
+    query = replace(query, sort_by=sort_by, descending=direction == "desc")
+    if "page" not in sent:
+        return query
+    offset, limit = page(sent, PAGE_SIZE)
+    return replace(query, offset=offset, limit=limit)

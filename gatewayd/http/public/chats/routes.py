@@ -1,0 +1,240 @@
+"""Stored chats, one by one: `/api/v1/chats` (target of events: 2.5)."""
+
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import replace
+from typing import Any, Final
+
+from aiohttp import web
+
+from gatewayd.chats.services import ChatServices
+from gatewayd.chats.tags import show_tag
+from gatewayd.chats.transfer import MAX_IMPORTED
+from gatewayd.events.records import Target
+from gatewayd.http.body import json_reply, large_reply, read_members, read_model
+from gatewayd.http.context import actor
+from gatewayd.http.public.chats.bodies import (
+    ChatBody,
+    CloneBody,
+    ImportBody,
+    MessageBody,
+    NewChatBody,
+    TagBody,
+)
+from gatewayd.http.replies import chats as replies
+from gatewayd.http.responses.json_list import send_records
+from gatewayd.http.routes import Access, Noun, Route
+from gatewayd.http.schemas import BOOLEAN, TRUE, answers, listed
+from gatewayd.json_decoder import CHATS, LARGE, Undecoded
+
+PREFIX: Final = "/api/v1/chats"
+MAX_CHAT_BYTES: Final = 32 * 2**20
+MAX_IMPORT_BYTES: Final = 128 * 2**20
+IMPORTED: Final = Undecoded("chats", MAX_IMPORTED)
+MESSAGE: Final = replace(LARGE, depth=CHATS.depth)
+_row = Noun(PREFIX, "chats").row
+
+Notify = Callable[[Target, Any], Awaitable[object]]
+"""Tells the listeners of a user what happened to a message: `events.service.Events.emit`."""
+
+
+class StoredChatRoutes:
+    """Makes, shows, changes and removes chats and their messages."""
+
+    def __init__(self, services: ChatServices, notify: Notify) -> None:
+        self._chats = services.chats
+        self._tags = services.tags
+        self._sharing = services.sharing
+        self._transfer = services.transfer
+        self._notify = notify
+
+    def routes(self) -> Sequence[Route]:
+        """Return the rows of one chat."""
+        who = Access.VERIFIED
+        return [
+            _row("POST", "/new", self.create, who, "Make a chat", NewChatBody),
+            _row("POST", "/import", self.import_all, who, "Import chats", ImportBody),
+            _row("DELETE", "/", self.remove_all, who, "Delete all one's chats"),
+            _row("POST", "/archive/all", self.archive_all, who, "Archive all one's chats"),
+            _row("POST", "/unarchive/all", self.unarchive_all, who, "Take all chats out of the archive"),
+            _row("GET", "/share/{share_id}", self.show_shared, who, "Show a shared chat"),
+            _row("GET", "/{id}", self.show, who, "Show a chat"),
+            _row("POST", "/{id}", self.change, who, "Change a chat", ChatBody),
+            _row("DELETE", "/{id}", self.remove, who, "Delete a chat"),
+            _row("POST", "/{id}/messages/{message_id}", self.put_message, who, "Put a message", MessageBody),
+            _row("DELETE", "/{id}/messages/{message_id}", self.remove_message, who, "Delete a message"),
+            _row("GET", "/{id}/pinned", self.is_pinned, who, "Tell whether a chat is pinned"),
+            _row("POST", "/{id}/pin", self.pin, who, "Pin a chat, or no longer"),
+            _row("POST", "/{id}/archive", self.archive, who, "Archive a chat, or no longer"),
+            _row("POST", "/{id}/clone", self.clone, who, "Copy a chat", CloneBody),
+            _row("POST", "/{id}/clone/shared", self.clone_shared, who, "Copy a shared chat"),
+            _row("POST", "/{id}/share", self.share, who, "Share a chat as it is"),
+            _row("DELETE", "/{id}/share", self.unshare, who, "Share a chat no longer"),
+            _row("GET", "/{id}/export", self.export, who, "Export a chat"),
+            _row("GET", "/{id}/tags", self.list_tags, who, "List the tags of a chat"),
+            _row("POST", "/{id}/tags", self.add_tag, who, "Give a chat a tag", TagBody),
+            _row("DELETE", "/{id}/tags", self.remove_tag, who, "Take a tag from a chat", TagBody),
+            _row("DELETE", "/{id}/tags/all", self.remove_tags, who, "Take all tags from a chat"),
+        ]
+
+    @answers(replies.chat)
+    async def create(self, request: web.Request) -> web.StreamResponse:
+        """`{"chat": {"title"?, "models"?, "history"?, "messages"?, ...}}` -> the record.
+
+        `history` is `{"messages": {id: message}, "currentId"}`; `messages` alone are taken as a chain. There
+        are no folders: 404 for a `folder_id`.
+        """
+        form = await read_model(request, NewChatBody, MAX_CHAT_BYTES, CHATS)
+        return await large_reply(await self._chats.create(actor(request), form.chat, form.folder_id))
+
+    @answers(listed(replies.chat))
+    async def import_all(self, request: web.Request) -> web.StreamResponse:
+        """`{"chats": [{"chat", "meta"?, "pinned"?, "created_at"?, "updated_at"?, ...}]}` -> `[record]`.
+
+        All are imported, or none. 403 without the permission chat.import. Folders are forgotten.
+        """
+        form, members = await read_members(request, ImportBody, MAX_IMPORT_BYTES, IMPORTED, CHATS)
+        made = await self._transfer.take(actor(request), form.chats if members is None else members)
+        return await send_records(request, self._transfer.records(made))
+
+    @answers(replies.chat)
+    async def show(self, request: web.Request) -> web.StreamResponse:
+        """Answer the record; 404 for a chat that is another user's, or is not."""
+        return await large_reply(await self._chats.get(actor(request), _id(request)))
+
+    @answers(replies.chat)
+    async def change(self, request: web.Request) -> web.StreamResponse:
+        """`{"chat": {...}}` -> the record.
+
+        Top-level members replace those of their name; `history.messages` is merged by message, and in each
+        by member: what is not mentioned stays.
+        """
+        form = await read_model(request, ChatBody, MAX_CHAT_BYTES, CHATS)
+        return await large_reply(await self._chats.change(actor(request), _id(request), form.chat))
+
+    @answers(TRUE)
+    async def remove(self, request: web.Request) -> web.StreamResponse:
+        """Stop what runs for a chat and delete it; answers true. 403 without the permission chat.delete."""
+        await self._chats.remove(actor(request), _id(request))
+        return json_reply(data=True)
+
+    @answers(TRUE)
+    async def remove_all(self, request: web.Request) -> web.StreamResponse:
+        """Delete every chat of one's own; answers true. 403 without the permission chat.delete."""
+        await self._chats.remove_all(actor(request))
+        return json_reply(data=True)
+
+    @answers(replies.chat)
+    async def put_message(self, request: web.Request) -> web.StreamResponse:
+        """`{"content", ...}` -> the record; a message that is not there follows the current one.
+
+        The owner's listeners get `chat:message`.
+        """
+        form = await read_model(request, MessageBody, MAX_CHAT_BYTES, MESSAGE)
+        chat_id = _id(request)
+        made = await self._chats.put_message(
+            actor(request), chat_id, request.match_info["message_id"], form.model_dump(exclude_unset=True)
+        )
+        record = await self._chats.record(chat_id)
+        content = made.content if made.parts is None else made.parts
+        data = {"chat_id": chat_id, "message_id": made.id, "content": content}
+        target = Target(record["user_id"], chat_id, made.id)
+        await self._notify(target, {"type": "chat:message", "data": data})
+        return await large_reply(record)
+
+    @answers(replies.chat)
+    async def remove_message(self, request: web.Request) -> web.StreamResponse:
+        """Delete a message, whose children get its parent -> the record.
+
+        403 without the permission chat.delete_message.
+        """
+        await self._chats.remove_message(actor(request), _id(request), request.match_info["message_id"])
+        return await large_reply(await self._chats.record(_id(request)))
+
+    @answers(BOOLEAN)
+    async def is_pinned(self, request: web.Request) -> web.StreamResponse:
+        """Answer true or false."""
+        return json_reply((await self._chats.owned(actor(request), _id(request))).pinned)
+
+    @answers(replies.chat)
+    async def pin(self, request: web.Request) -> web.StreamResponse:
+        """Pin a chat that is not, or the other way round -> the record."""
+        return await large_reply(await self._chats.toggle_pinned(actor(request), _id(request)))
+
+    @answers(replies.chat)
+    async def archive(self, request: web.Request) -> web.StreamResponse:
+        """Archive a chat that is not, or the other way round -> the record."""
+        return await large_reply(await self._chats.toggle_archived(actor(request), _id(request)))
+
+    @answers(TRUE)
+    async def archive_all(self, request: web.Request) -> web.StreamResponse:
+        """Archive every chat of one's own; answers true."""
+        await self._chats.archive_all(actor(request), archived=True)
+        return json_reply(data=True)
+
+    @answers(TRUE)
+    async def unarchive_all(self, request: web.Request) -> web.StreamResponse:
+        """Take every chat of one's own out of the archive; answers true."""
+        await self._chats.archive_all(actor(request), archived=False)
+        return json_reply(data=True)
+
+    @answers(replies.chat)
+    async def clone(self, request: web.Request) -> web.StreamResponse:
+        """`{"title"?}` -> the record of a copy of one's own."""
+        form = await read_model(request, CloneBody)
+        return await large_reply(await self._transfer.clone(actor(request), _id(request), form.title))
+
+    @answers(replies.chat)
+    async def clone_shared(self, request: web.Request) -> web.StreamResponse:
+        """Copy what is shared under an id -> the record of a chat of one's own."""
+        return await large_reply(await self._transfer.clone_shared(actor(request), _id(request)))
+
+    @answers(replies.chat)
+    async def share(self, request: web.Request) -> web.StreamResponse:
+        """Share a chat as it is now -> the record with `share_id`, which stays the same.
+
+        403 without the permission chat.share.
+        """
+        return await large_reply(await self._sharing.share(actor(request), _id(request)))
+
+    @answers(BOOLEAN)
+    async def unshare(self, request: web.Request) -> web.StreamResponse:
+        """Share a chat no longer; answers false when it was not shared."""
+        return json_reply(await self._sharing.unshare(actor(request), _id(request)))
+
+    @answers(replies.chat)
+    async def show_shared(self, request: web.Request) -> web.StreamResponse:
+        """Answer the record as it was when it was shared, to every verified account."""
+        return await large_reply(await self._sharing.get(request.match_info["share_id"]))
+
+    @answers(replies.chat)
+    async def export(self, request: web.Request) -> web.StreamResponse:
+        """Answer the record, which `/import` takes back; 403 without the permission chat.export."""
+        return await large_reply(await self._transfer.give(actor(request), _id(request)))
+
+    @answers(listed(replies.tag))
+    async def list_tags(self, request: web.Request) -> web.StreamResponse:
+        """Answer `[{"id", "name", "user_id", "meta"}]`."""
+        return json_reply(list(map(show_tag, await self._tags.list(actor(request), _id(request)))))
+
+    @answers(listed(replies.tag))
+    async def add_tag(self, request: web.Request) -> web.StreamResponse:
+        """`{"name"}` -> all tags of the chat."""
+        form = await read_model(request, TagBody)
+        return json_reply(list(map(show_tag, await self._tags.add(actor(request), _id(request), form.name))))
+
+    @answers(listed(replies.tag))
+    async def remove_tag(self, request: web.Request) -> web.StreamResponse:
+        """`{"name"}` -> the tags that the chat has left."""
+        form = await read_model(request, TagBody)
+        left = await self._tags.remove(actor(request), _id(request), form.name)
+        return json_reply(list(map(show_tag, left)))
+
+    @answers(TRUE)
+    async def remove_tags(self, request: web.Request) -> web.StreamResponse:
+        """Take every tag from a chat; answers true."""
+        await self._tags.remove(actor(request), _id(request))
+        return json_reply(data=True)
+
+
+def _id(request: web.Request) -> str:
+    return request.match_info["id"]

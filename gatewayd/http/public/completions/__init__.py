@@ -1,0 +1,1 @@
+"""Completions: chat, messages, embeddings, legacy completions and responses."""

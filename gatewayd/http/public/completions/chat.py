@@ -1,0 +1,101 @@
+"""Chat completions (interface specification 4.2)."""
+
+from collections.abc import Sequence
+from functools import partial
+from typing import Any, Final
+
+from aiohttp import web
+
+from gatewayd import ids
+from gatewayd.dialects import openai
+from gatewayd.http import body
+from gatewayd.http.connections.uses import Use
+from gatewayd.http.context import actor, request_id
+from gatewayd.http.public.base_urls import BASES
+from gatewayd.http.replies import dialects
+from gatewayd.http.request_facts import facts_of
+from gatewayd.http.responses.streams import OpenAiFrames, Streams, openai_frames, send_whole
+from gatewayd.http.responses.warning_header import warning_headers
+from gatewayd.http.routes import Access, Dialect, Route
+from gatewayd.http.schemas import EVENT_STREAM, answers
+from gatewayd.json_decoder import LARGE
+from gatewayd.pipeline.records import Answer, ChatRequest
+from gatewayd.pipeline.runs.service import Runs, Started
+
+PATHS: Final = tuple(f"{base}/chat/completions" for base in BASES)
+
+
+class ChatRoutes:
+    """Answers chat completions, whole or streamed."""
+
+    def __init__(
+        self, runs: Runs, *, body_limit: int, streams: Streams | None = None, clock: ids.Clock = ids.now
+    ) -> None:
+        self._runs = runs
+        self._body_limit = body_limit
+        self._clock = clock
+        self._streams = streams or Streams()
+
+    def routes(self) -> Sequence[Route]:
+        """Return the rows of 4.2 with the aliases that OpenAI clients use."""
+        return [
+            Route(
+                "POST",
+                path,
+                self.complete,
+                Access.VERIFIED,
+                "Answer a chat request",
+                dialect=Dialect.OPENAI,
+                tag="chat",
+                interruptible=True,
+                use=Use.ANSWER,
+            )
+            for path in PATHS
+        ]
+
+    @answers(dialects.chat_answer, EVENT_STREAM)
+    async def complete(self, request: web.Request) -> web.StreamResponse:
+        """Answer `{"model", "messages", ...}` with a completion, or with chunks when `stream` is true.
+
+        With `chat_id` and `session_id` the answer is `{"status": true, "task_ids", "task_id", "chat_id",
+        "message_ids"}`, at once: what comes is told by events, and kept in the chat.
+        """
+        chat = openai.parse_request(await body.read_object(request, self._body_limit, LARGE))
+        chat.request_id = request_id(request)
+        chat.facts = partial(facts_of, request)
+        asked = self._runs.answer(chat, actor(request))
+        if chat.stream and not chat.options.get("session_id"):
+            return await self._streams.begin(
+                request, asked, OpenAiFrames(), partial(self._send, request, chat)
+            )
+        answer = await asked
+        if isinstance(answer, Answer) and answer.completion is not None and not chat.stream:
+            return body.raw_reply(request, answer.completion.raw, warning_headers(answer.warnings))
+        return await self._send(request, chat, answer)
+
+    async def _send(
+        self,
+        request: web.Request,
+        chat: ChatRequest,
+        answer: Answer | Started,
+        begun: web.StreamResponse | None = None,
+    ) -> web.StreamResponse:
+        if isinstance(answer, Started):
+            return body.json_reply(_show_started(answer))
+        headers = warning_headers(answer.warnings)
+        if answer.chunks is None:
+            return await send_whole(request, openai_frames(answer, chat), headers, begun)
+        first = b""
+        if answer.sources:
+            first = openai.render_sources(answer.sources, chat.model, chat.request_id, self._clock())
+        return await self._streams.send(request, answer.chunks, OpenAiFrames(), headers, first, begun)
+
+
+def _show_started(started: Started) -> dict[str, Any]:
+    return {
+        "status": True,
+        "task_ids": started.task_ids,
+        "task_id": started.task_ids[0],
+        "chat_id": started.chat_id,
+        "message_ids": started.message_ids,
+    }

@@ -1,0 +1,195 @@
+"""The messages dialect (interface specification 4.3), and what its clients probe before they use it."""
+
+from collections.abc import Sequence
+from functools import partial
+from typing import Any, Final
+
+import orjson
+from aiohttp import web
+
+from gatewayd import ids
+from gatewayd.completions.records import Chunk, Completion
+from gatewayd.dialects.anthropic import dialect as anthropic
+from gatewayd.dialects.anthropic.stream import MessageStream
+from gatewayd.dialects.token_estimate import count_tokens
+from gatewayd.errors import GatewayError, invalid
+from gatewayd.http import body
+from gatewayd.http.connections.uses import Use
+from gatewayd.http.context import actor, request_id
+from gatewayd.http.errors import STATUSES
+from gatewayd.http.replies import dialects, service
+from gatewayd.http.request_facts import facts_of
+from gatewayd.http.responses.streams import Streams, send_whole
+from gatewayd.http.responses.warning_header import warning_headers
+from gatewayd.http.routes import Access, Dialect, Handler, Route
+from gatewayd.http.schemas import EVENT_STREAM, answers
+from gatewayd.json_decoder import LARGE
+from gatewayd.pipeline.endpoints import model_of
+from gatewayd.pipeline.pipeline import Pipeline
+from gatewayd.pipeline.records import Answer, ChatRequest
+
+PATHS: Final = ("/api/v1/messages", "/api/message", "/v1/messages", "/ollama/v1/messages")
+
+PING: Final = b'event: ping\ndata: {"type":"ping"}\n\n'
+
+
+class Failing:
+    """How a stream of this dialect says that it broke."""
+
+    content_type: str | None = None
+
+    def fail(self, error: GatewayError) -> bytes:
+        """Return an `error` event."""
+        return anthropic.render_error_event(error, STATUSES[error.kind][2])
+
+
+class NativeEvents(Failing):
+    """Passes the events of a source that speaks the dialect on, its pings included."""
+
+    def feed(self, chunk: Chunk) -> bytes:
+        """Return the chunk's bytes."""
+        return chunk.raw
+
+    def ping(self) -> bytes:
+        """Return a ping."""
+        return PING
+
+    def finish(self) -> bytes:
+        """Return nothing: the source has ended its message."""
+        return b""
+
+
+class ConvertedEvents(Failing):
+    """Makes events of another dialect's chunks."""
+
+    def __init__(self, chat: ChatRequest, answer: Answer) -> None:
+        self._message = MessageStream(
+            chat.model,
+            count_tokens(chat.native or {}),
+            ids.new_id,
+            stop_sequences=_stops(chat),
+            sources=answer.sources,
+        )
+        self._has_begun = False
+
+    def feed(self, chunk: Chunk) -> bytes:
+        """Return the events; a ping is among the first, by which a client sees at once that all works."""
+        frames = self._message.feed(chunk.events)
+        if frames and not self._has_begun:
+            self._has_begun = True
+            frames += self._message.ping()
+        return frames
+
+    def ping(self) -> bytes:
+        """Return a ping."""
+        self._has_begun = True
+        return self._message.ping()
+
+    def finish(self) -> bytes:
+        """Return what closes the message."""
+        return self._message.finish()
+
+
+class MessageRoutes:
+    """Answers messages requests, whole or streamed, and counts their tokens."""
+
+    def __init__(self, pipeline: Pipeline, *, body_limit: int, streams: Streams | None = None) -> None:
+        self._pipeline = pipeline
+        self._body_limit = body_limit
+        self._streams = streams or Streams()
+
+    def routes(self) -> Sequence[Route]:
+        """Return the rows of 4.3 with the aliases that clients use, and their probes."""
+        return [
+            *(_row(path, self.answer, "Answer a messages request") for path in PATHS),
+            *(_row(f"{path}/count_tokens", self.count, "Count a request's tokens") for path in PATHS),
+            Route("GET", "/api", self.probe, Access.PUBLIC, "Tell that the API is here", tag="chat"),
+            Route("GET", "/", self.probe, Access.PUBLIC, "Tell that the gateway is here", tag="chat"),
+        ]
+
+    @answers(service.status)
+    async def probe(self, request: web.Request) -> web.StreamResponse:
+        """Answer `{"status": true}`."""
+        return body.json_reply({"status": True})
+
+    @answers(dialects.token_count)
+    async def count(self, request: web.Request) -> web.StreamResponse:
+        """Answer `{"input_tokens": n}`, an estimate: no provider is asked, so that it never fails for one."""
+        value = await body.read_object(request, self._body_limit, LARGE)
+        _check(value)
+        return body.json_reply({"input_tokens": count_tokens(value)})
+
+    @answers(dialects.messages_answer, EVENT_STREAM)
+    async def answer(self, request: web.Request) -> web.StreamResponse:
+        """Answer `{"model", "max_tokens", "messages", ...}` with a message, or with its events if streamed.
+
+        Query parameters and `anthropic-*` headers are not looked at.
+        """
+        chat = anthropic.parse_request(await body.read_object(request, self._body_limit, LARGE))
+        chat.request_id = request_id(request)
+        chat.facts = partial(facts_of, request)
+        asked = self._pipeline.run(chat, actor(request))
+        if chat.stream:
+            # A ping may come before the message starts.
+            return await self._streams.begin(
+                request, asked, NativeEvents(), partial(self._send, request, chat)
+            )
+        return await self._send(request, chat, await asked)
+
+    async def _send(
+        self, request: web.Request, chat: ChatRequest, answer: Answer, begun: web.StreamResponse | None = None
+    ) -> web.StreamResponse:
+        headers = warning_headers(answer.warnings)
+        if answer.chunks is not None:
+            renderer = NativeEvents() if answer.is_native else ConvertedEvents(chat, answer)
+            return await self._streams.send(request, answer.chunks, renderer, headers, begun=begun)
+        completion = _completion(answer)
+        if chat.stream:
+            events = ConvertedEvents(chat, answer)
+            frames = events.feed(Chunk(events=[completion.body])) + events.finish()
+            return await send_whole(request, frames, headers, begun)
+        if answer.is_native:
+            return body.raw_reply(request, completion.raw, headers)
+        message = _message(completion, chat)
+        if answer.sources:
+            message["sources"] = answer.sources
+        return body.raw_reply(request, orjson.dumps(message), headers)
+
+
+def _check(value: dict[str, Any]) -> None:
+    model_of(value)
+    if not isinstance(value.get("messages"), list) or not value["messages"]:
+        raise invalid("cannot accept messages: expected a list with one message at least", param="messages")
+
+
+def _message(completion: Completion, chat: ChatRequest) -> dict[str, Any]:
+    converted = completion.body
+    estimate = 0 if converted.get("usage") else count_tokens(chat.native or {})
+    return anthropic.render_completion(
+        converted, chat.model, ids.new_id, input_tokens=estimate, stop_sequences=_stops(chat)
+    )
+
+
+def _stops(chat: ChatRequest) -> list[str]:
+    stops: list[str] = chat.body.get("stop") or []
+    return stops
+
+
+def _completion(answer: Answer) -> Completion:
+    if answer.completion is None:
+        raise ValueError("an answer has a completion or chunks")
+    return answer.completion
+
+
+def _row(path: str, handler: Handler, summary: str) -> Route:
+    return Route(
+        "POST",
+        path,
+        handler,
+        Access.VERIFIED,
+        summary,
+        dialect=Dialect.ANTHROPIC,
+        tag="chat",
+        interruptible=True,
+        use=Use.ANSWER,
+    )

@@ -1,0 +1,54 @@
+"""Outlet filters and actions on messages that are there already (interface specification 4.4)."""
+
+from collections.abc import Sequence
+
+from aiohttp import web
+
+from gatewayd.http import body
+from gatewayd.http.connections.uses import Use
+from gatewayd.http.context import actor
+from gatewayd.http.request_facts import facts_of
+from gatewayd.http.routes import Access, Handler, Route
+from gatewayd.http.schemas import ANYTHING, OBJECT, answers
+from gatewayd.json_decoder import LARGE
+from gatewayd.pipeline.filters.outlets import Outlets
+from gatewayd.pipeline.functions.actions import Actions
+
+
+class CompletedRoutes:
+    """Runs what comes after an answer: outlet filters, and the buttons under it."""
+
+    def __init__(self, outlets: Outlets, actions: Actions, *, body_limit: int) -> None:
+        self._outlets = outlets
+        self._actions = actions
+        self._body_limit = body_limit
+
+    def routes(self) -> Sequence[Route]:
+        """Return the row of 4.4 and that of actions."""
+        return [
+            _row("/api/chat/completed", self.complete, "Run the outlet filters of a finished chat"),
+            _row("/api/chat/actions/{action_id}", self.act, "Run an action on a message"),
+        ]
+
+    @answers(OBJECT)
+    async def complete(self, request: web.Request) -> web.StreamResponse:
+        """Answer `{"model", "messages", "chat_id"?, "session_id"?, "id"?, "filter_ids"?}` as it is filtered.
+
+        The reply has the same fields, every one that no filter changed as it was sent.
+        """
+        form = await body.read_object(request, self._body_limit, LARGE)
+        return body.json_reply(await self._outlets.completed(actor(request), form, facts_of(request)))
+
+    @answers(ANYTHING)
+    async def act(self, request: web.Request) -> web.StreamResponse:
+        """Run an action on `{"model", "messages", "chat_id"?, "session_id"?, "id"?, ...}`.
+
+        Answers what the action returned, any JSON value: often `{"messages": [...]}`, or null.
+        """
+        form = await body.read_object(request, self._body_limit, LARGE)
+        action_id = request.match_info["action_id"]
+        return body.json_reply(await self._actions.run(actor(request), action_id, form, facts_of(request)))
+
+
+def _row(path: str, handler: Handler, summary: str) -> Route:
+    return Route("POST", path, handler, Access.VERIFIED, summary, tag="plugins", use=Use.ANSWER)

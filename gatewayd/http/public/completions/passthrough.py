@@ -1,0 +1,134 @@
+"""Legacy completions and the Responses protocol, passed on to sources that have them."""
+
+from collections.abc import Sequence
+from contextlib import aclosing
+from functools import partial
+from typing import NamedTuple
+
+from aiohttp import web
+
+from gatewayd.catalog.interfaces import Forwarded
+from gatewayd.completions.records import Body
+from gatewayd.dialects import openai
+from gatewayd.errors import GatewayError, Kind
+from gatewayd.http import body
+from gatewayd.http.connections.uses import Use
+from gatewayd.http.context import actor, request_id
+from gatewayd.http.errors import STATUSES, log_broken
+from gatewayd.http.public.base_urls import BASES
+from gatewayd.http.request_facts import facts_of
+from gatewayd.http.responses.sse import open_stream, send
+from gatewayd.http.responses.streams import OpenAiFrames, Streams
+from gatewayd.http.routes import Access, Dialect, Handler, Route
+from gatewayd.http.schemas import EVENT_STREAM, OBJECT, answers
+from gatewayd.json_decoder import LARGE
+from gatewayd.pipeline.filters.inputs import Caller
+from gatewayd.pipeline.passthrough import Forwarding
+
+
+class ForwardingRoutes:
+    """Answers with the source's own bytes; a failure after the first of them is in band, or cuts."""
+
+    def __init__(self, forwarding: Forwarding, *, body_limit: int, streams: Streams | None = None) -> None:
+        self._forwarding = forwarding
+        self._body_limit = body_limit
+        self._streams = streams or Streams()
+
+    def routes(self) -> Sequence[Route]:
+        """Return the rows for each base address."""
+        return [
+            row
+            for base in BASES
+            for row in (
+                _row(f"{base}/completions", self.complete, "Continue a text"),
+                _row(f"{base}/responses", self.respond, "Answer a request of the Responses protocol"),
+            )
+        ]
+
+    @answers(OBJECT, EVENT_STREAM)
+    async def complete(self, request: web.Request) -> web.StreamResponse:
+        """Answer `{"model", "prompt", ...}` with what the model's source answers."""
+        return await self._pass_on(request, "/completions")
+
+    @answers(OBJECT, EVENT_STREAM)
+    async def respond(self, request: web.Request) -> web.StreamResponse:
+        """Answer `{"model", "input", ...}` with what the model's source answers."""
+        return await self._pass_on(request, "/responses")
+
+    async def _pass_on(self, request: web.Request, path: str) -> web.StreamResponse:
+        asked = await body.read_object(request, self._body_limit, LARGE)
+        caller = Caller(actor(request), request_id(request), partial(facts_of, request))
+        opening = self._open(path, asked, caller)
+        if asked.get("stream") is not True:
+            return await _send_opened(request, await opening)
+        return await self._streams.begin(request, opening, OpenAiFrames(), partial(_send_opened, request))
+
+    async def _open(self, path: str, asked: Body, caller: Caller) -> "_Opened":
+        """Return an answer with its first bytes, so that a failure before them is still a status."""
+        answer = await self._forwarding.run(path, asked, caller)
+        first: bytes | None = None
+        try:
+            first = await anext(answer, b"")
+        finally:
+            if first is None:
+                await answer.aclose()
+        return _Opened(answer, first)
+
+
+class _Opened(NamedTuple):
+    """An answer, and what was read of it."""
+
+    answer: Forwarded
+    first: bytes
+
+
+async def _send_opened(
+    request: web.Request, opened: _Opened, begun: web.StreamResponse | None = None
+) -> web.StreamResponse:
+    answer = opened.answer
+    async with aclosing(answer):
+        content_type = answer.content_type or "application/octet-stream"
+        is_stream = content_type.lower().startswith("text/event-stream")
+        if begun is not None and not is_stream:
+            raise GatewayError(
+                Kind.UPSTREAM_FAILED, "cannot pass the answer on: a stream was asked for, and it is none"
+            )
+        reply = begun or await open_stream(request, {"Content-Type": content_type}, answer.status)
+        if is_stream:
+            await _send_events(request, reply, opened.first, answer)
+        else:
+            await _send_bytes(request, reply, opened.first, answer)
+        await reply.write_eof()
+    return reply
+
+
+def _row(path: str, handler: Handler, summary: str) -> Route:
+    return Route(
+        "POST",
+        path,
+        handler,
+        Access.VERIFIED,
+        summary,
+        dialect=Dialect.OPENAI,
+        tag="forwarding",
+        interruptible=True,
+        use=Use.ANSWER,
+    )
+
+
+async def _send_bytes(
+    request: web.Request, reply: web.StreamResponse, read: bytes, answer: Forwarded
+) -> None:
+    while read:
+        await send(request, reply, read)
+        read = await anext(answer, b"")
+
+
+async def _send_events(
+    request: web.Request, reply: web.StreamResponse, read: bytes, answer: Forwarded
+) -> None:
+    try:
+        await _send_bytes(request, reply, read, answer)
+    except GatewayError as error:
+        log_broken(request, error)
+        await send(request, reply, openai.render_error(error, STATUSES[error.kind][1]))

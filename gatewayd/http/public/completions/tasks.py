@@ -1,0 +1,141 @@
+"""Tasks that users started (interface specification 4.8), and those that models are put to for clients."""
+
+from collections.abc import Sequence
+from functools import partial
+from typing import Any, Final
+
+from aiohttp import web
+
+from gatewayd.dialects import openai
+from gatewayd.http import body
+from gatewayd.http.connections.uses import Use
+from gatewayd.http.context import actor, request_id
+from gatewayd.http.replies import chats
+from gatewayd.http.request_facts import facts_of
+from gatewayd.http.routes import Access, Noun, Route
+from gatewayd.http.schemas import answers
+from gatewayd.json_decoder import LARGE
+from gatewayd.pipeline.endpoints import model_of
+from gatewayd.pipeline.records import ChatRequest, Endpoint
+from gatewayd.pipeline.runs.control import Stopping
+from gatewayd.pipeline.runs.service import Runs
+from gatewayd.pipeline.tasks import prompts
+from gatewayd.pipeline.tasks.models import TaskModels
+from gatewayd.pipeline.tasks.prompts import TaskText
+
+TASKS: Final = Noun("/api/tasks", "tasks")
+MODELS: Final = Noun("/api/v1/tasks", "tasks")
+
+
+class TaskRoutes:
+    """Lists and stops tasks, and answers the task endpoints."""
+
+    def __init__(self, stopping: Stopping, models: TaskModels, runs: Runs, *, body_limit: int) -> None:
+        self._stopping = stopping
+        self._models = models
+        self._runs = runs
+        self._body_limit = body_limit
+
+    def routes(self) -> Sequence[Route]:
+        """Return the rows of 4.8 and those that peers of this API family have beside them."""
+        return [
+            TASKS.row("POST", "/stop/{task_id}", self.stop, Access.VERIFIED, "Stop a task"),
+            TASKS.row("GET", "", self.list, Access.ADMIN, "List the running tasks"),
+            TASKS.row("GET", "/chat/{chat_id}", self.of_chat, Access.VERIFIED, "List the tasks of a chat"),
+            TASKS.row(
+                "POST", "/chat/{chat_id}/stop", self.stop_chat, Access.VERIFIED, "Stop the tasks of a chat"
+            ),
+            MODELS.row("GET", "/config", self.config, Access.VERIFIED, "Show what is made of conversations"),
+            MODELS.row(
+                "POST", "/title/completions", self.title, Access.VERIFIED, "Make a title", use=Use.ANSWER
+            ),
+            MODELS.row("POST", "/tags/completions", self.tags, Access.VERIFIED, "Make tags", use=Use.ANSWER),
+            MODELS.row(
+                "POST",
+                "/follow_up/completions",
+                self.follow_up,
+                Access.VERIFIED,
+                "Make questions that may follow",
+                use=Use.ANSWER,
+            ),
+        ]
+
+    @answers(chats.told)
+    async def stop(self, request: web.Request) -> web.Response:
+        """Stop a task: `{"status": true, "message"}`; `{"status": false, "message"}` when it is not there."""
+        task_id = request.match_info["task_id"]
+        if await self._stopping.stop(actor(request), task_id):
+            return _told(f"Task {task_id} successfully stopped.")
+        return _told(f"Task with ID {task_id} not found.", status=False)
+
+    @answers(chats.tasks)
+    async def list(self, request: web.Request) -> web.Response:
+        """Return `{"tasks": [id]}`, oldest first."""
+        return body.json_reply({"tasks": [info.id for info in self._stopping.every()]})
+
+    @answers(chats.task_ids)
+    async def of_chat(self, request: web.Request) -> web.Response:
+        """Return `{"task_ids": [id]}`, none for a chat of somebody else."""
+        found = await self._stopping.of_chat(actor(request), request.match_info["chat_id"])
+        return body.json_reply({"task_ids": [info.id for info in found]})
+
+    @answers(chats.told)
+    async def stop_chat(self, request: web.Request) -> web.Response:
+        """Stop what runs for a chat: `{"status": true, "message"}`."""
+        chat_id = request.match_info["chat_id"]
+        if await self._stopping.stop_chat(actor(request), chat_id):
+            return _told(f"All tasks of chat {chat_id} stopped.")
+        return _told(f"No tasks found for chat {chat_id}.")
+
+    @answers(chats.task_config)
+    async def config(self, request: web.Request) -> web.Response:
+        """Return which model makes titles, tags and follow-ups, and which of them are made."""
+        options = self._runs.options
+        return body.json_reply(
+            {
+                "TASK_MODEL": self._models.preferred(),
+                "ENABLE_TITLE_GENERATION": options.makes_titles,
+                "ENABLE_TAGS_GENERATION": options.makes_tags,
+                "ENABLE_FOLLOW_UP_GENERATION": options.makes_follow_ups,
+            }
+        )
+
+    @answers(chats.task_completion)
+    async def title(self, request: web.Request) -> web.Response:
+        """Answer `{"model", "messages"}` with a completion of `{"title": "..."}` as JSON text."""
+        return await self._make(prompts.TITLE, request)
+
+    @answers(chats.task_completion)
+    async def tags(self, request: web.Request) -> web.Response:
+        """Answer `{"model", "messages"}` with a completion of `{"tags": [...]}` as JSON text."""
+        return await self._make(prompts.TAGS, request)
+
+    @answers(chats.task_completion)
+    async def follow_up(self, request: web.Request) -> web.Response:
+        """Answer `{"model", "messages"}` with a completion of `{"follow_ups": [...]}` as JSON text."""
+        return await self._make(prompts.FOLLOW_UPS, request)
+
+    async def _make(self, task: TaskText, request: web.Request) -> web.Response:
+        sent = await body.read_object(request, self._body_limit, LARGE)
+        model, messages = model_of(sent), sent.get("messages")
+        openai.check_messages(messages)
+        options = {name: sent[name] for name in ("chat_id",) if isinstance(sent.get(name), str)}
+        chat = ChatRequest(model, {}, stream=False, options=options, request_id=request_id(request))
+        chat.facts, chat.endpoint = partial(facts_of, request), Endpoint.TASK
+        await self._runs.check(chat, actor(request))
+        said = await self._models.text(task, messages or [], chat, actor(request))
+        message = {"role": "assistant", "content": prompts.as_json(task.key, said)}
+        choice = {"index": 0, "message": message, "logprobs": None, "finish_reason": "stop"}
+        return body.json_reply(
+            {
+                "id": f"chatcmpl-{chat.request_id}",
+                "object": "chat.completion",
+                "model": model,
+                "choices": [choice],
+            }
+        )
+
+
+def _told(message: str, *, status: bool = True) -> web.Response:
+    told: dict[str, Any] = {"status": status, "message": message}
+    return body.json_reply(told)

@@ -1,0 +1,1 @@
+"""Files: routes, uploads, status, processing."""

@@ -1,0 +1,157 @@
+"""Processing on request, while the caller waits: part of `/api/v1/retrieval`."""
+
+from collections.abc import AsyncIterator
+from typing import Annotated
+
+from aiohttp import web
+from pydantic import BaseModel, ConfigDict, Field
+
+from gatewayd.accounts.records import Actor
+from gatewayd.http.audit import note_change
+from gatewayd.http.body import json_reply, read_model
+from gatewayd.http.context import actor
+from gatewayd.http.replies import documents, service
+from gatewayd.http.schemas import answers
+from gatewayd.ingest.files import Files
+from gatewayd.ingest.records import File
+from gatewayd.ingest.upload import Upload
+from gatewayd.knowledge.members import Addition, Members, Result
+from gatewayd.knowledge.process_now import Readying, collection_named
+from gatewayd.knowledge.scopes import FILE_PREFIX
+from gatewayd.knowledge.serializers import Shown
+from gatewayd.knowledge.uploads import Place, Uploads
+
+Name = Annotated[str, Field(pattern=r"^[A-Za-z0-9_-]{1,128}$")]
+"""A collection id, or `file-` and a file id."""
+
+
+class ProcessFileBody(BaseModel):
+    """A file to process again, with another text, or into a collection."""
+
+    model_config = ConfigDict(extra="ignore")
+
+    file_id: str
+    content: str | None = None
+    collection_name: Name | None = None
+
+
+class ProcessTextBody(BaseModel):
+    """A text to keep as a file."""
+
+    model_config = ConfigDict(extra="ignore")
+
+    name: str
+    content: str
+    collection_name: Name | None = None
+
+
+class NamedFileBody(BaseModel):
+    """A file of a batch, of which only the id is read."""
+
+    model_config = ConfigDict(extra="ignore")
+
+    id: str
+
+
+class ProcessBatchBody(BaseModel):
+    """Files to put into a collection."""
+
+    model_config = ConfigDict(extra="ignore")
+
+    files: list[NamedFileBody]
+    collection_name: Name
+
+
+class DeleteBody(BaseModel):
+    """A file to take out of a collection."""
+
+    model_config = ConfigDict(extra="ignore")
+
+    collection_name: Name
+    file_id: str
+
+
+class Processing:
+    """Processes files while the caller waits, for up to five minutes (504 then, and it goes on)."""
+
+    def __init__(self, files: Files, members: Members, uploads: Uploads, *, text_limit: int) -> None:
+        self._files = files
+        self._members = members
+        self._uploads = uploads
+        self._readying = Readying(files, members)
+        self._body_limit = 2 * text_limit
+
+    @answers(documents.processed_file)
+    async def process_file(self, request: web.Request) -> web.StreamResponse:
+        """`{"file_id", "content"?, "collection_name"?}` -> `{"status": true, "collection_name", "filename",
+        "content"}`.
+
+        With `content` that becomes the text of the file. Otherwise it is extracted, but not a finished one
+        that is to be put into a collection; one that is being processed is waited for. 400 when that fails,
+        with the reason. A finished one that is extracted again keeps its text until that is done.
+        """
+        form = await read_model(request, ProcessFileBody, self._body_limit)
+        who = actor(request)
+        collection = collection_named(form.collection_name)
+        file = await self._readying.process(who, form.file_id, form.content, collection)
+        if collection is not None:
+            note_change(request, f"collection {collection}", {"added": [file.id]})
+        return json_reply(await self._shown(who, file, collection))
+
+    @answers(documents.processed_text)
+    async def process_text(self, request: web.Request) -> web.StreamResponse:
+        """`{"name", "content", "collection_name"?}` -> `{"status": true, "collection_name", "file_id",
+        "content"}`.
+
+        The text is kept as a file of the caller's. Without `collection_name` it is searched by the name that
+        is answered.
+        """
+        form = await read_model(request, ProcessTextBody, self._body_limit)
+        who = actor(request)
+        collection = collection_named(form.collection_name)
+        kind = "text/plain; charset=utf-8"
+        upload = Upload(form.name, kind, who.user_id, {}, is_unlimited=who.is_admin)
+        place = None if collection is None else Place(collection)
+        file = await self._uploads.accept(who, upload, _stream(form.content), place)
+        file = await self._readying.finished(file)
+        return json_reply({**await self._shown(who, file, collection), "file_id": file.id})
+
+    @answers(documents.processed_batch)
+    async def process_batch(self, request: web.Request) -> web.StreamResponse:
+        """`{"files": [{"id"}], "collection_name"}` -> `{"results": [{"file_id", "status", "error"?}],
+        "errors": [..]}`: each is put into the collection for itself."""
+        form = await read_model(request, ProcessBatchBody, self._body_limit)
+        additions = [Addition(file.id) for file in form.files]
+        collection, results = await self._members.add_many(actor(request), form.collection_name, additions)
+        added = [each.file_id for each in results if each.is_changed]
+        note_change(request, collection.name, {"id": collection.id, "added": added})
+        shown = [_show_result(result) for result in results]
+        return json_reply({"results": shown, "errors": [each for each in shown if "error" in each]})
+
+    @answers(service.status)
+    async def delete(self, request: web.Request) -> web.StreamResponse:
+        """`{"collection_name", "file_id"}` -> `{"status": true}`; the file itself stays."""
+        form = await read_model(request, DeleteBody)
+        collection = await self._members.remove_file(
+            actor(request), form.collection_name, form.file_id, delete_file=False
+        )
+        note_change(request, collection.name, {"id": collection.id, "removed": [form.file_id]})
+        return json_reply({"status": True})
+
+    async def _shown(self, who: Actor, file: File, collection: str | None) -> Shown:
+        return {
+            "status": True,
+            "collection_name": collection or FILE_PREFIX + file.id,
+            "filename": file.name,
+            "content": await self._files.text(who, file.id),
+        }
+
+
+async def _stream(text: str) -> AsyncIterator[bytes]:
+    yield text.encode()
+
+
+def _show_result(result: Result) -> Shown:
+    if result.error is not None:
+        return {"file_id": result.file_id, "status": "failed", "error": result.error.message}
+    return {"file_id": result.file_id, "status": "completed"}

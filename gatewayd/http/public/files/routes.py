@@ -1,0 +1,194 @@
+"""Files: `/api/v1/files` (interface specification 4.6)."""
+
+from collections.abc import Sequence
+from typing import Final
+
+from aiohttp import web
+from pydantic import BaseModel, ConfigDict
+
+from gatewayd.errors import invalid, not_found
+from gatewayd.http.audit import note_change
+from gatewayd.http.body import json_reply, read_model
+from gatewayd.http.connections.uses import Use
+from gatewayd.http.context import actor
+from gatewayd.http.public.files.status import StatusStreams
+from gatewayd.http.public.files.upload import FileUploads
+from gatewayd.http.public.query_parameters import LAST_PAGE, PAGE_QUERY, flag, number, page
+from gatewayd.http.replies import documents
+from gatewayd.http.responses.file_content import file_reply
+from gatewayd.http.routes import Access, Noun, Route
+from gatewayd.http.schemas import ANY_MEDIA_TYPE, EVENT_STREAM, INTEGER, answers, listed
+from gatewayd.ingest.files import Files
+from gatewayd.ingest.serializers import show_file, show_status
+
+PREFIX: Final = "/api/v1/files"
+PAGE_SIZE: Final = 50
+MOST_FOUND: Final = 1000
+SEARCH_QUERY: Final = {
+    "filename": "Name to look for; * stands for any text, ? for any character.",
+    "skip": "Number of files to leave out.",
+    "limit": "Maximum number of files, 1 to 1000, 100 by default.",
+}
+STATUS_QUERY: Final = {"stream": "With true, an event stream of the changes."}
+CONTENT_QUERY: Final = {"attachment": "With true, browsers save the file in place of showing it."}
+_row = Noun(PREFIX, "files").row
+
+
+class ContentBody(BaseModel):
+    """The text of a file."""
+
+    model_config = ConfigDict(extra="ignore")
+
+    content: str
+
+
+class NameBody(BaseModel):
+    """The name of a file."""
+
+    model_config = ConfigDict(extra="ignore")
+
+    filename: str
+
+
+class FileRoutes:
+    """Takes files in, tells how far they are, and gives them out."""
+
+    def __init__(
+        self, files: Files, uploads: FileUploads, *, text_limit: int, statuses: StatusStreams | None = None
+    ) -> None:
+        self._files = files
+        self._uploads = uploads
+        # In JSON a character may take six bytes, but hardly one in ten does.
+        self._body_limit = 2 * text_limit
+        self._statuses = statuses or StatusStreams()
+
+    def routes(self) -> Sequence[Route]:
+        """Return the rows of 4.6 and 1.8."""
+        who = Access.VERIFIED
+        return [
+            self._uploads.route(),
+            _row("GET", "/", self.list, who, "List files"),
+            _row("GET", "/search", self.search, who, "Search files by name"),
+            _row("GET", "/count", self.count, who, "Count files"),
+            _row("DELETE", "/all", self.remove_all, Access.ADMIN, "Delete all files"),
+            _row("GET", "/{id}", self.show, who, "Show a file"),
+            _row(
+                "GET",
+                "/{id}/process/status",
+                self.show_status,
+                who,
+                "Show how far a file is",
+                use=Use.LISTENER,
+            ),
+            _row("POST", "/{id}/process", self.retry, who, "Process a file again"),
+            _row("GET", "/{id}/data/content", self.show_text, who, "Show the text of a file"),
+            _row("POST", "/{id}/data/content/update", self.change_text, who, "Change the text", ContentBody),
+            _row("GET", "/{id}/content", self.show_content, who, "Download a file", use=Use.DOWNLOAD),
+            # Peer-compatible: what stands behind is for people, and the answer is the same.
+            _row("GET", "/{id}/content/{name}", self.show_content, who, "Download a file", use=Use.DOWNLOAD),
+            _row("POST", "/{id}/rename", self.rename, who, "Rename a file", NameBody),
+            _row("DELETE", "/{id}", self.remove, who, "Delete a file"),
+        ]
+
+    @answers(documents.files, query=PAGE_QUERY)
+    async def list(self, request: web.Request) -> web.StreamResponse:
+        """Answer `{"items": [File], "total"}`, 50 a page, newest first: one's own, everybody's for
+        administrators (unless access lists bind them)."""
+        offset, limit = page(request.query, PAGE_SIZE)
+        found, total = await self._files.list(actor(request), offset=offset, limit=limit)
+        return json_reply({"items": [show_file(file) for file in found], "total": total})
+
+    @answers(listed(documents.file), query=SEARCH_QUERY)
+    async def search(self, request: web.Request) -> web.StreamResponse:
+        """`?filename=*.pdf&skip=0&limit=100` -> `[File]`; 404 when no name matches.
+
+        `*` stands for any text, `?` for any character.
+        """
+        pattern = request.query.get("filename", "")
+        if not pattern:
+            raise invalid("cannot accept filename: expected a name", param="filename", code="validation")
+        skip = number(request.query, "skip", 0, 0, LAST_PAGE)
+        limit = number(request.query, "limit", 100, 1, MOST_FOUND)
+        found, _ = await self._files.list(actor(request), pattern=pattern, offset=skip, limit=limit)
+        if not found:
+            raise not_found("a file named", pattern)
+        return json_reply([show_file(file) for file in found])
+
+    @answers(INTEGER)
+    async def count(self, request: web.Request) -> web.StreamResponse:
+        """Answer how many files `list` has."""
+        _, total = await self._files.list(actor(request), limit=1)
+        return json_reply(total)
+
+    @answers(documents.file)
+    async def show(self, request: web.Request) -> web.StreamResponse:
+        """Answer File, with its text as `data.content`; 404 for what the caller may not read."""
+        who = actor(request)
+        file = await self._files.get(who, _id(request))
+        return json_reply(show_file(file, await self._files.text(who, file.id)))
+
+    @answers(documents.file_status, EVENT_STREAM, query=STATUS_QUERY)
+    async def show_status(self, request: web.Request) -> web.StreamResponse:
+        """Answer `{"status": "pending" | "completed" | "failed", "error"?}`.
+
+        With `?stream=true` an event stream of such objects, one for each change, until it is final or the
+        file is gone (`{"status": "not_found"}`).
+        """
+        who = actor(request)
+        is_streamed = flag(request.query, "stream", default=False) and request.method == "GET"
+        if is_streamed:
+            return await self._statuses.send(request, self._files.changes(who, _id(request)))
+        return json_reply(show_status(await self._files.get(who, _id(request))))
+
+    @answers(documents.file)
+    async def retry(self, request: web.Request) -> web.StreamResponse:
+        """Process a file that failed, or was only stored, or once more; answers File."""
+        return json_reply(show_file(await self._files.retry(actor(request), _id(request))))
+
+    @answers(documents.file_text)
+    async def show_text(self, request: web.Request) -> web.StreamResponse:
+        """Answer `{"content"}`: the text of the file, empty until there is one."""
+        return json_reply({"content": await self._files.text(actor(request), _id(request))})
+
+    @answers(documents.file_text)
+    async def change_text(self, request: web.Request) -> web.StreamResponse:
+        """`{"content"}` -> `{"content"}`; the new one is found from then on. 409 while it is processed."""
+        form = await read_model(request, ContentBody, self._body_limit)
+        await self._files.set_text(actor(request), _id(request), form.content)
+        return json_reply({"content": form.content})
+
+    @answers(None, ANY_MEDIA_TYPE, query=CONTENT_QUERY)
+    async def show_content(self, request: web.Request) -> web.StreamResponse:
+        """Answer the bytes, or the range that is asked for.
+
+        Browsers show PDF and plain text and save everything else; with `?attachment=true` they save those,
+        too.
+        """
+        attachment = flag(request.query, "attachment", default=False)
+        file, path = await self._files.content(actor(request), _id(request))
+        return file_reply(path, file.name, file.content_type, attachment=attachment)
+
+    @answers(documents.file)
+    async def rename(self, request: web.Request) -> web.StreamResponse:
+        """`{"filename"}` -> File."""
+        form = await read_model(request, NameBody)
+        return json_reply(show_file(await self._files.rename(actor(request), _id(request), form.filename)))
+
+    @answers(documents.done)
+    async def remove(self, request: web.Request) -> web.StreamResponse:
+        """Delete a file, in every collection; answers `{"message"}`."""
+        file = await self._files.remove(actor(request), _id(request))
+        note_change(request, file.name, {"id": file.id, "user_id": file.user_id})
+        return json_reply({"message": "File deleted successfully"})
+
+    @answers(documents.done)
+    async def remove_all(self, request: web.Request) -> web.StreamResponse:
+        """Delete all files that `list` has; answers `{"message"}`."""
+        # One is deleted after the other: a failure leaves some deleted.
+        note_change(request, "all files")
+        await self._files.remove_all(actor(request))
+        return json_reply({"message": "All files deleted successfully"})
+
+
+def _id(request: web.Request) -> str:
+    return request.match_info["id"]

@@ -1,0 +1,54 @@
+"""How far a file is, as an event stream that ends when it is done (2.6, 4.6)."""
+
+from collections.abc import AsyncGenerator
+from contextlib import aclosing
+from typing import Any, Final
+
+import orjson
+from aiohttp import web
+
+from gatewayd.http.responses import heartbeat
+from gatewayd.http.responses.heartbeat import Heartbeat
+from gatewayd.http.responses.sse import open_stream, send
+from gatewayd.http.responses.streams import COMMENT
+from gatewayd.ingest.records import File
+from gatewayd.ingest.serializers import show_status
+from gatewayd.tasks import Tasks
+
+GONE: Final[dict[str, Any]] = {"status": "not_found"}
+
+
+class StatusStreams:
+    """Streams the changes of files, each stream with a beat of its own."""
+
+    def __init__(self, *, seconds: float = heartbeat.SECONDS) -> None:
+        self._seconds = seconds
+        # Each is stopped by its stream.
+        self._beats = Tasks()
+
+    async def send(
+        self, request: web.Request, changes: AsyncGenerator[File | None, None]
+    ) -> web.StreamResponse:
+        """Write a frame for each state and a comment in the silence between them.
+
+        What `changes` raises before the first state is an answer of its own.
+        """
+        async with aclosing(changes):
+            first = await anext(changes)
+            reply = await open_stream(request, {})
+
+            async def beat() -> None:
+                await send(request, reply, COMMENT)
+
+            async with Heartbeat(self._beats, beat, seconds=self._seconds) as silence:
+                await send(request, reply, frame(first))
+                async for file in changes:
+                    await send(request, reply, frame(file))
+                    silence.touch()
+            await reply.write_eof()
+        return reply
+
+
+def frame(file: File | None) -> bytes:
+    """Return one event: the status of a file, `not_found` for one that was removed meanwhile."""
+    return b"data: %b\n\n" % orjson.dumps(GONE if file is None else show_status(file))

@@ -1,0 +1,115 @@
+"""The upload of a file (4.6)."""
+
+from collections.abc import AsyncIterator
+from typing import Any, Final
+
+from aiohttp import web
+
+from gatewayd import json_decoder
+from gatewayd.accounts.texts import clean_object
+from gatewayd.errors import GatewayError, invalid
+from gatewayd.http.body import json_reply
+from gatewayd.http.connections.uses import Use
+from gatewayd.http.context import actor
+from gatewayd.http.public.query_parameters import flag
+from gatewayd.http.replies import documents
+from gatewayd.http.routes import FORM_BODY, Access, Route
+from gatewayd.http.schemas import answers
+from gatewayd.http.uploads import UploadForm, read_form
+from gatewayd.ingest.files import Files
+from gatewayd.ingest.records import File, FileStatus
+from gatewayd.ingest.serializers import Shown, show_file
+from gatewayd.ingest.upload import Upload
+from gatewayd.knowledge.uploads import Uploads
+
+PATH: Final = "/api/v1/files/"
+LONGEST_WAIT: Final = 3600.0
+"""Seconds that an upload with `process_in_background=false` waits at most."""
+
+UPLOAD_QUERY: Final = {
+    "process": "With false, the file is only stored.",
+    "process_in_background": "With false, the reply is sent when processing has ended, or after an hour.",
+}
+
+
+class FileUploads:
+    """Takes files in; `max_size` is the largest one in bytes."""
+
+    def __init__(self, files: Files, uploads: Uploads, *, max_size: int) -> None:
+        self._files = files
+        self._uploads = uploads
+        self._max_size = max_size
+
+    def route(self) -> Route:
+        """Return the row of the upload.
+
+        It runs to its end once the body is there. Until then a client that leaves ends it, as reading fails.
+        """
+        return Route(
+            "POST",
+            PATH,
+            self.upload,
+            Access.VERIFIED,
+            "Upload a file",
+            tag="files",
+            invites=True,
+            takes=FORM_BODY,
+            use=Use.UPLOAD,
+        )
+
+    @answers(documents.uploaded_file, query=UPLOAD_QUERY)
+    async def upload(self, request: web.Request) -> web.StreamResponse:
+        """Take a form with the part `file` and, before or behind it, `metadata` (a JSON object) -> File.
+
+        `?process=false` only stores it; otherwise `status` is true. `?process_in_background=false` answers
+        when it is completed or failed (200 for both), or after an hour. `metadata` may have `knowledge_id`
+        and `directory_id`: the file is in that collection from the moment when it is completed; and
+        `file_hash`, what the client calls this version.
+        """
+        process = flag(request.query, "process", default=True)
+        in_background = flag(request.query, "process_in_background", default=True)
+        who = actor(request)
+        self._uploads.check(who)
+        form = await read_form(request, self._max_size)
+        data = metadata_of(form)
+        upload = Upload(
+            form.name,
+            form.content_type,
+            who.user_id,
+            data,
+            process=process,
+            is_unlimited=who.is_admin,
+        )
+        file = await self._uploads.accept(who, upload, completing(form, data))
+        if process and not in_background:
+            file = await self._files.finished(file.id, LONGEST_WAIT)
+        return json_reply(show_upload(file))
+
+
+async def completing(form: UploadForm, data: dict[str, Any]) -> AsyncIterator[bytes]:
+    """Yield the file; at its end `data` has what the fields behind it say, too."""
+    async for piece in form.stream():
+        yield piece
+    data.update(metadata_of(form))
+
+
+def metadata_of(form: UploadForm) -> dict[str, Any]:
+    """Return what the client says about the file; invalid_request when that is no JSON object."""
+    text = form.fields.get("metadata", "").strip()
+    if not text:
+        return {}
+    try:
+        value = json_decoder.decode_at_once(text.encode())
+    except GatewayError as error:
+        if error.code != "json_invalid":
+            raise
+        value = text
+    if value is not None and not isinstance(value, dict):
+        raise invalid("cannot accept metadata: expected a JSON object", param="metadata")
+    return clean_object(value or {}, "metadata")
+
+
+def show_upload(file: File) -> Shown:
+    """Return a file as the reply to its upload."""
+    shown = show_file(file)
+    return shown if file.status is FileStatus.STORED else {"status": True, **shown}

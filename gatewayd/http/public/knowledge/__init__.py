@@ -1,0 +1,1 @@
+"""Collections: routes, bodies, replies, synchronisation, search."""

@@ -1,0 +1,108 @@
+"""The replies about collections that several rows give."""
+
+from collections.abc import Iterable, Sequence
+from typing import Any, Final
+
+from aiohttp import web
+
+from gatewayd.accounts.records import Actor
+from gatewayd.errors import GatewayError
+from gatewayd.http.body import json_reply
+from gatewayd.http.public.files.owners import Owners, Shown
+from gatewayd.http.responses.warning_header import warning_headers
+from gatewayd.ingest.records import File
+from gatewayd.ingest.serializers import show_file, show_metadata
+from gatewayd.knowledge.collections import Collections
+from gatewayd.knowledge.members import Members, Result
+from gatewayd.knowledge.records import Collection
+from gatewayd.knowledge.serializers import show_collection
+
+SHOWN_FAILURES: Final = 5
+MOST_TOLD: Final = 1000
+"""Files of a collection up to which the reply to a change tells them all: who adds many would wait longer
+with each."""
+
+MOST_SHOWN: Final = 10_000
+"""Files up to which they are shown to who asks for the collection."""
+
+
+class CollectionReplies:
+    """Shows collections to an actor: with their owners in lists, with their files one by one."""
+
+    def __init__(self, collections: Collections, members: Members, owners: Owners) -> None:
+        self._collections = collections
+        self._members = members
+        self._owners = owners
+
+    async def listed(self, actor: Actor, found: Sequence[Collection]) -> list[Shown]:
+        """Return collections with `user`, `file_count` and `write_access`."""
+        owners = await self._owners.shown(each.user_id for each in found)
+        return [
+            {
+                **show_collection(each),
+                "user": owners[each.user_id],
+                "file_count": each.file_count,
+                "write_access": self._collections.may_write(actor, each),
+            }
+            for each in found
+        ]
+
+    async def files(self, found: Iterable[File]) -> list[Shown]:
+        """Return files with `user`."""
+        files = list(found)
+        owners = await self._owners.shown(file.user_id for file in files)
+        return [{**show_file(file), "user": owners[file.user_id]} for file in files]
+
+    async def shown(self, actor: Actor, collection: Collection, *, limit: int = MOST_TOLD) -> Shown:
+        """Return a collection with `files` (completed ones) and `write_access`.
+
+        `files` is None for a collection with over `limit` files: they are to be listed page by page.
+        """
+        files = await self._members.completed(actor, collection.id, limit)
+        count = await self._collections.count_files(collection) if files is None else len(files)
+        return {
+            **show_collection(collection),
+            "files": None if files is None else [show_metadata(file) for file in files],
+            "file_count": count,
+            "write_access": self._collections.may_write(actor, collection),
+        }
+
+    async def whole(
+        self, actor: Actor, collection: Collection, *, limit: int = MOST_TOLD
+    ) -> web.StreamResponse:
+        """Answer `shown`."""
+        return json_reply(await self.shown(actor, collection, limit=limit))
+
+    async def batch(
+        self, actor: Actor, collection: Collection, results: Sequence[Result]
+    ) -> web.StreamResponse:
+        """Answer `shown` with what became of each file; raises when nothing of what was asked could be done.
+
+        `{..., "results": [{"file_id", "status", "error"?}], "warnings"?: {"message", "errors": [text]}}`
+        """
+        failures = [
+            (result.file_id, result.error) for result in results if isinstance(result.error, GatewayError)
+        ]
+        if failures and len(failures) == len(results):
+            raise _joined(failures)
+        reply = {**await self.shown(actor, collection), "results": [_show_result(each) for each in results]}
+        if not failures:
+            return json_reply(reply)
+        message = f"{len(failures)} of {len(results)} files could not be added"
+        errors = [f"{file_id}: {error.message}" for file_id, error in failures]
+        reply["warnings"] = {"message": message, "errors": errors}
+        return json_reply(reply, headers=warning_headers([message, *errors[:SHOWN_FAILURES]]))
+
+
+def _show_result(result: Result) -> dict[str, Any]:
+    if result.error is not None:
+        return {"file_id": result.file_id, "status": "failed", "error": result.error.message}
+    return {"file_id": result.file_id, "status": "added" if result.is_changed else "unchanged"}
+
+
+def _joined(failures: Sequence[tuple[str, GatewayError]]) -> GatewayError:
+    first = failures[0][1]
+    sentences = list(dict.fromkeys(error.message for _, error in failures))
+    more = len(sentences) - SHOWN_FAILURES
+    message = "; ".join(sentences[:SHOWN_FAILURES]) + (f"; and {more} more" if more > 0 else "")
+    return GatewayError(first.kind, message, param=first.param, code=first.code)

@@ -1,0 +1,134 @@
+"""Search in passages: `/api/v1/retrieval`."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Annotated, Any, Final
+
+from aiohttp import web
+from pydantic import BaseModel, ConfigDict, Field
+
+from gatewayd.accounts.records import Actor
+from gatewayd.http.body import json_reply, read_model
+from gatewayd.http.connections.uses import Use
+from gatewayd.http.context import actor
+from gatewayd.http.public.files.on_demand import (
+    DeleteBody,
+    Name,
+    ProcessBatchBody,
+    ProcessFileBody,
+    Processing,
+    ProcessTextBody,
+)
+from gatewayd.http.replies import documents
+from gatewayd.http.responses.warning_header import warning_headers
+from gatewayd.http.routes import Access, Noun, Route
+from gatewayd.http.schemas import answers
+from gatewayd.knowledge.retrieval import MAX_K, Retrieval, SearchOptions
+from gatewayd.knowledge.scopes import Scopes
+from gatewayd.knowledge.serializers import show_found
+
+PREFIX: Final = "/api/v1/retrieval"
+MOST_NAMES: Final = 1000
+_row = Noun(PREFIX, "retrieval").row
+
+Count = Annotated[int, Field(ge=1, le=MAX_K)]
+Share = Annotated[float, Field(ge=0.0, le=1.0)]
+
+
+class SearchBody(BaseModel):
+    """How to search; what is absent or null is as configured."""
+
+    model_config = ConfigDict(extra="ignore")
+
+    query: Annotated[str, Field(max_length=100_000)]
+    k: Count | None = None
+    k_reranker: Count | None = None
+    r: Share | None = None
+    hybrid: bool | None = None
+    hybrid_bm25_weight: Share | None = None
+
+    def options(self, configured: SearchOptions) -> SearchOptions:
+        """Return the configured options with what was asked for in their place."""
+        asked = {
+            "k": self.k,
+            "k_reranker": self.k_reranker,
+            "threshold": self.r,
+            "hybrid": self.hybrid,
+            "weight": self.hybrid_bm25_weight,
+        }
+        given: dict[str, Any] = {name: value for name, value in asked.items() if value is not None}
+        return replace(configured, **given)
+
+
+class QueryDocBody(SearchBody):
+    """A question to one collection or file."""
+
+    collection_name: Name
+
+
+class QueryCollectionBody(SearchBody):
+    """A question to several collections or files."""
+
+    collection_names: Annotated[list[Name], Field(max_length=MOST_NAMES)]
+
+
+class RetrievalRoutes:
+    """Answers questions with passages, and processes files while the caller waits."""
+
+    def __init__(
+        self, retrieval: Retrieval, scopes: Scopes, configured: SearchOptions, processing: Processing
+    ) -> None:
+        self._retrieval = retrieval
+        self._scopes = scopes
+        self._configured = configured
+        self._processing = processing
+
+    def routes(self) -> Sequence[Route]:
+        """Return the rows of 1.10 for what is in the database already."""
+        who = Access.VERIFIED
+        work = self._processing
+        return [
+            _row(
+                "POST",
+                "/query/doc",
+                self.query_doc,
+                who,
+                "Search one collection or file",
+                QueryDocBody,
+                use=Use.ANSWER,
+            ),
+            _row(
+                "POST",
+                "/query/collection",
+                self.query_collection,
+                who,
+                "Search",
+                QueryCollectionBody,
+                use=Use.ANSWER,
+            ),
+            _row("POST", "/process/file", work.process_file, who, "Process a file", ProcessFileBody),
+            _row("POST", "/process/text", work.process_text, who, "Keep a text", ProcessTextBody),
+            _row("POST", "/process/files/batch", work.process_batch, who, "Add files", ProcessBatchBody),
+            _row("POST", "/delete", work.delete, Access.ADMIN, "Take a file out", DeleteBody),
+        ]
+
+    @answers(documents.passages)
+    async def query_doc(self, request: web.Request) -> web.StreamResponse:
+        """`{"collection_name", "query", "k"?, "k_reranker"?, "r"?, "hybrid"?, "hybrid_bm25_weight"?}` ->
+        `{"ids": [[..]], "documents": [[..]], "metadatas": [[..]], "distances": [[..]]}`, best first.
+
+        `distances` are scores from 0 to 1. `warnings`, also in the header, says what could not be done.
+        """
+        form = await read_model(request, QueryDocBody)
+        return await self._found(actor(request), [form.collection_name], form)
+
+    @answers(documents.passages)
+    async def query_collection(self, request: web.Request) -> web.StreamResponse:
+        """`{"collection_names", "query", ...}` -> as `query/doc`, over all of them together."""
+        form = await read_model(request, QueryCollectionBody)
+        return await self._found(actor(request), form.collection_names, form)
+
+    async def _found(self, who: Actor, names: Sequence[str], form: SearchBody) -> web.StreamResponse:
+        scopes = [await self._scopes.named(who, name) for name in dict.fromkeys(names)]
+        found = await self._retrieval.search(scopes, form.query, form.options(self._configured))
+        return json_reply(show_found(found), headers=warning_headers(found.warnings))

@@ -1,0 +1,214 @@
+"""Collections and the files in them: `/api/v1/knowledge` (4.7)."""
+
+from collections.abc import Sequence
+from typing import Final
+
+from aiohttp import web
+
+from gatewayd.http.audit import note_change, note_grants
+from gatewayd.http.body import json_reply, read_model
+from gatewayd.http.context import actor
+from gatewayd.http.public.knowledge.bodies import (
+    AdditionBody,
+    BatchBody,
+    CollectionBody,
+    CollectionChangeBody,
+    MemberBody,
+    ShareBody,
+)
+from gatewayd.http.public.knowledge.replies import MOST_SHOWN, CollectionReplies
+from gatewayd.http.public.query_parameters import PAGE_QUERY, TEXT_QUERY, flag, number, page
+from gatewayd.http.replies import documents
+from gatewayd.http.routes import Access, Noun, Route
+from gatewayd.http.schemas import TRUE, answers, listed
+from gatewayd.ingest.records import FileStatus
+from gatewayd.knowledge.collections import CollectionChange, Collections, NewCollection
+from gatewayd.knowledge.members import LONGEST_WAIT, Addition, Members, Result
+from gatewayd.knowledge.serializers import show_collection
+
+PREFIX: Final = "/api/v1/knowledge"
+PAGE_SIZE: Final = 30
+LARGEST_BATCH: Final = 8 * 2**20
+WAIT_QUERY: Final = {"wait": "Seconds, 300 at most, to wait for a file that is being processed."}
+REMOVAL_QUERY: Final = {"delete_file": "With false, the file itself is not deleted."}
+RESET_QUERY: Final = {"include_directories": "With false, the directories stay."}
+_row = Noun(PREFIX, "knowledge").row
+
+
+class KnowledgeRoutes:
+    """Keeps collections and what is in them."""
+
+    def __init__(self, collections: Collections, members: Members, replies: CollectionReplies) -> None:
+        self._collections = collections
+        self._members = members
+        self._replies = replies
+
+    def routes(self) -> Sequence[Route]:
+        """Return the rows of 1.9, but for directories and sync."""
+        who = Access.VERIFIED
+        return [
+            _row("GET", "/", self.list, who, "List collections"),
+            _row("GET", "/list", self.list_plain, who, "List collections without pages"),
+            _row("GET", "/search", self.list, who, "Search collections"),
+            _row("POST", "/create", self.create, who, "Make a collection", CollectionBody),
+            _row("GET", "/{id}", self.show, who, "Show a collection"),
+            _row("POST", "/{id}/update", self.change, who, "Change a collection", CollectionChangeBody),
+            _row("POST", "/{id}/access/update", self.share, who, "Change who may use it", ShareBody),
+            _row("GET", "/{id}/files/pending", self.list_pending, who, "List the files being processed"),
+            _row("POST", "/{id}/file/add", self.add, who, "Add a file", AdditionBody),
+            _row("POST", "/{id}/file/update", self.update, who, "Take over a changed file", MemberBody),
+            _row("POST", "/{id}/file/remove", self.remove_file, who, "Take a file out", MemberBody),
+            _row("POST", "/{id}/files/batch/add", self.add_many, who, "Add files", BatchBody),
+            _row("POST", "/{id}/reset", self.reset, who, "Take all files out"),
+            _row("DELETE", "/{id}/delete", self.remove, who, "Delete a collection"),
+        ]
+
+    @answers(documents.collections, query={**PAGE_QUERY, **TEXT_QUERY})
+    async def list(self, request: web.Request) -> web.StreamResponse:
+        """Answer `{"items": [Knowledge + user, file_count, write_access], "total"}`, 30 a page.
+
+        `?page=` counts from 1; `?query=` is part of the name or description.
+        """
+        offset, limit = page(request.query, PAGE_SIZE)
+        query = request.query.get("query", "")
+        who = actor(request)
+        found, total = await self._collections.list(who, query=query, offset=offset, limit=limit)
+        return json_reply({"items": await self._replies.listed(who, found), "total": total})
+
+    @answers(listed(documents.listed_collection))
+    async def list_plain(self, request: web.Request) -> web.StreamResponse:
+        """Answer `[Knowledge + user, file_count, write_access]`."""
+        found, _ = await self._collections.list(actor(request))
+        return json_reply(await self._replies.listed(actor(request), found))
+
+    @answers(documents.collection)
+    async def create(self, request: web.Request) -> web.StreamResponse:
+        """`{"name", "description"?, "access_grants"?, "meta"?}` -> Knowledge.
+
+        403 without the permission workspace.knowledge. Grants that the caller may not give are left out.
+        """
+        form = await read_model(request, CollectionBody)
+        new = NewCollection(form.name, form.description, form.meta or {}, form.grants() or ())
+        made = await self._collections.create(actor(request), new)
+        note_grants(request, made.name, made.grants, id=made.id)
+        return json_reply(show_collection(made))
+
+    @answers(documents.whole_collection)
+    async def show(self, request: web.Request) -> web.StreamResponse:
+        """Answer Knowledge with `files` and `write_access`; 404 for what the caller may not read.
+
+        `files` is null when there are over 10,000, and in the replies to changes when there are over 1000:
+        `/{id}/files` lists them.
+        """
+        who = actor(request)
+        found = await self._collections.get(who, _id(request))
+        return await self._replies.whole(who, found, limit=MOST_SHOWN)
+
+    @answers(documents.whole_collection)
+    async def change(self, request: web.Request) -> web.StreamResponse:
+        """`{"name"?, "description"?, "access_grants"?, "meta"?}` -> Knowledge with `files`."""
+        form = await read_model(request, CollectionChangeBody)
+        who = actor(request)
+        change = CollectionChange(form.name, form.description, form.meta, form.grants())
+        changed = await self._collections.change(who, _id(request), change)
+        note_grants(request, changed.name, changed.grants, id=changed.id, description=form.description)
+        return await self._replies.whole(who, changed)
+
+    @answers(documents.whole_collection)
+    async def share(self, request: web.Request) -> web.StreamResponse:
+        """`{"access_grants": [{"principal_type", "principal_id", "permission"}]}` -> Knowledge with
+        `files`."""
+        form = await read_model(request, ShareBody)
+        who = actor(request)
+        collection = await self._collections.set_grants(who, _id(request), form.grants() or ())
+        note_grants(request, collection.name, collection.grants, id=collection.id)
+        return await self._replies.whole(who, collection)
+
+    @answers(listed(documents.owned_file))
+    async def list_pending(self, request: web.Request) -> web.StreamResponse:
+        """Answer `[File]`: what was uploaded into the collection and is still being processed."""
+        found, _ = await self._members.list(actor(request), _id(request))
+        pending = [file for _, file in found if file.status is FileStatus.PENDING]
+        return json_reply(await self._replies.files(pending))
+
+    @answers(documents.whole_collection, query=WAIT_QUERY)
+    async def add(self, request: web.Request) -> web.StreamResponse:
+        """`{"file_id", "directory_id"?, "wait"?}` -> Knowledge with `files`; 200 for one that is in already.
+
+        400 for a file whose content is empty, or is that of another file in the collection; 404 for a file
+        that the caller may not read. `wait`, here or in the query, is how many seconds (300 at most) to wait
+        for a file still being processed.
+        """
+        form = await read_model(request, AdditionBody)
+        who = actor(request)
+        collection = await self._members.add(
+            who, _id(request), form.file_id, directory_id=form.directory_id, wait=form.wait or _wait(request)
+        )
+        note_change(request, collection.name, {"id": collection.id, "added": [form.file_id]})
+        return await self._replies.whole(who, collection)
+
+    @answers(documents.whole_collection)
+    async def update(self, request: web.Request) -> web.StreamResponse:
+        """`{"file_id"}` -> Knowledge with `files`; 404 for one that is not in."""
+        form = await read_model(request, MemberBody)
+        who = actor(request)
+        collection = await self._members.update_file(who, _id(request), form.file_id)
+        note_change(request, collection.name, {"id": collection.id, "updated": [form.file_id]})
+        return await self._replies.whole(who, collection)
+
+    @answers(documents.whole_collection, query=REMOVAL_QUERY)
+    async def remove_file(self, request: web.Request) -> web.StreamResponse:
+        """`{"file_id"}` -> Knowledge with `files`; 404 for one that is not in.
+
+        The file itself is deleted too, when the caller may do that and no other collection holds it, unless
+        `?delete_file=false`.
+        """
+        form = await read_model(request, MemberBody)
+        who = actor(request)
+        delete = flag(request.query, "delete_file", default=True)
+        collection = await self._members.remove_file(who, _id(request), form.file_id, delete_file=delete)
+        note_change(request, collection.name, {"id": collection.id, "removed": [form.file_id]})
+        return await self._replies.whole(who, collection)
+
+    @answers(documents.batch, query=WAIT_QUERY)
+    async def add_many(self, request: web.Request) -> web.StreamResponse:
+        """`[{"file_id", "directory_id"?}]` -> Knowledge with `files`, and a result for each file.
+
+        `"results": [{"file_id", "status": "added" | "unchanged" | "failed", "error"?}]`, and `"warnings":
+        {"message", "errors"}` when some failed; an error when all did.
+        """
+        form = await read_model(request, BatchBody, LARGEST_BATCH)
+        who = actor(request)
+        additions = [Addition(item.file_id, item.directory_id) for item in form.root]
+        collection, results = await self._members.add_many(who, _id(request), additions, wait=_wait(request))
+        note_change(request, collection.name, {"id": collection.id, "added": _changed(results)})
+        return await self._replies.batch(who, collection, results)
+
+    @answers(documents.whole_collection, query=RESET_QUERY)
+    async def reset(self, request: web.Request) -> web.StreamResponse:
+        """Take all files out, which stay, and remove the directories unless `?include_directories=false`;
+        answers Knowledge with no `files`."""
+        directories = flag(request.query, "include_directories", default=True)
+        who = actor(request)
+        collection = await self._members.reset(who, _id(request), directories=directories)
+        note_change(request, collection.name, {"id": collection.id, "removed": "every file"})
+        return await self._replies.whole(who, collection)
+
+    @answers(TRUE)
+    async def remove(self, request: web.Request) -> web.StreamResponse:
+        """Delete a collection, not its files; answers true."""
+        removed = await self._collections.remove(actor(request), _id(request))
+        note_change(request, removed.name, {"id": removed.id})
+        return json_reply(data=True)
+
+
+def _changed(results: Sequence[Result]) -> list[str]:
+    return [each.file_id for each in results if each.is_changed]
+
+
+def _id(request: web.Request) -> str:
+    return request.match_info["id"]
+
+
+def _wait(request: web.Request) -> float:
+    return float(number(request.query, "wait", 0, 0, int(LONGEST_WAIT)))

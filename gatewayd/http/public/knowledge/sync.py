@@ -1,0 +1,275 @@
+"""What clients use that keep a collection in step with a tree of files (11.4): directories, diff, cleanup."""
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from typing import Annotated, Any, Final
+
+from aiohttp import web
+from pydantic import BaseModel, ConfigDict, FailFast
+
+from gatewayd.http.audit import note_change
+from gatewayd.http.body import json_reply, large_reply, read_each, read_members, read_model
+from gatewayd.http.context import actor
+from gatewayd.http.public.files.owners import Shown
+from gatewayd.http.public.knowledge.replies import CollectionReplies
+from gatewayd.http.public.query_parameters import PAGE_QUERY, flag, number, page
+from gatewayd.http.replies import documents, service
+from gatewayd.http.routes import Access, Noun, Route
+from gatewayd.http.schemas import TRUE, answers
+from gatewayd.ingest.records import File
+from gatewayd.json_decoder import BULK, JsonMembers, Undecoded
+from gatewayd.knowledge.directories import Directories, DirectoryChange
+from gatewayd.knowledge.members import Members
+from gatewayd.knowledge.paths import line_to
+from gatewayd.knowledge.records import Directory, Link
+from gatewayd.knowledge.sync import Entry, Sync, TreeDiff
+
+PREFIX: Final = "/api/v1/knowledge"
+PAGE_SIZE: Final = 30
+MAX_MANIFEST_BYTES: Final = 32 * 2**20
+MANIFEST: Final = Undecoded("manifest", 250_000)
+FEW_ENTRIES: Final = 5_000
+FILES_QUERY: Final = {
+    **PAGE_QUERY,
+    "query": "Part of the name.",
+    "directory_id": "Id of the one directory to list.",
+    "limit": "Files of a page, 1 to 1000, 30 by default; for administrators.",
+}
+REMOVAL_QUERY: Final = {"move_files": "With false, the files are taken out of the collection."}
+_row = Noun(PREFIX, "knowledge").row
+
+
+class EntryBody(BaseModel):
+    """A file of a tree."""
+
+    model_config = ConfigDict(extra="ignore")
+
+    filename: str
+    checksum: str
+    path: str = ""
+
+
+class ManifestBody(BaseModel):
+    """All files of a tree."""
+
+    model_config = ConfigDict(extra="ignore")
+
+    manifest: list[EntryBody]
+
+
+class CleanupBody(BaseModel):
+    """Files and directories to take out."""
+
+    model_config = ConfigDict(extra="ignore")
+
+    file_ids: Annotated[list[str], FailFast()]
+    dir_ids: Annotated[list[str] | None, FailFast()] = None
+
+
+class DirectoryBody(BaseModel):
+    """A directory to make."""
+
+    model_config = ConfigDict(extra="ignore")
+
+    name: str
+    parent_id: str | None = None
+
+
+class DirectoryChangeBody(BaseModel):
+    """What to change in a directory; `parent_id` null moves it to the root."""
+
+    model_config = ConfigDict(extra="ignore")
+
+    name: str | None = None
+    parent_id: str | None = None
+
+
+class MoveBody(BaseModel):
+    """Where to put a file; null is the root."""
+
+    model_config = ConfigDict(extra="ignore")
+
+    file_id: str
+    directory_id: str | None = None
+
+
+class KnowledgeSyncRoutes:
+    """Shows what a collection holds in which directory, and brings it in step."""
+
+    def __init__(
+        self, members: Members, directories: Directories, sync: Sync, replies: CollectionReplies
+    ) -> None:
+        self._members = members
+        self._directories = directories
+        self._sync = sync
+        self._replies = replies
+        self._large = asyncio.Lock()
+
+    def routes(self) -> Sequence[Route]:
+        """Return the rows of 1.9 for files in directories, and for sync."""
+        who = Access.VERIFIED
+        directory = "/{id}/dirs/{directory_id}"
+        return [
+            _row("GET", "/{id}/files", self.list_files, who, "List the files of a collection"),
+            _row(
+                "POST",
+                "/{id}/sync/diff",
+                self.diff,
+                who,
+                "Compare with a tree of files",
+                ManifestBody,
+                asks=True,
+            ),
+            _row("POST", "/{id}/sync/cleanup", self.cleanup, who, "Take out what is gone", CleanupBody),
+            _row("POST", "/{id}/dirs/create", self.create, who, "Make a directory", DirectoryBody),
+            _row("POST", f"{directory}/update", self.change, who, "Change a directory", DirectoryChangeBody),
+            _row("DELETE", f"{directory}/delete", self.remove, who, "Remove a directory"),
+            _row("POST", "/{id}/file/move", self.move, who, "Put a file into a directory", MoveBody),
+        ]
+
+    @answers(documents.member_files, query=FILES_QUERY)
+    async def list_files(self, request: web.Request) -> web.StreamResponse:
+        """Answer `{"items": [File + user], "directories", "breadcrumbs", "total"}`, 30 a page.
+
+        All files unless `?directory_id=` names a directory; `?query=` is part of the name. `directories` are
+        those directly in it, `breadcrumbs` it and those above, the highest first. Administrators may ask for
+        up to 1000 a page with `?limit=`.
+        """
+        who, directory_id = actor(request), request.query.get("directory_id") or None
+        offset, limit = page(request.query, _page_size(request))
+        query = request.query.get("query", "")
+        known = await self._directories.list(who, _id(request))
+        found, total = await self._members.list(
+            who, _id(request), query=query, directory_id=directory_id, offset=offset, limit=limit
+        )
+        shown = {
+            "items": await self._show_files(found),
+            "directories": [show_directory(each) for each in known if each.parent_id == directory_id],
+            "breadcrumbs": [show_directory(each) for each in line_to(known, directory_id)],
+            "total": total,
+        }
+        return json_reply(shown)
+
+    async def _show_files(self, found: Sequence[tuple[Link, File]]) -> list[Shown]:
+        items = await self._replies.files(file for _, file in found)
+        return [
+            {**item, "directory_id": link.directory_id} for item, (link, _) in zip(items, found, strict=True)
+        ]
+
+    @answers(documents.tree_diff)
+    async def diff(self, request: web.Request) -> web.StreamResponse:
+        """`{"manifest": [{"filename", "path", "checksum", "size"}]}` -> what to do to bring it in step.
+
+        `{"added": [entry], "modified": [entry + stale_file_id], "deleted": [{"file_id", "filename"}],
+        "mkdir": [path], "rmdir": [directory id], "unmodified_count", "directory_map": {path: directory id}}`.
+        """
+        form, members = await read_members(request, ManifestBody, MAX_MANIFEST_BYTES, MANIFEST)
+        if members is None or len(members) <= FEW_ENTRIES:
+            return await self._compared(request, form, members)
+        # What is made of a large one takes many times its size.
+        async with self._large:
+            return await self._compared(request, form, members)
+
+    async def _compared(
+        self, request: web.Request, form: ManifestBody, members: JsonMembers | None
+    ) -> web.StreamResponse:
+        entries = [_entry(item) for item in form.manifest]
+        if members is not None:
+            entries = [_entry(item) async for item in read_each(members, EntryBody, MANIFEST.name)]
+        diff = await self._sync.diff(actor(request), _id(request), entries)
+        return await large_reply(await asyncio.to_thread(show_diff, diff))
+
+    @answers(service.status)
+    async def cleanup(self, request: web.Request) -> web.StreamResponse:
+        """`{"file_ids", "dir_ids"?}` -> `{"status": true}`; what is not there is fine."""
+        form = await read_model(request, CleanupBody, MAX_MANIFEST_BYTES, BULK)
+        await self._sync.cleanup(actor(request), _id(request), form.file_ids, form.dir_ids or ())
+        removed = {"removed": form.file_ids, "removed_directories": form.dir_ids}
+        note_change(request, f"collection {_id(request)}", removed)
+        return json_reply({"status": True})
+
+    @answers(documents.directory)
+    async def create(self, request: web.Request) -> web.StreamResponse:
+        """`{"name", "parent_id"?}` -> Directory; 409 when there is one of this name beside it."""
+        form = await read_model(request, DirectoryBody)
+        made = await self._directories.create(actor(request), _id(request), form.name, form.parent_id or None)
+        return json_reply(show_directory(made))
+
+    @answers(documents.directory)
+    async def change(self, request: web.Request) -> web.StreamResponse:
+        """`{"name"?, "parent_id"?}` -> Directory; its files go with it."""
+        form = await read_model(request, DirectoryChangeBody)
+        moves = "parent_id" in form.model_fields_set
+        change = DirectoryChange(form.name, form.parent_id or None, moves=moves)
+        changed = await self._directories.change(actor(request), _id(request), _directory(request), change)
+        return json_reply(show_directory(changed))
+
+    @answers(TRUE, query=REMOVAL_QUERY)
+    async def remove(self, request: web.Request) -> web.StreamResponse:
+        """Remove a directory and those below it; answers true.
+
+        Its files move to the one above, or with `?move_files=false` are taken out.
+        """
+        move = flag(request.query, "move_files", default=True)
+        await self._directories.remove(actor(request), _id(request), _directory(request), move_files=move)
+        return json_reply(data=True)
+
+    @answers(service.status)
+    async def move(self, request: web.Request) -> web.StreamResponse:
+        """`{"file_id", "directory_id"}` -> `{"status": true}`."""
+        form = await read_model(request, MoveBody)
+        await self._directories.move_file(
+            actor(request), _id(request), form.file_id, form.directory_id or None
+        )
+        return json_reply({"status": True})
+
+
+def _entry(item: EntryBody) -> Entry:
+    return Entry(item.filename, item.checksum, item.path)
+
+
+def show_directory(directory: Directory) -> Shown:
+    """Return a directory (1.9)."""
+    return {
+        "id": directory.id,
+        "knowledge_id": directory.collection_id,
+        "parent_id": directory.parent_id,
+        "name": directory.name,
+        "user_id": directory.user_id,
+        "created_at": directory.created_at,
+        "updated_at": directory.updated_at,
+    }
+
+
+def show_diff(diff: TreeDiff) -> Shown:
+    """Return the answer of `sync/diff`."""
+    return {
+        "added": [_show_entry(entry) for entry in diff.added],
+        "modified": [{**_show_entry(entry), "stale_file_id": file.id} for entry, file in diff.modified],
+        "deleted": [_show_deleted(file) for file in diff.deleted],
+        "mkdir": list(diff.mkdir),
+        "rmdir": list(diff.rmdir),
+        "unmodified_count": diff.unmodified,
+        "directory_map": dict(diff.directories),
+    }
+
+
+def _show_entry(entry: Entry) -> dict[str, Any]:
+    return {"filename": entry.filename, "path": entry.path, "checksum": entry.checksum}
+
+
+def _show_deleted(file: File) -> Mapping[str, str]:
+    return {"file_id": file.id, "filename": file.name}
+
+
+def _page_size(request: web.Request) -> int:
+    """Return how many files a page has, which administrators may choose."""
+    return number(request.query, "limit", PAGE_SIZE, 1, 1000) if actor(request).is_admin else PAGE_SIZE
+
+
+def _id(request: web.Request) -> str:
+    return request.match_info["id"]
+
+
+def _directory(request: web.Request) -> str:
+    return request.match_info["directory_id"]

@@ -1,0 +1,1 @@
+"""Model lists and model records."""

@@ -1,0 +1,237 @@
+"""Model lists (interface specification 2.4, 4.1) and the records that administrators keep about models."""
+
+from collections.abc import Sequence
+from typing import Any, Final
+
+from aiohttp import web
+from pydantic import BaseModel, ConfigDict, Field
+
+from gatewayd.accounts.records import Actor
+from gatewayd.catalog.records import Grant, Model, ModelRecord
+from gatewayd.catalog.service import Catalog
+from gatewayd.errors import not_found
+from gatewayd.http import body
+from gatewayd.http.audit import note_change
+from gatewayd.http.context import actor
+from gatewayd.http.public.base_urls import BASES
+from gatewayd.http.public.models import anthropic_lists
+from gatewayd.http.replies import models
+from gatewayd.http.routes import Access, Dialect, Handler, Route
+from gatewayd.http.schemas import TRUE, answers
+from gatewayd.pipeline.documents.model_info import render_record, show_model
+from gatewayd.pipeline.functions.model_actions import Buttons, ButtonSet
+from gatewayd.time_slices import Pace
+
+LISTS: Final = tuple(f"{base}/models" for base in BASES)
+LIST_QUERY: Final = {
+    "refresh": "With true, providers are asked anew.",
+    "limit": "With the header anthropic-version: number of models, 1 to 1000.",
+    "after_id": "With that header: id of the model before the page.",
+    "before_id": "With that header: id of the model behind the page.",
+}
+RECORD_QUERY: Final = {"id": "Id of the model."}
+
+
+class GrantBody(BaseModel):
+    """One row of an access list (6.6)."""
+
+    model_config = ConfigDict(extra="ignore")
+
+    principal_type: str = "user"
+    principal_id: str
+    permission: str = "read"
+
+
+class ModelBody(BaseModel):
+    """A model record as scripts send it (1.5)."""
+
+    model_config = ConfigDict(extra="ignore")
+
+    id: str
+    name: str = ""
+    base_model_id: str | None = None
+    params: dict[str, Any] = Field(default_factory=dict)
+    meta: dict[str, Any] = Field(default_factory=dict)
+    access_grants: list[GrantBody] | None = None
+    is_active: bool = True
+
+
+class ModelAccessBody(BaseModel):
+    """A change of a model's access list."""
+
+    model_config = ConfigDict(extra="ignore")
+
+    id: str
+    name: str = ""
+    access_grants: list[GrantBody]
+
+
+class ModelIdBody(BaseModel):
+    """Names a model."""
+
+    model_config = ConfigDict(extra="ignore")
+
+    id: str
+
+
+class ModelRoutes:
+    """Lists models and keeps their records."""
+
+    def __init__(self, catalog: Catalog, buttons: Buttons | None = None) -> None:
+        self._catalog = catalog
+        self._buttons = buttons
+
+    def routes(self) -> Sequence[Route]:
+        """Return the rows of 4.1 and peer-compatible record routes."""
+        records = "/api/v1/models"
+        return [
+            *(_listing(path, self.list, "List the models") for path in LISTS),
+            _record("GET", "/api/models/base", self.list_base, "List every model"),
+            _record("GET", f"{records}/base", self.list_base, "List every model"),
+            _record("GET", f"{records}/list", self.list_records, "List model records"),
+            _record("GET", f"{records}/model", self.show_record, "Show a record"),
+            _record("POST", f"{records}/create", self.create, "Store a record", ModelBody),
+            _record("POST", f"{records}/model/update", self.create, "Change a record", ModelBody),
+            _record(
+                "POST", f"{records}/model/access/update", self.grant, "Change an access list", ModelAccessBody
+            ),
+            _record("POST", f"{records}/model/toggle", self.toggle, "Switch a model"),
+            _record("POST", f"{records}/model/delete", self.remove, "Delete a record", ModelIdBody),
+            # Last, as an id may be any text.
+            *(_listing(f"{path}/{{id:.+}}", self.show, "Show one model", slashes=True) for path in LISTS),
+        ]
+
+    @answers(models.models, query=LIST_QUERY)
+    async def list(self, request: web.Request) -> web.StreamResponse:
+        """Answer `{"object": "list", "data": [...]}` with the models that the caller may use.
+
+        Clients of the messages dialect, which send `anthropic-version`, get a page as they know it.
+        """
+        refresh = request.query.get("refresh", "").lower() == "true"
+        models = await self._catalog.list(actor(request), refresh=refresh)
+        buttons = await self._read_buttons()
+        listed = await self._all_listed(models, actor(request), buttons)
+        if anthropic_lists.is_wanted(request):
+            return await body.large_reply(anthropic_lists.page(listed, request.query))
+        return await body.large_reply({"object": "list", "data": listed})
+
+    @answers(models.model)
+    async def show(self, request: web.Request) -> web.StreamResponse:
+        """Answer one element of the list."""
+        model_id = request.match_info["id"].rstrip("/")
+        model, _ = await self._catalog.get(model_id, actor(request))
+        listed = self._listed(model, actor(request), await self._read_buttons())
+        return body.json_reply(
+            anthropic_lists.described(listed) if anthropic_lists.is_wanted(request) else listed
+        )
+
+    @answers(models.models)
+    async def list_base(self, request: web.Request) -> web.StreamResponse:
+        """Answer every model, whoever may use it."""
+        models = await self._catalog.list_all()
+        buttons = await self._read_buttons()
+        listed = await self._all_listed(models, actor(request), buttons)
+        return await body.large_reply({"object": "list", "data": listed})
+
+    @answers(models.model_records)
+    async def list_records(self, request: web.Request) -> web.StreamResponse:
+        """Answer `{"items": [record], "total"}`."""
+        records = self._catalog.list_records()
+        return body.json_reply({"items": [render_record(item) for item in records], "total": len(records)})
+
+    @answers(models.shown_record, query=RECORD_QUERY)
+    async def show_record(self, request: web.Request) -> web.StreamResponse:
+        """Answer the record named by the query parameter `id`."""
+        return body.json_reply(
+            {**render_record(self._record(request.query.get("id", ""))), "write_access": True}
+        )
+
+    @answers(models.model_record)
+    async def create(self, request: web.Request) -> web.StreamResponse:
+        """Store a record and answer it."""
+        form = await body.read_model(request, ModelBody)
+        record = ModelRecord(
+            id=form.id,
+            user_id=actor(request).user_id,
+            name=form.name or form.id,
+            base_model_id=form.base_model_id,
+            params=form.params,
+            meta=form.meta,
+            is_active=form.is_active,
+        )
+        grants = None if form.access_grants is None else _grants(form.access_grants)
+        described = await self._catalog.describe(record, grants)
+        told = form.model_dump(include={"name", "base_model_id", "access_grants", "is_active"})
+        note_change(request, form.id, told)
+        return body.json_reply(render_record(described))
+
+    @answers(models.model_record)
+    async def grant(self, request: web.Request) -> web.StreamResponse:
+        """Replace the access list of a model and answer its record."""
+        form = await body.read_model(request, ModelAccessBody)
+        by = actor(request).user_id
+        record = await self._catalog.grant(form.id, _grants(form.access_grants), by=by)
+        note_change(request, form.id, form.model_dump(include={"access_grants"}))
+        return body.json_reply(render_record(record))
+
+    @answers(models.model_record, query=RECORD_QUERY)
+    async def toggle(self, request: web.Request) -> web.StreamResponse:
+        """Switch a model on or off for non-administrators and answer its record."""
+        record = self._record(request.query.get("id", ""))
+        changed = await self._catalog.switch(record.id, active=not record.is_active)
+        note_change(request, changed.id, {"is_active": changed.is_active})
+        return body.json_reply(render_record(changed))
+
+    @answers(TRUE)
+    async def remove(self, request: web.Request) -> web.StreamResponse:
+        """Delete a record and answer true."""
+        form = await body.read_model(request, ModelIdBody)
+        await self._catalog.remove_record(form.id)
+        note_change(request, form.id)
+        return body.json_reply(data=True)
+
+    def _record(self, model_id: str) -> ModelRecord:
+        record = self._catalog.find_record(model_id)
+        if record is None:
+            raise not_found("model record", model_id)
+        return record
+
+    async def _read_buttons(self) -> ButtonSet:
+        return ButtonSet() if self._buttons is None else await self._buttons.read()
+
+    async def _all_listed(
+        self, models: Sequence[Model], viewer: Actor, buttons: ButtonSet
+    ) -> Sequence[dict[str, Any]]:
+        pace = Pace()
+        listed = []
+        for model in models:
+            listed.append(self._listed(model, viewer, buttons))
+            await pace.turn()
+        return listed
+
+    def _listed(self, model: Model, viewer: Actor, buttons: ButtonSet) -> dict[str, Any]:
+        record = self._catalog.find_record(model.id)
+        return {**show_model(model, record, is_whole=viewer.is_admin), **buttons.of(record)}
+
+
+def _grants(rows: Sequence[GrantBody]) -> tuple[Grant, ...]:
+    return tuple(Grant(row.principal_type, row.principal_id, row.permission) for row in rows)
+
+
+def _listing(path: str, handler: Handler, summary: str, *, slashes: bool = False) -> Route:
+    return Route(
+        "GET",
+        path,
+        handler,
+        Access.VERIFIED,
+        summary,
+        Dialect.OPENAI,
+        tag="models",
+        slashes=slashes,
+    )
+
+
+def _record(
+    method: str, path: str, handler: Handler, summary: str, request: type[BaseModel] | None = None
+) -> Route:
+    return Route(method, path, handler, Access.ADMIN, summary, request=request, tag="models")

@@ -1,0 +1,1 @@
+"""Functions, tools and tool servers."""

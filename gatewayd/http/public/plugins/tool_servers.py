@@ -1,0 +1,83 @@
+"""Tool servers as administrators see them: `/api/v1/configs/tool_servers` (peer-compatible)."""
+
+from collections.abc import Sequence
+from typing import Any, Final
+
+from aiohttp import web
+
+from gatewayd.errors import invalid
+from gatewayd.http import body
+from gatewayd.http.audit import note_change
+from gatewayd.http.context import actor
+from gatewayd.http.replies import plugins
+from gatewayd.http.routes import Access, Noun, Route
+from gatewayd.http.schemas import answers
+from gatewayd.json_decoder import LARGE
+from gatewayd.plugins.servers.config import read_connection, show_connection
+from gatewayd.plugins.servers.records import ToolServer
+from gatewayd.plugins.servers.service import ToolServers
+
+SERVERS: Final = Noun("/api/v1/configs/tool_servers", "tool servers")
+CONNECTIONS: Final = "TOOL_SERVER_CONNECTIONS"
+
+LARGEST_BODY: Final = 16 * 1024 * 1024
+"""Bytes: entries may hold whole descriptions."""
+
+MOST_SERVERS: Final = 1000
+
+
+class ToolServerRoutes:
+    """Shows the tool servers, replaces those of the database, and asks one what it offers."""
+
+    def __init__(self, servers: ToolServers) -> None:
+        self._servers = servers
+
+    def routes(self) -> Sequence[Route]:
+        """Return the rows."""
+        return [
+            SERVERS.row("GET", "", self.list, Access.ADMIN, "List the tool servers"),
+            SERVERS.row("POST", "", self.replace, Access.ADMIN, "Replace the tool servers"),
+            SERVERS.row(
+                "POST", "/verify", self.verify, Access.ADMIN, "Ask what a tool server offers", asks=True
+            ),
+        ]
+
+    @answers(plugins.tool_connections)
+    async def list(self, request: web.Request) -> web.Response:
+        """Return `{"TOOL_SERVER_CONNECTIONS": [...], "problems": [sentence]}`.
+
+        Keys and the values of headers are masked. `problems` are those of entries in the settings.
+        """
+        return self._shown(await self._servers.list(actor(request)))
+
+    @answers(plugins.tool_connections)
+    async def replace(self, request: web.Request) -> web.Response:
+        """Make `{"TOOL_SERVER_CONNECTIONS": [...]}` the servers of the database, and return all of them.
+
+        A mask that is sent back leaves the secret as it is. Entries of the settings may be among them, but
+        not changed (409).
+        """
+        sent = await body.read_object(request, LARGEST_BODY, LARGE)
+        entries = sent.get(CONNECTIONS)
+        if not isinstance(entries, list) or len(entries) > MOST_SERVERS:
+            expected = f"expected a list of at most {MOST_SERVERS}"
+            raise invalid(f"cannot accept {CONNECTIONS}: {expected}", param=CONNECTIONS)
+        servers = [read_connection(entry, str(index)) for index, entry in enumerate(entries)]
+        shown = self._shown(await self._servers.replace_all(actor(request), servers))
+        note_change(request, "tool servers", {"ids": [server.id for server in servers]})
+        return shown
+
+    @answers(plugins.server_offer)
+    async def verify(self, request: web.Request) -> web.Response:
+        """Ask the server of one entry now, `{"status": true, "info": {"title", "version"}, "specs": []}`."""
+        server = read_connection(await body.read_object(request, LARGEST_BODY, LARGE), "new")
+        offer = await self._servers.check(actor(request), server)
+        info = {"title": offer.title, "version": offer.version}
+        return body.json_reply({"status": True, "info": info, "specs": list(offer.specs)})
+
+    def _shown(self, servers: Sequence[ToolServer]) -> web.Response:
+        shown: dict[str, Any] = {
+            CONNECTIONS: [show_connection(server) for server in servers],
+            "problems": list(self._servers.known.problems),
+        }
+        return body.json_reply(shown)

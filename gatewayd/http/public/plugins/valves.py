@@ -1,0 +1,102 @@
+"""Valves of functions and tools: what administrators and owners set, and what each user sets."""
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+
+from aiohttp import web
+
+from gatewayd.errors import GatewayError, Kind
+from gatewayd.http.audit import note_change
+from gatewayd.http.body import json_reply, read_object
+from gatewayd.http.context import actor
+from gatewayd.http.routes import Access, Noun, Route
+from gatewayd.http.schemas import OBJECT, OBJECT_OR_NULL, answers
+from gatewayd.plugins.records import Family
+from gatewayd.plugins.runtime.invoke import PluginError
+from gatewayd.plugins.service import Plugins
+from gatewayd.plugins.user_valves import UserValves
+
+
+class ValveRoutes:
+    """Shows and changes the valves of one family of plugins."""
+
+    def __init__(self, family: Family, plugins: Plugins, user_valves: UserValves) -> None:
+        self._family = family
+        self._plugins = plugins
+        self._user_valves = user_valves
+
+    def routes(self, noun: Noun, managers: Access) -> Sequence[Route]:
+        """Return the rows of valves; `managers` may call those that are not each user's own."""
+        valves, row, users = "/id/{id}/valves", noun.row, Access.VERIFIED
+        return [
+            row("GET", valves, self.show, managers, "Show what is set"),
+            row("GET", f"{valves}/spec", self.describe, managers, "Describe what can be set"),
+            row("POST", f"{valves}/update", self.change, managers, "Set something"),
+            row("GET", f"{valves}/user", self.show_own, users, "Show what one has set oneself"),
+            row("GET", f"{valves}/user/spec", self.describe_own, users, "Describe what users can set"),
+            row("POST", f"{valves}/user/update", self.change_own, users, "Set something for oneself"),
+        ]
+
+    @answers(OBJECT)
+    async def show(self, request: web.Request) -> web.StreamResponse:
+        """Answer `{name: value}` with what was set, without the defaults."""
+        return json_reply(self._plugins.valves(actor(request), self._family, plugin_id(request)))
+
+    @answers(OBJECT_OR_NULL)
+    async def describe(self, request: web.Request) -> web.StreamResponse:
+        """Answer the JSON schema of the class `Valves`, options of choices resolved; null without one.
+
+        400 with the plugin's own sentence when it does not load.
+        """
+        with own_words():
+            schema = await self._plugins.valves_schema(actor(request), self._family, plugin_id(request))
+        return json_reply(schema)
+
+    @answers(OBJECT)
+    async def change(self, request: web.Request) -> web.StreamResponse:
+        """`{name: value}` -> all that is set then; null takes a value back to its default.
+
+        400 naming the field that does not fit.
+        """
+        values = await read_object(request)
+        with own_words():
+            changed = await self._plugins.set_valves(actor(request), self._family, plugin_id(request), values)
+        # A valve may be a key of some provider: which ones are set is told, not to what.
+        note_change(request, plugin_id(request), {"changed": sorted(values)})
+        return json_reply(changed)
+
+    @answers(OBJECT)
+    async def show_own(self, request: web.Request) -> web.StreamResponse:
+        """Answer `{name: value}` with what the caller set."""
+        values = await self._user_valves.find(actor(request), self._family, plugin_id(request))
+        return json_reply(values or {})
+
+    @answers(OBJECT_OR_NULL)
+    async def describe_own(self, request: web.Request) -> web.StreamResponse:
+        """Answer the JSON schema of the class `UserValves`; null without one."""
+        with own_words():
+            schema = await self._user_valves.schema(actor(request), self._family, plugin_id(request))
+        return json_reply(schema)
+
+    @answers(OBJECT)
+    async def change_own(self, request: web.Request) -> web.StreamResponse:
+        """`{name: value}` -> all that the caller has set then; null takes a value back to its default."""
+        values = await read_object(request)
+        with own_words():
+            changed = await self._user_valves.change(actor(request), self._family, plugin_id(request), values)
+        return json_reply(changed)
+
+
+def plugin_id(request: web.Request) -> str:
+    """Return the id in the path; ids are kept in lower case."""
+    return request.match_info["id"].lower()
+
+
+@contextmanager
+def own_words() -> Iterator[None]:
+    """Refuse (400) in the words of a plugin that does not load or whose code fails."""
+    try:
+        yield
+    except PluginError as failure:
+        code = failure.code or Kind.PLUGIN_FAILED.value
+        raise GatewayError(Kind.INVALID_REQUEST, failure.message, code=code) from failure

@@ -1,0 +1,146 @@
+"""The native API of local model runtimes, for everybody who may use a model (interface specification 4.5)."""
+
+from collections.abc import Sequence
+from functools import partial
+from typing import Final
+
+from aiohttp import web
+
+from gatewayd.catalog.runtimes import Runtimes
+from gatewayd.http import body
+from gatewayd.http.connections.uses import Use
+from gatewayd.http.context import actor, request_id
+from gatewayd.http.public.runtime.conversion import RuntimeConversion
+from gatewayd.http.public.runtime.requests import PREFIX, TAG, index, name_of, read, rows
+from gatewayd.http.replies import dialects, service
+from gatewayd.http.responses.ndjson import Ending, pass_lines, pass_whole
+from gatewayd.http.routes import Access, Dialect, Route
+from gatewayd.http.schemas import LINES, OBJECT, Reply, answers
+from gatewayd.pipeline.endpoints import context_of
+from gatewayd.pipeline.filters.inputs import InputFilters
+
+PROTOCOL_VERSION: Final = "0.12.0"
+"""The version of the runtimes' protocol that is spoken where there is no runtime to ask."""
+
+STREAMED: Final = frozenset({"/api/generate", "/api/chat"})
+
+ASKED: Final = (
+    ("/api/generate", "Continue a prompt"),
+    ("/api/chat", "Answer a chat request"),
+    ("/api/embed", "Turn texts into vectors"),
+    ("/api/embeddings", "Turn one text into a vector"),
+    ("/api/show", "Describe a model"),
+)
+
+REPLIES: Final = {
+    "/api/generate": Reply(dialects.runtime_generation, (LINES,)),
+    "/api/chat": Reply(dialects.runtime_chat, (LINES,)),
+    "/api/embed": Reply(dialects.runtime_embeddings),
+    "/api/embeddings": Reply(dialects.runtime_embedding),
+    "/api/show": Reply(OBJECT),
+}
+
+
+SHOW: Final = "/api/show"
+
+TEXTS: Final = {
+    "/api/generate": ("prompt", "suffix"),
+    "/api/chat": ("messages",),
+    "/api/embed": ("input",),
+    "/api/embeddings": ("prompt",),
+}
+"""The fields of each path without which a request asks nothing of its model."""
+
+LOADING: Final = frozenset({"model", "name", "keep_alive", "options", "stream"})
+"""Fields of a request that only loads its model."""
+
+
+class RuntimeRoutes:
+    """Passes requests on to the runtimes.
+
+    Answered by conversion are models that live elsewhere, and those whose record or filters have a part.
+    """
+
+    def __init__(
+        self, runtimes: Runtimes, conversion: RuntimeConversion, inputs: InputFilters, *, body_limit: int
+    ) -> None:
+        self._runtimes = runtimes
+        self._conversion = conversion
+        self._inputs = inputs
+        self._body_limit = body_limit
+
+    def routes(self) -> Sequence[Route]:
+        """Return the rows of 4.5 that need no administrator."""
+        probe = Route(
+            "GET",
+            PREFIX,
+            self.probe,
+            Access.PUBLIC,
+            "Tell that the runtime API is there",
+            dialect=Dialect.OLLAMA,
+            tag=TAG,
+        )
+        asked = [
+            row
+            for path, summary in ASKED
+            for row in rows(
+                "POST",
+                path,
+                partial(self.ask, path),
+                Access.VERIFIED,
+                summary,
+                interruptible=True,
+                use=Use.EMBEDDINGS if path == "/api/embed" else Use.ANSWER,
+                reply=REPLIES[path],
+            )
+        ]
+        return [
+            probe,
+            *rows("GET", "/api/tags", self.tags, Access.VERIFIED, "List the models"),
+            *rows("GET", "/api/ps", self.loaded, Access.VERIFIED, "List the models in memory"),
+            *rows("GET", "/api/version", self.version, Access.VERIFIED, "Tell the runtimes' lowest version"),
+            *asked,
+        ]
+
+    @answers(service.status)
+    async def probe(self, request: web.Request) -> web.StreamResponse:
+        """Answer `{"status": true}`."""
+        return body.json_reply({"status": True})
+
+    @answers(dialects.runtime_models)
+    async def tags(self, request: web.Request) -> web.StreamResponse:
+        """Answer `{"models": [{"name", "model", "modified_at", "size", "digest", "urls", ...}]}`."""
+        viewer, place = actor(request), index(request)
+        models = list(await self._runtimes.tags(viewer, place))
+        if place is None:
+            models += self._conversion.tags(await self._runtimes.locals(viewer))
+        return body.json_reply({"models": models})
+
+    @answers(dialects.runtime_models)
+    async def loaded(self, request: web.Request) -> web.StreamResponse:
+        """Answer `{"models": [{"name", "model", "size", "expires_at", ..., "urls"}]}`."""
+        return body.json_reply({"models": await self._runtimes.loaded(actor(request), index(request))})
+
+    @answers(dialects.runtime_version)
+    async def version(self, request: web.Request) -> web.StreamResponse:
+        """Answer `{"version": "0.12.3"}`."""
+        return body.json_reply({"version": await self._runtimes.version(index(request)) or PROTOCOL_VERSION})
+
+    async def ask(self, path: str, request: web.Request) -> web.StreamResponse:
+        """Answer a request that names a `model` (or `name`) as its runtime does, streamed if it streams."""
+        form = await read(request, self._body_limit)
+        name = name_of(form, "model", "name")
+        found = await self._runtimes.find(name, actor(request), index(request))
+        if not found.hosts or (path in STREAMED and form.get("files")):
+            # A runtime knows nothing of the gateway's documents.
+            return await self._conversion.answer(path, request, form, found)
+        if path != SHOW and await self._inputs.take_part(found.model.id):
+            if any(form.get(field) for field in TEXTS[path]):
+                return await self._conversion.answer(path, request, form, found)
+            # Without a text it only loads the model, or takes it out of memory.
+            form = {field: value for field, value in form.items() if field in LOADING}
+        context = context_of(actor(request), request_id(request))
+        provider, answer = await self._runtimes.forward(found, path, form, context)
+        if path in STREAMED and form.get("stream") is not False:
+            return await pass_lines(request, answer, Ending(provider))
+        return await pass_whole(request, answer)

@@ -1,0 +1,89 @@
+"""Paths of the runtimes' native API that the gateway does not know (interface specification 4.5)."""
+
+import re
+from collections.abc import Sequence
+from typing import Final
+
+from aiohttp import web
+
+from gatewayd.catalog.runtimes import Runtimes, with_name
+from gatewayd.completions.records import Body
+from gatewayd.http.connections.uses import Use
+from gatewayd.http.context import actor, request_id
+from gatewayd.http.public.runtime.requests import PREFIX, TAG, read
+from gatewayd.http.responses.ndjson import pass_bytes
+from gatewayd.http.routes import Access, Dialect, Route
+from gatewayd.http.schemas import ANY_MEDIA_TYPE, answers
+from gatewayd.pipeline.endpoints import context_of
+from gatewayd.pipeline.filters.conversions import not_expressed
+from gatewayd.pipeline.filters.inputs import InputFilters
+
+KNOWN: Final = (
+    *("blobs", "chat", "copy", "create", "delete", "embed", "embeddings", "generate"),
+    *("ps", "pull", "push", "show", "tags", "unload", "version"),
+)
+"""The first parts of the paths that other rows serve, wrong methods of which are none of these."""
+
+OTHERS: Final = f"{PREFIX}/api/{{path:(?!(?:{'|'.join(KNOWN)})(?:/|$)).+}}"
+
+METHODS: Final = ("GET", "POST", "PUT", "PATCH", "DELETE")
+
+PLACE: Final = re.compile(r"(?P<path>/.*[^/])/(?P<index>[0-9]{1,3})")
+
+
+class RuntimeOthersRoutes:
+    """Passes requests of administrators on to the runtime that the path or the body names, else the first."""
+
+    def __init__(self, runtimes: Runtimes, inputs: InputFilters, *, body_limit: int) -> None:
+        self._runtimes = runtimes
+        self._inputs = inputs
+        self._body_limit = body_limit
+
+    def routes(self) -> Sequence[Route]:
+        """Return the rows, which stand behind those of known paths."""
+        return [
+            Route(
+                method,
+                OTHERS,
+                self.forward,
+                Access.ADMIN,
+                "Pass on a request that the gateway does not know",
+                dialect=Dialect.OLLAMA,
+                tag=TAG,
+                interruptible=True,
+                use=Use.ANSWER,
+            )
+            for method in METHODS
+        ]
+
+    @answers(None, ANY_MEDIA_TYPE)
+    async def forward(self, request: web.Request) -> web.StreamResponse:
+        """Answer as the runtime does, whatever that is.
+
+        Refuses what may be a request to a model with a record, or with filters: they cannot read it.
+        """
+        method = "GET" if request.method == "HEAD" else request.method
+        form = await read(request, self._body_limit) if request.body_exists else None
+        path, index = _placed(request.rel_url.raw_path.removeprefix(PREFIX).rstrip("/"))
+        name = _name_in(form)
+        if method != "GET" and await self._inputs.take_part(name):
+            reason = "its record or filters have a part in requests, which they cannot read here"
+            raise not_expressed(path, "model", reason)
+        runtime = await self._runtimes.place(name, index)
+        asked = form if form is None or not name else with_name(form, runtime.own_name(name))
+        query = request.rel_url.raw_query_string
+        context = context_of(actor(request), request_id(request))
+        target = f"{path}?{query}" if query else path
+        return await pass_bytes(request, await runtime.source.forward(method, target, asked, context))
+
+
+def _placed(path: str) -> tuple[str, int | None]:
+    """Return a path without the number of a runtime behind it, and that number."""
+    found = PLACE.fullmatch(path)
+    return (path, None) if found is None else (found["path"], int(found["index"]))
+
+
+def _name_in(form: Body | None) -> str:
+    """Return the model that a body names, "" for none."""
+    named = ((form or {}).get(field) for field in ("model", "name"))
+    return next((name for name in named if isinstance(name, str) and name), "")

@@ -1,0 +1,268 @@
+"""Users and groups for identity providers (gatewayd-scim(7), Endpoints; RFC 7644, 3)."""
+
+from collections.abc import AsyncIterator, Sequence
+from dataclasses import replace
+from typing import Any, Final
+
+from aiohttp import hdrs, web
+
+from gatewayd.http.context import REPLY_HEADERS, base_url
+from gatewayd.http.public.scim.messages import (
+    MEDIA_TYPES,
+    Asked,
+    found_reply,
+    large_reply,
+    projection_of,
+    read_body,
+    read_query,
+    read_search,
+    reply,
+    search_of,
+)
+from gatewayd.http.replies import provisioning
+from gatewayd.http.responses.warning_header import warning_headers
+from gatewayd.http.routes import Access, Dialect, Handler, Route
+from gatewayd.http.schemas import answers
+from gatewayd.http.scim_auth import DEED, Deed, listed
+from gatewayd.json_encoder import Encoded, encode_pages
+from gatewayd.scim.groups import ProvisionedGroups
+from gatewayd.scim.projection import Projection
+from gatewayd.scim.records import GroupEntry, Reference, Resource, ResourceType, UserEntry, Written
+from gatewayd.scim.renderer import ROOT, location, render_group, render_member, render_user
+from gatewayd.scim.users import ProvisionedUsers
+from gatewayd.time_slices import Pace
+
+USER, GROUP = ResourceType.USER, ResourceType.GROUP
+NO_MEMBERS: Final = Encoded([b"[]"])
+MEMBERS_AT_ONCE: Final = 200
+"""Members that are rendered before others are served."""
+
+CHOICE_QUERY: Final = {
+    "attributes": "Attributes to answer, with commas between them.",
+    "excludedAttributes": "Attributes to leave out, with commas between them.",
+}
+LIST_QUERY: Final = {
+    "filter": "Filter expression (RFC 7644, 3.4.2.2).",
+    "startIndex": "Number of the first resource, from 1.",
+    "count": "Maximum number of resources.",
+    "sortBy": "Attribute to sort by.",
+    "sortOrder": "ascending (the default) or descending.",
+    **CHOICE_QUERY,
+}
+
+
+def row(method: str, path: str, handler: Handler, summary: str, *statuses: int) -> Route:
+    """Return one row below the base address; what comes along with a DELETE is passed over.
+
+    `statuses` are those of a success.
+    """
+    takes = () if method == "DELETE" else MEDIA_TYPES
+    return Route(
+        method,
+        ROOT + path,
+        handler,
+        Access.SCIM,
+        summary,
+        Dialect.SCIM,
+        tag="scim",
+        takes=takes,
+        statuses=statuses,
+    )
+
+
+class ScimUserRoutes:
+    """Users. `provider` is whose external ids are shown."""
+
+    def __init__(self, users: ProvisionedUsers, provider: str) -> None:
+        self._users = users
+        self._provider = provider
+
+    def routes(self) -> Sequence[Route]:
+        """Return the rows (gatewayd-scim(7), Endpoints)."""
+        one = "/Users/{id}"
+        return [
+            row("POST", "/Users", self.create, "Create a user", 201),
+            row("GET", one, self.show, "Show a user", 200),
+            row("PUT", one, self.replace, "Replace a user", 200),
+            row("PATCH", one, self.change, "Change a user", 200),
+            row("DELETE", one, self.deactivate, "Deactivate a user", 204),
+            row("GET", "/Users", self.list, "List users", 200),
+            row("POST", "/Users/.search", self.search, "Search users", 200),
+        ]
+
+    @answers(provisioning.scim_user, query=CHOICE_QUERY)
+    async def create(self, request: web.Request) -> web.StreamResponse:
+        """Take a User, answer it with its address (201)."""
+        projection = projection_of(read_query(request), USER)
+        written = await self._users.create(await read_body(request))
+        shown = self._shown(request, written.entry)
+        note(request, written, shown["id"])
+        return reply(projection.apply(shown), 201, {hdrs.LOCATION: shown["meta"]["location"]})
+
+    @answers(provisioning.scim_user, query=CHOICE_QUERY)
+    async def show(self, request: web.Request) -> web.StreamResponse:
+        """Answer a User."""
+        projection = projection_of(read_query(request), USER)
+        entry = await self._users.get(_id(request), with_groups=projection.wants("groups"))
+        return reply(projection.apply(self._shown(request, entry)))
+
+    @answers(provisioning.scim_user, query=CHOICE_QUERY)
+    async def replace(self, request: web.Request) -> web.StreamResponse:
+        """Take a User, answer it as it is now."""
+        projection = projection_of(read_query(request), USER)
+        written = await self._users.replace(_id(request), await read_body(request))
+        note(request, written, _id(request))
+        return reply(projection.apply(self._shown(request, written.entry)))
+
+    @answers(provisioning.scim_user, query=CHOICE_QUERY)
+    async def change(self, request: web.Request) -> web.StreamResponse:
+        """Take a PatchOp, answer the User as it is now."""
+        projection = projection_of(read_query(request), USER)
+        written = await self._users.patch(_id(request), await read_body(request))
+        note(request, written, _id(request))
+        return reply(projection.apply(self._shown(request, written.entry)))
+
+    async def deactivate(self, request: web.Request) -> web.StreamResponse:
+        """Answer 204; the account stays, inactive (gatewayd-scim(7), Users)."""
+        note(request, await self._users.deactivate(_id(request)), _id(request))
+        return reply(None)
+
+    @answers(provisioning.scim_users, query=LIST_QUERY)
+    async def list(self, request: web.Request) -> web.StreamResponse:
+        """Answer a ListResponse of what the query string asks for."""
+        return await self._found(request, read_query(request))
+
+    @answers(provisioning.scim_users)
+    async def search(self, request: web.Request) -> web.StreamResponse:
+        """Answer a ListResponse of what a SearchRequest asks for."""
+        return await self._found(request, await read_search(request))
+
+    async def _found(self, request: web.Request, asked: Asked) -> web.StreamResponse:
+        projection, search = projection_of(asked, USER), search_of(asked)
+        request[DEED] = Deed(search.filter or "")
+        found = await self._users.search(search, with_groups=projection.wants("groups"))
+        shown, pace = [], Pace()
+        for entry in found.entries:
+            shown.append(projection.apply(self._shown(request, entry)))
+            await pace.turn()
+        return await found_reply(found, shown)
+
+    def _shown(self, request: web.Request, entry: UserEntry) -> Resource:
+        return render_user(entry, self._provider, base_url(request))
+
+
+class ScimGroupRoutes:
+    """Groups. `provider` is whose external ids are shown."""
+
+    def __init__(self, groups: ProvisionedGroups, provider: str) -> None:
+        self._groups = groups
+        self._provider = provider
+
+    def routes(self) -> Sequence[Route]:
+        """Return the rows (gatewayd-scim(7), Endpoints)."""
+        one = "/Groups/{id}"
+        return [
+            row("POST", "/Groups", self.create, "Create a group", 201),
+            row("GET", one, self.show, "Show a group", 200),
+            row("PUT", one, self.replace, "Replace a group", 200),
+            row("PATCH", one, self.change, "Change a group", 200, 204),
+            row("DELETE", one, self.remove, "Remove a group", 204),
+            row("GET", "/Groups", self.list, "List groups", 200),
+            row("POST", "/Groups/.search", self.search, "Search groups", 200),
+        ]
+
+    @answers(provisioning.scim_group, query=CHOICE_QUERY)
+    async def create(self, request: web.Request) -> web.StreamResponse:
+        """Take a Group, answer it with its address (201)."""
+        projection = projection_of(read_query(request), GROUP)
+        written = await self._groups.create(await read_body(request))
+        note(request, written, written.entry.group.id)
+        address = location(GROUP, written.entry.group.id, base_url(request))
+        shown = await self._reread(request, written.entry, projection)
+        return await large_reply(shown, 201, {hdrs.LOCATION: address})
+
+    @answers(provisioning.scim_group, query=CHOICE_QUERY)
+    async def show(self, request: web.Request) -> web.StreamResponse:
+        """Answer a Group; its members are read only when they are shown."""
+        projection = projection_of(read_query(request), GROUP)
+        entry = await self._groups.get(_id(request), with_members=projection.wants("members"))
+        return await large_reply(await self._shown(request, entry, projection))
+
+    @answers(provisioning.scim_group, query=CHOICE_QUERY)
+    async def replace(self, request: web.Request) -> web.StreamResponse:
+        """Take a Group, answer it as it is now."""
+        projection = projection_of(read_query(request), GROUP)
+        written = await self._groups.replace(_id(request), await read_body(request))
+        note(request, written, _id(request))
+        return await large_reply(await self._reread(request, written.entry, projection))
+
+    @answers(provisioning.scim_group, query=CHOICE_QUERY)
+    async def change(self, request: web.Request) -> web.StreamResponse:
+        """Take a PatchOp; answer 204, or the Group when the query string chooses attributes."""
+        projection = projection_of(read_query(request), GROUP)
+        written = await self._groups.patch(_id(request), await read_body(request))
+        note(request, written, _id(request))
+        if not projection.is_asked:
+            return reply(None)
+        return await large_reply(await self._reread(request, written.entry, projection))
+
+    async def remove(self, request: web.Request) -> web.StreamResponse:
+        """Answer 204."""
+        note(request, await self._groups.remove(_id(request)), _id(request))
+        return reply(None)
+
+    @answers(provisioning.scim_groups, query=LIST_QUERY)
+    async def list(self, request: web.Request) -> web.StreamResponse:
+        """Answer a ListResponse of what the query string asks for."""
+        return await self._found(request, read_query(request))
+
+    @answers(provisioning.scim_groups)
+    async def search(self, request: web.Request) -> web.StreamResponse:
+        """Answer a ListResponse of what a SearchRequest asks for."""
+        return await self._found(request, await read_search(request))
+
+    async def _found(self, request: web.Request, asked: Asked) -> web.StreamResponse:
+        projection, search = projection_of(asked, GROUP), search_of(asked)
+        request[DEED] = Deed(search.filter or "")
+        found = await self._groups.search(search, with_members=projection.wants("members"))
+        shown = [await self._shown(request, entry, projection) for entry in found.entries]
+        return await found_reply(found, shown)
+
+    async def _reread(self, request: web.Request, entry: GroupEntry, projection: Projection) -> Resource:
+        if entry.members is None and projection.wants("members"):
+            entry = await self._groups.get(entry.group.id, with_members=True)
+        return await self._shown(request, entry, projection)
+
+    async def _shown(self, request: web.Request, entry: GroupEntry, projection: Projection) -> Resource:
+        """Return as much of a group as is shown; a large one takes a while, in which others are served."""
+        base = base_url(request)
+        bare = replace(entry, members=None if entry.members is None else ())
+        shown = projection.apply(render_group(bare, self._provider, base))
+        if not entry.members or "members" not in shown:
+            return shown
+        members = Encoded(await encode_pages(_pages(entry.members, projection, base)))
+        if members == NO_MEMBERS:
+            del shown["members"]
+            return shown
+        return {name: members if name == "members" else value for name, value in shown.items()}
+
+
+async def _pages(
+    members: Sequence[Reference], projection: Projection, base: str
+) -> AsyncIterator[Sequence[Resource]]:
+    for start in range(0, len(members), MEMBERS_AT_ONCE):
+        some = members[start : start + MEMBERS_AT_ONCE]
+        rendered = {"members": [render_member(each, base) for each in some]}
+        yield projection.apply(rendered).get("members", ())
+
+
+def note(request: web.Request, written: Written[Any], target: str) -> None:
+    """Tell the audit what a request did, and the client which members were skipped."""
+    request[DEED] = Deed(target, written.before, written.after, written.changes, written.skipped)
+    if written.skipped:
+        sentence = f"members were skipped that no user has as id, {listed(written.skipped)}"
+        request[REPLY_HEADERS].update(warning_headers([sentence]))
+
+
+def _id(request: web.Request) -> str:
+    return request.match_info["id"]

@@ -1,0 +1,1 @@
+"""Responses: streams, files, JSON in parts, headers."""

@@ -1,0 +1,72 @@
+"""Sends the head of a stream, and then keep-alives, when its answer is long in coming."""
+
+import asyncio
+from collections.abc import Mapping
+from contextlib import suppress
+from types import TracebackType
+from typing import Self
+
+from aiohttp import web
+
+from gatewayd.http.responses.sse import open_stream, send
+from gatewayd.tasks import Tasks
+
+
+class EarlyHead:
+    """Inside a `with` block, waits `seconds` for an answer and then begins the stream without it.
+
+    `reply` is the stream that was begun, None while nothing was sent. `ping` is what keeps it alive, and is
+    sent again every `pause` seconds. Without `seconds` nothing is ever sent. A timer is all that an answer
+    in time costs.
+    """
+
+    def __init__(
+        self,
+        request: web.Request,
+        tasks: Tasks,
+        ping: bytes,
+        headers: Mapping[str, str],
+        *,
+        seconds: float | None,
+        pause: float,
+    ) -> None:
+        self._request = request
+        self._tasks = tasks
+        self._ping = ping
+        self._headers = headers
+        self._seconds = seconds
+        self._pause = pause
+        self._timer: asyncio.TimerHandle | None = None
+        self._over: asyncio.Event | None = None
+        self.reply: web.StreamResponse | None = None
+
+    def __enter__(self) -> Self:
+        """Begin to count."""
+        if self._seconds is not None:
+            self._timer = asyncio.get_running_loop().call_later(self._seconds, self._begin)
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """End: what follows is the caller's to send."""
+        if self._timer is not None:
+            self._timer.cancel()
+        if self._over is not None:
+            # Nothing is waited for here: an answer that is there already would be lost with the request.
+            self._over.set()
+
+    def _begin(self) -> None:
+        self._over = asyncio.Event()
+        self._tasks.spawn("head of a stream", self._send(self._over))
+
+    async def _send(self, over: asyncio.Event) -> None:
+        try:
+            while not over.is_set():
+                self.reply = self.reply or await open_stream(self._request, self._headers)
+                await send(self._request, self.reply, self._ping)
+                with suppress(TimeoutError):
+                    await asyncio.wait_for(over.wait(), self._pause)
+        except ConnectionError:
+            # A client that has gone ends the request itself.
+            return

@@ -1,0 +1,162 @@
+"""Passes on what a runtime answers: lines of JSON as they come, or one object."""
+
+from collections.abc import Awaitable, Callable
+from contextlib import aclosing
+from dataclasses import dataclass
+from typing import Any, Final
+
+import orjson
+from aiohttp import web
+
+from gatewayd.catalog.interfaces import Forwarded
+from gatewayd.errors import GatewayError, Kind, shortened
+from gatewayd.http.errors import body_of, log_broken
+from gatewayd.http.responses.sse import open_stream, send
+from gatewayd.http.routes import Dialect
+
+CONTENT_TYPE: Final = "application/x-ndjson"
+
+HELD_ANSWER: Final = 1024 * 1024
+"""Bytes of a whole answer that are held back, so that one which breaks off is still a status."""
+
+AtEnd = Callable[[], Awaitable[None]]
+"""What is to be done between the last byte of an answer and its end."""
+
+
+@dataclass(frozen=True, slots=True)
+class Ending:
+    """How a runtime's answer ends: with a line in which one of `fields` is true."""
+
+    provider: str
+    fields: tuple[str, ...] = ("done", "error")
+
+    def check(self, last: bytes) -> None:
+        """Raise upstream_failed unless the last of these lines may be the end."""
+        if self._ends(last.rstrip().rpartition(b"\n")[2]):
+            return
+        raise GatewayError(
+            Kind.UPSTREAM_FAILED,
+            f"cannot get an answer from provider {self.provider!r}: it ended before it was complete",
+        )
+
+    def note(self, request: web.Request, last: bytes) -> None:
+        """Log the failure that the last of these lines tells in the runtime's own words."""
+        told = (_object_in(last.rstrip().rpartition(b"\n")[2]) or {}).get("error")
+        if told:
+            sentence = f"provider {self.provider!r} reported: {shortened(str(told))}"
+            log_broken(request, GatewayError(Kind.UPSTREAM_FAILED, sentence))
+
+    def is_in(self, lines: bytes) -> bool:
+        """Tell whether one of these lines ends the answer, as runtimes write it; more may follow."""
+        return b'"done":true' in lines and any(map(self._ends, lines.splitlines()))
+
+    def _ends(self, line: bytes) -> bool:
+        value = _object_in(line) or {}
+        return any(value.get(name) for name in self.fields)
+
+
+def _object_in(line: bytes) -> dict[str, Any] | None:
+    try:
+        value = orjson.loads(line)
+    except orjson.JSONDecodeError:
+        return None
+    return value if isinstance(value, dict) else None
+
+
+async def open_lines(
+    request: web.Request,
+    *,
+    content_type: str = CONTENT_TYPE,
+    status: int = 200,
+    headers: dict[str, str] | None = None,
+) -> web.StreamResponse:
+    """Begin a stream of lines that the caller writes as bytes, and return the reply."""
+    return await open_stream(request, {"Content-Type": content_type, **(headers or {})}, status)
+
+
+async def send_failure(request: web.Request, reply: web.StreamResponse, error: GatewayError) -> None:
+    """Write the last line of an answer that broke off."""
+    log_broken(request, error)
+    await send(request, reply, failure_line(error))
+
+
+def failure_line(error: GatewayError) -> bytes:
+    """Return the last line of an answer that broke off."""
+    return orjson.dumps(body_of(error, Dialect.OLLAMA)) + b"\n"
+
+
+async def pass_lines(
+    request: web.Request, answer: Forwarded, ending: Ending, at_end: AtEnd | None = None
+) -> web.StreamResponse:
+    """Pass lines on as they come; what a source gives of a stream is whole lines.
+
+    A failure before the first of them is a status, one after it is a line of its own, and so is an end
+    without a line that may be the last one.
+    """
+    async with aclosing(answer) as reads:
+        lines = await anext(reads, b"")
+        reply = await open_lines(
+            request, content_type=answer.content_type or CONTENT_TYPE, status=answer.status
+        )
+        try:
+            has_ended = ending.is_in(lines)
+            await send_some(request, reply, lines)
+            async for lines in reads:
+                has_ended = has_ended or ending.is_in(lines)
+                await send(request, reply, lines)
+            if not has_ended:
+                ending.check(lines)
+            ending.note(request, lines)
+        except GatewayError as error:
+            await send_failure(request, reply, error)
+    if at_end is not None:
+        await at_end()
+    await reply.write_eof()
+    return reply
+
+
+async def pass_whole(
+    request: web.Request, answer: Forwarded, at_end: AtEnd | None = None
+) -> web.StreamResponse:
+    """Pass on an answer that is no stream.
+
+    It is held back up to 1 MiB; one that breaks off later cuts the connection.
+    """
+    held = bytearray()
+    content_type = answer.content_type or "application/json"
+    async with aclosing(answer) as reads:
+        async for read in reads:
+            held += read
+            if len(held) > HELD_ANSWER:
+                return await _pass_rest(request, bytes(held), answer, content_type)
+    if at_end is not None:
+        await at_end()
+    headers = {"Content-Type": content_type} if held else None
+    return web.Response(body=bytes(held), status=answer.status, headers=headers)
+
+
+async def pass_bytes(request: web.Request, answer: Forwarded) -> web.StreamResponse:
+    """Pass on an answer of which nothing is known, as it comes; one that breaks off cuts the connection."""
+    async with aclosing(answer) as reads:
+        first = await anext(reads, b"")
+        content_type = answer.content_type or "application/octet-stream"
+        if not first:
+            return web.Response(status=answer.status, headers={"Content-Type": content_type})
+        return await _pass_rest(request, first, answer, content_type)
+
+
+async def send_some(request: web.Request, reply: web.StreamResponse, lines: bytes) -> None:
+    """Write lines, if there are any: an empty write would end the reply."""
+    if lines:
+        await send(request, reply, lines)
+
+
+async def _pass_rest(
+    request: web.Request, held: bytes, answer: Forwarded, content_type: str
+) -> web.StreamResponse:
+    reply = await open_lines(request, content_type=content_type, status=answer.status)
+    await send(request, reply, held)
+    async for read in answer:
+        await send(request, reply, read)
+    await reply.write_eof()
+    return reply

@@ -1,0 +1,209 @@
+"""Streams an answer: its frames as they come, a beat while the source is silent, a failure in band."""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping
+from contextlib import aclosing
+from typing import Final, Protocol, TypeVar
+
+from aiohttp import web
+
+from gatewayd.catalog.interfaces import ChunkStream
+from gatewayd.completions.records import DONE, Chunk
+from gatewayd.dialects import openai
+from gatewayd.errors import GatewayError, Kind
+from gatewayd.http.errors import STATUSES, log_broken
+from gatewayd.http.responses import heartbeat
+from gatewayd.http.responses.early_head import EarlyHead
+from gatewayd.http.responses.heartbeat import Heartbeat
+from gatewayd.http.responses.sse import open_stream, send
+from gatewayd.pipeline.records import Answer, ChatRequest
+from gatewayd.tasks import Tasks
+
+COMMENT: Final = b": keep-alive\n\n"
+
+
+Asked = TypeVar("Asked")
+
+
+class Edge(Protocol):
+    """What a stream of a dialect has before its answer is there; `content_type` is None for events."""
+
+    @property
+    def content_type(self) -> str | None:
+        """The media type."""
+        ...
+
+    def ping(self) -> bytes:
+        """Return what says only that the stream lives."""
+        ...
+
+    def fail(self, error: GatewayError) -> bytes:
+        """Return the last frame of an answer that broke."""
+        ...
+
+
+class Frames(Protocol):
+    """Makes the bytes of one stream in the caller's dialect."""
+
+    def feed(self, chunk: Chunk) -> bytes:
+        """Return whole frames for a chunk, b"" for none."""
+        ...
+
+    def ping(self) -> bytes:
+        """Return what says only that the stream lives."""
+        ...
+
+    def finish(self) -> bytes:
+        """Return what ends a good answer."""
+        ...
+
+    def fail(self, error: GatewayError) -> bytes:
+        """Return the last frame of an answer that broke."""
+        ...
+
+
+class OpenAiFrames:
+    """Passes on the frames of the OpenAI dialect, which the sources' chunks already are."""
+
+    content_type: str | None = None
+
+    def feed(self, chunk: Chunk) -> bytes:
+        """Return the chunk's bytes."""
+        return chunk.raw
+
+    def ping(self) -> bytes:
+        """Return a comment, which every client of event streams skips."""
+        return COMMENT
+
+    def finish(self) -> bytes:
+        """Return the final `[DONE]`."""
+        return DONE
+
+    def fail(self, error: GatewayError) -> bytes:
+        """Return the error frame; no `[DONE]` follows it."""
+        return openai.render_error(error, STATUSES[error.kind][1])
+
+
+class Streams:
+    """Streams answers, each with a beat of its own."""
+
+    def __init__(
+        self, *, seconds: float = heartbeat.SECONDS, head_seconds: float | None = heartbeat.SECONDS
+    ) -> None:
+        self._seconds = seconds
+        self._head_seconds = head_seconds
+        # Each is stopped by its stream.
+        self._beats = Tasks()
+        self._waiting: set[asyncio.Task[object]] = set()
+        self._stopped: set[asyncio.Task[object]] = set()
+
+    @property
+    def is_waiting(self) -> bool:
+        """Whether the first event of an answer is awaited."""
+        return bool(self._waiting)
+
+    def stop(self) -> None:
+        """Give up every answer whose first event is still awaited: its client is told so."""
+        for task in self._waiting - self._stopped:
+            self._stopped.add(task)
+            task.cancel()
+
+    async def begin(
+        self,
+        request: web.Request,
+        asked: Awaitable[Asked],
+        edge: Edge,
+        follow: Callable[[Asked, web.StreamResponse | None], Awaitable[web.StreamResponse]],
+    ) -> web.StreamResponse:
+        """Await an answer and let `follow` send it, on the stream that was begun if it was long in coming.
+
+        A failure raises until then; afterwards it is the last frame. After `stop` it is unavailable.
+        """
+        headers = {} if edge.content_type is None else {"Content-Type": edge.content_type}
+        early = EarlyHead(
+            request, self._beats, edge.ping(), headers, seconds=self._head_seconds, pause=self._seconds
+        )
+        try:
+            with early:
+                answer = await self._first(asked)
+            return await follow(answer, early.reply)
+        except GatewayError as error:
+            if early.reply is None:
+                raise
+            log_broken(request, error)
+            await send(request, early.reply, edge.fail(error))
+            await early.reply.write_eof()
+            return early.reply
+
+    async def _first(self, asked: Awaitable[Asked]) -> Asked:
+        task = asyncio.current_task()
+        if task is None:
+            raise RuntimeError("a request is served in a task")
+        self._waiting.add(task)
+        try:
+            return await asked
+        except asyncio.CancelledError:
+            if task not in self._stopped or task.cancelling() > 1:
+                raise
+            task.uncancel()
+            raise GatewayError(Kind.UNAVAILABLE, "cannot get an answer: the gateway stops") from None
+        finally:
+            self._waiting.discard(task)
+            self._stopped.discard(task)
+
+    def keep_alive(
+        self, request: web.Request, reply: web.StreamResponse, ping: Callable[[], bytes]
+    ) -> Heartbeat:
+        """Return what keeps a stream alive while its source is silent."""
+
+        async def beat() -> None:
+            await send(request, reply, ping())
+
+        return Heartbeat(self._beats, beat, seconds=self._seconds)
+
+    async def send(
+        self,
+        request: web.Request,
+        chunks: ChunkStream,
+        frames: Frames,
+        headers: Mapping[str, str],
+        first: bytes = b"",
+        begun: web.StreamResponse | None = None,
+    ) -> web.StreamResponse:
+        """Write `first`, then a frame for each chunk; the source is released whatever happens."""
+        async with aclosing(chunks):
+            reply = begun or await open_stream(request, headers)
+            try:
+                if first:
+                    await send(request, reply, first)
+                async with self.keep_alive(request, reply, frames.ping) as silence:
+                    async for chunk in chunks:
+                        ready = frames.feed(chunk)
+                        if ready:
+                            await send(request, reply, ready)
+                            silence.touch()
+            except GatewayError as error:
+                log_broken(request, error)
+                await send(request, reply, frames.fail(error))
+            else:
+                await send(request, reply, frames.finish())
+            await reply.write_eof()
+        return reply
+
+
+def openai_frames(answer: Answer, chat: ChatRequest) -> bytes:
+    """Return a finished answer as the frames of a stream, for callers who asked for one."""
+    if answer.completion is None:
+        return DONE
+    frames = openai.render_completion(answer.completion, include_usage=openai.wants_usage(chat.body))
+    return b"".join([*frames, DONE])
+
+
+async def send_whole(
+    request: web.Request, frames: bytes, headers: Mapping[str, str], begun: web.StreamResponse | None = None
+) -> web.StreamResponse:
+    """Send a stream that is complete already."""
+    reply = begun or await open_stream(request, headers)
+    await send(request, reply, frames)
+    await reply.write_eof()
+    return reply

@@ -1,0 +1,138 @@
+"""The door of provisioning: who may come in, and what is written down about every request."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from aiohttp import hdrs, web
+
+from gatewayd import ids
+from gatewayd.errors import GatewayError, Kind, shortened
+from gatewayd.http.audit import MAX_VALUE_CHARACTERS, audit_log, told
+from gatewayd.http.context import FAILURE, REQUEST_ID, SITE, client_address
+from gatewayd.http.routes import Route
+from gatewayd.scim.filters.list_query import PARAMETERS
+from gatewayd.scim.records import PublicSite, Resource
+from gatewayd.scim.renderer import ROOT
+from gatewayd.scim.request_log import Activity, Seen
+from gatewayd.scim.tokens.credential import ScimTokens
+
+MAX_IDS_SHOWN: Final = 3
+MAX_ID_SHOWN: Final = 64
+"""Characters that are shown of an id that no user has."""
+
+
+@dataclass(slots=True)
+class Deed:
+    """What a request did, for the audit: on what, and the resource before and after without its members.
+
+    `skipped` are the ids of members that no user has.
+
+    A request that was not let in has none.
+    """
+
+    target: str = ""
+    before: Resource | None = None
+    after: Resource | None = None
+    changes: str = ""
+    skipped: Sequence[str] = ()
+
+
+DEED: web.RequestKey[Deed] = web.RequestKey("deed", Deed)
+
+
+class ProvisioningDoor:
+    """Lets SCIM clients in by their token, and notes each of their requests, refused ones too.
+
+    `provider` names who they are in the audit. The addresses of resources are on `site`, when it has one.
+    """
+
+    def __init__(
+        self,
+        tokens: ScimTokens,
+        activity: Activity,
+        provider: str,
+        clock: ids.Clock = ids.now,
+        site: PublicSite | None = None,
+    ) -> None:
+        self._tokens = tokens
+        self._activity = activity
+        self._provider = provider
+        self._clock = clock
+        self._site = site or PublicSite()
+
+    def check(self, request: web.Request) -> None:
+        """Raise unauthenticated unless the request has the SCIM token, in one header `Authorization`."""
+        self._tokens.check(token_of(", ".join(request.headers.getall(hdrs.AUTHORIZATION, []))))
+        request[DEED] = Deed()
+        if self._site.address:
+            request[SITE] = self._site.address
+
+    def note(self, route: Route | None, request: web.Request, status: int) -> None:
+        """Audit an answered request and remember it; `route` is None for one that no row takes."""
+        failure = request.get(FAILURE)
+        detail = failure.message if failure is not None else ""
+        address, request_id = client_address(request), request[REQUEST_ID]
+        path = asked_path(request)
+        self._activity.add(Seen(self._clock(), request.method, path, status, address, request_id, detail))
+        if route is None:
+            return
+        is_in = DEED in request
+        deed = request.get(DEED) or Deed()
+        fields = {
+            "by": f"scim:{self._provider or '-'}" if is_in else "unknown",
+            "address": address,
+            "request_id": request_id,
+            "target": shortened(deed.target or request.path.removeprefix(ROOT), MAX_VALUE_CHARACTERS),
+            "status": status,
+            "refused": detail,
+            "before": changed(deed.before, deed.after),
+            "after": changed(deed.after, deed.before),
+            "members": deed.changes,
+            "skipped": listed(deed.skipped),
+        }
+        audit_log.info(
+            "%s",
+            f"scim: {route.summary.lower()}",
+            extra={name: value for name, value in fields.items() if value},
+        )
+
+
+def token_of(authorization: str) -> str:
+    """Return the token of a header `Authorization` (RFC 6750 section 2.1); else raise unauthenticated."""
+    if not authorization:
+        raise _refused("cannot accept the request: the header Authorization is required")
+    scheme, _, token = authorization.strip().partition(" ")
+    token = token.strip()
+    if not token or any(character.isspace() for character in token):
+        raise _refused("cannot accept the header Authorization: expected Bearer <token>")
+    if scheme.lower() != "bearer":
+        raise _refused("cannot accept the header Authorization: its scheme is not Bearer")
+    return token
+
+
+def _refused(message: str) -> GatewayError:
+    return GatewayError(Kind.UNAUTHENTICATED, message)
+
+
+def asked_path(request: web.Request) -> str:
+    """Return the path with what a list was asked with; anything else in a query may be a secret."""
+    asked = [f"{name}={value}" for name, value in request.query.items() if name.lower() in PARAMETERS]
+    return f"{request.path}?{'&'.join(asked)}" if asked else request.path
+
+
+def changed(one: Mapping[str, Any] | None, other: Mapping[str, Any] | None) -> dict[str, Any]:
+    """Return the attributes of a resource that another state of it has not, or has otherwise."""
+    other = other or {}
+    return {
+        name: told(value) for name, value in (one or {}).items() if name not in other or other[name] != value
+    }
+
+
+def listed(user_ids: Sequence[str]) -> str:
+    """Return ids for a sentence: how many there are, and the first three; empty for none."""
+    if not user_ids:
+        return ""
+    named = ", ".join(repr(shortened(user_id, MAX_ID_SHOWN)) for user_id in user_ids[:MAX_IDS_SHOWN])
+    more = ", ..." if len(user_ids) > MAX_IDS_SHOWN else ""
+    return f"{len(user_ids)}: {named}{more}"

@@ -1,0 +1,93 @@
+"""The packets of Socket.IO 5 in text frames of Engine.IO 4, as far as event clients need them: pure text."""
+
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any, Final
+
+import orjson
+
+from gatewayd import json_decoder
+from gatewayd.errors import GatewayError
+
+PING: Final = "2"
+DISCONNECT: Final = "41"
+MESSAGE: Final = "4"
+LONGEST_ID: Final = 15
+
+
+class PacketType(StrEnum):
+    """What a client may send; binary packets are not among it."""
+
+    CLOSE = "1"
+    PONG = "3"
+    CONNECT = "40"
+    LEAVE = "41"
+    EVENT = "42"
+    ACK = "43"
+
+
+@dataclass(frozen=True, slots=True)
+class Packet:
+    """One packet. `data` is what its JSON holds, None without any; `id` asks for or belongs to an answer."""
+
+    type: PacketType
+    namespace: str = "/"
+    id: int | None = None
+    data: Any = None
+
+
+def read_packet(text: str) -> Packet | None:
+    """Return a packet, None for one that says nothing to us; raises ValueError when it is malformed."""
+    if not text.startswith(MESSAGE):
+        return Packet(PacketType(text[:1])) if text[:1] in (PacketType.CLOSE, PacketType.PONG) else None
+    kind, rest = PacketType(text[:2]), text[2:]
+    namespace = "/"
+    if rest.startswith("/"):
+        namespace, _, rest = rest.partition(",")
+    digits = rest[: len(rest) - len(rest.lstrip("0123456789"))][:LONGEST_ID]
+    rest = rest[len(digits) :]
+    data = _decoded(rest) if rest else None
+    return Packet(kind, namespace, int(digits) if digits else None, data)
+
+
+def _decoded(text: str) -> Any:
+    try:
+        return json_decoder.decode_at_once(text.encode())
+    except GatewayError as error:
+        raise ValueError(error.message) from error
+
+
+def open_packet(session_id: str, *, ping_seconds: float, pong_seconds: float, limit: int) -> str:
+    """Return what a connection begins with."""
+    told = {
+        "sid": session_id,
+        "upgrades": [],
+        "pingInterval": int(ping_seconds * 1000),
+        "pingTimeout": int(pong_seconds * 1000),
+        "maxPayload": limit,
+    }
+    return f"0{_json(told)}"
+
+
+def connect_packet(session_id: str) -> str:
+    """Return what lets a client into the one namespace."""
+    return f"40{_json({'sid': session_id})}"
+
+
+def refusal_packet(namespace: str) -> str:
+    """Return what keeps a client out of another namespace."""
+    return f"44{namespace},{_json({'message': 'Unable to connect'})}"
+
+
+def event_packet(payload: bytes, answer_id: int | None = None) -> str:
+    """Return an event `events` with a payload that is JSON already; with an id it asks for an answer."""
+    return f'42{"" if answer_id is None else answer_id}["events",{payload.decode()}]'
+
+
+def ack_packet(answer_id: int, value: Any) -> str:
+    """Return the answer to a client's event."""
+    return f"43{answer_id}{_json([value])}"
+
+
+def _json(value: Any) -> str:
+    return orjson.dumps(value).decode()

@@ -1,0 +1,302 @@
+"""Socket.IO clients as a second front end of the event stream: the same rooms and the same payloads.
+
+Only what existing scripts and pages use: the transport websocket, the namespace `/`, the event `events`,
+calls that are answered by an acknowledgement, and what clients send: `user-join` and `heartbeat`.
+"""
+
+import asyncio
+import logging
+from collections import OrderedDict
+from collections.abc import Awaitable, Callable, Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, Final
+
+import orjson
+from aiohttp import WSMsgType, web
+
+from gatewayd import ids
+from gatewayd.accounts.records import Actor, User
+from gatewayd.errors import GatewayError, Kind, invalid
+from gatewayd.events.calls import Calls
+from gatewayd.events.hub import Hub
+from gatewayd.events.rooms import Subscription
+from gatewayd.http.connections.admission import Admission
+from gatewayd.http.connections.drain import listens
+from gatewayd.http.connections.uses import Use
+from gatewayd.http.context import STARTED
+from gatewayd.http.errors import log_refused
+from gatewayd.http.routes import Access, Route
+from gatewayd.http.socketio import packets
+from gatewayd.http.socketio.packets import Packet, PacketType
+from gatewayd.tasks import Tasks
+
+log = logging.getLogger(__name__)
+
+PATH: Final = "/ws/socket.io"
+PING_SECONDS: Final = 25.0
+PONG_SECONDS: Final = 20.0
+ANONYMOUS_SECONDS: Final = 60.0
+"""How long a connection may stay without a user."""
+
+CLOSE_SECONDS: Final = 1.0
+"""How long a client may take to confirm the end of its connection (RFC 6455, 7.1.1): a stop waits for it."""
+
+LARGEST_PACKET: Final = 1_000_000
+"""Bytes, as servers of Socket.IO have it: anybody may send one. Larger answers to calls go by HTTP."""
+
+UNANSWERED: Final = 1000
+"""Calls of one connection whose answers are waited for; older ones are answered elsewhere."""
+
+Identify = Callable[[str], Awaitable[Actor]]
+"""Returns who sends a token, or raises."""
+
+
+@dataclass(frozen=True, slots=True)
+class SocketDoors:
+    """Who lets a user in: `identify` finds out who it is, `admit` counts the connection for it, or raises.
+
+    `tell` writes the log line when they let nobody in.
+    """
+
+    identify: Identify
+    admit: Callable[[Actor], None]
+    tell: Callable[[GatewayError], None]
+
+
+class SocketRoutes:
+    """Takes connections. `identify` is that of the edge, so that whoever is put out stays out."""
+
+    def __init__(
+        self,
+        hub: Hub,
+        calls: Calls,
+        identify: Identify,
+        tasks: Tasks,
+        admission: Admission | None = None,
+    ) -> None:
+        self._hub = hub
+        self._calls = calls
+        self._identify = identify
+        self._tasks = tasks
+        self._admission = admission or Admission(())
+        self._sockets: set[web.WebSocketResponse] = set()
+        self._is_open = True
+
+    def routes(self) -> Sequence[Route]:
+        """Return the one row; who asks is said inside of the connection."""
+        return [
+            Route(
+                "GET",
+                PATH,
+                self.connect,
+                Access.PUBLIC,
+                "Listen to events by Socket.IO",
+                tag="events",
+                guarded=True,
+                statuses=(101,),
+            )
+        ]
+
+    async def connect(self, request: web.Request) -> web.StreamResponse:
+        """Speak Socket.IO 5 over a websocket, `?EIO=4&transport=websocket`; 400 for everything else."""
+        query = request.query
+        if query.get("EIO") != "4" or query.get("transport") != "websocket":
+            raise invalid("cannot connect: only EIO=4 and transport=websocket are served", param="transport")
+        if not self._is_open:
+            raise GatewayError(Kind.UNAVAILABLE, "cannot connect: the gateway stops")
+        socket = web.WebSocketResponse(timeout=CLOSE_SECONDS, max_msg_size=LARGEST_PACKET, compress=False)
+        if not socket.can_prepare(request):
+            raise invalid("cannot connect: the request asks for no websocket", param="Upgrade")
+        request[STARTED] = socket
+        listens(request)
+        await socket.prepare(request)
+        self._sockets.add(socket)
+
+        def admit(actor: Actor) -> None:
+            self._admission.count(request, actor.user_id, Use.LISTENER)
+
+        doors = SocketDoors(self._identify, admit, partial(log_refused, request, "socket without a user"))
+        connection = _Connection(socket, self._hub, self._calls, doors, self._tasks)
+        try:
+            await connection.run()
+        finally:
+            self._sockets.discard(socket)
+        return socket
+
+    async def close(self) -> None:
+        """Close all connections, and refuse those that still come: the gateway stops."""
+        self._is_open = False
+        with suppress(TimeoutError):
+            # A client that takes nothing holds back the frame that says so.
+            async with asyncio.timeout(CLOSE_SECONDS):
+                await asyncio.gather(*[socket.close() for socket in self._sockets])
+
+
+class _Connection:
+    def __init__(
+        self, socket: web.WebSocketResponse, hub: Hub, calls: Calls, doors: SocketDoors, tasks: Tasks
+    ) -> None:
+        self._socket = socket
+        self._hub = hub
+        self._calls = calls
+        self._doors = doors
+        self._tasks = tasks
+        self._session_id = ids.new_id()
+        self._listener: Subscription | None = None
+        self._writing = ""
+        self._count = 0
+        # The calls whose answers are waited for, by the ids of their packets.
+        self._asked: OrderedDict[int, str] = OrderedDict()
+        self._loop = asyncio.get_running_loop()
+        self._began = self._loop.time()
+        self._due = self._began + PING_SECONDS
+        self._is_pinged = False
+
+    async def run(self) -> None:
+        """Serve the connection until one of both sides has enough."""
+        hello = packets.open_packet(
+            self._session_id, ping_seconds=PING_SECONDS, pong_seconds=PONG_SECONDS, limit=LARGEST_PACKET
+        )
+        try:
+            await self._socket.send_str(hello)
+            while (packet := await self._receive()) is not None:
+                await self._take(packet)
+        except ConnectionError:
+            log.debug("socket ended: the client has gone")
+        except ValueError as error:
+            log.info("socket closed: a packet is malformed: %s", error)
+        finally:
+            await self._leave()
+            await self._socket.close()
+
+    async def _receive(self) -> Packet | None:
+        """Return the next packet, None at the end; a ping goes out every 25 s, and must be answered."""
+        while True:
+            if self._listener is None and self._loop.time() > self._began + ANONYMOUS_SECONDS:
+                return None
+            try:
+                message = await self._socket.receive(timeout=max(self._due - self._loop.time(), 0.001))
+            except TimeoutError:
+                if self._is_pinged:
+                    return None
+                await self._socket.send_str(packets.PING)
+                self._is_pinged, self._due = True, self._loop.time() + PONG_SECONDS
+                continue
+            if message.type is not WSMsgType.TEXT:
+                return None
+            packet = packets.read_packet(message.data)
+            if packet is not None and packet.type in (PacketType.CLOSE, PacketType.LEAVE):
+                return None
+            if packet is not None and packet.type is not PacketType.PONG:
+                return packet
+            self._is_pinged, self._due = False, self._loop.time() + PING_SECONDS
+
+    async def _take(self, packet: Packet) -> None:
+        match packet.type:
+            case PacketType.CONNECT if packet.namespace != "/":
+                await self._socket.send_str(packets.refusal_packet(packet.namespace))
+            case PacketType.CONNECT:
+                await self._join(packet.data)
+                await self._socket.send_str(packets.connect_packet(self._session_id))
+                self._start()
+            case PacketType.EVENT:
+                await self._hear(packet)
+            case PacketType.ACK:
+                self._answer(packet)
+            case _:
+                raise ValueError(f"{packet.type.name.lower()} is not awaited")
+
+    async def _hear(self, packet: Packet) -> None:
+        """Take a client's event; those that are not known to us are left without an answer."""
+        name, data = _event_of(packet.data)
+        if name == "user-join":
+            user = await self._join(data.get("auth"))
+        elif name == "heartbeat":
+            user = None
+        else:
+            return
+        if packet.id is not None:
+            told = None if user is None else {"id": user.id, "name": user.name}
+            await self._socket.send_str(packets.ack_packet(packet.id, told))
+        self._start()
+
+    async def _join(self, auth: Any) -> User | None:
+        """Listen for the user whose token it is; a client without a good one stays and hears nothing."""
+        token = auth.get("token") if isinstance(auth, dict) else None
+        if not isinstance(token, str):
+            return None
+        await self._leave()
+        try:
+            actor = await self._doors.identify(token)
+            if not actor.is_verified:
+                return None
+            self._doors.admit(actor)
+        except GatewayError as error:
+            self._doors.tell(error)
+            return None
+        self._listener = self._hub.subscribe(actor.user_id, session_id=self._session_id)
+        self._listener.until, self._listener.has_key = actor.expires_at, actor.key_id is not None
+        return actor.user
+
+    def _start(self) -> None:
+        if self._listener is not None and not self._writing:
+            self._writing = self._tasks.spawn("socket", self._write(self._listener))
+
+    async def _leave(self) -> None:
+        writing, self._writing = self._writing, ""
+        listener, self._listener = self._listener, None
+        try:
+            if writing:
+                await self._tasks.stop(writing)
+        finally:
+            # A client that has gone cancels the wait.
+            if listener is not None:
+                listener.close()
+
+    async def _write(self, listener: Subscription) -> None:
+        """Pass on what the listener gets, and close the connection when it is put out or too slow."""
+        try:
+            while frames := await listener.next():
+                for is_call, payload in _payloads(frames):
+                    await self._socket.send_str(self._packet(is_call, payload))
+            await self._socket.send_str(packets.DISCONNECT)
+            await self._socket.close()
+        except ConnectionError:
+            log.debug("socket ended: the client has gone")
+
+    def _packet(self, is_call: bool, payload: bytes) -> str:
+        if not is_call:
+            return packets.event_packet(payload)
+        self._count += 1
+        self._asked[self._count] = orjson.loads(payload)["call_id"]
+        if len(self._asked) > UNANSWERED:
+            self._asked.popitem(last=False)
+        return packets.event_packet(payload, self._count)
+
+    def _answer(self, packet: Packet) -> None:
+        call_id = self._asked.pop(packet.id or 0, None)
+        if call_id is None or self._listener is None:
+            return
+        values = packet.data if isinstance(packet.data, list) else []
+        try:
+            self._calls.answer(self._listener.opened.user_id, call_id, values[0] if values else None)
+        except GatewayError as error:
+            # Another session was quicker, or nobody waits any more.
+            log.debug("answer dropped: %s", error.full_message)
+
+
+def _event_of(data: Any) -> tuple[str, dict[str, Any]]:
+    """Return the name and the first argument of a client's event; raises ValueError when it has no name."""
+    if not isinstance(data, list) or not data or not isinstance(data[0], str):
+        raise ValueError("an event has no name")
+    return data[0], data[1] if len(data) > 1 and isinstance(data[1], dict) else {}
+
+
+def _payloads(frames: bytes) -> Iterator[tuple[bool, bytes]]:
+    """Yield whether it is a call, and the JSON, of each frame of a listener; calls have no id."""
+    for block in frames.split(b"\n\n"):
+        head, found, payload = block.partition(b"data: ")
+        if found:
+            yield not head, payload

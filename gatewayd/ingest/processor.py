@@ -1,0 +1,244 @@
+"""Takes one file from its bytes to searchable passages."""
+
+import asyncio
+import hashlib
+import logging
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Final
+
+from gatewayd import ids
+from gatewayd.errors import invalid, not_found
+from gatewayd.ingest.chunker import ChunkRules, cut
+from gatewayd.ingest.embedder import Target, add_embedded, embed_missing, embed_texts
+from gatewayd.ingest.embedding_spaces import Spaces
+from gatewayd.ingest.interfaces import Extractor
+from gatewayd.ingest.records import Extraction, File, FileStatus, Part
+from gatewayd.ingest.size_classes import QueueKey, SizeClass, size_class_of
+from gatewayd.ingest.updates import IngestStores, Updates
+from gatewayd.text import plain_letters
+
+log = logging.getLogger(__name__)
+
+DEFAULT_RULES: Final = ChunkRules()
+
+
+class Processor:
+    """Extracts, cuts, embeds and publishes one file at a time; any number may be under way."""
+
+    def __init__(
+        self,
+        stores: IngestStores,
+        extractor: Extractor,
+        spaces: Spaces,
+        updates: Updates,
+        rules: ChunkRules = DEFAULT_RULES,
+        clock: ids.Clock = ids.now,
+    ) -> None:
+        self._stores = stores
+        self._extractor = extractor
+        self._spaces = spaces
+        self._updates = updates
+        self._rules = rules
+        self._clock = clock
+
+    async def process(self, file_id: str, size: SizeClass) -> bool:
+        """Do what is left to do for a file that has a job; nothing when it is gone.
+
+        False when its text was read and its passages are too many for the class: the next call, with another
+        class, does the rest. Each step is kept: a call that is cancelled or killed goes on where it was with
+        the next call. Raises GatewayError when the file has no passages yet: the kinds of Extractor and
+        Embedder.
+        """
+        file = await self._stores.files.find(file_id)
+        if file is None:
+            return True
+        key = QueueKey(file.user_id, size)
+        described = await self._staged(file, key)
+        # What is staged for a completed file is not in its record: it keeps its class.
+        if file.status is FileStatus.PENDING and size_class_of(file.size, described.chunks) > size:
+            return False
+        with self._spaces.first():
+            await self._embed(described, key)
+            await self._publish(described)
+        return True
+
+    async def fail(self, file_id: str, sentence: str) -> None:
+        """End the job of a file for good: it is failed, or stays what it was when it had been completed.
+
+        Of the versions that failed at one place only the newest stays.
+        """
+        removed: Sequence[str] = ()
+        async with self._stores.transactor.transaction():
+            file = await self._stores.files.find(file_id)
+            if file is None:
+                return
+            await self._stores.jobs.remove(file_id)
+            await self._stores.passages.unstage(file_id)
+            if file.status is not FileStatus.COMPLETED:
+                now = self._clock()
+                nothing = replace(file, text_hash=None, characters=0, chunks=0, pages=None, blank_pages=0)
+                failed = replace(nothing, status=FileStatus.FAILED, error=sentence, updated_at=now)
+                await self._stores.files.change(failed)
+                removed = await self._remove_failed(failed)
+            self._updates.notify_after_commit(file_id)
+        log.warning("document %s cannot be processed: %s", file_id, sentence)
+        for former_id in removed:
+            await self._updates.removed(former_id, ())
+
+    async def rewrite(self, file: File, text: str) -> File:
+        """Make another text, which is not blank, the passages of a file that has no job, at once or not at
+        all.
+
+        Raises not_found when it is gone, and what Embedder raises.
+        """
+        extraction = await asyncio.to_thread(_whole, text, self._rules)
+        texts = [extraction.passage(chunk) for chunk in extraction.chunks]
+        described = await _described(file, extraction)
+        key = QueueKey(file.user_id, size_class_of(len(text), len(texts)))
+        with self._spaces.first():
+            targets = await self._targets()
+            batches = [await embed_texts(texts, target, key) for target in targets]
+        # Nothing is staged outside of this block: without a job nobody would go on with it.
+        async with self._stores.transactor.transaction():
+            if await self._stores.files.find(file.id) is None:
+                raise not_found("file", file.id)
+            await self._stores.passages.stage(file.id, extraction)
+            for target, vectors in zip(targets, batches, strict=True):
+                await add_embedded(self._stores.passages, file.id, target.space.name, vectors)
+            published = await self._publish_inside(described)
+        if published is None:
+            raise not_found("file", file.id)
+        await self._tell(published)
+        return published.file
+
+    async def _staged(self, file: File, key: QueueKey) -> File:
+        """Return the file as it will be published, once its passages are staged."""
+        # A completed file's record describes what is published, not what is staged beside it.
+        is_described = file.status is FileStatus.PENDING and file.text_hash is not None
+        if is_described and await self._stores.passages.is_staged(file.id):
+            return file
+        if not file.size:
+            raise invalid("the file is empty")
+        path = self._stores.blobs.path(file.id)
+        extraction = await self._extractor.extract(path, file.name, file.content_type, key)
+        described = await _described(file, extraction)
+        # Not in one transaction: others would wait for it.
+        await self._stores.passages.stage(file.id, extraction)
+        async with self._stores.transactor.transaction():
+            current = await self._stores.files.find(file.id)
+            if current is not None and current.status is FileStatus.PENDING:
+                await self._stores.files.change(_merged(current, described))
+        return described
+
+    async def _embed(self, file: File, key: QueueKey) -> None:
+        passages = self._stores.passages
+        for target in await self._targets():
+            twin = await passages.find_twin(file.text_hash or "", target.space.name)
+            if twin is not None and await passages.copy_vectors(twin, file.id, target.space.name):
+                continue
+            async for _ in embed_missing(passages, file.id, target, key):
+                pass
+
+    async def _targets(self) -> list[Target]:
+        return [Target(space, embedder) for space, embedder in await self._spaces.targets()]
+
+    async def _publish(self, described: File) -> None:
+        await self._stores.passages.prepare(described.id)
+        async with self._stores.transactor.transaction():
+            published = await self._publish_inside(described)
+        if published is not None:
+            await self._tell(published)
+
+    async def _publish_inside(self, described: File) -> "_Published | None":
+        """Publish in the caller's transaction; None when the file is gone."""
+        file = await self._stores.files.find(described.id)
+        if file is None:
+            return None
+        merged = _merged(file, described)
+        done = replace(merged, status=FileStatus.COMPLETED, error=None, updated_at=self._clock())
+        replaced = await self._stores.passages.find_replaced(file.id)
+        collections = await self._stores.passages.publish(done)
+        self._updates.notify_after_commit(file.id)
+        former = dict.fromkeys(old_id for _, old_id in replaced)
+        removed = [old_id for old_id in former if await self._remove_former(done, old_id)]
+        return _Published(done, collections, replaced, removed)
+
+    async def _remove_former(self, file: File, former_id: str) -> bool:
+        """Remove a file whose place another took, unless somebody else owns it or it is in use elsewhere."""
+        former = await self._stores.files.find(former_id)
+        if former is None or former.user_id != file.user_id:
+            return False
+        if await self._stores.files.collections_of(former_id):
+            return False
+        self._updates.notify_after_commit(former_id)
+        return await self._stores.files.remove(former_id)
+
+    async def _remove_failed(self, file: File) -> Sequence[str]:
+        """Remove the failed versions at a file's places but the newest: nothing else would take them away.
+
+        What somebody else owns, or is anywhere else too, stays.
+        """
+        shared: dict[str, set[str]] = {file.id: set(await self._stores.files.collections_of(file.id))}
+        for collection_id, other_id in await self._stores.passages.find_replaced(file.id):
+            shared.setdefault(other_id, set()).add(collection_id)
+        found = await self._stores.files.find_many([other_id for other_id in shared if other_id != file.id])
+        others = [each for each in found.values() if each.status is FileStatus.FAILED]
+        mine = [each for each in others if each.user_id == file.user_id]
+        *former, newest = sorted([file, *mine], key=lambda each: (each.created_at, each.id))
+        removed = []
+        for each in former:
+            held = set(await self._stores.files.collections_of(each.id))
+            if held <= shared[each.id] & shared[newest.id] and await self._stores.files.remove(each.id):
+                self._updates.notify_after_commit(each.id)
+                removed.append(each.id)
+        return removed
+
+    async def _tell(self, published: "_Published") -> None:
+        await self._updates.changed(published.file.id, published.collections)
+        for collection_id, former_id in published.replaced:
+            await self._updates.moved(former_id, [collection_id])
+        for former_id in published.removed:
+            await self._updates.removed(former_id, ())
+
+
+@dataclass(frozen=True, slots=True)
+class _Published:
+    """What a transaction did: `replaced` are links (collection, file), `removed` files."""
+
+    file: File
+    collections: Sequence[str]
+    replaced: Sequence[tuple[str, str]]
+    removed: Sequence[str]
+
+
+def _whole(text: str, rules: ChunkRules) -> Extraction:
+    """Cut a text of one part; as in documents, letters stand in the place of their presentation forms."""
+    plain = plain_letters(text)
+    return Extraction(plain, cut(plain, [Part(0, len(plain))], rules))
+
+
+async def _described(file: File, extraction: Extraction) -> File:
+    """Return a file with what its record says about its text."""
+    text = extraction.text
+    text_hash = await asyncio.to_thread(lambda: hashlib.sha256(text.encode()).hexdigest())
+    return replace(
+        file,
+        text_hash=text_hash,
+        characters=len(text),
+        chunks=len(extraction.chunks),
+        pages=extraction.pages,
+        blank_pages=extraction.blank_pages,
+    )
+
+
+def _merged(current: File, described: File) -> File:
+    """Return the present record with another's description of the text."""
+    return replace(
+        current,
+        text_hash=described.text_hash,
+        characters=described.characters,
+        chunks=described.chunks,
+        pages=described.pages,
+        blank_pages=described.blank_pages,
+    )

@@ -1,0 +1,97 @@
+"""Runs a reindex in the background, and says how far the vectors are."""
+
+import logging
+from dataclasses import dataclass, replace
+from enum import StrEnum
+from typing import Final
+
+from gatewayd.errors import GatewayError, Kind
+from gatewayd.ingest.embedding_spaces import Spaces
+from gatewayd.ingest.interfaces import SpaceStore
+from gatewayd.tasks import Tasks
+
+log = logging.getLogger(__name__)
+
+TASK: Final = "reindex"
+
+
+class Progress(StrEnum):
+    """How the vectors are."""
+
+    # Every passage has one in the space that is searched, which is the configured model's.
+    CURRENT = "current"
+    # A reindex has something to do.
+    BEHIND = "behind"
+    # It is doing so.
+    RUNNING = "running"
+    # It has something to do, and the last one ended early, or the model cannot be asked.
+    FAILED = "failed"
+
+
+@dataclass(frozen=True, slots=True)
+class ReindexReport:
+    """How far the vectors are; `done` of `total` passages have one in the target, else in the active space.
+
+    `active` names the space that is searched, `target` the one that is to be, "" when it is the same.
+    """
+
+    progress: Progress
+    active: str = ""
+    target: str = ""
+    done: int = 0
+    total: int = 0
+    error: str | None = None
+
+
+class Reindexing:
+    """Starts `Spaces.reindex`, one at a time."""
+
+    def __init__(self, spaces: Spaces, store: SpaceStore, tasks: Tasks) -> None:
+        self._spaces = spaces
+        self._store = store
+        self._tasks = tasks
+        self._task_id = ""
+
+    async def start(self) -> None:
+        """Begin a reindex, or go on with one that ended early.
+
+        Raises conflict while one runs, not_configured without a model, and what the model raises.
+        """
+        if not await self._spaces.targets():
+            raise GatewayError(Kind.NOT_CONFIGURED, "cannot reindex: no embedding model can be used")
+        if self._is_running():
+            raise GatewayError(Kind.CONFLICT, "cannot reindex: a reindex is running already")
+        self._task_id = self._tasks.spawn(TASK, self._run())
+
+    async def report(self) -> ReindexReport:
+        """Return how far the vectors are."""
+        active = await self._store.find_active()
+        name = "" if active is None else active.name
+        state = self._spaces.progress()
+        target, error = await self._target(name)
+        done, total = await self._store.counts(target or name)
+        report = ReindexReport(Progress.CURRENT, name, target, done, total)
+        if self._is_running():
+            return replace(report, progress=Progress.RUNNING)
+        if error is None and not target and done >= total:
+            return report
+        error = error or state.error
+        return replace(report, progress=Progress.FAILED if error else Progress.BEHIND, error=error)
+
+    async def _target(self, active: str) -> tuple[str, str | None]:
+        """Return the configured model's space unless it is the active one, or why it is not known."""
+        try:
+            targets = await self._spaces.targets()
+        except GatewayError as error:
+            return "", error.message
+        names = [space.name for space, _ in targets if space.name != active]
+        return (names[0] if names else ""), None
+
+    def _is_running(self) -> bool:
+        return self._spaces.progress().running or self._task_id in self._tasks.list()
+
+    async def _run(self) -> None:
+        try:
+            await self._spaces.reindex()
+        except GatewayError as error:
+            log.warning("the reindex ended early: %s", error.full_message)

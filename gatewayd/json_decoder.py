@@ -1,0 +1,531 @@
+"""Decodes JSON of any size without holding up the event loop: counted first, then built piece by piece.
+
+The decoder itself cannot be interrupted, so it gets pieces of some 64 KiB: a scan finds the members of large
+lists and objects, and stops at the first bound that is passed. What is built equals what the decoder would
+build at once.
+"""
+
+import json
+import re
+from collections.abc import AsyncIterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Final
+
+import orjson
+
+from gatewayd.errors import GatewayError, Kind, invalid
+from gatewayd.text import MAX_CHAT_DEPTH, MAX_INTEGER, MAX_JSON_DEPTH, MIN_INTEGER
+from gatewayd.time_slices import Pace
+
+MAX_NAME_BYTES: Final = 65536
+"""Bytes of the name of a large member."""
+
+AT_ONCE_BYTES: Final = 1024 * 1024
+AT_ONCE_CONTAINERS: Final = 5_000
+AT_ONCE_VALUES: Final = 15_000
+"""What the decoder builds in a few milliseconds: no more than a small text may hold."""
+
+SHORT_BYTES: Final = AT_ONCE_CONTAINERS
+"""A text of no more bytes is light, whatever it holds."""
+
+PIECE_BYTES: Final = 64 * 1024
+TEXT_BYTES: Final = 1024 * 1024
+"""Bytes of a piece, and of a piece of one long text."""
+
+MAX_TEXT_BYTES: Final = 64 * 1024 * 1024
+"""Bytes of memory of one text: it is joined of its pieces in one go, which nothing can interrupt.
+
+A character takes one in a text that is ASCII, four in one with a character over U+FFFF, two in any other
+(PEP 393, which would give one to Latin-1 as well).
+"""
+
+TOKENS_AT_ONCE: Final = 1_000
+
+_TOKEN: Final = re.compile(rb'"[^"\\]{0,256}+"|["\[\]{}]')
+_REST_OF_TEXT: Final = re.compile(rb'[^"\\]*+(?:\\.[^"\\]*+)*+', re.DOTALL)
+_NAME: Final = re.compile(rb'[ \t\r\n]*+("(?:[^"\\]|\\.)*+")[ \t\r\n]*+:[ \t\r\n]*+', re.DOTALL)
+_CHARACTERS: Final = re.compile(
+    rb'(?:[^"\\]{1,256}+|\\(?:[^u]|u(?![dD][89abAB])[^"\\]{4}|u[dD][89abAB][^"\\]{2}\\u[^"\\]{4})){1,16384}+',
+    re.DOTALL,
+)
+"""Characters of a text in which no escape and no pair of surrogates is cut (RFC 8259, section 7)."""
+_LONG_INTEGER: Final = re.compile(rb"(?<![0-9.eE])[0-9]{19,}+(?![.eE])")
+_LONG_RUN: Final = b"0" * 19
+_AS_ZEROS: Final = bytes(48 if 48 <= byte <= 57 else 32 for byte in range(256))
+_BLANKS: Final = b" \t\r\n"
+_BLANK: Final = re.compile(rb"[ \t\r\n]*+")
+_QUOTE, _OPEN_LIST, _CLOSE_LIST, _OPEN_OBJECT, _CLOSE_OBJECT = b'"[]{}'
+_CONTAINERS: Final = (dict, list)
+
+
+Text = bytes | bytearray
+"""A JSON text, or a part of one, in UTF-8."""
+
+
+class DepthError(GatewayError):
+    """A text nests deeper than the limits permit."""
+
+
+@dataclass(frozen=True, slots=True)
+class JsonLimits:
+    """How much one JSON text may hold.
+
+    `containers` are its lists and objects, `values` the commas between their members and the containers.
+    """
+
+    containers: int
+    values: int
+    depth: int = MAX_JSON_DEPTH
+    has_exact_integers: bool = True
+    """Whether an integer of more than 64 bits is refused, not made a float."""
+
+
+SMALL: Final = JsonLimits(containers=10_000, values=20_000)
+"""For the bodies of most routes."""
+
+LARGE: Final = JsonLimits(containers=50_000, values=500_000)
+"""For what goes to models and comes from them: embeddings take lists of tokens."""
+
+BULK: Final = JsonLimits(containers=250_000, values=1_000_000)
+"""For whole chats and for lists of many things, which are worked through in slices."""
+
+
+CHATS: Final = replace(BULK, depth=MAX_CHAT_DEPTH)
+"""For stored chats."""
+
+
+class JsonMembers:
+    """The members of a list, each decoded when its turn comes."""
+
+    def __init__(self, data: Text, spans: Sequence[tuple[int, int]], limits: JsonLimits) -> None:
+        self._data = data
+        self._spans = spans
+        self._limits = limits
+
+    def __len__(self) -> int:
+        return len(self._spans)
+
+    async def each(self) -> AsyncIterator[Any]:
+        """Yield the values in their order; may be called again. Raises as `decode` does."""
+        pace = Pace()
+        for start, end in self._spans:
+            await pace.turn()
+            if end - start <= AT_ONCE_BYTES:
+                yield await decode(self._data[start:end], self._limits)
+            else:
+                # To copy a large member takes longer than others may be kept waiting.
+                yield await _Scan(self._data, self._limits, None, start, end).run()
+
+
+@dataclass(frozen=True, slots=True)
+class Undecoded:
+    """Which member of the outermost object stays undecoded if it is a list, as JsonMembers of at most `most`.
+
+    The limits hold for each of its members, and for all that is beside it.
+    """
+
+    name: str
+    most: int
+
+
+async def decode(data: Text, limits: JsonLimits, undecoded: Undecoded | None = None) -> Any:
+    """Return the value of a JSON text.
+
+    Raises too_large over the limits, and invalid_request for what is no JSON, nests too deep or has an
+    integer of more than 64 bits, which could not be passed on as it is. No NaN, no lone surrogates.
+    """
+    if undecoded is None and is_light(data):
+        return decode_light(data, limits)
+    return await _Scan(data, limits, undecoded, 0, len(data)).run()
+
+
+def is_light(data: Text) -> bool:
+    """Tell whether a text is decoded in a few milliseconds; a short one is, whatever it holds."""
+    return len(data) <= SHORT_BYTES or (
+        len(data) <= AT_ONCE_BYTES
+        and data.count(b"[") + data.count(b"{") <= AT_ONCE_CONTAINERS
+        and data.count(b",") <= AT_ONCE_VALUES
+    )
+
+
+def decode_at_once(data: Text, limits: JsonLimits = SMALL) -> Any:
+    """Return the value of a JSON text that is light, or refuse it; raises as `decode` does."""
+    if not is_light(data):
+        raise too_many("than can be read at this place")
+    return decode_light(data, limits)
+
+
+def decode_light(data: Text, limits: JsonLimits) -> Any:
+    """Return the value of a JSON text that is known to be light; raises as `decode` does."""
+    try:
+        value = orjson.loads(data)
+    except orjson.JSONDecodeError as error:
+        raise _not_json(error, 0) from None
+    if limits.has_exact_integers:
+        _check_integers(data)
+    if len(data) <= 2 * limits.depth:
+        # Each level has a start and an end.
+        return value
+    if data.count(b"[") + data.count(b"{") > limits.depth and _is_deeper(value, limits.depth):
+        raise _deeper(limits.depth)
+    return value
+
+
+class _Frame:
+    """One list or object that is open."""
+
+    __slots__ = ("after", "built", "is_list", "member", "run", "spans", "start")
+
+    def __init__(self, start: int, *, is_list: bool) -> None:
+        self.start = start
+        self.is_list = is_list
+        self.run = start
+        """Where the members begin that are not built yet, -1 right after one that was."""
+        self.after = start
+        """The end of the member that was built last."""
+        self.member = start
+        """Where the current member begins."""
+        self.built: Any = None
+        self.spans: list[tuple[int, int]] | None = None
+
+
+class _Scan:
+    """One pass over a text, or over a part of it."""
+
+    def __init__(
+        self, data: Text, limits: JsonLimits, undecoded: Undecoded | None, start: int, size: int
+    ) -> None:
+        self._data = data
+        self._start = start
+        self._size = size
+        """Where the text begins, and where it ends."""
+        self._limits = limits
+        self._undecoded = undecoded
+        self._pace = Pace()
+        self._frames: list[_Frame] = []
+        self._containers = 0
+        self._commas = 0
+        self._beside = (0, 0)
+        self._raw_depth = 0
+        """The depth of the list that stays undecoded, 0 outside of it."""
+        self._root: Any = None
+        self._end = -1
+
+    async def run(self) -> Any:
+        data = self._data
+        position = last = self._start
+        size = self._size
+        tokens = 0
+        if data[position : min(position + PIECE_BYTES, size)].lstrip(_BLANKS)[:1] not in (b"[", b"{"):
+            # One text, number or word; to be no object is the next thing that is wrong with it.
+            if size - position > PIECE_BYTES:
+                raise _bad("expected a list or an object", position)
+            return _loads(data[position:size], position)
+        while position < size:
+            if position - last > TEXT_BYTES:
+                raise _bad("a number or a run of blanks is too long", last)
+            until = min(position + PIECE_BYTES, size)
+            found = _TOKEN.search(data, position, until)
+            start = until if found is None else found.start()
+            if start > position:
+                last = await self._between(position, start) or last
+            tokens += 1
+            if found is None:
+                position = until
+                await self._pace.turn()
+                continue
+            last = position = found.end()
+            if position - start == 1:
+                last = position = await self._take(data[start], start)
+            if tokens >= TOKENS_AT_ONCE:
+                tokens = 0
+                await self._pace.turn()
+        if self._frames or self._end < 0:
+            raise _bad("it ends too early", size)
+        self._blank(self._end, size)
+        return self._root
+
+    async def _take(self, token: int, place: int) -> int:
+        """Take one token and return where the next one may begin."""
+        if self._end >= 0:
+            raise _bad("there is more after its end", place)
+        if token == _QUOTE:
+            return await self._text(place)
+        if token in (_OPEN_LIST, _OPEN_OBJECT):
+            self._open(place, is_list=token == _OPEN_LIST)
+        elif not self._frames:
+            raise _bad("unexpected character", place)
+        else:
+            await self._close(place, is_list=token == _CLOSE_LIST)
+        return place + 1
+
+    async def _between(self, start: int, end: int) -> int:
+        """Take what stands between two tokens; return where its last comma is, 0 without one."""
+        data = self._data
+        first = data.find(b",", start, end)
+        if first < 0:
+            return 0
+        if not self._frames:
+            raise _bad("unexpected character", first)
+        frame = self._frames[-1]
+        place = data.rfind(b",", first, end)
+        self._commas += data.count(b",", first, end)
+        self._check()
+        if frame.spans is not None:
+            while first >= 0:
+                self._span(frame, first)
+                frame.member = first + 1
+                first = data.find(b",", first + 1, end)
+            return place
+        if frame.run < 0:
+            self._blank(frame.after, first)
+            frame.run = first + 1
+        if place - frame.run >= PIECE_BYTES and not self._raw_depth:
+            self._build(frame, place)
+            frame.run = place + 1
+            await self._pace.turn()
+        frame.member = place + 1
+        return place
+
+    def _open(self, place: int, *, is_list: bool) -> None:
+        self._containers += 1
+        frame = _Frame(place + 1, is_list=is_list)
+        wanted = self._undecoded
+        if wanted is not None and is_list and len(self._frames) == 1 and not self._frames[0].is_list:
+            parent = self._frames[0]
+            if self._name(parent, place) == wanted.name:
+                frame.spans = []
+                self._raw_depth = 2
+                self._beside = (self._containers, self._commas)
+                self._containers = self._commas = 0
+        self._check()
+        self._frames.append(frame)
+        if len(self._frames) > self._limits.depth:
+            raise _deeper(self._limits.depth)
+
+    async def _close(self, place: int, *, is_list: bool) -> None:
+        frame = self._frames.pop()
+        if frame.is_list is not is_list:
+            raise _bad("unexpected character", place)
+        if frame.spans is not None:
+            self._end_spans(frame, place)
+        elif self._raw_depth:
+            return
+        elif frame.built is None and place - frame.start < PIECE_BYTES and self._frames:
+            # A part of a piece of what is around it.
+            return
+        elif frame.run < 0:
+            self._blank(frame.after, place)
+        else:
+            self._build(frame, place, is_last=True)
+        self._put(frame.built, frame.start - 1, place + 1)
+        await self._pace.turn()
+
+    async def _text(self, start: int) -> int:
+        """Skip a text, or build it when it is long, and return where it ends."""
+        data = self._data
+        position = start + 1
+        size = self._size
+        while True:
+            until = min(position + PIECE_BYTES, size)
+            quote = data.find(b'"', position, until)
+            stop = until if quote < 0 else quote
+            escape = data.find(b"\\", position, stop)
+            if escape >= 0:
+                found = _REST_OF_TEXT.match(data, escape, until)
+                stop = until if found is None else found.end()
+                quote = stop if stop < until and data[stop] == _QUOTE else -1
+            if quote >= 0:
+                break
+            if stop == position or until == size:
+                raise _bad("a text does not end", start)
+            position = stop
+            await self._pace.turn()
+        end = quote + 1
+        if end - start > TEXT_BYTES and not self._raw_depth and self._frames:
+            value = await self._long_text(start, end)
+            self._put(value, start, end)
+        return end
+
+    async def _long_text(self, start: int, end: int) -> str:
+        data = self._data
+        parts: list[str] = []
+        characters = width = 0
+        position = start + 1
+        while position < end - 1:
+            found = _CHARACTERS.match(data, position, min(position + TEXT_BYTES, end - 1))
+            if found is None:
+                raise _bad("unexpected character in a text", position)
+            cut = found.end()
+            while data[cut] & 0xC0 == 0x80:
+                cut += 1
+            part: str = _loads(_quoted(data[position:cut]), position, is_exact=False)
+            characters += len(part)
+            width = max(width, _width(part))
+            if characters * width > MAX_TEXT_BYTES:
+                raise _longer(MAX_TEXT_BYTES // width)
+            parts.append(part)
+            position = cut
+            await self._pace.turn()
+        return "".join(parts)
+
+    def _build(self, frame: _Frame, place: int, *, is_last: bool = False) -> None:
+        """Build the members of a frame that stand before a place."""
+        run = bytes(self._data[frame.run : place])
+        is_first = frame.run == frame.start
+        text = b"[%b]" % run if frame.is_list else b"{%b}" % run
+        value = _loads(text, frame.run - 1, is_exact=self._limits.has_exact_integers)
+        if not value and not (is_first and is_last):
+            raise _bad("a member is missing", place)
+        if frame.built is None:
+            frame.built = value
+        elif frame.is_list:
+            frame.built += value
+        else:
+            frame.built |= value
+
+    def _put(self, value: Any, start: int, end: int) -> None:
+        """Put a value that was built by itself into what is around it."""
+        if not self._frames:
+            self._root = value
+            self._end = end
+            return
+        parent = self._frames[-1]
+        if parent.run < 0:
+            raise _bad("a comma is missing", start)
+        name = "" if parent.is_list else self._name(parent, start)
+        if parent.member > parent.run:
+            self._build(parent, parent.member - 1)
+        elif parent.built is None:
+            parent.built = [] if parent.is_list else {}
+        if parent.is_list:
+            self._blank(parent.member, start)
+            parent.built.append(value)
+        else:
+            parent.built[name] = value
+        parent.run = -1
+        parent.after = end
+
+    def _name(self, parent: _Frame, start: int) -> str:
+        """Return the name of the member whose value starts here."""
+        if start - parent.member > MAX_NAME_BYTES:
+            raise _bad(f"a name is longer than {MAX_NAME_BYTES} bytes", parent.member)
+        found = _NAME.fullmatch(self._data, parent.member, start)
+        if found is None:
+            raise _bad("a name is missing, or longer than can be read", start)
+        name: str = _loads(found[1], parent.member)
+        return name
+
+    def _span(self, frame: _Frame, place: int) -> None:
+        """Note the bounds of a member that stays undecoded; what is in it has been counted."""
+        wanted = self._undecoded
+        if wanted is None or frame.spans is None:
+            raise ValueError("there are no bounds to note")
+        if self._is_blank(frame.member, place):
+            raise _bad("a member is missing", place)
+        if len(frame.spans) == wanted.most:
+            raise GatewayError(
+                Kind.TOO_LARGE,
+                f"cannot accept {wanted.name}: there are more than {wanted.most}",
+                param=wanted.name,
+            )
+        frame.spans.append((frame.member, place))
+        self._containers = self._commas = 0
+
+    def _end_spans(self, frame: _Frame, place: int) -> None:
+        spans = frame.spans or []
+        if spans or not self._is_blank(frame.member, place):
+            self._span(frame, place)
+        self._raw_depth = 0
+        self._containers, self._commas = self._beside
+        frame.built = JsonMembers(self._data, frame.spans or [], self._limits)
+
+    def _check(self) -> None:
+        limits = self._limits
+        if self._containers > limits.containers:
+            raise too_many(f"lists and objects than {limits.containers}")
+        if self._containers + self._commas > limits.values:
+            raise too_many(f"values than {limits.values}")
+
+    def _blank(self, start: int, end: int) -> None:
+        if not self._is_blank(start, end):
+            raise _bad("unexpected character", start)
+
+    def _is_blank(self, start: int, end: int) -> bool:
+        return _BLANK.fullmatch(self._data, start, end) is not None
+
+
+def too_many(what: str) -> GatewayError:
+    """Return the error for a text that holds too much."""
+    return GatewayError(Kind.TOO_LARGE, f"cannot read the body as JSON: it has more {what}")
+
+
+def _longer(characters: int) -> GatewayError:
+    return GatewayError(
+        Kind.TOO_LARGE,
+        f"cannot read the body as JSON: a text of it has more than {characters} characters",
+    )
+
+
+def _width(text: str) -> int:
+    """Return how many bytes of memory each character of a text takes at most."""
+    if text.isascii():
+        return 1
+    return 2 if len(text.encode("utf-16-le")) == 2 * len(text) else 4
+
+
+def _quoted(text: Text) -> bytes:
+    return b'"%b"' % bytes(text)
+
+
+def _loads(data: Text, place: int, *, is_exact: bool = True) -> Any:
+    try:
+        value = orjson.loads(data)
+    except orjson.JSONDecodeError as error:
+        raise _not_json(error, place) from None
+    if is_exact:
+        _check_integers(data)
+    return value
+
+
+def _check_integers(data: Text) -> None:
+    # The expression is slow, and few texts have so many digits in a row.
+    if _LONG_RUN in data.translate(_AS_ZEROS) and _LONG_INTEGER.search(data) is not None:
+        json.loads(data, parse_int=_exact)
+
+
+def _not_json(error: orjson.JSONDecodeError, place: int) -> GatewayError:
+    return _bad(f"{error.msg} (byte {place + error.pos})", place)
+
+
+def _bad(reason: str, place: int) -> GatewayError:
+    told = reason if "(byte" in reason else f"{reason} (byte {place})"
+    return invalid(f"cannot read the body as JSON: {told}", code="json_invalid")
+
+
+def _deeper(levels: int) -> GatewayError:
+    return DepthError(
+        Kind.INVALID_REQUEST,
+        f"cannot read the body as JSON: it nests deeper than {levels} levels",
+        code="json_invalid",
+    )
+
+
+def _exact(digits: str) -> int:
+    if len(digits) > len(str(MAX_INTEGER)) + 1 or not MIN_INTEGER <= int(digits) <= MAX_INTEGER:
+        raise invalid("cannot read the body as JSON: an integer has more than 64 bits", code="json_invalid")
+    return int(digits)
+
+
+def _is_deeper(value: Any, levels: int) -> bool:
+    """Tell whether a value nests deeper; level by level, as that is the fastest."""
+    nested = [value] if isinstance(value, _CONTAINERS) else []
+    for _ in range(levels):
+        nested = [child for item in nested for child in _children(item) if isinstance(child, _CONTAINERS)]
+        if not nested:
+            return False
+    return True
+
+
+def _children(item: dict[str, Any] | list[Any]) -> Any:
+    return item.values() if isinstance(item, dict) else item

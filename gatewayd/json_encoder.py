@@ -1,0 +1,147 @@
+"""Encodes JSON of any size without holding up the event loop: in parts, with others served in between.
+
+The encoder itself cannot be interrupted, so it gets what it encodes in a few milliseconds. The parts in a row
+are what it would make at once.
+"""
+
+from collections.abc import AsyncIterable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+import orjson
+
+from gatewayd.time_slices import Pace
+
+WEIGHT_AT_ONCE: Final = 4_000
+"""Values that are encoded at once; so many characters of text count as one."""
+
+CHARACTERS_OF_A_VALUE: Final = 64
+TEXT_CHARACTERS: Final = 512 * 1024
+"""Characters of a text that are encoded at once."""
+
+
+@dataclass(frozen=True, slots=True)
+class Encoded:
+    """A value inside of another one that is JSON already, in parts."""
+
+    parts: Sequence[bytes]
+
+
+async def encode(value: Any) -> Sequence[bytes]:
+    """Return the parts of a JSON text; values may be `Encoded`. Raises TypeError for what is no JSON."""
+    if _left(value, WEIGHT_AT_ONCE) >= 0:
+        return [orjson.dumps(value)]
+    encoder = _Encoder()
+    await encoder.add(value)
+    return encoder.parts
+
+
+async def encode_pages(pages: AsyncIterable[Sequence[Any]]) -> Sequence[bytes]:
+    """Return the parts of a JSON list; its members come in pages that are each encoded at once."""
+    parts, opening, pace = list[bytes](), b"[", Pace()
+    async for page in pages:
+        if page:
+            parts.append(opening + orjson.dumps(page)[1:-1])
+            opening = b","
+        await pace.turn()
+    parts.append(b"]" if parts else b"[]")
+    return parts
+
+
+class _Encoder:
+    def __init__(self) -> None:
+        self.parts: list[bytes] = []
+        self._pace = Pace()
+
+    async def add(self, value: Any) -> None:
+        """Add a value that is too large to be encoded at once."""
+        if isinstance(value, dict):
+            await self._object(value)
+        elif isinstance(value, list):
+            await self._list(value)
+        elif isinstance(value, str):
+            await self._text(value)
+        elif isinstance(value, Encoded):
+            self.parts.extend(value.parts)
+        else:
+            self.parts.append(orjson.dumps(value))
+
+    async def _list(self, members: list[Any]) -> None:
+        opening = b"["
+        some: list[Any] = []
+        left = WEIGHT_AT_ONCE
+        for member in members:
+            left = _left(member, left - 1)
+            if left >= 0:
+                some.append(member)
+                continue
+            opening = self._inside(opening, some)
+            some, left = [], WEIGHT_AT_ONCE
+            await self._pace.turn()
+            alone = _left(member, WEIGHT_AT_ONCE)
+            if alone >= 0:
+                some.append(member)
+                left = alone
+                continue
+            self.parts.append(opening)
+            opening = b","
+            await self.add(member)
+        opening = self._inside(opening, some)
+        self.parts.append(b"[]" if opening == b"[" else b"]")
+
+    async def _object(self, members: dict[str, Any]) -> None:
+        opening = b"{"
+        some: dict[str, Any] = {}
+        left = WEIGHT_AT_ONCE
+        for name, member in members.items():
+            left = _left(member, left - 1 - len(name) // CHARACTERS_OF_A_VALUE)
+            if left >= 0:
+                some[name] = member
+                continue
+            opening = self._inside(opening, some)
+            some, left = {}, WEIGHT_AT_ONCE
+            await self._pace.turn()
+            alone = _left(member, WEIGHT_AT_ONCE)
+            if alone >= 0:
+                some[name] = member
+                left = alone
+                continue
+            self.parts.append(opening + orjson.dumps(name) + b":")
+            opening = b","
+            await self.add(member)
+        opening = self._inside(opening, some)
+        self.parts.append(b"{}" if opening == b"{" else b"}")
+
+    async def _text(self, text: str) -> None:
+        self.parts.append(b'"')
+        for start in range(0, len(text), TEXT_CHARACTERS):
+            self.parts.append(orjson.dumps(text[start : start + TEXT_CHARACTERS])[1:-1])
+            await self._pace.turn()
+        self.parts.append(b'"')
+
+    def _inside(self, opening: bytes, some: list[Any] | dict[str, Any]) -> bytes:
+        """Add members without the brackets around them, and return what stands before the next one."""
+        if not some:
+            return opening
+        self.parts.append(opening + orjson.dumps(some)[1:-1])
+        return b","
+
+
+def _left(value: Any, weight: int) -> int:
+    """Return what is left of a weight after a value, less than 0 when it is heavier or holds `Encoded`."""
+    left: list[Iterable[Any]] = [(value,)]
+    while left and weight >= 0:
+        for each in left.pop():
+            weight -= 1
+            if isinstance(each, str):
+                weight -= len(each) // CHARACTERS_OF_A_VALUE
+            elif isinstance(each, dict):
+                weight -= len(each)
+                left.append(each.values())
+            elif isinstance(each, list):
+                left.append(each)
+            elif isinstance(each, Encoded):
+                weight = -1
+            if weight < 0:
+                break
+    return weight

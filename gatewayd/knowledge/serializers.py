@@ -1,0 +1,46 @@
+"""Collections, and what is found in them, as clients of this API family see them (2.7, 1.10)."""
+
+from typing import Any
+
+from gatewayd.catalog.access_grants import show_grant
+from gatewayd.catalog.records import Grant
+from gatewayd.knowledge.citations import passage_metadata
+from gatewayd.knowledge.records import Collection
+from gatewayd.knowledge.retrieval import Found
+
+Shown = dict[str, Any]
+
+
+def show_collection(collection: Collection) -> Shown:
+    """Return a collection without its files."""
+    return {
+        "id": collection.id,
+        "user_id": collection.user_id,
+        "name": collection.name,
+        "description": collection.description,
+        "meta": dict(collection.meta) or None,
+        "access_grants": [_show_grant(grant, collection.id) for grant in collection.grants],
+        "created_at": collection.created_at,
+        "updated_at": collection.updated_at,
+    }
+
+
+def show_found(found: Found) -> Shown:
+    """Return what a search found in the shape of 1.10: one list in each list, best first.
+
+    `warnings` stands only where something could not be done.
+    """
+    passages = found.passages
+    shown: Shown = {
+        "ids": [[str(each.stored.id) for each in passages]],
+        "documents": [[each.stored.text for each in passages]],
+        "metadatas": [[passage_metadata(each, found.space) for each in passages]],
+        "distances": [[each.score for each in passages]],
+    }
+    if found.warnings:
+        shown["warnings"] = list(found.warnings)
+    return shown
+
+
+def _show_grant(grant: Grant, collection_id: str) -> Shown:
+    return {**show_grant(grant), "resource_type": "knowledge", "resource_id": collection_id}

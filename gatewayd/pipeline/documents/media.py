@@ -1,0 +1,45 @@
+"""Keeps what tools make: pictures, sounds and files become files of the user."""
+
+import mimetypes
+from collections.abc import AsyncIterator
+from typing import Any
+
+from gatewayd.accounts.records import Actor
+from gatewayd.ingest.files import Files
+from gatewayd.ingest.upload import Upload
+from gatewayd.plugins.tool_results import Media
+
+
+class MediaFiles:
+    """A `chat.toolcalls.KeepMedia` over the files; whether the user may upload does not matter here."""
+
+    def __init__(self, files: Files) -> None:
+        self._files = files
+
+    async def keep(self, actor: Actor, media: Media) -> dict[str, Any]:
+        """Store bytes as a file that is not searched, and return the reference to it (2.3).
+
+        Raises too_large.
+        """
+        extension = mimetypes.guess_extension(media.content_type, strict=False) or ""
+        name = f"{media.type}{extension}"
+        upload = Upload(
+            name=name,
+            content_type=media.content_type,
+            user_id=actor.user_id,
+            data={},
+            process=False,
+            is_unlimited=actor.is_admin,
+        )
+        file = await self._files.intake.keep(upload, _once(media.content))
+        return {
+            "type": media.type,
+            "id": file.id,
+            "name": name,
+            "url": f"/api/v1/files/{file.id}/content",
+            "content_type": media.content_type,
+        }
+
+
+async def _once(content: bytes) -> AsyncIterator[bytes]:
+    yield content

@@ -1,0 +1,132 @@
+"""What plugins may know about a chat request, made of its own fields (2.2); pure."""
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from gatewayd.accounts.records import Actor
+from gatewayd.catalog.records import Model, ModelRecord
+from gatewayd.completions.copies import copied
+from gatewayd.completions.json_access import mapping, sequence, text
+from gatewayd.events.records import Target
+from gatewayd.pipeline.documents.model_info import describe_model
+from gatewayd.pipeline.records import ChatRequest
+from gatewayd.plugins.runtime.call_depth import depth
+from gatewayd.plugins.runtime.context import CallScope, RequestFacts
+
+OWN_FIELDS: Final = frozenset(
+    {
+        "files",
+        "chat_id",
+        "id",
+        "message_ids",
+        "session_id",
+        "parent_id",
+        "user_message",
+        "parent_message",
+        "assistant_message_id",
+        "regeneration_prompt",
+        "background_tasks",
+        "features",
+        "variables",
+        "chat_variables",
+        "filter_ids",
+        "tool_ids",
+        "tool_servers",
+        "skill_ids",
+        "terminal_id",
+        "folder_id",
+        "params",
+        "model_item",
+        "new_chat",
+        "execute_tools",
+    }
+)
+"""Fields of a chat request that the gateway consumes; a provider never sees them (peer-compatible names)."""
+
+OF_CHATS: Final = frozenset({"chat_id", "id", "message_ids", "session_id", "parent_id"})
+"""Those of them that name a stored chat or message, which has to be the caller's before plugins are told."""
+
+SHOWN_PARAMS: Final = (
+    "stream_delta_chunk_size",
+    "reasoning_tags",
+    "compact_token_threshold",
+    "function_calling",
+)
+"""The gateway's own parameters that plugins are told."""
+
+
+def make_scope(request: ChatRequest, model: Model, record: ModelRecord | None, actor: Actor) -> CallScope:
+    """Return what plugins are told about a request.
+
+    The caller has seen to it that the chat, when it is stored, is the actor's. Chat and message ids are empty
+    where none were sent.
+    """
+    options = request.options
+    target = target_of(options, actor, request.request_id)
+    facts = request.facts() if request.facts else RequestFacts()
+    described = describe_model(model, record)
+    messages = request.body.get("messages")
+    return CallScope(
+        actor=actor,
+        target=target,
+        facts=facts,
+        metadata=_metadata(request, target, facts, described),
+        model=described,
+        files=request.files or None,
+        messages=messages if isinstance(messages, list) else None,
+        level=depth.get(),
+    )
+
+
+def target_of(fields: Mapping[str, Any], actor: Actor, request_id: str) -> Target:
+    """Return where events of a call go, by the fields `chat_id`, `id` and `session_id` of its body."""
+    return Target(
+        user_id=actor.user_id,
+        chat_id=text(fields.get("chat_id")),
+        message_id=text(fields.get("id")),
+        session_id=text(fields.get("session_id")),
+        request_id=request_id,
+    )
+
+
+def user_agent(facts: RequestFacts) -> str:
+    """Return what the client calls itself."""
+    return next((value for name, value in facts.headers if name.lower() == "user-agent"), "")
+
+
+def _metadata(
+    request: ChatRequest, target: Target, facts: RequestFacts, model: dict[str, Any]
+) -> dict[str, Any]:
+    options = request.options
+    params = mapping(options.get("params"))
+    user_message = options.get("user_message")
+    return {
+        "user_id": target.user_id,
+        "user_agent": user_agent(facts),
+        "internal": False,
+        "endpoint": request.endpoint.value,
+        "chat_id": target.chat_id,
+        "message_id": target.message_id or None,
+        "task_id": None,
+        "session_id": target.session_id or None,
+        "user_message": copied(user_message),
+        "user_message_id": mapping(user_message).get("id"),
+        "assistant_message_id": options.get("assistant_message_id"),
+        "folder_id": options.get("folder_id"),
+        "filter_ids": filter_ids(options),
+        "tool_ids": options.get("tool_ids"),
+        "tool_servers": options.get("tool_servers"),
+        "files": request.files or None,
+        "features": dict(mapping(options.get("features"))),
+        "variables": dict(mapping(options.get("variables"))),
+        "chat_variables": dict(mapping(options.get("chat_variables"))),
+        "model": model,
+        "model_id": model["id"],
+        "direct": False,
+        "params": {name: params[name] for name in SHOWN_PARAMS if name in params},
+    }
+
+
+def filter_ids(fields: Mapping[str, Any]) -> list[str]:
+    """Return the ids of the toggle filters that a request switches on."""
+    return [item for item in sequence(fields.get("filter_ids")) if isinstance(item, str)]

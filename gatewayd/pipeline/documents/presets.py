@@ -1,0 +1,193 @@
+"""What an administrator's record of a model adds to the requests for it (1.5): prompt, parameters, documents.
+
+Parameters of the record win over those of the request (peer-compatible), as the record says how its model is
+to be run.
+"""
+
+import json
+import re
+from collections.abc import Callable, Mapping, Sequence
+from datetime import UTC, datetime
+from typing import Any, Final
+
+import orjson
+
+from gatewayd import ids
+from gatewayd.accounts.records import Actor
+from gatewayd.catalog.records import ModelRecord
+from gatewayd.completions.json_access import mapping
+from gatewayd.pipeline.documents.prompt_context import before_system
+from gatewayd.pipeline.records import ChatRequest
+
+OWN_PARAMS: Final = frozenset(
+    {
+        "stream_response",
+        "stream_delta_chunk_size",
+        "function_calling",
+        "reasoning_tags",
+        "compact_token_threshold",
+        "system",
+        "note_id",
+    }
+)
+"""Parameters that the gateway itself reads; a provider never sees them."""
+
+_PLACEHOLDER: Final = re.compile(r"\{\{[A-Za-z0-9_ ]{1,100}\}\}")
+_FIXED: Final = frozenset({"custom_params", "model", "messages", "stream"})
+
+_ALIKE: Final = (
+    frozenset({"max_tokens", "max_completion_tokens", "max_output_tokens", "num_predict"}),
+    frozenset({"repeat_penalty", "repetition_penalty"}),
+    frozenset({"reasoning_effort", "reasoning", "think", "thinking"}),
+    frozenset({"response_format", "format"}),
+    frozenset({"stop", "stop_sequences"}),
+)
+"""Names under which protocols ask for the same thing."""
+
+
+def local_time() -> datetime:
+    """Return the time here, with its zone."""
+    return datetime.fromtimestamp(ids.now(), UTC).astimezone()
+
+
+def apply_record(
+    request: ChatRequest, record: ModelRecord, actor: Actor, clock: Callable[[], datetime] = local_time
+) -> None:
+    """Put the record's system prompt, parameters and documents into a request."""
+    if record.params:
+        _apply_params(request, record, actor, clock)
+    if record.meta and (references := documents_of(record)):
+        sent = {_written(item) for item in request.files}
+        added = [item for item in references if _written(item) not in sent]
+        request.files = [*request.files, *added]
+        request.model_files = [*request.model_files, *added]
+
+
+def _written(reference: Mapping[str, Any]) -> bytes:
+    """Return a reference as JSON, to find it among many; b"" for one that is no plain JSON."""
+    try:
+        return orjson.dumps(reference, option=orjson.OPT_SORT_KEYS)
+    except orjson.JSONEncodeError:
+        return b""
+
+
+def is_altering(record: ModelRecord | None) -> bool:
+    """Tell whether requests to a model are changed by what is kept about it."""
+    if record is None:
+        return False
+    tools = mapping(record.meta).get("toolIds")
+    return bool(system_of(record) or spread(mapping(record.params)) or documents_of(record) or tools)
+
+
+def system_of(record: ModelRecord) -> str:
+    """Return the system prompt of a record with its placeholders, "" for none."""
+    system = mapping(record.params).get("system")
+    return system if isinstance(system, str) and system.strip() else ""
+
+
+def filled_system(
+    record: ModelRecord, actor: Actor, sent: Any = None, clock: Callable[[], datetime] = local_time
+) -> str:
+    """Return the system prompt of a record with the values of its placeholders, "" for none.
+
+    `sent` are the values that the caller sends.
+    """
+    system = system_of(record)
+    return fill(system, variables(actor, clock(), sent)) if system else ""
+
+
+def documents_of(record: ModelRecord) -> Sequence[dict[str, Any]]:
+    """Return the references (2.3) to the documents of a record."""
+    return documents(mapping(record.meta).get("knowledge"))
+
+
+def put_params(body: dict[str, Any], params: Mapping[str, Any]) -> None:
+    """Put parameters of a record into a request; what the caller says of the same things goes.
+
+    That is so whatever the case of the name, and whichever of the protocols' names it is.
+    """
+    alike = frozenset[str]().union(*(names for names in _ALIKE if not names.isdisjoint(params)))
+    taken = alike | params.keys()
+    for name in [name for name in body if name.casefold() in taken]:
+        del body[name]
+    options = body.get("options")
+    if isinstance(options, dict) and not taken.isdisjoint(map(str.casefold, options)):
+        body["options"] = {name: value for name, value in options.items() if name.casefold() not in taken}
+    body.update(params)
+
+
+def spread(params: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the parameters that go to the source; custom ones that hold JSON text hold what it says."""
+    custom = params.get("custom_params")
+    found = {name: value for name, value in params.items() if name not in OWN_PARAMS | _FIXED}
+    if isinstance(custom, dict):
+        found |= {name: _parsed(value) for name, value in custom.items() if name not in OWN_PARAMS | _FIXED}
+    return {name: value for name, value in found.items() if value is not None}
+
+
+def documents(knowledge: Any) -> Sequence[dict[str, Any]]:
+    """Return the references (2.3) in a record's `meta.knowledge`: files, collections and older forms."""
+    if not isinstance(knowledge, list):
+        return []
+    found: list[dict[str, Any]] = []
+    for item in knowledge:
+        if not isinstance(item, dict):
+            continue
+        names = item.get("collection_names")
+        if isinstance(item.get("id"), str):
+            found.append({"type": item.get("type") or "collection", "id": item["id"]})
+        elif isinstance(item.get("collection_name"), str):
+            found.append({"type": "collection", "id": item["collection_name"]})
+        elif isinstance(names, list):
+            found += [{"type": "collection", "id": name} for name in names if isinstance(name, str)]
+    return found
+
+
+def variables(actor: Actor, now: datetime, sent: Any) -> Mapping[str, str]:
+    """Return what stands for the placeholders of a prompt: what the caller sent, else what is known here."""
+    known = {
+        "{{USER_NAME}}": actor.user.name,
+        "{{USER_EMAIL}}": actor.user.email,
+        "{{USER_ID}}": actor.user.id,
+        "{{USER_ROLE}}": actor.user.role.value,
+        "{{CURRENT_DATE}}": now.strftime("%Y-%m-%d"),
+        "{{CURRENT_TIME}}": now.strftime("%H:%M:%S"),
+        "{{CURRENT_DATETIME}}": now.strftime("%Y-%m-%d %H:%M:%S"),
+        "{{CURRENT_WEEKDAY}}": now.strftime("%A"),
+        "{{CURRENT_TIMEZONE}}": now.tzname() or "UTC",
+    }
+    if isinstance(sent, dict):
+        known |= {name: value for name, value in sent.items() if isinstance(value, str)}
+    return known
+
+
+def fill(text: str, values: Mapping[str, str]) -> str:
+    """Return the text with its placeholders replaced, each by its value as it is."""
+    return _PLACEHOLDER.sub(lambda found: values.get(found[0], found[0]), text)
+
+
+def _apply_params(
+    request: ChatRequest, record: ModelRecord, actor: Actor, clock: Callable[[], datetime]
+) -> None:
+    changes = spread(record.params)
+    system = filled_system(record, actor, request.options.get("variables"), clock)
+    if changes:
+        put_params(request.body, changes)
+    if system:
+        request.body["messages"] = before_system(request.body.get("messages") or [], system)
+    mode = record.params.get("function_calling")
+    if isinstance(mode, str) and mode:
+        sent = request.options.get("params")
+        request.options["params"] = {"function_calling": mode, **(sent if isinstance(sent, dict) else {})}
+    if changes or system:
+        # What came in another dialect is no longer what is asked.
+        request.native = None
+
+
+def _parsed(value: Any) -> Any:
+    if not isinstance(value, str):
+        return value
+    try:
+        return json.loads(value)
+    except ValueError:
+        return value

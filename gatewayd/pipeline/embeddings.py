@@ -1,0 +1,145 @@
+"""Embeddings: the model is found, the inputs go to its source in batches, the vectors come back in order."""
+
+import asyncio
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+from gatewayd.catalog.interfaces import CallContext, EmbeddingSource, ModelSource
+from gatewayd.catalog.records import Model
+from gatewayd.catalog.service import Catalog
+from gatewayd.completions.records import Body
+from gatewayd.errors import GatewayError, Kind
+from gatewayd.pipeline.endpoints import endpoint_not_found
+from gatewayd.pipeline.filters.conversions import EmbeddingInputs
+from gatewayd.pipeline.filters.inputs import Caller, InputFilters
+from gatewayd.pipeline.interfaces import ChatFilters
+
+CONVERSION: Final = EmbeddingInputs()
+ENDPOINT: Final = CONVERSION.path
+COUNTS: Final = ("prompt_tokens", "total_tokens")
+
+MAX_PARALLEL: Final = 4
+"""Batches of one request that a source has at once."""
+
+
+class Embeddings:
+    """Turns texts into vectors; a source gets at most `batch` inputs at once, `parallel` times at once."""
+
+    def __init__(
+        self, catalog: Catalog, filters: ChatFilters, *, batch: int = 64, parallel: int = MAX_PARALLEL
+    ) -> None:
+        self._catalog = catalog
+        self._inputs = InputFilters(catalog, filters)
+        self._batch = batch
+        self._parallel = parallel
+
+    async def run(self, body: Body, caller: Caller) -> Body:
+        """Answer an OpenAI embeddings request whose `input` is a list and whose vectors are lists of floats.
+
+        Raises not_found for a model that the actor may not use or whose source gives no embeddings, what the
+        source raises, and upstream_failed naming it when its vectors are not what was asked for. A failure
+        ends the other batches. Records and filters have their part as `InputFilters.apply` says.
+        """
+        asked = await self._inputs.apply(CONVERSION, body, caller)
+        answer = await self._catalog.failover.ask(
+            asked.candidates, lambda model, source: self._embed(asked.body, model, source, asked.context)
+        )
+        return {**answer, "model": body["model"]}
+
+    async def _embed(self, body: Body, model: Model, source: ModelSource, context: CallContext) -> Body:
+        if not isinstance(source, EmbeddingSource):
+            raise endpoint_not_found(ENDPOINT, model.id, f"{source.name!r} gives no embeddings")
+        inputs = body["input"]
+        asked = {**body, "model": model.upstream_id}
+        bodies = [
+            {**asked, "input": inputs[start : start + self._batch]}
+            for start in range(0, len(inputs), self._batch)
+        ]
+        call = _Call(source, model, context, bodies)
+        answers = await call.run(self._parallel)
+        vectors = [item["embedding"] for answer in answers for item in answer["data"]]
+        if len(set(map(len, vectors))) > 1:
+            raise _broken(model, "its embeddings differ in length")
+        data = [
+            {"object": "embedding", "index": index, "embedding": vector}
+            for index, vector in enumerate(vectors)
+        ]
+        return {"object": "list", "data": data, "model": body["model"], "usage": _usage(answers)}
+
+
+class _Call:
+    """The batches of one request to one source, and the answers that have come."""
+
+    def __init__(
+        self, source: EmbeddingSource, model: Model, context: CallContext, bodies: Sequence[Body]
+    ) -> None:
+        self._source = source
+        self._model = model
+        self._context = context
+        self._waiting = iter(enumerate(bodies))
+        self._count = len(bodies)
+        self._answers: dict[int, Body] = {}
+
+    async def run(self, parallel: int) -> list[Body]:
+        """Return the answers in the order of the bodies; the first failure cancels what still runs."""
+        workers = min(parallel, self._count)
+        if workers == 1:
+            await self._work()
+        else:
+            try:
+                async with asyncio.TaskGroup() as group:
+                    for _ in range(workers):
+                        group.create_task(self._work())
+            except ExceptionGroup as failures:
+                raise failures.exceptions[0] from failures
+        return [self._answers[index] for index in range(self._count)]
+
+    async def _work(self) -> None:
+        for index, body in self._waiting:
+            self._answers[index] = await self._ask(body)
+
+    async def _ask(self, body: Body) -> Body:
+        try:
+            answer = await self._source.embed(body, self._model, self._context)
+        except GatewayError as error:
+            if error.kind is Kind.NOT_FOUND:
+                raise endpoint_not_found(ENDPOINT, self._model.id, error.message) from error
+            raise
+        _check(answer.get("data"), len(body["input"]), self._model)
+        return answer
+
+
+def _check(data: Any, count: int, model: Model) -> None:
+    if not isinstance(data, list):
+        raise _broken(model, "its answer has no 'data'")
+    if len(data) != count:
+        raise _broken(model, f"it gave {len(data)} embeddings for {count} inputs")
+    for item in data:
+        if not (isinstance(item, dict) and _is_vector(item.get("embedding"))):
+            raise _broken(model, "an embedding is not a list of numbers")
+
+
+def _is_vector(value: Any) -> bool:
+    return (
+        isinstance(value, list)
+        and bool(value)
+        and set(map(type, value)) <= {float, int}
+        and all(map(math.isfinite, value))
+    )
+
+
+def _usage(answers: Sequence[Body]) -> dict[str, int]:
+    """Return the sums over the batches; a provider that counts nothing counts as 0, as clients need both."""
+    given = [usage for answer in answers if isinstance(usage := answer.get("usage"), Mapping)]
+    return {name: sum(_count(usage.get(name)) for usage in given) for name in COUNTS}
+
+
+def _count(value: object) -> int:
+    return value if type(value) is int and value >= 0 else 0
+
+
+def _broken(model: Model, sentence: str) -> GatewayError:
+    return GatewayError(
+        Kind.UPSTREAM_FAILED, f"cannot get an answer from provider {model.source!r}: {sentence}"
+    )

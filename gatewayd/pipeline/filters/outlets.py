@@ -1,0 +1,122 @@
+"""Outlet filters of finished chats (4.4): asked for by a client, or after an answer to a chat."""
+
+from typing import Any, Final
+
+from gatewayd.accounts.records import Actor
+from gatewayd.catalog.service import Catalog
+from gatewayd.completions.copies import copied
+from gatewayd.completions.json_access import text
+from gatewayd.completions.records import Body
+from gatewayd.errors import invalid
+from gatewayd.pipeline.documents.model_info import describe_model
+from gatewayd.pipeline.documents.plugin_context import filter_ids, make_scope, target_of
+from gatewayd.pipeline.endpoints import model_of
+from gatewayd.pipeline.filters.chain import PluginFilters, apply_outlet, run_outlet
+from gatewayd.pipeline.records import ChatRequest
+from gatewayd.pipeline.runs.interfaces import Conversation
+from gatewayd.pipeline.runs.message_updates import Rewriting, messages_of
+from gatewayd.plugins.runtime.context import CallScope, RequestFacts
+
+ABSENT: Final[dict[str, Any]] = {"chat_id": "", "session_id": "", "id": ""}
+"""Fields that plugins read without asking whether the caller sent them."""
+
+
+class Outlets:
+    """Runs the outlet filters of finished answers."""
+
+    def __init__(self, filters: PluginFilters, catalog: Catalog, rewriting: Rewriting) -> None:
+        self._filters = filters
+        self._catalog = catalog
+        self._rewriting = rewriting
+
+    async def completed(self, actor: Actor, body: Body, facts: RequestFacts) -> Body:
+        """Return `{"model", "messages", ...}` as the outlet filters leave it, every other field as it came.
+
+        Contents that they changed are kept in the chat of `chat_id`, when it is stored. Raises not_found for
+        a model that the actor may not use and for a chat of somebody else, and what a filter raises.
+        """
+        check_messages(body)
+        model, _ = await self._catalog.get(model_of(body), actor)
+        is_stored = await self._rewriting.is_stored(actor, text(body.get("chat_id")))
+        loaded = await self._filters.with_outlet(model.id, filter_ids(body), strict=True)
+        if not loaded:
+            return body
+        before = messages_of(body)
+        described = describe_model(model, self._catalog.find_record(model.id))
+        scope = call_scope(actor, body, facts, described)
+        form = with_absent(body)
+        for item in loaded:
+            form = await apply_outlet(item, scope, form)
+        if is_stored:
+            await self._rewriting.keep_contents(scope.target, before, messages_of(form))
+        return without_absent(form, body)
+
+    async def run_for_run(
+        self, request: ChatRequest, actor: Actor, conversation: Conversation
+    ) -> list[dict[str, Any]] | None:
+        """Return the messages as the filters leave them, the answer last; None when no filter runs.
+
+        A filter that fails is logged, never raised. What has changed is for the caller to keep. The
+        conversation is read only when a filter runs, as it may be long.
+        """
+        model, _ = await self._catalog.get(request.model, actor)
+        loaded = await self._filters.with_outlet(model.id, filter_ids(request.options), strict=False)
+        if not loaded:
+            return None
+        scope = request.scope or make_scope(request, model, self._catalog.find_record(model.id), actor)
+        form: Body = {
+            "model": request.model,
+            "messages": copied(list(await conversation())),
+            "chat_id": scope.target.chat_id,
+            "session_id": scope.target.session_id,
+            "id": scope.target.message_id,
+            "filter_ids": filter_ids(request.options),
+        }
+        for item in loaded:
+            form = await run_outlet(item, scope, form)
+        return messages_of(form)
+
+
+def call_scope(actor: Actor, body: Body, facts: RequestFacts, model: dict[str, Any] | None) -> CallScope:
+    """Return what plugins are told about a call that is no chat request itself."""
+    target = target_of(body, actor, facts.request_id)
+    metadata = {
+        "user_id": actor.user_id,
+        "chat_id": target.chat_id,
+        "message_id": target.message_id or None,
+        "session_id": target.session_id or None,
+        "filter_ids": filter_ids(body),
+        "model": model,
+        "files": None,
+        "features": {},
+        "variables": {},
+        "params": {},
+    }
+    return CallScope(
+        actor, target, facts, metadata=metadata, model=model, messages=list(body.get("messages") or [])
+    )
+
+
+def check_messages(body: Body) -> None:
+    """Raise invalid_request unless the messages are a list of objects."""
+    messages = body.get("messages")
+    if not isinstance(messages, list):
+        raise invalid("cannot accept messages: expected a list", param="messages")
+    for index, message in enumerate(messages):
+        if not isinstance(message, dict):
+            where = f"messages[{index}]"
+            raise invalid(f"cannot accept {where}: expected an object", param=where)
+
+
+def with_absent(body: Body) -> Body:
+    """Return a body with the ids that plugins expect; the messages are the plugin's to change."""
+    return {**ABSENT, **copied(body)}
+
+
+def without_absent(form: Body, body: Body) -> Body:
+    """Return a body without the ids that were put in and that nobody gave a value."""
+    return {
+        name: value
+        for name, value in form.items()
+        if name not in ABSENT or name in body or value != ABSENT[name]
+    }

@@ -1,0 +1,250 @@
+"""A streamed answer that is passed on, as stream filters let its text through."""
+
+from collections import defaultdict
+from collections.abc import AsyncGenerator, AsyncIterator, Iterator, Mapping, Sequence
+from contextlib import aclosing
+from typing import Any, Final, TypeGuard
+
+import orjson
+
+from gatewayd.catalog.interfaces import Forwarded
+from gatewayd.completions.json_access import count, mapping, sequence, text
+from gatewayd.completions.records import Body, Chunk
+from gatewayd.errors import GatewayError, Kind
+from gatewayd.pipeline.filters.conversions import Conversion, content_of
+from gatewayd.pipeline.filters.passed_answers import PassedAnswer
+from gatewayd.pipeline.interfaces import ChatFilter
+
+MAX_WHOLE_BYTES: Final = 32 * 1024 * 1024
+"""Bytes of an answer that is read whole to be changed."""
+
+MAX_TYPE_CHARACTERS: Final = 64
+"""Characters of the type of an event that stands in its `event:` line, too."""
+
+EVENTS: Final = "text/event-stream"
+
+BEGUN: Final = (".added", ".created", ".queued", ".in_progress")
+"""How the types of events end whose texts may go on."""
+
+Place = tuple[int | None, int | None]
+"""Where a text stands in an answer of the Responses protocol: the indexes of item and part."""
+
+
+class ChangedAnswer(PassedAnswer):
+    """A `catalog.interfaces.Forwarded` over another one, whose events or object are changed on their way.
+
+    `own` are fields of the answer that repeat the request, as the caller has sent them. Filters read a whole
+    answer where a stream was asked for, as they would have read the stream.
+    """
+
+    def __init__(
+        self,
+        answer: Forwarded,
+        conversion: Conversion,
+        filters: Sequence[ChatFilter],
+        own: Mapping[str, Any] | None = None,
+        *,
+        is_stream_asked: bool = True,
+    ) -> None:
+        super().__init__(answer)
+        self._conversion = conversion
+        self._filters = filters
+        self._own = own
+        self._is_stream_asked = is_stream_asked
+        self._number = 0
+        self._texts: dict[Place, list[str]] = defaultdict(list)
+        self._open: set[Place] = set()
+
+    async def _body(self) -> AsyncGenerator[bytes, None]:
+        is_stream = self.content_type.lower().startswith(EVENTS)
+        async with aclosing(self._answer) as reads:
+            if not is_stream:
+                yield await self._whole(await _read(reads))
+                return
+            async for read in reads:
+                changed = b"".join([part async for part in self._frames(read)])
+                if changed:
+                    yield changed
+
+    async def _frames(self, read: bytes) -> AsyncIterator[bytes]:
+        """Yield the frames of a read, which holds whole ones."""
+        for frame in filter(None, read.split(b"\n\n")):
+            event = _event_in(frame)
+            if event is None:
+                yield frame + b"\n\n"
+                continue
+            for changed in await self._events(event):
+                yield _frame(self._numbered(self._repeated(await self._told(changed))))
+
+    async def _events(self, event: Body) -> list[Body]:
+        """Return an event as the filters let it through: several, or none."""
+        place, is_end = _place(event), event.get("type") == "response.output_text.done"
+        if self._filters and is_end and place not in self._texts:
+            await self._said(place, event.get("text"))
+        changed = await self._filtered(event)
+        for one in changed:
+            if one.get("type") == "response.output_text.delta":
+                self._texts[place].append(text(one["delta"]))
+                self._open.add(place)
+        if is_end:
+            self._open.discard(place)
+        return changed
+
+    async def _filtered(self, event: Body) -> list[Body]:
+        shown = self._conversion.to_chunk(event) if self._filters else None
+        if shown is None:
+            return [event]
+        events = await self._shown([shown])
+        return [made for one in events for made in self._conversion.from_chunk(event, one)]
+
+    async def _shown(self, events: list[Body]) -> list[Body]:
+        """Return the events of a chunk as the filters let it through."""
+        chunk = Chunk(events=events)
+        for item in self._filters:
+            chunk = await item.stream(chunk)
+        return chunk.events
+
+    def _numbered(self, event: Body) -> Body:
+        """Return an event with its place in the stream, which filters may have made longer or shorter."""
+        if not self._filters or "sequence_number" not in event:
+            return event
+        self._number += 1
+        return {**event, "sequence_number": self._number - 1}
+
+    async def _told(self, event: Body) -> Body:
+        """Return an event that holds whole texts with what the filters made of them."""
+        if not self._filters:
+            return event
+        kind, place = text(event.get("type")), _place(event)
+        is_over = not kind.endswith(BEGUN)
+        if kind == "response.output_text.done":
+            return _with_text(event, await self._said(place, event.get("text")))
+        if "part" in event:
+            return {**event, "part": await self._part(place, event["part"], is_over=is_over)}
+        if "item" in event:
+            return {**event, "item": await self._item(place[0], event["item"], is_over=is_over)}
+        if isinstance(event.get("response"), dict):
+            response = await self._response(event["response"], is_over=is_over)
+            return {**event, "response": response}
+        return event
+
+    async def _response(self, response: Body, *, is_over: bool = True) -> Body:
+        if not isinstance(response.get("output"), list):
+            return response
+        items = enumerate(response["output"])
+        output = [await self._item(place, item, is_over=is_over) for place, item in items]
+        return {**response, "output": output}
+
+    async def _item(self, place: int | None, item: object, *, is_over: bool) -> object:
+        if not isinstance(item, dict) or item.get("type") != "message":
+            return item
+        parts = enumerate(sequence(item.get("content")))
+        content = [await self._part((place, index), part, is_over=is_over) for index, part in parts]
+        return {**item, "content": content}
+
+    async def _part(self, place: Place, part: object, *, is_over: bool) -> object:
+        if not isinstance(part, dict) or part.get("type") != "output_text":
+            return part
+        return _with_text(part, await self._said(place, part.get("text"), is_over=is_over))
+
+    async def _said(self, place: Place, given: object, *, is_over: bool = True) -> str:
+        """Return what the filters made of a text: of its pieces, or of the whole where none came."""
+        said = text(given)
+        is_new = place not in self._texts
+        if is_new and not said:
+            return said
+        if is_new or (is_over and place in self._open):
+            choice = {
+                "index": count(place[0]),
+                "delta": {"content": said} if is_new else {},
+                "finish_reason": "stop" if is_over else None,
+            }
+            events = await self._shown([{"object": "chat.completion.chunk", "choices": [choice]}])
+            self._texts[place].extend(content_of(event) for event in events)
+            (self._open.discard if is_over else self._open.add)(place)
+        return "".join(self._texts[place])
+
+    def _repeated(self, event: Body) -> Body:
+        """Return an event whose response repeats the caller's own words alone."""
+        response = event.get("response")
+        if self._own is None or not isinstance(response, dict):
+            return event
+        return {**event, "response": {**response, **self._own}}
+
+    async def _whole(self, raw: bytes) -> bytes:
+        filters_read = bool(self._filters) and self._is_stream_asked
+        if self._own is None and not filters_read:
+            return raw
+        try:
+            whole = {**orjson.loads(raw), **(self._own or {})}
+        except (orjson.JSONDecodeError, TypeError) as error:
+            raise GatewayError(
+                Kind.UPSTREAM_FAILED, "cannot pass an answer on: it is not a JSON object"
+            ) from error
+        if filters_read:
+            whole = await self._filtered_whole(whole)
+        return orjson.dumps(whole)
+
+    async def _filtered_whole(self, whole: Body) -> Body:
+        """Return a whole answer to a request for a stream as the filters let it through."""
+        choices = [mapping(choice) for choice in sequence(whole.get("choices"))]
+        if not choices:
+            return await self._response(whole)
+        ended = [{**choice, "finish_reason": choice.get("finish_reason") or "stop"} for choice in choices]
+        (changed,) = await self._filtered({**whole, "choices": ended})
+        return changed
+
+
+async def _read(reads: Forwarded) -> bytes:
+    data = bytearray()
+    async for read in reads:
+        data += read
+        if len(data) > MAX_WHOLE_BYTES:
+            raise GatewayError(
+                Kind.UPSTREAM_FAILED, f"cannot pass an answer on: it is over {MAX_WHOLE_BYTES} bytes"
+            )
+    return bytes(data)
+
+
+def _event_in(frame: bytes) -> Body | None:
+    """Return the object of a frame, None for one that holds none."""
+    data = next(_data_of(frame), b"")
+    try:
+        event = orjson.loads(data)
+    except orjson.JSONDecodeError:
+        return None
+    return event if isinstance(event, dict) else None
+
+
+def _data_of(frame: bytes) -> Iterator[bytes]:
+    for line in frame.split(b"\n"):
+        if line.startswith(b"data:"):
+            yield line[5:]
+
+
+def _frame(event: Body) -> bytes:
+    kind = event.get("type")
+    name = b"event: %s\n" % kind.encode() if _is_name(kind) else b""
+    return b"%sdata: %s\n\n" % (name, orjson.dumps(event))
+
+
+def _is_name(kind: object) -> TypeGuard[str]:
+    """Tell whether a type may stand in a line: it comes from a provider, and could hold the end of one."""
+    if not isinstance(kind, str) or len(kind) > MAX_TYPE_CHARACTERS:
+        return False
+    return kind.isascii() and kind.replace(".", "_").isidentifier()
+
+
+def _place(event: Mapping[str, Any]) -> Place:
+    return _index(event.get("output_index")), _index(event.get("content_index"))
+
+
+def _index(value: object) -> int | None:
+    return value if isinstance(value, int) else None
+
+
+def _with_text(holder: Body, said: str) -> Body:
+    """Return what holds a text with another one, and without the tokens of the first."""
+    if "logprobs" in holder and said != holder.get("text"):
+        holder = {**holder, "logprobs": []}
+    return {**holder, "text": said}

@@ -1,0 +1,1 @@
+"""Function models: pipes of plugins as a source, and the actions of plugins."""

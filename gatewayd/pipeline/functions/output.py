@@ -1,0 +1,200 @@
+"""Turns whatever a pipe gives (text, lines, mappings, models) into chunks or a completion; pure."""
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+import orjson
+from pydantic import BaseModel
+
+from gatewayd import ids
+from gatewayd.completions.choices import as_delta, as_end, complete_choices
+from gatewayd.completions.deltas import calls_of, delta_of, first_choices, said, thought, usage_of
+from gatewayd.completions.json_access import mapping, sequence, text
+from gatewayd.completions.limits import check_choices
+from gatewayd.completions.records import Body
+from gatewayd.completions.tool_call_indices import CHUNK, CallNumbers
+from gatewayd.completions.tool_calls import ToolCallAssembler
+from gatewayd.errors import GatewayError, Kind
+from gatewayd.pipeline.functions.sse_text import Texts
+
+_WITHOUT_CHOICES: Final = ("event", "error")
+_OF_CHUNKS: Final = frozenset({"choices", "object", "id", "created", "model", "usage", "event"})
+
+
+class PipeReading:
+    """Makes chunk events of one pipe's items.
+
+    Beside chunks it returns `{"event": {...}}` and `{"error": ...}` as they came, for the caller to act on.
+    """
+
+    def __init__(self, model: str, *, new_id: ids.NewId = ids.new_id, clock: ids.Clock = ids.now) -> None:
+        self._head = {"id": f"{model}-{new_id()}", "object": CHUNK, "created": clock(), "model": model}
+        self._texts = Texts()
+        self._numbers = CallNumbers()
+        self._has_role = False
+        self._has_calls = False
+        self._is_finished = False
+
+    def feed(self, item: Any) -> list[Body]:
+        """Return the events that an item makes: none, one or several. Raises plugin_failed for no JSON."""
+        value = plain(item)
+        if value is None:
+            return []
+        if isinstance(value, dict):
+            return self._mapping(value)
+        return self._tokens(self._texts.feed(value))
+
+    def finish(self) -> list[Body]:
+        """Return what was held back, and the chunk that ends the answer unless the pipe sent one."""
+        events = self._tokens(self._texts.finish())
+        if not self._is_finished:
+            events.append(self._chunk({}, "tool_calls" if self._has_calls else "stop"))
+        return events
+
+    def _tokens(self, tokens: list[str | Body]) -> list[Body]:
+        events: list[Body] = []
+        for token in tokens:
+            events += [self._said(token)] if isinstance(token, str) else self._mapping(token)
+        return events
+
+    def _said(self, content: str) -> Body:
+        role = {} if self._has_role else {"role": "assistant"}
+        self._has_role = True
+        return self._chunk({**role, "content": text(content)}, None)
+
+    def _chunk(self, delta: Body, finish_reason: str | None) -> Body:
+        choice = {"index": 0, "delta": delta, "logprobs": None, "finish_reason": finish_reason}
+        return {**self._head, "choices": [choice]}
+
+    def _mapping(self, value: Body) -> list[Body]:
+        written = _written(value)
+        choices = [mapping(choice) for choice in sequence(value.get("choices"))]
+        if not choices and any(name in value for name in _WITHOUT_CHOICES):
+            return [value]
+        if any(isinstance(choice.get("message"), dict) for choice in choices):
+            return self._whole(value, choices)
+        # The objects of a function are its own.
+        event = {**self._head, **orjson.loads(written)}
+        event["choices"] = event.get("choices") or []
+        self._numbers.mend(event)
+        for choice in choices:
+            delta = mapping(choice.get("delta"))
+            self._has_role = self._has_role or "role" in delta
+            self._has_calls = self._has_calls or bool(delta.get("tool_calls"))
+            self._is_finished = self._is_finished or bool(choice.get("finish_reason"))
+        return [event]
+
+    def _whole(self, value: Body, choices: list[Mapping[str, Any]]) -> list[Body]:
+        """Return a whole completion as deltas and ends."""
+        check_choices(len(choices))
+        deltas = [as_delta(choice, position) for position, choice in enumerate(choices)]
+        extra = {name: part for name, part in value.items() if name not in _OF_CHUNKS}
+        open_ = [{"logprobs": None, **delta, "finish_reason": None} for delta in deltas]
+        events: list[Body] = [{**self._head, "choices": open_, **extra}]
+        events.append({**self._head, "choices": [as_end(delta) for delta in deltas]})
+        self._has_role = self._is_finished = True
+        usage = usage_of(value)
+        if usage:
+            events.append({**self._head, "choices": [], "usage": usage})
+        return events
+
+
+class Gathering:
+    """Puts the chunk events of one answer together again, for callers who want it whole."""
+
+    def __init__(self) -> None:
+        self._content: list[str] = []
+        self._reasoning: list[str] = []
+        self._calls = ToolCallAssembler()
+        self._usage: Mapping[str, Any] = {}
+        self._extra: Body = {}
+        self._sources: list[Any] = []
+        self._finish = ""
+
+    def add(self, event: Body) -> None:
+        """Take one event: sources are added to those before; of several choices the first counts alone."""
+        self._usage = usage_of(event) or self._usage
+        self._sources += sequence(event.get("sources"))
+        self._extra |= {name: value for name, value in event.items() if name not in _OF_CHUNKS}
+        if self._sources:
+            self._extra["sources"] = self._sources
+        for choice in first_choices(event):
+            delta = delta_of(choice)
+            self._content.append(said(delta))
+            self._reasoning.append(thought(delta))
+            self._calls.add(calls_of(delta))
+            self._finish = text(choice.get("finish_reason")) or self._finish
+
+    def body(self, model: str) -> Body:
+        """Return the completion."""
+        message: Body = {"role": "assistant", "content": "".join(self._content)}
+        if any(self._reasoning):
+            message["reasoning_content"] = "".join(self._reasoning)
+        if self._calls:
+            message["tool_calls"] = self._calls.calls()
+        body = {**self._extra, **completion(model, message, self._finish or "stop")}
+        return {**body, "usage": dict(self._usage)} if self._usage else body
+
+
+def completion(
+    model: str,
+    message: Body,
+    finish_reason: str = "stop",
+    *,
+    new_id: ids.NewId = ids.new_id,
+    clock: ids.Clock = ids.now,
+) -> Body:
+    """Return a completion around one message."""
+    choice = {"index": 0, "message": message, "logprobs": None, "finish_reason": finish_reason}
+    return {
+        "id": f"{model}-{new_id()}",
+        "object": "chat.completion",
+        "created": clock(),
+        "model": model,
+        "choices": [choice],
+    }
+
+
+def whole_text(model: str, content: str | None) -> Body:
+    """Return a completion that says a text, or nothing at all."""
+    return completion(model, {"role": "assistant", "content": None if content is None else text(content)})
+
+
+def whole_mapping(model: str, value: Body) -> Body:
+    """Return a completion that a pipe returned, with what it left out; raises plugin_failed for no JSON."""
+    written = _written(value)
+    made = completion(model, {})
+    head = {name: made[name] for name in ("id", "object", "created", "model")}
+    # The objects of a function are its own.
+    body: Body = {**head, **orjson.loads(written)}
+    body["object"] = made["object"]
+    complete_choices(body)
+    return body
+
+
+def plain(item: Any) -> "str | bytes | Body | None":
+    """Return an item as text, bytes, a mapping or None; raises plugin_failed for anything else."""
+    if item is None or isinstance(item, str | bytes | dict):
+        return item
+    if isinstance(item, bytearray | memoryview):
+        return bytes(item)
+    if isinstance(item, int | float):
+        return str(item)
+    if not isinstance(item, BaseModel):
+        raise _unusable(f"a {type(item).__name__} is neither text nor an object")
+    try:
+        return item.model_dump(mode="json")
+    except ValueError as error:
+        raise _unusable(str(error)) from None
+
+
+def _written(value: Body) -> bytes:
+    """Return what a function gave as JSON; raises plugin_failed for what is none."""
+    try:
+        return orjson.dumps(value)
+    except TypeError as error:
+        raise _unusable(f"it is not JSON: {error}") from None
+
+
+def _unusable(reason: str) -> GatewayError:
+    return GatewayError(Kind.PLUGIN_FAILED, f"cannot use what the function gave: {reason}")

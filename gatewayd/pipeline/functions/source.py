@@ -1,0 +1,320 @@
+"""Function models: pipes of plugins as a source of models (4.7 of the plugin rules)."""
+
+import asyncio
+import inspect
+import logging
+from collections.abc import AsyncGenerator, Callable, Sequence
+from contextlib import aclosing
+from copy import deepcopy
+from http import HTTPStatus
+from typing import Any, Final
+
+import orjson
+from pydantic import BaseModel
+
+from gatewayd.accounts.records import Actor, CredentialKind, Role, User
+from gatewayd.catalog.interfaces import CallContext
+from gatewayd.catalog.records import Model
+from gatewayd.catalog.service import Catalog
+from gatewayd.completions.deltas import sentence_in
+from gatewayd.completions.json_access import mapping, sequence, text
+from gatewayd.completions.provider_errors import OVERFLOW, reported_in
+from gatewayd.completions.records import Body, Chunk, Completion
+from gatewayd.deadlines import TimeLimit
+from gatewayd.errors import GatewayError, Kind, not_found
+from gatewayd.events.records import Target
+from gatewayd.pipeline.functions.output import Gathering, PipeReading, plain, whole_mapping, whole_text
+from gatewayd.pipeline.functions.sse_text import DATA
+from gatewayd.pipeline.runs.interfaces import Emitting
+from gatewayd.plugins.records import Family, Plugin, PluginKind
+from gatewayd.plugins.registry import Registry
+from gatewayd.plugins.runtime.context import CallScope
+from gatewayd.plugins.runtime.handles import PluginHandle
+from gatewayd.plugins.runtime.iterators import Items
+from gatewayd.tasks import Tasks
+
+log = logging.getLogger(__name__)
+
+LISTING_SECONDS: Final = 1.0
+"""How long one pipe may take to tell its models before the others are listed without it: less than clients
+wait for a first list."""
+
+LOADING_SECONDS: Final = 20.0
+"""How long a request waits for its pipe to load: as long as a start with many plugins takes."""
+
+_MISSING: Final = object()
+_NOBODY: Final = Actor(User("", "", "", Role.PENDING), CredentialKind.CONTROL, (), {})
+
+
+class FunctionSource:
+    """A `catalog.interfaces.ModelSource` of the active pipes; one that fails does not touch the others."""
+
+    def __init__(
+        self, registry: Registry, events: Emitting, tasks: Tasks, *, seconds: float = LISTING_SECONDS
+    ) -> None:
+        self._registry = registry
+        self._events = events
+        self._tasks = tasks
+        self._seconds = seconds
+        self._listing: set[str] = set()
+        self._late: set[str] = set()
+        self._known: dict[str, tuple[str, Sequence[Model]]] = {}
+
+        self.on_late: Callable[[], None] = lambda: None
+        """Called when a pipe has told other models than before, but too late for the list."""
+
+    @property
+    def name(self) -> str:
+        """The name in messages and logs."""
+        return "functions"
+
+    async def list_models(self) -> Sequence[Model]:
+        """Return the models of all active pipes; those of a pipe that fails now are left out."""
+        found = self._registry.list(Family.FUNCTION, PluginKind.PIPE) if self._registry.is_running else ()
+        pipes = [plugin for plugin in found if plugin.is_active]
+        kept = {plugin.id for plugin in pipes}
+        self._known = {name: known for name, known in self._known.items() if name in kept}
+        listed = await asyncio.gather(*(self._models(plugin) for plugin in pipes))
+        return [model for models in listed for model in models]
+
+    async def load_model(self, model_id: str) -> bool:
+        """Wait for the pipe of a model when it is not loaded yet, as after a start."""
+        plugin = self._registry.find(Family.FUNCTION, model_id.partition(".")[0])
+        if plugin is None or plugin.kind is not PluginKind.PIPE or not plugin.is_active:
+            return False
+        if self._registry.find_loaded(plugin.family, plugin.id) is not None:
+            return False
+        try:
+            async with TimeLimit(LOADING_SECONDS):
+                await self._registry.loaded(plugin.family, plugin.id)
+        except (GatewayError, TimeoutError):
+            return False
+        return True
+
+    async def complete(self, body: Body, model: Model, context: CallContext) -> Completion:
+        """Return what the pipe returns as a completion; plugin_failed when it fails."""
+        call = await self._find(model, context)
+        value = await call.run(body, stream=False)
+        if value is None or (isinstance(value, str) and not value.startswith(DATA)):
+            return Completion(body=whole_text(model.upstream_id, value))
+        if isinstance(value, dict) and sequence(value.get("choices")):
+            return Completion(body=whole_mapping(model.upstream_id, value))
+        gathering = Gathering()
+        async with aclosing(call.events(value)) as groups:
+            async for group in groups:
+                for event in group:
+                    gathering.add(event)
+        return Completion(body=gathering.body(model.upstream_id))
+
+    async def stream(self, body: Body, model: Model, context: CallContext) -> AsyncGenerator[Chunk]:
+        """Yield what the pipe gives, each item as soon as it is there; closing this ends the pipe."""
+        call = await self._find(model, context)
+        value = await call.run(body, stream=True)
+        async with aclosing(call.events(value)) as groups:
+            async for group in groups:
+                yield Chunk(events=group)
+
+    async def close(self) -> None:
+        """Release nothing: the registry owns the plugins."""
+
+    async def _find(self, model: Model, context: CallContext) -> "_Call":
+        plugin = self._registry.find(Family.FUNCTION, model.upstream_id.partition(".")[0])
+        if plugin is None or plugin.kind is not PluginKind.PIPE or not plugin.is_active:
+            raise not_found("model", model.id)
+        loaded = await self._registry.loaded(plugin.family, plugin.id)
+        return _Call(loaded, model.upstream_id, _scope_of(context), self._events)
+
+    async def _models(self, plugin: Plugin) -> Sequence[Model]:
+        """Return the models of one pipe; of one that is still being asked, what it said before.
+
+        One that has just told them too late is not asked again at once.
+        """
+        if plugin.id not in self._listing and not self._has_just_told(plugin):
+            self._listing.add(plugin.id)
+            try:
+                async with TimeLimit(self._seconds):
+                    await self._tasks.finish(f"models of function {plugin.id}", self._ask(plugin))
+            except TimeoutError:
+                self._late.add(plugin.id)
+                log.warning("models not listed yet: the function takes long", extra={"plugin": plugin.id})
+        content, models = self._known.get(plugin.id, ("", ()))
+        return models if content == plugin.content else ()
+
+    def _has_just_told(self, plugin: Plugin) -> bool:
+        """Tell whether what is known of a pipe came too late for the last list, and is for this one."""
+        is_late = plugin.id in self._late
+        self._late.discard(plugin.id)
+        return is_late and self._known.get(plugin.id, ("",))[0] == plugin.content
+
+    async def _ask(self, plugin: Plugin) -> None:
+        before = self._known.get(plugin.id)
+        try:
+            loaded = await self._registry.loaded(plugin.family, plugin.id)
+            self._known[plugin.id] = (plugin.content, await list_pipes(loaded))
+        except GatewayError as error:
+            self._known.pop(plugin.id, None)
+            log.warning("models not listed: %s", error.full_message, extra={"plugin": plugin.id})
+        finally:
+            self._listing.discard(plugin.id)
+            if self._known.get(plugin.id) == before:
+                self._late.discard(plugin.id)
+            elif plugin.id in self._late:
+                self.on_late()
+
+
+def relisting(catalog: Catalog, source: FunctionSource) -> Callable[[Plugin], None]:
+    """Return a listener of the registry that has function models listed anew when a pipe has changed.
+
+    They are, too, when one was late.
+    """
+
+    def renew() -> None:
+        catalog.renew(source)
+
+    def changed(plugin: Plugin) -> None:
+        if plugin.kind is PluginKind.PIPE:
+            renew()
+
+    source.on_late = renew
+    return changed
+
+
+class _Call:
+    """One question to a pipe."""
+
+    def __init__(self, loaded: PluginHandle, model: str, scope: CallScope, events: Emitting) -> None:
+        self._loaded = loaded
+        self._model = model
+        self._scope = scope
+        self._events = events
+
+    async def run(self, body: Body, *, stream: bool) -> Any:
+        """Return what the pipe returns: Items for iterators, responses too; a mapping for a model."""
+        form = {name: value for name, value in deepcopy(body).items() if name != "metadata"}
+        form |= {"model": self._model, "stream": stream}
+        value = await self._loaded.call("pipe", self._scope, {"body": form})
+        if _has(value, "body_iterator"):
+            return self._loaded.items(value.body_iterator)
+        if _has(value, "body") and _has(value, "status_code"):
+            value = self._body_of(value)
+        value = plain(value) if isinstance(value, BaseModel) else value
+        if isinstance(value, dict):
+            self._check(value)
+        return value
+
+    async def events(self, value: Any) -> AsyncGenerator[list[Body]]:
+        """Yield the chunks that each item makes; events among them are emitted, an error is raised."""
+        reading = PipeReading(self._model)
+        if isinstance(value, Items):
+            async with aclosing(value):
+                async for item in value:
+                    group = await self._passing(reading.feed(item))
+                    if group:
+                        yield group
+        else:
+            for item in value if isinstance(value, list | tuple) else [value]:
+                group = await self._passing(reading.feed(item))
+                if group:
+                    yield group
+        group = await self._passing(reading.finish())
+        if group:
+            yield group
+
+    async def _passing(self, events: list[Body]) -> list[Body]:
+        passing = []
+        for event in events:
+            if "choices" in event:
+                passing.append(event)
+                continue
+            self._check(event)
+            await self._events.emit(self._scope.target, event.get("event"))
+        return passing
+
+    def _check(self, event: Body) -> None:
+        """Raise plugin_failed for what a pipe says instead of an answer."""
+        if event.get("error") and not event.get("choices"):
+            raise self._failure(event["error"])
+
+    def _body_of(self, response: Any) -> Any:
+        """Return the JSON or text of a response that came whole."""
+        content = text_of(response.body)
+        try:
+            value = orjson.loads(content)
+        except orjson.JSONDecodeError:
+            value = content
+        if response.status_code >= HTTPStatus.BAD_REQUEST:
+            known = mapping(value)
+            raise self._failure(known.get("error") or known.get("detail") or content)
+        return value
+
+    def _failure(self, error: Any) -> GatewayError:
+        told = sentence_in(error) or orjson.dumps(error, default=str).decode()
+        sentence = f"pipe {self._loaded.plugin.id}: {told}"
+        reported = reported_in({"error": error}, sentence)
+        kind = Kind.INVALID_REQUEST if reported.code == OVERFLOW else Kind.PLUGIN_FAILED
+        return GatewayError(kind, sentence, param=reported.param, provider_code=reported.code)
+
+
+async def list_pipes(loaded: PluginHandle) -> Sequence[Model]:
+    """Return the models of a pipe: one, or those that its `pipes` tells, each `<function id>.<id>`.
+
+    `name` of the pipe stands before their names. Raises plugin_failed when `pipes` fails or tells no list.
+    """
+    plugin = loaded.plugin
+    found = await loaded.read("pipes")
+    if callable(found):
+        scope = CallScope(_NOBODY, Target(""))
+        found = await loaded.call("pipes", scope, {})
+    elif not isinstance(found, list | tuple):
+        return [_model(loaded, plugin.id, plugin.name)]
+    if isinstance(found, Items):
+        async with aclosing(found):
+            found = [item async for item in found]
+    if not isinstance(found, list | tuple):
+        sentence = f"pipe {plugin.id}: pipes returned a {type(found).__name__}, not a list"
+        raise GatewayError(Kind.PLUGIN_FAILED, sentence)
+    prefix = text(await loaded.read("name"))
+    listed: dict[str, Model] = {}
+    for item in found:
+        sub_id = text(mapping(item).get("id"))
+        if not sub_id:
+            log.warning("a model without an id is left out", extra={"plugin": plugin.id})
+            continue
+        name = f"{prefix}{text(item.get('name')) or sub_id}"
+        listed[sub_id] = _model(loaded, f"{plugin.id}.{sub_id}", name)
+    return list(listed.values())
+
+
+def _model(loaded: PluginHandle, model_id: str, name: str) -> Model:
+    return Model(
+        id=model_id,
+        name=name,
+        owned_by="openai",
+        source="functions",
+        upstream_id=model_id,
+        created=loaded.plugin.created_at,
+        connection_type="local",
+        detail={"pipe": {"type": "pipe"}, "has_user_valves": loaded.has_user_valves()},
+    )
+
+
+def text_of(content: Any) -> str:
+    """Return the text of a response's body."""
+    if isinstance(content, bytes | memoryview):
+        return bytes(content).decode("utf-8", "replace")
+    return str(content)
+
+
+def _has(value: Any, name: str) -> bool:
+    """Tell whether a value has an attribute; no code of the plugin runs for it."""
+    return inspect.getattr_static(value, name, _MISSING) is not _MISSING
+
+
+def _scope_of(context: CallContext) -> CallScope:
+    """Return what the pipe is told; who asks without being known to be asked for has no more than a name."""
+    if isinstance(context.scope, CallScope):
+        return context.scope
+    role = Role(context.user_role) if context.user_role else Role.PENDING
+    user = User(context.user_id, context.user_email, context.user_name, role)
+    actor = Actor(user, CredentialKind.SESSION, (), {})
+    return CallScope(actor, Target(context.user_id))

@@ -1,0 +1,133 @@
+"""Tells plain text from `data:` lines in what a pipe yields, cut anywhere; pure."""
+
+import codecs
+from typing import Final
+
+import orjson
+
+from gatewayd.completions.json_end import JsonEnd
+from gatewayd.completions.limits import MAX_LINE_BYTES
+from gatewayd.completions.records import Body
+from gatewayd.errors import GatewayError, Kind
+
+DATA: Final = "data:"
+_ASIDE: Final = (":", "event:", "id:", "retry:")
+"""How lines of an event stream begin that say nothing of the answer."""
+
+
+class Texts:
+    """Reads texts and bytes: bytes may end inside a character or a line, texts are whole lines or prose.
+
+    Once a `data:` line was seen, bytes are an event stream to their end, and of texts those that look so. A
+    line over `MAX_LINE_BYTES` characters raises plugin_failed.
+    """
+
+    def __init__(self) -> None:
+        self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
+        self._pending: list[str] = []
+        self._size = 0
+        self._end = JsonEnd()
+        self._is_framed = False
+
+    def feed(self, item: str | bytes) -> list[str | Body]:
+        """Return what the item completes: prose, and the objects of `data:` lines."""
+        is_text = isinstance(item, str)
+        text = item if isinstance(item, str) else self._decoder.decode(item)
+        found: list[str | Body] = []
+        if self._pending and is_text and text.startswith(DATA):
+            # The line before was never ended.
+            found += self._line(self._taken())
+        elif self._pending and self._continues(text, is_text=is_text):
+            return self._continue(text)
+        elif self._pending:
+            text = self._taken() + text
+        if not self._is_frames(text, is_text=is_text):
+            if not is_text and text and DATA.startswith(text):
+                self._hold(text)
+            elif text and not (self._is_framed and text.isspace()):
+                found.append(text)
+            return found
+        return found + self._lines(text, is_text=is_text)
+
+    def finish(self) -> list[str | Body]:
+        """Return what was still held back."""
+        rest = self._taken() + self._decoder.decode(b"", final=True)
+        if not rest:
+            return []
+        return self._line(rest) if self._is_framed or rest.startswith(DATA) else [rest]
+
+    def _continues(self, text: str, *, is_text: bool) -> bool:
+        """Whether a text is no more than the next part of the line that is held."""
+        return self._is_framed and "\n" not in text and (not is_text or self._pending[0].startswith(DATA))
+
+    def _continue(self, text: str) -> list[str | Body]:
+        """Add to the line that is held, and return it when its JSON is closed by this."""
+        was_whole = self._end.is_whole
+        self._add(text)
+        if was_whole or not self._end.is_whole:
+            return []
+        line = self._taken()
+        if _is_whole(line):
+            return self._line(line)
+        self._hold(line)
+        return []
+
+    def _hold(self, text: str) -> None:
+        self._end = JsonEnd()
+        self._add(text)
+
+    def _add(self, text: str) -> None:
+        self._pending.append(text)
+        self._end.feed(text)
+        self._size += len(text)
+        if self._size > MAX_LINE_BYTES:
+            message = f"cannot use what the function gave: it has a line over {MAX_LINE_BYTES} characters"
+            raise GatewayError(Kind.PLUGIN_FAILED, message)
+
+    def _taken(self) -> str:
+        taken = "".join(self._pending)
+        self._pending, self._size = [], 0
+        return taken
+
+    def _is_frames(self, text: str, *, is_text: bool) -> bool:
+        if text.lstrip("\r\n").startswith(DATA):
+            return True
+        if self._is_framed:
+            return not is_text or text.startswith(_ASIDE)
+        # Some providers send comments before their first line.
+        return not is_text and text.startswith(": ") and text.endswith("\n")
+
+    def _lines(self, text: str, *, is_text: bool) -> list[str | Body]:
+        self._is_framed = True
+        *lines, rest = text.split("\n")
+        found = [token for line in lines for token in self._line(line)]
+        if rest and (_is_whole(rest) or (is_text and not rest.startswith(DATA))):
+            found += self._line(rest)
+        elif rest:
+            self._hold(rest)
+        return found
+
+    def _line(self, line: str) -> list[str | Body]:
+        if not line.startswith(DATA):
+            return [] if not line.strip() or line.startswith(_ASIDE) else [line]
+        payload = line[len(DATA) :].strip()
+        if not payload or payload == "[DONE]":
+            return []
+        try:
+            value = orjson.loads(payload)
+        except orjson.JSONDecodeError:
+            return [payload]
+        return [value] if isinstance(value, dict) else [payload]
+
+
+def _is_whole(line: str) -> bool:
+    """Whether a line that was not ended yet needs no more."""
+    payload = line[len(DATA) :].strip()
+    if not line.startswith(DATA) or not payload.endswith(("}", "]")):
+        return False
+    if payload == "[DONE]":
+        return True
+    try:
+        return isinstance(orjson.loads(payload), dict)
+    except orjson.JSONDecodeError:
+        return False

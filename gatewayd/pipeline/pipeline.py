@@ -1,0 +1,278 @@
+"""The one pipeline: every chat request, in every dialect, goes through `Pipeline.run`."""
+
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from gatewayd.accounts.records import Actor
+from gatewayd.catalog.failover import Candidate, Failover
+from gatewayd.catalog.interfaces import CallContext, ChunkStream, MessagesSource, ModelSource
+from gatewayd.catalog.records import Model, ModelRecord
+from gatewayd.catalog.service import Catalog
+from gatewayd.completions.json_access import sequence
+from gatewayd.completions.records import Completion
+from gatewayd.pipeline.documents.plugin_context import make_scope
+from gatewayd.pipeline.documents.presets import apply_record
+from gatewayd.pipeline.endpoints import context_of, placed
+from gatewayd.pipeline.interfaces import Attachments, ChatFilter, ChatFilters, FilterChain, ToolBox, ToolUse
+from gatewayd.pipeline.records import Answer, ChatRequest
+from gatewayd.pipeline.stream import StartedStream
+from gatewayd.pipeline.tools.loop import LoopStream, ToolLoop, complete
+from gatewayd.plugins.runtime.context import CallScope
+
+PIPE: Final = "pipe"
+"""What the listing of a function model has beside that of others (1.5)."""
+
+
+@dataclass(frozen=True, slots=True)
+class NoFilterChain:
+    """A chain without filters."""
+
+    inlets: tuple[ChatFilter, ...] = ()
+    streams: tuple[ChatFilter, ...] = ()
+    outlets: tuple[ChatFilter, ...] = ()
+    handles_files: bool = False
+
+
+class NoFilters:
+    """Chooses no filter: what runs while no plugin is installed."""
+
+    async def choose(self, request: ChatRequest, model: Model, actor: Actor) -> FilterChain:
+        """Return the empty chain."""
+        return NoFilterChain()
+
+    async def are_on(self, model_id: str) -> bool:
+        """Return that none is."""
+        return False
+
+
+class NoDocuments:
+    """Attaches nothing."""
+
+    async def attach(
+        self, request: ChatRequest, actor: Actor, found: Sequence[dict[str, Any]] = ()
+    ) -> list[dict[str, Any]]:
+        """Return no sources."""
+        return []
+
+
+class NoTools:
+    """Offers no tools of the gateway's own: the caller's tools are the caller's to run."""
+
+    async def offer(self, request: ChatRequest, model: Model, actor: Actor) -> None:
+        """Leave the request as it is."""
+        return
+
+
+Scopes = Callable[[ChatRequest, Model, ModelRecord | None, Actor], CallScope]
+"""Makes what plugins are told about a request."""
+
+Candidates = Sequence[Candidate[ModelSource]]
+
+
+class Pipeline:
+    """Finds the model, runs the inlets, the tools and the documents, asks the source, runs stream filters."""
+
+    def __init__(
+        self,
+        catalog: Catalog,
+        filters: ChatFilters,
+        attachments: Attachments,
+        tools: ToolBox,
+        scopes: Scopes = make_scope,
+    ) -> None:
+        self._catalog = catalog
+        self._filters = filters
+        self._attachments = attachments
+        self._tools = tools
+        self._scopes = scopes
+        self._has_own_scopes = scopes is not make_scope
+
+    async def run(self, request: ChatRequest, actor: Actor) -> Answer:
+        """Answer a request; a failure before the first chunk raises, one after it raises from `chunks`."""
+        is_converted = request.native is not None
+        candidates = await self._candidates(request, actor)
+        model = candidates[0].model
+        record = self._apply_record(request, model, actor)
+        chain = await self._choose(request, model, actor)
+        if request.scope is None and _needs_scope(request, chain, model):
+            request.scope = self._scope(request, model, actor)
+        if chain.inlets:
+            candidates = await self._filtered(request, actor, chain, model)
+            model = candidates[0].model
+            record = self._catalog.find_record(model.id)
+        use = await self._tools.offer(request, model, actor) if request.options or record else None
+        known = len(request.warnings)
+        sources = await self._attach(request, actor, chain, use) if request.files or use is not None else []
+        noted = request.warnings[known:]
+        context = context_of(
+            actor,
+            request.request_id,
+            is_converted=is_converted,
+            scope=request.scope,
+            chat_id=request.options.get("chat_id"),
+        )
+        call = _Call(request, context, chain, is_plain=not sources and use is None)
+        if use is None:
+            answer = await self._catalog.failover.ask(candidates, call.answer)
+        else:
+            answer = await _answer_with_tools(request, use, _Asking(self._catalog.failover, candidates, call))
+        if answer.is_native:
+            # Only the warnings about its conversion are not true of a request that goes out as it came.
+            answer.warnings = noted
+            return answer
+        answer.sources, answer.warnings = _shown(sources) if sources else sources, request.warnings
+        if answer.completion is not None:
+            for item in chain.outlets:
+                await item.outlet(answer.completion, actor)
+            if answer.sources:
+                answer.completion = _with_sources(answer.completion, answer.sources)
+        return answer
+
+    def _choose(self, request: ChatRequest, model: Model, actor: Actor) -> Awaitable[FilterChain]:
+        if self._has_own_scopes and request.scope is None:
+            request.scope = self._scope(request, model, actor)
+        return self._filters.choose(request, model, actor)
+
+    def _candidates(self, request: ChatRequest, actor: Actor) -> Awaitable[Candidates]:
+        if request.source:
+            return self._placed(request, actor)
+        return self._catalog.candidates(request.model, actor)
+
+    async def _placed(self, request: ChatRequest, actor: Actor) -> Candidates:
+        return placed(await self._catalog.candidates(request.model, actor), request.source)
+
+    def _apply_record(self, request: ChatRequest, model: Model, actor: Actor) -> ModelRecord | None:
+        record = self._catalog.find_record(model.id)
+        if record is not None:
+            apply_record(request, record, actor)
+        return record
+
+    async def _filtered(
+        self, request: ChatRequest, actor: Actor, chain: FilterChain, model: Model
+    ) -> Candidates:
+        """Run the inlets. One may route to another model: the right to use it is decided again."""
+        for item in chain.inlets:
+            await item.inlet(request, model, actor)
+        candidates = await self._candidates(request, actor)
+        routed = candidates[0].model
+        if routed.id != model.id:
+            self._apply_record(request, routed, actor)
+            if request.scope is not None:
+                request.scope.model = self._scope(request, routed, actor).model
+        return candidates
+
+    async def _attach(
+        self, request: ChatRequest, actor: Actor, chain: FilterChain, use: ToolUse | None
+    ) -> list[dict[str, Any]]:
+        """Put documents into the request, unless a filter or a tool sees to them; return what is cited."""
+        if chain.handles_files or (use is not None and use.handles_files):
+            request.files = []
+        found = use.sources if use is not None else ()
+        return await self._attachments.attach(request, actor, found) if request.files or found else []
+
+    def _scope(self, request: ChatRequest, model: Model, actor: Actor) -> CallScope:
+        return self._scopes(request, model, self._catalog.find_record(model.id), actor)
+
+
+def _needs_scope(request: ChatRequest, chain: FilterChain, model: Model) -> bool:
+    """Whether plugins may have to do with a request: a plain one is answered without what they are told."""
+    return bool(request.options or chain.inlets or chain.streams or chain.outlets or PIPE in model.detail)
+
+
+def _shown(sources: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Return the sources without the results of tools that are not cited."""
+    return [source for source in sources if source.get("source") or not source.get("tool_result")]
+
+
+def _with_sources(completion: Completion, sources: list[dict[str, Any]]) -> Completion:
+    """Return a whole answer with the sources that were found before it, and then those it came with."""
+    body = completion.body
+    every = {"sources": [*sources, *sequence(body.get("sources"))]}
+    return Completion(body={**every, **body, **every})
+
+
+async def _answer_with_tools(request: ChatRequest, use: ToolUse, asking: "_Asking") -> Answer:
+    if use.runner is None:
+        # What was run before is told as sources, and is nothing that the model asked for.
+        return await asking.answer()
+    loop = ToolLoop(request, use)
+    if request.stream:
+        return Answer(chunks=await LoopStream.start(loop, asking), steps=loop.steps)
+    return Answer(completion=await complete(loop, asking), steps=loop.steps)
+
+
+class _Asking:
+    """Puts a request, as it is at the moment, to the sources of its model."""
+
+    __slots__ = ("_call", "_candidates", "_failover")
+
+    def __init__(self, failover: Failover, candidates: Candidates, call: "_Call") -> None:
+        self._failover = failover
+        self._candidates = candidates
+        self._call = call
+
+    async def answer(self) -> Answer:
+        """Return the answer as the caller wants it."""
+        return await self._failover.ask(self._candidates, self._call.answer)
+
+    async def complete(self) -> Completion:
+        """Return a whole answer."""
+        return await self._failover.ask(self._candidates, self._call.complete)
+
+    async def stream(self) -> ChunkStream:
+        """Return the chunks of an answer, the first of which has arrived."""
+        return await self._failover.ask(self._candidates, self._call.stream)
+
+
+class _Call:
+    """One request, to be put to a source of its model."""
+
+    __slots__ = ("_chain", "_context", "_is_native", "_request")
+
+    def __init__(
+        self, request: ChatRequest, context: CallContext, chain: FilterChain, *, is_plain: bool
+    ) -> None:
+        self._request = request
+        self._context = context
+        self._chain = chain
+        self._is_native = (
+            request.native is not None and is_plain and not (chain.inlets or chain.streams or chain.outlets)
+        )
+
+    async def answer(self, model: Model, source: ModelSource) -> Answer:
+        """Return the answer, its first chunk when it is streamed."""
+        if self._is_native and isinstance(source, MessagesSource):
+            return await _run_native(self._request, source, model, self._context)
+        if not self._request.stream:
+            return Answer(completion=await self.complete(model, source))
+        return Answer(chunks=await self.stream(model, source))
+
+    async def stream(self, model: Model, source: ModelSource) -> ChunkStream:
+        """Return the chunks of an answer, the first of which has arrived, as the stream filters let them."""
+        body = {**self._request.body, "model": model.upstream_id}
+        chunks = source.stream(body, model, self._context)
+        return await StartedStream.start(chunks, self._chain.streams)
+
+    async def complete(self, model: Model, source: ModelSource) -> Completion:
+        """Return a whole answer, whatever the caller asked for."""
+        body = {**self._request.body, "model": model.upstream_id}
+        body.pop("stream_options", None)
+        if body.get("stream"):
+            body["stream"] = False
+        return await source.complete(body, model, self._context)
+
+
+async def _run_native(
+    request: ChatRequest, source: MessagesSource, model: Model, context: CallContext
+) -> Answer:
+    """Answer in the caller's own dialect, as nothing needs the request in ours.
+
+    The request goes out as it came.
+    """
+    body = {**(request.native or {}), "model": model.upstream_id}
+    if request.stream:
+        started = await StartedStream.start(source.stream_message(body, model, context), ())
+        return Answer(chunks=started, is_native=True)
+    completion = await source.complete_message(body, model, context)
+    return Answer(completion=completion, is_native=True)

@@ -1,0 +1,1 @@
+"""Runs: answers to stored messages that go on without their client."""

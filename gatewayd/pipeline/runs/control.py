@@ -1,0 +1,61 @@
+"""The tasks that users started: which they are, and how they are stopped (4.8)."""
+
+from collections.abc import Sequence
+
+from gatewayd.accounts.records import Actor
+from gatewayd.errors import GatewayError, Kind, not_found
+from gatewayd.events.message_effects import is_kept
+from gatewayd.pipeline.runs.interfaces import OwnedChats
+from gatewayd.tasks import TaskInfo, Tasks
+
+
+class Stopping:
+    """Lists and stops tasks for those who started them, those whose chat they work at, and administrators."""
+
+    def __init__(self, tasks: Tasks, chats: OwnedChats) -> None:
+        self._tasks = tasks
+        self._chats = chats
+
+    def every(self) -> Sequence[TaskInfo]:
+        """Return the tasks of all users, oldest first."""
+        return self._tasks.started()
+
+    async def of_chat(self, actor: Actor, chat_id: str) -> Sequence[TaskInfo]:
+        """Return the tasks of a chat, none for a chat that is not the actor's."""
+        found = self._tasks.started(chat_id=chat_id) if chat_id else ()
+        if all(_is_own(info, actor) for info in found) or await self._may_have(actor, chat_id):
+            return found
+        return [info for info in found if _is_own(info, actor)]
+
+    async def stop(self, actor: Actor, task_id: str) -> bool:
+        """Stop a task and wait until it has ended; False when there is none that the actor may stop."""
+        info = self._tasks.find(task_id)
+        if info is None:
+            return False
+        if not _is_own(info, actor) and not await self._may_have(actor, info.purpose.chat_id):
+            return False
+        return await self._tasks.stop(task_id)
+
+    async def stop_chat(self, actor: Actor, chat_id: str) -> int:
+        """Stop the tasks of a chat and return how many there were; not_found unless it is the actor's."""
+        found = await self.of_chat(actor, chat_id)
+        if not found and not await self._may_have(actor, chat_id):
+            raise not_found("chat", chat_id)
+        return sum([await self._tasks.stop(info.id) for info in found])
+
+    async def _may_have(self, actor: Actor, chat_id: str) -> bool:
+        if actor.is_admin:
+            return True
+        if not is_kept(chat_id):
+            return False
+        try:
+            await self._chats.owned(actor, chat_id)
+        except GatewayError as error:
+            if error.kind is Kind.NOT_FOUND:
+                return False
+            raise
+        return True
+
+
+def _is_own(info: TaskInfo, actor: Actor) -> bool:
+    return actor.is_admin or info.purpose.user_id == actor.user_id

@@ -1,0 +1,60 @@
+"""Turns stored messages into those that a model is asked with; pure."""
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+from gatewayd.completions.json_access import mapping, sequence, text
+from gatewayd.completions.records import Body
+
+ROLES: Final = frozenset({"system", "user", "assistant"})
+
+_DETAILS: Final = re.compile(r'<details type="(?:reasoning|tool_calls|code_interpreter)"')
+_DETAILS_END: Final = "</details>"
+
+
+def to_messages(stored: Sequence[Mapping[str, Any]]) -> list[Body]:
+    """Return messages without what only readers see: reasoning, and tools that were run.
+
+    Pictures of the user's message become parts of it. A message without content is left out.
+    """
+    asked = [_to_message(message) for message in stored if message.get("role") in ROLES]
+    return [message for message in asked if message["content"]]
+
+
+def plain(content: str) -> str:
+    """Return a content without the elements that show reasoning and tools."""
+    kept, at = [], 0
+    while found := _DETAILS.search(content, at):
+        end = content.find(_DETAILS_END, found.end())
+        if end < 0:
+            break
+        kept.append(content[at : found.start()])
+        at = end + len(_DETAILS_END)
+    return "".join([*kept, content[at:]]).strip()
+
+
+def _to_message(stored: Mapping[str, Any]) -> Body:
+    role, content = stored["role"], stored.get("content") or ""
+    if role == "assistant" and isinstance(content, str):
+        content = plain(content)
+    pictures = _pictures(stored) if role == "user" else []
+    if pictures:
+        parts = [{"type": "text", "text": content}] if isinstance(content, str) else list(content)
+        content = [*parts, *pictures]
+    return {"role": role, "content": content}
+
+
+def _pictures(stored: Mapping[str, Any]) -> Sequence[Body]:
+    files = [mapping(item) for item in sequence(stored.get("files"))]
+    urls = [text(item.get("url")) for item in files if _is_picture(item)]
+    return [
+        {"type": "image_url", "image_url": {"url": url}}
+        for url in urls
+        if url.startswith(("data:", "http://", "https://"))
+    ]
+
+
+def _is_picture(item: Mapping[str, Any]) -> bool:
+    kind = text(item.get("content_type"))
+    return item.get("type") == "image" or kind.startswith("image/")

@@ -1,0 +1,252 @@
+"""Puts together what a stored message shows of an answer: text, reasoning, tools that were run; pure."""
+
+import html
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+import orjson
+
+from gatewayd import ids
+from gatewayd.completions.deltas import (
+    calls_of,
+    delta_of,
+    first_choices,
+    sentence_of,
+    thought,
+    usage_of,
+    words_of,
+)
+from gatewayd.completions.json_access import mapping, sequence, text
+from gatewayd.completions.limits import MAX_KEPT_CHARACTERS, AnswerSizeError
+from gatewayd.completions.reasoning_tags import Thinking
+from gatewayd.completions.records import Body
+from gatewayd.completions.tool_calls import ToolCallAssembler
+from gatewayd.pipeline.records import ToolStep
+
+PART_CHARACTERS: Final = 2048
+"""Characters that each change between text and reasoning counts as, since it is shown as an element."""
+
+
+@dataclass(slots=True)
+class _Text:
+    """Text for the reader, or the model's reasoning; `seconds` is how long it reasoned."""
+
+    id: str
+    pieces: list[str] = field(default_factory=list)
+    is_reasoning: bool = False
+    began: float = 0.0
+    seconds: int | None = None
+
+    @property
+    def whole(self) -> str:
+        """All of it."""
+        if len(self.pieces) > 1:
+            self.pieces = ["".join(self.pieces)]
+        return self.pieces[0] if self.pieces else ""
+
+
+@dataclass(frozen=True, slots=True)
+class _Called:
+    """A call of a tool that has been run."""
+
+    id: str
+    step: ToolStep
+
+
+class Assembly:
+    """One answer while it comes, in the order in which its parts came.
+
+    `content` shows reasoning and tools as `<details>` elements within the text, `output` has each as an item
+    (peer-compatible). `usage`, `sources`, `error` (a sentence) and `selected` (the model that was chosen)
+    are the last ones that the source told. Text over `MAX_KEPT_CHARACTERS` raises AnswerSizeError.
+    """
+
+    def __init__(
+        self,
+        tags: Sequence[tuple[str, str]] | None = None,
+        clock: Callable[[], float] = time.monotonic,
+        new_id: ids.NewId = ids.new_id,
+    ) -> None:
+        self._clock = clock
+        self._new_id = new_id
+        self._parts: list[_Text | _Called] = []
+        self._calls = ToolCallAssembler(new_id)
+        self._thinking = Thinking(tags)
+        self._run: set[str] = set()
+        self._known_steps = 0
+        self._size = 0
+        self.usage: dict[str, Any] = {}
+        self.sources: list[dict[str, Any]] = []
+        self.error: str | None = None
+        self.selected: str | None = None
+
+    def feed(self, events: Sequence[Body]) -> None:
+        """Take the events of one chunk."""
+        for event in events:
+            self._feed(event)
+
+    def take(self, body: Mapping[str, Any]) -> None:
+        """Take a whole completion."""
+        self._feed(body)
+        self.finish()
+
+    def finish(self) -> None:
+        """Note that nothing follows."""
+        for is_reasoning, piece in self._thinking.finish():
+            self._add(piece, is_reasoning=is_reasoning)
+        self._end_reasoning()
+
+    def add_steps(self, steps: Sequence[ToolStep]) -> None:
+        """Take the calls that were run; those that are known already are left out."""
+        for step in steps[self._known_steps :]:
+            self._end_reasoning()
+            self._run.add(step.id)
+            self._parts.append(_Called(self._new_id(), step))
+        self._known_steps = len(steps)
+
+    def text(self) -> str:
+        """Return the text alone."""
+        return "".join(part.whole for part in self._texts() if not part.is_reasoning).strip()
+
+    def content(self) -> str:
+        """Return all that the message shows."""
+        return "".join(_shown(part) for part in self._parts).strip()
+
+    def output(self) -> list[dict[str, Any]]:
+        """Return the items of the answer (2.8 of the API family's newer form)."""
+        items = [item for part in self._parts for item in _items(part)]
+        unanswered = [call for call in self._calls.calls() if call["id"] not in self._run]
+        return items + [_asked(call) for call in unanswered]
+
+    def _feed(self, event: Mapping[str, Any]) -> None:
+        self.usage = {**self.usage, **usage_of(event)}
+        self.sources += [source for source in sequence(event.get("sources")) if isinstance(source, dict)]
+        self.selected = text(event.get("selected_model_id")) or self.selected
+        if event.get("error"):
+            self.error = sentence_of(event["error"])
+        for choice in first_choices(event):
+            self._feed_delta(delta_of(choice))
+
+    def _feed_delta(self, delta: Mapping[str, Any]) -> None:
+        self._add(thought(delta), is_reasoning=True)
+        for is_reasoning, piece in self._thinking.feed(words_of(delta)):
+            self._add(piece, is_reasoning=is_reasoning)
+        self._calls.add(calls_of(delta))
+        self.sources += [_cited(item) for item in sequence(delta.get("annotations")) if _is_citation(item)]
+
+    def _add(self, piece: str, *, is_reasoning: bool) -> None:
+        if not piece:
+            return
+        last = self._parts[-1] if self._parts else None
+        if not isinstance(last, _Text) or last.is_reasoning is not is_reasoning:
+            self._end_reasoning()
+            last = _Text(self._new_id(), is_reasoning=is_reasoning, began=self._clock())
+            self._parts.append(last)
+            self._size += PART_CHARACTERS
+        last.pieces.append(piece)
+        self._size += len(piece)
+        if self._size > MAX_KEPT_CHARACTERS:
+            raise AnswerSizeError(f"its text is over {MAX_KEPT_CHARACTERS} characters")
+
+    def _end_reasoning(self) -> None:
+        last = self._parts[-1] if self._parts else None
+        if isinstance(last, _Text) and last.is_reasoning and last.seconds is None:
+            last.seconds = round(self._clock() - last.began)
+
+    def _texts(self) -> Sequence[_Text]:
+        return [part for part in self._parts if isinstance(part, _Text)]
+
+
+def _shown(part: _Text | _Called) -> str:
+    if isinstance(part, _Called):
+        return _shown_call(part.step)
+    if not part.is_reasoning:
+        return part.whole
+    lines = part.whole.strip().split("\n")
+    quoted = html.escape(
+        "\n".join(line if line.startswith(">") else f"> {line}" for line in lines), quote=False
+    )
+    if part.seconds is None:
+        head, summary = 'done="false"', "Thinking..."
+    else:
+        head, summary = f'done="true" duration="{part.seconds}"', f"Thought for {part.seconds} seconds"
+    return f'\n<details type="reasoning" {head}>\n<summary>{summary}</summary>\n{quoted}\n</details>\n'
+
+
+def _shown_call(step: ToolStep) -> str:
+    values = {
+        "id": step.id,
+        "name": step.name,
+        "arguments": step.arguments,
+        "result": _json(step.result),
+        "files": _json(step.files) if step.files else "",
+        "embeds": _json(step.embeds) if step.embeds else "",
+    }
+    told = " ".join(f'{name}="{html.escape(value)}"' for name, value in values.items())
+    return f'\n<details type="tool_calls" done="true" {told}>\n<summary>Tool Executed</summary>\n</details>\n'
+
+
+def _items(part: _Text | _Called) -> Sequence[dict[str, Any]]:
+    if isinstance(part, _Called):
+        step = part.step
+        result: dict[str, Any] = {
+            "type": "function_call_output",
+            "id": f"fco_{part.id}",
+            "call_id": step.id,
+            "output": [{"type": "input_text", "text": step.result}],
+            "status": "completed",
+        }
+        if step.files:
+            result["files"] = list(step.files)
+        if step.embeds:
+            result["embeds"] = list(step.embeds)
+        return (_call_item(f"fc_{part.id}", step.id, step.name, step.arguments, "completed"), result)
+    content = [{"type": "output_text", "text": part.whole.strip()}]
+    if part.is_reasoning:
+        done = {"status": "in_progress"} if part.seconds is None else {"status": "completed"}
+        return ({"type": "reasoning", "id": f"r_{part.id}", **done, "content": content, "summary": None,
+                 "duration": part.seconds},)  # fmt: skip
+    if not part.whole.strip():
+        return ()
+    return ({"type": "message", "id": f"msg_{part.id}", "status": "completed", "role": "assistant",
+             "content": content},)  # fmt: skip
+
+
+def _asked(call: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the item of a call that the model made and nobody has run."""
+    function = mapping(call.get("function"))
+    name, arguments = text(function.get("name")), text(function.get("arguments"))
+    return _call_item(f"fc_{call['id']}", call["id"], name, arguments, "in_progress")
+
+
+def _call_item(item_id: str, call_id: str, name: str, arguments: str, status: str) -> dict[str, Any]:
+    return {
+        "type": "function_call",
+        "id": item_id,
+        "call_id": call_id,
+        "name": name,
+        "arguments": arguments,
+        "status": status,
+    }
+
+
+def _is_citation(item: object) -> bool:
+    return bool(mapping(mapping(item).get("url_citation")).get("url"))
+
+
+def _cited(item: object) -> dict[str, Any]:
+    """Return a source for a page that the model's provider cites."""
+    page = mapping(mapping(item).get("url_citation"))
+    url = str(page["url"])
+    name = text(page.get("title")) or url
+    return {
+        "source": {"name": name, "url": url},
+        "document": [text(page.get("content")) or name],
+        "metadata": [{"source": url, "name": name}],
+    }
+
+
+def _json(value: object) -> str:
+    return orjson.dumps(value, default=str).decode("utf-8")

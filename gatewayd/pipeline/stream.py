@@ -1,0 +1,52 @@
+"""A stream whose first chunk has arrived, with the stream filters applied."""
+
+from collections.abc import Awaitable, Sequence
+from typing import Self
+
+from gatewayd.catalog.interfaces import ChunkStream
+from gatewayd.completions.records import Chunk
+from gatewayd.errors import GatewayError, Kind
+from gatewayd.pipeline.interfaces import ChatFilter
+
+
+class StartedStream:
+    """Chunks of an answer; `aclose` closes the source at once, also when nothing was read yet."""
+
+    def __init__(self, first: Chunk, rest: ChunkStream, filters: Sequence[ChatFilter]) -> None:
+        self._first: Chunk | None = first
+        self._rest = rest
+        self._filters = filters
+
+    @classmethod
+    async def start(cls, chunks: ChunkStream, filters: Sequence[ChatFilter]) -> Self:
+        """Wait for the first chunk, so that a failure before it is still a status."""
+        try:
+            first = await anext(chunks)
+        except StopAsyncIteration:
+            raise GatewayError(
+                Kind.UPSTREAM_FAILED, "cannot get an answer: the source sent nothing"
+            ) from None
+        return cls(first, chunks, filters)
+
+    def __aiter__(self) -> Self:
+        """Return itself: a stream is read once."""
+        return self
+
+    def __anext__(self) -> Awaitable[Chunk]:
+        """Return the next chunk, filtered."""
+        if self._first is None and not self._filters:
+            return self._rest.__anext__()
+        return self._next()
+
+    async def _next(self) -> Chunk:
+        if self._first is not None:
+            chunk, self._first = self._first, None
+        else:
+            chunk = await self._rest.__anext__()
+        for item in self._filters:
+            chunk = await item.stream(chunk)
+        return chunk
+
+    async def aclose(self) -> None:
+        """Close the source's stream and with it the upstream connection."""
+        await self._rest.aclose()

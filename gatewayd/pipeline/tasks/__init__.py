@@ -1,0 +1,1 @@
+"""Background model tasks: titles, tags, follow-up questions."""

@@ -1,0 +1,101 @@
+"""The tools of plugins: which of them an actor may use, and how one is called."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Protocol
+
+from gatewayd.accounts.records import Actor
+from gatewayd.errors import GatewayError, Kind
+from gatewayd.pipeline.tools.calls import OfferedTool
+from gatewayd.plugins.access import PluginAccess
+from gatewayd.plugins.records import Family, Plugin
+from gatewayd.plugins.runtime.context import CallScope
+from gatewayd.plugins.runtime.invoke import PluginError
+from gatewayd.plugins.runtime.iterators import Items, joined
+
+
+class LoadedPlugin(Protocol):
+    """A plugin that is ready to be called; `plugins.loaded.Loaded` is one."""
+
+    @property
+    def plugin(self) -> Plugin:
+        """What is kept of it."""
+        ...
+
+    def flag(self, name: str, default: bool = False) -> bool:
+        """Return whether an attribute of its instance, its class or its module counts as true."""
+        ...
+
+    def keep_for(self, owner: object) -> None:
+        """Do not end as long as an object is there that makes further calls."""
+        ...
+
+    async def call(self, method: str, scope: CallScope, arguments: Mapping[str, Any]) -> Any:
+        """Call a method; raises GatewayError of the kind plugin_failed."""
+        ...
+
+
+class PluginRegistry(Protocol):
+    """Where plugins are found; `plugins.registry.Registry` is one."""
+
+    def find(self, family: Family, plugin_id: str) -> Plugin | None:
+        """Return a plugin."""
+        ...
+
+    async def loaded(self, family: Family, plugin_id: str) -> LoadedPlugin:
+        """Return a plugin that is ready; raises plugin_failed when it cannot be loaded."""
+        ...
+
+
+class PluginTool:
+    """One method of a plugin, a `plugins.toolservers.Tool`."""
+
+    def __init__(self, loaded: LoadedPlugin, spec: Mapping[str, Any]) -> None:
+        self._loaded = loaded
+        self._spec = dict(spec)
+        loaded.keep_for(self)
+
+    @property
+    def name(self) -> str:
+        """The name of the method."""
+        return str(self._spec["name"])
+
+    @property
+    def source_id(self) -> str:
+        """The id of the plugin."""
+        return self._loaded.plugin.id
+
+    @property
+    def spec(self) -> dict[str, Any]:
+        """Its specification."""
+        return self._spec
+
+    async def run(self, arguments: dict[str, Any], scope: CallScope) -> Any:
+        """Call the method; what it raises is told in its own words, and what it yields is joined."""
+        try:
+            value = await self._loaded.call(self.name, scope, arguments)
+            return await joined(value) if isinstance(value, Items) else value
+        except PluginError as failure:
+            raise GatewayError(failure.kind, failure.text or failure.message) from failure
+
+
+class PluginTools:
+    """Finds the tools of plugins."""
+
+    def __init__(self, registry: PluginRegistry, access: PluginAccess | None = None) -> None:
+        self._registry = registry
+        self._access = access or PluginAccess()
+
+    async def find(self, plugin_id: str, actor: Actor) -> Sequence[OfferedTool]:
+        """Return the tools of a plugin that the actor may use.
+
+        Raises not_found in the same words for what is not there and what is not the actor's, and
+        plugin_failed when it cannot be loaded.
+        """
+        plugin = self._registry.find(Family.TOOL, plugin_id)
+        if plugin is None or not (plugin.is_active and self._access.may_read(actor, plugin)):
+            raise GatewayError(Kind.NOT_FOUND, "there is no such tool, or it is not yours to use")
+        loaded = await self._registry.loaded(Family.TOOL, plugin_id)
+        handles_files = loaded.flag("file_handler")
+        is_cited = loaded.flag("citation", default=True)
+        tools = [PluginTool(loaded, spec) for spec in loaded.plugin.specs]
+        return [OfferedTool(tool.name, tool, is_cited, handles_files) for tool in tools]

@@ -1,0 +1,194 @@
+"""The gateway's own tools in a chat request: which are offered, and who runs what the model calls."""
+
+import asyncio
+import contextvars
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any, Final
+
+from gatewayd.accounts.records import Actor
+from gatewayd.catalog.records import Model
+from gatewayd.catalog.service import Catalog
+from gatewayd.completions.json_access import mapping
+from gatewayd.errors import GatewayError, Kind, invalid, shortened
+from gatewayd.pipeline.documents.model_info import assigned
+from gatewayd.pipeline.documents.plugin_context import make_scope
+from gatewayd.pipeline.interfaces import ToolUse
+from gatewayd.pipeline.records import ChatRequest
+from gatewayd.pipeline.tasks.models import TaskModels
+from gatewayd.pipeline.tools.calls import OfferedTool, ToolCalls, ToolEffects, source_of
+from gatewayd.pipeline.tools.plugin_tools import PluginTools
+from gatewayd.pipeline.tools.prompt import choosing, chosen
+from gatewayd.plugins.runtime.context import CallScope
+from gatewayd.plugins.servers.records import SERVER, ToolSources
+
+MOST_TOOL_IDS: Final = 100
+LONGEST_NAME: Final = 64
+"""Characters of a function's name that every provider takes."""
+
+PROMPT_MODES: Final = frozenset({"legacy", "default"})
+"""Values of `params.function_calling` for models that do not know tools themselves."""
+
+TASK: Final = "function_calling"
+
+_ODD: Final = re.compile(r"[^A-Za-z0-9_-]")
+
+
+class ToolCallable:
+    """What function models get to call a tool by: keyword arguments in, what the tool returns out.
+
+    Made on the loop of the daemon, it works on that of any plugin, and the tool always runs on the daemon's.
+    """
+
+    def __init__(self, offered: OfferedTool, scope: CallScope) -> None:
+        self._offered = offered
+        self._scope = scope
+        self._loop = asyncio.get_running_loop()
+        self._context = contextvars.copy_context()
+
+    async def __call__(self, **arguments: Any) -> Any:
+        """Run the tool; being cancelled stops it."""
+        work = self._offered.tool.run(arguments, self._scope)
+        if asyncio.get_running_loop() is self._loop:
+            return await work
+        started = self._context.copy().run(asyncio.run_coroutine_threadsafe, work, self._loop)
+        return await asyncio.wrap_future(started)
+
+
+class PluginToolBox:
+    """A `chat.interfaces.ToolBox` of plugins and servers.
+
+    An answer may have as many rounds of calls as `iterations`.
+    """
+
+    def __init__(
+        self,
+        plugins: PluginTools,
+        servers: ToolSources | None,
+        catalog: Catalog,
+        effects: ToolEffects,
+        models: TaskModels,
+        iterations: int = 256,
+    ) -> None:
+        self._plugins = plugins
+        self._servers = servers
+        self._catalog = catalog
+        self._effects = effects
+        self._models = models
+        self._iterations = iterations
+
+    async def offer(self, request: ChatRequest, model: Model, actor: Actor) -> ToolUse | None:
+        """Offer the tools of `tool_ids`, or those that the record of the model names.
+
+        A caller's own `tools`, be they none, win. The gateway runs the calls in a stored chat, with
+        `execute_tools`, in the prompt mode, and for tools that the caller did not name; else the caller gets
+        them (peer-compatible).
+        """
+        asked = _tool_ids(request)
+        if "tools" in request.body:
+            return None
+        record = self._catalog.find_record(model.id)
+        names = assigned(record, "toolIds") if asked is None else asked
+        if not names:
+            return None
+        scope = request.scope or make_scope(request, model, record, actor)
+        request.scope = scope
+        tools = await self._tools(names, request if asked else None, scope)
+        if not tools:
+            return None
+        scope.tools.update({tool.name: described(tool, scope) for tool in tools.values()})
+        if mapping(request.options.get("params")).get("function_calling") in PROMPT_MODES:
+            return await self._by_prompt(request, tools, scope)
+        request.body["tools"] = [{"type": "function", "function": tool.spec} for tool in tools.values()]
+        if asked and not _is_run_here(request, scope):
+            return ToolUse()
+        return ToolUse(ToolCalls(tools, scope, self._effects), self._iterations)
+
+    async def find(self, names: Sequence[str], scope: CallScope) -> Mapping[str, OfferedTool]:
+        """Return the tools that the actor of a scope may use, by their names; others are left out."""
+        return await self._tools(names, None, scope)
+
+    async def _tools(
+        self, names: Sequence[str], request: ChatRequest | None, scope: CallScope
+    ) -> dict[str, OfferedTool]:
+        """Return the tools by name; those that cannot be used are warned about when there is a request."""
+        found = await asyncio.gather(*(self._found(name, scope) for name in names[:MOST_TOOL_IDS]))
+        tools: dict[str, OfferedTool] = {}
+        for name, result in zip(names, found, strict=False):
+            if isinstance(result, GatewayError):
+                if request is not None:
+                    request.warnings.append(f"cannot use tool {shortened(name)!r}: {result.message}")
+                continue
+            for tool in result:
+                called = _free_name(tool, tools)
+                tools[called] = replace(tool, name=called)
+        return tools
+
+    async def _found(self, name: str, scope: CallScope) -> Sequence[OfferedTool] | GatewayError:
+        try:
+            if not name.startswith(SERVER):
+                return await self._plugins.find(name, scope.actor)
+            known = await self._servers.tools([name], scope.actor, scope) if self._servers else ()
+            if not known:
+                return GatewayError(Kind.NOT_FOUND, "there is no such tool, or it is not yours to use")
+            return [OfferedTool(tool.name, tool) for tool in known]
+        except GatewayError as error:
+            return error
+
+    async def _by_prompt(
+        self, request: ChatRequest, tools: Mapping[str, OfferedTool], scope: CallScope
+    ) -> ToolUse:
+        """Let a model choose what to call, call it, and return what came of it as sources."""
+        messages = request.body.get("messages") or []
+        asked = choosing([tool.spec for tool in tools.values()], messages)
+        try:
+            answer = await self._models.ask(TASK, asked, request, scope.actor, dict(request.body))
+        except GatewayError as error:
+            request.warnings.append(f"cannot use the tools of this request: {error.message}")
+            return ToolUse()
+        calls = chosen(answer, tools)
+        runner = ToolCalls(tools, scope, self._effects, emits_sources=False)
+        steps = list(await runner.run(calls, messages)) if calls else []
+        sources = [source_of(tools[step.name], step.arguments, step.result) for step in steps if step.result]
+        handles_files = any(tools[step.name].handles_files for step in steps)
+        return ToolUse(sources=sources, handles_files=handles_files)
+
+
+def _tool_ids(request: ChatRequest) -> Sequence[str] | None:
+    given = request.options.get("tool_ids")
+    if given is None:
+        return None
+    if not isinstance(given, list) or not all(isinstance(item, str) for item in given):
+        raise invalid("cannot accept tool_ids: expected a list of texts", param="tool_ids")
+    if len(given) > MOST_TOOL_IDS:
+        raise invalid(f"cannot accept tool_ids: at most {MOST_TOOL_IDS} are allowed", param="tool_ids")
+    return list(dict.fromkeys(given))
+
+
+def _is_run_here(request: ChatRequest, scope: CallScope) -> bool:
+    if request.options.get("execute_tools") is True:
+        return True
+    return bool(scope.target.chat_id and scope.target.message_id)
+
+
+def _free_name(tool: OfferedTool, taken: Mapping[str, object]) -> str:
+    """Return the name of a tool, with that of its plugin before it when another one has it."""
+    name = tool.name
+    if name in taken:
+        name = _ODD.sub("_", f"{tool.tool.source_id.removeprefix(SERVER)}_{name}")[:LONGEST_NAME]
+    number = 2
+    while name in taken:
+        name = f"{name[: LONGEST_NAME - 4]}_{number}"
+        number += 1
+    return name
+
+
+def described(tool: OfferedTool, scope: CallScope) -> dict[str, Any]:
+    """Return a tool as function models see it in `__tools__`."""
+    return {
+        "tool_id": tool.tool.source_id,
+        "callable": ToolCallable(tool, scope),
+        "spec": tool.spec,
+        "metadata": {"file_handler": tool.handles_files, "citation": tool.is_cited},
+    }

@@ -1,0 +1,218 @@
+"""Chat requests and vectors for plugins."""
+
+import sys
+from array import array
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence, Set
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from gatewayd import ids
+from gatewayd.accounts.records import Actor
+from gatewayd.catalog.interfaces import ChunkStream
+from gatewayd.catalog.records import Model, ModelRecord
+from gatewayd.catalog.service import Catalog
+from gatewayd.completions.json_access import mapping, text
+from gatewayd.completions.records import DONE, Completion
+from gatewayd.errors import GatewayError, Kind, not_found
+from gatewayd.ingest.records import Purpose
+from gatewayd.knowledge.retrieval import QuerySpaces
+from gatewayd.pipeline.documents.plugin_context import make_scope
+from gatewayd.pipeline.interfaces import ChatFilters
+from gatewayd.pipeline.pipeline import NoDocuments, NoFilters, NoTools, Pipeline
+from gatewayd.pipeline.records import Answer, ChatRequest
+from gatewayd.plugin_host.actors import Actors
+from gatewayd.plugins.interfaces import Record
+from gatewayd.plugins.runtime.call_depth import nested, next_level
+from gatewayd.plugins.runtime.context import CallScope
+
+ChatOwners = Callable[[str], Awaitable[str | None]]
+"""Finds the id of the user whose chat it is, None when there is no such chat."""
+
+
+class Dialect(Protocol):
+    """How requests are read and answers written; the module `dialects.openai` is one."""
+
+    def parse_request(self, value: Mapping[str, Any]) -> ChatRequest:
+        """Return the request in a body; invalid_request names the field that is wrong."""
+        ...
+
+    def wants_usage(self, body: Mapping[str, Any]) -> bool:
+        """Whether a body asks for a usage frame at the end of its stream."""
+        ...
+
+    def render_sources(
+        self, sources: list[dict[str, Any]], model: str, request_id: str, created: int
+    ) -> bytes:
+        """Return the first frame of a stream with its sources."""
+        ...
+
+    def render_completion(self, completion: Completion, *, include_usage: bool = False) -> list[bytes]:
+        """Return a finished answer as frames."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Asking:
+    """What requests are answered by."""
+
+    catalog: Catalog
+    pipeline: Pipeline
+    filters: ChatFilters
+    dialect: Dialect
+    chat_owners: ChatOwners
+
+
+class CompletionsForPlugins:
+    """A `plugins.interfaces.HostCompletions` over the pipeline."""
+
+    def __init__(
+        self, asking: Asking, spaces: QuerySpaces, actors: Actors, clock: ids.Clock = ids.now
+    ) -> None:
+        self._asking = asking
+        self._spaces = spaces
+        self._actors = actors
+        self._clock = clock
+
+    async def run(
+        self, user_id: str, body: Record, *, whole_pipeline: bool, scope: CallScope | None
+    ) -> Record | AsyncIterator[bytes]:
+        """Answer a chat request for a user: a completion, or `data:` frames when `stream` is true.
+
+        Without `whole_pipeline` neither documents nor tools of the gateway have part in it, only the model's
+        record has, and those filters that the request of the call (`scope`) has not met; function models then
+        speak to the chat of the call. Code that runs outside of calls meets no filter. A failure after the
+        first frame is raised from the frames. Raises GatewayError, invalid_request for plugins that ask
+        each other without end.
+        """
+        level = next_level(0 if scope is None else scope.level)
+        actor = await self._actor(user_id, scope)
+        given = mapping(body.get("metadata"))
+        request = self._asking.dialect.parse_request(
+            {name: value for name, value in body.items() if name != "metadata"}
+        )
+        await self._check_chat(request, actor)
+        request.request_id = ids.new_id()
+        request.facts = None if scope is None else lambda: scope.facts
+        pipeline = self._asking.pipeline
+        if not whole_pipeline:
+            request.files = []
+            outer = scope if scope is not None and scope.actor.user_id == user_id else None
+            scopes = _InnerScopes(outer, given, set() if scope is None else scope.filtered)
+            filters = NoFilters() if scope is None else self._asking.filters
+            pipeline = Pipeline(self._asking.catalog, filters, NoDocuments(), NoTools(), scopes)
+        with nested(level):
+            answer = await pipeline.run(request, actor)
+        if not request.stream:
+            return _body(answer)
+        return self._frames(request, answer, level)
+
+    async def embed(self, texts: Sequence[str]) -> Sequence[Sequence[float]]:
+        """Return a vector for each text, of the model that passages are searched with.
+
+        Raises not_configured when there is none, and what the model raises.
+        """
+        if not texts:
+            return []
+        found = await self._spaces.query()
+        if found is None:
+            raise GatewayError(Kind.NOT_CONFIGURED, "cannot make vectors: no embedding model is set up")
+        space, embedder = found
+        numbers = array("f")
+        numbers.frombytes(await embedder.embed(texts, Purpose.PASSAGE))
+        if sys.byteorder == "big":
+            numbers.byteswap()
+        size = space.dimension
+        return [numbers[start : start + size].tolist() for start in range(0, len(numbers), size)]
+
+    async def _actor(self, user_id: str, scope: CallScope | None) -> Actor:
+        if scope is not None and scope.actor.user_id == user_id:
+            return scope.actor
+        return await self._actors.reader(user_id)
+
+    async def _check_chat(self, request: ChatRequest, actor: Actor) -> None:
+        """Raise not_found when a request names a stored chat of somebody else."""
+        chat_id = text(request.options.get("chat_id"))
+        if chat_id and await self._asking.chat_owners(chat_id) not in (None, actor.user_id):
+            raise not_found("chat", chat_id)
+
+    def _frames(self, request: ChatRequest, answer: Answer, level: int) -> AsyncIterator[bytes]:
+        dialect, usage = self._asking.dialect, self._asking.dialect.wants_usage(request.body)
+        if answer.completion is not None:
+            return Frames(dialect.render_completion(answer.completion, include_usage=usage), None, level)
+        first: list[bytes] = []
+        if answer.sources:
+            first = [dialect.render_sources(answer.sources, request.model, request.request_id, self._clock())]
+        return Frames(first, answer.chunks, level)
+
+
+class Frames:
+    """The frames of one answer, `[DONE]` at the end; closing it ends the source's work at once."""
+
+    def __init__(self, first: Sequence[bytes], chunks: ChunkStream | None, level: int) -> None:
+        self._ready = list(first)
+        self._chunks = chunks
+        self._level = level
+        self._is_done = False
+
+    def __aiter__(self) -> "Frames":
+        return self
+
+    async def __anext__(self) -> bytes:
+        """Return the next frames; models that are asked for more are so at the level of the request."""
+        if self._ready:
+            return self._ready.pop(0)
+        while self._chunks is not None:
+            try:
+                with nested(self._level):
+                    raw = (await self._chunks.__anext__()).raw
+            except StopAsyncIteration:
+                await self._release()
+                break
+            if raw:
+                return raw
+        if self._is_done:
+            raise StopAsyncIteration
+        self._is_done = True
+        return DONE
+
+    async def aclose(self) -> None:
+        """Release the source."""
+        self._ready, self._is_done = [], True
+        await self._release()
+
+    async def _release(self) -> None:
+        chunks, self._chunks = self._chunks, None
+        if chunks is not None:
+            await chunks.aclose()
+
+
+class _InnerScopes:
+    """Tells function models that are asked by a plugin of the call that the plugin serves."""
+
+    def __init__(self, outer: CallScope | None, given: Mapping[str, Any], filtered: Set[str]) -> None:
+        self._outer = outer
+        self._given = given
+        self._filtered = filtered
+
+    def __call__(
+        self, request: ChatRequest, model: Model, record: ModelRecord | None, actor: Actor
+    ) -> CallScope:
+        """Return the scope of the inner request; what the plugin's own metadata says of a task counts."""
+        made = make_scope(request, model, record, actor)
+        made.filtered = set(self._filtered)
+        task = text(self._given.get("task"))
+        if task:
+            made.task = task
+            made.task_body = dict(mapping(self._given.get("task_body"))) or dict(request.body)
+        if self._outer is None:
+            return made
+        told = {"model": made.metadata["model"], "model_id": made.metadata["model_id"]}
+        made.metadata = {**made.metadata, **self._outer.metadata, **told}
+        made.target = self._outer.target
+        return made
+
+
+def _body(answer: Answer) -> dict[str, Any]:
+    if answer.completion is None:
+        raise RuntimeError("an answer that is not streamed has a completion")
+    return answer.completion.body

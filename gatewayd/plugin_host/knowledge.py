@@ -1,0 +1,62 @@
+"""Collections and the search in them, for plugins."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from gatewayd.knowledge.citations import passage_metadata
+from gatewayd.knowledge.collections import Collections
+from gatewayd.knowledge.retrieval import Retrieval, SearchOptions
+from gatewayd.knowledge.scopes import Scopes
+from gatewayd.knowledge.serializers import show_collection
+from gatewayd.plugin_host.actors import Actors
+from gatewayd.plugin_host.not_found import or_none
+from gatewayd.plugins.interfaces import Record
+
+
+class KnowledgeForPlugins:
+    """A `plugins.interfaces.HostKnowledge` over the services of collections."""
+
+    def __init__(
+        self,
+        collections: Collections,
+        scopes: Scopes,
+        retrieval: Retrieval,
+        options: SearchOptions,
+        actors: Actors,
+    ) -> None:
+        self._collections = collections
+        self._scopes = scopes
+        self._retrieval = retrieval
+        self._options = options
+        self._actors = actors
+
+    async def find(self, collection_id: str) -> Record | None:
+        """Return a collection, whoever may read it."""
+        found = await or_none(self._collections.get(self._actors.everybody(), collection_id))
+        return None if found is None else show_collection(found)
+
+    async def list(self, user_id: str) -> Sequence[Record]:
+        """Return the collections that a user may read, last changed first."""
+        actor = await self._actors.find_reader(user_id)
+        if actor is None:
+            return []
+        found, _ = await self._collections.list(actor)
+        return [show_collection(collection) for collection in found]
+
+    async def search(self, user_id: str, names: Sequence[str], query: str, k: int | None) -> Sequence[Record]:
+        """Return the passages of collections or files (`file-<id>`) that answer a query, best first.
+
+        Each is `{"text", "score", "metadata"}`. Raises not_found for what the user may not read.
+        """
+        actor = await self._actors.reader(user_id)
+        scopes = [await self._scopes.named(actor, name) for name in dict.fromkeys(names)]
+        options = self._options if k is None else replace(self._options, k=k)
+        found = await self._retrieval.search(scopes, query, options)
+        return [
+            {
+                "text": passage.stored.text,
+                "score": passage.score,
+                "metadata": passage_metadata(passage, found.space),
+            }
+            for passage in found.passages
+        ]

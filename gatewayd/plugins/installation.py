@@ -1,0 +1,123 @@
+"""Installing a plugin so that it is as it is wanted, whatever there was; and what that would do."""
+
+from dataclasses import dataclass, replace
+
+from gatewayd import ids
+from gatewayd.accounts.records import Actor, Outcome
+from gatewayd.errors import GatewayError, Kind, invalid
+from gatewayd.plugins.records import Family, Origin, Plugin
+from gatewayd.plugins.registry import LOAD, Registry
+from gatewayd.plugins.service import NewPlugin, PluginChange, Plugins, new_plugin, where
+from gatewayd.plugins.source import code as source_code
+from gatewayd.plugins.source.check_process import Checker
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """A plugin as it is wanted; a switch that is None stays, or is as in any new plugin."""
+
+    new: NewPlugin
+    is_active: bool | None = None
+    is_global: bool | None = None
+
+
+class Installing:
+    """Brings plugins into a state, and tells what that changed."""
+
+    def __init__(
+        self, plugins: Plugins, registry: Registry, checker: Checker, clock: ids.Clock = ids.now
+    ) -> None:
+        self._plugins = plugins
+        self._registry = registry
+        self._checker = checker
+        self._clock = clock
+
+    async def install(self, actor: Actor, family: Family, wanted: Wanted) -> tuple[Plugin, Outcome]:
+        """Create a plugin, or change what differs; raises as `Plugins.create` and `Plugins.change` do."""
+        known = self._registry.find(family, source_code.check_id(wanted.new.id))
+        if known is None:
+            plugin, outcome = await self._plugins.create(actor, family, wanted.new), Outcome.CREATED
+        else:
+            plugin, outcome = await self._change(actor, known, wanted.new)
+        switched = await self.switch(actor, plugin, wanted.is_active, wanted.is_global)
+        if switched != plugin and outcome is Outcome.UNCHANGED:
+            outcome = Outcome.CHANGED
+        return switched, outcome
+
+    async def rehearse(self, actor: Actor, family: Family, wanted: Wanted) -> tuple[Plugin, Outcome]:
+        """Return what `install` would, and keep nothing; a new source is loaded in another process."""
+        new = wanted.new
+        known = self._registry.find(family, source_code.check_id(new.id))
+        if known is None:
+            self._plugins.access.check_create(actor, family)
+            plugin, outcome = await self._made(actor, family, new), Outcome.CREATED
+        else:
+            self._plugins.access.check_write(actor, known)
+            plugin, outcome = known, Outcome.UNCHANGED
+            if _difference(known, new) is not None:
+                check_own(known)
+                self._plugins.access.check_source(actor, known)
+                made = await self._made(actor, family, new)
+                plugin, outcome = replace(known, content=made.content, kind=made.kind), Outcome.CHANGED
+        switched = rehearse_switch(plugin, wanted.is_active, wanted.is_global)
+        if switched != plugin and outcome is Outcome.UNCHANGED:
+            outcome = Outcome.CHANGED
+        return switched, outcome
+
+    async def switch(
+        self, actor: Actor, plugin: Plugin, is_active: bool | None, is_global: bool | None
+    ) -> Plugin:
+        """Switch a plugin; None leaves a switch, and nothing is done for one that is as wanted."""
+        if is_global is not None and is_global != plugin.is_global:
+            plugin = await self._plugins.set_global(actor, plugin.family, plugin.id, is_global)
+        if is_active is not None and (is_active != plugin.is_active or (is_active and _failed(plugin))):
+            plugin = await self._plugins.set_active(actor, plugin.family, plugin.id, is_active)
+        return plugin
+
+    async def _change(self, actor: Actor, known: Plugin, new: NewPlugin) -> tuple[Plugin, Outcome]:
+        difference = _difference(known, new)
+        if difference is None:
+            return self._plugins.get(actor, known.family, known.id), Outcome.UNCHANGED
+        changed = await self._plugins.change(actor, known.family, known.id, difference)
+        return changed, Outcome.CHANGED
+
+    async def _made(self, actor: Actor, family: Family, new: NewPlugin) -> Plugin:
+        grants = self._plugins.access.granted(actor, new.grants)
+        plugin = new_plugin(actor, family, replace(new, grants=grants), self._clock())
+        report = await self._checker.check(new.id, new.content, family)
+        if report.error is not None:
+            raise invalid(_sentence(report.error), param="content")
+        return plugin
+
+
+def rehearse_switch(plugin: Plugin, is_active: bool | None, is_global: bool | None) -> Plugin:
+    """Return a plugin as switching it would leave it."""
+    return replace(
+        plugin,
+        is_active=plugin.is_active if is_active is None else is_active,
+        is_global=plugin.is_global if is_global is None else is_global,
+    )
+
+
+def check_own(plugin: Plugin) -> None:
+    """Raise conflict for a plugin whose source is not kept in the database."""
+    if plugin.origin is not Origin.DATABASE:
+        raise GatewayError(
+            Kind.CONFLICT, f"cannot change {plugin.kind.value} {plugin.id!r}: it comes from {where(plugin)}"
+        )
+
+
+def _difference(known: Plugin, new: NewPlugin) -> PluginChange | None:
+    """Return what to change, None when all that is named is as it is and loads."""
+    named = new.name in ("", known.name) and new.description in ("", known.description)
+    if named and new.content == known.content and not _failed(known):
+        return None
+    return PluginChange(content=new.content, name=new.name or None, description=new.description or None)
+
+
+def _failed(plugin: Plugin) -> bool:
+    return plugin.problem is not None and plugin.problem.doing == LOAD
+
+
+def _sentence(error: str) -> str:
+    return error if error.startswith("cannot") else f"cannot load {error}"

@@ -1,0 +1,1 @@
+"""The modules of `open_webui` that plugins import, a module each."""

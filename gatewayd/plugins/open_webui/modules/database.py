@@ -1,0 +1,40 @@
+"""`open_webui.internal.db`: database sessions that plugins pass on to methods.
+
+`Users.get_user_by_id(id, db=db)` takes one and leaves it aside.
+"""
+
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager
+from typing import Any
+
+from gatewayd.plugins.open_webui.host_bridge import Gate
+from gatewayd.plugins.open_webui.placeholders import refuse
+
+
+class Session:
+    """Stands where a database session would; using it raises NotProvidedError, passing it on does not."""
+
+    def __getattr__(self, attribute: str) -> Any:
+        refuse(f"the database session of open_webui.internal.db ({attribute})")
+
+
+@contextmanager
+def get_db_context(db: Any = None) -> Iterator[Any]:
+    """Give a session to pass on."""
+    yield db or Session()
+
+
+@asynccontextmanager
+async def get_async_db_context(db: Any = None) -> AsyncIterator[Any]:
+    """Give a session to pass on."""
+    yield db or Session()
+
+
+def make_database(_gate: Gate) -> dict[str, Any]:
+    """Return the names of `open_webui.internal.db`."""
+    return {
+        "get_db": get_db_context,
+        "get_db_context": get_db_context,
+        "get_async_db": get_async_db_context,
+        "get_async_db_context": get_async_db_context,
+    }

@@ -1,0 +1,58 @@
+"""`open_webui.storage.provider`."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, BinaryIO
+
+from gatewayd import ids
+from gatewayd.plugins.interfaces import Host
+from gatewayd.plugins.open_webui.awaitable_records import AnswerTuple
+from gatewayd.plugins.open_webui.host_bridge import Gate, Table
+from gatewayd.plugins.open_webui.placeholders import refuse
+
+
+def uploads_directory(host: Host) -> Path:
+    """Return the directory of uploaded contents that are no files yet."""
+    return host.data_dir / "uploads"
+
+
+class StorageTable(Table):
+    """`Storage`: contents as paths on this machine.
+
+    What is uploaded lies in the plugins' own directory until `Files.insert_new_file` makes a file of it.
+    """
+
+    def upload_file(
+        self, file: BinaryIO, filename: str, tags: Mapping[str, str] | None = None
+    ) -> AnswerTuple:
+        """Keep what a binary stream has; return `(content, path)`. ValueError when it is empty."""
+        del tags
+        content = file.read()
+        if not content:
+            raise ValueError(f"cannot store {filename!r}: it is empty")
+        uploads = uploads_directory(self._host)
+        uploads.mkdir(parents=True, exist_ok=True, mode=0o700)
+        path = uploads / f"{ids.new_id()}_{Path(filename).name}"
+        path.write_bytes(content)
+        return AnswerTuple((content, str(path)))
+
+    def get_file(self, file_path: str) -> str:
+        """Return the path of a content on this machine; a file's id is taken as well. FileNotFoundError."""
+        if Path(file_path).is_file():
+            return file_path
+        found = self._gate.wait(self._host.files.path, file_path)
+        if found is None:
+            raise FileNotFoundError(f"cannot find the content {file_path!r}")
+        return str(found)
+
+    def delete_file(self, file_path: str) -> None:
+        """Delete an uploaded content; those of files go with their files."""
+        path = Path(file_path).resolve()
+        if path.parent != uploads_directory(self._host).resolve():
+            refuse(f"{self._name}.delete_file of the content of a file")
+        path.unlink(missing_ok=True)
+
+
+def make_storage(gate: Gate) -> dict[str, Any]:
+    """Return the names of `open_webui.storage.provider`."""
+    return {"Storage": StorageTable(gate, "open_webui.storage.provider.Storage")}

@@ -1,0 +1,1 @@
+"""Plugin code at run time: event loop threads, calls, streams, limits."""

@@ -1,0 +1,63 @@
+"""A plugin that is ready to be called, wherever it lives."""
+
+from collections.abc import AsyncIterable, Mapping
+from typing import Any, Protocol
+
+from gatewayd.plugins.records import Plugin
+from gatewayd.plugins.runtime.arguments import Parameters
+from gatewayd.plugins.runtime.context import CallScope
+from gatewayd.plugins.runtime.iterators import Items
+from gatewayd.plugins.runtime.repeated_calls import RepeatedCall
+from gatewayd.plugins.runtime.runner import Noting
+
+
+class PluginHandle(Protocol):
+    """One instance of a plugin, shared by all users and calls; the contracts stand at `loaded.Loaded`.
+
+    The other one is `isolation.plugin.IsolatedPlugin`.
+    """
+
+    @property
+    def plugin(self) -> Plugin: ...  # noqa: D102
+    @property
+    def left_behind(self) -> int: ...  # noqa: D102
+    def has(self, method: str) -> bool: ...  # noqa: D102
+    def value(self, name: str, default: Any = None) -> Any: ...  # noqa: D102
+    async def read(self, name: str) -> Any: ...  # noqa: D102
+    def flag(self, name: str, default: bool = False) -> bool: ...  # noqa: D102
+    def priority(self) -> int: ...  # noqa: D102
+    def methods(self) -> list[str]: ...  # noqa: D102
+    def parameters(self, method: str) -> Parameters: ...  # noqa: D102
+    async def call(self, method: str, scope: CallScope, arguments: Mapping[str, Any]) -> Any: ...  # noqa: D102
+    def repeated(self, method: str, name: str, scope: CallScope) -> RepeatedCall: ...  # noqa: D102
+    def is_idle(self, method: str) -> bool: ...  # noqa: D102
+    def keep_for(self, owner: object) -> None: ...  # noqa: D102
+    def items(self, source: AsyncIterable[Any]) -> Items: ...  # noqa: D102
+    async def run_hook(self, name: str) -> None: ...  # noqa: D102
+    async def refresh(self) -> None: ...  # noqa: D102
+    async def take(self, plugin: Plugin) -> bool: ...  # noqa: D102
+    async def valves_schema(self, user: Mapping[str, Any] | None = None) -> dict[str, Any] | None: ...  # noqa: D102
+    async def user_valves_schema(  # noqa: D102
+        self, user: Mapping[str, Any] | None = None
+    ) -> dict[str, Any] | None: ...
+    def has_user_valves(self) -> bool: ...  # noqa: D102
+    async def changed_valves(  # noqa: D102
+        self, stored: Mapping[str, Any], values: Mapping[str, Any], *, of_user: bool = False
+    ) -> dict[str, Any]: ...
+    async def retire(self, timeout: float) -> None: ...  # noqa: ASYNC109, D102
+    async def end(self, timeout: float) -> None: ...  # noqa: ASYNC109, D102
+
+
+class PluginIsolation(Protocol):
+    """Loads plugins in processes of their own."""
+
+    def applies_to(self, plugin: Plugin) -> bool:
+        """Tell whether a plugin is to live in a process of its own; PluginError when its header is wrong."""
+        ...
+
+    async def load(self, plugin: Plugin, noting: Noting, not_installed: str) -> PluginHandle:
+        """Return a plugin that has run in its process; PluginError with the sentence to show.
+
+        `not_installed` is why packages that it requires were not installed, empty when they were.
+        """
+        ...

@@ -1,0 +1,1 @@
+"""Tool servers: their configuration, their records, who may use them."""

@@ -1,0 +1,1 @@
+"""The source of plugins: header, static analysis, check, requirements."""

@@ -1,0 +1,116 @@
+"""What the source of a plugin tells without being run: what it imports, and which events it sends."""
+
+import ast
+import sys
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Final
+
+from gatewayd.plugins.source import code as source_code
+
+TYPES_ONLY: Final = "TYPE_CHECKING"
+
+
+@dataclass(frozen=True, slots=True)
+class Imported:
+    """One imported name: `module` is the whole path, `name` what is taken from it, "" for the module itself.
+
+    `guarded` tells that the import runs in a function, or in a `try` that has an `except`.
+    """
+
+    module: str
+    name: str
+    guarded: bool
+
+    @property
+    def full(self) -> str:
+        """The name with its module."""
+        return f"{self.module}.{self.name}" if self.name else self.module
+
+    @property
+    def package(self) -> str:
+        """The first part of the module's name."""
+        return self.module.partition(".")[0]
+
+
+@dataclass(frozen=True, slots=True)
+class Outline:
+    """Imports, without those of Python itself, and the types of events that stand in the source."""
+
+    imports: tuple[Imported, ...] = ()
+    events: tuple[str, ...] = ()
+
+
+def read_outline(content: str) -> Outline:
+    """Return the outline of a source, each thing once and in its order; invalid_request unless it is Python.
+
+    An event is a mapping with a type that is a text and with data. Imports for type checkers are left out.
+    """
+    tree = source_code.parse(content)
+    finder = _Finder()
+    finder.visit(tree)
+    events = [name for node in ast.walk(tree) if isinstance(node, ast.Dict) and (name := _event(node))]
+    return Outline(tuple(dict.fromkeys(finder.found)), tuple(dict.fromkeys(events)))
+
+
+def _event(node: ast.Dict) -> str:
+    fields = {
+        key.value: value
+        for key, value in zip(node.keys, node.values, strict=True)
+        if isinstance(key, ast.Constant)
+    }
+    kind = fields.get("type")
+    named = isinstance(kind, ast.Constant) and isinstance(kind.value, str)
+    return str(kind.value) if "data" in fields and isinstance(kind, ast.Constant) and named else ""
+
+
+def _only_types(node: ast.If) -> bool:
+    return ast.unparse(node.test).rpartition(".")[2] == TYPES_ONLY
+
+
+class _Finder(ast.NodeVisitor):
+    """Collects imports; knows while it goes down whether they are guarded."""
+
+    def __init__(self) -> None:
+        self.found: list[Imported] = []
+        self._guards = 0
+
+    def visit_FunctionDef(self, node: ast.FunctionDef) -> None:
+        self._guarded(node.body)
+
+    def visit_AsyncFunctionDef(self, node: ast.AsyncFunctionDef) -> None:
+        self._guarded(node.body)
+
+    def visit_Try(self, node: ast.Try) -> None:
+        if node.handlers:
+            self._guarded(node.body)
+        else:
+            self._visit_all(node.body)
+        self._visit_all([*node.handlers, *node.orelse, *node.finalbody])
+
+    def visit_If(self, node: ast.If) -> None:
+        if not _only_types(node):
+            self._visit_all(node.body)
+        self._visit_all(node.orelse)
+
+    def visit_Import(self, node: ast.Import) -> None:
+        for alias in node.names:
+            self._note(alias.name, "")
+
+    def visit_ImportFrom(self, node: ast.ImportFrom) -> None:
+        module = source_code.current_module(node.module or "")
+        for alias in node.names if not node.level and module else ():
+            self._note(module, "" if alias.name == "*" else alias.name)
+
+    def _note(self, module: str, name: str) -> None:
+        if module.partition(".")[0] not in sys.stdlib_module_names:
+            self.found.append(Imported(module, name, self._guards > 0))
+
+    def _guarded(self, body: Iterable[ast.AST]) -> None:
+        self._guards += 1
+        self._visit_all(body)
+        self._guards -= 1
+
+    def _visit_all(self, nodes: Iterable[ast.AST]) -> None:
+        for node in nodes:
+            self.visit(node)

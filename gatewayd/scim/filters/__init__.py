@@ -1,0 +1,1 @@
+"""SCIM filters: grammar, meaning, conditions."""

@@ -1,0 +1,82 @@
+"""What a client asks a list for, as the directory is asked for it (RFC 7644 section 3.4.2)."""
+
+from collections.abc import Mapping
+from typing import Final
+
+from gatewayd.errors import GatewayError, invalid, shortened
+from gatewayd.scim.attributes import Kind, find, places
+from gatewayd.scim.external_ids import EXTERNAL_ID, check_provider
+from gatewayd.scim.filters.conditions import Condition
+from gatewayd.scim.filters.grammar import parse_filter
+from gatewayd.scim.filters.resolver import compile_filter, names
+from gatewayd.scim.records import Query, ResourceType, Search
+
+DEFAULT_COUNT: Final = 100
+MAX_COUNT: Final = 200
+# More than a gateway will hold, less than any database counts.
+MAX_START: Final = 1_000_000_000
+
+PARAMETERS: Final[Mapping[str, str]] = {
+    name.lower(): name
+    for name in ("filter", "startIndex", "count", "sortBy", "sortOrder", "attributes", "excludedAttributes")
+}
+"""What a list may be asked with (RFC 7644 sections 3.4.2 and 3.9), by the name in lower case."""
+
+# What has one value to sort by; a multi-valued attribute is sorted by its primary value.
+_SORTABLE: Final = frozenset({Kind.STRING, Kind.BOOLEAN, Kind.DATE_TIME})
+# The same for all.
+_CONSTANT: Final = "meta.resourceType"
+_PRIMARY: Final[Mapping[str, str]] = {"emails": "emails.value"}
+
+
+def plan(search: Search, resource: ResourceType, provider: str) -> Query:
+    """Return the page that a client asks for; numbers out of range become the nearest one in it.
+
+    Raises invalid_request, code `invalidFilter` or `invalidValue`, and not_configured when the external id is
+    asked for without a provider.
+    """
+    condition = None
+    if search.filter is not None:
+        condition = compile_filter(parse_filter(search.filter), resource)
+    sort = None if search.sort_by is None else _sort(search.sort_by, resource)
+    if sort == EXTERNAL_ID or _mentions_external_id(condition):
+        check_provider(provider)
+    return Query(
+        condition=condition,
+        provider=provider,
+        sort=sort,
+        descending=search.descending and sort is not None,
+        offset=first(search) - 1,
+        limit=_count(search),
+    )
+
+
+def first(search: Search) -> int:
+    """Return where the page starts, counted from 1."""
+    start = 1 if search.start_index is None else search.start_index
+    return min(max(start, 1), MAX_START)
+
+
+def _mentions_external_id(condition: Condition | None) -> bool:
+    return condition is not None and names(condition, EXTERNAL_ID)
+
+
+def _count(search: Search) -> int:
+    count = DEFAULT_COUNT if search.count is None else search.count
+    return min(max(count, 0), MAX_COUNT)
+
+
+def _sort(name: str, resource: ResourceType) -> str:
+    place = find(resource, name)
+    if place is None:
+        raise _unsortable(name, "there is no such attribute")
+    place = places(resource)[_PRIMARY.get(place.name, place.name).lower()]
+    whole = place.parent or place.attribute
+    is_single = not whole.is_multiple or place.name in _PRIMARY.values()
+    if not is_single or place.attribute.kind not in _SORTABLE or place.name == _CONSTANT:
+        raise _unsortable(name, "it has no single value to sort by")
+    return place.name
+
+
+def _unsortable(name: str, why: str) -> GatewayError:
+    return invalid(f"cannot sort by sortBy {shortened(name)!r}: {why}", param="sortBy", code="invalidValue")

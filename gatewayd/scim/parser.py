@@ -1,0 +1,166 @@
+"""Understand the messages that clients send: users, groups and PATCH requests (RFC 7644 sections 3.3, 3.5).
+
+Names are taken in any case and with the URN of the schema before them. Attributes that the gateway does not
+keep, those of schema extensions and read-only ones are passed over (RFC 7644 section 3.3). Errors are
+invalid_request, code `invalidSyntax` or `invalidValue`, and too_large; they name the attribute.
+"""
+
+from collections.abc import Collection, Mapping
+from typing import Any, Final
+
+from gatewayd.accounts.records import Identity
+from gatewayd.errors import invalid, shortened
+from gatewayd.scim.attributes import SCHEMAS, find
+from gatewayd.scim.input_records import GroupDraft, Operation, UserDraft, Verb
+from gatewayd.scim.records import ResourceType
+from gatewayd.scim.roles import read_roles
+from gatewayd.scim.values import (
+    by_name,
+    check_attributes,
+    invalid_value,
+    read_emails,
+    read_external_id,
+    read_flag,
+    read_members,
+    read_text,
+    read_user_name,
+    required,
+    settled,
+    too_many,
+)
+
+PATCH_OP: Final = "urn:ietf:params:scim:api:messages:2.0:PatchOp"
+MAX_OPERATIONS: Final = 1000
+DRAFTS: Final = ("urn:scim:schemas:core:1.0", "urn:scim:schemas:core:2.0")
+"""What the drafts of the standard called the schema of a user or a group, as OneLogin still does."""
+NAME_PARTS: Final = ("formatted", "familyName", "givenName")
+
+
+def read_user(body: Mapping[str, Any], kept: Collection[str] = ()) -> UserDraft:
+    """Return the user that a resource describes; absent, null and blank are the same.
+
+    A null or blank `externalId` takes it away. A password is dropped. Addresses in `kept` are not checked.
+    """
+    fields = _fields(body, ResourceType.USER)
+    active = fields.get("active")
+    return UserDraft(
+        identity=_identity(fields, kept),
+        active=None if active is None else read_flag(active, "active"),
+        external_id=read_external_id(fields.get("externalId")),
+        has_external_id="externalId" in fields,
+    )
+
+
+def read_group(body: Mapping[str, Any]) -> GroupDraft:
+    """Return the group that a resource describes; members of null were not sent, those of [] are none."""
+    fields = _fields(body, ResourceType.GROUP)
+    members = fields.get("members")
+    sent = read_members(members)
+    return GroupDraft(
+        display_name=required(read_text(fields.get("displayName"), "displayName"), "displayName"),
+        external_id=read_external_id(fields.get("externalId")),
+        has_external_id="externalId" in fields,
+        members=None if members is None else sent.user_ids,
+        displays=sent.displays,
+    )
+
+
+def read_operations(body: Mapping[str, Any]) -> tuple[Operation, ...]:
+    """Return the operations of a PATCH request in their order; there may be none, at most 1000.
+
+    A blank path is none. Raises invalid_request, code `invalidSyntax`, `invalidPath`, `invalidValue` (nothing
+    to add or to put there) or `noTarget` (nothing to remove), and too_large, code `tooMany`.
+    """
+    _check_object(body)
+    check_schemas(body, PATCH_OP)
+    listed = by_name(body, ("Operations",)).get("Operations")
+    if not isinstance(listed, list):
+        raise _invalid_syntax("Operations", "it is not a list of operations")
+    if len(listed) > MAX_OPERATIONS:
+        raise too_many("Operations", MAX_OPERATIONS)
+    return tuple(_operation(item, f"Operations[{index}]") for index, item in enumerate(listed))
+
+
+def check_schemas(body: Mapping[str, Any], *urns: str) -> None:
+    """Refuse `schemas` that name the kind of message by none of its names; none at all are fine."""
+    schemas = by_name(body, ("schemas",)).get("schemas")
+    if schemas is None:
+        return
+    if not isinstance(schemas, list) or not all(isinstance(each, str) for each in schemas):
+        raise _invalid_syntax("schemas", "it is not a list of texts")
+    if {urn.lower() for urn in urns}.isdisjoint(each.lower() for each in schemas):
+        raise _invalid_syntax("schemas", f"{urns[0]} is not in it")
+
+
+def _fields(body: Mapping[str, Any], resource: ResourceType) -> dict[str, Any]:
+    """Return what a resource says of the attributes that a client can write, by their names in our case."""
+    _check_object(body)
+    check_schemas(body, SCHEMAS[resource].urn, *DRAFTS, f"{DRAFTS[-1]}:{resource}")
+    check_attributes(body)
+    fields: dict[str, Any] = {}
+    for key, value in body.items():
+        place = find(resource, key)
+        if place is None or place.parent is not None or not place.is_writable:
+            continue
+        if place.name in fields:
+            raise _invalid_syntax(place.name, "it is there twice")
+        fields[place.name] = value
+    return fields
+
+
+def _identity(fields: Mapping[str, Any], kept: Collection[str]) -> Identity:
+    names = read_name(fields.get("name"))
+    return Identity(
+        user_name=read_user_name(fields.get("userName"), kept),
+        display_name=read_text(fields.get("displayName"), "displayName"),
+        formatted_name=names.get("formatted"),
+        given_name=names.get("givenName"),
+        family_name=names.get("familyName"),
+        emails=settled(read_emails(fields.get("emails"), kept)),
+        roles=read_roles(fields.get("roles")),
+    )
+
+
+def read_name(value: Any) -> dict[str, str | None]:
+    """Return the parts of a name that were sent; None for those that are null or blank."""
+    if value is None:
+        return {}
+    if not isinstance(value, dict):
+        raise invalid_value("name", "it is not an object")
+    parts = by_name(value, NAME_PARTS, "name")
+    return {part: read_text(item, f"name.{part}") for part, item in parts.items()}
+
+
+def _operation(value: Any, name: str) -> Operation:
+    if not isinstance(value, dict):
+        raise _invalid_syntax(name, "it is not an object")
+    fields = by_name(value, ("op", "path", "value"), name)
+    verb = _verb(fields.get("op"), f"{name}.op")
+    path = fields.get("path")
+    if path is not None and not isinstance(path, str):
+        raise invalid(
+            f"cannot accept {name}.path: it is not a text", param=f"{name}.path", code="invalidPath"
+        )
+    operation = Operation(verb, (path or "").strip() or None, fields.get("value"), "value" in fields)
+    if verb is Verb.REMOVE and operation.path is None:
+        raise invalid(f"cannot accept {name}: it does not say what to remove", param=name, code="noTarget")
+    if verb is not Verb.REMOVE and not operation.has_value:
+        raise invalid_value(f"{name}.value", "it is required")
+    return operation
+
+
+def _verb(value: Any, name: str) -> Verb:
+    try:
+        return Verb(value.strip().lower() if isinstance(value, str) else value)
+    except ValueError as error:
+        shown = repr(shortened(value)) if isinstance(value, str) else "it"
+        raise _invalid_syntax(name, f"{shown} is neither add, remove nor replace") from error
+
+
+def _check_object(body: Any) -> None:
+    if not isinstance(body, Mapping):
+        raise _invalid_syntax("the body", "it is not an object")
+
+
+def _invalid_syntax(name: str, reason: str) -> Exception:
+    return invalid(f"cannot accept {name}: {reason}", param=name, code="invalidSyntax")

@@ -1,0 +1,1 @@
+"""SCIM PATCH: steps, value selection, members, e-mail addresses."""

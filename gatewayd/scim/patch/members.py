@@ -1,0 +1,161 @@
+"""What PATCH operations do to a group's members: set operations, never the members themselves.
+
+RFC 7644 section 3.5.2. A group may have many members, so that none are read to change some.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Final
+
+from gatewayd.errors import GatewayError, invalid
+from gatewayd.scim.filters.conditions import Operator
+from gatewayd.scim.filters.syntax import Comparison, Disjunction, Node
+from gatewayd.scim.input_records import MemberChange, Verb
+from gatewayd.scim.patch.steps import Step
+from gatewayd.scim.patch.value_selection import selector
+from gatewayd.scim.records import ResourceType
+from gatewayd.scim.values import SentMembers, invalid_value, read_display, read_members, too_many
+
+MAX_FILTERS: Final = 20
+MAX_CHANGES: Final = 50
+
+Changes = tuple[MemberChange, ...]
+
+
+def member_changes(step: Step) -> Changes:
+    """Return what one step on `members` does.
+
+    To remove without a value is to replace all by none. To replace what a filter selects is to remove it and
+    to add what was sent. Raises invalid_request, code `mutability`, for a change inside a member but of its
+    `display`: members come and go as a whole (RFC 7643 section 4.2).
+    """
+    if step.part == "display":
+        return _naming(step)
+    if step.part not in (None, "value"):
+        raise _immutable(step.place.name)
+    if step.where is not None:
+        return _selected(step, step.where)
+    sent = read_members(step.value)
+    match step.verb:
+        case Verb.ADD:
+            return _addition(sent)
+        case Verb.REPLACE:
+            return (MemberChange(Verb.REPLACE, sent.user_ids, displays=sent.displays),)
+        case Verb.REMOVE if step.value is None:
+            return (MemberChange(Verb.REPLACE),)
+        case Verb.REMOVE:
+            return _removal(sent.user_ids)
+
+
+def merged(changes: Iterable[MemberChange]) -> Changes:
+    """Return the few changes that come to the same as many, in the order in which to do them.
+
+    Additions and removals by ids become one removal and one addition after it, until a filter or a name
+    comes. What came before a replacement is left out. So unknown ids are looked for in what is left: one that
+    is taken out again is never missed.
+
+    Raises too_large, code `tooMany`, for more than 50 changes that are left, or more than 20 that read
+    members.
+    """
+    found: list[MemberChange] = []
+    run = _Run()
+    for change in changes:
+        if _reads(change):
+            found.extend((*run.changes(), change))
+            run = _Run()
+        elif change.verb is Verb.REPLACE:
+            found = [change]
+            run = _Run()
+        else:
+            run.take(change)
+    found.extend(run.changes())
+    if sum(_reads(change) for change in found) > MAX_FILTERS:
+        raise too_many("filters on members", MAX_FILTERS)
+    if len(found) > MAX_CHANGES:
+        raise too_many("changes of members", MAX_CHANGES)
+    return tuple(found)
+
+
+@dataclass(slots=True)
+class _Run:
+    """Additions and removals by ids, one after the other, as one removal and then one addition.
+
+    Users who are removed and added again are in both: what they were called is forgotten in between.
+    """
+
+    removed: dict[str, None] = field(default_factory=dict)
+    added: dict[str, str | None] = field(default_factory=dict)
+
+    def take(self, change: MemberChange) -> None:
+        """Take the next change."""
+        for user_id in change.user_ids:
+            if change.verb is Verb.ADD:
+                self.added[user_id] = change.displays.get(user_id, self.added.get(user_id))
+            else:
+                self.added.pop(user_id, None)
+                self.removed[user_id] = None
+
+    def changes(self) -> Changes:
+        """Return what they come to."""
+        displays = {user_id: display for user_id, display in self.added.items() if display is not None}
+        return _removal(tuple(self.removed)) + _addition(SentMembers(tuple(self.added), displays))
+
+
+def _reads(change: MemberChange) -> bool:
+    """Tell whether members are read for a change."""
+    return change.where is not None or change.is_naming
+
+
+def _naming(step: Step) -> Changes:
+    """Return what one step on what members are called does; to write nothing is to remove."""
+    if step.where is not None:
+        selector(step.where, ResourceType.GROUP, "members")
+    value = None if step.verb is Verb.REMOVE else step.value
+    if value is not None and not isinstance(value, str):
+        raise invalid_value(step.place.name, "it is not a text")
+    display = read_display(value)
+    if display is None and step.verb is Verb.ADD:
+        return ()
+    return (MemberChange(step.verb, where=step.where, is_naming=True, display=display),)
+
+
+def _selected(step: Step, where: Node) -> Changes:
+    selector(where, ResourceType.GROUP, "members")
+    if step.verb is Verb.ADD:
+        raise _immutable("members")
+    ids = _ids(where)
+    removal = (MemberChange(Verb.REMOVE, where=where),) if ids is None else _removal(ids)
+    if step.verb is Verb.REMOVE:
+        return removal
+    return removal + _addition(read_members(step.value))
+
+
+def _ids(node: Node) -> tuple[str, ...] | None:
+    """Return the ids that a filter lists; None when it says something else."""
+    match node:
+        case Disjunction():
+            found = [_ids(inner) for inner in node.nodes]
+            listed = [ids for ids in found if ids is not None]
+            if len(listed) < len(found):
+                return None
+            return tuple(dict.fromkeys(user_id for ids in listed for user_id in ids))
+        case Comparison(operator=Operator.EQ, value=str(user_id)):
+            if (node.name.part or node.name.attribute).lower() != "value":
+                return None
+            # Nobody has an empty id.
+            return (user_id,) if user_id else ()
+        case _:
+            return None
+
+
+def _addition(sent: SentMembers) -> Changes:
+    return (MemberChange(Verb.ADD, sent.user_ids, displays=sent.displays),) if sent.user_ids else ()
+
+
+def _removal(user_ids: tuple[str, ...]) -> Changes:
+    return (MemberChange(Verb.REMOVE, user_ids),) if user_ids else ()
+
+
+def _immutable(name: str) -> GatewayError:
+    message = f"cannot change {name}: a member cannot be changed, only added or removed"
+    return invalid(message, param=name, code="mutability")

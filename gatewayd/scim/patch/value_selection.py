@@ -1,0 +1,116 @@
+"""Which values of a multi-valued attribute a filter in a PATCH path selects (RFC 7644 section 3.5.2).
+
+The filter means here what it means in a search: it is compiled to the same conditions.
+"""
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from gatewayd.scim.attributes import places
+from gatewayd.scim.filters.conditions import (
+    All,
+    Compare,
+    Condition,
+    Either,
+    Element,
+    Not,
+    Operator,
+    Present,
+    Value,
+)
+from gatewayd.scim.filters.resolver import compile_filter
+from gatewayd.scim.filters.syntax import Name, Node, Selection
+from gatewayd.scim.records import ResourceType
+from gatewayd.scim.values import text_key
+from gatewayd.text import folded
+
+Selector = Callable[[Mapping[str, Any]], bool]
+"""Tells whether one value of the attribute, an object with its parts, is selected."""
+
+
+def selector(node: Node, resource: ResourceType, attribute: str) -> Selector:
+    """Return what selects values of an attribute, such as `emails`.
+
+    Names in the filter are those of its parts. Raises invalid_request, code `invalidFilter`, for
+    names, operators and values that make no sense there.
+    """
+    condition = compile_filter(Selection(Name(attribute), node), resource)
+    match condition:
+        case Element():
+            return _Selected(condition.condition, resource).holds
+        case _:
+            raise TypeError(f"a selection from {attribute} is not compiled to an element")
+
+
+class _FoldedTexts(dict[str, str]):
+    """The texts of a filter as they are compared, each folded once: one may have thousands of characters."""
+
+    def __missing__(self, text: str) -> str:
+        self[text] = found = folded(text)
+        return found
+
+
+class _Selected:
+    """One condition on the parts of a value."""
+
+    def __init__(self, condition: Condition, resource: ResourceType) -> None:
+        self._condition = condition
+        self._places = places(resource)
+        self._folded = _FoldedTexts()
+
+    def holds(self, value: Mapping[str, Any]) -> bool:
+        return self._holds(self._condition, value)
+
+    def _holds(self, condition: Condition, value: Mapping[str, Any]) -> bool:
+        match condition:
+            case Compare():
+                return self._compares(condition, value)
+            case Present():
+                return _part(condition.attribute, value) is not None
+            case Element():
+                return self._holds(condition.condition, value)
+            case Not():
+                return not self._holds(condition.condition, value)
+            case All():
+                return all(self._holds(inner, value) for inner in condition.conditions)
+            case Either():
+                return any(self._holds(inner, value) for inner in condition.conditions)
+
+    def _compares(self, condition: Compare, value: Mapping[str, Any]) -> bool:
+        found, wanted = _part(condition.attribute, value), condition.value
+        if found is None:
+            return condition.operator is Operator.NE
+        if isinstance(found, str) and isinstance(wanted, str):
+            is_exact = self._places[condition.attribute.lower()].attribute.is_case_exact
+            if not is_exact:
+                found, wanted = text_key(found), self._folded[wanted]
+            return _texts(condition.operator, found, wanted)
+        return (found == wanted) is (condition.operator is Operator.EQ)
+
+
+def _part(attribute: str, value: Mapping[str, Any]) -> Value | None:
+    """Return the value of a part, None when there is none or an empty one."""
+    found: Value | None = value.get(attribute.rpartition(".")[2])
+    return None if found == "" else found
+
+
+def _texts(operator: Operator, found: str, wanted: str) -> bool:
+    match operator:
+        case Operator.EQ:
+            return found == wanted
+        case Operator.NE:
+            return found != wanted
+        case Operator.CO:
+            return wanted in found
+        case Operator.SW:
+            return found.startswith(wanted)
+        case Operator.EW:
+            return found.endswith(wanted)
+        case Operator.GT:
+            return found > wanted
+        case Operator.GE:
+            return found >= wanted
+        case Operator.LT:
+            return found < wanted
+        case Operator.LE:
+            return found <= wanted

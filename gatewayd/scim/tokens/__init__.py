@@ -1,0 +1,1 @@
+"""SCIM tokens: the credential, its file, its rotation."""

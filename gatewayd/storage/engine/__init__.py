@@ -1,0 +1,1 @@
+"""The database engines: connections, transactions, migrations, field types."""

@@ -1,0 +1,127 @@
+"""Looks for damage to the database, on demand and within a time limit."""
+
+import asyncio
+import sqlite3
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from tortoise.transactions import in_transaction
+
+from gatewayd.deadlines import TimeLimit
+from gatewayd.errors import GatewayError, Kind
+from gatewayd.storage.engine.damage import DamageError
+from gatewayd.storage.engine.database import Database
+from gatewayd.storage.engine.failures import translated
+from gatewayd.storage.engine.readers import SqliteReader, open_reader
+
+WHAT: Final = "check the database"
+MAX_PROBLEMS: Final = 20
+INTERRUPTED: Final = "SQLITE_INTERRUPT"
+STEPS: Final = 100_000
+"""Steps of SQLite between two looks at the clock."""
+SOUND: Final = "ok"
+
+READ_ALL: Final = """
+SET LOCAL enable_indexscan = off;
+SET LOCAL enable_indexonlyscan = off;
+SET LOCAL enable_bitmapscan = off
+"""
+
+
+class DatabaseCheck:
+    """Reads the whole database.
+
+    SQLite checks its pages and indexes as PRAGMA quick_check does. Of PostgreSQL each value of each table is
+    read, which tells of damaged pages and, with checksums, of every changed bit.
+    """
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+        self._running = asyncio.Lock()
+
+    async def run(self, seconds: float) -> Sequence[str]:
+        """Return a sentence for each damage that was found; without one, known damage is forgotten.
+
+        Raises timeout when the check takes longer, conflict while another one runs, and unavailable.
+        """
+        if self._running.locked():
+            raise GatewayError(Kind.CONFLICT, f"cannot {WHAT}: another check runs")
+        async with self._running:
+            try:
+                if self._database.location.path is not None:
+                    problems = await self._check_file(seconds)
+                else:
+                    async with TimeLimit(seconds):
+                        problems = await self._read_tables()
+            except TimeoutError as error:
+                raise GatewayError(Kind.TIMEOUT, f"cannot {WHAT} within {seconds:g} s") from error
+        damage = self._database.damage
+        damage.clear()
+        for problem in problems:
+            damage.note(problem)
+        return problems
+
+    async def _check_file(self, seconds: float) -> Sequence[str]:
+        """Check the file through a connection of its own, which has nothing in its cache."""
+        clock = _Clock(time.monotonic() + seconds)
+        async with open_reader(self._database.location) as reader:
+            if not isinstance(reader, SqliteReader):
+                raise RuntimeError("a database with a path is a file")
+            try:
+                with translated(WHAT):
+                    found = await reader.run(lambda connection: _quick_check(connection, clock))
+            except DamageError as error:
+                return [error.message]
+            except _LateError as error:
+                raise TimeoutError from error
+            finally:
+                # Who is cancelled, as at a stop of the daemon, does not wait for the rest.
+                clock.due = 0.0
+        return [] if found == [SOUND] else [f"the database's file is damaged: {text}" for text in found]
+
+    async def _read_tables(self) -> Sequence[str]:
+        problems = []
+        for table in sorted({table for table, _ in self._database.expected_columns()}):
+            try:
+                with translated(f"read the table {table}"):
+                    await _read_table(table)
+            except DamageError as error:
+                problems.append(error.message)
+        return problems[:MAX_PROBLEMS]
+
+
+def _quick_check(connection: sqlite3.Connection, clock: "_Clock") -> list[str]:
+    """Return what SQLite finds, the word ok alone for nothing; raises _LateError when it takes too long."""
+    connection.set_progress_handler(lambda: time.monotonic() >= clock.due, STEPS)
+    try:
+        return [
+            " ".join(str(row[0]).split()) for row in connection.execute(f"PRAGMA quick_check({MAX_PROBLEMS})")
+        ]
+    except sqlite3.OperationalError as error:
+        if error.sqlite_errorname == INTERRUPTED:
+            raise _LateError from error
+        raise
+    finally:
+        connection.set_progress_handler(None, 0)
+
+
+async def _read_table(table: str) -> None:
+    async with in_transaction() as client:
+        connection: Any = client
+        await connection.lift_limits()
+        await connection.execute_script(READ_ALL)
+        # Of values that are kept apart from their row, counting rows would read nothing.
+        await connection.execute_query_dict(f'SELECT count(record_send(t)) FROM "{table}" AS t')  # noqa: S608
+
+
+@dataclass
+class _Clock:
+    """Until when a check may go on, in monotonic time."""
+
+    due: float
+
+
+class _LateError(Exception):
+    """The time limit of a check was reached."""

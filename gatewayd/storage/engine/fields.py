@@ -1,0 +1,215 @@
+"""Column types that refuse, alike on every engine, what an engine could not give back unchanged.
+
+SQLite would store a text of any length, PostgreSQL refuses NUL bytes, and each driver has its own words for a
+number that is too big. Here each is an refusal that names the field, before any SQL is sent.
+"""
+
+import math
+from typing import Any
+
+import orjson
+from tortoise import fields
+from tortoise.models import Model
+
+from gatewayd import json_decoder, json_encoder
+from gatewayd.errors import GatewayError, Kind
+from gatewayd.json_decoder import JsonLimits
+from gatewayd.storage.engine.failures import unstorable
+from gatewayd.text import MAX_INTEGER, MAX_STORED_DEPTH, MIN_INTEGER, storage_fault
+from gatewayd.time_slices import SLICE_CHARACTERS, Pace
+
+MIN_WHOLE, MAX_WHOLE = -(2**63), 2**63 - 1
+LARGE_CHARACTERS = 256 * 1024
+ANY_SIZE = JsonLimits(MAX_WHOLE, MAX_WHOLE, depth=2 * MAX_STORED_DEPTH, has_exact_integers=False)
+"""What is stored was counted when it came."""
+
+# An index entry of PostgreSQL holds a third of a page.
+MAX_INDEXED_BYTES = 2600
+
+
+def check_text(value: str, field: str, max_length: int | None = None) -> None:
+    """Refuse NUL characters, lone surrogates and more than `max_length` characters."""
+    if max_length is not None and len(value) > max_length:
+        raise unstorable(field, f"it has {len(value)} characters, more than {max_length}")
+    fault = storage_fault(value)
+    if fault is not None:
+        raise unstorable(field, fault)
+
+
+def fits(row: type[Model], **values: str) -> bool:
+    """Tell whether a row could hold these texts; one that it could not hold is in no row."""
+    try:
+        for name, value in values.items():
+            row._meta.fields_map[name].to_db_value(value, row)
+    except GatewayError:
+        return False
+    return True
+
+
+def encode(value: Any, field: str) -> str:
+    """Return a JSON value as the text that a `Json` column holds."""
+    _check_json(value, field)
+    return orjson.dumps(value).decode()
+
+
+async def encode_large(value: Any, field: str) -> str:
+    """Return what `encode` returns, of a value with long texts, without holding up the event loop."""
+    await _check_large(value, field)
+    parts = await json_encoder.encode(value)
+    if len(parts) == 1:
+        return parts[0].decode()
+    decoded = []
+    pace = Pace()
+    for part in parts:
+        await pace.turn()
+        decoded.append(part.decode())
+    return "".join(decoded)
+
+
+async def _check_large(value: Any, field: str) -> None:
+    """Check a value; a long text, which `check_text` would copy, is looked at in slices."""
+    pace = Pace()
+    left: list[tuple[Any, int]] = [(value, 0)]
+    while left:
+        one, depth = left.pop()
+        if depth > MAX_STORED_DEPTH:
+            raise _deep(field)
+        if isinstance(one, str) and len(one) > SLICE_CHARACTERS:
+            for start in range(0, len(one), SLICE_CHARACTERS):
+                check_text(one[start : start + SLICE_CHARACTERS], field)
+                await pace.turn()
+        elif isinstance(one, dict | list | tuple):
+            left += _members(one, depth, field)
+            await pace.turn()
+        else:
+            _check_scalar(one, field)
+
+
+def encode_optional(value: Any, field: str) -> str | None:
+    """Return a JSON value as text, and None (no value at all) as None."""
+    return None if value is None else encode(value, field)
+
+
+def decode(text: str | None, where: str) -> Any:
+    """Return the JSON value of a column; internal, naming `where` it stood, when it is damaged."""
+    if text is None:
+        return None
+    try:
+        return orjson.loads(text)
+    except orjson.JSONDecodeError as error:
+        raise _damaged(where) from error
+
+
+async def decode_large(text: str | None, where: str) -> Any:
+    """Return what `decode` returns, of a text of any length, without holding up the event loop."""
+    # The sliced decoder takes lists and objects; a text alone is decoded fast.
+    if text is None or len(text) <= LARGE_CHARACTERS or not text.startswith(("{", "[")):
+        return decode(text, where)
+    try:
+        return await json_decoder.decode(text.encode(), ANY_SIZE)
+    except GatewayError:
+        # It also refuses what bodies may not have and other writers may, such as long names.
+        return decode(text, where)
+
+
+def _damaged(where: str) -> GatewayError:
+    return GatewayError(Kind.INTERNAL, f"cannot read {where}: the stored JSON is damaged")
+
+
+def _check_json(root: Any, field: str) -> None:
+    left: list[tuple[Any, int]] = [(root, 0)]
+    while left:
+        value, depth = left.pop()
+        if depth > MAX_STORED_DEPTH:
+            raise _deep(field)
+        if isinstance(value, dict | list | tuple):
+            left += _members(value, depth, field)
+        else:
+            _check_scalar(value, field)
+
+
+def _members(
+    value: dict[Any, Any] | list[Any] | tuple[Any, ...], depth: int, field: str
+) -> list[tuple[Any, int]]:
+    """Return what is in a value, names too, and how deep that stands."""
+    if not isinstance(value, dict):
+        return [(part, depth + 1) for part in value]
+    if not all(isinstance(key, str) for key in value):
+        raise unstorable(field, "an object in it has a name that is no text")
+    return [(part, depth + 1) for pair in value.items() for part in pair]
+
+
+def _deep(field: str) -> GatewayError:
+    return unstorable(field, f"it is nested more than {MAX_STORED_DEPTH} levels deep")
+
+
+def _check_scalar(value: Any, field: str) -> None:
+    if isinstance(value, str):
+        check_text(value, field)
+    elif isinstance(value, float):
+        if not math.isfinite(value):
+            raise unstorable(field, f"it holds {value}, which is no JSON number")
+    elif isinstance(value, bool) or value is None:
+        return
+    elif not isinstance(value, int):
+        raise unstorable(field, f"it holds a {type(value).__name__}, which is no JSON value")
+    elif not MIN_INTEGER <= value <= MAX_INTEGER:
+        raise unstorable(field, "it holds a whole number of more than 64 bits")
+
+
+class Name(fields.CharField[Any]):
+    """A text of at most `max_length` characters that can be indexed, in code point order on every engine."""
+
+    def to_db_value(self, value: Any, instance: Any) -> str | None:
+        """Return the text itself, once checked."""
+        if value is None:
+            return None
+        text = str(value)
+        check_text(text, self.model_field_name, self.max_length)
+        if len(text.encode()) > MAX_INDEXED_BYTES:
+            raise unstorable(self.model_field_name, f"it is longer than {MAX_INDEXED_BYTES} bytes")
+        return text
+
+    class _db_postgres:  # noqa: N801 - the name that the ORM looks for
+        def __init__(self, field: "Name") -> None:
+            self._field = field
+
+        @property
+        def SQL_TYPE(self) -> str:  # noqa: N802 - the name that the ORM looks for
+            return f'VARCHAR({self._field.max_length}) COLLATE "C"'
+
+
+class Text(fields.TextField):
+    """A text of any length."""
+
+    def to_db_value(self, value: Any, instance: Any) -> str | None:
+        """Return the text itself, once checked."""
+        if value is None:
+            return None
+        check_text(str(value), self.model_field_name)
+        return str(value)
+
+
+class Json(fields.TextField):
+    """JSON as text, made by `encode` and read by `decode`.
+
+    The ORM's own JSON column takes a text for JSON that is already encoded, so that the value "1" would come
+    back as the number 1.
+    """
+
+    class _db_postgres:  # noqa: N801 - the name that the ORM looks for
+        SQL_TYPE = "JSONB"
+
+
+class Whole(fields.BigIntField):
+    """A whole number of 64 bits; also the type of epoch seconds."""
+
+    def to_db_value(self, value: Any, instance: Any) -> int | None:
+        """Return the number itself, once checked."""
+        if value is None:
+            return None
+        if isinstance(value, bool) or not isinstance(value, int):
+            raise unstorable(self.model_field_name, "it is no whole number")
+        if not MIN_WHOLE <= value <= MAX_WHOLE:
+            raise unstorable(self.model_field_name, "it has more than 64 bits")
+        return value

@@ -1,0 +1,216 @@
+"""SQLite: one connection, durable commits.
+
+With one connection there is one writer: a lock of the event loop makes each transaction wait for the one
+before. Commits are flushed to the disk in the connection's own thread.
+"""
+
+import asyncio
+import os
+import sqlite3
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import aiosqlite
+from tortoise.backends.sqlite.client import SqliteClient, SqliteTransactionWrapper
+from tortoise.migrations.schema_editor import SqliteSchemaEditor
+
+from gatewayd.errors import GatewayError, Kind
+from gatewayd.fsync import flush
+from gatewayd.storage.engine.lock import FileLock
+from gatewayd.storage.engine.transactions import GivenUpError, run_savepoint, run_transaction
+from gatewayd.time_slices import Pace
+
+ROWS_AT_ONCE = 500
+CACHED_STATEMENTS = 128
+"""Statements that the module keeps ready, each with the values that it was last run with."""
+
+COLUMNS = """
+SELECT tables.name AS "table", columns.name AS "column"
+FROM sqlite_master AS tables, pragma_table_info(tables.name) AS columns
+WHERE tables.type = 'table' AND tables.name NOT LIKE 'sqlite\\_%' ESCAPE '\\'
+"""
+
+
+class SlicedRows(SqliteClient):
+    """Makes many rows into dictionaries without holding up the event loop."""
+
+    async def execute_query_dict(self, query: str, values: list[Any] | None = None) -> list[dict[str, Any]]:
+        """Return the rows of a statement."""
+        _, rows = await self.execute_query(query, values)
+        if len(rows) <= ROWS_AT_ONCE:
+            return list(map(dict, rows))
+        pace = Pace()
+        found: list[dict[str, Any]] = []
+        for start in range(0, len(rows), ROWS_AT_ONCE):
+            found += map(dict, rows[start : start + ROWS_AT_ONCE])
+            await pace.turn()
+        return found
+
+
+class Engine(SlicedRows):
+    """The connection to the file; its credentials are pragmas, in the order in which they are set."""
+
+    def __init__(self, file_path: str, **options: Any) -> None:
+        super().__init__(file_path, **options)
+        self._path = Path(file_path)
+        self._claim = FileLock(self._path.with_name(f"{self._path.name}.lock"), f"the database {file_path}")
+
+    async def claim(self, *, shared: bool) -> None:
+        """Keep every other daemon away from the file, wherever its state directory is."""
+        if shared:
+            raise GatewayError(
+                Kind.NOT_CONFIGURED,
+                "cannot share a SQLite database between processes: use PostgreSQL",
+                param="database_url",
+            )
+        await asyncio.to_thread(self._claim.acquire)
+
+    async def keep_claim(self) -> None:
+        """Do nothing: the lock lasts as long as the process."""
+
+    async def release(self) -> None:
+        """Let others in."""
+        self._claim.release()
+
+    async def create_connection(self, with_db: bool) -> None:
+        """Open the file once, with every pragma that durability needs."""
+        if self._connection:
+            return
+        # SQLite gives its log files the mode of the database.
+        await asyncio.to_thread(_create, self._path)
+        connection = await aiosqlite.connect(self.filename, isolation_level=None)
+        opened = False
+        try:
+            connection.row_factory = sqlite3.Row
+            for pragma, value in self.pragmas.items():
+                await connection.execute_fetchall(f"PRAGMA {pragma}={value}")
+            opened = True
+        finally:
+            if not opened:
+                await connection.close()
+        self._connection = connection
+        await self._post_connect()
+
+    async def forget(self) -> None:
+        """Let go of the values of statements that were run: of a large one there are as many bytes."""
+        for number in range(CACHED_STATEMENTS):
+            await self.execute_query_dict(f"SELECT {number}")
+        await self.execute_query_dict("PRAGMA shrink_memory")
+
+    def schema_editor(self, transaction: Any) -> SqliteSchemaEditor:
+        """Return what migrations change tables with."""
+        return SqliteSchemaEditor(transaction, atomic=True)
+
+    async def columns(self) -> list[dict[str, str]]:
+        """Return the `table` and `column` of every column there is."""
+        rows: list[dict[str, str]] = await self.execute_query_dict(COLUMNS)
+        return rows
+
+    async def exclude(self, transaction: Any, name: str) -> None:
+        """Do nothing: a transaction of the only connection excludes every other."""
+
+    async def snapshot(self, label: str) -> Path | None:
+        """Copy the database beside itself as `<file>.<label>`, replacing an older copy."""
+        target = self._path.with_name(f"{self._path.name}.{label}")
+        part = target.with_name(f"{target.name}.part")
+        await asyncio.to_thread(_create_anew, part)
+        await self.execute_query("VACUUM INTO ?", [str(part)])
+        await asyncio.to_thread(_put_in_place, part, target)
+        return target
+
+    @asynccontextmanager
+    async def migrating(self) -> AsyncIterator[Any]:
+        """Run a block that changes tables, in one transaction.
+
+        SQLite changes a column by making the table anew, and dropping the old one must not cascade. So
+        foreign keys are off, set outside the transaction as they must be, and checked before the commit.
+        """
+        await self.execute_query("PRAGMA foreign_keys=OFF")
+        try:
+            async with self._in_transaction() as transaction:
+                yield transaction
+                if await transaction.execute_query_dict("PRAGMA foreign_key_check"):
+                    raise GatewayError(Kind.INTERNAL, "cannot migrate: rows would refer to nothing")
+        finally:
+            await self.execute_query("PRAGMA foreign_keys=ON")
+
+    @asynccontextmanager
+    async def _in_transaction(self) -> AsyncIterator[Any]:  # type: ignore[override]
+        async with self._lock:
+            await self.create_connection(with_db=True)
+            async with run_transaction(EngineTransaction(self)) as transaction:
+                yield transaction
+
+
+class EngineTransaction(SlicedRows, SqliteTransactionWrapper):
+    """A transaction on the connection. Once over, it passes what still reaches it on to the engine.
+
+    That is what a task finds that was started inside the transaction and outlives it.
+    """
+
+    def __init__(self, engine: Engine) -> None:
+        super().__init__(engine)
+        self.finished_part = ""
+
+    async def begin(self) -> None:
+        """Take the write lock at once: one taken in mid-transaction could not be waited for."""
+        await self._connection.execute_fetchall("BEGIN IMMEDIATE")
+
+    @property
+    def is_given_up(self) -> bool:
+        """Whether SQLite has rolled back by itself, as it does when the disk is full."""
+        return not self._finalized and not self._connection.in_transaction
+
+    async def commit(self) -> None:
+        """Commit; raise when SQLite has rolled back already."""
+        if self.is_given_up:
+            raise GivenUpError
+        await super().commit()
+
+    async def rollback(self) -> None:
+        """Undo what there is."""
+        self._finalized = True
+        await self._connection.rollback()
+
+    def acquire_connection(self) -> Any:
+        """Return the context of one statement; after a rollback by SQLite it would be a change by itself."""
+        if self.is_given_up:
+            raise GivenUpError
+        return self._parent.acquire_connection() if self._finalized else super().acquire_connection()
+
+    async def execute_script(self, query: str) -> None:
+        """Run statements one by one: sqlite3's `executescript` would commit the transaction first."""
+        statement = ""
+        for piece in query.split(";"):
+            statement += f"{piece};"
+            if sqlite3.complete_statement(statement):
+                await self.execute_query(statement)
+                statement = ""
+
+    def _in_transaction(self) -> Any:
+        return self._parent._in_transaction() if self._finalized else run_savepoint(self)
+
+
+def _create(path: Path) -> None:
+    try:
+        os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600))
+    except OSError as error:
+        reason = (error.strerror or str(error)).lower()
+        raise GatewayError(Kind.NOT_CONFIGURED, f"cannot use {path}: {reason}") from error
+
+
+def _create_anew(path: Path) -> None:
+    path.unlink(missing_ok=True)
+    os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
+
+
+def _put_in_place(part: Path, target: Path) -> None:
+    flush(part)
+    part.replace(target)
+    flush(target.parent)
+
+
+client_class = Engine
+"""The name by which the ORM finds the class."""

@@ -1,0 +1,48 @@
+"""Inserting rows, or replacing those that are there."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+from tortoise.models import Model
+
+from gatewayd.storage.engine.statements import Statement, stored
+
+BATCH: Final = 500
+"""Rows of one statement; SQLite takes 32766 parameters."""
+
+
+async def insert(
+    row: type[Model], records: Sequence[Mapping[str, Any]], *, returning: str = ""
+) -> list[dict[str, Any]]:
+    """Insert rows given by column, in their order; all have the same columns.
+
+    Return the columns `returning` of every row, in no order.
+    """
+    return await _run(row, records, f" RETURNING {returning}" if returning else "")
+
+
+async def upsert(
+    row: type[Model], records: Sequence[Mapping[str, Any]], keys: Sequence[str], *, returning: str = ""
+) -> list[dict[str, Any]]:
+    """Insert rows, or replace the other columns of those with the same `keys`, which differ in `records`.
+
+    Return the columns `returning` of every row, in no order.
+    """
+    if not records:
+        return []
+    changed = ", ".join(f"{column} = excluded.{column}" for column in records[0] if column not in keys)
+    ending = f" ON CONFLICT ({', '.join(keys)}) DO UPDATE SET {changed}"
+    return await _run(row, records, f"{ending} RETURNING {returning}" if returning else ending)
+
+
+async def _run(row: type[Model], records: Sequence[Mapping[str, Any]], ending: str) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = []
+    for start in range(0, len(records), BATCH):
+        batch = records[start : start + BATCH]
+        statement = Statement(row._meta.db)
+        rows = ", ".join(f"({statement.bind_all(stored(row, record))})" for record in batch)
+        columns = ", ".join(batch[0])
+        found += await statement.run(
+            f"INSERT INTO {row._meta.db_table} ({columns}) VALUES {rows}{ending}"  # noqa: S608 - no values
+        )
+    return found

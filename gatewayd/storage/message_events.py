@@ -1,0 +1,224 @@
+"""What events do to stored messages, each change atomic and within the limits of a message."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+import orjson
+
+from gatewayd.chats.json_limits import MAX_VALUES
+from gatewayd.chats.records import MAX_CONTENT_CHARACTERS
+from gatewayd.storage.chat_sizes import ChatSizes, size_of_text
+from gatewayd.storage.engine.failures import translated
+from gatewayd.storage.engine.fields import decode, fits
+from gatewayd.storage.engine.statements import Statement
+from gatewayd.storage.engine.transactions import writing
+from gatewayd.storage.message_limits import check_content, check_items, content_too_large
+from gatewayd.storage.messages import append_items, check_list, encode_items, lock, one, replace_items
+from gatewayd.storage.tables.chats import ChatMessageItemRow, ChatMessageRow
+from gatewayd.text import MAX_NON_STARTERS, folded, is_continuation, storable
+from gatewayd.time_slices import in_slices
+
+END_CHARACTERS: Final = MAX_NON_STARTERS + 2
+"""A character, the combining characters that it may have, and a joiner."""
+
+VALUES_OF_A_PART: Final = 3
+"""The object, its type and its text."""
+
+
+class EffectRows:
+    """Implements `events.interfaces.MessageEffects`."""
+
+    def __init__(self) -> None:
+        self._sizes = ChatSizes()
+
+    async def append_content(self, chat_id: str, message_id: str, text: str) -> bool:
+        """Add text to the end of the content; to a list, as a part of its own."""
+        if not fits(ChatMessageRow, chat_id=chat_id, id=message_id):
+            return False
+        check_content(text)
+        await self._sizes.check(chat_id, size_of_text(text))
+        text = await in_slices(storable, text)
+        if not is_continuation(text):
+            return await _append(chat_id, message_id, text, await in_slices(folded, text))
+        return await _append_to_end(chat_id, message_id, text)
+
+    async def replace_content(self, chat_id: str, message_id: str, text: str) -> bool:
+        """Make the content this text."""
+        if not fits(ChatMessageRow, chat_id=chat_id, id=message_id):
+            return False
+        check_content(text)
+        await self._sizes.check(chat_id, size_of_text(text))
+        text = await in_slices(storable, text)
+        statement = Statement(ChatMessageRow._meta.db)
+        said, key = statement.bind(text), statement.bind(await in_slices(folded, text))
+        return await _update(
+            statement, f"content = {said}, content_key = {key}, parts = NULL", chat_id, message_id
+        )
+
+    async def append_items(self, chat_id: str, message_id: str, kind: str, values: Sequence[Any]) -> bool:
+        """Add JSON values to the end of a list of a message, in their order."""
+        if not fits(ChatMessageRow, chat_id=chat_id, id=message_id):
+            return False
+        encoded = await self._encoded(chat_id, kind, values)
+        async with writing("add to the message"):
+            found = await lock(chat_id, message_id)
+            if found is not None and encoded:
+                await append_items(found["number"], kind, encoded)
+        return found is not None
+
+    async def put_item(self, chat_id: str, message_id: str, kind: str, value: Mapping[str, Any]) -> bool:
+        """Put an object in the place of the one with the same `type` and `id` of a list, or at its end."""
+        if not fits(ChatMessageRow, chat_id=chat_id, id=message_id):
+            return False
+        [text] = await self._encoded(chat_id, kind, [value])
+        async with writing("add to the message"):
+            # Two that come at the same time would both find no object to replace.
+            found = await lock(chat_id, message_id)
+            if found is None:
+                return False
+            statement = Statement(ChatMessageItemRow._meta.db)
+            if await statement.run(_replacement(statement, found["number"], kind, text)):
+                await check_list(found["number"], kind)
+            else:
+                await append_items(found["number"], kind, [text])
+        return True
+
+    async def replace_items(self, chat_id: str, message_id: str, kind: str, values: Sequence[Any]) -> bool:
+        """Make a list of a message these values."""
+        if not fits(ChatMessageRow, chat_id=chat_id, id=message_id):
+            return False
+        encoded = await self._encoded(chat_id, kind, values)
+        async with writing("replace a list of the message"):
+            found = await lock(chat_id, message_id)
+            if found is not None:
+                await replace_items(found["number"], kind, encoded)
+        return found is not None
+
+    async def items(self, chat_id: str, message_id: str, kind: str) -> Sequence[Any]:
+        """Return the values of a list of a message, oldest first; empty when there is no such message."""
+        if not fits(ChatMessageRow, chat_id=chat_id, id=message_id):
+            return []
+        statement = Statement(ChatMessageItemRow._meta.db)
+        message, wanted = one(statement, chat_id, message_id), statement.bind(kind)
+        with translated("read a list of a message"):
+            rows = await statement.run(
+                f"SELECT value FROM chat_message_items WHERE kind = {wanted} AND message_id ="  # noqa: S608
+                f" (SELECT number FROM chat_messages WHERE {message}) ORDER BY id"
+            )
+        return [decode(row["value"], f"the {kind} of message {message_id}") for row in rows]
+
+    async def _encoded(self, chat_id: str, kind: str, values: Sequence[Any]) -> Sequence[str]:
+        """Return values for a list as JSON; too_large for more than a list, or the chat, has room for."""
+        encoded = await encode_items(kind, values)
+        await self._sizes.check(chat_id, check_items(kind, encoded))
+        return encoded
+
+
+async def _append_to_end(chat_id: str, message_id: str, text: str) -> bool:
+    """Add text that may compose with the end of a content, whose key is folded anew from there on."""
+    end = await _end_of_key(chat_id, message_id)
+    for is_last in (False, False, True):
+        if end is None:
+            return False
+        # To fold a long text takes seconds, in which others write; seldom to the same message.
+        key = await in_slices(folded, end + text)
+        async with writing("write the message"):
+            found = await lock(chat_id, message_id)
+            current = None if found is None else await _end_of_key(chat_id, message_id)
+            if is_last and current not in (None, end):
+                end, key = current, await in_slices(folded, current + text)
+            if current == end:
+                return await _append(chat_id, message_id, text, key, replaced=len(end))
+        end = current
+    return False
+
+
+async def _append(chat_id: str, message_id: str, text: str, key: str, *, replaced: int = 0) -> bool:
+    """Add text to a content, and its folded form in place of so many characters at the end of the key."""
+    statement = Statement(ChatMessageRow._meta.db)
+    said, added = statement.bind(text), statement.bind(key)
+    part = {"type": "text", "text": text}
+    # Of no list, NULL, both make NULL.
+    if statement.is_postgres:
+        parts = f"parts || {statement.bind(orjson.dumps([part]).decode())}::jsonb"
+        length = "COALESCE(length(parts::text), length(content))"
+        values = "(SELECT COUNT(*) FROM jsonb_path_query(parts, 'strict $.**'))"
+    else:
+        parts = f"json_insert(parts, '$[#]', json({statement.bind(orjson.dumps(part).decode())}))"
+        length = "COALESCE(length(parts), length(content))"
+        values = "(SELECT COUNT(*) FROM json_tree(parts))"
+    room = statement.bind(MAX_CONTENT_CHARACTERS - len(text))
+    room_of_values = statement.bind(MAX_VALUES - VALUES_OF_A_PART)
+    kept = "content_key"
+    if replaced:
+        kept = f"substr(content_key, 1, length(content_key) - {statement.bind(replaced)})"
+    changes = (
+        f"content = CASE WHEN parts IS NULL THEN content || {said} ELSE content END,"
+        f" content_key = {kept} || {added}, parts = {parts}"
+    )
+    condition = f" AND {length} <= {room} AND {values} <= {room_of_values}"
+    if await _update(statement, changes, chat_id, message_id, condition):
+        return True
+    if await _is_there(chat_id, message_id):
+        raise content_too_large()
+    return False
+
+
+async def _end_of_key(chat_id: str, message_id: str) -> str | None:
+    """Return the last character of a folded content, with all that may still compose with it.
+
+    None when there is no such message.
+    """
+    statement = Statement(ChatMessageRow._meta.db)
+    end = (
+        f"right(content_key, {END_CHARACTERS})"
+        if statement.is_postgres
+        else f"substr(content_key, -{END_CHARACTERS})"
+    )
+    message = one(statement, chat_id, message_id)
+    with translated("read the message"):
+        rows = await statement.run(f"SELECT {end} AS key_end FROM chat_messages WHERE {message}")  # noqa: S608
+    if not rows:
+        return None
+    key: str = rows[0]["key_end"]
+    start = len(key) - 1
+    while start > 0 and is_continuation(key[start]):
+        start -= 1
+    return key[max(start, 0) :]
+
+
+async def _update(
+    statement: Statement, changes: str, chat_id: str, message_id: str, condition: str = ""
+) -> bool:
+    message = one(statement, chat_id, message_id)
+    with translated("write the message"):
+        rows = await statement.run(
+            f"UPDATE chat_messages SET {changes} WHERE {message}{condition} RETURNING number"  # noqa: S608
+        )
+    return bool(rows)
+
+
+async def _is_there(chat_id: str, message_id: str) -> bool:
+    statement = Statement(ChatMessageRow._meta.db)
+    message = one(statement, chat_id, message_id)
+    with translated("find the message"):
+        return bool(await statement.run(f"SELECT 1 FROM chat_messages WHERE {message}"))  # noqa: S608
+
+
+def _replacement(statement: Statement, number: int, kind: str, text: str) -> str:
+    """Return the statement that replaces the first object with the `type` and `id` of an encoded one."""
+    encoded = orjson.loads(text)
+    written, names = statement.bind(text), ("type", "id")
+    if statement.is_postgres:
+        written, members = f"{written}::jsonb", [f"value ->> '{name}'" for name in names]
+    else:
+        members = [f"json_extract(value, '$.{name}')" for name in names]
+    same = [
+        f"{member} = {statement.bind(encoded[name])}" for member, name in zip(members, names, strict=True)
+    ]
+    return (
+        f"UPDATE chat_message_items SET value = {written}"  # noqa: S608 - no values
+        " WHERE id = (SELECT MIN(id) FROM chat_message_items"
+        f" WHERE message_id = {statement.bind(number)} AND kind = {statement.bind(kind)}"
+        f" AND {' AND '.join(same)}) RETURNING id"
+    )

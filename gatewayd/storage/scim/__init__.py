@@ -1,0 +1,1 @@
+"""SCIM queries over users and groups: predicates, columns, identity look-ups."""

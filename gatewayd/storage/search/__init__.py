@@ -1,0 +1,1 @@
+"""Search in passages: full text, vectors, and the tables behind them."""

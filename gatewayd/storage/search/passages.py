@@ -1,0 +1,349 @@
+"""Texts and passages, and how staged ones take the place of those that can be found."""
+
+import asyncio
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AsyncExitStack
+from typing import Any, Final
+
+from gatewayd.errors import GatewayError, Kind, not_found
+from gatewayd.ingest.records import Extraction, File, FileStatus, Scope, ScopeKind, VectorBatch
+from gatewayd.ingest.vector_codec import ID_BYTES, packed, unpacked
+from gatewayd.knowledge.records import StoredPassage
+from gatewayd.storage.engine.failures import translated
+from gatewayd.storage.engine.fields import check_text, fits
+from gatewayd.storage.engine.readers import Reader
+from gatewayd.storage.engine.statements import Statement
+from gatewayd.storage.engine.transactions import placeholder, writing
+from gatewayd.storage.files import columns_of
+from gatewayd.storage.search import fts, passage_removal
+from gatewayd.storage.search.bigrams import segmented
+from gatewayd.storage.search.vectors import TortoiseVectors
+from gatewayd.storage.tables.documents import (
+    FileRow,
+    FileTextRow,
+    JobRow,
+    LinkRow,
+    PassageRow,
+    SpaceRow,
+    VectorBatchRow,
+)
+from gatewayd.transactions import after_commit
+
+FLOAT_BYTES: Final = 4
+PAGE: Final = 500
+STAGED_AT_ONCE: Final = 2000
+"""Passages that are kept in one transaction: about 2 MB."""
+INSERT_TEXT: Final = "INSERT INTO file_texts (file_id, staged, text) VALUES ({}, {}, {})"
+COLUMNS: Final = ("file_id", "staged", "number", "start", "page", "heading", "text", "segmented")
+
+# A text comes a second time: do all of its passages have vectors?
+TWIN: Final = (
+    "SELECT id FROM (SELECT f.id, f.created_at, "
+    "(SELECT COUNT(*) FROM passages p WHERE p.file_id = f.id AND NOT p.staged) AS needed, "
+    "(SELECT SUM(LENGTH(b.ids)) FROM vector_batches b"
+    " WHERE b.file_id = f.id AND b.space_id = {space} AND NOT b.staged) AS bytes "
+    "FROM files f WHERE f.text_hash = {hash} AND f.status = {status}) AS twins "
+    "WHERE bytes = needed * {id_bytes} ORDER BY created_at, id LIMIT 1"
+)
+PAIRS: Final = (
+    "SELECT s.id AS source, t.id AS target FROM passages s JOIN passages t "
+    "ON t.file_id = {target} AND t.staged AND t.number = s.number "
+    "WHERE s.file_id = {source} AND NOT s.staged AND s.start = t.start AND s.text = t.text ORDER BY t.id"
+)
+# Links of the same place. One that is newer, of a file that waits itself, will take this file's place.
+REPLACED: Final = (
+    "SELECT o.id AS id, o.file_id AS file_id, o.collection_id AS collection_id, c.number AS number "
+    "FROM collection_files l JOIN collection_files o ON o.collection_id = l.collection_id "
+    "AND o.place = l.place AND o.file_id <> l.file_id JOIN collections c ON c.id = o.collection_id "
+    "JOIN files f ON f.id = o.file_id "
+    "WHERE l.file_id = {file} AND l.place <> '' AND (o.id < l.id OR f.status <> {pending}) ORDER BY o.id"
+)
+
+LINKED: Final = "collection_files l JOIN passages p ON p.file_id = l.file_id WHERE l.collection_id = $1"
+ALONE: Final = "passages p WHERE p.file_id = $1"
+
+
+class TortoisePassages(TortoiseVectors):
+    """Implements `ingest.interfaces.PassageStore` and `knowledge.interfaces.PassageReader`.
+
+    `wake` is called when there are stale passages to purge.
+    """
+
+    def __init__(self, reader: Reader, wake: Callable[[], object] = lambda: None) -> None:
+        super().__init__(reader)
+        self._wake = wake
+        self._texts = reader
+
+    async def stage(self, file_id: str, extraction: Extraction) -> None:
+        """Keep a text and its chunks for a file, instead of what was staged for it; conflict without it.
+
+        SQLite has one writer: there others write between the parts, unless the caller is in a transaction.
+        """
+        # In a thread and in parts: there may be many, and others are to be answered meanwhile.
+        rows = await asyncio.to_thread(_rows, file_id, extraction)
+        async with AsyncExitStack() as stack:
+            if Statement(PassageRow._meta.db).is_postgres:
+                await stack.enter_async_context(writing("keep the text of the file"))
+            await self.unstage(file_id)
+            for at in range(0, len(rows), STAGED_AT_ONCE):
+                await _insert_staged(rows[at : at + STAGED_AT_ONCE])
+            # Last: without its text nothing is staged.
+            async with writing("keep the text of the file") as client:
+                query = INSERT_TEXT.format(*_places(client, 3))
+                await client.execute_query(query, [file_id, True, extraction.text])
+
+    async def is_staged(self, file_id: str) -> bool:
+        """Tell whether a text is staged for a file."""
+        if not fits(FileRow, id=file_id):
+            return False
+        with translated("look for a text"):
+            return await FileTextRow.filter(file_id=file_id, staged=True).exists()
+
+    async def missing(self, file_id: str, space: str, limit: int) -> Sequence[tuple[int, str]]:
+        """Return the ids and texts of the first passages that lack a vector, staged if any are."""
+        if not fits(FileRow, id=file_id) or not fits(SpaceRow, name=space):
+            return []
+        with translated("look for passages without vectors"):
+            staged = await self.is_staged(file_id)
+            batches = await _batches(file_id, space, staged=staged)
+            passages = PassageRow.filter(file_id=file_id, staged=staged).order_by("number")
+            last = max((_ends(ids)[1] for ids in batches), default=0)
+            # Vectors come in the order of the passages: if none was left out, those behind them are missing.
+            if last and await passages.filter(id__lte=last).count() * ID_BYTES == sum(map(len, batches)):
+                passages = passages.filter(id__gt=last)
+            elif last:
+                have = {number for ids in batches for number in unpacked(ids)}
+                ids: list[Any] = list(await passages.values_list("id", flat=True))
+                wanted = [number for number in ids if number not in have][:limit]
+                passages = passages.filter(id__in=wanted)
+            found: list[Any] = list(await passages.limit(max(limit, 0)).values_list("id", "text"))
+        return [(number, text) for number, text in found]
+
+    async def add_vectors(self, space: str, batch: VectorBatch) -> None:
+        """Keep vectors for passages that have none; those whose passage is gone are dropped.
+
+        Not_found without the space; internal when there are not as many vectors as ids.
+        """
+        async with writing("keep vectors"):
+            row = await SpaceRow.get_or_none(name=space) if fits(SpaceRow, name=space) else None
+            if row is None:
+                raise not_found("embedding space", space)
+            await _add_vectors(row, batch)
+
+    async def prepare(self, file_id: str) -> None:
+        """Do what takes long of `publish` and changes nothing that is found, in short transactions."""
+        if fits(FileRow, id=file_id):
+            await passage_removal.prepare(file_id)
+
+    async def publish(self, file: File) -> Sequence[str]:
+        """Make what is staged the passages of a file, as one change, and write the record.
+
+        Returns the collections that hold it; not_found when the file is gone.
+        """
+        columns = columns_of(file)
+        is_left = False
+        async with writing("publish the file") as client:
+            if not fits(FileRow, id=file.id) or not await FileRow.filter(id=file.id).select_for_update():
+                raise not_found("file", file.id)
+            collections = await _lock_collections(client, file.id)
+            if await FileTextRow.filter(file_id=file.id, staged=True).exists():
+                is_left = await passage_removal.discard(client, file.id, staged=False)
+                for row in (VectorBatchRow, PassageRow, FileTextRow):
+                    await row.filter(file_id=file.id, staged=False).delete()
+                    await row.filter(file_id=file.id, staged=True).update(staged=False)
+            for number in collections.values():
+                await fts.add(client, number, file.id)
+            for link in await _replaced(client, file.id):
+                is_left |= await passage_removal.detach(client, link["number"], [link["file_id"]])
+                await LinkRow.filter(id=link["id"]).delete()
+            await JobRow.filter(file_id=file.id).delete()
+            await FileRow.filter(id=file.id).update(**columns)
+        if is_left:
+            after_commit(self._wake)
+        return list(collections)
+
+    async def find_replaced(self, file_id: str) -> Sequence[tuple[str, str]]:
+        """Return the links that `publish` would remove now: (collection, file)."""
+        if not fits(FileRow, id=file_id):
+            return []
+        with translated("look for what the file replaces"):
+            links = await _replaced(LinkRow._meta.db, file_id)
+        return [(link["collection_id"], link["file_id"]) for link in links]
+
+    async def unstage(self, file_id: str) -> None:
+        """Drop what is staged for a file."""
+        if fits(FileRow, id=file_id):
+            async with writing("drop the staged text") as client:
+                await FileRow.filter(id=file_id).select_for_update()
+                is_left = await passage_removal.discard(client, file_id, staged=True)
+                for row in (VectorBatchRow, FileTextRow):
+                    await row.filter(file_id=file_id, staged=True).delete()
+            if is_left:
+                after_commit(self._wake)
+
+    async def find_text(self, file_id: str) -> str | None:
+        """Return the published text of a file."""
+        if not fits(FileRow, id=file_id):
+            return None
+        with translated("read a text"):
+            rows = await self._texts.rows(
+                "SELECT text FROM file_texts WHERE file_id = $1 AND NOT staged", file_id
+            )
+        return rows[0][0] if rows else None
+
+    async def count(self, scope: Scope) -> int:
+        """Return how many published passages a scope has."""
+        if not fits(FileRow, id=scope.id):
+            return 0
+        source = LINKED if scope.kind is ScopeKind.COLLECTION else ALONE
+        with translated("count passages"):
+            [[count]] = await self._texts.rows(f"SELECT COUNT(*) FROM {source} AND NOT p.staged", scope.id)  # noqa: S608
+        return int(count)
+
+    async def find_twin(self, text_hash: str, space: str) -> str | None:
+        """Return a completed file with this text hash whose passages all have vectors in the space."""
+        if not fits(FileRow, text_hash=text_hash) or not fits(SpaceRow, name=space):
+            return None
+        with translated("look for the same text"):
+            row = await SpaceRow.get_or_none(name=space)
+            if row is None:
+                return None
+            statement = Statement(FileRow._meta.db)
+            places = {
+                "space": statement.bind(row.id),
+                "hash": statement.bind(text_hash),
+                "status": statement.bind(FileStatus.COMPLETED.value),
+            }
+            rows = await statement.run(TWIN.format(**places, id_bytes=ID_BYTES))
+        return rows[0]["id"] if rows else None
+
+    async def copy_vectors(self, source_id: str, file_id: str, space: str) -> bool:
+        """Give the staged passages of a file the vectors of a twin's; False when they do not match."""
+        if not fits(FileRow, id=source_id) or not fits(FileRow, id=file_id) or not fits(SpaceRow, name=space):
+            return False
+        async with writing("copy vectors") as client:
+            row = await SpaceRow.get_or_none(name=space)
+            pairs = await _pairs(client, source_id, file_id)
+            if row is None or not pairs:
+                return False
+            batches = await VectorBatchRow.filter(file_id=source_id, space_id=row.id, staged=False)
+            if not pairs.keys() <= {number for batch in batches for number in unpacked(batch.ids)}:
+                return False
+            for batch in batches:
+                mine = packed([pairs[number] for number in unpacked(batch.ids)])
+                await _add_vectors(row, VectorBatch(file_id, mine, batch.vectors))
+        return True
+
+    async def read(self, passage_ids: Sequence[int]) -> Mapping[int, StoredPassage]:
+        """Return those of the published passages that exist, by id."""
+        found: dict[int, StoredPassage] = {}
+        wanted = list(dict.fromkeys(passage_ids))
+        for at in range(0, len(wanted), PAGE):
+            numbers = ", ".join(str(int(number)) for number in wanted[at : at + PAGE])
+            query = (
+                "SELECT id, file_id, number, text, start, page, heading FROM passages "  # noqa: S608 - numbers
+                f"WHERE id IN ({numbers}) AND NOT staged"
+            )
+            with translated("read passages"):
+                found |= {row[0]: StoredPassage(*row) for row in await self._texts.rows(query)}
+        return found
+
+
+def _places(client: Any, count: int) -> list[str]:
+    return [placeholder(client, place) for place in range(1, count + 1)]
+
+
+def _rows(file_id: str, extraction: Extraction) -> list[tuple[Any, ...]]:
+    """Return the values of COLUMNS for each chunk; invalid_request for a text that cannot be kept."""
+    check_text(extraction.text, "text")
+    rows: list[tuple[Any, ...]] = []
+    for chunk in extraction.chunks:
+        if chunk.heading is not None:
+            check_text(chunk.heading, "heading")
+        text = extraction.passage(chunk)
+        row = (file_id, True, chunk.number, chunk.start, chunk.page, chunk.heading, text, segmented(text))
+        rows.append(row)
+    return rows
+
+
+async def _insert_staged(rows: Sequence[tuple[Any, ...]]) -> None:
+    async with writing("keep the passages of the file") as client:
+        # Not by the ORM, which would check them again, here.
+        places = ", ".join(_places(client, len(COLUMNS)))
+        query = f"INSERT INTO passages ({', '.join(COLUMNS)}) VALUES ({places})"  # noqa: S608
+        await client.execute_many(query, list(rows))
+
+
+async def _batches(file_id: str, space: str, **which: Any) -> Sequence[bytes]:
+    """Return the ids of each batch of vectors of a file, in the order of the ids within each."""
+    batches = VectorBatchRow.filter(file_id=file_id, space__name=space, **which)
+    found: list[Any] = list(await batches.values_list("ids", flat=True))
+    return [bytes(ids) for ids in found if ids]
+
+
+def _ends(ids: bytes) -> tuple[int, int]:
+    """Return the lowest and the highest id of a batch."""
+    first, last = ids[:ID_BYTES], ids[-ID_BYTES:]
+    return int.from_bytes(first, "little"), int.from_bytes(last, "little")
+
+
+async def _add_vectors(space: SpaceRow, batch: VectorBatch) -> None:
+    ids = unpacked(batch.ids)
+    width = space.dimension * FLOAT_BYTES
+    if len(batch.vectors) != len(ids) * width:
+        raise GatewayError(
+            Kind.INTERNAL,
+            f"cannot keep vectors of file {batch.file_id}: {len(ids)} of dimension {space.dimension} are not "
+            f"{len(batch.vectors)} bytes",
+        )
+    # The lock keeps `publish` from changing which passages are staged.
+    if (
+        not ids
+        or not fits(FileRow, id=batch.file_id)
+        or not await FileRow.filter(id=batch.file_id).select_for_update()
+    ):
+        return
+    # What is beside these passages is not looked at: a file may have many thousands.
+    low, high = min(ids), max(ids)
+    near = [one for one in await _batches(batch.file_id, space.name) if _ends(one)[1] >= low]
+    have = {number for one in near if _ends(one)[0] <= high for number in unpacked(one)}
+    passages = PassageRow.filter(file_id=batch.file_id, id__gte=low, id__lte=high)
+    known: Sequence[Any] = await passages.values_list("id", "staged")
+    staged = dict(known)
+    positions = {number: at for at, number in enumerate(ids) if number in staged and number not in have}
+    for flag in (False, True):
+        kept = sorted(number for number in positions if staged[number] is flag)
+        if kept:
+            vectors = b"".join(batch.vectors[positions[n] * width :][:width] for n in kept)
+            row = VectorBatchRow(file_id=batch.file_id, space_id=space.id, staged=flag, ids=packed(kept))
+            row.vectors = vectors
+            await row.save(force_create=True)
+
+
+async def _lock_collections(client: Any, file_id: str) -> dict[str, int]:
+    """Return id and number of the collections that hold a file; other files are published in them later."""
+    statement = Statement(client)
+    lock = " FOR UPDATE OF c" if client.capabilities.dialect == "postgres" else ""
+    rows = await statement.run(
+        "SELECT c.id AS id, c.number AS number FROM collection_files l JOIN collections c "  # noqa: S608
+        f"ON c.id = l.collection_id WHERE l.file_id = {statement.bind(file_id)} ORDER BY c.id{lock}"
+    )
+    return {row["id"]: row["number"] for row in rows}
+
+
+async def _replaced(client: Any, file_id: str) -> list[dict[str, Any]]:
+    statement = Statement(client)
+    places = {"file": statement.bind(file_id), "pending": statement.bind(FileStatus.PENDING.value)}
+    return await statement.run(REPLACED.format(**places))
+
+
+async def _pairs(client: Any, source_id: str, file_id: str) -> dict[int, int]:
+    """Return which staged passage each published one of a twin is; empty unless all of both match."""
+    statement = Statement(client)
+    places = {"source": statement.bind(source_id), "target": statement.bind(file_id)}
+    rows = await statement.run(PAIRS.format(**places))
+    totals = {
+        await PassageRow.filter(file_id=source_id, staged=False).count(),
+        await PassageRow.filter(file_id=file_id, staged=True).count(),
+    }
+    return {row["source"]: row["target"] for row in rows} if totals == {len(rows)} else {}

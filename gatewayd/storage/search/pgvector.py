@@ -1,0 +1,374 @@
+"""Nearest vectors with PostgreSQL's extension pgvector.
+
+Each space has a table of its own, made when it is first used, with the vectors of all published passages.
+Rows go with their passages by a foreign key, and `refresh` brings new ones. What a killed process did not
+bring is found by the first search of each scope.
+"""
+
+import logging
+import struct
+import sys
+from array import array
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from typing import Any, Final
+
+from gatewayd.errors import GatewayError
+from gatewayd.ingest.records import Hit, Scope, ScopeKind, Space
+from gatewayd.ingest.vector_codec import unpacked
+from gatewayd.storage.engine.database import Database
+from gatewayd.storage.engine.failures import translated
+from gatewayd.storage.engine.fields import fits
+from gatewayd.storage.engine.transactions import writing
+from gatewayd.storage.search.embedding_spaces import vector_table
+from gatewayd.storage.tables.documents import (
+    FileRow,
+    SpaceRow,
+    VectorBatchRow,
+)
+from gatewayd.tasks import Tasks
+
+log = logging.getLogger(__name__)
+
+EXACT_UP_TO: Final = 20_000
+"""Passages of a scope that are all compared; more are searched by a graph."""
+EXTENSION: Final = "vector"
+GRAPH_DIMENSIONS: Final = 2000
+GRAPH_VERSION: Final = (0, 8)
+EF_SEARCH: Final = range(500, 1001)
+GRAPH_MEMORY: Final = 512 << 20
+"""Bytes that PostgreSQL may take to build a graph, if it is not set to more; without them it takes much
+longer."""
+
+SCOPES: Final = {
+    ScopeKind.COLLECTION: "(SELECT file_id FROM collection_files WHERE collection_id = $1) s",
+    ScopeKind.FILE: "(SELECT id AS file_id FROM files WHERE id = $1) s",
+}
+MAKE: Final = (
+    "SELECT pg_advisory_xact_lock(hashtext('{table}')); "
+    "CREATE TABLE IF NOT EXISTS {table} ("
+    "passage_id BIGINT PRIMARY KEY REFERENCES passages (id) ON DELETE CASCADE, "
+    'file_id VARCHAR(64) COLLATE "C" NOT NULL, vector vector({dimension}) NOT NULL); '
+    "CREATE INDEX IF NOT EXISTS idx_{table}_file ON {table} (file_id, passage_id)"
+)
+# Vectors of length 1: the inner product, whose negative <#> is, is the cosine.
+# The OFFSET makes the planner look at the files of the scope, whatever else there is.
+EXACT: Final = (
+    "SELECT v.passage_id, v.vector <#> $2::real[]::vector AS distance FROM {scope} CROSS JOIN LATERAL "
+    "(SELECT passage_id, vector FROM {table} WHERE file_id = s.file_id OFFSET 0) v "
+    "ORDER BY distance, v.passage_id LIMIT $3"
+)
+BY_GRAPH: Final = (
+    "WITH near AS MATERIALIZED (SELECT v.passage_id, v.vector <#> $2::real[]::vector AS distance "
+    "FROM {table} v WHERE EXISTS (SELECT 1 FROM {scope} WHERE s.file_id = v.file_id) "
+    "ORDER BY v.vector <#> $2::real[]::vector LIMIT $3) "
+    "SELECT passage_id, distance FROM near ORDER BY distance, passage_id"
+)
+SOME: Final = (
+    "SELECT v.passage_id, v.vector <#> $2::real[]::vector FROM {table} v JOIN {scope} "
+    "ON s.file_id = v.file_id WHERE v.passage_id = ANY($3::bigint[])"
+)
+SIZE: Final = "SELECT COALESCE(SUM(f.chunks), 0)::bigint FROM {scope} JOIN files f ON f.id = s.file_id"
+BEHIND: Final = (
+    "SELECT s.file_id FROM {scope} WHERE"
+    " (SELECT COALESCE(SUM(LENGTH(b.ids)), 0) / 8 FROM vector_batches b"
+    "  WHERE b.file_id = s.file_id AND b.space_id = $2 AND NOT b.staged)"
+    " <> (SELECT COUNT(*) FROM {table} v WHERE v.file_id = s.file_id)"
+)
+BUILT: Final = "SELECT indisvalid FROM pg_index WHERE indexrelid = to_regclass($1)"
+ROOM: Final = (
+    "SELECT set_config('maintenance_work_mem', GREATEST({bytes}, "
+    "pg_size_bytes(current_setting('maintenance_work_mem'))) / 1024 || 'kB', false)"
+)
+FLOAT_BYTES: Final = 4
+
+
+@dataclass(frozen=True, slots=True)
+class _Table:
+    space_id: int
+    name: str
+    dimension: int
+
+    @property
+    def graph(self) -> str:
+        return f"idx_{self.name}_graph"
+
+
+class PgVectorIndex:
+    """Implements `ingest.interfaces.VectorIndex`; made by `open_pgvector`.
+
+    `exact_up_to` is the size of a scope from which on a graph is used, which a task of `tasks` builds.
+    """
+
+    def __init__(self, tasks: Tasks, *, has_graphs: bool = True, exact_up_to: int = EXACT_UP_TO) -> None:
+        self._tasks = tasks
+        self._has_graphs = has_graphs
+        self._exact_up_to = exact_up_to
+        self._made: set[int] = set()
+        self._complete: set[tuple[int, Scope]] = set()
+        self._building: set[str] = set()
+
+    async def search(self, space: Space, scope: Scope, vector: bytes, limit: int) -> Sequence[Hit]:
+        """Return the passages most similar to a vector of length 1, best first."""
+        if limit < 1 or not fits(FileRow, id=scope.id):
+            return []
+        with translated("search vectors"):
+            table = await self._table(space)
+            if table is None:
+                return []
+            await self._complete_scope(table, scope)
+            wanted = _floats(vector)
+            if await self._use_graph(table, scope):
+                found = await self._search_graph(table, scope, wanted, limit)
+                if len(found) == limit:
+                    return found
+            rows = await _rows(_filled(EXACT, table, scope), [scope.id, wanted, limit])
+        return [_hit(row) for row in rows]
+
+    async def similarities(
+        self, space: Space, scope: Scope, vector: bytes, passage_ids: Sequence[int]
+    ) -> Mapping[int, float]:
+        """Return the cosines of those of the passages that have a vector in the space and are in the
+        scope."""
+        if not passage_ids or not fits(FileRow, id=scope.id):
+            return {}
+        with translated("compare vectors"):
+            table = await self._table(space)
+            if table is None:
+                return {}
+            await self._complete_scope(table, scope)
+            values = [scope.id, _floats(vector), list(passage_ids)]
+            rows = await _rows(_filled(SOME, table, scope), values)
+        return {hit.passage_id: hit.score for hit in map(_hit, rows)}
+
+    async def refresh(self, scope: Scope, file_id: str) -> None:
+        """Bring the vectors of a file that are not here yet, in every space."""
+        if not fits(FileRow, id=file_id):
+            return
+        alone = Scope(ScopeKind.FILE, file_id)
+        with translated("read the embedding spaces"):
+            spaces = await SpaceRow.all().order_by("id")
+        for row in spaces:
+            table = await self._made_table(row)
+            if await self._behind(table, alone):
+                await _bring(table, file_id)
+
+    async def forget(self, scope: Scope) -> None:
+        """Look at a scope again before its next search; its rows went with their passages."""
+        self._complete = {each for each in self._complete if each[1] != scope}
+
+    async def check(self, space: Space, scope: Scope) -> Sequence[str]:
+        """Compare the rows with the batches, mend, and return a sentence for each file that differed.
+
+        What nobody has brought yet is brought, and is no difference.
+        """
+        with translated("read the embedding spaces"):
+            table = await self._table(space)
+        if table is None or not fits(FileRow, id=scope.id):
+            return []
+        await self._complete_scope(table, scope)
+        with translated("list the files of the scope"):
+            files = await _rows(f"SELECT s.file_id FROM {SCOPES[scope.kind]}", [scope.id])  # noqa: S608
+        checked = [await _check_file(table, row[0]) for row in files]
+        return [sentence for sentence in checked if sentence]
+
+    async def _table(self, space: Space) -> _Table | None:
+        """Return the table of a space, made if need be; None when the space is not known."""
+        row = await SpaceRow.get_or_none(name=space.name) if fits(SpaceRow, name=space.name) else None
+        return None if row is None else await self._made_table(row)
+
+    async def _made_table(self, row: SpaceRow) -> _Table:
+        table = _Table(row.id, vector_table(row.id), row.dimension)
+        if row.id not in self._made:
+            async with writing("make the table of vectors") as client:
+                await client.execute_script(MAKE.format(table=table.name, dimension=table.dimension))
+            self._made.add(row.id)
+        return table
+
+    async def _complete_scope(self, table: _Table, scope: Scope) -> None:
+        """Bring what is missing, once for each scope: others may have been killed before they could."""
+        place = table.space_id, scope
+        if place in self._complete:
+            return
+        for file_id in await self._behind(table, scope):
+            await _bring(table, file_id)
+        self._complete.add(place)
+
+    async def _behind(self, table: _Table, scope: Scope) -> Sequence[str]:
+        with translated("compare the vectors"):
+            rows = await _rows(_filled(BEHIND, table, scope), [scope.id, table.space_id])
+        return [row[0] for row in rows]
+
+    async def _use_graph(self, table: _Table, scope: Scope) -> bool:
+        """Tell whether a scope is big and the graph is there; begin to build it when it is not."""
+        if not self._has_graphs or table.dimension > GRAPH_DIMENSIONS:
+            return False
+        [[size]] = await _rows(_filled(SIZE, table, scope), [scope.id])
+        if size < self._exact_up_to:
+            return False
+        built = await _rows(BUILT, [table.graph])
+        if built and built[0][0]:
+            return True
+        if table.graph not in self._building:
+            self._building.add(table.graph)
+            self._tasks.spawn(f"graph of {table.name}", self._build(table))
+        return False
+
+    async def _build(self, table: _Table) -> None:
+        try:
+            await _build_graph(table)
+        except GatewayError as error:
+            log.warning("no graph for vectors could be built: %s", error.full_message)
+        finally:
+            self._building.discard(table.graph)
+
+    async def _search_graph(
+        self, table: _Table, scope: Scope, wanted: Sequence[float], limit: int
+    ) -> Sequence[Hit]:
+        width = min(max(4 * limit, EF_SEARCH.start), EF_SEARCH.stop - 1)
+        async with writing("search vectors") as client:
+            # Only the graph gives the nearest ones in order.
+            await client.execute_script(
+                f"SET LOCAL hnsw.ef_search = {width}; SET LOCAL hnsw.iterative_scan = relaxed_order; "
+                "SET LOCAL enable_sort = off; SET LOCAL enable_seqscan = off"
+            )
+            _, rows = await client.execute_query(_filled(BY_GRAPH, table, scope), [scope.id, wanted, limit])
+        return [_hit(row) for row in rows]
+
+
+async def open_pgvector(database: Database, tasks: Tasks) -> PgVectorIndex | None:
+    """Return the index of a PostgreSQL database; None where pgvector is not installed or not allowed."""
+    if database.location.is_sqlite:
+        return None
+    try:
+        async with writing("use pgvector") as client:
+            await client.execute_script(f"CREATE EXTENSION IF NOT EXISTS {EXTENSION}")
+        with translated("use pgvector"):
+            [[version]] = await _rows("SELECT extversion FROM pg_extension WHERE extname = $1", [EXTENSION])
+    except GatewayError as error:
+        log.info("pgvector is not used: %s", error.full_message)
+        return None
+    numbers = tuple(int(number) for number in version.split(".")[:2])
+    return PgVectorIndex(tasks, has_graphs=numbers >= GRAPH_VERSION)
+
+
+def _filled(query: str, table: _Table, scope: Scope) -> str:
+    return query.format(table=table.name, scope=SCOPES[scope.kind])
+
+
+async def _rows(query: str, values: Sequence[Any]) -> Sequence[Sequence[Any]]:
+    client: Any = SpaceRow._meta.db
+    rows: Sequence[Sequence[Any]]
+    _, rows = await client.execute_query(query, list(values))
+    return rows
+
+
+def _floats(vector: bytes) -> list[float]:
+    return _array(vector).tolist()
+
+
+def _array(vectors: bytes) -> "array[float]":
+    numbers = array("f")
+    numbers.frombytes(vectors)
+    if sys.byteorder == "big":
+        numbers.byteswap()
+    return numbers
+
+
+def _hit(row: Sequence[Any]) -> Hit:
+    # Rounding can make it a little more than 1.
+    return Hit(row[0], min(max(-float(row[1]), -1.0), 1.0))
+
+
+async def _bring(table: _Table, file_id: str) -> None:
+    """Copy those vectors of a file that are not in the table yet."""
+    async with _holding(file_id) as client:
+        if client is None:
+            return
+        present = {row[0] for row in await _present(client, table, file_id)}
+        async for batch in _batches(table, file_id):
+            lacking = {
+                number: row for number, row in _unpacked(table, batch).items() if number not in present
+            }
+            if lacking:
+                await _copy(client, table, file_id, lacking)
+
+
+async def _check_file(table: _Table, file_id: str) -> str | None:
+    """Mend the rows of a file and say what was wrong with them."""
+    lacking, wrong = 0, []
+    async with _holding(file_id) as client:
+        if client is None:
+            return None
+        present = {row[0]: bytes(row[1]) for row in await _present(client, table, file_id)}
+        async for batch in _batches(table, file_id):
+            for number, vector in _unpacked(table, batch).items():
+                stored = present.pop(number, None)
+                lacking += stored is None
+                wrong += [number] if stored not in {None, vector} else []
+        wrong += present
+        if wrong:
+            delete = f"DELETE FROM {table.name} WHERE passage_id = ANY($1::bigint[])"  # noqa: S608
+            await client.execute_query(delete, [wrong])
+    if not lacking and not wrong:
+        return None
+    await _bring(table, file_id)
+    return f"the vectors of file {file_id} differed: {lacking} were missing, {len(wrong)} were wrong"
+
+
+@asynccontextmanager
+async def _holding(file_id: str) -> AsyncIterator[Any]:
+    """Begin a change, until whose end nobody publishes, removes or brings a file; yield None without it."""
+    async with writing("copy vectors to their table") as client:
+        await client.lift_limits()
+        yield client if await FileRow.filter(id=file_id).select_for_update() else None
+
+
+async def _present(client: Any, table: _Table, file_id: str) -> Sequence[Sequence[Any]]:
+    """Return the passages of a file that are in the table, each with its vector as PostgreSQL sends it."""
+    query = f"SELECT passage_id, vector_send(vector) FROM {table.name} WHERE file_id = $1"  # noqa: S608
+    rows: Sequence[Sequence[Any]]
+    _, rows = await client.execute_query(query, [file_id])
+    return rows
+
+
+async def _batches(table: _Table, file_id: str) -> AsyncIterator[VectorBatchRow]:
+    """Yield the published batches of a file, one in memory at a time."""
+    published = VectorBatchRow.filter(file_id=file_id, space_id=table.space_id, staged=False)
+    numbers: Sequence[Any] = await published.order_by("id").values_list("id", flat=True)
+    for number in numbers:
+        yield await VectorBatchRow.get(id=number)
+
+
+def _unpacked(table: _Table, batch: VectorBatchRow) -> dict[int, bytes]:
+    """Return the vectors of a batch by passage, each as PostgreSQL sends it."""
+    numbers = _array(batch.vectors)
+    if sys.byteorder == "little":
+        numbers.byteswap()
+    rows, width = numbers.tobytes(), FLOAT_BYTES * table.dimension
+    head = struct.pack(">hh", table.dimension, 0)
+    return {number: head + rows[at * width :][:width] for at, number in enumerate(unpacked(batch.ids))}
+
+
+async def _copy(client: Any, table: _Table, file_id: str, vectors: Mapping[int, bytes]) -> None:
+    """Insert vectors by PostgreSQL's binary COPY: a row is a count of values, and each value has a length."""
+    name = file_id.encode()
+    middle = struct.pack(f">i{len(name)}s", len(name), name)
+    parts = [b"PGCOPY\n\xff\r\n\x00", bytes(8)]
+    for number, vector in vectors.items():
+        parts += [struct.pack(">hiq", 3, 8, number), middle, struct.pack(">i", len(vector)), vector]
+    rows = b"".join([*parts, struct.pack(">h", -1)])
+    await client.copy_rows(table.name, ["passage_id", "file_id", "vector"], rows)
+
+
+async def _build_graph(table: _Table) -> None:
+    """Build the graph of a table while others use it; what an earlier try has left is dropped."""
+    engine: Any = SpaceRow._meta.db
+    with translated("build a graph of vectors"):
+        await engine.run_alone(
+            ROOM.format(bytes=GRAPH_MEMORY),
+            f"DROP INDEX CONCURRENTLY IF EXISTS {table.graph}",
+            f"CREATE INDEX CONCURRENTLY {table.graph} ON {table.name} USING hnsw (vector vector_ip_ops) "
+            "WITH (ef_construction = 128)",
+        )

@@ -1,0 +1,111 @@
+"""The published vectors, read in bulk.
+
+Passage ids and vectors lie packed in batches of one file, as `ingest.records.VectorBatch` says. A batch is
+never changed, so it is enough to list the batches of one moment and then to read them a few at a time.
+"""
+
+import asyncio
+from collections.abc import AsyncIterator, Iterator, Sequence
+from typing import Any, Final
+
+from gatewayd.ingest.records import Scope, ScopeKind, VectorBatch
+from gatewayd.ingest.vector_codec import ID_BYTES
+from gatewayd.storage.engine.failures import translated
+from gatewayd.storage.engine.fields import fits
+from gatewayd.storage.engine.readers import Reader
+from gatewayd.storage.tables.documents import (
+    FileRow,
+    SpaceRow,
+)
+
+PAGE_BYTES: Final = 1 << 20
+PAGE_BATCHES: Final = 200
+
+SOURCES: Final = {
+    ScopeKind.COLLECTION: (
+        "collection_files l JOIN vector_batches b ON b.file_id = l.file_id WHERE l.collection_id = $2"
+    ),
+    ScopeKind.FILE: "vector_batches b WHERE b.file_id = $2",
+}
+PUBLISHED: Final = (
+    " AND b.space_id = (SELECT s.id FROM embedding_spaces s WHERE s.name = $1) AND NOT b.staged"
+)
+
+
+class TortoiseVectors:
+    """Implements `ingest.interfaces.VectorReader`."""
+
+    def __init__(self, reader: Reader) -> None:
+        self._reader = reader
+
+    async def load(self, space: str, scope: Scope) -> AsyncIterator[VectorBatch]:
+        """Yield the vectors of a scope, oldest ids first, a few in memory at a time.
+
+        What is removed meanwhile is left out, what is published meanwhile does not come.
+        """
+        for page in _pages(await self._list(space, scope)):
+            for batch in await self._read(page):
+                yield batch
+
+    async def load_file(self, space: str, scope: Scope, file_id: str) -> Sequence[VectorBatch]:
+        """Return what `load` yields of one file; empty when it is not in the scope or has no vectors."""
+        found: list[VectorBatch] = []
+        for page in _pages(await self._list(space, scope, file_id)):
+            found += await self._read(page)
+        return found
+
+    async def load_ids(self, space: str, scope: Scope) -> AsyncIterator[tuple[str, bytes]]:
+        """Yield the file and the ids of each batch that `load` would yield."""
+        for _, file_id, ids, _ in await self._list(space, scope):
+            yield file_id, ids
+
+    async def count_vectors(self, space: str, scope: Scope) -> int:
+        """Return how many vectors a scope has."""
+        if not fits(SpaceRow, name=space) or not fits(FileRow, id=scope.id):
+            return 0
+        query = f"SELECT COALESCE(SUM(LENGTH(b.ids)), 0) FROM {SOURCES[scope.kind]}{PUBLISHED}"  # noqa: S608
+        with translated("count vectors"):
+            [[size]] = await self._reader.rows(query, space, scope.id)
+        return int(size) // ID_BYTES
+
+    async def _list(self, space: str, scope: Scope, file_id: str | None = None) -> list[Sequence[Any]]:
+        """Return id, file, passage ids and size of the batches of a scope, or of one file in it, in order."""
+        values = [space, scope.id] if file_id is None else [space, scope.id, file_id]
+        if not fits(SpaceRow, name=space) or not all(fits(FileRow, id=each) for each in values[1:]):
+            return []
+        of_file = "" if file_id is None else " AND b.file_id = $3"
+        query = (
+            "SELECT b.id, b.file_id, b.ids, LENGTH(b.vectors) "  # noqa: S608
+            f"FROM {SOURCES[scope.kind]}{PUBLISHED}{of_file}"
+        )
+        with translated("list vectors"):
+            rows = await self._reader.rows(query, *values)
+        # Another thread, as there may be many.
+        return await asyncio.to_thread(sorted, rows, key=_age)
+
+    async def _read(self, page: Sequence[int]) -> list[VectorBatch]:
+        """Return the batches with these ids that are still there, in this order."""
+        numbers = ", ".join(map(str, page))
+        query = f"SELECT id, file_id, ids, vectors FROM vector_batches WHERE id IN ({numbers})"  # noqa: S608
+        with translated("read vectors"):
+            rows = await self._reader.rows(query)
+        found = {row[0]: VectorBatch(row[1], bytes(row[2]), bytes(row[3])) for row in rows}
+        return [found[number] for number in page if number in found]
+
+
+def _age(batch: Sequence[Any]) -> tuple[int, int]:
+    return int.from_bytes(batch[2][:ID_BYTES], "little"), batch[0]
+
+
+def _pages(batches: Sequence[Sequence[Any]]) -> Iterator[Sequence[int]]:
+    """Divide batches into pages that are small enough to be read at once."""
+    page: list[int] = []
+    size = 0
+    for number, _, _, length in batches:
+        if page and (size + length > PAGE_BYTES or len(page) == PAGE_BATCHES):
+            yield page
+            page, size = [], 0
+        page.append(number)
+        size += length
+    if page:
+        yield page

@@ -1,0 +1,236 @@
+"""The tables of accounts and models. A row is how a record is kept; everything else works with records.
+
+A change here needs a migration; a test compares the two. Columns called `*_key` hold the form in which a name
+is compared. The docstring of a row becomes the comment of its table: plain words, no quotes, no semicolon.
+"""
+
+from typing import Any
+
+from tortoise import fields
+from tortoise.models import Model
+
+from gatewayd.storage.engine.fields import Json, Name, Text, Whole
+
+# Folding a text to one case makes at most three characters of each.
+KEY_LENGTH = 3 * 255
+ADDRESS_LENGTH = 320
+ADDRESS_KEY_LENGTH = 3 * ADDRESS_LENGTH
+# A provider and what it calls somebody share an index entry, which holds 2600 bytes.
+PROVIDER_LENGTH = 128
+FOREIGN_ID_LENGTH = 512
+
+
+class UserRow(Model):
+    """One account. Keys are those of what is shown, empty when nothing is shown."""
+
+    id = Name(max_length=64, primary_key=True)
+    email = Name(max_length=ADDRESS_LENGTH, unique=True)
+    username = Name(max_length=255, unique=True, null=True)
+    name = Name(max_length=255)
+    name_key = Name(max_length=KEY_LENGTH)
+    role = Name(max_length=16)
+    active = fields.BooleanField()
+    password_hash = Name(max_length=512, null=True)
+    profile_image_url = Text()
+    token_version = Whole()
+    profile = Json()
+    settings = Json(null=True)
+    info = Json(null=True)
+    oauth = Json(null=True)
+    scim = Json(null=True)
+    last_active_at = Whole()
+    updated_at = Whole()
+    created_at = Whole(db_index=True)
+    user_name = Name(max_length=ADDRESS_LENGTH, null=True)
+    display_name = Name(max_length=255, null=True)
+    formatted_name = Name(max_length=255, null=True)
+    given_name = Name(max_length=255, null=True)
+    family_name = Name(max_length=255, null=True)
+    emails = Json(null=True)
+    roles = Json(null=True)
+    user_name_key = Name(max_length=ADDRESS_KEY_LENGTH, db_default="")
+    display_name_key = Name(max_length=KEY_LENGTH, db_default="")
+    formatted_name_key = Name(max_length=KEY_LENGTH, db_default="")
+    given_name_key = Name(max_length=KEY_LENGTH, db_default="")
+    family_name_key = Name(max_length=KEY_LENGTH, db_default="")
+    modified_us = Whole(db_default=0)
+
+    class Meta:
+        table = "users"
+        unique_together = (("user_name_key",),)
+        # They cover a search in display names in the order of creation, and one for a name or in its order.
+        indexes = (("id", "display_name_key"), ("display_name_key", "id"))
+
+
+class UserEmailRow(Model):
+    """One shown address of a user, to look it up by."""
+
+    id = fields.BigIntField(primary_key=True)
+    user: Any = fields.ForeignKeyField("gatewayd.UserRow", related_name="addresses", db_index=True)
+    value_key = Name(max_length=ADDRESS_KEY_LENGTH, db_index=True)
+    type_key = Name(max_length=KEY_LENGTH)
+    is_primary = fields.BooleanField()
+
+    class Meta:
+        table = "user_emails"
+
+
+class UserExternalIdRow(Model):
+    """What a provider calls a user."""
+
+    id = fields.BigIntField(primary_key=True)
+    user: Any = fields.ForeignKeyField("gatewayd.UserRow", related_name="external_ids")
+    provider = Name(max_length=PROVIDER_LENGTH)
+    external_id = Name(max_length=FOREIGN_ID_LENGTH)
+
+    class Meta:
+        table = "user_external_ids"
+        unique_together = (("provider", "external_id"), ("user", "provider"))
+
+
+class UserSubjectRow(Model):
+    """The OAuth subject that a user is to a provider."""
+
+    id = fields.BigIntField(primary_key=True)
+    user: Any = fields.ForeignKeyField("gatewayd.UserRow", related_name="subjects")
+    provider = Name(max_length=PROVIDER_LENGTH)
+    subject = Name(max_length=FOREIGN_ID_LENGTH)
+
+    class Meta:
+        table = "user_subjects"
+        unique_together = (("provider", "subject"), ("user", "provider"))
+
+
+class GroupRow(Model):
+    """One group, whose name_key is the name folded to one case."""
+
+    id = Name(max_length=64, primary_key=True)
+    name = Name(max_length=255)
+    name_key = Name(max_length=KEY_LENGTH, unique=True)
+    description = Text()
+    user_id = Name(max_length=64, null=True)
+    permissions = Json()
+    data = Json()
+    meta = Json()
+    updated_at = Whole()
+    created_at = Whole()
+    scim = Json(null=True)
+    modified_us = Whole(db_default=0)
+
+    class Meta:
+        table = "groups"
+
+
+class GroupExternalIdRow(Model):
+    """What a provider calls a group."""
+
+    id = fields.BigIntField(primary_key=True)
+    group: Any = fields.ForeignKeyField("gatewayd.GroupRow", related_name="external_ids")
+    provider = Name(max_length=PROVIDER_LENGTH)
+    external_id = Name(max_length=FOREIGN_ID_LENGTH)
+
+    class Meta:
+        table = "group_external_ids"
+        unique_together = (("provider", "external_id"), ("group", "provider"))
+
+
+class MembershipRow(Model):
+    """One user in one group, once for each source that put it there, which may have named the user."""
+
+    id = fields.BigIntField(primary_key=True)
+    group: Any = fields.ForeignKeyField("gatewayd.GroupRow", related_name="memberships")
+    user: Any = fields.ForeignKeyField("gatewayd.UserRow", related_name="memberships")
+    source = Name(max_length=32)
+    created_at = Whole()
+    display = Name(max_length=255, null=True)
+
+    class Meta:
+        table = "group_members"
+        unique_together = (("group", "user", "source"),)
+        indexes = (("user_id", "group_id"),)
+
+
+class ApiKeyRow(Model):
+    """One API key, without its value."""
+
+    id = Name(max_length=64, primary_key=True)
+    user: Any = fields.ForeignKeyField("gatewayd.UserRow", related_name="keys")
+    name = Name(max_length=255)
+    name_key = Name(max_length=KEY_LENGTH)
+    digest = Name(max_length=64, unique=True)
+    prefix = Name(max_length=32)
+    expires_at = Whole(null=True)
+    last_used_at = Whole(null=True)
+    created_at = Whole()
+
+    class Meta:
+        table = "api_keys"
+        unique_together = (("user", "name_key"),)
+
+
+class RevocationRow(Model):
+    """One session token that was ended before its time."""
+
+    jti = Name(max_length=64, primary_key=True)
+    user_id = Name(max_length=64)
+    expires_at = Whole(db_index=True)
+
+    class Meta:
+        table = "revoked_tokens"
+
+
+class ResponseIdRow(Model):
+    """One id of a provider, digested, and the user who received it first."""
+
+    digest = Name(max_length=64, primary_key=True)
+    user_id = Name(max_length=64)
+    created_at = Whole(db_index=True)
+
+    class Meta:
+        table = "response_ids"
+        # The newest ones of a user.
+        indexes = (("user_id", "created_at"),)
+
+
+class ValueRow(Model):
+    """One stored JSON value by name."""
+
+    name = Name(max_length=255, primary_key=True)
+    value = Json()
+    updated_at = Whole()
+    updated_by = Name(max_length=255)
+
+    class Meta:
+        table = "stored_values"
+
+
+class ModelRow(Model):
+    """What an administrator keeps about a model."""
+
+    id = Name(max_length=256, primary_key=True)
+    user_id = Name(max_length=64)
+    name = Name(max_length=255)
+    base_model_id = Name(max_length=256, null=True)
+    params = Json()
+    meta = Json()
+    is_active = fields.BooleanField()
+    updated_at = Whole()
+    created_at = Whole()
+
+    class Meta:
+        table = "models"
+
+
+class GrantRow(Model):
+    """One row of an access list."""
+
+    id = fields.BigIntField(primary_key=True)
+    resource_type = Name(max_length=32)
+    resource_id = Name(max_length=256)
+    principal_type = Name(max_length=16)
+    principal_id = Name(max_length=64)
+    permission = Name(max_length=16)
+
+    class Meta:
+        table = "access_grants"
+        unique_together = (("resource_type", "resource_id", "principal_type", "principal_id", "permission"),)

@@ -1,0 +1,159 @@
+"""The HTTP client towards providers: a small interface, and what implements it.
+
+Nothing above this module knows how connections are made, kept and read.
+"""
+
+import asyncio
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Protocol
+
+from gatewayd.deadlines import TimeLimit
+from gatewayd.errors import Kind
+from gatewayd.upstream.http.connection import Connection
+from gatewayd.upstream.http.connector import Dialer, Origin, TlsContext, default_tls, unreachable
+from gatewayd.upstream.http.errors import TransportError
+from gatewayd.upstream.http.pool import Pool
+from gatewayd.upstream.http.request_head import Head, build_head
+from gatewayd.upstream.http.response import Response
+from gatewayd.upstream.sources.config import Timeouts
+
+__all__ = ["HttpClient", "TransportError", "UpstreamClient", "UpstreamResponse", "open_client"]
+
+MAX_CALLS = 256
+"""Different requests, but for their bodies, whose heads are kept."""
+
+
+class UpstreamResponse(Protocol):
+    """An answer whose status and headers are there and whose body is still to be read."""
+
+    @property
+    def status(self) -> int:
+        """The HTTP status."""
+        ...
+
+    @property
+    def headers(self) -> Mapping[str, str]:
+        """The headers; names compare without case."""
+        ...
+
+    async def read(self, limit: int) -> bytes:
+        """Return the whole body; raises TransportError when it is over `limit` bytes or breaks off."""
+        ...
+
+    async def read_some(self) -> bytes:
+        """Return what came since the last read, b"" at the end; raises TransportError when it breaks off."""
+        ...
+
+    async def finish(self) -> None:
+        """Keep the connection for the next request if the body ends at once, else close it."""
+        ...
+
+    def close(self) -> None:
+        """Close the connection at once unless the body came to its end; may be called again."""
+        ...
+
+
+class UpstreamClient(Protocol):
+    """Sends requests to one provider; never follows a redirect, never uses a proxy of the environment."""
+
+    async def request(
+        self, method: str, url: str, headers: Mapping[str, str], body: bytes | None = None
+    ) -> UpstreamResponse:
+        """Send a request with exactly these headers; raises TransportError."""
+        ...
+
+    async def close(self) -> None:
+        """Close all connections."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class _Call:
+    """What requests with the same method, URL and headers have in common."""
+
+    pool: Pool
+    head: Head
+
+
+class HttpClient:
+    """An `UpstreamClient` with its own connections, `connections` to each origin; made inside a running loop.
+
+    A request that met a kept connection which the provider was just closing is sent once more, on a new one
+    (RFC 9112, section 9.3.1). That is safe for every method here: not a byte of an answer came, the close
+    came right after the request, and what providers are asked for, to complete, embed, list, pull or delete,
+    ends the same when it is asked twice.
+    """
+
+    def __init__(
+        self,
+        timeouts: Timeouts,
+        *,
+        connections: int = 1000,
+        socket_path: str | None = None,
+        tls: TlsContext = default_tls,
+    ) -> None:
+        self._timeouts = timeouts
+        self._connections = connections
+        self._socket_path = socket_path
+        self._tls = tls
+        self._loop = asyncio.get_running_loop()
+        self._pools: dict[Origin, Pool] = {}
+        self._calls: dict[tuple[object, ...], _Call] = {}
+
+    async def request(
+        self, method: str, url: str, headers: Mapping[str, str], body: bytes | None = None
+    ) -> UpstreamResponse:
+        """Send a request with exactly these headers; raises TransportError."""
+        key = (method, url, *headers.items())
+        call = self._calls.get(key) or self._prepare(key, build_head(method, url, headers))
+        head, pool = call.head, call.pool
+        response = Response(self._timeouts, self._loop, has_body=head.has_answer_body)
+        connection = pool.take() or await self._open(pool, response)
+        connection.send(response, head, body)
+        if not await response.arrived():
+            connection = await self._open(pool, response, has_place=True)
+            connection.send(response, head, body)
+            await response.arrived()
+        return response
+
+    async def close(self) -> None:
+        """Close all connections."""
+        for pool in self._pools.values():
+            await pool.close()
+
+    def _prepare(self, key: tuple[object, ...], head: Head) -> _Call:
+        pool = self._pools.get(head.origin)
+        if pool is None:
+            dialer = Dialer(head.origin, self._socket_path, self._tls)
+            pool = self._pools[head.origin] = Pool(dialer, self._connections)
+        if len(self._calls) >= MAX_CALLS:
+            self._calls.clear()
+        call = self._calls[key] = _Call(pool, head)
+        return call
+
+    async def _open(self, pool: Pool, response: Response, *, has_place: bool = False) -> Connection:
+        """Return a connection that is not the last used one of the idle ones; raises TransportError."""
+        timeouts = self._timeouts
+        now = self._loop.time()
+        due = now + timeouts.connect
+        is_short = response.due < due
+        limit = TimeLimit(max(0.0, min(due, response.due) - now))
+        try:
+            async with limit:
+                return await pool.open(due, has_place=has_place)
+        except (OSError, UnicodeError) as error:
+            if not limit.is_expired:
+                raise unreachable(error) from error
+            if is_short:
+                sentence = response.overdue(response.due)
+                raise TransportError(Kind.TIMEOUT, sentence) from error
+            sentence = f"no connection within {timeouts.connect:g} s"
+            raise TransportError(Kind.UPSTREAM_UNREACHABLE, sentence) from error
+
+
+def open_client(
+    timeouts: Timeouts, *, connections: int = 1000, socket_path: str | None = None
+) -> UpstreamClient:
+    """Return a client with its own connections, to be closed by the caller; needs a running loop."""
+    return HttpClient(timeouts, connections=connections, socket_path=socket_path)

@@ -1,0 +1,322 @@
+"""One HTTP/1.1 connection to a provider: sends a request, parses the answer, knows when it can be used again.
+
+A connection carries one exchange at a time. It is used again only when the answer was complete, the provider
+agreed, the request was sent whole, and not a byte came that was not asked for.
+"""
+
+import asyncio
+import math
+from typing import Protocol, cast
+
+import httptools
+
+from gatewayd.deadlines import GRACE_SECONDS, grace
+from gatewayd.errors import Kind
+from gatewayd.upstream.http.errors import reason
+from gatewayd.upstream.http.request_head import Head
+from gatewayd.upstream.http.response import RawHeaders, Response
+
+MAX_HEAD = 64 * 1024
+"""Bytes of a head, and of what a body may have without any content (trailers, chunk sizes)."""
+
+MAX_HEADERS = 200
+
+JOINED = 64 * 1024
+"""Bytes; a body up to this size is copied so that head and body are one write."""
+
+TICK_SECONDS = 15.0
+"""Seconds between two looks at the clock; a connection that nobody used between two of them is closed."""
+
+NOT_HTTP = "its answer is not HTTP"
+
+
+class Owner(Protocol):
+    """What a connection tells its pool."""
+
+    def release(self, connection: "Connection") -> None:
+        """Take back a connection whose exchange is over, open or not."""
+        ...
+
+    def unusable(self, connection: "Connection") -> None:
+        """Note that a connection without an exchange is of no more use."""
+        ...
+
+    def gone(self, connection: "Connection") -> None:
+        """Note that a connection is closed."""
+        ...
+
+
+class _StopError(Exception):
+    """Ends the parsing in the middle of what was read."""
+
+
+class Connection(asyncio.Protocol):
+    """A connection of a pool; it is made before it is connected."""
+
+    def __init__(self, owner: Owner, loop: asyncio.AbstractEventLoop) -> None:
+        self._owner = owner
+        self._loop = loop
+        self._transport: asyncio.Transport | None = None
+        self._timer: asyncio.TimerHandle | None = None
+        self._due = math.inf
+        self._fires = math.inf
+        self._response: Response | None = None
+        self._exchanges = 0
+        self._is_used = False
+        self._is_paused = False
+        self._is_ended = False
+        self._keeps_alive = False
+        self._fed = 0
+        self._refusal = ""
+        self._parts: list[bytes] = []
+        self._raw: RawHeaders = []
+        # What the parser calls; looked up once, when the parser is made.
+        self.on_body = self._parts.append
+        self._parser = httptools.HttpResponseParser(self)
+        # Line ends and chunk sizes that are slightly off are common and, in answers, harmless.
+        self._parser.set_dangerous_leniencies(
+            lenient_optional_cr_before_lf=True, lenient_spaces_after_chunk_size=True
+        )
+        self.is_open = False
+
+    # Used by the client and by responses ------------------------------------------------------------------
+
+    def send(self, response: Response, head: Head, body: bytes | None) -> None:
+        """Send a request whose answer goes into `response`."""
+        transport = self._transport
+        if transport is None or not self.is_open:
+            raise RuntimeError("cannot send on a connection that is not open")
+        self._response = response
+        self._exchanges += 1
+        self._is_used = True
+        self._fed = 0
+        response.carrier = self
+        response.sent()
+        if body is None or len(body) > JOINED:
+            transport.write(head.join(body))
+            if body is not None:
+                transport.write(body)
+        else:
+            transport.write(head.join(body) + body)
+        self.arm(response.due)
+
+    def arm(self, due: float) -> None:
+        """Let the response be overdue at `due`; the timer is only touched when it would come too late."""
+        self._due = due
+        if due < self._fires and self.is_open:
+            self._set_timer(due)
+
+    def resume(self) -> None:
+        """Read on if reading stopped."""
+        if self._is_paused and self._transport is not None:
+            self._is_paused = False
+            self._transport.resume_reading()
+
+    def drop(self) -> None:
+        """Close the connection at once, and give its place back."""
+        self._response = None
+        self.abort()
+        self._owner.release(self)
+
+    def fail(self, kind: Kind, sentence: str) -> None:
+        """Close the connection at once; the answer that it carries, if any, ends with this failure."""
+        response = self._response
+        if response is None:
+            self.abort()
+            self._owner.unusable(self)
+        else:
+            response.fail(kind, sentence)
+            self.drop()
+
+    def abort(self) -> None:
+        """Close the connection at once."""
+        self._stop()
+        if self._transport is not None:
+            self._transport.abort()
+
+    # Called by the event loop -----------------------------------------------------------------------------
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """Note the transport."""
+        self._transport = cast("asyncio.Transport", transport)
+        self.is_open = True
+        self._set_timer(self._loop.time() + TICK_SECONDS)
+
+    def data_received(self, data: bytes) -> None:
+        """Parse what came, and hand it to the response."""
+        response = self._response
+        if response is None:
+            self.fail(Kind.UPSTREAM_FAILED, "unsolicited data")
+            return
+        self._fed += len(data)
+        had_head = response.status
+        try:
+            self._parser.feed_data(data)
+        except (httptools.HttpParserError, httptools.HttpParserUpgrade) as error:
+            self._stopped(error)
+        parts = self._parts
+        if parts:
+            self._fed = 0
+            if response.add(parts[0] if len(parts) == 1 else b"".join(parts)) and not self._is_ended:
+                self._pause()
+            parts.clear()
+        if self._is_ended:
+            self._complete(response)
+        elif self._refusal or self._fed > MAX_HEAD:
+            self._refuse(response)
+        elif response.status and (not had_head or not self._fed):
+            response.wake()
+
+    def eof_received(self) -> None:
+        """Forget a kept connection at once; all else is seen to when it is closed."""
+        if self._response is None:
+            self.fail(Kind.UPSTREAM_FAILED, "end of stream")
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """End the answer: complete if it was to last until here."""
+        self._stop()
+        response = self._response
+        if response is None:
+            self._owner.unusable(self)
+        elif response.status:
+            self._cut_off(response, exc)
+        elif self._exchanges > 1 and not self._fed and self._loop.time() < response.retry_until:
+            # The close raced with the request (RFC 9112, section 9.3.1). The place stays the response's.
+            self._response = None
+            response.wake()
+        else:
+            sentence = f"it closed the connection without an answer ({reason(exc)})"
+            self.fail(Kind.UPSTREAM_FAILED, sentence)
+        self._owner.gone(self)
+
+    # Called by the parser ---------------------------------------------------------------------------------
+
+    def on_message_begin(self) -> None:
+        """Begin a head; after the end of the answer nothing may follow."""
+        if self._is_ended:
+            raise _StopError
+        self._raw = []
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        """Note a header; trailers are noted where nobody looks."""
+        self._raw.append((name, value))
+
+    def on_headers_complete(self) -> None:
+        """Take the head of the answer; interim answers (RFC 9110, section 15.2) are passed over."""
+        response = self._response
+        raw = self._raw
+        status = self._parser.get_status_code()
+        if response is None or status < 100 or _is_too_large(raw, self._fed):
+            raise _StopError
+        if status < 200:
+            return
+        self._raw = []
+        self._fed = 0
+        response.begin(status, raw)
+        if not response.has_body:
+            # The parser cannot be told that no body follows: it is not used again.
+            self._is_ended = True
+            raise _StopError
+        if _is_compressed(raw):
+            self._refusal = "compressed"
+            raise _StopError
+
+    def on_message_complete(self) -> None:
+        """Note the end of the answer."""
+        if self._response is not None and self._response.status:
+            self._is_ended = True
+            self._keeps_alive = self._parser.should_keep_alive()
+
+    # Details ----------------------------------------------------------------------------------------------
+
+    def _complete(self, response: Response) -> None:
+        """End the exchange with a whole answer."""
+        self._response = None
+        self._is_ended = False
+        self._due = math.inf
+        transport = self._transport
+        if not self._keeps_alive or transport is None or transport.get_write_buffer_size():
+            self.abort()
+        else:
+            self.resume()
+        response.end()
+        response.wake()
+        self._owner.release(self)
+
+    def _stopped(self, error: Exception) -> None:
+        """Note that the parser cannot go on, because of what came or because it was told to stop."""
+        if isinstance(error, httptools.HttpParserCallbackError) and not isinstance(
+            error.__context__, _StopError
+        ):
+            raise error
+        self._keeps_alive = False
+        if not self._is_ended:
+            self._refusal = self._refusal or "malformed"
+
+    def _refuse(self, response: Response) -> None:
+        """End the exchange because of what the provider sent."""
+        if not response.status:
+            sentence = NOT_HTTP
+        elif self._refusal == "compressed":
+            sentence = "its answer is compressed, which was not accepted"
+        else:
+            sentence = "its answer broke off (malformed body)"
+        self.fail(Kind.UPSTREAM_FAILED, sentence)
+
+    def _cut_off(self, response: Response, exc: Exception | None) -> None:
+        """End an answer whose connection is closed."""
+        if exc is None and response.ends_with_connection:
+            self._keeps_alive = False
+            self._complete(response)
+        else:
+            self.fail(Kind.UPSTREAM_FAILED, f"its answer broke off ({reason(exc)})")
+
+    def _pause(self) -> None:
+        if not self._is_paused and self._transport is not None:
+            self._is_paused = True
+            self._transport.pause_reading()
+
+    def _stop(self) -> None:
+        self.is_open = False
+        self._fires = math.inf
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+
+    def _set_timer(self, at: float) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+        self._fires = at
+        self._timer = self._loop.call_at(at, self._look)
+
+    def _look(self) -> None:
+        """Look at the clock: a late answer ends, a connection that stays unused closes."""
+        now = self._loop.time()
+        response = self._response
+        if response is None:
+            if not self._is_used:
+                self.fail(Kind.UPSTREAM_FAILED, "unused")
+                return
+            self._is_used = False
+        elif now >= self._due:
+            more = grace(self._fires, now, GRACE_SECONDS)
+            if not more:
+                self.fail(Kind.TIMEOUT, response.overdue(now))
+                return
+            # The loop stood still: what came meanwhile is read first.
+            self._set_timer(now + more)
+            return
+        self._set_timer(min(self._due, now + TICK_SECONDS))
+
+
+def _is_too_large(raw: RawHeaders, fed: int) -> bool:
+    if len(raw) > MAX_HEADERS:
+        return True
+    return fed > MAX_HEAD and sum(len(name) + len(value) + 4 for name, value in raw) > MAX_HEAD
+
+
+def _is_compressed(raw: RawHeaders) -> bool:
+    for name, value in raw:
+        if len(name) == 16 and name.lower() == b"content-encoding":
+            return value.strip().lower() not in {b"", b"identity"}
+    return False

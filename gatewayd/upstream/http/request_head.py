@@ -1,0 +1,94 @@
+"""Request heads: the lines that go before a body, checked and put together."""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from yarl import URL
+
+from gatewayd import __version__
+from gatewayd.errors import Kind
+from gatewayd.upstream.http.connector import Origin
+from gatewayd.upstream.http.errors import TransportError
+from gatewayd.urls import split_url
+
+DEFAULTS = {"User-Agent": f"gatewayd/{__version__}", "Accept": "*/*", "Accept-Encoding": "identity"}
+"""Headers that are sent unless the caller gives them."""
+
+OF_THE_CONNECTION = {
+    "connection",
+    "content-length",
+    "keep-alive",
+    "te",
+    "trailer",
+    "transfer-encoding",
+    "upgrade",
+}
+"""Headers that say how a message ends or what follows it: only the client knows."""
+
+_WITH_BODY = {"POST", "PUT", "PATCH"}
+_TOKEN = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
+_VALUE = re.compile(r"[\t -~\x80-\ud7ff\ue000-\U0010ffff]*")
+_UNSENDABLE = re.compile(r"[\x00-\x1f\x7f\ud800-\udfff]")
+
+
+@dataclass(frozen=True, slots=True)
+class Head:
+    """One request's head: `lines` lack only the length of the body and the blank line."""
+
+    origin: Origin
+    lines: bytes
+    has_answer_body: bool
+    sends_length: bool
+
+    def join(self, body: bytes | None) -> bytes:
+        """Return the head of a request with this body."""
+        if body is None and not self.sends_length:
+            return self.lines + b"\r\n"
+        return b"%bContent-Length: %d\r\n\r\n" % (self.lines, len(body or b""))
+
+
+def build_head(method: str, url: str, headers: Mapping[str, str]) -> Head:
+    """Return the head with exactly these headers and the few that HTTP needs; raises TransportError."""
+    if not _TOKEN.fullmatch(method):
+        raise _refuse("its method is not one")
+    parsed = _parse(url)
+    fields = {"Host": parsed.host_port_subcomponent or "", **DEFAULTS}
+    given = {name.lower() for name in headers}
+    lines = [f"{method} {parsed.raw_path_qs} HTTP/1.1"]
+    lines += [f"{name}: {value}" for name, value in fields.items() if name.lower() not in given]
+    lines += [_line(name, value) for name, value in headers.items()]
+    return Head(
+        origin=Origin(parsed.raw_host or "", parsed.port or 0, parsed.scheme == "https"),
+        lines=("\r\n".join(lines) + "\r\n").encode(),
+        has_answer_body=method != "HEAD",
+        sends_length=method in _WITH_BODY,
+    )
+
+
+def _parse(url: str) -> URL:
+    refusal = _refuse("its URL cannot be asked for")
+    if _UNSENDABLE.search(url):
+        raise refusal
+    try:
+        # URL encodes the host in time that grows with the square of its length.
+        split_url(url)
+        parsed = URL(url)
+        is_usable = parsed.scheme in {"http", "https"} and bool(parsed.raw_host) and bool(parsed.port)
+    except ValueError as error:
+        raise refusal from error
+    if not is_usable or parsed.user is not None or parsed.password is not None:
+        raise refusal
+    return parsed
+
+
+def _line(name: str, value: str) -> str:
+    if not _TOKEN.fullmatch(name) or name.lower() in OF_THE_CONNECTION:
+        raise _refuse(f"a header named {name!r} cannot be sent")
+    if not _VALUE.fullmatch(value):
+        raise _refuse(f"the value of header {name!r} has characters that cannot be sent")
+    return f"{name}: {value.strip()}"
+
+
+def _refuse(sentence: str) -> TransportError:
+    return TransportError(Kind.INVALID_REQUEST, sentence)

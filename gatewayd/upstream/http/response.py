@@ -1,0 +1,280 @@
+"""One answer of a provider as its reader sees it: status, headers, the body as it comes, the deadlines.
+
+The connection puts in what arrives, the reader takes it out. Once the answer is over the connection is let
+go, even when parts of the body are still to be taken.
+"""
+
+import asyncio
+import math
+import sys
+from collections.abc import Iterator, Mapping
+from typing import Protocol
+
+from gatewayd.errors import Kind
+from gatewayd.upstream.http.errors import TransportError
+from gatewayd.upstream.sources.config import Timeouts
+
+RACE_SECONDS = 1.0
+"""How soon after a request a kept connection may close for that to be a race with the request."""
+
+DRAIN_SECONDS = 0.2
+"""How long an answer that said its last word may take to end, so that its connection can be used again."""
+
+READ_AHEAD = 64 * 1024
+"""Bytes that may wait for a slow reader; with more, the connection stops reading."""
+
+RawHeaders = list[tuple[bytes, bytes]]
+
+
+class Carrier(Protocol):
+    """What a response needs of its connection."""
+
+    def arm(self, due: float) -> None:
+        """Call `overdue` at `due` (loop time; infinity: never)."""
+        ...
+
+    def resume(self) -> None:
+        """Read on if reading stopped."""
+        ...
+
+    def drop(self) -> None:
+        """Close the connection at once."""
+        ...
+
+
+class Headers(Mapping[str, str]):
+    """The headers of an answer; names compare without case, the first of several counts."""
+
+    __slots__ = ("_raw",)
+
+    def __init__(self, raw: RawHeaders) -> None:
+        self._raw = raw
+
+    def __getitem__(self, name: str) -> str:
+        wanted = name.lower().encode("latin-1", "replace")
+        size = len(wanted)
+        for found, value in self._raw:
+            if len(found) == size and found.lower() == wanted:
+                return value.decode("latin-1").strip()
+        raise KeyError(name)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(dict.fromkeys(name.decode("latin-1").lower() for name, _ in self._raw))
+
+    def __len__(self) -> int:
+        return len({name.lower() for name, _ in self._raw})
+
+
+class Response:
+    """An answer that is awaited, then read; for one reader."""
+
+    __slots__ = (
+        "_allowed",
+        "_end",
+        "_error",
+        "_headers",
+        "_is_over",
+        "_is_unwanted",
+        "_loop",
+        "_parts",
+        "_raw",
+        "_timeouts",
+        "_unread",
+        "_waiter",
+        "_wake_at",
+        "carrier",
+        "due",
+        "has_body",
+        "retry_until",
+        "status",
+    )
+
+    def __init__(self, timeouts: Timeouts, loop: asyncio.AbstractEventLoop, *, has_body: bool = True) -> None:
+        started = loop.time()
+        self._timeouts = timeouts
+        self._loop = loop
+        self._end = math.inf if timeouts.total is None else started + timeouts.total
+        self._allowed = timeouts.first_byte
+        self._error: tuple[Kind, str] | None = None
+        self._headers: Headers | None = None
+        self._is_over = False
+        self._is_unwanted = False
+        self._parts: list[bytes] = []
+        self._raw: RawHeaders = []
+        self._unread = 0
+        self._waiter: asyncio.Future[None] | None = None
+        self._wake_at = 0
+        self.carrier: Carrier | None = None
+        self.due = self._end
+        """When the head must be there, in loop time; `sent` sets it."""
+        self.has_body = has_body
+        self.retry_until = started + min(RACE_SECONDS, timeouts.connect)
+        """Until when a kept connection that closes may have raced with the request, in loop time."""
+        self.status = 0
+
+    # The reader's side ------------------------------------------------------------------------------------
+
+    @property
+    def headers(self) -> Headers:
+        """The headers; names compare without case."""
+        if self._headers is None:
+            self._headers = Headers(self._raw)
+        return self._headers
+
+    async def arrived(self) -> bool:
+        """Wait for the head; raises TransportError.
+
+        False when a kept connection was closed before it brought any byte: its place is the caller's now.
+        """
+        if not self.status:
+            await self._woken()
+        if self.status:
+            return True
+        if self._error is None:
+            self.carrier = None
+            return False
+        raise TransportError(*self._error)
+
+    async def read(self, limit: int) -> bytes:
+        """Return the whole body; raises TransportError when it is over `limit` bytes or breaks off."""
+        try:
+            if not self._is_over and self._unread <= limit:
+                self._wake_at = limit + 1
+                if self.carrier is not None:
+                    self.carrier.resume()
+                await self._more()
+            if self._unread > limit:
+                raise TransportError(Kind.UPSTREAM_FAILED, f"its answer is over {limit} bytes")
+            if self._error is not None:
+                raise TransportError(*self._error)
+            return self._take()
+        finally:
+            self.close()
+
+    async def read_some(self) -> bytes:
+        """Return what came since the last read, b"" at the end; raises TransportError when it breaks off."""
+        if not self._parts:
+            if not self._is_over:
+                self._wake_at = 1
+                await self._more()
+            if not self._parts and self._error is not None:
+                raise TransportError(*self._error)
+        return self._take()
+
+    async def finish(self) -> None:
+        """Keep the connection for the next request if the body ends at once, else close it."""
+        if not self._is_over:
+            self._is_unwanted = True
+            self._take()
+            self._end = min(self._end, self._loop.time() + DRAIN_SECONDS)
+            self._wake_at = sys.maxsize
+            await self._more()
+        self.close()
+
+    def close(self) -> None:
+        """Close the connection at once unless the body came to its end; may be called again."""
+        self._parts.clear()
+        self._unread = 0
+        carrier = self.carrier
+        if carrier is not None:
+            self.fail(Kind.UPSTREAM_FAILED, "its answer broke off (closed by the reader)")
+            carrier.drop()
+
+    @property
+    def ends_with_connection(self) -> bool:
+        """Whether the body lasts until the connection is closed (RFC 9112, section 6.3)."""
+        coding = b""
+        for name, value in self._raw:
+            lower = name.lower()
+            if lower == b"content-length":
+                return False
+            if lower == b"transfer-encoding":
+                coding = value.rpartition(b",")[2].strip().lower()
+        return coding != b"chunked"
+
+    # The connection's side --------------------------------------------------------------------------------
+
+    def sent(self) -> None:
+        """Note that the request was given to the connection: the wait for the head begins."""
+        self.due = min(self._loop.time() + self._timeouts.first_byte, self._end)
+
+    def begin(self, status: int, raw: RawHeaders) -> None:
+        """Note the head."""
+        self.status = status
+        self._raw = raw
+
+    def add(self, part: bytes) -> bool:
+        """Note a part of the body; whether so much waits that reading should stop."""
+        self._allowed = self._timeouts.idle
+        if self._is_unwanted:
+            return False
+        self._parts.append(part)
+        self._unread += len(part)
+        return self._unread > READ_AHEAD and self._unread >= self._wake_at
+
+    def end(self) -> None:
+        """Note that the answer is complete; its connection is let go."""
+        self._is_over = True
+        self.carrier = None
+
+    def fail(self, kind: Kind, sentence: str) -> None:
+        """Note that nothing more will come, and why; the connection is let go."""
+        self._is_over = True
+        self._error = (kind, sentence)
+        self.carrier = None
+        self.wake()
+
+    def wake(self) -> None:
+        """Let the reader look at what it waited for, or begin its wait anew when that is not yet there."""
+        waiter = self._waiter
+        if waiter is None:
+            return
+        if self._unread < self._wake_at and not self._is_over:
+            self._arm()
+            return
+        self._waiter = None
+        if self.carrier is not None:
+            self.carrier.arm(self._end)
+        if not waiter.done():
+            waiter.set_result(None)
+
+    def overdue(self, now: float) -> str:
+        """Return the sentence for a deadline that passed."""
+        if not self.status:
+            total = self._timeouts.total
+            wait = self._timeouts.first_byte if total is None or now < self._end else total
+            return f"no first byte within {wait:g} s"
+        if now >= self._end:
+            return "the answer took too long"
+        return f"it was silent for {self._allowed:g} s"
+
+    def _take(self) -> bytes:
+        parts = self._parts
+        if not parts:
+            return b""
+        taken = parts[0] if len(parts) == 1 else b"".join(parts)
+        parts.clear()
+        self._unread = 0
+        if self.carrier is not None:
+            self.carrier.resume()
+        return taken
+
+    def _arm(self) -> None:
+        if self.carrier is not None:
+            self.carrier.arm(min(self._loop.time() + self._allowed, self._end))
+
+    async def _more(self) -> None:
+        self._arm()
+        await self._woken()
+
+    async def _woken(self) -> None:
+        """Wait for `wake`; a reader that is cancelled meanwhile closes the connection."""
+        waiter = self._waiter = self._loop.create_future()
+        is_woken = False
+        try:
+            await waiter
+            is_woken = True
+        finally:
+            if not is_woken:
+                self._waiter = None
+                self.close()

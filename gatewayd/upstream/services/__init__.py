@@ -1,0 +1,1 @@
+"""Services for documents: embedders, rerankers, extractors."""

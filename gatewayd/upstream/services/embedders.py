@@ -1,0 +1,140 @@
+"""Embedding models behind HTTP: OpenAI-compatible endpoints and the Ollama API."""
+
+import math
+import struct
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from gatewayd.ingest.embedding_prefixes import Prefixes
+from gatewayd.ingest.fair_gate import FairGate
+from gatewayd.ingest.records import Purpose, Space
+from gatewayd.ingest.size_classes import OTHER_WORK, QueueKey
+from gatewayd.text import encodable
+from gatewayd.upstream.http.client import UpstreamClient
+from gatewayd.upstream.services.client import ServiceOptions, exchange_with, service_failures
+from gatewayd.upstream.sources.openai import in_order
+
+SAMPLE: Final = "a sample"
+
+
+@dataclass(frozen=True, slots=True)
+class EmbedderOptions:
+    """Which model is asked, and how.
+
+    `batch_size` texts are sent in one request; of requests for passages, `requests` are under way at a time.
+    """
+
+    service: ServiceOptions
+    model: str
+    batch_size: int = 32
+    requests: int = 2
+    query_prefix: str = ""
+    content_prefix: str = ""
+
+
+class _HttpEmbedder(ABC):
+    """An `ingest.interfaces.Embedder`; subclasses know one protocol."""
+
+    kind: str
+    path: str
+
+    def __init__(self, options: EmbedderOptions, client: UpstreamClient | None = None) -> None:
+        name = f"embedding model {options.model}"
+        self._options = options
+        self._exchange = exchange_with(name, options.service, client)
+        self._prefixes = Prefixes(options.query_prefix, options.content_prefix)
+        self._passages = FairGate(options.requests)
+        self._dimension = 0
+
+    async def space(self) -> Space:
+        """Return the space of the vectors; asks for a vector when none has come yet.
+
+        Raises GatewayError: upstream_unreachable, upstream_failed, rate_limited, timeout.
+        """
+        if not self._dimension:
+            await self.embed([SAMPLE], Purpose.QUERY)
+        return Space(f"{self.kind}:{self._options.model}{self._prefixes.mark()}", self._dimension)
+
+    async def embed(self, texts: Sequence[str], purpose: Purpose, key: QueueKey = OTHER_WORK) -> bytes:
+        """Return a vector of length 1 for each text, in order, as little-endian float32.
+
+        Queries do not wait for passages, whose requests take turns by `key`. Raises GatewayError as `space`
+        does.
+        """
+        prefix = self._prefixes.before(purpose)
+        clean = [encodable(prefix + text) for text in texts]
+        size = self._options.batch_size
+        batches = [clean[start : start + size] for start in range(0, len(clean), size)]
+        if purpose is Purpose.QUERY:
+            return b"".join([await self._ask(batch) for batch in batches])
+        parts = []
+        for batch in batches:
+            async with self._passages.held(key):
+                parts.append(await self._ask(batch))
+        return b"".join(parts)
+
+    async def close(self) -> None:
+        """Close all connections."""
+        await self._exchange.close()
+
+    @abstractmethod
+    def _body(self, texts: list[str]) -> Mapping[str, Any]:
+        """Return the request for the vectors of some texts."""
+
+    @abstractmethod
+    def _vectors(self, answer: Mapping[str, Any]) -> list[object]:
+        """Return what an answer has in the places of vectors, in the order of the texts."""
+
+    async def _ask(self, texts: list[str]) -> bytes:
+        with service_failures():
+            _, answer = await self._exchange.post(self.path, self._body(texts))
+            vectors = self._vectors(answer)
+            if len(vectors) != len(texts):
+                sentence = f"it answered {len(texts)} texts with {len(vectors)} vectors"
+                raise self._exchange.failures.broken(sentence)
+            return b"".join(map(self._packed, vectors))
+
+    def _packed(self, vector: object) -> bytes:
+        """Return a vector with the length 1; the first one says how many numbers all have."""
+        failures = self._exchange.failures
+        if not isinstance(vector, list) or not all(type(number) in (int, float) for number in vector):
+            raise failures.broken("one of its vectors is not a list of numbers")
+        length = math.hypot(*vector)
+        if not math.isfinite(length) or not length:
+            raise failures.broken("one of its vectors has no length")
+        if len(vector) != (self._dimension or len(vector)):
+            sentence = f"it gave a vector of {len(vector)} numbers after one of {self._dimension}"
+            raise failures.broken(sentence)
+        self._dimension = len(vector)
+        return struct.pack(f"<{len(vector)}f", *(number / length for number in vector))
+
+
+class OpenAiEmbedder(_HttpEmbedder):
+    """Asks `POST {base_url}/embeddings`."""
+
+    kind = "openai"
+    path = "/embeddings"
+
+    def _body(self, texts: list[str]) -> Mapping[str, Any]:
+        return {"model": self._options.model, "input": texts}
+
+    def _vectors(self, answer: Mapping[str, Any]) -> list[object]:
+        return [item.get("embedding") for item in in_order(answer.get("data"), self._exchange.failures)]
+
+
+class OllamaEmbedder(_HttpEmbedder):
+    """Asks `POST {base_url}/api/embed`, which cuts texts that are too long for the model."""
+
+    kind = "ollama"
+    path = "/api/embed"
+
+    def _body(self, texts: list[str]) -> Mapping[str, Any]:
+        return {"model": self._options.model, "input": texts, "truncate": True}
+
+    def _vectors(self, answer: Mapping[str, Any]) -> list[object]:
+        vectors = answer.get("embeddings")
+        if not isinstance(vectors, list):
+            raise self._exchange.failures.broken("its answer has no list of 'embeddings'")
+        return vectors

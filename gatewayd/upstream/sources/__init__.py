@@ -1,0 +1,1 @@
+"""Model sources: one module for each protocol of a provider."""

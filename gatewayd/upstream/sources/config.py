@@ -1,0 +1,106 @@
+"""How a provider is reached: plain values from the settings, checked once.
+
+The id that callers send is `prefix` followed by the provider's own id, with nothing put between them: an
+administrator who wants `acme.gpt-x` writes the prefix `acme.`.
+"""
+
+from dataclasses import dataclass, field, replace
+from enum import StrEnum
+from typing import Self
+
+from yarl import URL
+
+from gatewayd.errors import invalid
+from gatewayd.upstream.tools.identity import Identity
+from gatewayd.urls import split_url
+
+
+class SourceKind(StrEnum):
+    """The protocol that a provider speaks."""
+
+    # `{base_url}/models`, `{base_url}/chat/completions`.
+    OPENAI = "openai"
+    # `{base_url}/v1/models`, `{base_url}/v1/messages`.
+    ANTHROPIC = "anthropic"
+    # `{base_url}/api/tags`, `{base_url}/api/chat`.
+    OLLAMA = "ollama"
+
+
+@dataclass(frozen=True, slots=True)
+class Timeouts:
+    """How long to wait for a provider, in seconds.
+
+    `connect` covers the name look-up, a free place among the connections, and the handshakes. `first_byte` is
+    the wait for the status line, and again for the first byte of the body, as some servers answer 200 before
+    they think. `idle` is the wait between two reads, `total` the limit for the whole answer.
+    """
+
+    connect: float = 5.0
+    first_byte: float = 300.0
+    idle: float = 120.0
+    total: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ProviderConfig:
+    """One provider or runtime.
+
+    `models` is the allow list of the provider's own ids (empty: all). `index` is the provider's place in the
+    settings, runtimes counted by themselves, shown as `urlIdx` and in `urls`. `owned_by` and
+    `connection_type` replace what the kind would say in listings.
+    With `socket_path` connections go to that unix socket; `base_url` gives only the path and the Host.
+    With `identity` the provider is told who asks.
+    """
+
+    name: str
+    kind: SourceKind
+    base_url: str
+    key: str | None = field(default=None, repr=False)
+    prefix: str = ""
+    models: tuple[str, ...] = ()
+    index: int = 0
+    owned_by: str | None = None
+    connection_type: str | None = None
+    socket_path: str | None = None
+    timeouts: Timeouts = field(default_factory=Timeouts)
+    connections: int = 1000
+    identity: Identity | None = None
+
+    def __post_init__(self) -> None:
+        """Refuse values that could only fail later, in the middle of a request."""
+        if not self.name or not self.name.isprintable():
+            raise invalid("cannot use a provider without a printable name", param="name")
+        _check_url(self.name, self.base_url)
+        if self.key is not None and not _is_token(self.key):
+            raise invalid(
+                f"cannot use the key of provider {self.name!r}: it must be visible ASCII characters",
+                param="key",
+            )
+        if self.connections < 1:
+            refusal = f"cannot use connections of provider {self.name!r}: it must be at least 1"
+            raise invalid(refusal, param="connections")
+
+    def without_suffix(self, suffix: str) -> Self:
+        """Return the configuration with a base URL that does not end in `suffix`, which the source adds."""
+        return replace(self, base_url=self.base_url.rstrip("/").removesuffix(suffix))
+
+
+def _check_url(name: str, base_url: str) -> None:
+    refusal = f"cannot use base_url of provider {name!r}: "
+    try:
+        # URL encodes the host in time that grows with the square of its length.
+        split_url(base_url)
+        url = URL(base_url)
+        host = url.host
+    except ValueError as error:
+        raise invalid(refusal + "it is not a URL", param="base_url") from error
+    if url.scheme not in {"http", "https"} or not host:
+        raise invalid(refusal + "it must start with http:// or https:// and name a host", param="base_url")
+    if url.user is not None or url.password is not None:
+        raise invalid(refusal + "credentials belong into the key", param="base_url")
+    if url.query_string or url.fragment:
+        raise invalid(refusal + "it must not have a query or fragment", param="base_url")
+
+
+def _is_token(text: str) -> bool:
+    return bool(text) and all("!" <= char <= "~" for char in text)

@@ -1,0 +1,210 @@
+"""What a provider's refusal, error event or broken connection means: always a `GatewayError` that names it.
+
+A provider's status is never ours (its 401 is about our key, not the caller's), its keys are never repeated,
+and its own sentence is kept because it is what helps.
+"""
+
+import math
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from email.utils import parsedate_to_datetime
+from typing import Any
+
+import orjson
+
+from gatewayd import ids
+from gatewayd.completions.deltas import sentence_in
+from gatewayd.completions.provider_errors import OVERFLOW, QUOTA, QUOTA_CODES, Reported, reported_in
+from gatewayd.errors import GatewayError, Kind
+from gatewayd.upstream.http.client import TransportError
+
+MAX_MESSAGE = 500
+"""Characters of a provider's own sentence that are kept."""
+
+MAX_EXAMINED = 8000
+"""Characters of a provider's own sentence that are looked at before it is shortened."""
+
+MAX_RETRY_AFTER = 86_400
+"""Seconds; a provider that asks for more is taken to ask for this."""
+
+NOTHING = Reported()
+
+ABOUT_OUR_KEY = frozenset({401, 403})
+"""Statuses of which nothing but the sentence is told: the key is the gateway's."""
+
+_NAMED = QUOTA_CODES | {OVERFLOW}
+"""Codes that stand in the sentence, too: some clients look for them there."""
+
+REDACTED = "[redacted]"
+
+_KEY_LIKE = re.compile(r"\b(?:sk|pk|gsk|xai|key|api)[-_][\w*.…-]{6,}|(?<=[Bb]earer )\S+")
+
+_KINDS_BY_STATUS = {
+    400: Kind.INVALID_REQUEST,
+    404: Kind.NOT_FOUND,
+    413: Kind.INVALID_REQUEST,
+    422: Kind.INVALID_REQUEST,
+    429: Kind.RATE_LIMITED,
+    503: Kind.UPSTREAM_UNREACHABLE,
+    529: Kind.UPSTREAM_UNREACHABLE,
+}
+
+_KINDS_BY_TYPE = {
+    "invalid_request_error": Kind.INVALID_REQUEST,
+    "request_too_large": Kind.INVALID_REQUEST,
+    "not_found_error": Kind.NOT_FOUND,
+    "rate_limit_error": Kind.RATE_LIMITED,
+    "rate_limit_exceeded": Kind.RATE_LIMITED,
+    QUOTA: Kind.RATE_LIMITED,
+    "overloaded_error": Kind.UPSTREAM_UNREACHABLE,
+    "server_is_overloaded": Kind.UPSTREAM_UNREACHABLE,
+    "service_unavailable_error": Kind.UPSTREAM_UNREACHABLE,
+    "timeout_error": Kind.TIMEOUT,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Failures:
+    """Makes the errors of one provider; `key` is what must never appear in one."""
+
+    provider: str
+    key: str | None = None
+
+    def error(
+        self,
+        kind: Kind,
+        sentence: str,
+        *,
+        reported: Reported = NOTHING,
+        retry_after: int | None = None,
+    ) -> GatewayError:
+        """Return the error "cannot get an answer from provider ...: <sentence>"."""
+        text = f"cannot get an answer from provider {self.provider!r}: {sentence}"
+        return GatewayError(
+            kind,
+            text,
+            param=self._unless_secret(reported.param),
+            provider_code=self._unless_secret(reported.code),
+            retry_after=retry_after,
+        )
+
+    def broken(self, sentence: str) -> GatewayError:
+        """Return the error for an answer that is not one."""
+        return self.error(Kind.UPSTREAM_FAILED, sentence)
+
+    def from_transport(self, error: TransportError) -> GatewayError:
+        """Return the error for a connection that failed."""
+        return self.error(error.kind, self.clean(error.sentence))
+
+    def from_answer(self, status: int, headers: Mapping[str, str], body: bytes) -> GatewayError:
+        """Return the error for an answer whose status is not 200; `body` may be cut short."""
+        if 300 <= status < 400:
+            return self.broken(f"it answered {status}, and redirects are not followed: correct its base_url")
+        kind = _KINDS_BY_STATUS.get(status, Kind.UPSTREAM_FAILED)
+        retry_after = None
+        if kind in {Kind.RATE_LIMITED, Kind.UPSTREAM_UNREACHABLE}:
+            retry_after = parse_retry_after(headers.get("Retry-After"), ids.now())
+        answer = _json_in(body)
+        said = self._said(headers.get("Content-Type", ""), body, answer)
+        reported = NOTHING
+        if status not in ABOUT_OUR_KEY:
+            # Only a refusal of the request says by its words that the request is too long.
+            is_refusal = kind is Kind.INVALID_REQUEST
+            reported = reported_in(answer, (sentence_in(answer) or "") if is_refusal else "")
+        if reported.code == OVERFLOW:
+            kind = Kind.INVALID_REQUEST
+        named = f"{status} {reported.code}" if reported.code in _NAMED else status
+        return self.error(kind, f"it answered {named} {said}", reported=reported, retry_after=retry_after)
+
+    def from_event(self, error: object) -> GatewayError:
+        """Return the error for an error object inside an answer whose status was 200."""
+        said = sentence_in({"error": error}) or ""
+        reported = reported_in({"error": error}, said)
+        kind = Kind.INVALID_REQUEST if reported.code == OVERFLOW else _kind_of_event(error)
+        told = self.clean(said or "an error without a message")
+        named = f" {reported.code}" if reported.code in _NAMED else ""
+        return self.error(kind, f"it reported{named}: {told}", reported=reported)
+
+    def clean(self, text: str) -> str:
+        """Return foreign text in one bounded line, without keys and control characters."""
+        line = self._redact(" ".join(text[:MAX_EXAMINED].split()))
+        line = "".join(char if char.isprintable() else ascii(char)[1:-1] for char in line)
+        return line if len(line) <= MAX_MESSAGE else line[: MAX_MESSAGE - 1] + "…"
+
+    def redacted(self, data: bytes) -> bytes:
+        """Return bytes of an answer without the key."""
+        return data.replace(self.key.encode(), REDACTED.encode()) if self.key else data
+
+    def redacted_text(self, data: bytes) -> bytes:
+        """Return bytes of a refusal, which may repeat parts of the key, without it."""
+        if self.key is None:
+            return data
+        return self._redact(data.decode("utf-8", "surrogateescape")).encode("utf-8", "surrogateescape")
+
+    def _unless_secret(self, word: str | None) -> str | None:
+        return word if word is not None and self._redact(word) == word else None
+
+    def _redact(self, text: str) -> str:
+        if self.key:
+            text = text.replace(self.key, REDACTED)
+            if len(self.key) >= 12:
+                head, tail = re.escape(self.key[:6]), re.escape(self.key[-6:])
+                text = re.sub(rf"{head}\S*|\b[\w*.-]{{0,200}}{tail}", REDACTED, text)
+        return _KEY_LIKE.sub(REDACTED, text)
+
+    def _said(self, content_type: str, body: bytes, answer: object) -> str:
+        if not body.strip():
+            return "with an empty body"
+        text = body.decode("utf-8", "replace")
+        if "html" in content_type.lower() or text.lstrip()[:1] == "<":
+            return "with an HTML page"
+        message = sentence_in(answer)
+        return f"({self.clean(message if message is not None else text)})"
+
+
+def parse_retry_after(value: str | None, now: int) -> int | None:
+    """Return the seconds of a Retry-After header (seconds or an HTTP date), or None if it means nothing."""
+    if value is None:
+        return None
+    try:
+        seconds = float(value)
+    except ValueError:
+        seconds = _seconds_until(value, now)
+    if not math.isfinite(seconds):
+        return None
+    return min(max(math.ceil(seconds), 0), MAX_RETRY_AFTER)
+
+
+def _seconds_until(date: str, now: int) -> float:
+    try:
+        return parsedate_to_datetime(date).timestamp() - now
+    except (ValueError, OverflowError):
+        return math.nan
+
+
+def _json_in(body: bytes) -> object:
+    try:
+        return orjson.loads(body)
+    except orjson.JSONDecodeError:
+        return None
+
+
+def _kind_of_event(error: object) -> Kind:
+    if not isinstance(error, Mapping):
+        return Kind.UPSTREAM_FAILED
+    for name in ("status", "code", "type"):
+        kind = _kind_of_word(error.get(name))
+        if kind is not None:
+            return kind
+    return Kind.UPSTREAM_FAILED
+
+
+def _kind_of_word(word: Any) -> Kind | None:
+    if isinstance(word, str):
+        return (
+            _KINDS_BY_STATUS.get(int(word))
+            if word.isdecimal() and len(word) == 3
+            else _KINDS_BY_TYPE.get(word)
+        )
+    return _KINDS_BY_STATUS.get(word) if isinstance(word, int) else None

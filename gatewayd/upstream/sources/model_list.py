@@ -1,0 +1,63 @@
+"""The way from a provider's list of models to ours."""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any
+
+from gatewayd.catalog.model_list import MAX_MODELS
+from gatewayd.catalog.records import Model
+from gatewayd.time_slices import Pace
+from gatewayd.upstream.sources.config import ProviderConfig
+
+MAX_ID = 256
+"""Characters of a model id; longer ones are not listed."""
+
+LAST_TIME = 253_402_300_799
+"""The end of the year 9999 in epoch seconds."""
+
+Detail = Callable[[Mapping[str, Any]], Mapping[str, Any]]
+"""Returns the extra fields of a listing for one of the provider's objects."""
+
+
+async def listed(
+    config: ProviderConfig,
+    found: Iterable[Mapping[str, Any]],
+    owned_by: str,
+    detail: Detail,
+    *,
+    connection_type: str = "external",
+) -> Sequence[Model]:
+    """Return the models that the allow list lets through, once each, with the prefix put before their ids.
+
+    Objects without a usable `id` are left out, and all behind the one over MAX_MODELS.
+    """
+    models: dict[str, Model] = {}
+    pace = Pace()
+    for item in found:
+        await pace.turn()
+        if len(models) > MAX_MODELS:
+            break
+        upstream_id = item.get("id")
+        if not isinstance(upstream_id, str) or not _is_usable(upstream_id):
+            continue
+        if config.models and upstream_id not in config.models:
+            continue
+        name, created = item.get("name"), item.get("created")
+        models[upstream_id] = Model(
+            id=config.prefix + upstream_id,
+            name=name if isinstance(name, str) and name else upstream_id,
+            owned_by=config.owned_by or owned_by,
+            source=config.name,
+            upstream_id=upstream_id,
+            created=_time(created),
+            connection_type=config.connection_type or connection_type,
+            detail=detail(item),
+        )
+    return list(models.values())
+
+
+def _time(value: object) -> int:
+    return int(value) if isinstance(value, int | float) and 0 <= value <= LAST_TIME else 0
+
+
+def _is_usable(upstream_id: str) -> bool:
+    return 0 < len(upstream_id) <= MAX_ID and upstream_id.isprintable()

@@ -1,0 +1,120 @@
+"""A provider that speaks the OpenAI protocol: the body goes out and the answer comes in untouched."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from gatewayd.catalog.interfaces import CallContext, Forwarded
+from gatewayd.catalog.records import Model
+from gatewayd.completions.choices import complete_choices
+from gatewayd.completions.limits import AnswerSizeError
+from gatewayd.completions.records import Body, Chunk, Completion
+from gatewayd.dialects.anthropic.dialect import without_foreign
+from gatewayd.errors import GatewayError
+from gatewayd.upstream.http.client import UpstreamClient
+from gatewayd.upstream.sources.config import ProviderConfig
+from gatewayd.upstream.sources.failures import Failures
+from gatewayd.upstream.sources.model_list import listed
+from gatewayd.upstream.sources.provider_client import Exchange, lacks_listing, objects
+from gatewayd.upstream.streams.chunks import AnswerChunks
+from gatewayd.upstream.streams.single_chunk import as_chunk
+from gatewayd.upstream.streams.sse import ChunkReader, FramingError
+
+
+class OpenAiSource:
+    """A hosted provider, or with a socket path a model server on this machine."""
+
+    def __init__(self, config: ProviderConfig, client: UpstreamClient | None = None) -> None:
+        self._config = config
+        headers = {} if config.key is None else {"Authorization": f"Bearer {config.key}"}
+        self._exchange = Exchange(config, headers, client)
+
+    @property
+    def name(self) -> str:
+        """The provider's name."""
+        return self._config.name
+
+    async def list_models(self) -> Sequence[Model]:
+        """Ask the provider for its models.
+
+        A provider without a list (404) has the models of the allow list, if there is one.
+        """
+        try:
+            answer = await self._exchange.get("/models")
+        except GatewayError as error:
+            if not lacks_listing(error) or not self._config.models:
+                raise
+            answer = [{"id": model_id} for model_id in self._config.models]
+        found = objects(answer, "data", self._exchange.failures)
+        return await listed(self._config, found, "openai", self._detail)
+
+    async def complete(self, body: Body, model: Model, context: CallContext) -> Completion:
+        """Answer at once; the provider's bytes are kept."""
+        raw, answer = await self._exchange.post(
+            "/chat/completions", _unstreamed(_own(body, context)), context
+        )
+        if not isinstance(answer.get("choices"), list):
+            raise self._exchange.failures.broken("its answer has no 'choices'")
+        try:
+            is_changed = complete_choices(answer)
+        except AnswerSizeError as error:
+            raise self._exchange.failures.broken(error.reason) from error
+        if "event" in answer:
+            del answer["event"]
+            is_changed = True
+        return Completion(body=answer) if is_changed else Completion(raw=raw, body=answer)
+
+    def stream(self, body: Body, model: Model, context: CallContext) -> AnswerChunks:
+        """Answer in chunks; the provider's bytes are kept where they may pass."""
+        body = _own(body, context)
+        if body.get("stream") is not True:
+            body = {**body, "stream": True}
+        return self._exchange.chunks("/chat/completions", body, ChunkReader(), _whole, context)
+
+    async def embed(self, body: Body, model: Model, context: CallContext) -> Body:
+        """Turn a list of inputs into vectors, in their order, whatever order the provider answers in."""
+        _, answer = await self._exchange.post("/embeddings", {**body, "encoding_format": "float"}, context)
+        return {**answer, "data": in_order(answer.get("data"), self._exchange.failures)}
+
+    async def forward(
+        self, method: str, path: str, body: Body | None, context: CallContext | None = None
+    ) -> Forwarded:
+        """Send a request to `path` below the base URL; the answer's bytes are left as they are."""
+        return await self._exchange.forward(method, path, body, context=context)
+
+    async def close(self) -> None:
+        """Close all connections."""
+        await self._exchange.close()
+
+    def _detail(self, item: Mapping[str, Any]) -> Mapping[str, Any]:
+        return {"openai": item, "urlIdx": self._config.index}
+
+
+def in_order(data: object, failures: Failures) -> list[dict[str, Any]]:
+    """Return the vectors by `index`; a provider that numbers none of them is taken by its order."""
+    if not isinstance(data, list) or not all(isinstance(item, dict) for item in data):
+        raise failures.broken("its answer has no list of objects in 'data'")
+    if all("index" not in item for item in data):
+        return data
+    by_index = {item.get("index"): item for item in data if type(item.get("index")) is int}
+    if by_index.keys() != set(range(len(data))):
+        raise failures.broken("its embeddings are not numbered from 0")
+    return [by_index[index] for index in range(len(data))]
+
+
+def _own(body: Body, context: CallContext) -> Body:
+    """Return a request in this protocol's words alone; what came in them is left as it is."""
+    return without_foreign(body) if context.is_converted else body
+
+
+def _unstreamed(body: Body) -> Body:
+    """Return a request for a whole answer; options of a stream are refused by providers in one."""
+    if not body.get("stream") and "stream_options" not in body:
+        return body
+    kept = {name: value for name, value in body.items() if name != "stream_options"}
+    return {**kept, "stream": False} if kept.get("stream") else kept
+
+
+def _whole(answer: dict[str, Any]) -> Chunk:
+    if not isinstance(answer.get("choices"), list):
+        raise FramingError("its answer has no 'choices'")
+    return as_chunk(answer)

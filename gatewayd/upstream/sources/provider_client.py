@@ -1,0 +1,249 @@
+"""One provider's requests and answers: JSON out, checked JSON or chunks in, failures as `GatewayError`."""
+
+from collections.abc import Awaitable, Mapping
+from typing import Any, NoReturn
+
+import orjson
+
+from gatewayd import json_decoder, json_encoder
+from gatewayd.catalog.interfaces import CallContext, RefusedAnswer, RuntimeRefusalError
+from gatewayd.errors import GatewayError, Kind, invalid
+from gatewayd.json_decoder import SHORT_BYTES, JsonLimits, decode_light
+from gatewayd.text import MAX_ANSWER_DEPTH
+from gatewayd.upstream.http.client import TransportError, UpstreamClient, UpstreamResponse, open_client
+from gatewayd.upstream.sources.config import ProviderConfig
+from gatewayd.upstream.sources.failures import ABOUT_OUR_KEY, Failures
+from gatewayd.upstream.streams.checks import Check, CheckedEvents, CheckedWhole
+from gatewayd.upstream.streams.chunks import AnswerChunks, StreamReader, Whole, media_type
+from gatewayd.upstream.streams.forwarded import ForwardedReply
+from gatewayd.upstream.streams.sse import FramingError, error_of
+
+MAX_ANSWER = 32 * 1024 * 1024
+"""Bytes of an answer that is read as a whole."""
+
+ANSWER = JsonLimits(containers=500_000, values=5_000_000, depth=MAX_ANSWER_DEPTH, has_exact_integers=False)
+"""What such an answer may hold: thousands of vectors, a list of many models."""
+
+FEW_MESSAGES = 64
+FEW_CHARACTERS = 64 * 1024
+"""Messages and characters of a request that is encoded at once."""
+
+MAX_LIST = 16 * 1024 * 1024
+"""Bytes of a list of models."""
+
+MAX_REFUSAL = 64 * 1024
+"""Bytes of an error's body that are looked at."""
+
+
+class Exchange:
+    """Sends requests to one provider.
+
+    `headers` are all that it learns of us beside the body, and of who asks when its configuration says so.
+    """
+
+    def __init__(
+        self, config: ProviderConfig, headers: Mapping[str, str], client: UpstreamClient | None = None
+    ) -> None:
+        self.failures = Failures(config.name, config.key)
+        self._base = config.base_url.rstrip("/")
+        self._headers = dict(headers)
+        self._json_headers = {**headers, "Content-Type": "application/json"}
+        self._identity = config.identity
+        self._client = client or open_client(
+            config.timeouts, connections=config.connections, socket_path=config.socket_path
+        )
+
+    async def get(self, path: str) -> dict[str, Any] | list[Any]:
+        """Return the JSON object or list at `path`, of at most MAX_LIST bytes."""
+        return (await self._read_whole(self._send("GET", path, None), MAX_LIST))[1]
+
+    async def post(
+        self, path: str, body: Mapping[str, Any], context: CallContext | None = None
+    ) -> tuple[bytes, dict[str, Any]]:
+        """Send a JSON body and return the JSON object that comes back, as bytes and decoded."""
+        raw, answer = await self._read_whole(self._send("POST", path, body, context))
+        return raw, self._object(answer)
+
+    async def put(self, path: str, content: bytes, headers: Mapping[str, str]) -> object:
+        """Send bytes with these headers and return the JSON object or list that comes back."""
+        url = self._base + path
+        sending = self._client.request("PUT", url, {**self._headers, **headers}, content)
+        return (await self._read_whole(sending))[1]
+
+    def chunks(
+        self,
+        path: str,
+        body: Mapping[str, Any],
+        reader: StreamReader,
+        whole: Whole | None = None,
+        context: CallContext | None = None,
+    ) -> AnswerChunks:
+        """Return the chunks of the answer to a JSON body, which is sent when the first one is asked for."""
+        fallback = None if whole is None else (whole, self._read_object)
+        return AnswerChunks(lambda: self._begin(path, body, context), reader, self.failures, fallback)
+
+    async def forward(
+        self,
+        method: str,
+        path: str,
+        body: Mapping[str, Any] | None,
+        check: Check | None = None,
+        context: CallContext | None = None,
+        *,
+        keeps_refusals: bool = False,
+    ) -> ForwardedReply:
+        """Send a JSON body, or none, and return the answer with its body unread; over 299 raises.
+
+        `check` looks at what is passed on; without one it is events or one JSON object, as the answer says.
+        With `keeps_refusals` a refusal in the provider's own words is raised as `RuntimeRefusalError`.
+        """
+        try:
+            response = await self._send(method, path, body, context)
+            if not 200 <= response.status < 300:
+                await self._refuse(response, keeps_refusals=keeps_refusals)
+        except TransportError as error:
+            raise self.failures.from_transport(error) from error
+        if check is None:
+            check = CheckedEvents() if media_type(response) == "text/event-stream" else CheckedWhole()
+        return ForwardedReply(response, self.failures, check)
+
+    async def close(self) -> None:
+        """Close all connections."""
+        await self._client.close()
+
+    async def _send(
+        self,
+        method: str,
+        path: str,
+        body: Mapping[str, Any] | None,
+        context: CallContext | None = None,
+    ) -> UpstreamResponse:
+        headers = self._headers if body is None else self._json_headers
+        if self._identity is not None and context is not None:
+            headers = {**self._identity.for_model(context), **headers}
+        content = None if body is None else _encode_light(body) or await _encode(body)
+        return await self._client.request(method, self._base + path, headers, content)
+
+    async def _read_whole(
+        self, sending: Awaitable[UpstreamResponse], limit: int = MAX_ANSWER
+    ) -> tuple[bytes, dict[str, Any] | list[Any]]:
+        try:
+            response = await sending
+            try:
+                if not 200 <= response.status < 300:
+                    await self._refuse(response)
+                raw = await response.read(limit)
+            finally:
+                response.close()
+            return await self._parse(response, raw)
+        except TransportError as error:
+            raise self.failures.from_transport(error) from error
+        except FramingError as error:
+            raise self.failures.broken(str(error)) from error
+
+    async def _refuse(self, response: UpstreamResponse, *, keeps_refusals: bool = False) -> NoReturn:
+        try:
+            refusal = await _read_start(response, MAX_REFUSAL)
+        finally:
+            response.close()
+        error = self.failures.from_answer(response.status, response.headers, refusal)
+        is_own = response.status >= 400 and response.status not in ABOUT_OUR_KEY
+        is_page = media_type(response) == "text/html" or refusal.lstrip()[:1] == b"<"
+        if not keeps_refusals or not is_own or is_page or len(refusal) >= MAX_REFUSAL:
+            raise error
+        content_type = response.headers.get("Content-Type", "")
+        answer = RefusedAnswer(response.status, content_type, self.failures.redacted_text(refusal))
+        raise RuntimeRefusalError(error, answer)
+
+    def _object(self, answer: object) -> dict[str, Any]:
+        if not isinstance(answer, dict):
+            raise self.failures.broken("its answer is not a JSON object")
+        error = error_of(answer)
+        if error is not None:
+            raise self.failures.from_event(error)
+        return answer
+
+    async def _begin(
+        self, path: str, body: Mapping[str, Any], context: CallContext | None
+    ) -> UpstreamResponse:
+        response = await self._send("POST", path, body, context)
+        if not 200 <= response.status < 300:
+            await self._refuse(response)
+        if media_type(response) == "text/html":
+            response.close()
+            raise self.failures.from_answer(response.status, response.headers, b"<")
+        return response
+
+    async def _read_object(self, response: UpstreamResponse) -> dict[str, Any]:
+        return self._object((await self._parse(response, await response.read(MAX_ANSWER)))[1])
+
+    async def _parse(
+        self, response: UpstreamResponse, raw: bytes
+    ) -> tuple[bytes, dict[str, Any] | list[Any]]:
+        try:
+            answer = (
+                decode_light(raw, ANSWER)
+                if len(raw) <= SHORT_BYTES
+                else await json_decoder.decode(raw, ANSWER)
+            )
+        except json_decoder.DepthError as error:
+            raise self.failures.broken("its JSON nests too deep") from error
+        except GatewayError as error:
+            if error.kind is Kind.TOO_LARGE:
+                raise self.failures.broken(f"its answer has more than {ANSWER.values} values") from error
+            if not raw.strip() or media_type(response) == "text/html":
+                raise self.failures.from_answer(response.status, response.headers, raw) from error
+            raise self.failures.broken("its answer is not JSON") from error
+        if not isinstance(answer, dict | list):
+            raise self.failures.broken("its answer is not a JSON object")
+        return raw, answer
+
+
+def objects(answer: object, name: str, failures: Failures) -> list[dict[str, Any]]:
+    """Return the objects of a listing, `{name: [...]}` or a bare list; other shapes are a failure."""
+    found = answer.get(name) if isinstance(answer, dict) else answer
+    if not isinstance(found, list):
+        raise failures.broken(f"its list of models has no {name!r}")
+    return [item for item in found if isinstance(item, dict)]
+
+
+def lacks_listing(error: GatewayError) -> bool:
+    """Whether a provider that refused its list of models has no such list."""
+    return error.kind is Kind.NOT_FOUND
+
+
+async def _read_start(response: UpstreamResponse, limit: int) -> bytes:
+    """Return at most about `limit` bytes of a refusal; what broke off is as good as what came."""
+    body = b""
+    try:
+        while len(body) < limit and (part := await response.read_some()):
+            body += part
+    except TransportError:
+        return body
+    return body
+
+
+def _encode_light(body: Mapping[str, Any]) -> bytes | None:
+    """Return a request as JSON; None unless its messages are few and short texts, as nearly all are."""
+    messages = body.get("messages")
+    if not isinstance(messages, list) or len(messages) > FEW_MESSAGES:
+        return None
+    for message in messages:
+        content = message.get("content") if isinstance(message, dict) else None
+        if not isinstance(content, str) or len(content) > FEW_CHARACTERS:
+            return None
+    try:
+        return orjson.dumps(body)
+    except orjson.JSONEncodeError as error:
+        raise _unwritable(error) from error
+
+
+async def _encode(body: Mapping[str, Any]) -> bytes:
+    try:
+        return b"".join(await json_encoder.encode(body))
+    except orjson.JSONEncodeError as error:
+        raise _unwritable(error) from error
+
+
+def _unwritable(error: orjson.JSONEncodeError) -> GatewayError:
+    return invalid(f"cannot send the request as JSON: {error}")

@@ -1,0 +1,1 @@
+"""Streamed answers of providers: framing, checks, chunks."""

@@ -1,0 +1,90 @@
+"""Reads a stream of another protocol as OpenAI chunks: a framer finds objects, a decoder converts them."""
+
+from collections.abc import Mapping
+from typing import Any, Protocol
+
+from gatewayd.completions.limits import AnswerSizeError
+from gatewayd.completions.records import Body, Chunk
+from gatewayd.upstream.streams.sse import DONE_WORD, FramingError, decode, whole_only
+
+
+class Framer(Protocol):
+    """Splits reads into JSON texts; `broken` tells that nothing follows what was returned."""
+
+    broken: FramingError | None
+
+    def feed(self, read: bytes) -> list[bytes]:
+        """Take one read and return the texts that are now whole; raises FramingError instead of none."""
+        ...
+
+    def finish(self) -> list[bytes]:
+        """Return the text that the end of the stream completed; raises FramingError instead of none."""
+        ...
+
+
+class Decoder(Protocol):
+    """Turns the objects of one stream into chat.completion.chunk objects."""
+
+    error: object
+    is_done: bool
+    is_complete: bool
+
+    def decode(self, event: Mapping[str, Any], /) -> list[Body]:
+        """Return the chunks for one object."""
+        ...
+
+
+class DecodingReader:
+    """A `StreamReader` of a framer and a decoder."""
+
+    def __init__(self, framer: Framer, decoder: Decoder) -> None:
+        self._framer = framer
+        self._decoder = decoder
+        self._broken: FramingError | None = None
+
+    @property
+    def error(self) -> object:
+        """The error that the provider sent in its stream, a FramingError for what is none, or None."""
+        return self._broken or self._decoder.error
+
+    @property
+    def is_done(self) -> bool:
+        """Whether nothing of interest can follow."""
+        return self._decoder.is_done
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether the answer came to its end."""
+        return self._decoder.is_complete
+
+    def feed(self, read: bytes) -> Chunk | None:
+        """Take one read and return the chunks of what it completed, or None; raises FramingError."""
+        return None if self._is_over else self._chunk(self._framer.feed(read))
+
+    def finish(self) -> Chunk | None:
+        """Take the end of the stream; raises FramingError."""
+        return None if self._is_over else self._chunk(whole_only(self._framer.finish()))
+
+    @property
+    def _is_over(self) -> bool:
+        return self.is_done or self.error is not None
+
+    def _chunk(self, texts: list[bytes]) -> Chunk | None:
+        events: list[Body] = []
+        for text in texts:
+            if self._is_over:
+                break
+            if text.strip() in (b"", DONE_WORD):
+                continue
+            try:
+                event = decode(text)
+            except FramingError as error:
+                self._broken = error
+                break
+            try:
+                events += self._decoder.decode(event)
+            except AnswerSizeError as error:
+                self._broken = FramingError(error.reason)
+        if not self._is_over:
+            self._broken = self._framer.broken
+        return Chunk(events=events) if events else None

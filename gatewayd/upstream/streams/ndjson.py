@@ -1,0 +1,45 @@
+"""Splits a stream of JSON lines; pure."""
+
+from gatewayd.completions.limits import MAX_LINE_BYTES
+from gatewayd.upstream.streams.sse import FramingError
+
+
+class LineFramer:
+    """Takes reads, gives the lines that are whole, without their ends.
+
+    A line that is too long ends the stream: what came before it is returned, and `broken` tells.
+    """
+
+    def __init__(self, max_line: int = MAX_LINE_BYTES) -> None:
+        self._max_line = max_line
+        self._rest = bytearray()
+        self.broken: FramingError | None = None
+
+    def feed(self, read: bytes) -> list[bytes]:
+        """Take one read and return the lines that are now whole; raises FramingError instead of none."""
+        if self.broken is not None:
+            raise self.broken
+        searched = len(self._rest)
+        self._rest += read
+        lines: list[bytes] = []
+        if self._rest.find(b"\n", searched) >= 0:
+            lines = bytes(self._rest).split(b"\n")
+            self._rest = bytearray(lines.pop())
+        return self._checked(lines)
+
+    def finish(self) -> list[bytes]:
+        """Return a last line that was not ended; raises like `feed`."""
+        if self.broken is not None:
+            raise self.broken
+        line = bytes(self._rest)
+        self._rest.clear()
+        return [line] if line else []
+
+    def _checked(self, lines: list[bytes]) -> list[bytes]:
+        """Return the lines before the first that is too long; raises FramingError when that is the first."""
+        long = next((i for i, line in enumerate(lines) if len(line) > self._max_line), len(lines))
+        if long < len(lines) or len(self._rest) > self._max_line:
+            self.broken = FramingError(f"it sent a line over {self._max_line} bytes")
+            if not long:
+                raise self.broken
+        return lines[:long]

@@ -1,0 +1,400 @@
+"""Reads a provider's event stream: bytes as they come in, whole `data:` payloads out; pure.
+
+Two readers: `DataFramer` gives payloads and nothing else; `ChunkReader` reads an OpenAI stream and passes
+bytes on as they are wherever that is safe. It decodes every event to know that: with orjson that costs less
+than searching the bytes for what may not pass, and a reader of bytes can be fooled.
+"""
+
+import re
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from typing import Any
+
+import orjson
+
+from gatewayd.completions.embedded_json import nests_too_deep
+from gatewayd.completions.limits import (
+    LARGE_EVENT_BYTES,
+    MAX_EVENT_COMMAS,
+    MAX_EVENT_CONTAINERS,
+    MAX_LINE_BYTES,
+    AnswerSizeError,
+)
+from gatewayd.completions.records import Chunk
+from gatewayd.completions.tool_call_indices import CHUNK, CallNumbers
+from gatewayd.text import MAX_ANSWER_DEPTH
+
+MAX_HELD = 64 * 1024
+"""Bytes of an unfinished event that are joined with the next read; the framer holds longer ones."""
+
+DONE_WORD = b"[DONE]"
+
+_USUAL = b"data: {"
+"""How an event begins that may pass as it is."""
+
+_LAST_FRAME = b"data: [DONE]\n\n"
+
+_NONE_USUAL = (b"",)
+"""Stands for payloads that are to be looked at one by one: none of it is JSON."""
+
+_SURROGATES = re.compile(
+    rb"\\\\|\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|(\\u[dD][89a-fA-F][0-9a-fA-F]{2})"
+)
+
+_CR = 13
+
+_SHORT = 2 * MAX_ANSWER_DEPTH
+"""Bytes in which no JSON can be deep: each level has a start and an end."""
+
+
+class FramingError(ValueError):
+    """The stream is not one; the text completes "cannot get an answer from ...: "."""
+
+
+class DataFramer:
+    """Splits an event stream into the payloads of its events.
+
+    LF, CRLF and CR end a line; a blank line ends an event; the `data:` lines of an event are joined with LF.
+    Comments and all other fields (`event:`, `id:`, `retry:`) are dropped, events without data too. A line or
+    event that is too long ends the stream: what came before it is returned, and `broken` tells. `stray` is
+    the first line that is JSON in place of a field.
+    """
+
+    def __init__(self, max_line: int = MAX_LINE_BYTES) -> None:
+        self._max_line = max_line
+        self._rest = bytearray()
+        self._data: list[bytes] = []
+        self._size = 0
+        self._after_cr = False
+        self._started = False
+        self.broken: FramingError | None = None
+        self.stray: bytes | None = None
+
+    def feed(self, read: bytes) -> list[bytes]:
+        """Take one read and return the payloads that are now whole; raises FramingError instead of none."""
+        self._check()
+        if self._after_cr and read:
+            self._after_cr = False
+            read = read.removeprefix(b"\n")
+        searched = len(self._rest)
+        self._rest += read
+        if not self._started and not self._skip_mark():
+            return []
+        if self._rest.find(b"\n", searched) < 0 and self._rest.find(b"\r", searched) < 0:
+            lines: list[bytes] = []
+        else:
+            self._after_cr = self._rest.endswith(b"\r")
+            lines = bytes(self._rest).replace(b"\r\n", b"\n").replace(b"\r", b"\n").split(b"\n")
+            self._rest = bytearray(lines.pop())
+        return self._take(lines)
+
+    def finish(self) -> list[bytes]:
+        """Return the payload of an event whose closing blank line never came; raises like `feed`."""
+        self._check()
+        lines = [bytes(self._rest), b""]
+        self._rest.clear()
+        self._after_cr = False
+        return self._take(lines)
+
+    def release(self, limit: int) -> bytes | None:
+        """Give up the start of a line when that is all that is kept and not over `limit` bytes, else None."""
+        if not self._started or self._data or self._after_cr or len(self._rest) > limit:
+            return None
+        rest = bytes(self._rest)
+        self._rest.clear()
+        return rest
+
+    def begin(self) -> None:
+        """Note that the stream has begun: what looks like a byte order mark later is none."""
+        self._started = True
+
+    def _skip_mark(self) -> bool:
+        """Drop a byte order mark; False while it is not known whether there is one."""
+        mark = b"\xef\xbb\xbf"
+        if len(self._rest) < len(mark) and mark.startswith(self._rest):
+            return False
+        if self._rest.startswith(mark):
+            del self._rest[: len(mark)]
+        self._started = True
+        return True
+
+    def _take(self, lines: list[bytes]) -> list[bytes]:
+        payloads = []
+        for line in lines:
+            if not line and self._data:
+                payloads.append(b"\n".join(self._data))
+                self._data = []
+                self._size = 0
+            elif line.startswith(b"data:"):
+                self._data.append(line[5:].removeprefix(b" "))
+                self._size += len(line)
+            elif line == b"data":
+                self._data.append(b"")
+            elif self.stray is None and line.startswith(b"{"):
+                self.stray = line
+            if len(line) > self._max_line or self._size > self._max_line:
+                self._break()
+                break
+        if len(self._rest) > self._max_line:
+            self._break()
+        if not payloads:
+            self._check()
+        return payloads
+
+    def _break(self) -> None:
+        self.broken = FramingError(f"it sent a line or event over {self._max_line} bytes")
+
+    def _check(self) -> None:
+        if self.broken is not None:
+            raise self.broken
+
+
+class ChunkReader:
+    """Reads an OpenAI chat stream: whole events as chunks, the provider's bytes where they may pass.
+
+    What may not pass is dropped: lines that are not `data:`, `[DONE]` (the caller writes its own) and a
+    top-level `event` object, with which a provider could send events of ours. An event without a list of
+    `choices` gets an empty one, and tool calls that clients could not tell apart get indices of their own.
+    An error, or what is not an event, ends the stream and is left in `error`, after the chunk of what came
+    before. `is_complete` tells whether a finish reason or `[DONE]` was seen.
+    """
+
+    def __init__(self, max_line: int = MAX_LINE_BYTES) -> None:
+        self._framer = DataFramer(max_line)
+        self._max_line = max_line
+        self._max_held = min(max_line, MAX_HELD)
+        self._held = b""
+        self._is_framing = True
+        self._is_fresh = True
+        self._numbers = CallNumbers()
+        self._finished = False
+        self.is_done = False
+        self.error: object = None
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether the answer came to its end."""
+        return self.is_done or self._finished
+
+    def feed(self, read: bytes) -> Chunk | None:
+        """Take one read and return what may pass, or None when nothing is whole."""
+        if self.is_done or self.error is not None:
+            return None
+        if self._held:
+            read = self._held + read
+            self._held = b""
+        if _CR in read or (self._is_framing and not self._begins_clean(read)):
+            return self._framed(read)
+        end = read.rfind(b"\n\n") + 2
+        if end != len(read):
+            if len(read) - end > self._max_held:
+                return self._framed(read)
+            if end < 2:
+                self._held = read
+                return None
+            self._held = read[end:]
+            read = read[:end]
+        if len(read) > self._max_line:
+            return self._framed(read)
+        clean = read.removesuffix(_LAST_FRAME)
+        finishes = _finishes(clean)
+        if finishes is None:
+            return self._framed(read)
+        self._finished = self._finished or finishes
+        self.is_done = len(clean) < len(read)
+        return Chunk(raw=clean)
+
+    def _begins_clean(self, read: bytes) -> bool:
+        """Whether the stream begins with an event of the usual form, so that nothing must be cut apart."""
+        if not self._is_fresh:
+            return False
+        self._is_fresh = False
+        if not read.startswith(_USUAL):
+            return False
+        self._is_framing = False
+        self._framer.begin()
+        return True
+
+    def finish(self) -> Chunk | None:
+        """Return what the end of the stream completed."""
+        if self.is_done or self.error is not None:
+            return None
+        held, self._held = self._held, b""
+        chunk = self._framed(held, is_last=True)
+        if not self.is_complete and self.error is None:
+            self.error = self._stray_error()
+        return chunk
+
+    def _stray_error(self) -> object:
+        """Return the error in a line that is none of an event stream, or None."""
+        try:
+            return _error_in(decode(self._framer.stray or b"{}"))
+        except FramingError:
+            return None
+
+    def _framed(self, read: bytes, *, is_last: bool = False) -> Chunk | None:
+        """Return the events that may pass, each with its bytes as they came unless it had to be changed."""
+        payloads = self._payloads(read, is_last=is_last)
+        frames: list[bytes] = []
+        for payload in payloads:
+            passable = self._passable(payload)
+            if self.is_done or self.error is not None:
+                break
+            if passable is not None:
+                frames.append(b"data: " + passable)
+        else:
+            self.error = self._framer.broken
+        start = self._framer.release(self._max_held)
+        self._is_framing = start is None
+        self._held = start or self._held
+        return Chunk(raw=b"\n\n".join([*frames, b""])) if frames else None
+
+    def _payloads(self, read: bytes, *, is_last: bool) -> list[bytes]:
+        payloads: list[bytes] = []
+        with suppress(FramingError):  # the framer's `broken` keeps it
+            payloads += self._framer.feed(read)
+            if is_last:
+                payloads += whole_only(self._framer.finish())
+        return payloads
+
+    def _passable(self, payload: bytes) -> bytes | None:
+        """Return what may pass of a payload, None when nothing may; notes the end and errors."""
+        payload = mend(payload)
+        text = payload.strip()
+        if text == DONE_WORD:
+            self.is_done = True
+        if not text or self.is_done:
+            return None
+        try:
+            event = decode(payload)
+        except FramingError as error:
+            self.error = error
+            return None
+        self.error = _error_in(event)
+        is_foreign = event.pop("event", self) is not self
+        if not event or self.error is not None:
+            return None
+        choices = event.get("choices")
+        if not isinstance(choices, list):
+            event["choices"] = choices = []
+            is_foreign = True
+        self._finished = self._finished or any(_is_finished(choice) for choice in choices)
+        try:
+            is_foreign = self._numbers.mend(event) or is_foreign
+        except AnswerSizeError as error:
+            self.error = FramingError(error.reason)
+            return None
+        return orjson.dumps(event) if is_foreign or b"\n" in payload else payload
+
+
+def decode(payload: bytes) -> dict[str, Any]:
+    """Return a payload as a JSON object; raises FramingError."""
+    if len(payload) > LARGE_EVENT_BYTES and _holds_much(payload):
+        raise FramingError("it sent an event with too many values")
+    try:
+        event = orjson.loads(mend(payload))
+    except orjson.JSONDecodeError as error:
+        raise FramingError("it sent an event that is not JSON") from error
+    if not isinstance(event, dict):
+        raise FramingError("it sent an event that is not a JSON object")
+    check_depth(payload, event)
+    return event
+
+
+def _holds_much(payload: bytes) -> bool:
+    containers = payload.count(b"[") + payload.count(b"{")
+    return containers > MAX_EVENT_CONTAINERS or payload.count(b",") > MAX_EVENT_COMMAS
+
+
+def mend(payload: bytes) -> bytes:
+    """Return JSON with U+FFFD for each half of a character, which some providers cut between two events."""
+    if b"\\u" not in payload:
+        return payload
+    return _SURROGATES.sub(lambda found: b"\\ufffd" if found[1] else found[0], payload)
+
+
+def whole_only(payloads: list[bytes]) -> list[bytes]:
+    """Return the payloads that are whole: a stream that is cut off leaves the start of one."""
+    return [payload for payload in payloads if payload.strip() == DONE_WORD or _is_object(payload)]
+
+
+def check_depth(payload: bytes, value: object) -> None:
+    """Raise FramingError for JSON that can be read but, put into an answer of ours, no longer be written."""
+    if nests_too_deep(value, payload.count(b"{") + payload.count(b"[")):
+        raise FramingError("its JSON nests too deep")
+
+
+def _is_object(payload: bytes) -> bool:
+    try:
+        decode(payload)
+    except FramingError:
+        return False
+    return True
+
+
+def error_of(answer: Mapping[str, Any]) -> object:
+    """Return the error object of an answer that is one in spite of its status, or None."""
+    if answer.get("object") == "error":
+        return answer
+    return answer.get("error") or None
+
+
+def _error_in(event: Mapping[str, Any]) -> object:
+    """Return the error that an event of a chat stream is or holds, or None."""
+    found = error_of(event)
+    if found is not None:
+        return found
+    if "choices" not in event:
+        return event if any(event.get(name) for name in ("message", "detail", "errors", "msg")) else None
+    choices = event["choices"] if isinstance(event["choices"], list) else []
+    return next(
+        (choice["error"] for choice in choices if isinstance(choice, dict) and choice.get("error")), None
+    )
+
+
+def _is_finished(choice: object) -> bool:
+    return isinstance(choice, dict) and bool(choice.get("finish_reason"))
+
+
+def _finishes(read: bytes) -> bool | None:
+    """Tell whether a read that may pass as it is has a finish reason; None when that takes a second look.
+
+    `read` has no CR and ends with a blank line. It may pass when it is nothing but lines `data: {...}` of
+    valid JSON, not deep, with one choice at most; another one may still pass, in part or whole.
+    """
+    found, loads = False, orjson.loads
+    try:
+        for payload in _usual_payloads(read):
+            event = loads(payload)
+            if type(event) is not dict or "event" in event or "error" in event:
+                return None
+            choices = event.get("choices")
+            if type(choices) is not list or len(choices) > 1 or event.get("object") != CHUNK:
+                return None
+            for choice in choices:
+                if type(choice) is not dict or "error" in choice or "index" not in choice:
+                    return None
+                if choice.get("finish_reason"):
+                    found = True
+    except orjson.JSONDecodeError:
+        return None
+    return found
+
+
+def _usual_payloads(read: bytes) -> Sequence[bytes]:
+    """Return the payloads of a read of nothing but one-line events; what is no JSON for any other."""
+    if not read.startswith(_USUAL) or b'"tool_calls"' in read:
+        return _NONE_USUAL
+    if read.find(b"\n") == len(read) - 2:
+        payloads = [read[6:]]
+    else:
+        payloads = read[6:-2].split(b"\n\ndata: ")
+        if read.count(b"\n") != 2 * len(payloads):
+            return _NONE_USUAL
+    if (
+        len(read) > _SHORT
+        and len(max(payloads, key=len)) > _SHORT
+        and read.count(b"{") + read.count(b"[") > MAX_ANSWER_DEPTH
+    ):
+        return _NONE_USUAL
+    return payloads

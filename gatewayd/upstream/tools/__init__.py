@@ -1,0 +1,1 @@
+"""Tool servers: OpenAPI and MCP."""

@@ -1,0 +1,126 @@
+"""Who asks, told to servers in headers (6.4), where a setting says so; no credential is ever told."""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+from urllib.parse import quote
+
+from gatewayd.catalog.interfaces import CallContext
+from gatewayd.completions.json_access import mapping
+from gatewayd.plugins.runtime.context import CallScope
+
+CHAT_HEADER: Final = "X-Service-Chat-Id"
+MESSAGE_HEADER: Final = "X-Service-Message-Id"
+
+OTHER_NAMES: Final = {CHAT_HEADER: "X-OpenWebUI-Chat-Id", MESSAGE_HEADER: "X-OpenWebUI-Message-Id"}
+"""Names that existing tools read, sent too where the default ones are (peer-compatible)."""
+
+LONGEST: Final = 1000
+"""Characters of a value that are sent."""
+
+VISIBLE: Final = "".join(map(chr, range(0x20, 0x7F)))
+"""What may stand in a header as it is; all else is sent URL-quoted."""
+
+_PLACEHOLDER: Final = re.compile(r"\{\{([A-Z_]+)\}\}")
+
+
+@dataclass(frozen=True, slots=True)
+class Identity:
+    """Makes the headers; the fields are their names."""
+
+    user_name: str = "X-OpenWebUI-User-Name"
+    user_id: str = "X-OpenWebUI-User-Id"
+    user_email: str = "X-OpenWebUI-User-Email"
+    user_role: str = "X-OpenWebUI-User-Role"
+    chat_id: str = CHAT_HEADER
+    message_id: str = MESSAGE_HEADER
+
+    def for_tool(self, scope: CallScope) -> dict[str, str]:
+        """Return the headers for a tool server: user, chat and message."""
+        user, target = scope.actor.user, scope.target
+        told = self._user(user.id, user.name, user.email, user.role.value)
+        told |= _session(self.chat_id, target.chat_id)
+        return told | _session(self.message_id, target.message_id)
+
+    def for_model(self, context: CallContext) -> dict[str, str]:
+        """Return the headers for a model provider: user and chat."""
+        told = self._user(context.user_id, context.user_name, context.user_email, context.user_role)
+        return told | _session(self.chat_id, context.chat_id)
+
+    def _user(self, user_id: str, name: str, email: str, role: str) -> dict[str, str]:
+        told = {
+            self.user_name: quoted_name(name),
+            self.user_id: visible(user_id),
+            self.user_email: visible(email),
+            self.user_role: visible(role),
+        }
+        return {header: value for header, value in told.items() if value}
+
+
+def fill(headers: Mapping[str, str], scope: CallScope) -> dict[str, str]:
+    """Return headers with the values for `{{CHAT_ID}}` and its like; unknown words stay as they are.
+
+    What does not exist in a call, for example the file of one that has none, is empty.
+    """
+    if not has_placeholders(headers):
+        return dict(headers)
+    values = _values(scope)
+    return {name: _filled(value, values) for name, value in headers.items()}
+
+
+def has_placeholders(headers: Mapping[str, str]) -> bool:
+    """Tell whether values depend on the call."""
+    return any("{{" in value for value in headers.values())
+
+
+def without_placeholders(headers: Mapping[str, str]) -> dict[str, str]:
+    """Return the headers that are the same in every call."""
+    return {name: value for name, value in headers.items() if "{{" not in value}
+
+
+def visible(value: str) -> str:
+    """Return a value as a header may hold it: whatever is not visible ASCII is URL-quoted."""
+    return quote(value[:LONGEST].strip(), safe=VISIBLE, errors="replace")
+
+
+def quoted_name(name: str) -> str:
+    """Return the name of a user URL-quoted but for blanks."""
+    return quote(name[:LONGEST].strip(), safe=" ", errors="replace")
+
+
+def _session(header: str, value: str) -> dict[str, str]:
+    if not value:
+        return {}
+    other = OTHER_NAMES.get(header.title())
+    return dict.fromkeys((header,) if other is None else (header, other), visible(value))
+
+
+def _filled(value: str, values: Mapping[str, str]) -> str:
+    return _PLACEHOLDER.sub(lambda found: values.get(found[1], found[0]), value)
+
+
+def _values(scope: CallScope) -> dict[str, str]:
+    user, target, metadata = scope.actor.user, scope.target, scope.metadata
+    groups = ",".join(scope.actor.group_ids)
+    files = scope.files or [{}]
+    file = mapping(files[0])
+    stored = mapping(file.get("file"))
+    values: dict[str, Any] = {
+        "CHAT_ID": target.chat_id,
+        "MESSAGE_ID": target.message_id,
+        "USER_MESSAGE_ID": metadata.get("user_message_id"),
+        "USER_MESSAGE_PARENT_ID": mapping(metadata.get("user_message")).get("parentId"),
+        "USER_ID": user.id,
+        "USER_EMAIL": user.email,
+        "USER_ROLE": user.role.value,
+        "USER_GROUPS": groups,
+        "USER_GROUP_IDS": groups,
+        "USER_AGENT": metadata.get("user_agent"),
+        "TASK": scope.task,
+        "FILE_ID": file.get("id") or stored.get("id"),
+        "FILE_NAME": file.get("name") or stored.get("filename"),
+        "FILE_CONTENT_TYPE": file.get("content_type") or mapping(stored.get("meta")).get("content_type"),
+    }
+    texts = {name: visible(value) if isinstance(value, str) else "" for name, value in values.items()}
+    return texts | {"USER_NAME": quoted_name(user.name)}

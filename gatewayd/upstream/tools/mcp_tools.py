@@ -1,0 +1,218 @@
+"""Tool servers that speak MCP over streamable HTTP; its library is an extra, loaded when one is used."""
+
+import asyncio
+import importlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final, Protocol
+
+from gatewayd.errors import Kind
+from gatewayd.extras import Extra, refusal
+from gatewayd.plugins.runtime.context import CallScope
+from gatewayd.plugins.servers.records import ToolServer
+from gatewayd.tasks import Tasks
+from gatewayd.upstream.tools.failures import ServerFailures, failures_of
+from gatewayd.upstream.tools.identity import Identity, fill
+from gatewayd.upstream.tools.openapi_operations import LONGEST_DESCRIPTION, MOST_FUNCTIONS, tool_name
+from gatewayd.upstream.tools.openapi_schemas import Resolver, SchemaError
+from gatewayd.upstream.tools.openapi_tools import authorized
+
+SESSIONS: Final = "gatewayd.upstream.tools.mcp_session"
+"""The module that needs the library."""
+
+MOST_SESSIONS: Final = 200
+"""Sessions with all servers together."""
+
+_DEFINITIONS: Final = ("$defs", "definitions", "$schema", "$id")
+
+
+@dataclass(frozen=True, slots=True)
+class SessionOptions:
+    """With whom a session is; `timeout` is for its beginning, in seconds."""
+
+    url: str
+    headers: Mapping[str, str] = field(repr=False)
+    timeout: float
+    failures: ServerFailures
+
+
+class Session(Protocol):
+    """A session with a server; whatever fails raises GatewayError that names the server."""
+
+    @property
+    def is_open(self) -> bool:
+        """Whether it can still be used; it ends by itself when it is not used for a while."""
+        ...
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether nothing waits for an answer."""
+        ...
+
+    async def begin(self, tasks: Tasks) -> None:
+        """Connect and agree on the protocol."""
+        ...
+
+    async def list_tools(self) -> Sequence[Mapping[str, Any]]:
+        """Return the tools as the protocol has them: `{"name", "description", "inputSchema"}`."""
+        ...
+
+    async def call(self, name: str, arguments: dict[str, Any], seconds: float | None) -> Any:
+        """Return what a tool returns, a list of content items or an object, within so many seconds."""
+        ...
+
+    def close(self) -> None:
+        """End the session; may be called again."""
+        ...
+
+
+class _Opener(Protocol):
+    def open_session(self, options: SessionOptions) -> Session: ...
+
+
+class _Sessions:
+    """Opens sessions, a bounded number at a time."""
+
+    def __init__(self, tasks: Tasks) -> None:
+        self._tasks = tasks
+        self._opener: _Opener | None = None
+        self._open: list[Session] = []
+
+    async def open(self, options: SessionOptions) -> Session:
+        """Return a session that has begun."""
+        if self._opener is None:
+            self._opener = await asyncio.to_thread(_load)
+        self._make_room(options.failures)
+        session = self._opener.open_session(options)
+        self._open.append(session)
+        await session.begin(self._tasks)
+        return session
+
+    def close(self) -> None:
+        """End all sessions."""
+        for session in self._open:
+            session.close()
+
+    def _make_room(self, failures: ServerFailures) -> None:
+        self._open = [session for session in self._open if session.is_open]
+        if len(self._open) < MOST_SESSIONS:
+            return
+        idle = next((session for session in self._open if session.is_idle), None)
+        if idle is None:
+            raise failures.error(f"{MOST_SESSIONS} sessions with such servers are in use", Kind.RATE_LIMITED)
+        idle.close()
+        self._open.remove(idle)
+
+
+class _Link:
+    """The session that the tools of one request share; another one when it has ended."""
+
+    def __init__(self, sessions: _Sessions, options: SessionOptions) -> None:
+        self._sessions = sessions
+        self._options = options
+        self._session: Session | None = None
+        self._lock = asyncio.Lock()
+
+    async def session(self) -> Session:
+        """Return the session."""
+        async with self._lock:
+            if self._session is None or not self._session.is_open:
+                self._session = await self._sessions.open(self._options)
+            return self._session
+
+
+@dataclass(frozen=True, slots=True)
+class McpTool:
+    """One tool of a server as a `plugins.toolservers.Tool`; `own_name` is the one that the server knows."""
+
+    server: ToolServer
+    own_name: str
+    spec: dict[str, Any]
+    timeout: float | None
+    link: _Link
+
+    @property
+    def name(self) -> str:
+        """The name with that of the server before it."""
+        return str(self.spec["name"])
+
+    @property
+    def source_id(self) -> str:
+        """The server as `tool_ids` name it."""
+        return self.server.tool_id
+
+    async def run(self, arguments: dict[str, Any], scope: CallScope) -> Any:
+        """Return what the server returns; being cancelled ends the session."""
+        session = await self.link.session()
+        try:
+            return await session.call(self.own_name, arguments, self.server.timeout or self.timeout)
+        except asyncio.CancelledError:
+            session.close()
+            raise
+
+
+class McpTools:
+    """Finds the tools of such servers, which are asked for them in every request.
+
+    `begin_timeout` is for the beginning of a session and the list of tools, `call_timeout` for a call of a
+    server that has none of its own (None: no limit), in seconds.
+    """
+
+    def __init__(
+        self, tasks: Tasks, begin_timeout: float, call_timeout: float | None, identity: Identity | None
+    ) -> None:
+        self._sessions = _Sessions(tasks)
+        self._begin_timeout = begin_timeout
+        self._call_timeout = call_timeout
+        self._identity = identity
+
+    async def tools(self, server: ToolServer, scope: CallScope) -> Sequence[McpTool]:
+        """Return the tools that a server offers; raises GatewayError that names the server."""
+        failures = failures_of(server)
+        link = _Link(self._sessions, self._options(server, scope, failures))
+        session = await link.session()
+        listed = await session.list_tools()
+        wanted = [item for item in listed if not server.functions or item.get("name") in server.functions]
+        if len(wanted) > MOST_FUNCTIONS:
+            most = f"at most {MOST_FUNCTIONS} can be offered: name those to offer"
+            raise failures.error(f"it has {len(wanted)} tools, and {most}")
+        try:
+            specs = await asyncio.to_thread(lambda: [_spec(server, item) for item in wanted])
+        except SchemaError as error:
+            raise failures.error(f"its list of tools {error}") from error
+        return [
+            McpTool(server, str(item.get("name")), spec, self._call_timeout, link)
+            for item, spec in zip(wanted, specs, strict=True)
+        ]
+
+    def close(self) -> None:
+        """End all sessions."""
+        self._sessions.close()
+
+    def _options(self, server: ToolServer, scope: CallScope, failures: ServerFailures) -> SessionOptions:
+        headers = authorized(server, fill(server.headers, scope))
+        if self._identity is not None:
+            headers |= self._identity.for_tool(scope)
+        return SessionOptions(server.url, headers, self._begin_timeout, failures)
+
+
+def _load() -> _Opener:
+    try:
+        module: Any = importlib.import_module(SESSIONS)
+    except ImportError as error:
+        raise refusal(f"cannot use tool servers that speak MCP ({error})", Extra.MCP) from error
+    opener: _Opener = module
+    return opener
+
+
+def _spec(server: ToolServer, item: Mapping[str, Any]) -> dict[str, Any]:
+    schema = item.get("inputSchema")
+    own = schema if isinstance(schema, dict) else {}
+    plain = {name: value for name, value in own.items() if name not in _DEFINITIONS}
+    read = Resolver(own).schema(plain)
+    description = item.get("description")
+    return {
+        "name": tool_name(f"{server.id}_{item.get('name')}"),
+        "description": description[:LONGEST_DESCRIPTION] if isinstance(description, str) else "",
+        "parameters": {"type": "object", "properties": {}, **(read if isinstance(read, dict) else {})},
+    }

@@ -1,0 +1,232 @@
+"""Tool servers that are HTTP APIs with an OpenAPI description."""
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+import orjson
+
+from gatewayd import json_decoder
+from gatewayd.errors import GatewayError, Kind, invalid
+from gatewayd.json_decoder import JsonLimits
+from gatewayd.plugins.runtime.context import CallScope
+from gatewayd.plugins.servers.records import ToolServer
+from gatewayd.plugins.tool_results import ServerReply
+from gatewayd.text import MAX_ANSWER_DEPTH
+from gatewayd.upstream.tools.failures import ServerFailures, failures_of
+from gatewayd.upstream.tools.identity import Identity, fill, without_placeholders
+from gatewayd.upstream.tools.openapi_operations import (
+    BODY,
+    Description,
+    Operation,
+    read_description,
+    target_of,
+)
+from gatewayd.upstream.tools.openapi_schemas import SchemaError
+from gatewayd.upstream.tools.requests import Asked, Reply, ask, origin
+
+DESCRIPTION: Final = JsonLimits(250_000, 1_000_000, MAX_ANSWER_DEPTH, has_exact_integers=False)
+RESULT: Final = JsonLimits(50_000, 500_000, MAX_ANSWER_DEPTH, has_exact_integers=False)
+"""What a description and a result may hold."""
+
+MAX_DESCRIPTION: Final = 8 * 1024 * 1024
+"""Bytes of a description."""
+
+MAX_RESULT: Final = 16 * 1024 * 1024
+"""Bytes of what a function returns."""
+
+FRESH_SECONDS: Final = 30.0
+"""How long a description is believed before the server is asked whether it changed."""
+
+FAILED_SECONDS: Final = 5.0
+"""How long a failure is believed, so that requests do not wait one by one for a server that is down."""
+
+MOST_KNOWN: Final = 256
+"""Servers whose descriptions are kept."""
+
+_NOT_MODIFIED: Final = 304
+
+
+@dataclass(slots=True)
+class _Known:
+    """What is known of one server; the times are those of the loop."""
+
+    server: ToolServer
+    lock: asyncio.Lock = field(default_factory=asyncio.Lock)
+    description: Description | None = None
+    conditions: dict[str, str] = field(default_factory=dict)
+    at: float = 0.0
+    failure: GatewayError | None = None
+    failed_at: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class OpenApiTool:
+    """One operation as a `plugins.toolservers.Tool`; `timeout` is in seconds, None for no limit."""
+
+    server: ToolServer
+    operation: Operation
+    timeout: float | None
+    identity: Identity | None
+
+    @property
+    def name(self) -> str:
+        """The name of the operation."""
+        return self.operation.name
+
+    @property
+    def source_id(self) -> str:
+        """The server as `tool_ids` name it."""
+        return self.server.tool_id
+
+    @property
+    def spec(self) -> dict[str, Any]:
+        """The specification of the function."""
+        return self.operation.spec
+
+    async def run(self, arguments: dict[str, Any], scope: CallScope) -> ServerReply:
+        """Return what the server answers: its JSON, else its text, and its headers.
+
+        A status from 400 on raises with the text `HTTP error <status>: <body>`.
+        """
+        operation = self.operation
+        headers = authorized(self.server, fill(self.server.headers, scope))
+        if self.identity is not None:
+            headers |= self.identity.for_tool(scope)
+        body = None
+        if operation.has_body:
+            headers["Content-Type"] = "application/json"
+            body = _encoded(arguments.get(BODY) if operation.is_bare else arguments, self.name)
+        url = self.server.url.rstrip("/") + target_of(operation, arguments)
+        failures = failures_of(self.server)
+        timeout = self.server.timeout or self.timeout
+        reply = await ask(Asked(operation.method, url, headers, body, timeout, MAX_RESULT), failures)
+        return await _read(reply, failures)
+
+
+class OpenApiTools:
+    """Finds the functions of such servers; their descriptions are kept until they change.
+
+    `data_timeout` is for a description, `call_timeout` for a call of a server that has none of its own (None:
+    no limit), in seconds.
+    """
+
+    def __init__(self, data_timeout: float, call_timeout: float | None, identity: Identity | None) -> None:
+        self._data_timeout = data_timeout
+        self._call_timeout = call_timeout
+        self._identity = identity
+        self._known: dict[str, _Known] = {}
+
+    async def tools(self, server: ToolServer) -> Sequence[OpenApiTool]:
+        """Return the functions that a server offers; raises GatewayError that names the server."""
+        known = self._known.get(server.id)
+        if known is None or known.server != server:
+            if len(self._known) >= MOST_KNOWN:
+                self._known.clear()
+            known = self._known[server.id] = _Known(server)
+        async with known.lock:
+            description = await self._believed(known)
+        return [
+            OpenApiTool(server, operation, self._call_timeout, self._identity)
+            for operation in description.operations
+        ]
+
+    async def ask(self, server: ToolServer) -> Description:
+        """Return what a server says of itself now, whatever is known."""
+        return await self._fetched(_Known(server))
+
+    async def _believed(self, known: _Known) -> Description:
+        now = asyncio.get_running_loop().time
+        failure = known.failure
+        if failure is not None and now() - known.failed_at < FAILED_SECONDS:
+            raise GatewayError(failure.kind, failure.message) from failure
+        if known.description is not None and now() - known.at < FRESH_SECONDS:
+            return known.description
+        try:
+            known.description = await self._fetched(known)
+        except GatewayError as error:
+            known.failure, known.failed_at = error, now()
+            raise
+        known.failure, known.at = None, now()
+        return known.description
+
+    async def _fetched(self, known: _Known) -> Description:
+        server, failures = known.server, failures_of(known.server)
+        if server.spec is not None:
+            return await _described(server.spec, server, failures)
+        url = description_url(server)
+        headers = {"Accept": "application/json"}
+        if origin(url) == origin(server.url):
+            headers |= authorized(server, without_placeholders(server.headers))
+        if known.description is not None:
+            headers |= known.conditions
+        asked = Asked("GET", url, headers, timeout=self._data_timeout, limit=MAX_DESCRIPTION)
+        reply = await ask(asked, failures)
+        if reply.status == _NOT_MODIFIED and known.description is not None:
+            return known.description
+        if reply.status != 200:
+            raise failures.error(f"its description {url} was answered with status {reply.status}")
+        known.conditions = _conditions(reply)
+        return await _described(reply.body, server, failures)
+
+
+def description_url(server: ToolServer) -> str:
+    """Return where the description of a server is; its path may be an address of its own."""
+    if "://" in server.path:
+        return server.path
+    return f"{server.url.rstrip('/')}/{server.path.lstrip('/')}"
+
+
+def authorized(server: ToolServer, headers: Mapping[str, str]) -> dict[str, str]:
+    """Return headers with the key of a server, unless they have credentials of their own."""
+    if not server.key or any(name.lower() == "authorization" for name in headers):
+        return dict(headers)
+    return {"Authorization": f"Bearer {server.key}", **headers}
+
+
+async def _described(raw: Any, server: ToolServer, failures: ServerFailures) -> Description:
+    """Decode a description in slices, and read it in a thread, as both may take a while."""
+    try:
+        if isinstance(raw, bytes):
+            raw = await json_decoder.decode(raw, DESCRIPTION)
+    except GatewayError as error:
+        reason = f"holds over {DESCRIPTION.values} values" if error.kind is Kind.TOO_LARGE else "is not JSON"
+        raise failures.error(f"its description {reason}") from error
+    try:
+        return await asyncio.to_thread(read_description, raw, server.functions)
+    except SchemaError as error:
+        raise failures.error(f"its description {error}") from error
+
+
+def _conditions(reply: Reply) -> dict[str, str]:
+    found = {
+        "If-None-Match": reply.headers.get("etag"),
+        "If-Modified-Since": reply.headers.get("last-modified"),
+    }
+    return {name: value for name, value in found.items() if value}
+
+
+def _encoded(value: Any, name: str) -> bytes:
+    try:
+        return orjson.dumps(value)
+    except orjson.JSONEncodeError as error:
+        raise invalid(f"cannot call {name}: its arguments cannot be sent as JSON") from error
+
+
+async def _read(reply: Reply, failures: ServerFailures) -> ServerReply:
+    raw = failures.redacted(reply.body)
+    if reply.status >= 400:
+        said = failures.clean(raw.decode("utf-8", "replace"))
+        raise GatewayError(Kind.UPSTREAM_FAILED, f"HTTP error {reply.status}: {said}")
+    if reply.status >= 300:
+        raise failures.error(f"it answered {reply.status}, and redirects to other hosts are not followed")
+    return ServerReply(await _data(raw), reply.headers)
+
+
+async def _data(raw: bytes) -> Any:
+    """Return the JSON value of an answer, or its text when it is none or holds too much to be decoded."""
+    try:
+        return await json_decoder.decode(raw, RESULT)
+    except GatewayError:
+        return raw.decode("utf-8", "replace")

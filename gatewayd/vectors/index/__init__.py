@@ -1,0 +1,1 @@
+"""The local vector index: flat and HNSW indexes, their files, their memory."""

@@ -1,0 +1,203 @@
+"""The local vector index: scopes are loaded on their first query, and kept as memory allows."""
+
+import asyncio
+import sys
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Final
+
+from gatewayd.errors import GatewayError
+from gatewayd.extras import Extra, is_installed
+from gatewayd.ingest.interfaces import VectorReader
+from gatewayd.ingest.records import Hit, Scope, Space
+from gatewayd.tasks import Tasks
+from gatewayd.vectors.index.cache import Cache
+from gatewayd.vectors.index.checkpoints import Checkpoints, Key, scope_stem
+from gatewayd.vectors.index.flat_index import one_row
+from gatewayd.vectors.index.reloads import ReloadWatch
+from gatewayd.vectors.index.scope_index import Loaded, Rules, Tools
+from gatewayd.vectors.index.threads import Threads
+
+MOST_GRAPHS: Final = 99
+"""Graphs in memory: an empty one takes megabytes."""
+UPKEEP_SECONDS: Final = 30.0
+
+
+class LocalIndex:
+    """Implements `ingest.interfaces.VectorIndex`.
+
+    `folder` holds checkpoints of the largest scopes; only one process may use it. `budget` is how many bytes
+    of memory the loaded scopes may take; one that is over it alone is held alone. Without the extra `graph`
+    every scope is a flat index, whatever its size.
+    """
+
+    def __init__(
+        self, passages: VectorReader, folder: Path, budget: int, tasks: Tasks, rules: Rules | None = None
+    ) -> None:
+        self._reader = passages
+        self._checkpoints = Checkpoints(folder)
+        self._threads = Threads()
+        self._rules = rules or Rules()
+        if not is_installed(Extra.GRAPH):
+            self._rules = replace(self._rules, threshold=sys.maxsize)
+        self._tools = Tools(passages, self._checkpoints, self._threads, self._rules)
+        self._reloads = ReloadWatch(budget)
+        self._cache = Cache(budget, MOST_GRAPHS, self._reloads)
+        self._tasks = tasks
+        # Ids of tasks: those that tend a scope, and those that write one that is held no longer.
+        self._tending: dict[Loaded, str] = {}
+        self._leaving: dict[Loaded, str] = {}
+        self._upkeep: list[str] = []
+
+    @property
+    def size(self) -> int:
+        """Bytes of memory that the loaded scopes take."""
+        return self._cache.size
+
+    @property
+    def recall(self) -> tuple[float, int] | None:
+        """The lowest recall that was measured of a graph with its ef_search, None without one."""
+        measured = [loaded.recall for loaded in self._cache if loaded.recall is not None]
+        least = min(measured, key=lambda found: found.recall, default=None)
+        return None if least is None else (least.recall, least.ef_search)
+
+    @property
+    def reloads(self) -> int:
+        """How many scopes were loaded again soon after they were let go for want of memory."""
+        return self._reloads.count
+
+    @property
+    def problem(self) -> str | None:
+        """What is wrong with the size of the memory, None when nothing is."""
+        return self._reloads.problem
+
+    async def open(self) -> None:
+        """Prepare the folder; checkpoints that nobody needs any more are removed in the background."""
+        keys = await self._threads.work(self._checkpoints.open)
+        self._upkeep = [
+            self._tasks.spawn("old checkpoints", self._sweep(keys)),
+            self._tasks.spawn("checkpoints of the vector index", self._save_idle()),
+        ]
+
+    async def close(self) -> None:
+        """Write what is newer than its checkpoint, and end everything."""
+        unsaved = [*self._leaving, *self._cache]
+        for task in [*self._upkeep, *self._leaving.values(), *self._tending.values()]:
+            await self._tasks.stop(task)
+        for loaded in unsaved:
+            await loaded.save()
+        await asyncio.to_thread(self._threads.close)
+
+    async def search(self, space: Space, scope: Scope, vector: bytes, limit: int) -> Sequence[Hit]:
+        """Return the passages most similar to a vector of length 1, best first; scores are cosines."""
+        query = one_row(vector, space.dimension)
+        loaded = await self._open(Key(space, scope))
+        return [Hit(one, _cosine(score)) for one, score in await loaded.search(query, limit)]
+
+    async def similarities(
+        self, space: Space, scope: Scope, vector: bytes, passage_ids: Sequence[int]
+    ) -> Mapping[int, float]:
+        """Return the cosines of those of the passages that have a vector in the space and are in the
+        scope."""
+        query = one_row(vector, space.dimension)
+        loaded = await self._open(Key(space, scope))
+        return {one: _cosine(score) for one, score in await loaded.similarities(query, passage_ids)}
+
+    async def refresh(self, scope: Scope, file_id: str) -> None:
+        """Learn that a file's passages in a scope came, changed or went; idempotent.
+
+        It ends well even when the caller is cancelled.
+        """
+        for loaded in self._cache.of(scope):
+            await self._tasks.finish(f"vectors of file {file_id}", self._refresh(loaded, file_id))
+
+    async def forget(self, scope: Scope) -> None:
+        """Drop everything about a scope, checkpoints too: it is gone."""
+        leaving = [loaded for loaded in self._leaving if loaded.key.scope == scope]
+        for loaded in [*self._cache.of(scope), *leaving]:
+            await self._drop(loaded)
+        await self._threads.work(self._checkpoints.remove, scope_stem(scope))
+
+    async def check(self, space: Space, scope: Scope) -> Sequence[str]:
+        """Compare with the database, mend what differs, and return a sentence for each difference."""
+        key = Key(space, scope)
+        damaged = await self._threads.work(self._checkpoints.verify, key)
+        loaded = await self._open(key)
+        differing = await self._tasks.finish("comparison of vectors", loaded.compare())
+        self._settle(loaded)
+        return [*damaged, *differing]
+
+    async def _open(self, key: Key) -> Loaded:
+        loaded = self._cache.find(key)
+        if loaded is None:
+            loaded = Loaded(key, self._tools)
+            self._cache.put(loaded)
+        if not loaded.is_ready:
+            # Others wait for the same: it goes on when this caller leaves.
+            await self._tasks.finish(f"vectors of {key.scope.kind} {key.scope.id}", loaded.open())
+            self._settle(loaded)
+        return loaded
+
+    async def _refresh(self, loaded: Loaded, file_id: str) -> None:
+        try:
+            await loaded.refresh(file_id)
+        except GatewayError:
+            # What is loaded may be wrong now: the next query reads it anew.
+            await self._drop(loaded)
+            raise
+        self._settle(loaded)
+
+    async def _drop(self, loaded: Loaded) -> None:
+        loaded.is_wanted = False
+        self._cache.take(loaded)
+        await self._stop_tending(loaded)
+
+    def _settle(self, loaded: Loaded) -> None:
+        """Make room for a scope that has changed, and have done in the background what it needs."""
+        for gone in self._cache.measure(loaded):
+            self._leaving[gone] = self._tasks.spawn("checkpoint of unused vectors", self._leave(gone))
+        if loaded in self._cache and loaded.is_due and loaded not in self._tending:
+            name = f"graph of {loaded.key.scope.kind} {loaded.key.scope.id}"
+            self._tending[loaded] = self._tasks.spawn(name, self._tend(loaded))
+
+    async def _tend(self, loaded: Loaded) -> None:
+        try:
+            await loaded.tend()
+        finally:
+            self._tending.pop(loaded, None)
+        self._settle(loaded)
+
+    async def _stop_tending(self, loaded: Loaded) -> None:
+        task = self._tending.get(loaded)
+        if task is not None:
+            await self._tasks.stop(task)
+            # A task that is stopped before its first step has no end of its own.
+            self._tending.pop(loaded, None)
+
+    async def _leave(self, loaded: Loaded) -> None:
+        try:
+            await self._stop_tending(loaded)
+            await loaded.save()
+        finally:
+            self._leaving.pop(loaded, None)
+
+    async def _sweep(self, keys: Sequence[Key]) -> None:
+        for key in keys:
+            count = await self._reader.count_vectors(key.space.name, key.scope)
+            if count < self._rules.threshold // 2:
+                await self._threads.work(self._checkpoints.remove, key.stem)
+
+    async def _save_idle(self) -> None:
+        while True:
+            await asyncio.sleep(min(UPKEEP_SECONDS, self._rules.idle))
+            for loaded in self._cache:
+                if loaded.is_unsaved and time.monotonic() - loaded.changed_at >= self._rules.idle:
+                    await loaded.save()
+                if loaded.is_due:
+                    self._settle(loaded)
+
+
+def _cosine(score: float) -> float:
+    return min(1.0, max(-1.0, score))

@@ -1,0 +1,119 @@
+"""How much a graph finds of what a sample with all vectors does, and wider searches if it is little."""
+
+import asyncio
+import logging
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+
+from gatewayd.vectors.index.flat_index import cosines
+from gatewayd.vectors.index.hnsw_index import MAX_EF_SEARCH, Graph
+from gatewayd.vectors.index.threads import Threads
+
+log = logging.getLogger(__name__)
+
+MIN_RECALL: Final = 0.95
+NEAREST: Final = 10
+"""The neighbours of a vector that are to be found."""
+SAMPLE: Final = 50
+"""Vectors whose neighbours are looked for."""
+SLICE: Final = 512
+"""Vectors that are compared with the sample at once: some milliseconds."""
+QUERIES: Final = 5
+"""Searches that are made at once."""
+PAUSE_SECONDS: Final = 0.05
+"""Between two slices, for all other work. A thread of lower priority would not do: it has to wait for a core
+while it holds the interpreter's lock, and the event loop with it.
+"""
+TOLERANCE: Final = 1e-5
+"""The difference of scores that are equal: both ways round differently."""
+
+
+@dataclass(frozen=True, slots=True)
+class GraphRecall:
+    """Which part (0 to 1) of the nearest vectors searches find that follow `ef_search` candidates."""
+
+    recall: float
+    ef_search: int
+
+
+class NeighbourSample:
+    """Vectors of a graph as queries: compared with all others, slice by slice, and then searched for."""
+
+    def __init__(self, graph: Graph) -> None:
+        self._graph = graph
+        live = graph.labels(0, graph.count)
+        chosen = np.random.default_rng().choice(live, min(SAMPLE, len(live)), replace=False)
+        self._sample, self._rows = graph.fetch(sorted(chosen.tolist()))
+        self._best = np.full((len(self._sample), NEAREST), -np.inf, np.float32)
+
+    def __len__(self) -> int:
+        return len(self._sample)
+
+    def compare(self, start: int) -> None:
+        """Compare with the vectors of a slice."""
+        labels, rows = self._graph.fetch(self._graph.labels(start, start + SLICE))
+        scores = cosines(rows, self._rows[:, np.newaxis])
+        # A search that finds the query itself has found nothing.
+        scores[np.array(labels) == np.array(self._sample)[:, np.newaxis]] = -np.inf
+        known = np.concatenate((self._best, scores), axis=1)
+        self._best = np.partition(known, -NEAREST, axis=1)[:, -NEAREST:]
+
+    def found(self, start: int, end: int) -> tuple[int, int]:
+        """Return how many neighbours of some queries a search finds, and how many there are."""
+        hits = wanted = 0
+        for own, query, best in list(zip(self._sample, self._rows, self._best, strict=True))[start:end]:
+            there = best[np.isfinite(best)]
+            wanted += len(there)
+            if len(there):
+                scores = [score for label, score in self._graph.nearest(query, NEAREST + 1) if label != own]
+                hits += sum(bool(score >= there.min() - TOLERANCE) for score in scores[: len(there)])
+        return hits, wanted
+
+
+class RecallCheck:
+    """Measures the recall of the graph of a scope, and corrects it, in slices with pauses between them."""
+
+    def __init__(self, graph: Graph, threads: Threads, scope_id: str) -> None:
+        self._graph = graph
+        self._threads = threads
+        self._scope_id = scope_id
+
+    async def run(self, is_wanted: Callable[[], bool]) -> GraphRecall | None:
+        """Return the recall, with the searches widened if it was too low; None once nobody wants it."""
+        sample = await self._threads.work(NeighbourSample, self._graph)
+        for start in range(0, self._graph.count, SLICE):
+            if not is_wanted():
+                return None
+            await self._threads.work(sample.compare, start)
+            await asyncio.sleep(PAUSE_SECONDS)
+        first = found = await self._measure(sample)
+        while found.recall < MIN_RECALL and found.ef_search < min(MAX_EF_SEARCH, self._graph.count):
+            if not is_wanted():
+                return None
+            self._graph.widen(2 * found.ef_search)
+            found = await self._measure(sample)
+        self._tell(first, found)
+        return found
+
+    def _tell(self, first: GraphRecall, found: GraphRecall) -> None:
+        if first.recall < MIN_RECALL:
+            before = {"recall_before": first.recall, "ef_search_before": first.ef_search}
+            log.log(
+                logging.INFO if found.recall >= MIN_RECALL else logging.WARNING,
+                "recall@%d of a graph was too low: it is %.3f with ef_search %d",
+                NEAREST,
+                found.recall,
+                found.ef_search,
+                extra={"scope": self._scope_id, "vectors": self._graph.count, **before},
+            )
+
+    async def _measure(self, sample: NeighbourSample) -> GraphRecall:
+        hits = wanted = 0
+        for start in range(0, len(sample), QUERIES):
+            more = await self._threads.work(sample.found, start, start + QUERIES)
+            hits, wanted = hits + more[0], wanted + more[1]
+            await asyncio.sleep(PAUSE_SECONDS)
+        return GraphRecall(hits / wanted if wanted else 1.0, self._graph.ef_search)

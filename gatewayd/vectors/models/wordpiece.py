@@ -1,0 +1,49 @@
+"""BERT-like embedding models in a folder, run by onnxruntime: of the default model this is all there is."""
+
+from pathlib import Path
+
+import numpy as np
+import onnxruntime
+from nanotoken import Tokenizer
+
+from gatewayd.vectors.interfaces import Header, Row, unit_row
+from gatewayd.vectors.models.catalogue import GRAPH, LONGEST_TEXT, TOKENIZER
+
+MEAN = "mean"
+INPUT_IDS, MASK, TYPES = "input_ids", "attention_mask", "token_type_ids"
+
+
+class WordPieceEmbedding:
+    """An embedding model; it makes no difference what the texts are for."""
+
+    def __init__(self, description: Header) -> None:
+        folder = Path(description["path"])
+        self._is_pooled = description["pooling"] != MEAN
+        self._tokenizer = Tokenizer.from_json((folder / TOKENIZER).read_bytes())
+        options = onnxruntime.SessionOptions()
+        options.intra_op_num_threads = options.inter_op_num_threads = 1
+        options.enable_cpu_mem_arena = False
+        providers = ["CPUExecutionProvider"]
+        self._session = onnxruntime.InferenceSession(str(folder / GRAPH), options, providers)
+        self._inputs = {item.name for item in self._session.get_inputs()}
+        self._width = len(self.compute("a sample", {}))
+
+    @property
+    def width(self) -> int:
+        """Return the dimension of the vectors."""
+        return self._width
+
+    def compute(self, text: str, request: Header) -> Row:
+        """Return a vector of length 1."""
+        # One text on the calling thread: others would not be those that the sandbox gives their priority.
+        (ids,) = self._tokenizer.encode_batch_list([text], max_length=LONGEST_TEXT, parallel=False)
+        given = np.array([ids], np.int64)
+        values = {INPUT_IDS: given, MASK: np.ones_like(given), TYPES: np.zeros_like(given)}
+        feeds = {name: values[name] for name in self._inputs}
+        (found,) = self._session.run(None, feeds)[0]
+        return unit_row(found if self._is_pooled else found.mean(axis=0, dtype=np.float64))
+
+
+def load(description: Header) -> WordPieceEmbedding:
+    """Load a model; ValueError or an error of onnxruntime for files that are no model."""
+    return WordPieceEmbedding(description)

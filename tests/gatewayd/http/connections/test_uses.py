@@ -1,0 +1,29 @@
+"""Tests for gatewayd.http.connections.uses."""
+
+from dataclasses import fields
+
+from gatewayd.http.connections.uses import BOUNDS, Bounds, Use
+from gatewayd.http.public.completions.embeddings import EmbeddingRoutes
+from gatewayd.http.public.runtime.routes import RuntimeRoutes
+from gatewayd.pipeline.embeddings import MAX_PARALLEL
+
+
+def test_every_use_is_counted_under_bounds_that_exist() -> None:
+    assert tuple(each.name for each in fields(Bounds)) == BOUNDS
+    assert {name for use in Use for name in use.counted} == set(BOUNDS)
+    assert Bounds(1, 2, 0, 4).named() == {"connections": 1, "uploads": 2, "streams": 4}
+    assert [use.place for use in Use] == list(range(len(Use)))
+    assert Use.PROBE.counted == ()
+    assert len({use.label for use in Use}) == len(Use)
+
+
+def test_requests_to_providers_are_counted_with_their_connections() -> None:
+    rows = [
+        *EmbeddingRoutes.routes(EmbeddingRoutes.__new__(EmbeddingRoutes)),
+        *RuntimeRoutes.routes(RuntimeRoutes.__new__(RuntimeRoutes)),
+    ]
+    files = {row.path.partition("/{")[0]: row.use.files for row in rows if row.path != "/ollama"}
+    parallel = {path for path, count in files.items() if count == 1 + MAX_PARALLEL}
+    assert "/ollama/api/embed" in parallel
+    assert all(path.endswith(("/embeddings", "/embed")) for path in parallel)
+    assert min(files.values()) == 2

@@ -1,0 +1,122 @@
+"""Tests for gatewayd.http.public.accounts.keys."""
+
+import base64
+from collections.abc import AsyncIterator
+
+import pytest
+
+from gatewayd.accounts.records import Role
+from gatewayd.http.public.accounts.keys import KeyRoutes
+from tests.fakes.accounts import Accounts, Site, check_access, serving_accounts
+
+ONE, MANY = "/api/v1/auths/api_key", "/api/v1/auths/api_keys"
+
+
+@pytest.fixture
+async def site() -> AsyncIterator[Site]:
+    accounts = Accounts()
+    async with serving_accounts(accounts, KeyRoutes(accounts.keys).routes()) as made:
+        yield made
+
+
+async def test_access(site: Site) -> None:
+    assert await check_access(site, KeyRoutes(site.accounts.keys).routes()) == 6
+
+
+@pytest.mark.parametrize("role", [Role.ADMIN, Role.USER])
+async def test_both_levels_are_needed_for_every_verb(site: Site, role: Role) -> None:
+    who = site.admin if role is Role.ADMIN else site.user
+    for method in ("POST", "GET", "DELETE"):
+        status, body = await site.call(method, ONE, who)
+        assert status == 403
+        assert "API key" in body["detail"]
+        assert "ENABLE_API_KEYS" in body["detail"]
+    await site.accounts.runtime.set({"ENABLE_API_KEYS": True}, by="test")
+    status, body = await site.call("POST", ONE, who)
+    assert (status, "features.api_keys" in body["detail"]) == (403, True)
+    await site.accounts.grant_keys(who)
+    body = await site.post_ok(ONE, who)
+    assert body["api_key"].startswith("sk-")
+    assert (await site.call("GET", ONE, who))[0] == 404
+    assert await site.call("DELETE", ONE, who) == (200, True)
+    assert await site.call("DELETE", ONE, who) == (200, True)
+
+
+@pytest.mark.parametrize("path", [ONE, MANY])
+async def test_named_keys(site: Site, path: str) -> None:
+    await site.accounts.grant_keys(site.user)
+    ends = site.accounts.time + 60
+    body = await site.post_ok(path, site.user, {"name": "backup", "expires_at": ends})
+    assert set(body) == {"api_key", "id", "name", "prefix", "expires_at", "last_used_at", "created_at"}
+    assert (body["name"], body["expires_at"]) == ("backup", ends)
+    assert (await site.call("POST", path, site.user, {"name": "Backup"}))[0] == 409
+    assert (await site.call("POST", path, site.user, {"name": ""}))[0] == 400
+    assert (await site.call("POST", path, site.user, {"expires_at": 1}))[0] == 400
+    assert (await site.call("POST", path, site.user, {"expires_at": "soon"}))[0] == 422
+
+
+@pytest.mark.parametrize("path", [ONE, MANY])
+async def test_a_key_that_a_key_makes_ends_with_it(site: Site, path: str) -> None:
+    await site.accounts.grant_keys(site.user)
+    ends = site.accounts.time + 60
+    key = (await site.post_ok(path, site.user, {"expires_at": ends}))["api_key"]
+    for form in ({}, {"expires_at": None}):
+        made = await site.post_ok(path, key, form)
+        assert made["expires_at"] == ends
+        # And so on.
+        assert (await site.post_ok(path, made["api_key"]))["expires_at"] == ends
+    assert (await site.call("POST", path, key, {"expires_at": ends + 1}))[0] == 400
+
+
+async def test_lists_never_show_values(site: Site) -> None:
+    listed = await site.get_ok(MANY, site.user)
+    assert (listed["keys"], listed["total"], len(listed["missing"])) == ([], 0, 2)
+    await site.accounts.grant_keys(site.user, site.admin)
+    value = (await site.post_ok(MANY, site.user, {"name": "one"}))["api_key"]
+    await site.post_ok(MANY, site.admin)
+    listed = await site.get_ok(MANY, value)
+    assert ([key["name"] for key in listed["keys"]], listed["missing"]) == (["one"], [])
+    assert value not in str(listed)
+    assert set(listed["keys"][0]) == {"id", "name", "prefix", "expires_at", "last_used_at", "created_at"}
+
+
+async def test_one_key_can_be_ended_by_its_owner_only(site: Site) -> None:
+    await site.accounts.grant_keys(site.user, site.admin)
+    first = await site.post_ok(MANY, site.user)
+    second = await site.post_ok(MANY, site.user)
+    assert (await site.call("DELETE", f"{MANY}/{first['id']}", site.admin))[0] == 404
+    assert (await site.call("DELETE", f"{ONE}?id={first['id']}", site.admin))[0] == 404
+    assert await site.call("DELETE", f"{ONE}?id={first['id']}", site.user) == (200, True)
+    assert (await site.call("GET", MANY, first["api_key"]))[0] == 401
+    await site.accounts.runtime.set({"ENABLE_API_KEYS": False}, by="test")
+    assert await site.call("DELETE", f"{MANY}/{second['id']}", site.user) == (200, True)
+    assert (await site.call("DELETE", f"{MANY}/{second['id']}", site.user))[0] == 404
+
+
+@pytest.mark.parametrize("way", ["bearer", "header", "basic and header", "cookie"])
+async def test_every_way_of_sending_a_key_is_treated_alike(site: Site, way: str) -> None:
+    await site.accounts.grant_keys(site.admin)
+    value = (await site.post_ok(ONE, site.admin))["api_key"]
+    basic = base64.b64encode(b"a:b").decode()
+    headers = {
+        "bearer": {"Authorization": f"bearer {value}"},
+        "header": {"X-API-Key": value},
+        "basic and header": {"Authorization": f"Basic {basic}", "x-api-key": value},
+        "cookie": {"Cookie": f"token={value}"},
+    }[way]
+
+    async def status() -> int:
+        async with site.client.get(MANY, headers=headers) as reply:
+            return reply.status
+
+    runtime = site.accounts.runtime
+    assert await status() == 200
+    await runtime.set({"ENABLE_API_KEYS_ENDPOINT_RESTRICTIONS": True}, by="test")
+    assert await status() == 403
+    await runtime.set({"API_KEYS_ALLOWED_ENDPOINTS": MANY}, by="test")
+    assert await status() == 200
+    await runtime.set({"ENABLE_API_KEYS": False}, by="test")
+    assert await status() == 403
+    await runtime.set({"ENABLE_API_KEYS": True}, by="test")
+    await site.accounts.keys.revoke_all(site.admin.id)
+    assert await status() == 401

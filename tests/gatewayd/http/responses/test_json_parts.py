@@ -1,0 +1,39 @@
+"""Tests for gatewayd.http.responses.json_parts."""
+
+from aiohttp import web
+
+from gatewayd.http.body import large_reply
+from gatewayd.http.routes import Access, Route
+from tests.fakes.edge import serving
+
+VALUE = {"rows": [{"id": place, "text": "é" * 50} for place in range(20_000)]}
+
+
+async def large(request: web.Request) -> web.StreamResponse:
+    return await large_reply(VALUE)
+
+
+async def small(request: web.Request) -> web.StreamResponse:
+    return await large_reply({"a": 1})
+
+
+ROWS = [Route("GET", "/x", large, Access.PUBLIC, "Large"), Route("GET", "/y", small, Access.PUBLIC, "Small")]
+
+
+async def test_a_large_answer_has_a_length_and_comes_whole() -> None:
+    async with serving(ROWS) as client:
+        reply = await client.get("/x")
+        data = await reply.read()
+        assert reply.headers["Content-Type"] == "application/json"
+        assert int(reply.headers["Content-Length"]) == len(data)
+        assert await reply.json() == VALUE
+        assert await (await client.get("/y")).json() == {"a": 1}
+
+
+async def test_its_head_has_the_length_alone() -> None:
+    async with serving(ROWS) as client:
+        reply = await client.head("/x")
+        assert int(reply.headers["Content-Length"]) > 1_000_000
+        assert await reply.read() == b""
+        # The connection goes on.
+        assert (await client.get("/y")).status == 200

@@ -1,0 +1,48 @@
+"""Vectors for passages, batch by batch."""
+
+from pathlib import Path
+
+import pytest
+
+from gatewayd.errors import GatewayError, Kind
+from gatewayd.ingest.embedder import BATCH, Target, embed_missing
+from gatewayd.ingest.records import Purpose, Space
+from gatewayd.ingest.size_classes import OTHER_WORK
+from tests.fakes.ingest import DIMENSION, HashEmbedder, extraction_of
+from tests.fakes.ingesting import Ingest
+
+NAME = "test:hash:1"
+
+
+async def staged(ingest: Ingest) -> str:
+    """Return a file with more than one batch of staged passages."""
+    await ingest.queue.close()
+    file = await ingest.upload("a.txt", "text")
+    await ingest.passages.stage(file.id, extraction_of(" ".join(f"word{n}" for n in range(3000))))
+    return file.id
+
+
+async def test_each_batch_is_kept_before_it_is_told(ingest: Ingest) -> None:
+    file_id = await staged(ingest)
+    target = Target(Space(NAME, DIMENSION), HashEmbedder())
+    kept = 0
+    async for count in embed_missing(ingest.passages, file_id, target, OTHER_WORK):
+        assert count <= BATCH
+        kept += count
+        assert len(ingest.library.tables.vectors) == kept
+    assert kept == len(ingest.library.tables.passages) > BATCH
+
+
+async def test_a_file_that_goes_meanwhile_ends_it(ingest: Ingest, tmp_path: Path) -> None:
+    file_id = await staged(ingest)
+    target = Target(Space(NAME, DIMENSION), HashEmbedder())
+    async for _ in embed_missing(ingest.passages, file_id, target, OTHER_WORK):
+        assert await ingest.files_store.remove(file_id)
+    assert ingest.library.tables.vectors == {}
+
+
+async def test_vectors_of_another_shape_are_refused() -> None:
+    target = Target(Space(NAME, 3), HashEmbedder())
+    with pytest.raises(GatewayError, match="256 bytes came, not 12") as refused:
+        await target.embed(["text"], Purpose.PASSAGE)
+    assert refused.value.kind is Kind.UPSTREAM_FAILED

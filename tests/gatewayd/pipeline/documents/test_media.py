@@ -1,0 +1,33 @@
+"""Tests for gatewayd.pipeline.documents.media."""
+
+from pathlib import Path
+
+import pytest
+
+from gatewayd.accounts.records import Role
+from gatewayd.errors import GatewayError, Kind
+from gatewayd.ingest.upload import UploadRules
+from gatewayd.pipeline.documents.media import MediaFiles
+from gatewayd.plugins.tool_results import Media
+from tests.fakes.documents_site import DocumentServices
+from tests.fakes.models import make_actor
+
+OWNER = make_actor("u1", Role.USER)
+
+
+async def test_a_picture_becomes_a_file_of_the_user(tmp_path: Path) -> None:
+    files = DocumentServices(tmp_path).files
+    kept = await MediaFiles(files).keep(OWNER, Media("image", b"picture", "image/png"))
+    assert (kept["type"], kept["name"], kept["content_type"]) == ("image", "image.png", "image/png")
+    assert kept["url"] == f"/api/v1/files/{kept['id']}/content"
+    file, path = await files.content(OWNER, kept["id"])
+    assert (file.user_id, path.read_bytes()) == ("u1", b"picture")
+    with pytest.raises(GatewayError):
+        await files.get(make_actor("u2", Role.USER), kept["id"])
+
+
+async def test_what_is_too_large_is_not_kept(tmp_path: Path) -> None:
+    files = DocumentServices(tmp_path, UploadRules(4, 0, frozenset())).files
+    with pytest.raises(GatewayError) as caught:
+        await MediaFiles(files).keep(OWNER, Media("file", b"12345", "application/x-unheard"))
+    assert caught.value.kind is Kind.TOO_LARGE

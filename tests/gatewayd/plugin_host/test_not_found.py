@@ -1,0 +1,19 @@
+"""Tests for gatewayd.plugin_host.not_found."""
+
+import pytest
+
+from gatewayd.errors import GatewayError, invalid, not_found
+from gatewayd.plugin_host.not_found import or_none
+
+
+async def give(error: GatewayError | None) -> int:
+    if error is not None:
+        raise error
+    return 7
+
+
+async def test_only_what_is_missing_is_none() -> None:
+    assert await or_none(give(None)) == 7
+    assert await or_none(give(not_found("chat", "c"))) is None
+    with pytest.raises(GatewayError):
+        await or_none(give(invalid("cannot")))

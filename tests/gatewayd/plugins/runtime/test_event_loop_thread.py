@@ -1,0 +1,162 @@
+"""Homes: loops in threads of their own that nothing but `stop` ends."""
+
+import asyncio
+import contextvars
+import threading
+from concurrent.futures import Future
+
+import pytest
+
+from gatewayd.plugins.runtime.event_loop_thread import DaemonThreads, Home, StoppedError, give
+from gatewayd.plugins.runtime.invoke import Outcome
+
+pytestmark = pytest.mark.timeout(30)
+
+
+@pytest.fixture
+async def home():
+    made = Home("test", {"plugin": "p"})
+    made.start()
+    yield made
+    assert await made.stop(10)
+
+
+def here() -> contextvars.Context:
+    return contextvars.copy_context()
+
+
+async def test_work_runs_in_the_thread_of_the_home(home: Home) -> None:
+    async def where() -> int:
+        return threading.get_ident()
+
+    first, second = await home.attempt(where, here()), await home.attempt(where, here())
+    assert first == second
+    assert first != Outcome(threading.get_ident())
+
+
+async def test_what_work_raises_is_its_outcome(home: Home) -> None:
+    async def fail() -> None:
+        raise SystemExit(4)
+
+    outcome = await home.attempt(fail, here())
+    assert isinstance(outcome.error, SystemExit)
+    assert (await home.attempt(fail, here())).error is not outcome.error
+
+
+async def test_cancelling_the_wait_cancels_the_work(home: Home) -> None:
+    entered, ended = threading.Event(), threading.Event()
+
+    async def work() -> None:
+        entered.set()
+        try:
+            await asyncio.Event().wait()
+        finally:
+            ended.set()
+
+    waiting = asyncio.ensure_future(home.attempt(work, here()))
+    await asyncio.to_thread(entered.wait)
+    waiting.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await waiting
+    assert await asyncio.to_thread(ended.wait, 10)
+
+
+async def test_a_task_that_exits_does_not_end_the_loop(home: Home, caplog: pytest.LogCaptureFixture) -> None:
+    async def leave() -> None:
+        raise KeyboardInterrupt
+
+    async def spawn() -> None:
+        task = asyncio.get_running_loop().create_task(leave())
+        await asyncio.wait([task])
+        assert isinstance(task.exception(), KeyboardInterrupt)
+
+    await home.attempt(spawn, here())
+
+    async def answer() -> int:
+        return 1
+
+    assert await home.attempt(answer, here()) == Outcome(1)
+    assert [vars(record)["plugin"] for record in caplog.records] == ["p"]
+
+
+async def test_a_loop_that_spins_is_interrupted() -> None:
+    home = Home("spinning", {})
+    home.start()
+    entered = threading.Event()
+
+    async def spin() -> None:
+        entered.set()
+        while True:
+            pass
+
+    waiting = asyncio.ensure_future(home.attempt(spin, here()))
+    await asyncio.to_thread(entered.wait)
+    home.interrupt()
+    assert isinstance((await waiting).error, SystemExit)
+    assert await home.stop(10)
+
+
+async def test_what_is_given_to_an_ended_home_is_stopped() -> None:
+    home = Home("ended", {})
+    home.start()
+    assert await home.stop(10)
+
+    async def answer() -> int:
+        return 1
+
+    assert isinstance((await home.attempt(answer, here())).error, StoppedError)
+
+
+async def test_stopping_ends_what_still_runs() -> None:
+    home = Home("busy", {})
+    home.start()
+    entered = threading.Event()
+
+    async def work() -> None:
+        entered.set()
+        await asyncio.Event().wait()
+
+    waiting = asyncio.ensure_future(home.attempt(work, here()))
+    await asyncio.to_thread(entered.wait)
+    assert await home.stop(10)
+    assert isinstance((await waiting).error, StoppedError)
+
+
+async def test_threads_for_blocking_work_take_nobodys_place(home: Home) -> None:
+    let_go = threading.Event()
+
+    async def many() -> int:
+        blocked = [asyncio.ensure_future(asyncio.to_thread(let_go.wait)) for _ in range(50)]
+        try:
+            return await asyncio.to_thread(lambda: 7)
+        finally:
+            let_go.set()
+            await asyncio.wait(blocked)
+
+    assert await home.attempt(many, here()) == Outcome(7)
+
+
+def test_threads_of_the_executor_are_daemons_and_give_errors() -> None:
+    executor = DaemonThreads()
+    assert executor.submit(lambda: threading.current_thread().daemon).result(10)
+    with pytest.raises(ZeroDivisionError):
+        executor.submit(lambda: 1 // 0).result(10)
+
+
+def test_a_cancelled_future_takes_nothing() -> None:
+    future: Future[int] = Future()
+    future.cancel()
+    assert not give(future, 1)
+
+
+async def test_a_home_that_is_kept_busy_is_interrupted_when_it_is_to_end() -> None:
+    home, entered = Home("h", {}), threading.Event()
+    home.start()
+
+    async def spin() -> None:
+        while True:
+            entered.set()
+
+    home.submit(spin, contextvars.copy_context())
+    await asyncio.to_thread(entered.wait)
+    assert await home.stop(0.01)

@@ -1,0 +1,121 @@
+"""The kind of a source, and the changes under which it runs."""
+
+import textwrap
+
+import pytest
+
+from gatewayd.errors import GatewayError, Kind
+from gatewayd.plugins.records import Family, PluginKind
+from gatewayd.plugins.source import code as source_code
+
+
+def run(content: str) -> dict[str, object]:
+    names: dict[str, object] = {"__name__": "filter_x", source_code.AWAIT_NAME: source_code.awaited}
+    exec(source_code.prepare(textwrap.dedent(content).lstrip("\n"), "x.py").code, names)
+    return names
+
+
+async def test_await_takes_what_cannot_be_awaited() -> None:
+    names = run("""
+        class Filter:
+            async def inlet(self):
+                async def one():
+                    return 1
+                return [await one(), await 2, await None, [await x for x in (3, one())]]
+    """)
+    assert await names["Filter"]().inlet() == [1, 2, None, [3, 1]]  # type: ignore[operator]
+
+
+def test_the_docstring_stays_first_and_lines_stay_where_they_are() -> None:
+    names = run('''
+        """
+        title: X
+        """
+        from __future__ import annotations
+        import sys
+        doc = __doc__
+        line = sys._getframe().f_lineno
+    ''')
+    assert names["doc"] == "\ntitle: X\n"
+    assert names["line"] == 7
+
+
+@pytest.mark.parametrize("module", ["utils.misc", "apps.webui", "main", "config"])
+def test_former_modules_of_the_host_are_found_where_they_are_now(module: str) -> None:
+    with pytest.raises(ModuleNotFoundError, match="open_webui"):
+        run(f"def f():\n    from {module} import x\nf()")
+
+
+def test_relative_names_that_only_look_alike_are_left() -> None:
+    with pytest.raises(ModuleNotFoundError, match="utilsx"):
+        run("from utilsx import y")
+
+
+@pytest.mark.parametrize(
+    ("content", "sentence"),
+    [
+        ("def f(:\n", r"SyntaxError in line 1: .*'def f\(:'"),
+        ("x = 1\n  y = 2\n", "SyntaxError in line 2: unexpected indent"),
+        ("a\0b", "null bytes"),
+        ("return 1", "line 1.*outside function"),
+        ("(" * 1000 + ")" * 1000, "(too many nested|recursion|MemoryError)"),
+    ],
+)
+def test_what_is_not_python_is_named_with_its_line(content: str, sentence: str) -> None:
+    with pytest.raises(GatewayError, match=sentence) as caught:
+        source_code.prepare(content, "x.py")
+    assert caught.value.kind is Kind.INVALID_REQUEST
+    assert caught.value.param == "content"
+
+
+@pytest.mark.parametrize(
+    ("names", "kind"),
+    [
+        (["Tools"], (Family.TOOL, PluginKind.TOOL)),
+        (["Action", "Filter"], (Family.FUNCTION, PluginKind.FILTER)),
+        (["Filter", "Pipe"], (Family.FUNCTION, PluginKind.PIPE)),
+        (["Action"], (Family.FUNCTION, PluginKind.ACTION)),
+    ],
+)
+def test_the_class_decides_the_kind(names: list[str], kind: tuple[Family, PluginKind]) -> None:
+    content = "\n".join(f"class {name}: pass" for name in names)
+    assert source_code.kind_by_text(content) == kind
+    assert source_code.guess_kind(content, kind[0]) is kind[1]
+
+
+def test_a_pipelines_file_is_refused_before_it_runs() -> None:
+    prepared = source_code.prepare("class Pipeline: pass\nraise SystemExit", "x.py")
+    with pytest.raises(GatewayError, match="for a Pipelines server"):
+        source_code.refuse_pipelines(prepared.classes)
+    source_code.refuse_pipelines(frozenset({"Pipeline", "Filter"}))
+
+
+@pytest.mark.parametrize(
+    ("content", "family", "sentence"),
+    [
+        ("class Tools: pass", Family.FUNCTION, "it is a tool and not a function"),
+        ("class Pipe: pass", Family.TOOL, "it is a function and not a tool"),
+        ("class Pipeline: pass", Family.FUNCTION, "Pipelines server"),
+        ("class Event: pass", Family.FUNCTION, "class Event, a function that hears of system events"),
+    ],
+)
+def test_the_wrong_family_is_told(content: str, family: Family, sentence: str) -> None:
+    with pytest.raises(GatewayError, match=sentence):
+        source_code.guess_kind(content, family)
+
+
+def test_a_source_without_class_is_refused() -> None:
+    with pytest.raises(GatewayError, match="no class Tools or Pipe or Filter or Action"):
+        source_code.kind_by_text("x = 1")
+
+
+def test_ids_are_identifiers_in_lower_case() -> None:
+    assert source_code.check_id("My_Filter2") == "my_filter2"
+    for bad in ("", "2x", "a-b", "a b", "../x", "x" * 129):
+        with pytest.raises(GatewayError) as caught:
+            source_code.check_id(bad)
+        assert caught.value.param == "id"
+
+
+def test_digests_tell_sources_apart() -> None:
+    assert source_code.digest("a") == source_code.digest("a") != source_code.digest("b\udc80")

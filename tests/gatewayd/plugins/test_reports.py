@@ -1,8 +1,0 @@
-"""Reports about sources."""
-
-from gatewayd.plugins.reports import Report
-
-
-def test_what_has_no_error_loads() -> None:
-    assert Report(id="a").loads
-    assert not Report(id="a", error="no").loads

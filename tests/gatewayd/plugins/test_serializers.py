@@ -1,0 +1,54 @@
+"""Tests for gatewayd.plugins.serializers."""
+
+from dataclasses import replace
+
+from gatewayd.plugins.records import SWITCHES, Family, Plugin, PluginKind
+from gatewayd.plugins.serializers import show_plugin
+from tests.fakes.plugins import readable_by
+
+FILTER = Plugin(
+    "shout",
+    Family.FUNCTION,
+    PluginKind.FILTER,
+    "ann",
+    "Shout",
+    "class Filter: pass",
+    description="loud",
+    manifest={"title": "Shout"},
+    meta={"toggle": True},
+    valves={"secret": 1},
+    is_active=True,
+    updated_at=2,
+    created_at=1,
+)
+
+
+def test_a_function() -> None:
+    assert show_plugin(FILTER) == {
+        "id": "shout",
+        "user_id": "ann",
+        "name": "Shout",
+        "content": "class Filter: pass",
+        "meta": {"toggle": True, "description": "loud", "manifest": {"title": "Shout"}},
+        "type": "filter",
+        "is_active": True,
+        "is_global": False,
+        "updated_at": 2,
+        "created_at": 1,
+    }
+    assert "content" not in show_plugin(FILTER, has_source=False)
+
+
+def test_a_tool() -> None:
+    tool = replace(
+        FILTER, family=Family.TOOL, kind=PluginKind.TOOL, specs=[{"name": "add"}], grants=readable_by("*")
+    )
+    shown = show_plugin(tool)
+    assert shown["specs"] == [{"name": "add"}]
+    assert shown["access_grants"] == [{"principal_type": "user", "principal_id": "*", "permission": "read"}]
+    assert not {"type", "is_active", "is_global"} & set(shown)
+
+
+def test_what_was_switched_by_hand_is_the_gateways_own() -> None:
+    kept = replace(FILTER, meta={SWITCHES: {"is_active": True}, "toggle": True})
+    assert show_plugin(kept) == show_plugin(FILTER)

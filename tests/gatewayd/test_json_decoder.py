@@ -1,0 +1,254 @@
+"""Tests for gatewayd.json_decoder."""
+
+import asyncio
+import json
+import random
+from typing import Any
+
+import orjson
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gatewayd import json_decoder
+from gatewayd.errors import GatewayError, Kind
+from gatewayd.json_decoder import BULK, LARGE, SMALL, JsonLimits, JsonMembers, Undecoded, decode
+from gatewayd.time_slices import Pace
+
+TEXTS = [
+    "", 'a"b\\', "é漢😀" * 40, "x" * 700, "\\" * 150, "\n\u0001" * 150, "[{,}]:\"", "\\u0041", '"' * 90,
+]  # fmt: skip
+NAMES = ["", '"', "\\", "é[,", '{"}:']
+CHATS = Undecoded("chats", 3)
+
+
+@pytest.fixture
+def tiny(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Have pieces of a few bytes, so that small texts meet every border."""
+    sizes = {"PIECE_BYTES": 64, "AT_ONCE_BYTES": 0, "TEXT_BYTES": 100, "TOKENS_AT_ONCE": 5}
+    for name, size in sizes.items():
+        monkeypatch.setattr(json_decoder, name, size)
+
+
+def some_value(chance: random.Random, depth: int = 0) -> Any:
+    kind = chance.random()
+    if depth > 5 or kind < 0.3:
+        return chance.choice([None, True, 1, -5, 1.5, *TEXTS])
+    count = chance.randint(0, 7)
+    if kind < 0.65:
+        return [some_value(chance, depth + 1) for _ in range(count)]
+    names = [f"k{place}" if chance.random() < 0.8 else chance.choice(NAMES) for place in range(count)]
+    return {name: some_value(chance, depth + 1) for name in names}
+
+
+def damaged(chance: random.Random, text: bytes) -> bytes:
+    made = bytearray(text)
+    place = chance.randrange(len(made))
+    made[place : place + chance.randint(0, 1)] = bytes([chance.choice(b'[]{},:"\\ 1')])
+    return bytes(made)
+
+
+def at_once(text: bytes) -> Any:
+    try:
+        return orjson.loads(text)
+    except orjson.JSONDecodeError:
+        return GatewayError
+
+
+async def in_pieces(text: bytes) -> Any:
+    try:
+        return await decode(text, LARGE)
+    except GatewayError as error:
+        # Blanks and numbers of this length are refused: nobody writes them.
+        return at_once(text) if "too long" in error.message else GatewayError
+
+
+@pytest.mark.usefixtures("tiny")
+@pytest.mark.parametrize("seed", range(8))
+async def test_pieces_make_what_the_decoder_makes_at_once(seed: int) -> None:
+    chance = random.Random(seed)
+    for _ in range(60):
+        value = {"v": some_value(chance)}
+        is_ascii, indent = chance.random() < 0.5, chance.choice([None, 1])
+        text = json.dumps(value, ensure_ascii=is_ascii, indent=indent).encode()
+        assert await decode(text, LARGE) == value
+        odd = damaged(chance, text)
+        assert await in_pieces(odd) == at_once(odd)
+
+
+@given(st.binary(max_size=200))
+async def test_any_bytes_give_a_value_or_a_clear_refusal(data: bytes) -> None:
+    refusal = None
+    try:
+        await decode(data, SMALL)
+    except GatewayError as error:
+        refusal = error
+    assert refusal is None or refusal.code == "json_invalid"
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        (b"[" + b"[]," * 20_000_000 + b"[]]", "more lists and objects than 50000"),
+        (b'{"a":[' + b"1," * 20_000_000 + b"1]}", "more values than 500000"),
+        (b"[" + b"{}," * 60_000 + b"{}]", "more lists and objects than 50000"),
+    ],
+    ids=["lists", "numbers", "objects"],
+)
+async def test_what_holds_too_much_is_refused_before_it_is_built(text: bytes, words: str) -> None:
+    with pytest.raises(GatewayError, match=words) as caught:
+        await decode(text, LARGE)
+    assert caught.value.kind is Kind.TOO_LARGE
+
+
+async def test_brackets_and_commas_in_texts_do_not_count() -> None:
+    text = "[{,}]" * 200_000 + '\\"'
+    assert await decode(orjson.dumps([text]), JsonLimits(1, 1)) == [text]
+
+
+@pytest.mark.usefixtures("tiny")
+@pytest.mark.parametrize("text", [b"[" * 65 + b"]" * 65, b'{"a":' * 450 + b"1" + b"}" * 450])
+async def test_depth_is_bounded(text: bytes) -> None:
+    with pytest.raises(GatewayError, match="deeper than 64 levels"):
+        await decode(text, BULK)
+    assert await decode(b"[" * 64 + b"]" * 64, BULK)
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        (b"[" + b"1" * 3_000_000 + b"]", "too long"),
+        (b" " * 3_000_000 + b"[]", "list or an object"),
+        (b'{"' + b"n" * 3_000_000 + b'":1}', "name is missing, or longer"),
+        (b'["' + b"n" * 3_000_000, "does not end"),
+        (b'"' + b"n" * 3_000_000 + b'"', "list or an object"),
+    ],
+)
+async def test_what_nobody_writes_is_refused(text: bytes, words: str) -> None:
+    with pytest.raises(GatewayError, match=words):
+        await decode(text, BULK)
+
+
+@pytest.mark.parametrize("character", ["a", "é", "漢", "😀", "\n", '"', "\\", "\u0001"])
+async def test_a_long_text_is_built_of_parts(character: str) -> None:
+    text = character * 3_000_000 + "end"
+    assert (await decode(json.dumps({"a": text, "b": [text]}).encode(), SMALL)) == {"a": text, "b": [text]}
+    assert (await decode(orjson.dumps([text]), SMALL)) == [text]
+
+
+@pytest.mark.parametrize(
+    "unit", ["\\\\", "\\n", "\\u0000", "\\ud83d\\ude00", "\\\\ud83d", "\\u00e9\U0001f600"]
+)
+async def test_a_long_text_of_escapes_is_built_of_small_parts(
+    monkeypatch: pytest.MonkeyPatch, unit: str
+) -> None:
+    text = f'{{"a":["x{unit * 500_000}"]}}'.encode()
+    whole = orjson.loads(text)
+    sizes: list[int] = []
+
+    def noted(data: bytes) -> Any:
+        sizes.append(len(data))
+        return json.loads(data)
+
+    monkeypatch.setattr("gatewayd.json_decoder.orjson.loads", noted)
+    assert await decode(text, SMALL) == whole
+    assert max(sizes) <= json_decoder.TEXT_BYTES + 5
+
+
+@pytest.mark.parametrize(
+    ("first", "characters"),
+    [
+        ("a", 8_000_000),
+        ("\u00e9", 4_000_000),
+        ("\u6f22", 4_000_000),
+        ("\U0001f600", 2_000_000),
+        ("\\ud83d\\ude00", 2_000_000),
+    ],
+)
+async def test_the_memory_of_one_text_is_bounded(
+    monkeypatch: pytest.MonkeyPatch, first: str, characters: int
+) -> None:
+    monkeypatch.setattr("gatewayd.json_decoder.MAX_TEXT_BYTES", 8_000_000)
+    for text in (first + "x" * (characters - 1), "x" * (characters - 1) + first):
+        [found] = await decode(f'["{text}"]'.encode(), SMALL)
+        assert len(found) == characters
+        with pytest.raises(GatewayError, match=f"more than {characters} characters"):
+            await decode(f'["{text}x"]'.encode(), SMALL)
+
+
+@pytest.mark.usefixtures("tiny")
+@pytest.mark.parametrize(
+    "bad", ["\\ud83d", "\\ud83dx", "\\ud83d\\n", "\\udc00", "\\u12", "\\x", "\x01", "\\ud83d\\u00e9"]
+)
+async def test_a_long_text_with_a_broken_escape_is_refused(bad: str) -> None:
+    for text in (f"{bad}{'x' * 500}", f"{'x' * 150}{bad}{'x' * 50}", "\\n" * 300 + bad):
+        with pytest.raises(GatewayError, match="as JSON"):
+            await decode(f'{{"a":"{text}"}}'.encode(), SMALL)
+
+
+@pytest.mark.parametrize(
+    "number", ["18446744073709551615", "-9223372036854775808", "0.12345678901234567890123"]
+)
+async def test_numbers_that_can_be_passed_on_are_taken(number: str) -> None:
+    assert await decode(f'{{"seed": {number}}}'.encode(), SMALL)
+
+
+@pytest.mark.parametrize("number", ["18446744073709551616", "-9223372036854775809", "1" * 5000])
+@pytest.mark.parametrize("size", [0, 2_000_000])
+async def test_integers_that_would_change_are_refused(number: str, size: int) -> None:
+    text = f'{{"text": "12345678901234567890123{"x" * size}", "seed": {number}}}'.encode()
+    with pytest.raises(GatewayError) as caught:
+        await decode(text, SMALL)
+    assert caught.value.code == "json_invalid"
+
+
+async def test_members_are_decoded_when_their_turn_comes() -> None:
+    value = await decode(b'{"a": [1, 2], "chats": [{"x": [1]}, [] , 3 ], "b": {}}', SMALL, CHATS)
+    members = value.pop("chats")
+    assert value == {"a": [1, 2], "b": {}}
+    assert isinstance(members, JsonMembers)
+    assert len(members) == 3
+    for _ in range(2):
+        assert [each async for each in members.each()] == [{"x": [1]}, [], 3]
+
+
+async def test_others_are_served_between_members(monkeypatch: pytest.MonkeyPatch) -> None:
+    members = (await decode(b'{"chats": [1, 2]}', SMALL, CHATS))["chats"]
+    monkeypatch.setattr(Pace, "seconds", 0.0)
+    turns: list[object] = []
+    asyncio.get_running_loop().call_soon(turns.append, "other")
+    async for each in members.each():
+        turns.append(each)
+    assert turns == ["other", 1, 2]
+
+
+@pytest.mark.usefixtures("tiny")
+@pytest.mark.parametrize("seed", range(4))
+async def test_large_members_are_decoded_where_they_stand(seed: int) -> None:
+    chance = random.Random(seed)
+    for _ in range(40):
+        values = [[some_value(chance)] for _ in range(chance.randint(0, 3))]
+        text = json.dumps({"b": 1, "chats": values}, indent=chance.choice([None, 1])).encode()
+        value = await decode(text, LARGE, CHATS)
+        assert [each async for each in value["chats"].each()] == values
+
+
+async def test_limits_hold_for_each_member() -> None:
+    each = b"[" + b"[]," * 5 + b"[]]"
+    value = await decode(b'{"chats":[%b,%b,%b]}' % (each, each, each), JsonLimits(9, 20), CHATS)
+    assert len(value["chats"]) == 3
+    with pytest.raises(GatewayError, match="more lists and objects than 9"):
+        await decode(b'{"chats":[%b,[%b,%b]]}' % (each, each, each), JsonLimits(9, 20), CHATS)
+    with pytest.raises(GatewayError, match="cannot accept chats: there are more than 3"):
+        await decode(b'{"chats":[1,2,3,4]}', SMALL, CHATS)
+
+
+@pytest.mark.parametrize("text", [b'{"chats": 5}', b'{"chats": {"chats": [1]}}', b'[{"chats": [1]}]', b"{}"])
+async def test_only_a_list_in_the_outermost_object_stays_undecoded(text: bytes) -> None:
+    assert await decode(text, SMALL, CHATS) == orjson.loads(text)
+
+
+@pytest.mark.parametrize("text", [b'{"chats":[1,]}', b'{"chats":[,1]}', b'{"chats":[1}', b'{"chats":[1]'])
+async def test_broken_lists_are_refused(text: bytes) -> None:
+    with pytest.raises(GatewayError, match="as JSON"):
+        await decode(text, SMALL, CHATS)

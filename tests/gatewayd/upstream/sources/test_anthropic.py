@@ -1,0 +1,223 @@
+import asyncio
+
+import pytest
+
+from gatewayd.catalog.interfaces import CallContext, MessagesSource
+from gatewayd.catalog.records import Model
+from gatewayd.errors import GatewayError, Kind
+from gatewayd.upstream.sources.anthropic import MAX_PAGES, AnthropicSource
+from gatewayd.upstream.sources.config import ProviderConfig, SourceKind
+from tests.fakes.upstream import (
+    CUT,
+    SILENCE,
+    Reply,
+    anthropic_events,
+    anthropic_message,
+    anthropic_stream,
+    json_reply,
+)
+
+CONTEXT = CallContext("r1", "u1")
+MODEL = Model("m", "m", "anthropic", "claude", "m")
+BODY = {"model": "m", "messages": [{"role": "user", "content": "hi"}]}
+
+
+@pytest.fixture
+async def source(fake, short):
+    config = ProviderConfig(
+        "claude", SourceKind.ANTHROPIC, fake.openai_url, "hunter2", prefix="c/", index=1, timeouts=short
+    )
+    opened = AnthropicSource(config)
+    yield opened
+    await opened.close()
+
+
+async def collect(source, events):
+    async for chunk in source.stream(BODY, MODEL, CONTEXT):
+        events += chunk.events
+
+
+async def test_models_page_by_page(source, fake):
+    first = {"data": [{"id": "a", "display_name": "A"}], "has_more": True, "last_id": "a/1"}
+    fake.script(json_reply(first), json_reply({"data": [{"id": "b"}], "has_more": False, "last_id": "b"}))
+    one, two = await source.list_models()
+    assert (one.id, one.name, one.owned_by, one.upstream_id) == ("c/a", "A", "anthropic", "a")
+    assert one.detail == {"openai": {"id": "a", "display_name": "A", "name": "A"}, "urlIdx": 1}
+    assert (two.id, two.name, two.connection_type) == ("c/b", "b", "external")
+    assert [request.path for request in fake.requests] == ["/v1/models"] * 2
+    assert fake.requests[1].query == {"limit": "1000", "after_id": "a/1"}
+    assert fake.requests[0].headers["x-api-key"] == "hunter2"
+    assert fake.requests[0].headers["anthropic-version"] == "2023-06-01"
+    assert "Authorization" not in fake.requests[0].headers
+
+
+async def test_an_endless_list_ends(source, fake):
+    fake.script(*[json_reply({"data": [], "has_more": True, "last_id": "a"})] * MAX_PAGES)
+    with pytest.raises(GatewayError, match="over 20 pages"):
+        await source.list_models()
+
+
+async def test_models_of_a_provider_without_a_list(fake, short):
+    config = ProviderConfig("claude", SourceKind.ANTHROPIC, fake.base_url, models=("a",), timeouts=short)
+    source = AnthropicSource(config)
+    fake.script(json_reply({}, 404))
+    assert [model.id for model in await source.list_models()] == ["a"]
+    await source.close()
+
+
+async def test_complete(source, fake):
+    completion = await source.complete(BODY, MODEL, CONTEXT)
+    assert completion.body["choices"][0]["message"]["content"] == "Hello from m"
+    assert completion.body["usage"]["total_tokens"] == 5
+    assert completion.body["created"] > 0
+    (request,) = fake.requests
+    assert request.path == "/v1/messages"
+    assert request.json["max_tokens"] == 4096
+    assert request.json["stream"] is False
+
+
+async def test_complete_needs_content(source, fake):
+    fake.script(json_reply({"type": "message"}))
+    with pytest.raises(GatewayError, match="no 'content'"):
+        await source.complete(BODY, MODEL, CONTEXT)
+
+
+async def test_stream(source, fake):
+    body = {**BODY, "stream_options": {"include_usage": True}}
+    events = [event async for chunk in source.stream(body, MODEL, CONTEXT) for event in chunk.events]
+    texts = [choice["delta"].get("content") for event in events for choice in event["choices"]]
+    assert texts == ["", "Hello", " from ", "m", None]
+    assert events[-2]["choices"][0]["finish_reason"] == "stop"
+    assert events[-1]["usage"]["completion_tokens"] == 2
+    assert fake.requests[0].json["stream"] is True
+
+
+async def test_stream_error_event(source, fake):
+    error = {"type": "error", "error": {"type": "overloaded_error", "message": "Overloaded"}}
+    fake.script(Reply(steps=[*anthropic_stream(["a"])[:4], anthropic_events(error)]))
+    events = []
+    with pytest.raises(GatewayError) as caught:
+        await collect(source, events)
+    assert events[-1]["choices"][0]["delta"] == {"content": "a"}
+    assert caught.value.kind is Kind.UPSTREAM_UNREACHABLE
+
+
+async def test_stream_that_ends_too_early(source, fake):
+    fake.script(Reply(steps=anthropic_stream(["a"])[:4]))
+    with pytest.raises(GatewayError, match="ended before it was complete"):
+        [chunk async for chunk in source.stream(BODY, MODEL, CONTEXT)]
+
+
+async def test_stream_that_comes_whole(source, fake):
+    fake.script(json_reply(anthropic_message("hi")), json_reply({"id": "x"}))
+    (chunk,) = [chunk async for chunk in source.stream(BODY, MODEL, CONTEXT)]
+    assert chunk.events[0]["choices"][0]["delta"]["content"] == "hi"
+    with pytest.raises(GatewayError, match="no 'content'"):
+        await anext(source.stream(BODY, MODEL, CONTEXT))
+
+
+OURS = Model("c/m", "m", "anthropic", "claude", "m")
+NATIVE = {
+    "model": "m",
+    "max_tokens": 9,
+    "messages": [{"role": "user", "content": [{"type": "text", "text": "hi", "cache_control": {}}]}],
+}
+
+
+async def test_it_speaks_messages(source):
+    assert isinstance(source, MessagesSource)
+
+
+async def test_complete_message(source, fake):
+    betas = {"betas": ["x"], "context_management": {}, "mcp_servers": []}
+    completion = await source.complete_message({**NATIVE, **betas, "stream": True}, OURS, CONTEXT)
+    assert completion.body == {**anthropic_message("Hello from m", "m"), "model": "c/m"}
+    (request,) = fake.requests
+    assert request.path == "/v1/messages"
+    assert request.json == {**NATIVE, "stream": False}
+    assert request.headers["x-api-key"] == "hunter2"
+    assert "anthropic-beta" not in request.headers
+
+
+async def test_a_format_of_the_beta_moves_to_its_place(source, fake):
+    form = {"type": "json_schema", "schema": {}}
+    body = {**NATIVE, "output_format": form, "output_config": {"effort": "low"}}
+    await source.complete_message(body, OURS, CONTEXT)
+    assert fake.requests[0].json == {
+        **NATIVE,
+        "stream": False,
+        "output_config": {"effort": "low", "format": form},
+    }
+
+
+async def test_complete_message_drops_events_and_needs_content(source, fake):
+    fake.script(json_reply(anthropic_message("a", event={"type": "execute"})), json_reply({"id": "x"}))
+    completion = await source.complete_message(NATIVE, OURS, CONTEXT)
+    assert "event" not in completion.body
+    with pytest.raises(GatewayError, match="no 'content'"):
+        await source.complete_message(NATIVE, OURS, CONTEXT)
+
+
+@pytest.mark.parametrize(
+    ("reply", "kind", "sentence"),
+    [
+        (json_reply({"type": "error", "error": {"message": "slow"}}, 429), Kind.RATE_LIMITED, "429 .slow"),
+        (json_reply({"type": "error", "error": {"message": "no"}}, 401), Kind.UPSTREAM_FAILED, "401 .no"),
+        (Reply(503, steps=[b"<html>"], content_type="text/html"), Kind.UPSTREAM_UNREACHABLE, "HTML page"),
+        (Reply(steps=[b"<html>"], content_type="text/html"), Kind.UPSTREAM_FAILED, "HTML page"),
+        (Reply(302, {"Location": "http://127.0.0.1:1/"}), Kind.UPSTREAM_FAILED, "redirects"),
+        (Reply(steps=[b"garbage"]), Kind.UPSTREAM_FAILED, "no message_start"),
+        (Reply(steps=[b"data: \xff\n\n"]), Kind.UPSTREAM_FAILED, "not JSON"),
+        (Reply(before=CUT), Kind.UPSTREAM_FAILED, "without an answer"),
+    ],
+)
+async def test_refusals_before_the_first_event(source, fake, reply, kind, sentence):
+    fake.script(reply)
+    with pytest.raises(GatewayError, match=sentence) as caught:
+        await anext(source.stream_message(NATIVE, OURS, CONTEXT))
+    assert caught.value.kind is kind
+    assert "'claude'" in caught.value.message
+    assert "hunter2" not in caught.value.message
+
+
+async def test_stream_message(source, fake):
+    raw = b"".join([chunk.raw async for chunk in source.stream_message(NATIVE, OURS, CONTEXT)])
+    expected = b"".join(anthropic_stream(["Hello", " from ", "m"], "c/m"))
+    assert raw == expected
+    assert fake.requests[0].json == {**NATIVE, "stream": True}
+
+
+async def test_stream_message_that_comes_whole(source, fake):
+    fake.script(json_reply(anthropic_message("hi", "m")))
+    (chunk,) = [chunk async for chunk in source.stream_message(NATIVE, OURS, CONTEXT)]
+    assert chunk.raw.startswith(b"event: message_start\n")
+    assert b'"c/m"' in chunk.raw
+    assert chunk.raw.endswith(b'event: message_stop\ndata: {"type":"message_stop"}\n\n')
+
+
+@pytest.mark.parametrize(
+    ("steps", "kind"),
+    [
+        ([CUT], Kind.UPSTREAM_FAILED),
+        ([], Kind.UPSTREAM_FAILED),
+        ([anthropic_events({"type": "error", "error": {"type": "rate_limit_error"}})], Kind.RATE_LIMITED),
+        ([b"data: <html>\n\n"], Kind.UPSTREAM_FAILED),
+        ([SILENCE], Kind.TIMEOUT),
+    ],
+)
+async def test_stream_message_that_breaks(source, fake, steps, kind):
+    fake.script(Reply(steps=[*anthropic_stream(["a"])[:4], *steps]))
+    raw = b""
+    with pytest.raises(GatewayError) as caught:
+        async for chunk in source.stream_message(NATIVE, OURS, CONTEXT):
+            raw += chunk.raw
+    assert b"text_delta" in raw
+    assert caught.value.kind is kind
+
+
+async def test_closing_a_silent_message_stream_closes_the_connection(source, fake):
+    fake.script(Reply(steps=[anthropic_stream(["a"])[0], SILENCE]))
+    chunks = source.stream_message(NATIVE, OURS, CONTEXT)
+    await anext(chunks)
+    await chunks.aclose()
+    await asyncio.wait_for(fake.closed.wait(), 1)

@@ -1,0 +1,206 @@
+import orjson
+import pytest
+
+from gatewayd.completions.deltas import sentence_in
+from gatewayd.errors import Kind
+from gatewayd.upstream.http.client import TransportError
+from gatewayd.upstream.sources.failures import MAX_MESSAGE, Failures, parse_retry_after
+
+KEY = "acme-0123456789-abcdefgh"
+FAILURES = Failures("acme", KEY)
+
+
+@pytest.mark.parametrize(
+    ("status", "kind"),
+    [
+        (400, Kind.INVALID_REQUEST),
+        (413, Kind.INVALID_REQUEST),
+        (422, Kind.INVALID_REQUEST),
+        (404, Kind.NOT_FOUND),
+        (429, Kind.RATE_LIMITED),
+        (503, Kind.UPSTREAM_UNREACHABLE),
+        (529, Kind.UPSTREAM_UNREACHABLE),
+        (401, Kind.UPSTREAM_FAILED),
+        (403, Kind.UPSTREAM_FAILED),
+        (402, Kind.UPSTREAM_FAILED),
+        (418, Kind.UPSTREAM_FAILED),
+        (500, Kind.UPSTREAM_FAILED),
+        (502, Kind.UPSTREAM_FAILED),
+        (101, Kind.UPSTREAM_FAILED),
+    ],
+)
+def test_kinds_by_status(status, kind):
+    error = FAILURES.from_answer(status, {}, b'{"error": {"message": "it rains"}}')
+    assert error.kind is kind
+    assert error.message == f"cannot get an answer from provider 'acme': it answered {status} (it rains)"
+
+
+@pytest.mark.parametrize(
+    ("answer", "message"),
+    [
+        ({"error": {"message": "a"}}, "a"),
+        ({"error": "b"}, "b"),
+        ({"detail": "c"}, "c"),
+        ({"detail": [{"msg": "d1", "loc": ["x"]}, {"msg": "d2"}]}, "d1; d2"),
+        ({"message": "e"}, "e"),
+        ({"text": "f"}, "f"),
+        ([{"error": {"message": "g"}}], "g"),
+        ({"errors": [{"message": "h"}]}, "h"),
+        ({"error": {"error": {"error": {"error": {"error": {"error": "deep"}}}}}}, None),
+        ({"error": {"code": 3}}, None),
+        (3, None),
+    ],
+)
+def test_messages(answer, message):
+    assert sentence_in(answer) == message
+
+
+@pytest.mark.parametrize(
+    ("content_type", "body", "said"),
+    [
+        ("text/html", b"<h1>secret</h1>", "with an HTML page"),
+        ("", b"\n <!DOCTYPE html>", "with an HTML page"),
+        ("application/json", b" ", "with an empty body"),
+        ("text/plain", b"no such luck", "(no such luck)"),
+        ("text/plain", b"\xff\xfe", "(\ufffd\ufffd)"),
+        ("application/json", b'{"a": 1}', '({"a": 1})'),
+    ],
+)
+def test_bodies(content_type, body, said):
+    error = FAILURES.from_answer(500, {"Content-Type": content_type}, body)
+    assert error.message.endswith(f"it answered 500 {said}")
+
+
+def test_redirects():
+    error = FAILURES.from_answer(302, {"Location": "http://other/"}, b"")
+    assert error.kind is Kind.UPSTREAM_FAILED
+    assert "redirects are not followed" in error.message
+    assert "other" not in error.message
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        f"wrong key {KEY}",
+        f"wrong key {KEY[:10]}...",
+        f"wrong key ****{KEY[-7:]}",
+        "wrong key sk-proj-123456789",
+        "wrong key sk-ab**********wxyz",
+        "bad header Authorization: Bearer whatever",
+        f"wrong key {KEY[:12]}" + "x" * 9000,
+    ],
+)
+def test_keys_are_redacted(text):
+    error = FAILURES.from_answer(401, {}, orjson.dumps({"error": {"message": text}}))
+    assert "[redacted]" in error.message
+    for part in (KEY, KEY[:8], KEY[-6:], "123456789", "wxyz", "whatever"):
+        assert part not in error.message
+
+
+def test_short_keys_are_redacted_whole():
+    assert Failures("acme", "hunter2").clean("no hunter2, no huntsman") == "no [redacted], no huntsman"
+
+
+def test_foreign_text_is_one_bounded_line():
+    line = FAILURES.clean("a\r\nb\x1b[31m\x00\u202e" + "é" * 1000)
+    assert line.startswith("a b\\x1b[31m\\x00\\u202eé")
+    assert len(line) == MAX_MESSAGE
+
+
+@pytest.mark.parametrize(
+    ("value", "seconds"),
+    [
+        ("7", 7),
+        ("1.2", 2),
+        ("-3", 0),
+        ("999999999", 86_400),
+        ("Thu, 01 Jan 1970 00:16:50 GMT", 10),
+        ("Thu, 01 Jan 1970 00:00:00 GMT", 0),
+        ("soon", None),
+        ("inf", None),
+        ("nan", None),
+        ("Thu, 99 Jan 1970 00:00:00 GMT", None),
+        (None, None),
+    ],
+)
+def test_retry_after(value, seconds):
+    assert parse_retry_after(value, 1000) == seconds
+
+
+def test_retry_after_goes_with_limits_and_overload_only():
+    for status, seconds in ((429, 7), (503, 7), (529, 7), (500, None)):
+        assert FAILURES.from_answer(status, {"Retry-After": "7"}, b"").retry_after == seconds
+
+
+@pytest.mark.parametrize(
+    ("error", "kind"),
+    [
+        ({"type": "overloaded_error", "message": "m"}, Kind.UPSTREAM_UNREACHABLE),
+        ({"code": 429, "message": "m"}, Kind.RATE_LIMITED),
+        ({"code": "429", "message": "m"}, Kind.RATE_LIMITED),
+        ({"code": "rate_limit_exceeded", "message": "m"}, Kind.RATE_LIMITED),
+        ({"type": "invalid_request_error", "message": "m"}, Kind.INVALID_REQUEST),
+        ({"code": 401, "message": "m"}, Kind.UPSTREAM_FAILED),
+        ({"code": ["x"], "message": "m"}, Kind.UPSTREAM_FAILED),
+        ("m", Kind.UPSTREAM_FAILED),
+    ],
+)
+def test_error_events(error, kind):
+    found = FAILURES.from_event(error)
+    assert found.kind is kind
+    assert found.message == "cannot get an answer from provider 'acme': it reported: m"
+
+
+def test_error_event_without_message():
+    assert "an error without a message" in FAILURES.from_event({"code": 3}).message
+
+
+def test_transport_errors_are_cleaned():
+    error = FAILURES.from_transport(TransportError(Kind.TIMEOUT, f"saw {KEY}"))
+    assert error.kind is Kind.TIMEOUT
+    assert error.message.endswith("saw [redacted]")
+
+
+@pytest.mark.parametrize(
+    ("status", "body", "kind", "code", "param"),
+    [
+        (400, {"error": {"code": "context_length_exceeded", "param": "messages"}}, "invalid_request",
+         "context_length_exceeded", "messages"),
+        (400, {"error": {"message": "prompt is too long: 9 > 8"}}, "invalid_request",
+         "context_length_exceeded", "messages"),
+        (500, {"error": {"type": "exceed_context_size_error"}}, "invalid_request",
+         "context_length_exceeded", "messages"),
+        (500, {"error": {"message": "maximum context length"}}, "upstream_failed", None, None),
+        (400, {"error": {"code": "unsupported_value", "param": "temperature"}}, "invalid_request",
+         "unsupported_value", "temperature"),
+        (400, {"code": "invalid-argument", "error": "no"}, "invalid_request", "invalid-argument", None),
+        (429, {"error": {"code": "insufficient_quota"}}, "rate_limited", "insufficient_quota", None),
+        (429, {"error": {"code": "rate_limit_exceeded"}}, "rate_limited", "rate_limit_exceeded", None),
+        (401, {"error": {"code": "invalid_api_key", "param": "x"}}, "upstream_failed", None, None),
+        (403, {"error": {"code": "country_not_supported"}}, "upstream_failed", None, None),
+        (400, {"error": {"code": "Invalid_Api_Key"}}, "invalid_request", None, None),
+        (400, {"error": {"code": KEY, "param": f"messages.{KEY}"}}, "invalid_request", None, None),
+        (400, {"error": {"code": "x y", "param": "a" * 200}}, "invalid_request", None, None),
+        (400, {"error": {"code": 400}}, "invalid_request", None, None),
+    ],
+)  # fmt: skip
+def test_codes_and_fields_of_providers_are_kept(status, body, kind, code, param):
+    error = FAILURES.from_answer(status, {}, orjson.dumps(body))
+    assert (error.kind, error.code, error.provider_code, error.param) == (kind, None, code, param)
+
+
+def test_codes_in_band_are_kept():
+    error = FAILURES.from_event({"type": "insufficient_quota", "message": "no money", "code": None})
+    assert (error.kind, error.provider_code) == (Kind.RATE_LIMITED, "insufficient_quota")
+    error = FAILURES.from_event({"type": "invalid_request_error", "message": "prompt is too long: 9 > 8"})
+    assert (error.kind, error.provider_code, error.param) == (
+        Kind.INVALID_REQUEST,
+        "context_length_exceeded",
+        "messages",
+    )
+
+
+def test_parts_of_the_key_are_no_part_of_a_refusal_that_is_passed_on():
+    failures = Failures("near", "sk-abcdef-0123456789")
+    assert failures.redacted_text(b"\xff bad key sk-abc*** (6789)") == b"\xff bad key [redacted] (6789)"
+    assert Failures("near").redacted_text(b"any sk-abcdefgh") == b"any sk-abcdefgh"

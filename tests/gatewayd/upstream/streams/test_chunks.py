@@ -1,0 +1,167 @@
+"""Tests for gatewayd.upstream.streams.chunks."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from typing import Any, ClassVar
+
+import pytest
+
+from gatewayd.completions.limits import MAX_TOOL_CALLS
+from gatewayd.completions.records import Chunk
+from gatewayd.errors import GatewayError, Kind
+from gatewayd.upstream.sources.config import ProviderConfig, SourceKind
+from gatewayd.upstream.sources.failures import Failures
+from gatewayd.upstream.sources.provider_client import Exchange
+from gatewayd.upstream.streams import chunks as streams_chunks
+from gatewayd.upstream.streams.chunks import SLICE_BYTES, AnswerChunks
+from gatewayd.upstream.streams.single_chunk import as_chunk
+from gatewayd.upstream.streams.sse import ChunkReader
+from tests.fakes.upstream import (
+    SILENCE,
+    FakeUpstream,
+    Reply,
+    json_reply,
+    openai_chunk,
+    openai_completion,
+    openai_stream,
+    sse,
+)
+
+
+@pytest.fixture
+async def fake() -> AsyncIterator[FakeUpstream]:
+    async with FakeUpstream() as made:
+        yield made
+
+
+@pytest.fixture
+async def exchange(fake: FakeUpstream) -> AsyncIterator[Exchange]:
+    made = Exchange(ProviderConfig("p", SourceKind.OPENAI, fake.openai_url), {})
+    yield made
+    await made.close()
+
+
+def ask(exchange: Exchange) -> AnswerChunks:
+    return exchange.chunks("/chat/completions", {"model": "m"}, ChunkReader(), as_chunk)
+
+
+def said(chunks: list[Chunk]) -> str:
+    events = [event for chunk in chunks for event in chunk.events]
+    return "".join(event["choices"][0]["delta"].get("content") or "" for event in events)
+
+
+async def test_nothing_is_sent_before_the_first_chunk_is_asked_for(
+    fake: FakeUpstream, exchange: Exchange
+) -> None:
+    chunks = ask(exchange)
+    await asyncio.sleep(0)
+    assert fake.requests == []
+    await chunks.aclose()
+    assert [chunk async for chunk in chunks] == []
+    assert fake.requests == []
+
+
+async def test_an_answer_is_read_to_its_end_and_then_over(fake: FakeUpstream, exchange: Exchange) -> None:
+    fake.script(Reply(steps=openai_stream(["a", "b"])))
+    chunks = ask(exchange)
+    assert said([chunk async for chunk in chunks]) == "ab"
+    with pytest.raises(StopAsyncIteration):
+        await anext(chunks)
+
+
+async def test_an_answer_that_came_whole_is_one_chunk(fake: FakeUpstream, exchange: Exchange) -> None:
+    fake.script(json_reply(openai_completion("all of it")))
+    chunks = ask(exchange)
+    assert said([chunk async for chunk in chunks]) == "all of it"
+
+
+async def test_after_a_failure_nothing_more_comes(fake: FakeUpstream, exchange: Exchange) -> None:
+    fake.script(Reply(steps=[sse(openai_chunk(content="a"))]))
+    chunks = ask(exchange)
+    assert said([await anext(chunks)]) == "a"
+    with pytest.raises(GatewayError, match="before it was complete") as caught:
+        await anext(chunks)
+    assert caught.value.kind is Kind.UPSTREAM_FAILED
+    assert [chunk async for chunk in chunks] == []
+
+
+async def test_a_cancelled_wait_closes_the_connection(fake: FakeUpstream, exchange: Exchange) -> None:
+    fake.script(Reply(steps=[sse(openai_chunk(content="a")), SILENCE]))
+    chunks = ask(exchange)
+    await anext(chunks)
+    with pytest.raises(TimeoutError):
+        async with asyncio.timeout(0.05):
+            await anext(chunks)
+    await asyncio.wait_for(fake.closed.wait(), 5)
+    assert [chunk async for chunk in chunks] == []
+
+
+async def test_an_endless_answer_ends(
+    fake: FakeUpstream, exchange: Exchange, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(streams_chunks, "MAX_STREAM_BYTES", 1000)
+    fake.script(Reply(steps=openai_stream(["word"] * 20)))
+    with pytest.raises(GatewayError, match="provider 'p': its answer is over 1000 bytes"):
+        async for _ in ask(exchange):
+            pass
+
+
+async def test_too_many_tool_calls_end_the_answer_and_close_the_connection(
+    fake: FakeUpstream, exchange: Exchange
+) -> None:
+    calls = [
+        {"index": index, "id": f"c{index}", "function": {"name": "f", "arguments": "{}"}}
+        for index in range(MAX_TOOL_CALLS + 1)
+    ]
+    events = [sse(openai_chunk(tool_calls=calls[at : at + 500])) for at in range(0, len(calls), 500)]
+    fake.script(Reply(steps=[sse(openai_chunk(content="a")), *events, SILENCE]))
+    found = []
+    with pytest.raises(
+        GatewayError, match=f"provider 'p': it has over {MAX_TOOL_CALLS} tool calls"
+    ) as caught:
+        async for chunk in ask(exchange):
+            found += chunk.events
+    assert caught.value.kind is Kind.UPSTREAM_FAILED
+    assert len(found[-1]["choices"][0]["delta"]["tool_calls"]) == 500
+    await asyncio.wait_for(fake.closed.wait(), 5)
+
+
+class Read:
+    """An answer whose body came in one read."""
+
+    status = 200
+    headers: ClassVar = {"Content-Type": "text/event-stream"}
+
+    def __init__(self, body: bytes) -> None:
+        self._reads = [body]
+
+    async def read_some(self) -> bytes:
+        return self._reads.pop() if self._reads else b""
+
+    async def finish(self) -> None:
+        return
+
+    def close(self) -> None:
+        return
+
+
+async def test_much_that_came_at_once_leaves_others_their_turn() -> None:
+    words = [str(number) for number in range(5000)]
+    body = b"".join(openai_stream(words))
+
+    async def begin() -> Any:
+        return Read(body)
+
+    turns: list[int] = []
+    loop = asyncio.get_running_loop()
+
+    def turn() -> None:
+        turns.append(len(found))
+        loop.call_soon(turn)
+
+    found: list[Chunk] = []
+    loop.call_soon(turn)
+    async for chunk in AnswerChunks(begin, ChunkReader(), Failures("p")):
+        found.append(chunk)
+    assert said(found) == "".join(words)
+    assert len(set(turns)) >= len(body) // SLICE_BYTES

@@ -1,0 +1,74 @@
+"""Collections that load each other out of memory are told."""
+
+import pytest
+
+from gatewayd.vectors.index import reloads
+from gatewayd.vectors.index.checkpoints import Key
+from gatewayd.vectors.index.reloads import REPEAT_SECONDS, SOON_SECONDS, ReloadWatch
+from tests.fakes.indexes import SPACE, collection
+
+MIB = 1 << 20
+A, B = Key(SPACE, collection("a")), Key(SPACE, collection("b"))
+SENTENCE = (
+    "the vectors of collection a (300 MiB) and of collection b (251 MiB) do not fit in vector_cache_size "
+    "(512 MiB) together: searches load them again and again; raise it to more than 551 MiB"
+)
+
+
+class Clock:
+    def __init__(self) -> None:
+        self.now = 0.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+@pytest.fixture
+def clock() -> Clock:
+    return Clock()
+
+
+@pytest.fixture
+def watch(clock: Clock) -> ReloadWatch:
+    return ReloadWatch(512 * MIB, clock)
+
+
+def let_go(watch: ReloadWatch) -> None:
+    watch.let_go(A, 300 * MIB, B, 250 * MIB + 1)
+
+
+def test_what_is_loaded_again_soon_is_told_once_in_a_while(
+    watch: ReloadWatch, clock: Clock, caplog: pytest.LogCaptureFixture
+) -> None:
+    for _ in range(3):
+        let_go(watch)
+        watch.load(A)
+    assert caplog.messages == [SENTENCE]
+    assert watch.problem == SENTENCE
+    assert watch.count == 3
+    clock.now = REPEAT_SECONDS
+    assert watch.problem is None
+    let_go(watch)
+    watch.load(A)
+    assert caplog.messages == [SENTENCE] * 2
+
+
+def test_what_is_loaded_again_later_or_for_the_first_time_is_nothing_to_tell(
+    watch: ReloadWatch, clock: Clock, caplog: pytest.LogCaptureFixture
+) -> None:
+    watch.load(A)
+    let_go(watch)
+    watch.load(B)
+    clock.now = SOON_SECONDS + 1
+    watch.load(A)
+    assert (watch.count, watch.problem, caplog.messages) == (0, None, [])
+
+
+def test_only_the_latest_are_remembered(watch: ReloadWatch, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(reloads, "MAX_REMEMBERED", 1)
+    watch.let_go(A, 1, B, 1)
+    watch.let_go(B, 1, A, 1)
+    watch.load(A)
+    assert watch.count == 0
+    watch.load(B)
+    assert watch.count == 1
