@@ -14,8 +14,8 @@ from typing import Any, Final, NoReturn
 import uvloop
 
 from gatewayd import __version__
-from gatewayd.daemon import Daemon, Invocation, check, fetch_model, migrate_database, start_logging
-from gatewayd.errors import GatewayError, Kind
+from gatewayd.daemon import Daemon, DaemonInvocation, check, fetch_model, migrate_database, start_logging
+from gatewayd.errors import ErrorKind, GatewayError
 from gatewayd.observe.outputs import queued_outputs
 from gatewayd.quickstart import Quickstart
 from gatewayd.settings import DEFAULT_FILE, ConfigurationError, Settings, load, process_environment
@@ -26,10 +26,14 @@ EX_FAILURE: Final = 1
 EX_USAGE: Final = 64
 EX_TRY_LATER: Final = 75
 EX_CONFIG: Final = 78
-EXITS: Final = {Kind.NOT_CONFIGURED: EX_CONFIG, Kind.CONFLICT: EX_TRY_LATER, Kind.UNAVAILABLE: EX_TRY_LATER}
+EXITS: Final = {
+    ErrorKind.NOT_CONFIGURED: EX_CONFIG,
+    ErrorKind.CONFLICT: EX_TRY_LATER,
+    ErrorKind.UNAVAILABLE: EX_TRY_LATER,
+}
 
 
-class Parser(argparse.ArgumentParser):
+class DaemonArgumentParser(argparse.ArgumentParser):
     """Exits with EX_USAGE instead of 2, so that the service manager does not try again."""
 
     def error(self, message: str) -> Any:
@@ -39,7 +43,7 @@ class Parser(argparse.ArgumentParser):
 
 def make_parser() -> argparse.ArgumentParser:
     """Return the parser of the daemon's few arguments."""
-    parser = Parser(
+    parser = DaemonArgumentParser(
         prog="gatewayd",
         description="Serve chat models to keyed clients. See gatewayd(8).",
         allow_abbrev=False,
@@ -95,7 +99,7 @@ def run(parser: argparse.ArgumentParser, arguments: Sequence[str] | None, enviro
     if chosen.check:
         return _check(settings)
     start_logging(settings, environ)
-    invocation = Invocation(
+    invocation = DaemonInvocation(
         load=read,
         environ=environ,
         pid=os.getpid(),

@@ -21,23 +21,23 @@ from gatewayd import __version__
 from gatewayd.assembly.gateway import Gateway, assemble, reload
 from gatewayd.assembly.sources import provider_configs
 from gatewayd.builtin_model.weights import Progress, fetch_weights, find_weights
-from gatewayd.errors import GatewayError, Kind, full_message
-from gatewayd.extras import Extra, is_installed, refusal
-from gatewayd.http.server import Server
-from gatewayd.observe.logs import LogFormat, configure
+from gatewayd.errors import ErrorKind, GatewayError, full_message
+from gatewayd.extras import PackageExtra, is_installed, missing_extra_error
+from gatewayd.http.server import HttpServer
+from gatewayd.observe.logs import LogFormat, configure_logging
 from gatewayd.observe.loop import LoopErrors
-from gatewayd.observe.systemd import ActivatedSockets, Watchdog, activated_sockets, from_environment
+from gatewayd.observe.systemd import ActivatedSockets, Watchdog, activated_sockets, notifier_from_environment
 from gatewayd.process_memory import MemoryKeeper, return_large_blocks
-from gatewayd.settings import Settings, changed, definitions
+from gatewayd.settings import Settings, changed_settings, definitions
 from gatewayd.storage.engine.location import parse
-from gatewayd.storage.engine.lock import locked
+from gatewayd.storage.engine.lock import lock_folder
 from gatewayd.storage.engine.migrate import migrate
 
 log = logging.getLogger(__name__)
 
 FLUSH_SECONDS: Final = 5.0
-MEMORY_SECONDS: Final = 10.0
-PRUNE_SECONDS: Final = 3600.0
+MEMORY_CHECK_SECONDS: Final = 10.0
+PRUNE_INTERVAL_SECONDS: Final = 3600.0
 STOP_SECONDS: Final = 1.0
 """What clients get to hear that a stream of events ends, or that an answer is given up."""
 
@@ -50,12 +50,12 @@ NO_MODEL: Final = (
     " gatewayd[local] and run gatewayd --fetch-model for a small one"
 )
 
-LOOK_SECONDS: Final = 0.02
+DRAIN_POLL_SECONDS: Final = 0.02
 """Between two looks at what a stop waits for."""
 
 
 @dataclass(frozen=True, slots=True)
-class Invocation:
+class DaemonInvocation:
     """How the daemon was called.
 
     `load` reads the settings again, for a reload. `prepare` runs before anything is opened, `on_ready` once
@@ -72,10 +72,10 @@ class Invocation:
 class Daemon:
     """One run from opening to the last closed connection."""
 
-    def __init__(self, settings: Settings, invocation: Invocation) -> None:
+    def __init__(self, settings: Settings, invocation: DaemonInvocation) -> None:
         self._settings = settings
         self._invocation = invocation
-        self._notifier = from_environment(invocation.environ)
+        self._notifier = notifier_from_environment(invocation.environ)
         self._signal = asyncio.Event()
         self._stopping = False
         self._given_up_by_stop: asyncio.Task[None] | None = None
@@ -105,7 +105,7 @@ class Daemon:
                 raise
             log.info("stopped before the start was complete")
 
-    async def _start(self, stack: AsyncExitStack) -> tuple[Gateway, Sequence[Server]]:
+    async def _start(self, stack: AsyncExitStack) -> tuple[Gateway, Sequence[HttpServer]]:
         if self._invocation.prepare is not None:
             await self._invocation.prepare(self._settings)
         self._notifier.status("opening the database")
@@ -122,9 +122,9 @@ class Daemon:
             await self._invocation.on_ready(gateway)
         return gateway, servers
 
-    async def _serve(self, gateway: Gateway, stack: AsyncExitStack) -> Sequence[Server]:
-        public = Server(gateway.public)
-        control = Server(gateway.control)
+    async def _serve(self, gateway: Gateway, stack: AsyncExitStack) -> Sequence[HttpServer]:
+        public = HttpServer(gateway.public)
+        control = HttpServer(gateway.control)
         for server in (public, control):
             await server.open()
             stack.push_async_callback(server.close)
@@ -135,7 +135,9 @@ class Daemon:
             log.info("listening", extra={"address": address})
         return (public, control)
 
-    async def _listen(self, public: Server, control: Server, given: ActivatedSockets) -> Sequence[str]:
+    async def _listen(
+        self, public: HttpServer, control: HttpServer, given: ActivatedSockets
+    ) -> Sequence[str]:
         settings = self._settings
         addresses = await public.listen_sockets(given.http)
         if not given.http:
@@ -150,9 +152,11 @@ class Daemon:
         tasks = gateway.tasks
         accounts = gateway.accounts
         tasks.spawn("last-used times", _every(FLUSH_SECONDS, accounts.authenticator.flush))
-        tasks.spawn("expired revocations", _every(PRUNE_SECONDS, accounts.sessions.prune))
-        tasks.spawn("old ids of responses", _every(PRUNE_SECONDS, gateway.answering.response_ids.prune))
-        tasks.spawn("free memory", _every(MEMORY_SECONDS, MemoryKeeper(gateway.database.forget).look))
+        tasks.spawn("expired revocations", _every(PRUNE_INTERVAL_SECONDS, accounts.sessions.prune))
+        tasks.spawn(
+            "old ids of responses", _every(PRUNE_INTERVAL_SECONDS, gateway.answering.response_ids.prune)
+        )
+        tasks.spawn("free memory", _every(MEMORY_CHECK_SECONDS, MemoryKeeper(gateway.database.forget).look))
         tasks.spawn("documents", gateway.documents.start())
         tasks.spawn("stall monitor", gateway.health.loop.run())
         interval = self._notifier.watchdog_interval
@@ -191,7 +195,7 @@ class Daemon:
         self._notifier.reloading()
         try:
             fresh = self._invocation.load()
-            names = changed(self._settings, fresh)
+            names = changed_settings(self._settings, fresh)
             await reload(gateway, fresh)
         except GatewayError as error:
             log.error("reload refused, the old configuration stays: %s", error.full_message)
@@ -209,7 +213,7 @@ class Daemon:
         log.info("reloaded", extra={"changed": ", ".join(names) or "nothing"})
         self._notifier.ready("serving")
 
-    async def _drain(self, gateway: Gateway, servers: Sequence[Server]) -> None:
+    async def _drain(self, gateway: Gateway, servers: Sequence[HttpServer]) -> None:
         self._notifier.stopping()
         gateway.health.ready = False
         self._notifier.status("finishing the answers that run")
@@ -240,7 +244,7 @@ class Daemon:
 def start_logging(settings: Settings, environ: Mapping[str, str]) -> None:
     """Send the log to standard error as the settings say; call again after a reload."""
     log_format = LogFormat(settings.log_format or "text")
-    configure(settings.global_log_level, log_format, sys.stderr, environ, settings.debug_loggers)
+    configure_logging(settings.global_log_level, log_format, sys.stderr, environ, settings.debug_loggers)
 
 
 def check(settings: Settings) -> None:
@@ -251,7 +255,7 @@ def check(settings: Settings) -> None:
 
 async def migrate_database(settings: Settings) -> None:
     """Bring the schema up to date: what `gatewayd --migrate` does."""
-    with locked(settings.data_dir):
+    with lock_folder(settings.data_dir):
         done = await migrate(parse(settings.database_location(), settings.database_pool_size))
     log.info("migrated", extra={"applied": ", ".join(done) or "nothing was pending"})
 
@@ -263,10 +267,11 @@ async def fetch_model(settings: Settings, progress: Progress) -> None:
     """
     if settings.enable_builtin_model == "false":
         raise GatewayError(
-            Kind.NOT_CONFIGURED, "cannot use the built-in model: the setting enable_builtin_model is false"
+            ErrorKind.NOT_CONFIGURED,
+            "cannot use the built-in model: the setting enable_builtin_model is false",
         )
-    if not is_installed(Extra.LOCAL):
-        raise refusal("cannot run the built-in model", Extra.LOCAL)
+    if not is_installed(PackageExtra.LOCAL):
+        raise missing_extra_error("cannot run the built-in model", PackageExtra.LOCAL)
     weights = find_weights(settings.data_dir, settings.builtin_model_path)
     if weights is None:
         _become_owner(settings.data_dir)
@@ -282,7 +287,9 @@ def _become_owner(folder: Path) -> None:
         os.setuid(owner.st_uid)
 
 
-async def _finished(gateway: Gateway, servers: Sequence[Server], deadline: float, *, listeners: bool) -> bool:
+async def _finished(
+    gateway: Gateway, servers: Sequence[HttpServer], deadline: float, *, listeners: bool
+) -> bool:
     """Wait until there is no request and no task of a user; False when the deadline comes before.
 
     Each may start the other. With `listeners`, wait for streams of events alone.
@@ -293,7 +300,7 @@ async def _finished(gateway: Gateway, servers: Sequence[Server], deadline: float
             return True
         if time.monotonic() >= deadline:
             return False
-        await asyncio.sleep(LOOK_SECONDS)
+        await asyncio.sleep(DRAIN_POLL_SECONDS)
 
 
 async def _every(seconds: float, work: Callable[[], Awaitable[object]]) -> None:

@@ -9,19 +9,19 @@ from collections.abc import Callable
 from types import TracebackType
 from typing import Final, Self
 
-LATE_SECONDS: Final = 0.5
+PAUSE_THRESHOLD_SECONDS: Final = 0.5
 """A timer that is later than this tells of a pause."""
 
 GRACE_SECONDS: Final = 5.0
 """What is left, at most, after a pause: what has come is read in it."""
 
 
-def grace(due: float, now: float, seconds: float) -> float:
+def pause_extension(due: float, now: float, seconds: float) -> float:
     """Return by how much a limit of `seconds` that ended at `due` is extended `now`, 0.0 for not at all."""
-    return min(seconds, GRACE_SECONDS) if now - due > LATE_SECONDS else 0.0
+    return min(seconds, GRACE_SECONDS) if now - due > PAUSE_THRESHOLD_SECONDS else 0.0
 
 
-class Alarm:
+class CallbackTimer:
     """Calls back after `seconds`, unless it is cancelled."""
 
     def __init__(self, seconds: float, callback: Callable[[], object]) -> None:
@@ -37,7 +37,7 @@ class Alarm:
 
     def _look(self, due: float, seconds: float) -> None:
         now = asyncio.get_running_loop().time()
-        more = grace(due, now, seconds)
+        more = pause_extension(due, now, seconds)
         if more:
             self._set(now + more, more)
         else:
@@ -50,13 +50,13 @@ class TimeLimit:
     def __init__(self, seconds: float | None) -> None:
         self._seconds = seconds
         self._limit = asyncio.timeout(None)
-        self._alarm: Alarm | None = None
+        self._alarm: CallbackTimer | None = None
 
     async def __aenter__(self) -> Self:
         """Begin to count."""
         await self._limit.__aenter__()
         if self._seconds is not None:
-            self._alarm = Alarm(self._seconds, self._expire)
+            self._alarm = CallbackTimer(self._seconds, self._expire)
         return self
 
     async def __aexit__(

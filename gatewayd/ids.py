@@ -23,15 +23,15 @@ def since_boot() -> float:
     return time.clock_gettime(time.CLOCK_BOOTTIME)
 
 
-def steady(clock: Clock = now, elapsed: Callable[[], float] = since_boot) -> Clock:
+def steady_clock(clock: Clock = now, elapsed: Callable[[], float] = since_boot) -> Clock:
     """Return a clock for durations: it starts at the present time, and is not set with the wall clock."""
     start = clock() - elapsed()
     return lambda: int(start + elapsed())
 
 
-def cautious(clock: Clock = now, elapsed: Callable[[], float] = since_boot) -> Clock:
+def retention_clock(clock: Clock = now, elapsed: Callable[[], float] = since_boot) -> Clock:
     """Return a clock for what is deleted by its age: `clock`, but never set ahead after this call."""
-    durations = steady(clock, elapsed)
+    durations = steady_clock(clock, elapsed)
     return lambda: min(clock(), durations())
 
 

@@ -13,23 +13,23 @@ from typing import Any, Final
 
 import orjson
 
-from gatewayd.errors import GatewayError, Kind, invalid
+from gatewayd.errors import ErrorKind, GatewayError, invalid
 from gatewayd.text import MAX_CHAT_DEPTH, MAX_INTEGER, MAX_JSON_DEPTH, MIN_INTEGER
-from gatewayd.time_slices import Pace
+from gatewayd.time_slices import LoopPacer
 
 MAX_NAME_BYTES: Final = 65536
 """Bytes of the name of a large member."""
 
-AT_ONCE_BYTES: Final = 1024 * 1024
-AT_ONCE_CONTAINERS: Final = 5_000
-AT_ONCE_VALUES: Final = 15_000
+MAX_LIGHT_BYTES: Final = 1024 * 1024
+MAX_LIGHT_CONTAINERS: Final = 5_000
+MAX_LIGHT_VALUES: Final = 15_000
 """What the decoder builds in a few milliseconds: no more than a small text may hold."""
 
-SHORT_BYTES: Final = AT_ONCE_CONTAINERS
+MAX_SHORT_BYTES: Final = MAX_LIGHT_CONTAINERS
 """A text of no more bytes is light, whatever it holds."""
 
-PIECE_BYTES: Final = 64 * 1024
-TEXT_BYTES: Final = 1024 * 1024
+SLICE_BYTES: Final = 64 * 1024
+MAX_TEXT_SLICE_BYTES: Final = 1024 * 1024
 """Bytes of a piece, and of a piece of one long text."""
 
 MAX_TEXT_BYTES: Final = 64 * 1024 * 1024
@@ -39,7 +39,7 @@ A character takes one in a text that is ASCII, four in one with a character over
 (PEP 393, which would give one to Latin-1 as well).
 """
 
-TOKENS_AT_ONCE: Final = 1_000
+MAX_STEP_TOKENS: Final = 1_000
 
 _TOKEN: Final = re.compile(rb'"[^"\\]{0,256}+"|["\[\]{}]')
 _REST_OF_TEXT: Final = re.compile(rb'[^"\\]*+(?:\\.[^"\\]*+)*+', re.DOTALL)
@@ -80,17 +80,17 @@ class JsonLimits:
     """Whether an integer of more than 64 bits is refused, not made a float."""
 
 
-SMALL: Final = JsonLimits(containers=10_000, values=20_000)
+SMALL_LIMITS: Final = JsonLimits(containers=10_000, values=20_000)
 """For the bodies of most routes."""
 
-LARGE: Final = JsonLimits(containers=50_000, values=500_000)
+LARGE_LIMITS: Final = JsonLimits(containers=50_000, values=500_000)
 """For what goes to models and comes from them: embeddings take lists of tokens."""
 
-BULK: Final = JsonLimits(containers=250_000, values=1_000_000)
+BULK_LIMITS: Final = JsonLimits(containers=250_000, values=1_000_000)
 """For whole chats and for lists of many things, which are worked through in slices."""
 
 
-CHATS: Final = replace(BULK, depth=MAX_CHAT_DEPTH)
+CHAT_LIMITS: Final = replace(BULK_LIMITS, depth=MAX_CHAT_DEPTH)
 """For stored chats."""
 
 
@@ -107,10 +107,10 @@ class JsonMembers:
 
     async def each(self) -> AsyncIterator[Any]:
         """Yield the values in their order; may be called again. Raises as `decode` does."""
-        pace = Pace()
+        pace = LoopPacer()
         for start, end in self._spans:
             await pace.turn()
-            if end - start <= AT_ONCE_BYTES:
+            if end - start <= MAX_LIGHT_BYTES:
                 yield await decode(self._data[start:end], self._limits)
             else:
                 # To copy a large member takes longer than others may be kept waiting.
@@ -118,7 +118,7 @@ class JsonMembers:
 
 
 @dataclass(frozen=True, slots=True)
-class Undecoded:
+class UndecodedMember:
     """Which member of the outermost object stays undecoded if it is a list, as JsonMembers of at most `most`.
 
     The limits hold for each of its members, and for all that is beside it.
@@ -128,7 +128,7 @@ class Undecoded:
     most: int
 
 
-async def decode(data: Text, limits: JsonLimits, undecoded: Undecoded | None = None) -> Any:
+async def decode(data: Text, limits: JsonLimits, undecoded: UndecodedMember | None = None) -> Any:
     """Return the value of a JSON text.
 
     Raises too_large over the limits, and invalid_request for what is no JSON, nests too deep or has an
@@ -141,17 +141,17 @@ async def decode(data: Text, limits: JsonLimits, undecoded: Undecoded | None = N
 
 def is_light(data: Text) -> bool:
     """Tell whether a text is decoded in a few milliseconds; a short one is, whatever it holds."""
-    return len(data) <= SHORT_BYTES or (
-        len(data) <= AT_ONCE_BYTES
-        and data.count(b"[") + data.count(b"{") <= AT_ONCE_CONTAINERS
-        and data.count(b",") <= AT_ONCE_VALUES
+    return len(data) <= MAX_SHORT_BYTES or (
+        len(data) <= MAX_LIGHT_BYTES
+        and data.count(b"[") + data.count(b"{") <= MAX_LIGHT_CONTAINERS
+        and data.count(b",") <= MAX_LIGHT_VALUES
     )
 
 
-def decode_at_once(data: Text, limits: JsonLimits = SMALL) -> Any:
+def decode_at_once(data: Text, limits: JsonLimits = SMALL_LIMITS) -> Any:
     """Return the value of a JSON text that is light, or refuse it; raises as `decode` does."""
     if not is_light(data):
-        raise too_many("than can be read at this place")
+        raise too_many_error("than can be read at this place")
     return decode_light(data, limits)
 
 
@@ -193,7 +193,7 @@ class _Scan:
     """One pass over a text, or over a part of it."""
 
     def __init__(
-        self, data: Text, limits: JsonLimits, undecoded: Undecoded | None, start: int, size: int
+        self, data: Text, limits: JsonLimits, undecoded: UndecodedMember | None, start: int, size: int
     ) -> None:
         self._data = data
         self._start = start
@@ -201,7 +201,7 @@ class _Scan:
         """Where the text begins, and where it ends."""
         self._limits = limits
         self._undecoded = undecoded
-        self._pace = Pace()
+        self._pace = LoopPacer()
         self._frames: list[_Frame] = []
         self._containers = 0
         self._commas = 0
@@ -216,15 +216,15 @@ class _Scan:
         position = last = self._start
         size = self._size
         tokens = 0
-        if data[position : min(position + PIECE_BYTES, size)].lstrip(_BLANKS)[:1] not in (b"[", b"{"):
+        if data[position : min(position + SLICE_BYTES, size)].lstrip(_BLANKS)[:1] not in (b"[", b"{"):
             # One text, number or word; to be no object is the next thing that is wrong with it.
-            if size - position > PIECE_BYTES:
+            if size - position > SLICE_BYTES:
                 raise _bad("expected a list or an object", position)
             return _loads(data[position:size], position)
         while position < size:
-            if position - last > TEXT_BYTES:
+            if position - last > MAX_TEXT_SLICE_BYTES:
                 raise _bad("a number or a run of blanks is too long", last)
-            until = min(position + PIECE_BYTES, size)
+            until = min(position + SLICE_BYTES, size)
             found = _TOKEN.search(data, position, until)
             start = until if found is None else found.start()
             if start > position:
@@ -237,7 +237,7 @@ class _Scan:
             last = position = found.end()
             if position - start == 1:
                 last = position = await self._take(data[start], start)
-            if tokens >= TOKENS_AT_ONCE:
+            if tokens >= MAX_STEP_TOKENS:
                 tokens = 0
                 await self._pace.turn()
         if self._frames or self._end < 0:
@@ -280,7 +280,7 @@ class _Scan:
         if frame.run < 0:
             self._blank(frame.after, first)
             frame.run = first + 1
-        if place - frame.run >= PIECE_BYTES and not self._raw_depth:
+        if place - frame.run >= SLICE_BYTES and not self._raw_depth:
             self._build(frame, place)
             frame.run = place + 1
             await self._pace.turn()
@@ -311,7 +311,7 @@ class _Scan:
             self._end_spans(frame, place)
         elif self._raw_depth:
             return
-        elif frame.built is None and place - frame.start < PIECE_BYTES and self._frames:
+        elif frame.built is None and place - frame.start < SLICE_BYTES and self._frames:
             # A part of a piece of what is around it.
             return
         elif frame.run < 0:
@@ -327,7 +327,7 @@ class _Scan:
         position = start + 1
         size = self._size
         while True:
-            until = min(position + PIECE_BYTES, size)
+            until = min(position + SLICE_BYTES, size)
             quote = data.find(b'"', position, until)
             stop = until if quote < 0 else quote
             escape = data.find(b"\\", position, stop)
@@ -342,7 +342,7 @@ class _Scan:
             position = stop
             await self._pace.turn()
         end = quote + 1
-        if end - start > TEXT_BYTES and not self._raw_depth and self._frames:
+        if end - start > MAX_TEXT_SLICE_BYTES and not self._raw_depth and self._frames:
             value = await self._long_text(start, end)
             self._put(value, start, end)
         return end
@@ -353,7 +353,7 @@ class _Scan:
         characters = width = 0
         position = start + 1
         while position < end - 1:
-            found = _CHARACTERS.match(data, position, min(position + TEXT_BYTES, end - 1))
+            found = _CHARACTERS.match(data, position, min(position + MAX_TEXT_SLICE_BYTES, end - 1))
             if found is None:
                 raise _bad("unexpected character in a text", position)
             cut = found.end()
@@ -425,7 +425,7 @@ class _Scan:
             raise _bad("a member is missing", place)
         if len(frame.spans) == wanted.most:
             raise GatewayError(
-                Kind.TOO_LARGE,
+                ErrorKind.TOO_LARGE,
                 f"cannot accept {wanted.name}: there are more than {wanted.most}",
                 param=wanted.name,
             )
@@ -443,9 +443,9 @@ class _Scan:
     def _check(self) -> None:
         limits = self._limits
         if self._containers > limits.containers:
-            raise too_many(f"lists and objects than {limits.containers}")
+            raise too_many_error(f"lists and objects than {limits.containers}")
         if self._containers + self._commas > limits.values:
-            raise too_many(f"values than {limits.values}")
+            raise too_many_error(f"values than {limits.values}")
 
     def _blank(self, start: int, end: int) -> None:
         if not self._is_blank(start, end):
@@ -455,14 +455,14 @@ class _Scan:
         return _BLANK.fullmatch(self._data, start, end) is not None
 
 
-def too_many(what: str) -> GatewayError:
+def too_many_error(what: str) -> GatewayError:
     """Return the error for a text that holds too much."""
-    return GatewayError(Kind.TOO_LARGE, f"cannot read the body as JSON: it has more {what}")
+    return GatewayError(ErrorKind.TOO_LARGE, f"cannot read the body as JSON: it has more {what}")
 
 
 def _longer(characters: int) -> GatewayError:
     return GatewayError(
-        Kind.TOO_LARGE,
+        ErrorKind.TOO_LARGE,
         f"cannot read the body as JSON: a text of it has more than {characters} characters",
     )
 
@@ -505,7 +505,7 @@ def _bad(reason: str, place: int) -> GatewayError:
 
 def _deeper(levels: int) -> GatewayError:
     return DepthError(
-        Kind.INVALID_REQUEST,
+        ErrorKind.INVALID_REQUEST,
         f"cannot read the body as JSON: it nests deeper than {levels} levels",
         code="json_invalid",
     )

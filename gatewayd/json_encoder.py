@@ -10,26 +10,26 @@ from typing import Any, Final
 
 import orjson
 
-from gatewayd.time_slices import Pace
+from gatewayd.time_slices import LoopPacer
 
-WEIGHT_AT_ONCE: Final = 4_000
+MAX_STEP_WEIGHT: Final = 4_000
 """Values that are encoded at once; so many characters of text count as one."""
 
-CHARACTERS_OF_A_VALUE: Final = 64
-TEXT_CHARACTERS: Final = 512 * 1024
+CHARACTERS_PER_VALUE: Final = 64
+MAX_TEXT_SLICE_CHARACTERS: Final = 512 * 1024
 """Characters of a text that are encoded at once."""
 
 
 @dataclass(frozen=True, slots=True)
-class Encoded:
+class EncodedJson:
     """A value inside of another one that is JSON already, in parts."""
 
     parts: Sequence[bytes]
 
 
 async def encode(value: Any) -> Sequence[bytes]:
-    """Return the parts of a JSON text; values may be `Encoded`. Raises TypeError for what is no JSON."""
-    if _left(value, WEIGHT_AT_ONCE) >= 0:
+    """Return the parts of a JSON text; values may be `EncodedJson`. Raises TypeError for what is no JSON."""
+    if _left(value, MAX_STEP_WEIGHT) >= 0:
         return [orjson.dumps(value)]
     encoder = _Encoder()
     await encoder.add(value)
@@ -38,7 +38,7 @@ async def encode(value: Any) -> Sequence[bytes]:
 
 async def encode_pages(pages: AsyncIterable[Sequence[Any]]) -> Sequence[bytes]:
     """Return the parts of a JSON list; its members come in pages that are each encoded at once."""
-    parts, opening, pace = list[bytes](), b"[", Pace()
+    parts, opening, pace = list[bytes](), b"[", LoopPacer()
     async for page in pages:
         if page:
             parts.append(opening + orjson.dumps(page)[1:-1])
@@ -51,7 +51,7 @@ async def encode_pages(pages: AsyncIterable[Sequence[Any]]) -> Sequence[bytes]:
 class _Encoder:
     def __init__(self) -> None:
         self.parts: list[bytes] = []
-        self._pace = Pace()
+        self._pace = LoopPacer()
 
     async def add(self, value: Any) -> None:
         """Add a value that is too large to be encoded at once."""
@@ -61,7 +61,7 @@ class _Encoder:
             await self._list(value)
         elif isinstance(value, str):
             await self._text(value)
-        elif isinstance(value, Encoded):
+        elif isinstance(value, EncodedJson):
             self.parts.extend(value.parts)
         else:
             self.parts.append(orjson.dumps(value))
@@ -69,16 +69,16 @@ class _Encoder:
     async def _list(self, members: list[Any]) -> None:
         opening = b"["
         some: list[Any] = []
-        left = WEIGHT_AT_ONCE
+        left = MAX_STEP_WEIGHT
         for member in members:
             left = _left(member, left - 1)
             if left >= 0:
                 some.append(member)
                 continue
             opening = self._inside(opening, some)
-            some, left = [], WEIGHT_AT_ONCE
+            some, left = [], MAX_STEP_WEIGHT
             await self._pace.turn()
-            alone = _left(member, WEIGHT_AT_ONCE)
+            alone = _left(member, MAX_STEP_WEIGHT)
             if alone >= 0:
                 some.append(member)
                 left = alone
@@ -92,16 +92,16 @@ class _Encoder:
     async def _object(self, members: dict[str, Any]) -> None:
         opening = b"{"
         some: dict[str, Any] = {}
-        left = WEIGHT_AT_ONCE
+        left = MAX_STEP_WEIGHT
         for name, member in members.items():
-            left = _left(member, left - 1 - len(name) // CHARACTERS_OF_A_VALUE)
+            left = _left(member, left - 1 - len(name) // CHARACTERS_PER_VALUE)
             if left >= 0:
                 some[name] = member
                 continue
             opening = self._inside(opening, some)
-            some, left = {}, WEIGHT_AT_ONCE
+            some, left = {}, MAX_STEP_WEIGHT
             await self._pace.turn()
-            alone = _left(member, WEIGHT_AT_ONCE)
+            alone = _left(member, MAX_STEP_WEIGHT)
             if alone >= 0:
                 some[name] = member
                 left = alone
@@ -114,8 +114,8 @@ class _Encoder:
 
     async def _text(self, text: str) -> None:
         self.parts.append(b'"')
-        for start in range(0, len(text), TEXT_CHARACTERS):
-            self.parts.append(orjson.dumps(text[start : start + TEXT_CHARACTERS])[1:-1])
+        for start in range(0, len(text), MAX_TEXT_SLICE_CHARACTERS):
+            self.parts.append(orjson.dumps(text[start : start + MAX_TEXT_SLICE_CHARACTERS])[1:-1])
             await self._pace.turn()
         self.parts.append(b'"')
 
@@ -128,19 +128,19 @@ class _Encoder:
 
 
 def _left(value: Any, weight: int) -> int:
-    """Return what is left of a weight after a value, less than 0 when it is heavier or holds `Encoded`."""
+    """Return what is left of a weight after a value; below 0 if it is heavier or holds `EncodedJson`."""
     left: list[Iterable[Any]] = [(value,)]
     while left and weight >= 0:
         for each in left.pop():
             weight -= 1
             if isinstance(each, str):
-                weight -= len(each) // CHARACTERS_OF_A_VALUE
+                weight -= len(each) // CHARACTERS_PER_VALUE
             elif isinstance(each, dict):
                 weight -= len(each)
                 left.append(each.values())
             elif isinstance(each, list):
                 left.append(each)
-            elif isinstance(each, Encoded):
+            elif isinstance(each, EncodedJson):
                 weight = -1
             if weight < 0:
                 break

@@ -15,7 +15,7 @@ class _Turn:
     users: int = 0
 
 
-class Turns(Generic[Key]):
+class KeyedLocks(Generic[Key]):
     """Keeps a line for each key; the lines do not wait for each other."""
 
     def __init__(self) -> None:

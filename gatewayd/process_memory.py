@@ -13,11 +13,11 @@ log = logging.getLogger(__name__)
 M_MMAP_THRESHOLD: Final = -3
 """The parameter's number in glibc's malloc.h (mallopt(3))."""
 
-LARGE: Final = 1024 * 1024
+LARGE_BLOCK_BYTES: Final = 1024 * 1024
 """Bytes from which on a block is the system's again the moment it is freed."""
 
 
-GROWN: Final = 8 * LARGE
+MIN_GROWTH_BYTES: Final = 8 * LARGE_BLOCK_BYTES
 """Bytes by which the process grows before it is worth while to look for what is free."""
 
 
@@ -32,10 +32,10 @@ def return_large_blocks() -> bool:
     except (AttributeError, OSError):
         log.debug("the C library has no mallopt")
         return False
-    return bool(mallopt(M_MMAP_THRESHOLD, LARGE))
+    return bool(mallopt(M_MMAP_THRESHOLD, LARGE_BLOCK_BYTES))
 
 
-def resident() -> int:
+def resident_bytes() -> int:
     """Return the bytes of memory that the process holds, 0 where the system does not say."""
     try:
         pages = Path("/proc/self/statm").read_text().split()[1]
@@ -53,7 +53,7 @@ class MemoryKeeper:
     def __init__(
         self,
         forget: Callable[[], Awaitable[None]],
-        measure: Callable[[], int] = resident,
+        measure: Callable[[], int] = resident_bytes,
         give_back: Callable[[], None] | None = None,
     ) -> None:
         self._forget = forget
@@ -64,7 +64,7 @@ class MemoryKeeper:
     async def look(self) -> None:
         """Give back what is free when the process holds more than it did before; beside the event loop."""
         held = self._measure()
-        if held < self._least + GROWN:
+        if held < self._least + MIN_GROWTH_BYTES:
             self._least = min(held, self._least)
             return
         await self._forget()

@@ -13,16 +13,16 @@ from gatewayd.accounts.setup import ALREADY_SET_UP
 from gatewayd.assembly.gateway import Gateway
 from gatewayd.builtin_model.weights import fetch_weights, find_weights
 from gatewayd.errors import GatewayError
-from gatewayd.extras import Extra
+from gatewayd.extras import PackageExtra
 from gatewayd.observe.systemd import SOCKET_VARIABLES
 from gatewayd.settings import Settings
 
-FOLDER: Final = Path("gatewayd-state")
-ADDRESS: Final = "admin@localhost"
+STATE_FOLDER: Final = Path("gatewayd-state")
+ADMIN_EMAIL: Final = "admin@localhost"
 MODEL_SECONDS: Final = 60.0
 LOOPBACK: Final = "127.0.0.1"
 
-GREETING: Final = """
+FIRST_START_MESSAGE: Final = """
 gatewayd is ready at {url}
 
   administrator  {email}
@@ -56,7 +56,7 @@ From the terminal:
 Stop it with Control-C. The state stays in {state}.
 """
 
-MANUAL: Final = """
+MANUAL_MESSAGE: Final = """
 The manual pages can be asked: they are the collection "{name}".
 
   {ctl} --socket {socket} chat --max-tokens 60 {model} --collection "{name}" \
@@ -65,7 +65,7 @@ The manual pages can be asked: they are the collection "{name}".
   {ctl} --socket {socket} ingest DIRECTORY --collection my-documents
 """
 
-AGAIN: Final = """
+RESTART_MESSAGE: Final = """
 gatewayd is ready at {url}
 
 The administrator and the key were made and shown at the first start. Make another key:
@@ -80,7 +80,7 @@ class Quickstart:
     """What a first try needs around the ordinary daemon."""
 
     def __init__(self, folder: Path | None, out: TextIO = sys.stdout) -> None:
-        self._state = (folder or FOLDER).absolute()
+        self._state = (folder or STATE_FOLDER).absolute()
         self._out = out
 
     def overrides(self) -> Mapping[str, Any]:
@@ -119,32 +119,34 @@ class Quickstart:
             "url": gateway.url,
             "socket": settings.control_socket,
             "state": settings.data_dir,
-            "email": ADDRESS,
+            "email": ADMIN_EMAIL,
             "ctl": find_command(),
         }
         model = await gateway.first_model(MODEL_SECONDS)
         try:
-            made = await gateway.accounts.setup.run(ADDRESS, "Administrator", None)
+            made = await gateway.accounts.setup.run(ADMIN_EMAIL, "Administrator", None)
         except GatewayError as error:
             if error.code != ALREADY_SET_UP:
                 raise
-            self._say(AGAIN.format(**facts))
+            self._say(RESTART_MESSAGE.format(**facts))
             return
         facts["model"] = model or "MODEL"
-        self._say(GREETING.format(**facts, password=made.password_value, key=made.key_value))
+        self._say(FIRST_START_MESSAGE.format(**facts, password=made.password_value, key=made.key_value))
         if model is None:
             self._say(
-                f"No model is ready: {extras.install_command(Extra.LOCAL)}, "
+                f"No model is ready: {extras.install_command(PackageExtra.LOCAL)}, "
                 "or set OPENAI_API_BASE_URLS or OLLAMA_BASE_URLS."
             )
         if await self._ingest_manual(gateway, made.user):
-            self._say(MANUAL.format(**facts, name=manual_pages.COLLECTION))
+            self._say(MANUAL_MESSAGE.format(**facts, name=manual_pages.COLLECTION))
 
     async def _ingest_manual(self, gateway: Gateway, owner: User) -> bool:
         """Make the manual pages a collection; False, saying why, when not all can be searched."""
         pages = manual_pages.find_pages()
         self._say("Reading the manual pages (once) ...")
-        actor = Actor(owner, CredentialKind.CONTROL, (), gateway.accounts.permissions.effective(owner, ()))
+        actor = Actor(
+            owner, CredentialKind.CONTROL, (), gateway.accounts.permissions.effective_permissions(owner, ())
+        )
         try:
             problems = await manual_pages.ingest(pages, gateway.documents, actor)
         except GatewayError as error:

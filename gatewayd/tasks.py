@@ -14,7 +14,7 @@ Result = TypeVar("Result")
 
 
 @dataclass(frozen=True, slots=True)
-class Purpose:
+class TaskOwner:
     """For whom a task works, and at which message; tasks of the gateway itself have none."""
 
     user_id: str
@@ -28,11 +28,11 @@ class TaskInfo:
 
     id: str
     name: str
-    purpose: Purpose
+    purpose: TaskOwner
     started_at: int
 
 
-class Tasks:
+class TaskRegistry:
     """Owns every background task, so that none is lost, forgotten or left running at shutdown."""
 
     def __init__(self) -> None:
@@ -46,7 +46,7 @@ class Tasks:
         self,
         name: str,
         work: Coroutine[Any, Any, None],
-        purpose: Purpose | None = None,
+        purpose: TaskOwner | None = None,
         at_end: Callable[[], None] | None = None,
     ) -> str:
         """Start `work` and return its task id; a failure is logged with `name`, never lost.
@@ -63,7 +63,7 @@ class Tasks:
         return task_id
 
     async def finish(
-        self, name: str, work: Coroutine[Any, Any, Result], purpose: Purpose | None = None
+        self, name: str, work: Coroutine[Any, Any, Result], purpose: TaskOwner | None = None
     ) -> Result:
         """Await `work`, which runs to its end even when the caller is cancelled.
 
@@ -128,7 +128,7 @@ class Tasks:
         task.add_done_callback(lambda _: self._running.pop(task_id, None))
         return task_id, task
 
-    def _note(self, task_id: str, task: asyncio.Task[Any], purpose: Purpose) -> None:
+    def _note(self, task_id: str, task: asyncio.Task[Any], purpose: TaskOwner) -> None:
         self._started[task_id] = TaskInfo(task_id, task.get_name(), purpose, ids.now())
         task.add_done_callback(lambda _: self._started.pop(task_id, None))
 

@@ -161,14 +161,14 @@ def is_continuation(text: str) -> bool:
     return "\u1160" <= first <= "\u11ff" or unicodedata.category(first).startswith("M")
 
 
-def composed(text: str) -> str:
+def compose_nfc(text: str) -> str:
     """Return a name or path in composed characters (NFC); over 4096 characters it is made stream-safe."""
     if text.isascii():
         return text
     return unicodedata.normalize("NFC", text if len(text) <= MAX_PATH_CHARACTERS else stream_safe(text))  # noqa: TID251
 
 
-def folded(text: str) -> str:
+def casefold_nfc(text: str) -> str:
     """Return the form that is equal for texts that differ only in case or composition."""
     if text.isascii():
         return text.lower()
@@ -177,7 +177,7 @@ def folded(text: str) -> str:
     return unicodedata.normalize("NFC", plain)  # noqa: TID251
 
 
-def compatible(text: str) -> str:
+def casefold_nfkc(text: str) -> str:
     """Return the form that is equal for texts that differ in case, composition or width (NFKC, folded)."""
     if text.isascii():
         return text.lower()
@@ -185,7 +185,7 @@ def compatible(text: str) -> str:
     return unicodedata.normalize("NFKC", plain)  # noqa: TID251
 
 
-def plain_letters(text: str) -> str:
+def replace_presentation_forms(text: str) -> str:
     """Return a text with letters in the place of their presentation forms: ligatures, and the forms that
     Hebrew and Arabic letters take beside others. No other character changes."""
     return text if text.isascii() else _PRESENTATION_FORMS.sub(_letters, text)

@@ -14,7 +14,7 @@ SLICE_SECONDS: Final = 0.005
 """How long work may go on before others are served."""
 
 
-class Pace:
+class LoopPacer:
     """Knows how long the work of one task has gone on; the work calls `turn` after each small step of it."""
 
     seconds: float = SLICE_SECONDS
@@ -29,9 +29,9 @@ class Pace:
             self._began = time.perf_counter()
 
 
-async def paced(items: Iterable[T]) -> Sequence[T]:
+async def iterate_paced(items: Iterable[T]) -> Sequence[T]:
     """Return the items, each of which takes a while to make."""
-    pace = Pace()
+    pace = LoopPacer()
     made = []
     for item in items:
         made.append(item)
@@ -39,7 +39,7 @@ async def paced(items: Iterable[T]) -> Sequence[T]:
     return made
 
 
-async def in_slices(work: Callable[[str], str], text: str) -> str:
+async def map_slices(work: Callable[[str], str], text: str) -> str:
     """Return what a function makes of a text, which it may take piece by piece.
 
     A piece of a long text ends before a character of ASCII where there is one: no normalisation, no pair of
@@ -47,7 +47,7 @@ async def in_slices(work: Callable[[str], str], text: str) -> str:
     """
     if len(text) <= SLICE_CHARACTERS:
         return work(text)
-    pace = Pace()
+    pace = LoopPacer()
     made = []
     start = 0
     while start < len(text):

@@ -47,7 +47,7 @@ def after_commit(callback: Callback) -> None:
         block.waiting.append(callback)
 
 
-class Commits:
+class CallbackTransactor:
     """A Transactor around the one of the storage, which lets `after_commit` know when a block has ended.
 
     The daemon wraps the storage's transactor once and hands this one to every service and control handler.

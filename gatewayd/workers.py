@@ -24,13 +24,13 @@ from typing import Any, BinaryIO, Final, Self
 import orjson
 
 from gatewayd.deadlines import TimeLimit
-from gatewayd.errors import GatewayError, Kind, shortened
-from gatewayd.tasks import Tasks
+from gatewayd.errors import ErrorKind, GatewayError, shorten
+from gatewayd.tasks import TaskRegistry
 
 log = logging.getLogger(__name__)
 
-LENGTHS: Final = struct.Struct(">II")
-MAX_FRAME: Final = 1 << 30
+FRAME_LENGTHS: Final = struct.Struct(">II")
+MAX_FRAME_BYTES: Final = 1 << 30
 MAX_ANSWER_BYTES: Final = 64 << 20
 """Of an answer, unless the options of a worker say otherwise."""
 MAX_ANSWER_SECONDS: Final = 600.0
@@ -40,13 +40,13 @@ MAX_READING_SECONDS: Final = 60.0
 MAX_HEADER_BYTES: Final = 1 << 20
 """Of an answer, whose header is read on the event loop."""
 PR_SET_PDEATHSIG: Final = 1
-MOST_NICE: Final = 19
-KEPT_BYTES: Final = 1 << 16
+MAX_NICENESS: Final = 19
+MAX_STDERR_BYTES: Final = 1 << 16
 """Of the messages of a worker: the last ones."""
-LONGEST_LINE: Final = 400
+MAX_LINE_CHARACTERS: Final = 400
 MAX_ERROR_CHARACTERS: Final = 4096
 CONTROLS: Final = re.compile(r"[\x00-\x1f\x7f-\x9f]")
-LAST_WORDS: Final = 5.0
+EXIT_SECONDS: Final = 5.0
 ROOT: Final = Path(__file__).parents[1]
 
 Header = Mapping[str, Any]
@@ -101,13 +101,13 @@ class WorkerLateError(WorkerDiedError):
         super().__init__(f"did not {what} within {seconds:g} s", signal.SIGKILL)
 
 
-class Worker:
+class WorkerProcess:
     """A started worker process. Calls may overlap; what it answers them with may come in any order."""
 
     def __init__(
         self,
         process: asyncio.subprocess.Process,
-        tasks: Tasks,
+        tasks: TaskRegistry,
         options: WorkerOptions,
         hear: Hearing | None = None,
     ) -> None:
@@ -129,7 +129,7 @@ class Worker:
         self._tasks = tasks
 
     @classmethod
-    async def start(cls, options: WorkerOptions, tasks: Tasks, hear: "Hearing | None" = None) -> Self:
+    async def start(cls, options: WorkerOptions, tasks: TaskRegistry, hear: "Hearing | None" = None) -> Self:
         """Start the process; unavailable when that is not possible.
 
         `hear` is given what the process says without being asked; what it raises ends the process, and
@@ -151,12 +151,12 @@ class Worker:
             )
             worker = cls(process, tasks, options, hear)
         except OSError as error:
-            raise GatewayError(Kind.UNAVAILABLE, f"cannot start a worker process: {error}") from error
+            raise GatewayError(ErrorKind.UNAVAILABLE, f"cannot start a worker process: {error}") from error
         try:
             _bound(process.pid, options)
         except OSError as error:
             worker.kill()
-            raise GatewayError(Kind.UNAVAILABLE, f"cannot bound a worker process: {error}") from error
+            raise GatewayError(ErrorKind.UNAVAILABLE, f"cannot bound a worker process: {error}") from error
         return worker
 
     @property
@@ -197,14 +197,14 @@ class Worker:
     async def _called(self, header: Header, blob: bytes) -> tuple[Header, bytes]:
         pipe = self._pipe()
         if pipe is None:
-            await self._see_end(LAST_WORDS)
+            await self._see_end(EXIT_SECONDS)
             raise self._death()
         number = next(self._numbers)
         answer: asyncio.Future[tuple[Header, bytes]] = asyncio.get_running_loop().create_future()
         self._waiting[number] = answer
         self.calls += 1
         try:
-            pipe.write(frame({**header, "number": number}, blob))
+            pipe.write(encode_frame({**header, "number": number}, blob))
             with contextlib.suppress(ConnectionError):
                 # A broken pipe means that it has ended, which its answers tell.
                 await pipe.drain()
@@ -221,7 +221,7 @@ class Worker:
         pipe = self._pipe()
         if pipe is None:
             return
-        pipe.write(frame(header, blob))
+        pipe.write(encode_frame(header, blob))
         try:
             async with TimeLimit(seconds):
                 with contextlib.suppress(ConnectionError):
@@ -272,7 +272,7 @@ class Worker:
         options = self._options
         try:
             while True:
-                sizes = LENGTHS.unpack(await reader.readexactly(LENGTHS.size))
+                sizes = FRAME_LENGTHS.unpack(await reader.readexactly(FRAME_LENGTHS.size))
                 if sum(sizes) > options.answer_bytes or sizes[0] > options.header_bytes:
                     raise ValueError("an answer is too long")
                 header = orjson.loads(await reader.readexactly(sizes[0]))
@@ -284,7 +284,7 @@ class Worker:
         except asyncio.IncompleteReadError:
             # It closes its end a little before it ends; without that its exit status would be ours.
             with contextlib.suppress(TimeoutError):
-                async with asyncio.timeout(LAST_WORDS):
+                async with asyncio.timeout(EXIT_SECONDS):
                     await self._process.wait()
         except (ValueError, LookupError, TypeError, AttributeError, ConnectionError) as error:
             log.warning("a worker process answered with what is no answer", extra={"error": repr(error)})
@@ -296,7 +296,7 @@ class Worker:
         """Stop to read when the process has ended, although one that it started has its end of the pipe."""
         await _wait_exited(self.pid)
         with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(LAST_WORDS):
+            async with asyncio.timeout(EXIT_SECONDS):
                 await self._ended.wait()
                 return
         await self._tasks.stop(self._answers)
@@ -304,14 +304,14 @@ class Worker:
     async def _end(self) -> None:
         with contextlib.suppress(TimeoutError):
             # It was killed. The library waits for its pipes, too, which another process may have.
-            async with asyncio.timeout(LAST_WORDS):
+            async with asyncio.timeout(EXIT_SECONDS):
                 await self._process.wait()
         if self._handle is not None:
             os.close(self._handle)
             self._handle = None
         with contextlib.suppress(TimeoutError):
             # What it said last may say why. A process that it started can keep the pipe open.
-            async with asyncio.timeout(LAST_WORDS):
+            async with asyncio.timeout(EXIT_SECONDS):
                 await self._told.wait()
         self._ended.set()
         for answer in self._waiting.values():
@@ -332,8 +332,8 @@ class Worker:
         if reader is None:
             raise RuntimeError("the worker was started with a pipe for its messages")
         try:
-            while block := await reader.read(KEPT_BYTES):
-                self._said = (self._said + block)[-KEPT_BYTES:]
+            while block := await reader.read(MAX_STDERR_BYTES):
+                self._said = (self._said + block)[-MAX_STDERR_BYTES:]
         finally:
             self._told.set()
 
@@ -342,7 +342,7 @@ class Worker:
         if status is None:
             return WorkerDiedError("does not answer")
         line = _one_line(self._said.rstrip().rpartition(b"\n")[2].decode(errors="replace"))
-        said = f": {shortened(line, LONGEST_LINE)}" if line else ""
+        said = f": {shorten(line, MAX_LINE_CHARACTERS)}" if line else ""
         if status < 0:
             with contextlib.suppress(ValueError):
                 ended_by = signal.Signals(-status)
@@ -365,13 +365,13 @@ async def _wait_exited(pid: int) -> None:
         os.close(handle)
 
 
-def frame(header: Header, blob: bytes = b"") -> bytes:
+def encode_frame(header: Header, blob: bytes = b"") -> bytes:
     """Return one message."""
     text = orjson.dumps(header)
-    return LENGTHS.pack(len(text), len(blob)) + text + blob
+    return FRAME_LENGTHS.pack(len(text), len(blob)) + text + blob
 
 
-class Parent:
+class ParentPipe:
     """The child's view of the process that started it."""
 
     def __init__(self) -> None:
@@ -387,9 +387,9 @@ class Parent:
 
     def messages(self) -> Iterator[tuple[dict[str, Any], bytes]]:
         """Yield what is asked until the parent closes the pipe."""
-        while head := self._source.read(LENGTHS.size):
-            sizes = LENGTHS.unpack(head)
-            if sum(sizes) > MAX_FRAME:
+        while head := self._source.read(FRAME_LENGTHS.size):
+            sizes = FRAME_LENGTHS.unpack(head)
+            if sum(sizes) > MAX_FRAME_BYTES:
                 raise ValueError("a message is too long")
             yield orjson.loads(self._source.read(sizes[0])), self._source.read(sizes[1])
 
@@ -400,7 +400,7 @@ class Parent:
     def say(self, header: Header, blob: bytes = b"") -> None:
         """Write a message that nobody asked for; from any thread."""
         with self._writing:
-            self._answers.write(frame(header, blob))
+            self._answers.write(encode_frame(header, blob))
             self._answers.flush()
 
     def refuse(self, message: Header, error: GatewayError) -> None:
@@ -419,7 +419,7 @@ def die_with_parent() -> None:
 
 def make_nice(task: int, steps: int) -> None:
     """Add to the niceness of a process or thread of ours, as far as the service manager permits that."""
-    niceness = min(os.getpriority(os.PRIO_PROCESS, task) + steps, MOST_NICE)
+    niceness = min(os.getpriority(os.PRIO_PROCESS, task) + steps, MAX_NICENESS)
     with contextlib.suppress(PermissionError):
         os.setpriority(os.PRIO_PROCESS, task, niceness)
 
@@ -431,7 +431,7 @@ def _read_error(told: Mapping[str, Any]) -> GatewayError:
         raise TypeError("message, param and code are texts")
     if len(message) + len(param or "") + len(code or "") > MAX_ERROR_CHARACTERS:
         raise ValueError("an error is too long")
-    return GatewayError(Kind(told["kind"]), _one_line(message), param=param, code=code)
+    return GatewayError(ErrorKind(told["kind"]), _one_line(message), param=param, code=code)
 
 
 def _one_line(text: str) -> str:

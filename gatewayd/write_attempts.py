@@ -5,7 +5,7 @@ from collections.abc import Awaitable, Callable, Coroutine
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from gatewayd.errors import GatewayError, Kind
+from gatewayd.errors import ErrorKind, GatewayError
 
 Key = tuple[str, str]
 """The ids of a chat and of one of its messages.
@@ -13,14 +13,14 @@ Key = tuple[str, str]
 The second is OF_CHAT for the chat itself; the first is OF_NO_CHAT for the ids of a response.
 """
 
-OF_CHAT: Final = ""
-OF_NO_CHAT: Final = ""
+CHAT_ITSELF_ID: Final = ""
+NO_CHAT_ID: Final = ""
 
 Work = Callable[[bool], Awaitable[object]]
 """Writes once. The argument tells whether somebody else has changed the content since this was deferred."""
 
 
-class Attempts:
+class WriteAttempts:
     """The attempts at one write, one at a time; the first goes on when its caller no longer waits for it."""
 
     def __init__(self, work: Work) -> None:
@@ -53,7 +53,9 @@ class Attempts:
         await self._over.wait()
         self._is_awaited = False
         if not self._is_stored:
-            raise self._failure or GatewayError(Kind.INTERNAL, "cannot write the message: the log says more")
+            raise self._failure or GatewayError(
+                ErrorKind.INTERNAL, "cannot write the message: the log says more"
+            )
 
     async def again(self) -> None:
         """Wait for the end of the first attempt when nobody has; after that, write again."""
@@ -103,7 +105,7 @@ class DeferredWrite:
 
     key: Key
     owner: str
-    attempts: Attempts
+    attempts: WriteAttempts
     since: float
     request_id: str = ""
     size: int = 0
@@ -119,7 +121,7 @@ class DeferredWrite:
     @property
     def fields(self) -> dict[str, str]:
         """What a line of the log says about it."""
-        chat_id, message_id = self.key if self.key[0] != OF_NO_CHAT else ("", "")
+        chat_id, message_id = self.key if self.key[0] != NO_CHAT_ID else ("", "")
         named = {"request_id": self.request_id, "chat_id": chat_id, "message_id": message_id}
         return {name: value for name, value in named.items() if value}
 
@@ -137,4 +139,4 @@ class DeferredWrite:
 
 
 def _changed() -> GatewayError:
-    return GatewayError(Kind.UNAVAILABLE, "cannot write the message: it has changed")
+    return GatewayError(ErrorKind.UNAVAILABLE, "cannot write the message: it has changed")

@@ -20,7 +20,7 @@ from gatewayd.assembly.gateway import assemble
 from gatewayd.errors import GatewayError
 from gatewayd.plugins.directory import read_directory
 from gatewayd.plugins.records import Plugin
-from gatewayd.plugins.registry import Registry
+from gatewayd.plugins.registry import PluginManager
 from gatewayd.settings import load
 from tests.fakes.migrated import migrated_copy
 
@@ -50,7 +50,7 @@ async def load_all(folder: Path, state: Path, isolation: str = "thread") -> Resu
     return result
 
 
-async def _load(registry: Registry, plugin: Plugin, result: Result) -> None:
+async def _load(registry: PluginManager, plugin: Plugin, result: Result) -> None:
     try:
         handle = await registry.probe(plugin)
     except GatewayError as error:

@@ -80,7 +80,7 @@ def _bound(tree: ast.Module) -> dict[str, str]:
             ours = [alias for alias in node.names if alias.name.partition(".")[0] == PACKAGE]
             bound.update({one.asname or PACKAGE: one.name if one.asname else PACKAGE for one in ours})
         elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
-            module = current_name(source_code.current_module(node.module))
+            module = current_name(source_code.current_module_name(node.module))
             if module.partition(".")[0] == PACKAGE:
                 bound.update({alias.asname or alias.name: f"{module}.{alias.name}" for alias in node.names})
     return bound

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from gatewayd.settings import Definition, Settings, changed, definitions, load
+from gatewayd.settings import SettingDescription, Settings, changed_settings, definitions, load
 from gatewayd.settings.definitions import provider_fields
 from gatewayd.settings.documents import render_sample, update_manual
 
@@ -41,7 +41,7 @@ def test_the_lists_of_the_page_are_the_ones_that_the_program_makes() -> None:
 
 
 @each_setting
-def test_the_page_describes_the_setting(setting: Definition) -> None:
+def test_the_page_describes_the_setting(setting: SettingDescription) -> None:
     text = words(item(setting.name))
     assert setting.description in text
     assert f"Takes {setting.expects}" in text
@@ -57,14 +57,14 @@ def test_the_page_describes_the_keys_of_providers(name: str) -> None:
 
 
 @each_setting
-def test_the_sample_has_the_setting_once(setting: Definition) -> None:
+def test_the_sample_has_the_setting_once(setting: SettingDescription) -> None:
     pattern = r"^#\[\[providers\]\]$" if setting.name == "providers" else rf"^#{setting.name} = "
     assert len(re.findall(pattern, SAMPLE.read_text(), re.MULTILINE)) == 1
 
 
 def test_the_sample_changes_nothing() -> None:
     settings = load(SAMPLE, {})
-    assert changed(settings, Settings()) == []
+    assert changed_settings(settings, Settings()) == []
     assert not any(origin.explicit for origin in settings.origins.values())
 
 
@@ -76,7 +76,7 @@ def test_the_sample_shows_the_defaults(tmp_path: Path) -> None:
     path.write_text(re.sub(r"(?m)^#(?=[a-z0-9_]+ = )", "", f"{before_example}\n{after_example}"))
     assert set(tomllib.loads(path.read_text())) == set(definitions()) - {"providers"}
     settings = load(path, {})
-    assert changed(settings, Settings()) == []
+    assert changed_settings(settings, Settings()) == []
     assert all(origin.explicit for name, origin in settings.origins.items() if name != "providers")
 
 
@@ -107,7 +107,7 @@ def test_the_page_passes_the_linter() -> None:
 
 @pytest.mark.real("mandoc")
 @each_setting
-def test_the_rendered_page_has_the_setting(setting: Definition, rendered: str) -> None:
+def test_the_rendered_page_has_the_setting(setting: SettingDescription, rendered: str) -> None:
     assert re.search(rf"^ +{setting.name}\b", rendered, re.MULTILINE)
 
 

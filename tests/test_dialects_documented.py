@@ -27,7 +27,7 @@ from gatewayd.dialects.anthropic import source as anthropic_source
 from gatewayd.dialects.ollama import dialect as ollama
 from gatewayd.dialects.ollama import options as ollama_options
 from gatewayd.dialects.ollama import source as ollama_source
-from gatewayd.errors import GatewayError, Kind
+from gatewayd.errors import ErrorKind, GatewayError
 from gatewayd.http import body
 from gatewayd.http.control import stored_chats
 from gatewayd.http.errors import CODE_STATUSES, STATUSES
@@ -36,7 +36,7 @@ from gatewayd.http.public.chats import routes as chats_routes
 from gatewayd.http.public.models import anthropic_lists
 from gatewayd.http.public.runtime import routes as runtime_routes
 from gatewayd.http.responses import heartbeat, warning_header
-from gatewayd.http.routes import Dialect, Route
+from gatewayd.http.routes import Route, RouteDialect
 from gatewayd.pipeline import embeddings as batches
 from gatewayd.pipeline.documents import model_info
 from gatewayd.pipeline.runs import message_builder
@@ -72,7 +72,7 @@ NAMES = {
     "levels": effort.LEVELS,
     "kept usage": anthropic_completion.EXTRA_USAGE,
     "thinking": deltas.THOUGHT_FIELDS,
-    "reasoning": deltas.REASONING,
+    "reasoning": deltas.REASONING_FIELDS,
     "native reasons": anthropic_reply.NATIVE_REASONS,
     "refused of generate": ollama._REFUSED,
     "unused of generate": ollama._UNUSED,
@@ -86,41 +86,47 @@ NAMES = {
     "rates": [name for name, _ in ollama_source._RATES],
     "efforts towards a runtime": ollama_source._EFFORTS,
     "formats of embeddings": embeddings.FORMATS,
-    "counts of embeddings": batches.COUNTS,
-    "what pages of models tell": anthropic_lists.TOLD,
-    "what users read of a record": [*model_info.USERS_INFO, *model_info.USERS_META],
-    "what users read of a base": model_info.SIZES,
-    "headers": [warning_header.NAME, "anthropic-version", "request-id", "X-Request-Id", "Retry-After"],
+    "counts of embeddings": batches.USAGE_FIELDS,
+    "what pages of models tell": anthropic_lists.MODEL_FIELDS,
+    "what users read of a record": [*model_info.PUBLIC_RECORD_FIELDS, *model_info.PUBLIC_META_FIELDS],
+    "what users read of a base": model_info.PUBLIC_PROVIDER_FIELDS,
+    "headers": [
+        warning_header.WARNING_HEADER,
+        "anthropic-version",
+        "request-id",
+        "X-Request-Id",
+        "Retry-After",
+    ],
     "media types": ["application/json", "application/x-ndjson"],
     "kinds of sources": KINDS,
 }
 
 SENTENCES = [
     f"at most {embeddings.MAX_INPUTS} of them",
-    f"from 1 to {anthropic_lists.MAX_PAGE}",
+    f"from 1 to {anthropic_lists.MAX_PAGE_SIZE}",
     f"at most {runtimes.ASK_SECONDS:g} seconds",
     f"asked last for {failover.REST_SECONDS:g} seconds",
     f"the first {model_list.MAX_MODELS} models",
-    f"a list has at most {provider_client.MAX_LIST // 2**20} MiB",
+    f"a list has at most {provider_client.MAX_LIST_BYTES // 2**20} MiB",
     f"without a runtime it is {runtime_routes.PROTOCOL_VERSION}",
     f"up to {MAX_JSON_DEPTH} levels",
-    f"was sent for {heartbeat.SECONDS:g} seconds",
-    f"up to {warning_header.MAX_LENGTH} characters",
-    f"at most {failures.MAX_MESSAGE} characters",
-    f"at most {failures.MAX_RETRY_AFTER}.",
+    f"was sent for {heartbeat.HEARTBEAT_SECONDS:g} seconds",
+    f"up to {warning_header.MAX_HEADER_CHARACTERS} characters",
+    f"at most {failures.MAX_MESSAGE_CHARACTERS} characters",
+    f"at most {failures.MAX_RETRY_AFTER_SECONDS}.",
     provider_errors.OVERFLOW,
     provider_errors.QUOTA,
     anthropic.TOO_LONG,
     f"without either it is {anthropic_source.DEFAULT_MAX_TOKENS}",
     f"below {anthropic_request.MEDIUM_BUDGET}",
     f"below {anthropic_request.HIGH_BUDGET}",
-    f"over {anthropic_request.USER_LENGTH} characters",
+    f"over {anthropic_request.MAX_USER_CHARACTERS} characters",
     f"{', '.join(map(str, list(effort.BUDGETS.values())[:-1]))} or",
     f"of {effort.MIN_BUDGET} or less",
     f"with {token_estimate.MESSAGE_TOKENS} more for each turn and {token_estimate.TOOL_TOKENS} for each tool",
     f"{token_estimate.PIXELS_PER_TOKEN} pixels, at most {token_estimate.IMAGE_TOKENS}",
     f"{token_estimate.DOCUMENT_TOKENS} for each {token_estimate.PAGE_BYTES} bytes",
-    f"whole has at most {provider_client.MAX_ANSWER // 2**20} MiB",
+    f"whole has at most {provider_client.MAX_ANSWER_BYTES // 2**20} MiB",
     f"A stream has at most {limits.MAX_STREAM_BYTES // 2**20} MiB",
     f"at most {limits.MAX_TOOL_CALLS} tool calls, with {limits.MAX_ARGUMENT_CHARACTERS} characters",
     f"in all, {limits.MAX_ARGUMENT_MARKS} of them brackets that open and commas,",
@@ -242,7 +248,7 @@ async def test_every_endpoint_has_its_line(endpoints: Sequence[Route]) -> None:
     served = [
         (row.method, spelled(row))
         for row in endpoints
-        if row.tag in TAGS and (row.dialect is not Dialect.NATIVE or row.tag == "chat")
+        if row.tag in TAGS and (row.dialect is not RouteDialect.NATIVE or row.tag == "chat")
     ]
     assert listed == list(dict.fromkeys(served))
 
@@ -251,7 +257,7 @@ def spelled(row: Route) -> str:
     """Return a path as the page has it."""
     path = re.sub(r"/\{index:.*\}$", "", row.path)
     path = re.sub(r"\{([a-z]+)(:[^}]*)?\}$", lambda found: found[1].upper(), path)
-    bases = [base for base in BASES if row.dialect is Dialect.OPENAI and path.startswith(f"{base}/")]
+    bases = [base for base in BASES if row.dialect is RouteDialect.OPENAI and path.startswith(f"{base}/")]
     return f"BASE{path.removeprefix(max(bases, key=len))}" if bases else path
 
 
@@ -267,7 +273,7 @@ def test_every_reason_is_mapped_as_the_page_says() -> None:
 
 
 def test_every_kind_of_failure_has_its_line() -> None:
-    assert [row[0] for row in rows("STATUSES")] == list(Kind)
+    assert [row[0] for row in rows("STATUSES")] == list(ErrorKind)
     said = {kind: (int(status), openai, messages) for kind, status, openai, messages in rows("STATUSES")}
     assert said == {kind.value: told for kind, told in STATUSES.items()}
     assert dict(re.findall(r"(?m)^\.Ic (\w+) No \((\d+)\)", PAGE)) == {
@@ -293,26 +299,26 @@ def test_settings_that_the_page_names_exist() -> None:
 
 
 LIMITS = {
-    "bytes of a body of which nothing else is said": body.SMALL_BODY,
-    "lists and objects of it": json_decoder.SMALL.containers,
-    "values of it": json_decoder.SMALL.values,
+    "bytes of a body of which nothing else is said": body.MAX_SMALL_BODY_BYTES,
+    "lists and objects of it": json_decoder.SMALL_LIMITS.containers,
+    "values of it": json_decoder.SMALL_LIMITS.values,
     "bytes of memory of one text": json_decoder.MAX_TEXT_BYTES,
-    "lists and objects of a request to a model": json_decoder.LARGE.containers,
-    "values of a request to a model": json_decoder.LARGE.values,
+    "lists and objects of a request to a model": json_decoder.LARGE_LIMITS.containers,
+    "values of a request to a model": json_decoder.LARGE_LIMITS.values,
     "bytes of a chat or a message": chats_routes.MAX_CHAT_BYTES,
-    "lists and objects of a chat": json_decoder.BULK.containers,
-    "values of a chat": json_decoder.BULK.values,
+    "lists and objects of a chat": json_decoder.BULK_LIMITS.containers,
+    "values of a chat": json_decoder.BULK_LIMITS.values,
     "messages of a chat": chats_parser.MAX_MESSAGES,
     "bytes of the messages of a chat that takes more": records.MAX_CHAT_BYTES,
     "values of a message, and of a chat without them": storable.MAX_VALUES,
     "values of a member of a list of a message that events write": storable.MAX_MEMBER_VALUES,
     "characters of a text in it that is not ASCII": storable.MAX_TEXT_CHARACTERS,
-    "chats of an import": transfer.MAX_IMPORTED,
+    "chats of an import": transfer.MAX_IMPORTED_CHATS,
     "bytes of an import": chats_routes.MAX_IMPORT_BYTES,
     "bytes of an import over the control socket": stored_chats.MAX_IMPORT_BYTES,
-    "bytes of a whole answer": provider_client.MAX_ANSWER,
-    "lists and objects of a whole answer": provider_client.ANSWER.containers,
-    "values of a whole answer": provider_client.ANSWER.values,
+    "bytes of a whole answer": provider_client.MAX_ANSWER_BYTES,
+    "lists and objects of a whole answer": provider_client.ANSWER_LIMITS.containers,
+    "values of a whole answer": provider_client.ANSWER_LIMITS.values,
     f"lists and objects of an event over {limits.LARGE_EVENT_BYTES} bytes": limits.MAX_EVENT_CONTAINERS,
     f"commas of an event over {limits.LARGE_EVENT_BYTES} bytes": limits.MAX_EVENT_COMMAS,
 }

@@ -9,13 +9,13 @@ from typing import get_args
 import pytest
 
 from gatewayctl import failures
-from gatewayd.accounts.permissions import BUILTIN
+from gatewayd.accounts.permissions import BUILTIN_PERMISSIONS
 from gatewayd.assembly import documents as assembly
 from gatewayd.assembly import indexes
-from gatewayd.extract.detect import detect
+from gatewayd.extract.detect import detect_format
 from gatewayd.extract.pool import PoolOptions
 from gatewayd.extract.readers import READERS
-from gatewayd.extract.records import MB, Format, Limits, Source
+from gatewayd.extract.records import MB, DocumentFormat, DocumentLimits, DocumentSource
 from gatewayd.http import uploads
 from gatewayd.http.public.files import routes as files_routes
 from gatewayd.http.public.knowledge import replies, retrieval
@@ -31,7 +31,7 @@ from gatewayd.knowledge import collections, directories, grants, members, paths,
 from gatewayd.knowledge import retrieval as searching
 from gatewayd.pipeline.documents import attachments
 from gatewayd.settings import Settings, definitions
-from gatewayd.tasks import Tasks
+from gatewayd.tasks import TaskRegistry
 from gatewayd.upstream.services.embedders import OllamaEmbedder, OpenAiEmbedder
 from gatewayd.vectors import local
 from gatewayd.vectors.index import hnsw_index, recall, scope_index
@@ -58,17 +58,17 @@ COMMANDS = (TOP / "man" / "gatewayctl.1").read_text().replace(r"\-", "-")
 
 def test_every_directory_is_in_the_page() -> None:
     assert {name for name, *_ in rows(PAGE, "directories")} == {
-        assembly.BLOBS,
-        assembly.READERS,
-        indexes.FOLDER,
-        catalogue.MODELS,
+        assembly.BLOBS_FOLDER,
+        assembly.READERS_FOLDER,
+        indexes.INDEX_FOLDER,
+        catalogue.MODELS_FOLDER,
     }
 
 
 def test_every_state_has_a_true_row() -> None:
     said = {state: shown for state, shown, _ in rows(PAGE, "states")}
     assert said == {
-        state.value: ingest_serializers.show_status(a_file("f", status=state))["status"]
+        state.value: ingest_serializers.render_status(a_file("f", status=state))["status"]
         for state in FileStatus
     }
 
@@ -76,30 +76,30 @@ def test_every_state_has_a_true_row() -> None:
 # Formats --------------------------------------------------------------------------------------------------
 
 
-def told_by(folder: Path, kind: Format) -> str:
+def told_by(folder: Path, kind: DocumentFormat) -> str:
     """Return what tells that a document is of a kind."""
     path = folder / "blob"
     path.write_bytes(GOOD[kind])
-    if detect(Source(path, "wrong.bin", "image/png", Limits())) is not kind:
-        assert detect(Source(path, "right.md", None, Limits())) is kind
+    if detect_format(DocumentSource(path, "wrong.bin", "image/png", DocumentLimits())) is not kind:
+        assert detect_format(DocumentSource(path, "right.md", None, DocumentLimits())) is kind
         return "name"
-    return "anything else" if kind is Format.TEXT else "content"
+    return "anything else" if kind is DocumentFormat.TEXT else "content"
 
 
-def parts_of(kind: Format) -> str:
+def parts_of(kind: DocumentFormat) -> str:
     """Return which parts a document of a kind has."""
-    document = reading(GOOD[kind], "x.md" if kind is Format.MARKDOWN else "x")
+    document = reading(GOOD[kind], "x.md" if kind is DocumentFormat.MARKDOWN else "x")
     if all(part.page is not None for part in document.parts):
-        return "pages" if kind is Format.PDF else "slides"
+        return "pages" if kind is DocumentFormat.PDF else "slides"
     if all(part.label is not None for part in document.parts):
-        return "chapters" if kind is Format.EPUB else "sheets"
+        return "chapters" if kind is DocumentFormat.EPUB else "sheets"
     assert len(document.parts) == 1
     return "-"
 
 
 def test_every_kind_of_document_has_a_true_row(tmp_path: Path) -> None:
     tried = {(READERS[kind][2], told_by(tmp_path, kind), parts_of(kind)) for kind in GOOD}
-    assert set(GOOD) == set(READERS) == set(Format) - {Format.GZIP}
+    assert set(GOOD) == set(READERS) == set(DocumentFormat) - {DocumentFormat.GZIP}
     assert {tuple(row) for row in rows(PAGE, "formats")} == tried
 
 
@@ -173,7 +173,7 @@ def test_every_size_class_has_a_true_row() -> None:
         (limit.size.name.lower(), limit.max_bytes, limit.max_passages) for limit in CLASS_LIMITS
     ]
     assert largest == [SizeClass.LARGE.name.lower(), "any", "any"]
-    assert f"A turn is {local.PASSAGES} passages" in PAGE
+    assert f"A turn is {local.PASSAGE_BATCH_SIZE} passages" in PAGE
     others, spare = QueueOptions().others, PoolOptions(TOP).spare
     assert f"together have {others} more than that" in PAGE
     assert f"up to {spare} more processes" in PAGE
@@ -182,27 +182,27 @@ def test_every_size_class_has_a_true_row() -> None:
 # Limits ---------------------------------------------------------------------------------------------------
 
 LIMITS = {
-    "characters of a file's name": file_names.LONGEST_NAME,
-    "characters of a path": paths.LONGEST_PATH,
-    "parts of a path": paths.MOST_LEVELS,
-    "pages of a PDF": Limits().pages,
-    "entries of an archive": Limits().entries,
-    "MB of an archive's entry": Limits().entry // MB,
-    "MB of an archive": Limits().expanded // MB,
+    "characters of a file's name": file_names.MAX_NAME_CHARACTERS,
+    "characters of a path": paths.MAX_PATH_CHARACTERS,
+    "parts of a path": paths.MAX_PATH_LEVELS,
+    "pages of a PDF": DocumentLimits().pages,
+    "entries of an archive": DocumentLimits().entries,
+    "MB of an archive's entry": DocumentLimits().entry // MB,
+    "MB of an archive": DocumentLimits().expanded // MB,
     "passages of one answer": searching.MAX_K,
-    "references in a chat request": attachments.MOST_REFERENCES,
-    "collections in a search": retrieval.MOST_NAMES,
-    "entries of a tree to compare": sync.MOST_ENTRIES,
-    "directories of a collection": directories.MOST_DIRECTORIES,
-    "files that a shown collection tells": replies.MOST_SHOWN,
-    "files that a changed collection tells": replies.MOST_TOLD,
+    "references in a chat request": attachments.MAX_REFERENCES,
+    "collections in a search": retrieval.MAX_NAMES,
+    "entries of a tree to compare": sync.MAX_ENTRIES,
+    "directories of a collection": directories.MAX_DIRECTORIES,
+    "files that a shown collection tells": replies.MAX_FILES_SHOWN,
+    "files that a changed collection tells": replies.MAX_FILES_IN_REPLY,
     "rows of an access list": grants.MAX_GRANTS,
-    "seconds that file/add waits": int(members.LONGEST_WAIT),
+    "seconds that file/add waits": int(members.MAX_WAIT_SECONDS),
     "MiB of a request with a tree to compare": knowledge_sync.MAX_MANIFEST_BYTES // 2**20,
-    "MiB of a request with files to add": knowledge_routes.LARGEST_BATCH // 2**20,
-    "bytes of the fields beside the file of an upload": uploads.MAX_FIELD,
-    "files that a search by name tells": files_routes.MOST_FOUND,
-    "characters of the description of a collection": collections.MAX_DESCRIPTION,
+    "MiB of a request with files to add": knowledge_routes.MAX_BATCH_BYTES // 2**20,
+    "bytes of the fields beside the file of an upload": uploads.MAX_FIELD_BYTES,
+    "files that a search by name tells": files_routes.MAX_FILES_FOUND,
+    "characters of the description of a collection": collections.MAX_DESCRIPTION_CHARACTERS,
 }
 
 
@@ -212,10 +212,10 @@ def test_every_limit_is_in_the_page() -> None:
     assert named
     assert named <= set(definitions())
     text = " ".join(PAGE.split())
-    assert f"more than {scope_index.Rules().threshold} passages gets a graph" in text
+    assert f"more than {scope_index.IndexRules().threshold} passages gets a graph" in text
     candidates, share = hnsw_index.MIN_EF_SEARCH, hnsw_index.VECTORS_PER_CANDIDATE
     assert f"{candidates} up to {round(candidates * share, -3)} passages, and one for every {share}" in text
-    assert f"of {recall.SAMPLE} of its vectors are looked for" in text
+    assert f"of {recall.SAMPLE_SIZE} of its vectors are looked for" in text
     assert f"less than {recall.MIN_RECALL * 100:g} of 100 of the ten nearest" in text
 
 
@@ -232,7 +232,7 @@ async def test_every_engine_has_a_true_row(tmp_path: Path) -> None:
     assert set(listed) == engines()
     for name in catalogue.BUILTINS:
         assert name in listed[""][0]
-    tasks = Tasks()
+    tasks = TaskRegistry()
     embedder = LocalEmbedder(LocalOptions(LocalKind.BUILTIN, "minilm", tmp_path), tasks)
     shape = listed[""][1].replace("NAME", "minilm").replace("REVISION", catalogue.MINILM.revision)
     assert (await embedder.space()).name == shape
@@ -351,7 +351,7 @@ async def test_an_error_comes_as_the_page_says(site: DocumentsSite, when: str) -
 
 
 def permissions() -> set[str]:
-    return {f"{group}.{leaf}" for group, leaves in BUILTIN.items() for leaf in leaves}
+    return {f"{group}.{leaf}" for group, leaves in BUILTIN_PERMISSIONS.items() for leaf in leaves}
 
 
 def test_settings_and_permissions_that_the_page_names_exist() -> None:

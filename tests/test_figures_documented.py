@@ -57,36 +57,36 @@ SENTENCES = {
         f"good once, for {tickets.LIFE_SECONDS} seconds",
     ],
     "gatewayd-plugins.7": [
-        f"one of over {openapi_tools.RESULT.containers} lists and objects or"
-        f" {openapi_tools.RESULT.values} values",
-        f"up to {redact.OWN_LENGTH} characters",
+        f"one of over {openapi_tools.RESULT_LIMITS.containers} lists and objects or"
+        f" {openapi_tools.RESULT_LIMITS.values} values",
+        f"up to {redact.OWN_RULE_WINDOW_CHARACTERS} characters",
     ],
     "gatewayd-documents.7": [
-        f"get vectors, {embedder.BATCH} at a time",
+        f"get vectors, {embedder.BATCH_SIZE} at a time",
         f"about {', '.join(map(str, PAUSES[:-1]))} and {PAUSES[-1]} seconds",
         f"longer than {PoolOptions(Path()).patience:g} times".replace("2 times", "twice"),
         f"for more than {PoolOptions(Path()).turn:g} seconds",
         f"up to {PoolOptions(Path()).spare} more processes",
-        f"the best {retrieval.LEAST_CANDIDATES} or four times",
+        f"the best {retrieval.MIN_CANDIDATES} or four times",
         f"{fusion.RANK_CONSTANT + 1} / ({fusion.RANK_CONSTANT} + rank)",
-        f"{WORDS[retrieval.RERANKED]} times rag_top_k_reranker",
-        f"at most {pgvector.GRAPH_DIMENSIONS} dimensions",
+        f"{WORDS[retrieval.RERANK_FACTOR]} times rag_top_k_reranker",
+        f"at most {pgvector.MAX_GRAPH_DIMENSIONS} dimensions",
     ],
     "gatewayd-scim.7": [f"count them and name the first {WORDS[scim_auth.MAX_IDS_SHOWN]}"],
     "gatewayd-dialects.7": [
         *dialects.SENTENCES,
         "Integers have at most 64 bits",
-        f"gets {embeddings.Embeddings.__init__.__kwdefaults__['batch']} at a time, and at most"
-        f" {embeddings.Embeddings.__init__.__kwdefaults__['parallel']} such",
-        f"in the last {ids.KEPT_SECONDS // 86_400} days; the last {ids.MAX_KEPT} ids",
-        f"over {provider_client.MAX_ANSWER // 2**20} MiB, or of more than {IDS.containers} lists and objects"
-        f" or {IDS.values} values",
-        f"up to {model_list.MAX_ID} characters",
-        f"less than {provider_client.MAX_REFUSAL // 1024} KiB",
-        f"{json_decoder.CHATS.depth} where it holds stored chats, {MAX_STORED_DEPTH} of them in",
-        f"counted anew after every {chat_sizes.MEASURED_BYTES} of them",
+        f"gets {embeddings.EmbeddingService.__init__.__kwdefaults__['batch']} at a time, and at most"
+        f" {embeddings.EmbeddingService.__init__.__kwdefaults__['parallel']} such",
+        f"in the last {ids.KEPT_SECONDS // 86_400} days; the last {ids.MAX_IDS_PER_USER} ids",
+        f"over {provider_client.MAX_ANSWER_BYTES // 2**20} MiB,"
+        f" or of more than {IDS.containers} lists and objects or {IDS.values} values",
+        f"up to {model_list.MAX_ID_CHARACTERS} characters",
+        f"less than {provider_client.MAX_REFUSAL_BYTES // 1024} KiB",
+        f"{json_decoder.CHAT_LIMITS.depth} where it holds stored chats, {MAX_STORED_DEPTH} of them in",
+        f"counted anew after every {chat_sizes.MEASURE_INTERVAL_BYTES} of them",
         f"takes no event for {chat_sizes.FULL_SECONDS:g} seconds",
-        f"of one that is passed on unconverted {streams_checks.MAX_FRAME // 2**20} MiB",
+        f"of one that is passed on unconverted {streams_checks.MAX_FRAME_BYTES // 2**20} MiB",
     ],
 }
 """Beginnings and parts of sentences, as they stand in a page without its macros."""
@@ -132,9 +132,9 @@ def test_every_figure_of_a_section_is_compared(name: str, section: str) -> None:
 
 
 async def test_integers_of_a_body_have_64_bits() -> None:
-    assert await json_decoder.decode(b"[%d]" % (2**64 - 1), json_decoder.SMALL) == [2**64 - 1]
+    assert await json_decoder.decode(b"[%d]" % (2**64 - 1), json_decoder.SMALL_LIMITS) == [2**64 - 1]
     with pytest.raises(GatewayError):
-        await json_decoder.decode(b"[%d]" % 2**64, json_decoder.SMALL)
+        await json_decoder.decode(b"[%d]" % 2**64, json_decoder.SMALL_LIMITS)
 
 
 def test_limits_of_sign_in_are_the_defaults_of_their_settings() -> None:

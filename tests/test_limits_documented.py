@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from gatewayd.descriptors import CONTROL_PART, MIN_CONTROL_FILES
+from gatewayd.descriptors import CONTROL_FILES_DIVISOR, MIN_CONTROL_FILES
 from gatewayd.http import server
 from gatewayd.http.connections import capacity, request_heads
-from gatewayd.http.connections.uses import Use
+from gatewayd.http.connections.uses import RequestUse
 from gatewayd.http.errors import CODE_STATUSES
 from gatewayd.http.public.health import HealthRoutes
 from gatewayd.http.socketio import sessions
@@ -37,7 +37,9 @@ def test_what_is_too_slow_is_told_as_the_page_says() -> None:
 
 def test_every_bound_is_in_the_page_with_its_default() -> None:
     listed = rows(PAGE, "bounds")
-    assert [row[0] for row in listed] == list(dict.fromkeys(name for use in Use for name in use.counted))
+    assert [row[0] for row in listed] == list(
+        dict.fromkeys(name for use in RequestUse for name in use.counted)
+    )
     for name, *owners, code in listed:
         assert code == f"too_many_{name}"
         for owner, told in zip(("account", "address"), owners, strict=True):
@@ -47,19 +49,19 @@ def test_every_bound_is_in_the_page_with_its_default() -> None:
 
 def test_the_parts_of_the_room_are_those_of_the_code() -> None:
     assert dict(rows(PAGE, "room")) == {
-        "SQLite, log, child processes, providers": f"{capacity.OWN_FILES}",
+        "SQLite, log, child processes, providers": f"{capacity.RESERVED_DESCRIPTORS}",
         "connections to PostgreSQL": "database_pool_size",
-        "control socket": f"a {CONTROL_PART}nd of the limit, at least {MIN_CONTROL_FILES}",
-        "questions about the health in a full room": f"{capacity.HEALTH_FILES}",
+        "control socket": f"a {CONTROL_FILES_DIVISOR}nd of the limit, at least {MIN_CONTROL_FILES}",
+        "questions about the health in a full room": f"{capacity.HEALTH_DESCRIPTORS}",
         "everybody": "the others",
-        "connections without a credential": f"{PARTS[capacity.ADDRESS_PART]} of those for everybody",
-        "one address": f"{PARTS[capacity.ADDRESS_PART]} of those for everybody",
-        "one account": f"{PARTS[capacity.ACCOUNT_PART]} of those for everybody",
+        "connections without a credential": f"{PARTS[capacity.ADDRESS_DIVISOR]} of those for everybody",
+        "one address": f"{PARTS[capacity.ADDRESS_DIVISOR]} of those for everybody",
+        "one account": f"{PARTS[capacity.ACCOUNT_DIVISOR]} of those for everybody",
     }
 
 
 def test_the_descriptors_of_embeddings_are_those_of_the_code() -> None:
-    assert f"a request for embeddings has {Use.EMBEDDINGS.files - 1} more" in TEXT
+    assert f"a request for embeddings has {RequestUse.EMBEDDINGS.files - 1} more" in TEXT
 
 
 def test_the_fixed_times_are_those_of_the_code() -> None:
@@ -72,6 +74,8 @@ def test_settings_and_probes_that_the_section_names_exist() -> None:
     named = set(re.findall(r"(?:\.| )Ic ([a-z_]+)", SECTION))
     assert {name for name in named if not name.startswith("too_many_")} <= set(definitions())
     probes = {
-        row.path for row in HealthRoutes.routes(HealthRoutes.__new__(HealthRoutes)) if row.use is Use.PROBE
+        row.path
+        for row in HealthRoutes.routes(HealthRoutes.__new__(HealthRoutes))
+        if row.use is RequestUse.PROBE
     }
     assert set(re.findall(r"(?m)^\.Li (/[a-z/]+)", SECTION)) == probes

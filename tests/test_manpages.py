@@ -13,7 +13,7 @@ import gatewayd
 from gatewayd import command, deferred_writes
 from gatewayd.accounts.endpoints import allows, parse
 from gatewayd.accounts.sessions import LEEWAY_SECONDS
-from gatewayd.builtin_model.source import Pace
+from gatewayd.builtin_model.source import RestartPolicy
 from gatewayd.chats.run_writer import RESTARTED
 from gatewayd.daemon import WRITE_SECONDS
 from gatewayd.deadlines import GRACE_SECONDS
@@ -24,8 +24,8 @@ from gatewayd.plugins.isolation import process
 from gatewayd.plugins.isolation.supervisor import START_SECONDS
 from gatewayd.settings import definitions
 from gatewayd.storage.engine.postgres import ACQUIRE_SECONDS, CLAIM_SECONDS, STATEMENT_SECONDS
-from gatewayd.upstream.http.response import Response
-from gatewayd.upstream.sources.config import Timeouts
+from gatewayd.upstream.http.response import ProviderResponse
+from gatewayd.upstream.sources.config import UpstreamTimeouts
 from gatewayd.vectors import local
 from gatewayd.vectors.process import ANSWER_SECONDS, OPEN_SECONDS
 from gatewayd.workers import MAX_ANSWER_SECONDS, MAX_READING_SECONDS
@@ -191,7 +191,7 @@ def test_no_page_promises_sign_in_through_a_provider() -> None:
 async def test_the_first_byte_is_waited_for_twice() -> None:
     loop = asyncio.get_running_loop()
     before = loop.time()
-    answer = Response(Timeouts(connect=1000.0, first_byte=30.0, idle=5.0), loop)
+    answer = ProviderResponse(UpstreamTimeouts(connect=1000.0, first_byte=30.0, idle=5.0), loop)
     answer.sent()
     assert 30 <= answer.due - before < 40
     answer.begin(200, [])
@@ -270,10 +270,10 @@ def test_the_times_of_child_processes_are_told() -> None:
     table = page.partition("begin processes\n")[2].partition('.\\" end processes')[0]
     assert re.findall(r"Ta (.+)", table) == [
         f"Ic rag_embedding_timeout , No {timeout:g} s",
-        f"{local.PATIENCE} times that",
+        f"{local.PASSAGE_TIME_FACTOR} times that",
         f"{OPEN_SECONDS:g} s, with a download {local.DOWNLOAD_SECONDS:g} s",
         f"{pool.patience:g} times Ic ingest_timeout , No {pool.patience * reading:g} s",
-        f"{Pace().silence:g} s",
+        f"{RestartPolicy().silence:g} s",
         f"Ic plugin_load_timeout , No {loading:g} s and {START_SECONDS:g} s",
         f"Ic plugin_process_timeout , No {alive:g} s",
         f"{process.MAX_ANSWER_SECONDS:g} s",
@@ -281,7 +281,7 @@ def test_the_times_of_child_processes_are_told() -> None:
         "no limit",
         f"{MAX_ANSWER_SECONDS:g} s",
     ]
-    assert f"vectors of {local.PASSAGES} passages" in table
-    assert {"call", "next"} <= process.UNLIMITED
+    assert f"vectors of {local.PASSAGE_BATCH_SIZE} passages" in table
+    assert {"call", "next"} <= process.UNLIMITED_REQUESTS
     assert timeout == ANSWER_SECONDS
     assert f"up to {GRACE_SECONDS:g} seconds more" in texts()["gatewayd.8"]

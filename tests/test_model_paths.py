@@ -17,7 +17,7 @@ DECIDED = {
     "chat/pipeline.py": {"ask", "complete", "complete_message", "stream", "stream_message"},
     "chat/forwarding.py": {"ask", "forward"},
     "chat/embeddings.py": {"ask", "embed"},
-    # The runtimes' native protocol: http/public/runtime.py asks `InputFilters.take_part` first.
+    # The runtimes' native protocol: http/public/runtime.py asks `InputFilters.alters_requests` first.
     "catalog/runtimes.py": {"ask", "forward"},
     "http/public/runtime.py": {"forward"},
     # Administrators: nothing but names of models, and a generation of nothing.

@@ -10,16 +10,16 @@ import pytest
 import typer
 
 from gatewayctl.main import app
-from gatewayd.accounts.permissions import BUILTIN
+from gatewayd.accounts.permissions import BUILTIN_PERMISSIONS
 from gatewayd.assembly import plugin_host as assembly_host
 from gatewayd.assembly import plugins as assembly
 from gatewayd.chats.json_limits import MAX_MEMBER_VALUES, MAX_TEXT_CHARACTERS
 from gatewayd.chats.records import MAX_CONTENT_CHARACTERS, MAX_ITEMS, MAX_ITEMS_BYTES
 from gatewayd.events import calls, tickets
-from gatewayd.events.records import Effect, Helper
+from gatewayd.events.records import Effect, EventHelper
 from gatewayd.events.table import EVENT_TYPES, UNSTORED_PREFIX
-from gatewayd.http.public.plugins.functions import LARGEST_SYNC
-from gatewayd.http.public.plugins.tool_servers import LARGEST_BODY, MOST_SERVERS
+from gatewayd.http.public.plugins.functions import MAX_SYNC_BYTES
+from gatewayd.http.public.plugins.tool_servers import MAX_BODY_BYTES, MAX_SERVERS
 from gatewayd.http.socketio.sessions import PATH as SOCKET_PATH
 from gatewayd.pipeline.documents.plugin_context import OWN_FIELDS
 from gatewayd.pipeline.filters import chain as filters_chain
@@ -34,7 +34,7 @@ from gatewayd.plugins.isolation import memory, messages, process, read_ahead
 from gatewayd.plugins.open_webui.manifest import MODULES, PACKAGE
 from gatewayd.plugins.records import PluginKind
 from gatewayd.plugins.runtime import arguments, call_depth, invoke, loader, output, repeated_calls, runner
-from gatewayd.plugins.runtime.iterators import Items
+from gatewayd.plugins.runtime.iterators import PluginIterator
 from gatewayd.plugins.servers.config import read_connections
 from gatewayd.plugins.source import code as source_code
 from gatewayd.plugins.source import frontmatter
@@ -75,7 +75,7 @@ def test_every_class_has_its_row() -> None:
 
 
 def test_every_reserved_parameter_has_its_item() -> None:
-    made = arguments.MAKERS
+    made = arguments.ARGUMENT_MAKERS
     assert set(items("parameters")) == {*made, "__valves__"}
     assert len(items("parameters")) == len(made) + 1
 
@@ -88,7 +88,7 @@ def test_what_small_methods_may_call_is_told() -> None:
         sorted(translation.ADDITIONS),
         texts,
     ]
-    assert repeated_calls.MAX_GIVEN_UP == 3
+    assert repeated_calls.MAX_ABANDONED_RUNS == 3
     assert "After three chunks in a row" in PAGE
 
 
@@ -114,8 +114,8 @@ def test_header_keys_are_those_that_are_read() -> None:
     for key in ("title", "description", "active", "global"):
         assert f'"{key}"' in text
     header = '"""\n' + "".join(f"{key}: yes\n" for key in items("header")) + '"""\n'
-    assert set(frontmatter.read(header)) == set(items("header"))
-    assert frontmatter.requirements(frontmatter.read(header)) == ("yes",)
+    assert set(frontmatter.parse_frontmatter(header)) == set(items("header"))
+    assert frontmatter.read_requirements(frontmatter.parse_frontmatter(header)) == ("yes",)
 
 
 # Examples -------------------------------------------------------------------------------------------------
@@ -133,7 +133,7 @@ async def called(name: str, method: str, **given: Any) -> tuple[Any, NotedEvents
         plugin = plugged.registry.list()[0]
         loaded = await plugged.registry.loaded(plugin.family, plugin.id)
         value = await loaded.call(method, scope_of(), given)
-        return "".join([item async for item in value]) if isinstance(value, Items) else value, events
+        return "".join([item async for item in value]) if isinstance(value, PluginIterator) else value, events
 
 
 BODY = {"model": "m", "messages": [{"role": "user", "content": "hi"}], "id": "m1"}
@@ -171,7 +171,7 @@ async def test_the_example_of_a_tool_runs() -> None:
 
 async def test_the_example_of_valves_runs() -> None:
     assert (await called("valves", "pipe", body=BODY))[0] == "You said: hi"
-    assert frontmatter.read(example("valves")) == {"title": "Echo", "version": "1.0"}
+    assert frontmatter.parse_frontmatter(example("valves")) == {"title": "Echo", "version": "1.0"}
 
 
 # Events ---------------------------------------------------------------------------------------------------
@@ -192,10 +192,10 @@ def test_every_event_type_has_a_true_row() -> None:
     assert told == [
         (", ".join(row.names), STORED[row.effect], "yes" if row.external else "-")
         for row in EVENT_TYPES
-        if row.helper is Helper.EMITTER
+        if row.helper is EventHelper.EMITTER
     ]
     assert [kind for kind, *_ in rows(PAGE, "calls")] == [
-        row.name for row in EVENT_TYPES if row.helper is Helper.CALL
+        row.name for row in EVENT_TYPES if row.helper is EventHelper.CALL
     ]
 
 
@@ -241,7 +241,7 @@ def test_every_status_of_a_refusal_is_told() -> None:
 def test_refusals_have_the_status_of_the_page() -> None:
     told = {where: status for where, status, _ in rows(PAGE, "failures")}
     refused = filters_chain.refusal(
-        invoke.PluginError("filter", "f", invoke.Failed("Too rude.", "ValueError"))
+        invoke.PluginError("filter", "f", invoke.FailureDetails("Too rude.", "ValueError"))
     )
     assert (refused.kind.value, refused.message) == ("invalid_request", "Too rude.")
     for where in ("an inlet", "an action", "an outlet of /api/chat/completed", "an installation"):
@@ -302,26 +302,26 @@ def test_every_valve_has_a_true_row(name: str) -> None:
 
 
 def test_what_is_said_of_the_redaction_is_so() -> None:
-    assert f"up to {redact.OWN_LENGTH} characters" in PAGE
-    assert redact.Session().mask("a@b.de", [redact.RULES["emails"]]) == "[EMAIL_1]"
+    assert f"up to {redact.OWN_RULE_WINDOW_CHARACTERS} characters" in PAGE
+    assert redact.RedactionSession().mask("a@b.de", [redact.RULES["emails"]]) == "[EMAIL_1]"
     assert ".Li [EMAIL_1]\n" in PAGE
 
 
 # Limits and names -----------------------------------------------------------------------------------------
 
 LIMITS = {
-    "characters of an id": source_code.LONGEST_ID,
-    "MiB of a source, and of a request with one": source_code.LARGEST_SOURCE // 2**20,
-    "MiB of a request with all functions": LARGEST_SYNC // 2**20,
+    "characters of an id": source_code.MAX_ID_CHARACTERS,
+    "MiB of a source, and of a request with one": source_code.MAX_SOURCE_BYTES // 2**20,
+    "MiB of a request with all functions": MAX_SYNC_BYTES // 2**20,
     "seconds that a pipe may take to tell its models": int(functions_source.LISTING_SECONDS),
     "seconds that a request waits for its pipe to load": int(functions_source.LOADING_SECONDS),
     "MiB of a message of a process of a plugin": messages.MAX_MESSAGE_BYTES // 2**20,
-    "seconds for valves and hooks": int(runner.PATIENCE),
-    "seconds for the description of valves": int(runner.PROMPTNESS),
-    "characters of an exception that are kept": invoke.LONGEST,
-    "characters of a line that a plugin prints": output.LONGEST,
-    "requests to models, one in the other": call_depth.DEEPEST,
-    "tools that a request names": toolbox.MOST_TOOL_IDS,
+    "seconds for valves and hooks": int(runner.HOOK_SECONDS),
+    "seconds for the description of valves": int(runner.ACCESSOR_SECONDS),
+    "characters of an exception that are kept": invoke.MAX_TEXT_CHARACTERS,
+    "characters of a line that a plugin prints": output.MAX_LINE_CHARACTERS,
+    "requests to models, one in the other": call_depth.MAX_DEPTH,
+    "tools that a request names": toolbox.MAX_TOOL_IDS,
     "bytes of an event for a small method": methods.MAX_VALUE_BYTES,
     "nodes of the syntax tree of a small method": translation.MAX_NODES,
     "seconds without a listener until a call fails": int(calls.GRACE_SECONDS),
@@ -331,18 +331,20 @@ LIMITS = {
     "values of JSON in one of them": MAX_MEMBER_VALUES,
     "characters of a text in it that is not ASCII": MAX_TEXT_CHARACTERS,
     "bytes of a list of a message": MAX_ITEMS_BYTES,
-    "tool servers of the database": MOST_SERVERS,
-    "MiB of a request with tool servers": LARGEST_BODY // 2**20,
-    "MiB of the description of a tool server": openapi_tools.MAX_DESCRIPTION // 2**20,
-    "lists and objects of it": openapi_tools.DESCRIPTION.containers,
-    "values of it": openapi_tools.DESCRIPTION.values,
-    "functions of a tool server": openapi_operations.MOST_FUNCTIONS,
-    "parameters of an OpenAPI function in path, query and headers": openapi_operations.MOST_PARAMETERS,
-    "characters of the description of a function, which is cut": openapi_operations.LONGEST_DESCRIPTION,
-    "pages of a list of MCP tools": mcp_session.MOST_PAGES,
-    "MiB of a result of a tool server": openapi_tools.MAX_RESULT // 2**20,
-    "redirects to the same host that are followed": tools_requests.MOST_REDIRECTS,
-    "sessions with MCP servers": mcp_tools.MOST_SESSIONS,
+    "tool servers of the database": MAX_SERVERS,
+    "MiB of a request with tool servers": MAX_BODY_BYTES // 2**20,
+    "MiB of the description of a tool server": openapi_tools.MAX_DESCRIPTION_BYTES // 2**20,
+    "lists and objects of it": openapi_tools.DESCRIPTION_LIMITS.containers,
+    "values of it": openapi_tools.DESCRIPTION_LIMITS.values,
+    "functions of a tool server": openapi_operations.MAX_FUNCTIONS,
+    "parameters of an OpenAPI function in path, query and headers": openapi_operations.MAX_PARAMETERS,
+    "characters of the description of a function, which is cut": (
+        openapi_operations.MAX_DESCRIPTION_CHARACTERS
+    ),
+    "pages of a list of MCP tools": mcp_session.MAX_PAGES,
+    "MiB of a result of a tool server": openapi_tools.MAX_RESULT_BYTES // 2**20,
+    "redirects to the same host that are followed": tools_requests.MAX_REDIRECTS,
+    "sessions with MCP servers": mcp_tools.MAX_SESSIONS,
     "seconds that an MCP session is kept without a call": int(mcp_session.IDLE_SECONDS),
 }
 
@@ -350,18 +352,18 @@ LIMITS = {
 def test_every_limit_is_in_the_page() -> None:
     assert {label: int(number) for label, number in rows(PAGE, "limits")} == LIMITS
     assert f"for {calls.GRACE_SECONDS:g} seconds" in PAGE
-    assert f"takes more than {runner.PROMPTNESS:g} seconds counts as absent" in PAGE
+    assert f"takes more than {runner.ACCESSOR_SECONDS:g} seconds counts as absent" in PAGE
     assert f"after {loader.MAX_IMPORT_SECONDS:g} seconds the next one" in PAGE
     assert f"read up to {read_ahead.MAX_PIECES} pieces ahead" in PAGE
-    assert memory.FULL == 9 / 10
+    assert memory.FULL_SHARE == 9 / 10
     assert f"not within {process.MAX_ANSWER_SECONDS:g}\nseconds" in PAGE
     assert f"does not read for {MAX_READING_SECONDS:g} seconds" in PAGE
-    assert mcp_session.MAX_ANSWER == openapi_tools.MAX_RESULT
+    assert mcp_session.MAX_ANSWER_BYTES == openapi_tools.MAX_RESULT_BYTES
 
 
 def test_settings_and_permissions_that_the_page_names_exist() -> None:
     named = set(re.findall(r"(?m)(?:^\.| Ta )Ic ([a-z0-9_.]+)", PAGE))
-    permissions = {f"{group}.{leaf}" for group, leaves in BUILTIN.items() for leaf in leaves}
+    permissions = {f"{group}.{leaf}" for group, leaves in BUILTIN_PERMISSIONS.items() for leaf in leaves}
     assert len(named) > 12
     assert named <= set(definitions()) | permissions
     assert {name for _, name in rows(PAGE, "settings")} <= set(definitions())
@@ -370,7 +372,7 @@ def test_settings_and_permissions_that_the_page_names_exist() -> None:
 def test_places_that_the_page_names_are_those_of_the_code() -> None:
     folder = json.loads(definitions()["plugins_dir"].default)
     assert f".Pa {folder}\n" in PAGE
-    for name in (assembly.PACKAGES, assembly_host.PLUGIN_DATA):
+    for name in (assembly.PACKAGES_FOLDER, assembly_host.PLUGIN_DATA):
         assert f".It Pa /var/lib/gatewayd/{name}\n" in PAGE
     assert f".Pa {SOCKET_PATH} .\n" in PAGE
 

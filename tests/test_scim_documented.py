@@ -9,13 +9,13 @@ from urllib.parse import urlencode
 
 import pytest
 
-from gatewayd.errors import Kind
+from gatewayd.errors import ErrorKind
 from gatewayd.http.errors import CODE_STATUSES, SCIM_STATUSES, SCIM_TYPES, STATUSES
 from gatewayd.http.public.scim.discovery import ScimDiscoveryRoutes
-from gatewayd.http.public.scim.messages import LIMIT, MEDIA_TYPES, PARAMETERS
+from gatewayd.http.public.scim.messages import MAX_BODY_BYTES, MEDIA_TYPES, PARAMETERS
 from gatewayd.http.public.scim.routes import ScimGroupRoutes, ScimUserRoutes
 from gatewayd.scim import groups, request_log
-from gatewayd.scim.attributes import SCHEMAS, Mutability, Place, places
+from gatewayd.scim.attributes import SCHEMAS, Mutability, QualifiedAttribute, attributes_by_path
 from gatewayd.scim.filters import list_query
 from gatewayd.scim.filters.conditions import Operator
 from gatewayd.scim.records import ResourceType
@@ -96,8 +96,8 @@ def test_every_endpoint_is_in_the_page(site: Site) -> None:
 # Attributes -----------------------------------------------------------------------------------------------
 
 
-def leaves(resource: ResourceType) -> list[Place]:
-    return [place for place in places(resource).values() if not place.attribute.parts]
+def leaves(resource: ResourceType) -> list[QualifiedAttribute]:
+    return [place for place in attributes_by_path(resource).values() if not place.attribute.parts]
 
 
 def value_of(resource: Any, name: str) -> Any:
@@ -107,7 +107,7 @@ def value_of(resource: Any, name: str) -> Any:
     return resource
 
 
-def searched(site: Site, resource: ResourceType, place: Place) -> str:
+def searched(site: Site, resource: ResourceType, place: QualifiedAttribute) -> str:
     """Return how the value that is shown can be searched for."""
     value = value_of(site.shown(resource), place.name)
 
@@ -127,14 +127,14 @@ def searched(site: Site, resource: ResourceType, place: Place) -> str:
     return "any case" if finds(value.swapcase()) else "exact"
 
 
-def sorts(site: Site, resource: ResourceType, place: Place) -> str:
+def sorts(site: Site, resource: ResourceType, place: QualifiedAttribute) -> str:
     query = urlencode({"sortBy": place.name})
     status = site.ask("GET", f"{SCHEMAS[resource].endpoint}?{query}").status
     assert status in {200, 400}
     return "yes" if status == 200 else "-"
 
 
-def written_by(site: Site, resource: ResourceType, place: Place) -> str:
+def written_by(site: Site, resource: ResourceType, place: QualifiedAttribute) -> str:
     """Return who writes an attribute, for which its own value is written once more."""
     path, value = place.name, value_of(site.shown(resource), place.name)
     once = place.attribute.mutability is Mutability.IMMUTABLE
@@ -222,7 +222,7 @@ COUNTS = {
     "resources of a list without count": list_query.DEFAULT_COUNT,
     "members of a list of groups": groups.MAX_LISTED_MEMBERS,
     "comparisons with members of a message": groups.MAX_MEMBER_COMPARISONS,
-    "tokens": tokens_file.MOST_TOKENS,
+    "tokens": tokens_file.MAX_TOKENS,
 }
 
 
@@ -247,9 +247,9 @@ def test_a_page_has_as_many_resources_as_the_page_says(site: Site) -> None:
         assert site.ask("GET", f"/Groups{query}").json["itemsPerPage"] == most
     said = f"count is {list_query.DEFAULT_COUNT} unless sent, and {list_query.MAX_COUNT} at most"
     assert said in TEXT
-    assert f"at most {LIMIT // 2**20} MiB" in TEXT
+    assert f"at most {MAX_BODY_BYTES // 2**20} MiB" in TEXT
     assert f"rather than to have more than {groups.MAX_LISTED_MEMBERS} members" in TEXT
-    assert f"each of the last {request_log.KEPT} requests" in TEXT
+    assert f"each of the last {request_log.MAX_LOGGED_REQUESTS} requests" in TEXT
     assert missing(set(PARAMETERS.values()) - {"filter"}) == []
 
 
@@ -263,7 +263,9 @@ def test_every_error_is_in_the_page() -> None:
     types = {SCIM_TYPES[code] for code in codes if code in SCIM_TYPES}
     assert types <= {scim_type for _, scim_type in ERRORS}
     kinds = {
-        Kind[name] for name in re.findall(r"\bKind\.([A-Z_]+)\b(?!\.)", raised) if name in Kind.__members__
+        ErrorKind[name]
+        for name in re.findall(r"\bKind\.([A-Z_]+)\b(?!\.)", raised)
+        if name in ErrorKind.__members__
     }
     statuses = {STATUSES[kind][0] for kind in kinds} | set(SCIM_STATUSES.values())
     statuses |= {status for code, status in CODE_STATUSES.items() if code not in SCIM_STATUSES}

@@ -11,12 +11,12 @@ from pathlib import Path
 from typing import Any, Final
 from unittest.mock import MagicMock
 
-from gatewayd.assembly.routes import Listening, public_rows
+from gatewayd.assembly.routes import StreamingRoutes, public_rows
 from gatewayd.http.errors import CODE_STATUSES, STATUSES
-from gatewayd.http.openapi import PARAMETER, POLICY, component, resolved
+from gatewayd.http.openapi import PARAMETER_PATTERN, POLICY, component, resolved
 from gatewayd.http.public.docs import DocsRoutes
 from gatewayd.http.public.events import EventRoutes
-from gatewayd.http.routes import Access, Dialect, Route
+from gatewayd.http.routes import Route, RouteAccess, RouteDialect
 from gatewayd.http.schemas import Schema
 from gatewayd.http.socketio.sessions import SocketRoutes
 from gatewayd.settings.model import Settings
@@ -151,14 +151,14 @@ def rows() -> Sequence[Route]:
     parts = MagicMock()
     parts.settings = Settings()
     sockets = SocketRoutes(MagicMock(), MagicMock(), MagicMock(), MagicMock())
-    listening = Listening(EventRoutes(MagicMock(), body_limit=1), sockets, MagicMock())
+    listening = StreamingRoutes(EventRoutes(MagicMock(), body_limit=1), sockets, MagicMock())
     found = public_rows(parts, listening)
     return [*found, *DocsRoutes(found, title="gatewayd", version="1").routes()]
 
 
 def section_of(row: Route) -> Section:
     """Return the section of a row; raises StopIteration for a tag that has none."""
-    if row.dialect is Dialect.ANTHROPIC:
+    if row.dialect is RouteDialect.ANTHROPIC:
         return MESSAGES
     return next(section for section in SECTIONS if row.tag in section.tags)
 
@@ -199,7 +199,7 @@ def entry(same: Sequence[Route], schemas: dict[str, Any]) -> Iterator[str]:
 
 def shown_path(row: Route) -> str:
     """Return the path of a row without the patterns of its parameters."""
-    return PARAMETER.sub(r"{\1}", row.path)
+    return PARAMETER_PATTERN.sub(r"{\1}", row.path)
 
 
 def body(row: Route) -> Iterator[str]:
@@ -273,18 +273,18 @@ def statuses_of(row: Route) -> Sequence[int]:
     They follow from who may call it, what it takes and what its path names; those of all rows are told once.
     """
     found = set()
-    if row.access not in {Access.PUBLIC, Access.OPTIONAL}:
+    if row.access not in {RouteAccess.PUBLIC, RouteAccess.OPTIONAL}:
         found.add(401)
-    if row.access in {Access.VERIFIED, Access.ADMIN}:
+    if row.access in {RouteAccess.VERIFIED, RouteAccess.ADMIN}:
         found.add(403)
-    if PARAMETER.search(row.path):
+    if PARAMETER_PATTERN.search(row.path):
         found.add(404)
     if row.request is not None:
         found |= {400, 413, 415, 422}
     elif row.method in READ_BODIES and row.takes:
         found |= {400, 413, 415}
     if row.query:
-        found |= {400, 422} if row.dialect is Dialect.NATIVE else {400}
+        found |= {400, 422} if row.dialect is RouteDialect.NATIVE else {400}
     if row.tag == "scim" and not row.statuses:
         found.add(501)
     return sorted(found | {429, 503})

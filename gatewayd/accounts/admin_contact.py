@@ -5,7 +5,7 @@ from gatewayd.accounts.users import Users
 from gatewayd.errors import invalid, not_found
 
 
-class Contact:
+class AdminContact:
     """Tells the name and address of the administrator, as far as the settings let it be known."""
 
     def __init__(self, users: Users, runtime: RuntimeSettings) -> None:

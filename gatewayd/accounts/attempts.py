@@ -13,17 +13,17 @@ WIDE_PREFIX: Final = 48
 
 
 @dataclass(frozen=True, slots=True)
-class Limit:
+class AttemptLimit:
     """So many failures in so many seconds."""
 
     tries: int
     seconds: int
 
 
-class Tries:
+class AttemptCounter:
     """Counts tries by name in a sliding window; remembers a bounded number of names."""
 
-    def __init__(self, limit: Limit, clock: ids.Clock) -> None:
+    def __init__(self, limit: AttemptLimit, clock: ids.Clock) -> None:
         self._limit = limit
         self._clock = clock
         self._times: OrderedDict[str, deque[int]] = OrderedDict()
@@ -47,7 +47,7 @@ class Tries:
         if len(self._times) > MAX_TRACKED:
             self._times.popitem(last=False)
 
-    def take_back(self, name: str) -> None:
+    def uncount_latest(self, name: str) -> None:
         """Uncount the latest try: it succeeded, or was none."""
         times = self._times.get(name)
         if times:

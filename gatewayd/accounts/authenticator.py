@@ -6,13 +6,13 @@ from collections.abc import Mapping
 from typing import Final, Protocol
 
 from gatewayd import ids
-from gatewayd.accounts.change_notifier import Change, Changes
+from gatewayd.accounts.change_notifier import AccountChange, AccountChangeNotifier
 from gatewayd.accounts.interfaces import KeyStore, UserStore
 from gatewayd.accounts.key_rules import KeyRules
-from gatewayd.accounts.keys import PREFIX
+from gatewayd.accounts.keys import KEY_PREFIX
 from gatewayd.accounts.records import Actor, CredentialKind, User
 from gatewayd.accounts.sessions import Sessions
-from gatewayd.errors import GatewayError, Kind
+from gatewayd.errors import ErrorKind, GatewayError
 
 MAX_CREDENTIAL: Final = 4096
 MAX_CACHED: Final = 20_000
@@ -35,7 +35,7 @@ class Authenticator:
         keys: KeyStore,
         rules: KeyRules,
         sessions: Sessions,
-        changes: Changes,
+        changes: AccountChangeNotifier,
         clock: ids.Clock = ids.now,
     ) -> None:
         self._users = users
@@ -65,7 +65,7 @@ class Authenticator:
         now = self._clock()
         if actor.expires_at is not None and actor.expires_at <= now:
             self._forget(digest)
-            raise GatewayError(Kind.UNAUTHENTICATED, f"cannot accept the {actor.kind}: it has expired")
+            raise GatewayError(ErrorKind.UNAUTHENTICATED, f"cannot accept the {actor.kind}: it has expired")
         if actor.kind is CredentialKind.KEY:
             self._rules.check(actor.user, actor.permissions, "use")
             self._rules.check_endpoint(method, path)
@@ -99,7 +99,7 @@ class Authenticator:
 
     async def _load(self, credential: str, digest: str) -> Actor:
         generation = self._generation
-        if credential.startswith(PREFIX):
+        if credential.startswith(KEY_PREFIX):
             actor = await self._load_key(digest)
         else:
             actor = await self._load_session(credential)
@@ -126,7 +126,7 @@ class Authenticator:
         claims = self._sessions.read(token)
         user = await self._find_user(claims.user_id)
         if claims.token_version != user.token_version or await self._sessions.is_revoked(claims):
-            raise GatewayError(Kind.UNAUTHENTICATED, "cannot accept the session: it was ended")
+            raise GatewayError(ErrorKind.UNAUTHENTICATED, "cannot accept the session: it was ended")
         rights = await self._rules.rights(user)
         return Actor(
             user=user,
@@ -158,7 +158,7 @@ class Authenticator:
         if not digests:
             del self._cached_of[actor.user_id]
 
-    def _on_change(self, change: Change) -> None:
+    def _on_change(self, change: AccountChange) -> None:
         self._generation += 1
         if change.user_id is None:
             self._cache.clear()
@@ -175,5 +175,6 @@ async def _touch(store: _Touchable, seen: Mapping[str, int]) -> None:
 
 def _unknown() -> GatewayError:
     return GatewayError(
-        Kind.UNAUTHENTICATED, "cannot accept the credential: unknown, revoked, or the account is not active"
+        ErrorKind.UNAUTHENTICATED,
+        "cannot accept the credential: unknown, revoked, or the account is not active",
     )

@@ -8,7 +8,7 @@ from gatewayd.transactions import after_commit
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
+class AccountChange:
     """What one user may do has changed; `user_id` None means everybody.
 
     `is_out` says that the account was removed, deactivated or made pending: what it has open must end.
@@ -21,23 +21,23 @@ class Change:
     asks_again: bool = False
 
 
-Listener = Callable[[Change], None]
+ChangeListener = Callable[[AccountChange], None]
 
 
-class Changes:
+class AccountChangeNotifier:
     """Carries every committed change to its listeners, in process and at once."""
 
     def __init__(self) -> None:
-        self._listeners: list[Listener] = []
+        self._listeners: list[ChangeListener] = []
 
-    def subscribe(self, listener: Listener) -> None:
+    def subscribe(self, listener: ChangeListener) -> None:
         """Call `listener` for every change from now on; it must neither block nor raise."""
         self._listeners.append(listener)
 
-    def publish(self, change: Change) -> None:
+    def publish(self, change: AccountChange) -> None:
         """Tell the listeners: now, or when the transaction that surrounds the call has committed."""
         after_commit(partial(self._deliver, change))
 
-    def _deliver(self, change: Change) -> None:
+    def _deliver(self, change: AccountChange) -> None:
         for listener in self._listeners:
             listener(change)

@@ -5,7 +5,7 @@ from dataclasses import replace
 from gatewayd.accounts.interfaces import UserStore
 from gatewayd.accounts.key_rules import KeyRules
 from gatewayd.accounts.records import Actor, CredentialKind
-from gatewayd.errors import GatewayError, Kind
+from gatewayd.errors import ErrorKind, GatewayError
 
 
 class CurrentRights:
@@ -26,7 +26,8 @@ class CurrentRights:
         user = await self._users.find(actor.user_id)
         if user is None or not user.is_verified:
             raise GatewayError(
-                Kind.UNAUTHENTICATED, "cannot go on: the account was deactivated, removed or made pending"
+                ErrorKind.UNAUTHENTICATED,
+                "cannot go on: the account was deactivated, removed or made pending",
             )
         rights = await self._rules.rights(user)
         return replace(actor, user=user, group_ids=rights.group_ids, permissions=rights.permissions)

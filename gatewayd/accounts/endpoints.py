@@ -16,7 +16,7 @@ _IMPOSSIBLE: Final = re.compile(r"//|/\.\.?(?:/|$)|[\s?#%\\]")
 
 
 @dataclass(frozen=True, slots=True)
-class Endpoint:
+class EndpointRule:
     """One entry; `method` is None for any."""
 
     method: str | None
@@ -36,29 +36,29 @@ class Endpoint:
         return here == self.path or here.startswith(f"{self.path}/")
 
 
-def parse(text: str) -> tuple[Endpoint, ...]:
+def parse(text: str) -> tuple[EndpointRule, ...]:
     """Return the entries of a comma-separated list; blanks around and between are dropped."""
     entries = []
     for part in text.split(","):
         entry = part.strip()
         method, space, path = entry.partition(" ")
         if entry:
-            entries.append(Endpoint(method.upper(), path.strip()) if space else Endpoint(None, entry))
+            entries.append(EndpointRule(method.upper(), path.strip()) if space else EndpointRule(None, entry))
     return tuple(entries)
 
 
-def allows(entries: Sequence[Endpoint], method: str, path: str) -> bool:
+def allows(entries: Sequence[EndpointRule], method: str, path: str) -> bool:
     """Tell whether an entry covers the request; no entry at all covers nothing."""
     return any(entry.allows(method.upper(), path) for entry in entries)
 
 
-def warnings_for(entries: str | Sequence[Endpoint]) -> list[str]:
+def warnings_for(entries: str | Sequence[EndpointRule]) -> list[str]:
     """Return a sentence for each entry that can never match a request."""
     parsed = parse(entries) if isinstance(entries, str) else entries
     return [f"endpoint {_show(entry)!r} matches nothing: {why}" for entry in parsed if (why := _fault(entry))]
 
 
-def _fault(entry: Endpoint) -> str:
+def _fault(entry: EndpointRule) -> str:
     if entry.method is not None and entry.method not in METHODS:
         return f"{entry.method!r} is no method"
     if not entry.path.startswith("/"):
@@ -70,7 +70,7 @@ def _fault(entry: Endpoint) -> str:
     return ""
 
 
-def _show(entry: Endpoint) -> str:
+def _show(entry: EndpointRule) -> str:
     return f"{entry.method} {entry.path}" if entry.method else entry.path
 
 

@@ -6,11 +6,11 @@ from typing import Final
 
 from gatewayd import ids
 from gatewayd.accounts import permissions as trees
-from gatewayd.accounts.change_notifier import Change, Changes
+from gatewayd.accounts.change_notifier import AccountChange, AccountChangeNotifier
 from gatewayd.accounts.interfaces import GroupStore
-from gatewayd.accounts.records import Group, GroupChange, NewGroup, Outcome, Source
+from gatewayd.accounts.records import EnsureOutcome, Group, GroupChange, MembershipSource, NewGroup
 from gatewayd.accounts.texts import clean, clean_long, clean_object, is_plain
-from gatewayd.errors import GatewayError, Kind, not_found
+from gatewayd.errors import ErrorKind, GatewayError, not_found
 from gatewayd.transactions import Transactor
 
 MAX_DESCRIPTION: Final = 10_000
@@ -18,7 +18,7 @@ MAX_MEMBERS_AT_ONCE: Final = 10_000
 MAX_ANNOUNCED_ONE_BY_ONE: Final = 100
 """Users whose change is announced for each; a change of more is one of anybody."""
 
-CHANGING: Final = "groups"
+CHANGE_LOCK: Final = "groups"
 
 
 class Groups:
@@ -28,7 +28,11 @@ class Groups:
     """
 
     def __init__(
-        self, groups: GroupStore, transactor: Transactor, changes: Changes, clock: ids.Clock = ids.now
+        self,
+        groups: GroupStore,
+        transactor: Transactor,
+        changes: AccountChangeNotifier,
+        clock: ids.Clock = ids.now,
     ) -> None:
         self._groups = groups
         self._transactor = transactor
@@ -80,7 +84,7 @@ class Groups:
 
     async def change(self, group_id: str, change: GroupChange) -> Group:
         """Change a group and return it; its members' rights change with it."""
-        async with self._transactor.exclusive(CHANGING):
+        async with self._transactor.exclusive(CHANGE_LOCK):
             before = await self.get(group_id)
             group = _changed(before, change)
             if group == before:
@@ -88,21 +92,23 @@ class Groups:
             group = replace(group, updated_at=self._clock(), modified_us=ids.now_us())
             if not await self._groups.change(group):
                 raise not_found("group", group_id)
-        self._changes.publish(Change(None))
+        self._changes.publish(AccountChange(None))
         return group
 
     async def remove(self, group_id: str) -> None:
         """Delete a group; its members keep their accounts and lose what it granted."""
         if not is_plain(group_id) or not await self._groups.remove(group_id):
             raise not_found("group", group_id)
-        self._changes.publish(Change(None))
+        self._changes.publish(AccountChange(None))
 
-    async def count_members(self, groups: Sequence[Group], source: Source | None = None) -> Mapping[str, int]:
+    async def count_members(
+        self, groups: Sequence[Group], source: MembershipSource | None = None
+    ) -> Mapping[str, int]:
         """Return how many users `source`, None any, has in each of the groups, by group id."""
         counts = await self._groups.count_members([group.id for group in groups], source=source)
         return {group.id: counts.get(group.id, 0) for group in groups}
 
-    async def count_by_source(self, group_id: str) -> Mapping[Source, int]:
+    async def count_by_source(self, group_id: str) -> Mapping[MembershipSource, int]:
         """Return how many members each source has put into the group."""
         return await self._groups.count_by_source(_plain(group_id))
 
@@ -115,7 +121,9 @@ class Groups:
         await self.get(group_id)
         return await self._groups.list_member_ids(group_id)
 
-    async def list_sources(self, group_id: str, user_ids: Sequence[str]) -> Mapping[str, Sequence[Source]]:
+    async def list_sources(
+        self, group_id: str, user_ids: Sequence[str]
+    ) -> Mapping[str, Sequence[MembershipSource]]:
         """Return who put each of the users into the group, by user id; who is no member is absent."""
         await self.get(group_id)
         return await self._groups.list_sources(group_id, user_ids)
@@ -124,7 +132,7 @@ class Groups:
         self,
         group_id: str,
         user_ids: Sequence[str],
-        source: Source = Source.MANUAL,
+        source: MembershipSource = MembershipSource.MANUAL,
         displays: Mapping[str, str] | None = None,
     ) -> int:
         """Add users, leaving out unknown ones and those whom `source` has added; return how many.
@@ -143,7 +151,7 @@ class Groups:
         self,
         group_id: str,
         user_ids: Sequence[str],
-        source: Source,
+        source: MembershipSource,
         displays: Mapping[str, str] | None = None,
     ) -> tuple[int, int]:
         """Make these users all that `source` has in the group; return how many were added, how many removed.
@@ -156,11 +164,11 @@ class Groups:
             removed = await self._groups.keep_members(group_id, wanted, source=source)
             await self._touch(group_id, added + removed)
         if added or removed:
-            self._changes.publish(Change(None))
+            self._changes.publish(AccountChange(None))
         return added, removed
 
     async def remove_members(
-        self, group_id: str, user_ids: Sequence[str], source: Source | None = None
+        self, group_id: str, user_ids: Sequence[str], source: MembershipSource | None = None
     ) -> int:
         """Remove users whom `source`, None any, has added; return how many."""
         wanted = _checked_ids(user_ids)
@@ -170,14 +178,14 @@ class Groups:
         self._announce(wanted)
         return removed
 
-    async def ensure(self, new: NewGroup) -> tuple[Group, Outcome]:
+    async def ensure(self, new: NewGroup) -> tuple[Group, EnsureOutcome]:
         """Make sure that a group of this name (any case) exists, with the description and permissions given.
 
         Permissions are put over those that are there; what `new` leaves empty stays as it is.
         """
         existing = await self._groups.find_by_name(clean(new.name, "name"))
         if existing is None:
-            return await self.create(new), Outcome.CREATED
+            return await self.create(new), EnsureOutcome.CREATED
         wanted = trees.check(new.permissions)
         merged = trees.copy(existing.permissions)
         for section, leaves in wanted.items():
@@ -185,10 +193,14 @@ class Groups:
         group = await self.change(
             existing.id, GroupChange(description=new.description or None, permissions=merged)
         )
-        return group, Outcome.UNCHANGED if group == existing else Outcome.CHANGED
+        return group, EnsureOutcome.UNCHANGED if group == existing else EnsureOutcome.CHANGED
 
     async def _add(
-        self, group_id: str, user_ids: Sequence[str], source: Source, displays: Mapping[str, str] | None
+        self,
+        group_id: str,
+        user_ids: Sequence[str],
+        source: MembershipSource,
+        displays: Mapping[str, str] | None,
     ) -> int:
         return await self._groups.add_members(
             _plain(group_id), user_ids, source=source, at=self._clock(), displays=displays
@@ -200,10 +212,10 @@ class Groups:
 
     def _announce(self, user_ids: Sequence[str]) -> None:
         if len(user_ids) > MAX_ANNOUNCED_ONE_BY_ONE:
-            self._changes.publish(Change(None))
+            self._changes.publish(AccountChange(None))
             return
         for user_id in user_ids:
-            self._changes.publish(Change(user_id))
+            self._changes.publish(AccountChange(user_id))
 
 
 def _changed(group: Group, change: GroupChange) -> Group:
@@ -232,7 +244,7 @@ def _plain(group_id: str) -> str:
 def _checked_ids(user_ids: Sequence[str]) -> list[str]:
     if len(user_ids) > MAX_MEMBERS_AT_ONCE:
         raise GatewayError(
-            Kind.TOO_LARGE,
+            ErrorKind.TOO_LARGE,
             f"cannot accept user_ids: more than {MAX_MEMBERS_AT_ONCE} at once",
             param="user_ids",
         )

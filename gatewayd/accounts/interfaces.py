@@ -8,7 +8,7 @@ when it ends. Stores make no ids and no timestamps. `find_*` returns None when t
 from collections.abc import Mapping, Sequence
 from typing import Any, Protocol
 
-from gatewayd.accounts.records import ApiKey, Group, Source, User
+from gatewayd.accounts.records import ApiKey, Group, MembershipSource, User
 
 
 class UserStore(Protocol):
@@ -94,8 +94,8 @@ class UserStore(Protocol):
 class GroupStore(Protocol):
     """Groups and who is in them.
 
-    A user is in a group once for each `Source` that says so. No two groups have the same name (any case) or
-    the same external id of one provider.
+    A user is in a group once for each `MembershipSource` that says so. No two groups have the same name (any
+    case) or the same external id of one provider.
     """
 
     async def add(self, group: Group) -> None:
@@ -133,11 +133,13 @@ class GroupStore(Protocol):
         """Return the group ids of each of the users, each once; users without groups are absent."""
         ...
 
-    async def list_sources(self, group_id: str, user_ids: Sequence[str]) -> Mapping[str, Sequence[Source]]:
+    async def list_sources(
+        self, group_id: str, user_ids: Sequence[str]
+    ) -> Mapping[str, Sequence[MembershipSource]]:
         """Return who put each of the users into a group, by user id; those who are no members are absent."""
         ...
 
-    async def count_by_source(self, group_id: str) -> Mapping[Source, int]:
+    async def count_by_source(self, group_id: str) -> Mapping[MembershipSource, int]:
         """Return how many members each source has put into a group; sources without any are absent."""
         ...
 
@@ -146,7 +148,7 @@ class GroupStore(Protocol):
         ...
 
     async def count_members(
-        self, group_ids: Sequence[str], *, source: Source | None = None
+        self, group_ids: Sequence[str], *, source: MembershipSource | None = None
     ) -> Mapping[str, int]:
         """Return how many users `source`, None any, has in each of the groups; empty groups are absent."""
         ...
@@ -156,7 +158,7 @@ class GroupStore(Protocol):
         group_id: str,
         user_ids: Sequence[str],
         *,
-        source: Source,
+        source: MembershipSource,
         at: int,
         displays: Mapping[str, str] | None = None,
     ) -> int:
@@ -168,12 +170,12 @@ class GroupStore(Protocol):
         """
         ...
 
-    async def keep_members(self, group_id: str, user_ids: Sequence[str], *, source: Source) -> int:
+    async def keep_members(self, group_id: str, user_ids: Sequence[str], *, source: MembershipSource) -> int:
         """Remove all whom `source` has added but these; return how many. Raise not_found as `add_members`."""
         ...
 
     async def remove_members(
-        self, group_id: str, user_ids: Sequence[str], *, source: Source | None = None
+        self, group_id: str, user_ids: Sequence[str], *, source: MembershipSource | None = None
     ) -> int:
         """Remove users whom `source`, None any, has added; return how many users. Raise as `add_members`."""
         ...

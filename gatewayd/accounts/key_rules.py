@@ -7,11 +7,11 @@ from gatewayd.accounts.interfaces import GroupStore
 from gatewayd.accounts.permissions import Permissions
 from gatewayd.accounts.records import PermissionTree, Role, User
 from gatewayd.accounts.runtime_settings import RuntimeSettings
-from gatewayd.errors import GatewayError, Kind
+from gatewayd.errors import ErrorKind, GatewayError
 
 
 @dataclass(frozen=True, slots=True)
-class Rights:
+class UserRights:
     """The groups of a user and what they and the defaults add up to."""
 
     group_ids: tuple[str, ...]
@@ -26,12 +26,14 @@ class KeyRules:
         self._permissions = permissions
         self._runtime = runtime
         self._text = ""
-        self._entries: tuple[endpoints.Endpoint, ...] = ()
+        self._entries: tuple[endpoints.EndpointRule, ...] = ()
 
-    async def rights(self, user: User) -> Rights:
+    async def rights(self, user: User) -> UserRights:
         """Return the effective rights of a user, read from the store."""
         groups = await self._groups.list(user_id=user.id)
-        return Rights(tuple(group.id for group in groups), self._permissions.effective(user, groups))
+        return UserRights(
+            tuple(group.id for group in groups), self._permissions.effective_permissions(user, groups)
+        )
 
     def missing(self, user: User, permissions: PermissionTree) -> list[str]:
         """Return a sentence for each thing that keeps this user from having API keys."""
@@ -49,7 +51,9 @@ class KeyRules:
         sentences = self.missing(user, permissions)
         if sentences:
             code = "api_key_permission" if self._runtime.flag("ENABLE_API_KEYS") else "api_keys_disabled"
-            raise GatewayError(Kind.FORBIDDEN, f"cannot {verb} an API key: {'; '.join(sentences)}", code=code)
+            raise GatewayError(
+                ErrorKind.FORBIDDEN, f"cannot {verb} an API key: {'; '.join(sentences)}", code=code
+            )
 
     def check_endpoint(self, method: str, path: str) -> None:
         """Raise forbidden when keys are restricted to endpoints that this request is not among."""
@@ -60,7 +64,7 @@ class KeyRules:
             self._text, self._entries = text, endpoints.parse(text)
         if not endpoints.allows(self._entries, method, path):
             raise GatewayError(
-                Kind.FORBIDDEN,
+                ErrorKind.FORBIDDEN,
                 f"cannot use an API key for {path}: API_KEYS_ALLOWED_ENDPOINTS does not list this endpoint",
                 code="api_key_endpoint",
             )

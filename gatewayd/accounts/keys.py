@@ -4,25 +4,27 @@ from collections.abc import Sequence
 from typing import Final
 
 from gatewayd import ids
-from gatewayd.accounts.change_notifier import Change, Changes
+from gatewayd.accounts.change_notifier import AccountChange, AccountChangeNotifier
 from gatewayd.accounts.interfaces import KeyStore
 from gatewayd.accounts.key_rules import KeyRules
 from gatewayd.accounts.records import ApiKey, User
 from gatewayd.accounts.texts import clean
-from gatewayd.errors import GatewayError, Kind, invalid, not_found
+from gatewayd.errors import ErrorKind, GatewayError, invalid, not_found
 
-PREFIX: Final = "sk-"
-SHOWN: Final = len(PREFIX) + 8
-MAX_NAME: Final = 128
-MAX_PER_USER: Final = 1000
-LAST_SECOND: Final = 253_402_300_799  # the end of the year 9999
+KEY_PREFIX: Final = "sk-"
+SHOWN_PREFIX_CHARACTERS: Final = len(KEY_PREFIX) + 8
+MAX_NAME_CHARACTERS: Final = 128
+MAX_KEYS_PER_USER: Final = 1000
+MAX_EXPIRES_AT: Final = 253_402_300_799  # the end of the year 9999
 DEFAULT_NAME: Final = "API key"
 
 
 class Keys:
     """Makes keys whose value is shown once and never stored, and ends them."""
 
-    def __init__(self, keys: KeyStore, rules: KeyRules, changes: Changes, clock: ids.Clock = ids.now) -> None:
+    def __init__(
+        self, keys: KeyStore, rules: KeyRules, changes: AccountChangeNotifier, clock: ids.Clock = ids.now
+    ) -> None:
         self._keys = keys
         self._rules = rules
         self._changes = changes
@@ -54,22 +56,22 @@ class Keys:
     ) -> tuple[ApiKey, str]:
         """Do what `issue` does without asking whether the user may: for setup, which grants it beside."""
         now = self._clock()
-        if expires_at is not None and not now < expires_at <= LAST_SECOND:
+        if expires_at is not None and not now < expires_at <= MAX_EXPIRES_AT:
             raise invalid("cannot accept expires_at: it is not in the future", param="expires_at")
         existing = await self._keys.list(user_id=user.id)
-        if len(existing) >= MAX_PER_USER:
+        if len(existing) >= MAX_KEYS_PER_USER:
             raise GatewayError(
-                Kind.CONFLICT, f"cannot create an API key: user {user.id!r} has {len(existing)} already"
+                ErrorKind.CONFLICT, f"cannot create an API key: user {user.id!r} has {len(existing)} already"
             )
-        value = PREFIX + ids.new_secret()
+        value = KEY_PREFIX + ids.new_secret()
         key = ApiKey(
             id=ids.new_id(),
             user_id=user.id,
             name=f"{DEFAULT_NAME} {ids.new_secret(4)}"
             if name is None
-            else clean(name, "name", longest=MAX_NAME),
+            else clean(name, "name", longest=MAX_NAME_CHARACTERS),
             digest=ids.digest(value),
-            prefix=value[:SHOWN],
+            prefix=value[:SHOWN_PREFIX_CHARACTERS],
             expires_at=expires_at,
             created_at=now,
         )
@@ -94,14 +96,14 @@ class Keys:
             raise not_found("API key", key_id)
         if not await self._keys.remove(key_id):
             raise not_found("API key", key_id)
-        self._changes.publish(Change(key.user_id, asks_again=True))
+        self._changes.publish(AccountChange(key.user_id, asks_again=True))
 
     async def revoke_all(self, user_id: str) -> int:
         """End every key of a user; return how many there were."""
         count = 0
         for key in await self._keys.list(user_id=user_id):
             count += await self._keys.remove(key.id)
-        self._changes.publish(Change(user_id, asks_again=True))
+        self._changes.publish(AccountChange(user_id, asks_again=True))
         return count
 
     async def why(self, user: User) -> Sequence[str]:

@@ -6,12 +6,12 @@ from importlib.resources import files
 from itertools import pairwise
 from typing import Final
 
-from gatewayd.errors import GatewayError, Kind, invalid
+from gatewayd.errors import ErrorKind, GatewayError, invalid
 
 MIN_CHARACTERS: Final = 8
 MAX_BYTES: Final = 4096
 MIN_WORD_CHARACTERS: Final = 3
-WEAK: Final = "weak_password"
+WEAK_CODE: Final = "weak_password"
 PRODUCT_WORDS: Final = ("gatewayd", "gateway", "admin", "administrator", "password", "chatgpt", "openai")
 
 _SEPARATOR: Final = re.compile(r"[\W_]+")
@@ -92,4 +92,6 @@ def _is_row(text: str) -> bool:
 
 
 def _weak(param: str, reason: str) -> GatewayError:
-    return GatewayError(Kind.INVALID_REQUEST, f"cannot accept {param}: {reason}", param=param, code=WEAK)
+    return GatewayError(
+        ErrorKind.INVALID_REQUEST, f"cannot accept {param}: {reason}", param=param, code=WEAK_CODE
+    )

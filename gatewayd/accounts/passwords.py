@@ -11,7 +11,7 @@ from argon2.exceptions import InvalidHashError, VerificationError
 
 from gatewayd import ids
 from gatewayd.accounts.password_rules import PasswordRules, check_password
-from gatewayd.errors import GatewayError, Kind
+from gatewayd.errors import ErrorKind, GatewayError
 
 MAX_WAITING: Final = 64
 """Passwords that wait to be hashed: about a second of work."""
@@ -74,7 +74,7 @@ class Passwords:
     async def _run(self, work: Callable[[], Result]) -> Result:
         if self._waiting >= MAX_WAITING:
             raise GatewayError(
-                Kind.UNAVAILABLE, "cannot check passwords now: too many are being checked", retry_after=2
+                ErrorKind.UNAVAILABLE, "cannot check passwords now: too many are being checked", retry_after=2
             )
         self._waiting += 1
         try:

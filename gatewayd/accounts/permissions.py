@@ -6,10 +6,10 @@ from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
 from gatewayd import ids
-from gatewayd.accounts.change_notifier import Change, Changes
+from gatewayd.accounts.change_notifier import AccountChange, AccountChangeNotifier
 from gatewayd.accounts.interfaces import ValueStore
 from gatewayd.accounts.records import Actor, CredentialKind, Group, PermissionTree, Role, User
-from gatewayd.errors import GatewayError, Kind, invalid
+from gatewayd.errors import ErrorKind, GatewayError, invalid
 from gatewayd.transactions import after_commit
 
 log = logging.getLogger(__name__)
@@ -22,7 +22,7 @@ def _leaves(names: str, value: bool) -> dict[str, bool]:
     return dict.fromkeys(names.split(), value)
 
 
-BUILTIN: Final[PermissionTree] = {
+BUILTIN_PERMISSIONS: Final[PermissionTree] = {
     "workspace": _leaves(
         "models knowledge prompts tools skills models_import models_export prompts_import prompts_export"
         " tools_import tools_export skills_import skills_export",
@@ -74,11 +74,11 @@ def check(tree: Any) -> PermissionTree:
     if not isinstance(tree, Mapping):
         raise invalid("cannot accept permissions: expected an object", param="permissions")
     for section, leaves in tree.items():
-        _refuse_unknown(str(section), BUILTIN, "permissions")
+        _refuse_unknown(str(section), BUILTIN_PERMISSIONS, "permissions")
         if not isinstance(leaves, Mapping):
             raise invalid(f"cannot accept permissions.{section}: expected an object", param="permissions")
         for leaf, value in leaves.items():
-            _refuse_unknown(str(leaf), BUILTIN[section], f"permissions.{section}")
+            _refuse_unknown(str(leaf), BUILTIN_PERMISSIONS[section], f"permissions.{section}")
             if not isinstance(value, bool):
                 raise invalid(
                     f"cannot accept permissions.{section}.{leaf}: expected true or false", param="permissions"
@@ -86,15 +86,15 @@ def check(tree: Any) -> PermissionTree:
     return copy(tree)
 
 
-def known(tree: Any) -> PermissionTree:
+def known_leaves(tree: Any) -> PermissionTree:
     """Return the leaves of a tree that this version knows; what clients of other versions add is dropped."""
     if not isinstance(tree, Mapping):
         raise invalid("cannot accept permissions: expected an object", param="permissions")
     kept: dict[str, Any] = {}
-    for section in BUILTIN.keys() & tree.keys():
+    for section in BUILTIN_PERMISSIONS.keys() & tree.keys():
         leaves = tree[section]
         if isinstance(leaves, Mapping):
-            leaves = {leaf: leaves[leaf] for leaf in leaves if leaf in BUILTIN[section]}
+            leaves = {leaf: leaves[leaf] for leaf in leaves if leaf in BUILTIN_PERMISSIONS[section]}
         kept[section] = leaves
     return check(kept)
 
@@ -135,7 +135,7 @@ class Permissions:
         self,
         values: ValueStore,
         configured: PermissionTree,
-        changes: Changes,
+        changes: AccountChangeNotifier,
         clock: ids.Clock = ids.now,
         *,
         persistent: bool = True,
@@ -150,14 +150,14 @@ class Permissions:
 
     async def load(self) -> None:
         """Read the stored tree; at start, and when another process changed it."""
-        self._stored = known((await self._values.load()).get(STORED_NAME, {}))
+        self._stored = known_leaves((await self._values.load()).get(STORED_NAME, {}))
         self._defaults = self._combine(self._stored)
 
     def configure(self, configured: PermissionTree) -> None:
         """Take what a reloaded configuration names; what is stored stays stored."""
         self._configured = check(configured)
         self._defaults = self._combine(self._stored)
-        self._changes.publish(Change(None))
+        self._changes.publish(AccountChange(None))
 
     def defaults(self) -> PermissionTree:
         """Return the complete default tree, which accounts with the role user have."""
@@ -165,30 +165,30 @@ class Permissions:
 
     def initial(self) -> PermissionTree:
         """Return the default tree as it is while nothing is stored: built in, then configured."""
-        return overlay(copy(BUILTIN), self._configured)
+        return overlay(copy(BUILTIN_PERMISSIONS), self._configured)
 
     async def set_defaults(self, tree: PermissionTree, by: str) -> PermissionTree:
         """Store a tree and return it complete; a missing leaf gets its built-in value.
 
         Raises invalid_request for an unknown leaf, conflict for one that the configuration holds fast.
         """
-        wanted = overlay(copy(BUILTIN), check(tree))
+        wanted = overlay(copy(BUILTIN_PERMISSIONS), check(tree))
         combined = self._combine(wanted)
         for section, leaves in wanted.items():
             for leaf, value in leaves.items():
                 if combined[section][leaf] is not value:
                     raise GatewayError(
-                        Kind.CONFLICT,
+                        ErrorKind.CONFLICT,
                         f"cannot set {section}.{leaf}: the configuration sets it, and"
                         " ENABLE_PERSISTENT_CONFIG is off",
                         param=f"{section}.{leaf}",
                     )
         await self._values.put({STORED_NAME: wanted}, at=self._clock(), by=by)
         after_commit(lambda: self._keep(wanted, combined))
-        self._changes.publish(Change(None))
+        self._changes.publish(AccountChange(None))
         return copy(combined)
 
-    def effective(self, user: User, groups: Iterable[Group]) -> PermissionTree:
+    def effective_permissions(self, user: User, groups: Iterable[Group]) -> PermissionTree:
         """Return what a user may do.
 
         Role user: the defaults and everything that a group grants. Administrators: everything, except that
@@ -209,7 +209,7 @@ class Permissions:
 
     def _combine(self, stored: PermissionTree) -> PermissionTree:
         below, above = (self._configured, stored) if self._persistent else (stored, self._configured)
-        return overlay(overlay(copy(BUILTIN), below), above)
+        return overlay(overlay(copy(BUILTIN_PERMISSIONS), below), above)
 
     def _keep(self, stored: PermissionTree, combined: PermissionTree) -> None:
         self._stored = stored
@@ -220,7 +220,9 @@ def require(actor: Actor, section: str, leaf: str) -> None:
     """Raise forbidden, naming the permission, when an actor lacks it."""
     if not actor.may(section, leaf):
         raise GatewayError(
-            Kind.FORBIDDEN, f"cannot do this: the permission {section}.{leaf} is missing", code="permission"
+            ErrorKind.FORBIDDEN,
+            f"cannot do this: the permission {section}.{leaf} is missing",
+            code="permission",
         )
 
 

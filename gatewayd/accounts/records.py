@@ -44,7 +44,7 @@ class ProviderRole:
 
 
 @dataclass(frozen=True, slots=True)
-class Identity:
+class ProviderIdentity:
     """What an identity provider says about a person, as it was sent.
 
     Accounts made by hand have none: their `user_name` is None, and `identities.shown` tells it from the
@@ -85,7 +85,7 @@ class User:
     info: dict[str, Any] | None = None
     oauth: dict[str, Any] | None = None
     scim: dict[str, Any] | None = None
-    identity: Identity = Identity()
+    identity: ProviderIdentity = ProviderIdentity()
     last_active_at: int = 0
     updated_at: int = 0
     created_at: int = 0
@@ -138,7 +138,7 @@ class ApiKey:
 
 
 @dataclass(frozen=True, slots=True)
-class Claims:
+class SessionClaims:
     """What a session token says: the user, its version, an id of its own and its life (epoch seconds)."""
 
     user_id: str
@@ -188,7 +188,7 @@ class Actor:
         return self.permissions.get(section, {}).get(leaf, False)
 
 
-class Outcome(StrEnum):
+class EnsureOutcome(StrEnum):
     """What an `ensure` did."""
 
     CREATED = "created"
@@ -210,7 +210,7 @@ class NewUser:
     profile: dict[str, Any] = field(default_factory=dict)
     oauth: dict[str, Any] | None = None
     scim: dict[str, Any] | None = None
-    identity: Identity = Identity()
+    identity: ProviderIdentity = ProviderIdentity()
 
 
 @dataclass(frozen=True, slots=True)
@@ -234,10 +234,10 @@ class UserChange:
     info: dict[str, Any] | None = None
     oauth: dict[str, Any] | None = None
     scim: dict[str, Any] | None = None
-    identity: Identity | None = None
+    identity: ProviderIdentity | None = None
 
 
-class Source(StrEnum):
+class MembershipSource(StrEnum):
     """Who put a user into a group: an administrator, DEFAULT_GROUP_ID at sign-up, or a provider.
 
     One user may be in a group by several sources at once.

@@ -8,11 +8,11 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from gatewayd import ids
-from gatewayd.accounts.change_notifier import Change, Changes
+from gatewayd.accounts.change_notifier import AccountChange, AccountChangeNotifier
 from gatewayd.accounts.interfaces import ValueStore
 from gatewayd.accounts.records import Role
 from gatewayd.accounts.texts import clean_long
-from gatewayd.errors import GatewayError, Kind, invalid
+from gatewayd.errors import ErrorKind, GatewayError, invalid
 from gatewayd.transactions import after_commit
 
 log = logging.getLogger(__name__)
@@ -20,18 +20,18 @@ log = logging.getLogger(__name__)
 UNIT_SECONDS: Final = {"ms": 0.001, "s": 1, "m": 60, "h": 3600, "d": 86_400, "w": 604_800}
 _DURATION: Final = re.compile(r"([0-9]{1,9}(?:\.[0-9]{1,6})?)(ms|s|m|h|d|w)")
 # Every session ends: "never" (-1 or 0) means ten years, which is also the longest.
-LONGEST_SESSION: Final = 315_360_000
+MAX_SESSION_SECONDS: Final = 315_360_000
 
 
 def parse_lifetime(text: str) -> int:
     """Return the seconds of a duration such as `4w`, `-1` and `0` being the longest; ValueError otherwise."""
     if text in {"-1", "0"}:
-        return LONGEST_SESSION
+        return MAX_SESSION_SECONDS
     match = _DURATION.fullmatch(text)
     seconds = int(float(match[1]) * UNIT_SECONDS[match[2]]) if match else 0
     if seconds < 1:
         raise ValueError("expected -1, 0, or a number and ms, s, m, h, d or w, at least one second")
-    return min(seconds, LONGEST_SESSION)
+    return min(seconds, MAX_SESSION_SECONDS)
 
 
 def _boolean(value: Any) -> bool:
@@ -73,7 +73,7 @@ def _address(value: Any) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Definition:
+class RuntimeSettingDefinition:
     """One setting: its name, what it is when nobody says otherwise, and the check of its values.
 
     `check` returns the value to keep and raises ValueError("expected ...").
@@ -86,25 +86,33 @@ class Definition:
 
 
 # In the order of the admin settings body (peer-compatible names).
-DEFINITIONS: Final[tuple[Definition, ...]] = (
-    Definition("SHOW_ADMIN_DETAILS", True, _boolean, "show the administrator's address to pending accounts"),
-    Definition("ADMIN_EMAIL", "", _text, "the address shown; empty: that of the first administrator"),
-    Definition("WEBUI_URL", "", _address, "the address under which people reach the gateway"),
-    Definition("ENABLE_SIGNUP", True, _boolean, "let people create accounts themselves"),
-    Definition("ENABLE_API_KEYS", False, _boolean, "let API keys be created and used, by anybody"),
-    Definition(
+DEFINITIONS: Final[tuple[RuntimeSettingDefinition, ...]] = (
+    RuntimeSettingDefinition(
+        "SHOW_ADMIN_DETAILS", True, _boolean, "show the administrator's address to pending accounts"
+    ),
+    RuntimeSettingDefinition(
+        "ADMIN_EMAIL", "", _text, "the address shown; empty: that of the first administrator"
+    ),
+    RuntimeSettingDefinition("WEBUI_URL", "", _address, "the address under which people reach the gateway"),
+    RuntimeSettingDefinition("ENABLE_SIGNUP", True, _boolean, "let people create accounts themselves"),
+    RuntimeSettingDefinition(
+        "ENABLE_API_KEYS", False, _boolean, "let API keys be created and used, by anybody"
+    ),
+    RuntimeSettingDefinition(
         "ENABLE_API_KEYS_ENDPOINT_RESTRICTIONS",
         False,
         _boolean,
         "let API keys reach only the endpoints of API_KEYS_ALLOWED_ENDPOINTS",
     ),
-    Definition("API_KEYS_ALLOWED_ENDPOINTS", "", _text, "the endpoints that API keys reach, comma separated"),
-    Definition("DEFAULT_USER_ROLE", "pending", _role, "the role of people who sign up"),
-    Definition("DEFAULT_GROUP_ID", "", _text, "the group of people who sign up; empty: none"),
-    Definition("JWT_EXPIRES_IN", "4w", _lifetime, "how long a session lasts; -1: ten years"),
-    Definition("PENDING_USER_OVERLAY_TITLE", "", _text, "the title that pending accounts see"),
-    Definition("PENDING_USER_OVERLAY_CONTENT", "", _text, "the text that pending accounts see"),
-    Definition("RESPONSE_WATERMARK", "", _text, "a text that the page adds to copied answers"),
+    RuntimeSettingDefinition(
+        "API_KEYS_ALLOWED_ENDPOINTS", "", _text, "the endpoints that API keys reach, comma separated"
+    ),
+    RuntimeSettingDefinition("DEFAULT_USER_ROLE", "pending", _role, "the role of people who sign up"),
+    RuntimeSettingDefinition("DEFAULT_GROUP_ID", "", _text, "the group of people who sign up; empty: none"),
+    RuntimeSettingDefinition("JWT_EXPIRES_IN", "4w", _lifetime, "how long a session lasts; -1: ten years"),
+    RuntimeSettingDefinition("PENDING_USER_OVERLAY_TITLE", "", _text, "the title that pending accounts see"),
+    RuntimeSettingDefinition("PENDING_USER_OVERLAY_CONTENT", "", _text, "the text that pending accounts see"),
+    RuntimeSettingDefinition("RESPONSE_WATERMARK", "", _text, "a text that the page adds to copied answers"),
 )
 _BY_NAME: Final = {definition.name: definition for definition in DEFINITIONS}
 
@@ -142,7 +150,7 @@ class RuntimeSettings:
         values: ValueStore,
         configured: Mapping[str, ConfiguredValue],
         persistent: bool,
-        changes: Changes,
+        changes: AccountChangeNotifier,
         clock: ids.Clock = ids.now,
     ) -> None:
         self._values = values
@@ -158,7 +166,7 @@ class RuntimeSettings:
         """Take what a reloaded configuration says; what is stored stays stored."""
         self._configured = _configured_all(configured)
         self._combine()
-        self._changes.publish(Change(None))
+        self._changes.publish(AccountChange(None))
 
     async def load(self) -> None:
         """Read the stored values; at start, and when another process changed them."""
@@ -235,7 +243,7 @@ class RuntimeSettings:
             if checked[name] != self._configured[name].value:
                 origin = self._configured[name].origin
                 raise GatewayError(
-                    Kind.CONFLICT,
+                    ErrorKind.CONFLICT,
                     f"cannot set {name}: {origin} sets it, and ENABLE_PERSISTENT_CONFIG is off",
                     param=name,
                 )
@@ -244,14 +252,14 @@ class RuntimeSettings:
             return
         await self._values.put(checked, at=self._clock(), by=by)
         after_commit(lambda: self._keep(checked))
-        self._changes.publish(Change(None))
+        self._changes.publish(AccountChange(None))
 
     async def reset(self, names: Sequence[str]) -> int:
         """Forget stored values, so that the configured ones are in force; return how many were stored."""
         wanted = [_definition(name).name for name in names]
         removed = await self._values.remove(wanted)
         after_commit(lambda: self._forget(wanted))
-        self._changes.publish(Change(None))
+        self._changes.publish(AccountChange(None))
         return removed
 
     def _is_fixed(self, name: str) -> bool:
@@ -276,23 +284,23 @@ def _configured_all(configured: Mapping[str, ConfiguredValue]) -> dict[str, Conf
     return {each.name: _configured(each, configured.get(each.name)) for each in DEFINITIONS}
 
 
-def _definition(name: str) -> Definition:
+def _definition(name: str) -> RuntimeSettingDefinition:
     found = _BY_NAME.get(name)
     if found is not None:
         return found
     near = difflib.get_close_matches(name.upper(), _BY_NAME, n=1)
     hint = f", did you mean {near[0]}" if near else ""
-    raise GatewayError(Kind.NOT_FOUND, f"cannot find setting {name!r}{hint}", param=name)
+    raise GatewayError(ErrorKind.NOT_FOUND, f"cannot find setting {name!r}{hint}", param=name)
 
 
-def _check(definition: Definition, value: Any) -> bool | str:
+def _check(definition: RuntimeSettingDefinition, value: Any) -> bool | str:
     try:
         return definition.check(value)
     except ValueError as error:
         raise invalid(f"cannot set {definition.name}: {error}", param=definition.name) from None
 
 
-def _configured(definition: Definition, given: ConfiguredValue | None) -> ConfiguredValue:
+def _configured(definition: RuntimeSettingDefinition, given: ConfiguredValue | None) -> ConfiguredValue:
     if given is None:
         return ConfiguredValue(definition.default, "default", explicit=False)
     return ConfiguredValue(_check(definition, given.value), given.origin, given.explicit)

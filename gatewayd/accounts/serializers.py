@@ -7,11 +7,11 @@ from typing import Any, Final
 from gatewayd.accounts.groups import Groups
 from gatewayd.accounts.records import Group, User
 
-PROVISIONING: Final = frozenset({"scim", "modified_us"})
+PROVISIONING_FIELDS: Final = frozenset({"scim", "modified_us"})
 """What a group has for SCIM alone."""
 
 
-PROFILE: Final = (
+PROFILE_FIELDS: Final = (
     "profile_banner_image_url",
     "bio",
     "gender",
@@ -25,7 +25,7 @@ PROFILE: Final = (
 """What an account tells of its profile; None where it does not."""
 
 
-def show_user(user: User) -> dict[str, Any]:
+def render_user(user: User) -> dict[str, Any]:
     """Return a whole account; that of a deactivated one has the role pending."""
     return {
         "id": user.id,
@@ -34,7 +34,7 @@ def show_user(user: User) -> dict[str, Any]:
         "role": user.shown_role.value,
         "name": user.name,
         "profile_image_url": user.profile_image_url,
-        **{name: user.profile.get(name) for name in PROFILE},
+        **{name: user.profile.get(name) for name in PROFILE_FIELDS},
         "info": user.info,
         "settings": user.settings,
         "oauth": user.oauth,
@@ -45,8 +45,8 @@ def show_user(user: User) -> dict[str, Any]:
     }
 
 
-async def show_groups(groups: Sequence[Group], service: Groups) -> list[dict[str, Any]]:
+async def render_groups(groups: Sequence[Group], service: Groups) -> list[dict[str, Any]]:
     """Return groups without their members, which are counted, and without what providers call them."""
     counts = await service.count_members(groups)
     rows = [asdict(group) | {"member_count": counts[group.id]} for group in groups]
-    return [{name: value for name, value in row.items() if name not in PROVISIONING} for row in rows]
+    return [{name: value for name, value in row.items() if name not in PROVISIONING_FIELDS} for row in rows]

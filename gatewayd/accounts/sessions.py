@@ -11,14 +11,14 @@ from jose import jwt
 from jose.exceptions import JOSEError
 
 from gatewayd import ids
-from gatewayd.accounts.change_notifier import Change, Changes
+from gatewayd.accounts.change_notifier import AccountChange, AccountChangeNotifier
 from gatewayd.accounts.interfaces import RevocationStore
-from gatewayd.accounts.records import Claims, User
-from gatewayd.errors import GatewayError, Kind
+from gatewayd.accounts.records import SessionClaims, User
+from gatewayd.errors import ErrorKind, GatewayError
 
 ALGORITHM: Final = "HS256"
-MAX_TOKEN: Final = 2048
-SHORTEST_SECRET: Final = 32
+MAX_TOKEN_CHARACTERS: Final = 2048
+MIN_SECRET_BYTES: Final = 32
 LEEWAY_SECONDS: Final = 86_400
 """By how much the clock may have been set back since a session was issued."""
 # {"alg":"HS256","typ":"JWT"}: the one header there is. Everything else is refused before it is parsed.
@@ -35,30 +35,30 @@ class Sessions:
         self,
         secret: str,
         revocations: RevocationStore,
-        changes: Changes,
+        changes: AccountChangeNotifier,
         clock: ids.Clock = ids.now,
         prune_clock: ids.Clock | None = None,
     ) -> None:
         size = len(secret.encode())
-        if size < SHORTEST_SECRET:
+        if size < MIN_SECRET_BYTES:
             raise GatewayError(
-                Kind.NOT_CONFIGURED,
-                f"cannot sign sessions: the secret has {size} bytes, at least {SHORTEST_SECRET} are needed",
+                ErrorKind.NOT_CONFIGURED,
+                f"cannot sign sessions: the secret has {size} bytes, at least {MIN_SECRET_BYTES} are needed",
             )
         self._secret = secret
         self._revocations = revocations
         self._changes = changes
         self._clock = clock
         # A session whose end is forgotten would live again when the clock is set right.
-        self._prune_clock = prune_clock or ids.cautious()
+        self._prune_clock = prune_clock or ids.retention_clock()
 
-    def issue(self, user: User, lifetime_seconds: int, until: int | None = None) -> tuple[str, Claims]:
+    def issue(self, user: User, lifetime_seconds: int, until: int | None = None) -> tuple[str, SessionClaims]:
         """Return a token for the user, and what it says; it ends at `until` if that comes first."""
         now = self._clock()
         ends = now + lifetime_seconds
         if until is not None:
             ends = min(ends, until)
-        claims = Claims(user.id, user.token_version, ids.new_id(), now, ends)
+        claims = SessionClaims(user.id, user.token_version, ids.new_id(), now, ends)
         body = {
             "id": claims.user_id,
             "sub": claims.user_id,
@@ -69,12 +69,12 @@ class Sessions:
         }
         return jwt.encode(body, self._secret, algorithm=ALGORITHM), claims
 
-    def read(self, token: str) -> Claims:
+    def read(self, token: str) -> SessionClaims:
         """Return what a token says; unauthenticated unless this gateway signed it and it has not expired.
 
         Revocation, the user and the token version are for the caller to check.
         """
-        if len(token) > MAX_TOKEN or not token.isascii() or token.count(".") != 2:
+        if len(token) > MAX_TOKEN_CHARACTERS or not token.isascii() or token.count(".") != 2:
             raise _refused()
         if token.partition(".")[0] != _HEADER:
             raise _refused()
@@ -84,20 +84,20 @@ class Sessions:
             raise _refused() from None
         return self._checked(body)
 
-    async def is_revoked(self, claims: Claims) -> bool:
+    async def is_revoked(self, claims: SessionClaims) -> bool:
         """Tell whether the session was ended before its time."""
         return await self._revocations.contains(claims.jti)
 
-    async def revoke(self, claims: Claims) -> None:
+    async def revoke(self, claims: SessionClaims) -> None:
         """End this session at once; doing it twice is no error."""
         await self._revocations.add(claims.jti, claims.user_id, claims.expires_at)
-        self._changes.publish(Change(claims.user_id, asks_again=True))
+        self._changes.publish(AccountChange(claims.user_id, asks_again=True))
 
     async def prune(self) -> int:
         """Forget revocations of tokens that have expired anyway; return how many."""
         return await self._revocations.prune(self._prune_clock() - LEEWAY_SECONDS)
 
-    def _checked(self, body: dict[str, Any]) -> Claims:
+    def _checked(self, body: dict[str, Any]) -> SessionClaims:
         texts = [body.get(name) for name in ("id", "sub", "jti")]
         numbers = [body.get(name) for name in ("ver", "iat", "exp")]
         if (
@@ -107,14 +107,14 @@ class Sessions:
             or body["id"] != body["sub"]
         ):
             raise _refused()
-        claims = Claims(body["id"], body["ver"], body["jti"], body["iat"], body["exp"])
+        claims = SessionClaims(body["id"], body["ver"], body["jti"], body["iat"], body["exp"])
         now = self._clock()
         if claims.expires_at <= now:
-            raise GatewayError(Kind.UNAUTHENTICATED, "cannot accept the session: it has expired")
+            raise GatewayError(ErrorKind.UNAUTHENTICATED, "cannot accept the session: it has expired")
         if claims.issued_at > now + LEEWAY_SECONDS:
             raise _refused()
         return claims
 
 
 def _refused() -> GatewayError:
-    return GatewayError(Kind.UNAUTHENTICATED, "cannot accept the session: the token is not valid")
+    return GatewayError(ErrorKind.UNAUTHENTICATED, "cannot accept the session: the token is not valid")

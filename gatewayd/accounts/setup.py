@@ -8,8 +8,8 @@ from gatewayd.accounts.groups import Groups
 from gatewayd.accounts.keys import Keys
 from gatewayd.accounts.records import ApiKey, Group, NewGroup, NewUser, Role, User
 from gatewayd.accounts.runtime_settings import RuntimeSettings
-from gatewayd.accounts.users import FIRST, Users
-from gatewayd.errors import GatewayError, Kind
+from gatewayd.accounts.users import FIRST_ADMIN_LOCK, Users
+from gatewayd.errors import ErrorKind, GatewayError
 from gatewayd.transactions import Transactor
 
 ALREADY_SET_UP: Final = "already_set_up"
@@ -49,11 +49,11 @@ class Setup:
         new = NewUser(
             email=email, name=name, role=Role.ADMIN, password=generated if password is None else password
         )
-        async with self._transactor.exclusive(FIRST):
+        async with self._transactor.exclusive(FIRST_ADMIN_LOCK):
             user = await self._make_first(new)
             if user is None:
                 raise GatewayError(
-                    Kind.CONFLICT, "cannot set up: accounts exist already", code=ALREADY_SET_UP
+                    ErrorKind.CONFLICT, "cannot set up: accounts exist already", code=ALREADY_SET_UP
                 )
             await self._runtime.set({"ENABLE_API_KEYS": True}, by=user.id)
             made, _ = await self._groups.ensure(
@@ -70,7 +70,7 @@ class Setup:
 
     async def ensure(self, email: str, name: str, password: str) -> User | None:
         """Make the first administrator and switch sign-up off; None when an account exists."""
-        async with self._transactor.exclusive(FIRST):
+        async with self._transactor.exclusive(FIRST_ADMIN_LOCK):
             return await self._make_first(NewUser(email, name, role=Role.ADMIN, password=password))
 
     async def _make_first(self, new: NewUser) -> User | None:

@@ -7,20 +7,20 @@ from typing import Final
 
 from gatewayd import ids
 from gatewayd.accounts import attempts
-from gatewayd.accounts.attempts import Limit, Tries, network_of, wide_network_of
+from gatewayd.accounts.attempts import AttemptCounter, AttemptLimit, network_of, wide_network_of
 from gatewayd.accounts.devices import DeviceCookies
 from gatewayd.accounts.interfaces import UserStore
 from gatewayd.accounts.passwords import Passwords
 from gatewayd.accounts.records import Actor, CredentialKind, User
 from gatewayd.accounts.texts import email_key
-from gatewayd.errors import GatewayError, Kind, invalid
+from gatewayd.errors import ErrorKind, GatewayError, invalid
 
 FAILURE_SECONDS: Final = 900
 ACCOUNT_SECONDS: Final = 3600
 WIDE_FACTOR: Final = 4
 """Failures of one /48 of IPv6, as a multiple of those of one address."""
 
-Counts = Sequence[tuple[Tries, str]]
+AttemptCounts = Sequence[tuple[AttemptCounter, str]]
 """Counters, each with the name under which a try counts there."""
 
 
@@ -84,14 +84,14 @@ class SignIn:
         self._passwords = passwords
         self._devices = devices
         limits = limits or SignInLimits()
-        clock = clock or ids.steady()
-        self._by_pair = Tries(Limit(limits.failures, FAILURE_SECONDS), clock)
-        self._by_peer = Tries(Limit(limits.by_address, FAILURE_SECONDS), clock)
-        self._by_site = Tries(Limit(limits.by_address * WIDE_FACTOR, FAILURE_SECONDS), clock)
-        self._by_account = Tries(Limit(limits.by_account, ACCOUNT_SECONDS), clock)
-        self._by_device = Tries(Limit(limits.failures, FAILURE_SECONDS), clock)
-        self._by_all_devices = Tries(Limit(limits.by_account, ACCOUNT_SECONDS), clock)
-        self._by_session_user = Tries(Limit(limits.failures, FAILURE_SECONDS), clock)
+        clock = clock or ids.steady_clock()
+        self._by_pair = AttemptCounter(AttemptLimit(limits.failures, FAILURE_SECONDS), clock)
+        self._by_peer = AttemptCounter(AttemptLimit(limits.by_address, FAILURE_SECONDS), clock)
+        self._by_site = AttemptCounter(AttemptLimit(limits.by_address * WIDE_FACTOR, FAILURE_SECONDS), clock)
+        self._by_account = AttemptCounter(AttemptLimit(limits.by_account, ACCOUNT_SECONDS), clock)
+        self._by_device = AttemptCounter(AttemptLimit(limits.failures, FAILURE_SECONDS), clock)
+        self._by_all_devices = AttemptCounter(AttemptLimit(limits.by_account, ACCOUNT_SECONDS), clock)
+        self._by_session_user = AttemptCounter(AttemptLimit(limits.failures, FAILURE_SECONDS), clock)
         self._known = KnownNetworks()
 
     async def sign_in(self, email: str, password: str, client: SignInClient) -> User:
@@ -102,7 +102,7 @@ class SignIn:
         """
         if not self._enabled:
             raise GatewayError(
-                Kind.FORBIDDEN, "cannot sign in: passwords are not accepted (ENABLE_PASSWORD_AUTH)"
+                ErrorKind.FORBIDDEN, "cannot sign in: passwords are not accepted (ENABLE_PASSWORD_AUTH)"
             )
         account = email_key(email)
         pair = f"{network_of(client.peer)} {account}"
@@ -111,7 +111,7 @@ class SignIn:
         try:
             user = await self._check(account, password)
         except GatewayError as error:
-            if error.kind is Kind.UNAVAILABLE:
+            if error.kind is ErrorKind.UNAVAILABLE:
                 _release(counts)
             raise
         if user is None:
@@ -131,7 +131,7 @@ class SignIn:
         7.5.1).
         """
         if who.kind is not CredentialKind.SESSION:
-            raise GatewayError(Kind.FORBIDDEN, "cannot change the password with an API key: sign in")
+            raise GatewayError(ErrorKind.FORBIDDEN, "cannot change the password with an API key: sign in")
         counts = [(self._by_session_user, who.user_id)]
         _claim(counts, "cannot check the password now: too many failed tries")
         try:
@@ -148,7 +148,7 @@ class SignIn:
         """Return the device cookie for a browser in which this user has just signed in."""
         return self._devices.issue(user.email)
 
-    def _counts(self, account: str, pair: str, client: SignInClient) -> Counts:
+    def _counts(self, account: str, pair: str, client: SignInClient) -> AttemptCounts:
         """Return what counts a try: the device cookie, or the network when there is none or it is used up.
 
         Each sign-in issues a device cookie. Those of one account together have the limit of strangers.
@@ -175,19 +175,19 @@ class SignIn:
         return user
 
 
-def _claim(counts: Counts, refusal: str) -> None:
+def _claim(counts: AttemptCounts, refusal: str) -> None:
     """Count a try before its password is checked, so that the limit holds for tries at once, or refuse it."""
     wait = _wait(counts)
     if wait:
-        raise GatewayError(Kind.RATE_LIMITED, refusal, retry_after=wait)
+        raise GatewayError(ErrorKind.RATE_LIMITED, refusal, retry_after=wait)
     for tries, name in counts:
         tries.add(name)
 
 
-def _wait(counts: Counts) -> int:
+def _wait(counts: AttemptCounts) -> int:
     return max(tries.wait(name) for tries, name in counts)
 
 
-def _release(counts: Counts) -> None:
+def _release(counts: AttemptCounts) -> None:
     for tries, name in counts:
-        tries.take_back(name)
+        tries.uncount_latest(name)

@@ -5,12 +5,12 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from gatewayd import ids
-from gatewayd.accounts.attempts import Limit, Tries, network_of
+from gatewayd.accounts.attempts import AttemptCounter, AttemptLimit, network_of
 from gatewayd.accounts.groups import Groups
-from gatewayd.accounts.records import NewUser, Role, Source, User
+from gatewayd.accounts.records import MembershipSource, NewUser, Role, User
 from gatewayd.accounts.runtime_settings import RuntimeSettings
 from gatewayd.accounts.users import Users
-from gatewayd.errors import GatewayError, Kind
+from gatewayd.errors import ErrorKind, GatewayError
 
 log = logging.getLogger(__name__)
 
@@ -42,9 +42,9 @@ class SignUp:
         self._groups = groups
         self._runtime = runtime
         self._options = options or SignUpOptions()
-        clock = clock or ids.steady()
-        self._by_peer = Tries(Limit(self._options.by_address, LIMIT_SECONDS), clock)
-        self._by_all = Tries(Limit(self._options.limit, LIMIT_SECONDS), clock)
+        clock = clock or ids.steady_clock()
+        self._by_peer = AttemptCounter(AttemptLimit(self._options.by_address, LIMIT_SECONDS), clock)
+        self._by_all = AttemptCounter(AttemptLimit(self._options.limit, LIMIT_SECONDS), clock)
 
     async def sign_up(self, new: NewUser, peer: str) -> User:
         """Add an account with the default role and group; `peer` is the address of the client.
@@ -62,12 +62,12 @@ class SignUp:
         try:
             return await self._users.sign_up(replace(new, role=role), self._welcome)
         except GatewayError as error:
-            if error.kind is Kind.UNAVAILABLE:
+            if error.kind is ErrorKind.UNAVAILABLE:
                 self._release(network_of(peer))
-            if error.kind is not Kind.CONFLICT:
+            if error.kind is not ErrorKind.CONFLICT:
                 raise
             raise GatewayError(
-                Kind.CONFLICT,
+                ErrorKind.CONFLICT,
                 "cannot sign up with this e-mail address: sign in, or ask the administrator",
                 param="email",
             ) from error
@@ -75,13 +75,15 @@ class SignUp:
     def _claim(self, network: str) -> None:
         wait = max(self._by_peer.wait(network), self._by_all.wait(EVERYBODY))
         if wait:
-            raise GatewayError(Kind.RATE_LIMITED, "cannot sign up now: too many sign-ups", retry_after=wait)
+            raise GatewayError(
+                ErrorKind.RATE_LIMITED, "cannot sign up now: too many sign-ups", retry_after=wait
+            )
         self._by_peer.add(network)
         self._by_all.add(EVERYBODY)
 
     def _release(self, network: str) -> None:
-        self._by_peer.take_back(network)
-        self._by_all.take_back(EVERYBODY)
+        self._by_peer.uncount_latest(network)
+        self._by_all.uncount_latest(EVERYBODY)
 
     async def is_open(self) -> bool:
         """Tell whether a sign-up would be accepted now."""
@@ -105,12 +107,12 @@ class SignUp:
         if await self._groups.find(group_id) is None:
             log.warning("default group does not exist", extra={"group": group_id})
             return
-        await self._groups.add_members(group_id, [user.id], Source.DEFAULT)
+        await self._groups.add_members(group_id, [user.id], MembershipSource.DEFAULT)
 
     def _check_open(self) -> None:
         if not self._runtime.flag("ENABLE_SIGNUP"):
             raise GatewayError(
-                Kind.FORBIDDEN,
+                ErrorKind.FORBIDDEN,
                 "cannot sign up: sign-up is switched off (setting ENABLE_SIGNUP)",
                 code="signup_off",
             )
@@ -118,7 +120,7 @@ class SignUp:
 
 def _not_set_up() -> GatewayError:
     return GatewayError(
-        Kind.FORBIDDEN,
+        ErrorKind.FORBIDDEN,
         "cannot sign up: the gateway has no administrator yet, gatewayctl setup makes one",
         code="not_set_up",
     )

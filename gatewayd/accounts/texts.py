@@ -5,8 +5,8 @@ import re
 from collections.abc import Mapping
 from typing import Any, Final
 
-from gatewayd.errors import GatewayError, Kind, invalid
-from gatewayd.text import compatible
+from gatewayd.errors import ErrorKind, GatewayError, invalid
+from gatewayd.text import casefold_nfkc
 
 MAX_EMAIL: Final = 254
 MAX_LOCAL_BYTES: Final = 64
@@ -51,7 +51,7 @@ def email_key(value: str) -> str:
 
     An address that an earlier release accepted is found, although `normalise_email` refuses it now.
     """
-    key = compatible(value).strip() if len(value) <= MAX_SENT_EMAIL else ""
+    key = casefold_nfkc(value).strip() if len(value) <= MAX_SENT_EMAIL else ""
     return key if "@" in key and len(key) <= MAX_EMAIL and is_plain(key) else ""
 
 
@@ -106,7 +106,7 @@ def clean_person(value: str) -> str:
     return text
 
 
-def without_turns(name: str) -> str:
+def strip_direction_marks(name: str) -> str:
     """Return a name from a provider as `clean_person` accepts it; the provider's own text stays as it is."""
     return _FORGING.sub("", name)
 
@@ -128,7 +128,7 @@ def clean_picture(value: str) -> str:
     return text
 
 
-def as_object(value: object) -> Mapping[str, Any]:
+def object_or_empty(value: object) -> Mapping[str, Any]:
     """Return a JSON object as it is, and an empty one in place of anything else that may be stored."""
     return value if isinstance(value, Mapping) else {}
 
@@ -140,7 +140,9 @@ def clean_object(value: Mapping[str, Any], name: str) -> dict[str, Any]:
     except (TypeError, ValueError):
         raise invalid(f"cannot accept {name}: it is not JSON", param=name) from None
     if len(text) > MAX_OBJECT:
-        raise GatewayError(Kind.TOO_LARGE, f"cannot accept {name}: it is over {MAX_OBJECT} bytes", param=name)
+        raise GatewayError(
+            ErrorKind.TOO_LARGE, f"cannot accept {name}: it is over {MAX_OBJECT} bytes", param=name
+        )
     if _ESCAPED_NUL.search(text):
         raise invalid(f"cannot accept {name}: it has a NUL character", param=name)
     return dict(value)

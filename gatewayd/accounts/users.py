@@ -5,11 +5,11 @@ from dataclasses import replace
 from typing import Any, Final
 
 from gatewayd import ids
-from gatewayd.accounts.change_notifier import Change, Changes
+from gatewayd.accounts.change_notifier import AccountChange, AccountChangeNotifier
 from gatewayd.accounts.display_identity import with_email, with_name
 from gatewayd.accounts.interfaces import GroupStore, UserStore
 from gatewayd.accounts.passwords import Passwords
-from gatewayd.accounts.records import Actor, Identity, NewUser, Outcome, Role, User, UserChange
+from gatewayd.accounts.records import Actor, EnsureOutcome, NewUser, ProviderIdentity, Role, User, UserChange
 from gatewayd.accounts.texts import (
     clean,
     clean_object,
@@ -19,16 +19,16 @@ from gatewayd.accounts.texts import (
     is_plain,
     normalise_email,
 )
-from gatewayd.errors import GatewayError, Kind, invalid, not_found
+from gatewayd.errors import ErrorKind, GatewayError, invalid, not_found
 from gatewayd.transactions import Transactor
 
-ORDERS: Final = ("name", "email", "role", "created_at", "updated_at", "last_active_at")
-PAGE_USERS: Final = 100
+SORT_FIELDS: Final = ("name", "email", "role", "created_at", "updated_at", "last_active_at")
+USERS_PER_PAGE: Final = 100
 """Accounts that are read at a time of a list that may have any number."""
 # Held while the first account may be made (16 people can sign up at once) ...
-FIRST: Final = "first-admin"
+FIRST_ADMIN_LOCK: Final = "first-admin"
 # ... and while accounts change, so that two administrators cannot demote each other at the same moment.
-CHANGING: Final = "users"
+CHANGE_LOCK: Final = "users"
 
 AfterSignUp = Callable[[User, bool], Awaitable[None]]
 
@@ -46,7 +46,7 @@ class Users:
         groups: GroupStore,
         transactor: Transactor,
         passwords: Passwords,
-        changes: Changes,
+        changes: AccountChangeNotifier,
         clock: ids.Clock = ids.now,
     ) -> None:
         self._users = users
@@ -61,7 +61,7 @@ class Users:
         user = self._checked(new)
         password_hash = await self._hash(new.password, user)
         await self._users.add(user, password_hash)
-        self._changes.publish(Change(user.id))
+        self._changes.publish(AccountChange(user.id))
         return user
 
     def check_new(self, new: NewUser) -> None:
@@ -77,14 +77,14 @@ class Users:
         """
         user = self._checked(new)
         password_hash = await self._hash(new.password, user)
-        async with self._transactor.exclusive(FIRST):
+        async with self._transactor.exclusive(FIRST_ADMIN_LOCK):
             is_first = await self._users.count() == 0
             if is_first:
                 user = replace(user, role=Role.ADMIN)
             await self._users.add(user, password_hash)
             if then is not None:
                 await then(user, is_first)
-        self._changes.publish(Change(user.id))
+        self._changes.publish(AccountChange(user.id))
         return user
 
     async def get(self, user_id: str) -> User:
@@ -116,9 +116,9 @@ class Users:
         limit: int | None = None,
     ) -> tuple[Sequence[User], int]:
         """Return one page and the count of all; invalid_request for an unknown order."""
-        if order_by not in ORDERS:
+        if order_by not in SORT_FIELDS:
             raise invalid(
-                f"cannot order by {order_by!r}: expected one of {', '.join(ORDERS)}", param="order_by"
+                f"cannot order by {order_by!r}: expected one of {', '.join(SORT_FIELDS)}", param="order_by"
             )
         return await self._users.list(
             query=clean(query, "query", empty=True),
@@ -137,8 +137,8 @@ class Users:
 
         Others are served between two pages.
         """
-        for start in range(0, len(user_ids), PAGE_USERS):
-            yield await self._users.list_by_ids(user_ids[start : start + PAGE_USERS])
+        for start in range(0, len(user_ids), USERS_PER_PAGE):
+            yield await self._users.list_by_ids(user_ids[start : start + USERS_PER_PAGE])
 
     async def count(self) -> int:
         """Return how many accounts there are."""
@@ -163,7 +163,7 @@ class Users:
         user = await self.get(user_id)
         await self._check_right(user, change, by)
         password_hash = await self._hash(change.password, _changed(user, change), field)
-        async with self._transactor.exclusive(CHANGING):
+        async with self._transactor.exclusive(CHANGE_LOCK):
             before = await self.get(user_id)
             await self._check_right(before, change, by)
             user = _changed(before, change)
@@ -179,10 +179,10 @@ class Users:
             await self._write(user, password_hash)
         is_out = before.is_verified and not user.is_verified
         asks_again = before.token_version != user.token_version
-        self._changes.publish(Change(user_id, is_out=is_out, asks_again=asks_again))
+        self._changes.publish(AccountChange(user_id, is_out=is_out, asks_again=asks_again))
         return user
 
-    async def change_shown(self, user_id: str, change: UserChange, by: Actor | None) -> User:
+    async def change_as_shown(self, user_id: str, change: UserChange, by: Actor | None) -> User:
         """Change an account for a client that sees a deactivated one as pending (`User.shown_role`).
 
         The role pending leaves such an account as it is, any other role activates it.
@@ -200,24 +200,24 @@ class Users:
 
     async def remove(self, user_id: str, by: Actor | None) -> None:
         """Delete an account with its memberships and keys; not_found when there is none."""
-        async with self._transactor.exclusive(CHANGING):
+        async with self._transactor.exclusive(CHANGE_LOCK):
             user = await self.get(user_id)
             if by is not None and by.user_id == user_id:
-                raise GatewayError(Kind.FORBIDDEN, "cannot remove your own account")
+                raise GatewayError(ErrorKind.FORBIDDEN, "cannot remove your own account")
             await self._check_primary(user, by)
             await self._check_admins(user, replace(user, active=False))
             if not await self._users.remove(user_id):
                 raise not_found("user", user_id)
-        self._changes.publish(Change(user_id, is_out=True))
+        self._changes.publish(AccountChange(user_id, is_out=True))
 
-    async def ensure(self, new: NewUser) -> tuple[User, Outcome]:
+    async def ensure(self, new: NewUser) -> tuple[User, EnsureOutcome]:
         """Make sure that an account with this e-mail exists, with this name, role, password and username.
 
         A password that fits already is no change; what `new` leaves out stays as it is.
         """
         existing = await self._users.find_by_email(normalise_email(new.email))
         if existing is None:
-            return await self.create(new), Outcome.CREATED
+            return await self.create(new), EnsureOutcome.CREATED
         password = new.password
         if password is not None:
             known = await self._users.find_password_hash(existing.id)
@@ -225,7 +225,7 @@ class Users:
         change = UserChange(name=new.name, role=new.role, password=password, username=new.username)
         user = await self.change(existing.id, change, None)
         is_same = user == existing and password is None
-        return user, Outcome.UNCHANGED if is_same else Outcome.CHANGED
+        return user, EnsureOutcome.UNCHANGED if is_same else EnsureOutcome.CHANGED
 
     def _checked(self, new: NewUser) -> User:
         now = self._clock()
@@ -266,25 +266,25 @@ class Users:
             await self._check_primary(user, by)
         elif change.password is not None:
             raise GatewayError(
-                Kind.FORBIDDEN,
+                ErrorKind.FORBIDDEN,
                 "cannot set your own password here: POST /api/v1/auths/update/password takes the present one",
                 param="password",
             )
         elif change.active is False:
-            raise GatewayError(Kind.FORBIDDEN, "cannot deactivate your own account", param="active")
+            raise GatewayError(ErrorKind.FORBIDDEN, "cannot deactivate your own account", param="active")
         elif change.role is not None and change.role is not user.role:
-            raise GatewayError(Kind.FORBIDDEN, "cannot change your own role", param="role")
+            raise GatewayError(ErrorKind.FORBIDDEN, "cannot change your own role", param="role")
 
     async def _check_primary(self, user: User, by: Actor | None) -> None:
         if by is not None and user.id == await self._users.find_first_admin_id():
-            raise GatewayError(Kind.FORBIDDEN, "cannot change the primary administrator")
+            raise GatewayError(ErrorKind.FORBIDDEN, "cannot change the primary administrator")
 
     async def _check_admins(self, before: User, after: User) -> None:
         if not _is_in_charge(before) or _is_in_charge(after):
             return
         if await self._users.count_active_admins() <= 1:
             raise GatewayError(
-                Kind.CONFLICT,
+                ErrorKind.CONFLICT,
                 f"cannot take away the last active administrator {before.email!r}",
                 param="role",
                 code="last_administrator",
@@ -323,7 +323,7 @@ def _changed(user: User, change: UserChange) -> User:
     return replace(user, **fields, **_changed_objects(user, change))
 
 
-def _followed(user: User, fields: Mapping[str, Any]) -> Identity:
+def _followed(user: User, fields: Mapping[str, Any]) -> ProviderIdentity:
     """Return the identity of a user whose name and address change by hand."""
     identity = user.identity
     if fields.get("email", user.email) != user.email:

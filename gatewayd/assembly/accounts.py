@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import Final
 
 from gatewayd import ids
-from gatewayd.accounts.admin_contact import Contact
+from gatewayd.accounts.admin_contact import AdminContact
 from gatewayd.accounts.authenticator import Authenticator
-from gatewayd.accounts.change_notifier import Changes
+from gatewayd.accounts.change_notifier import AccountChangeNotifier
 from gatewayd.accounts.current_rights import CurrentRights
 from gatewayd.accounts.devices import DeviceCookies
 from gatewayd.accounts.groups import Groups
@@ -27,18 +27,18 @@ from gatewayd.accounts.setup import Setup
 from gatewayd.accounts.sign_in import SignIn, SignInLimits
 from gatewayd.accounts.sign_up import SignUp, SignUpOptions
 from gatewayd.accounts.users import Users
-from gatewayd.errors import GatewayError, Kind
+from gatewayd.errors import ErrorKind, GatewayError
 from gatewayd.settings import Settings
-from gatewayd.settings.permissions import LEAVES
+from gatewayd.settings.permissions import PERMISSION_LEAVES
 from gatewayd.storage.engine.database import Database
-from gatewayd.storage.engine.readers import Reader
+from gatewayd.storage.engine.readers import QueryReader
 from gatewayd.storage.groups import TortoiseGroups
 from gatewayd.storage.keys import TortoiseKeys
 from gatewayd.storage.models import TortoiseModels
 from gatewayd.storage.revocations import TortoiseRevocations
 from gatewayd.storage.users import TortoiseUsers
 from gatewayd.storage.values import TortoiseValues
-from gatewayd.transactions import Commits
+from gatewayd.transactions import CallbackTransactor
 
 log = logging.getLogger(__name__)
 
@@ -46,7 +46,7 @@ SIGNING_FILE: Final = "secret-key"
 
 
 @dataclass(frozen=True, slots=True)
-class Stores:
+class AccountStores:
     """The stores over one open database."""
 
     users: TortoiseUsers
@@ -58,7 +58,7 @@ class Stores:
 
 
 @dataclass(frozen=True, slots=True)
-class Accounts:
+class AccountServices:
     """The account services."""
 
     users: Users
@@ -74,14 +74,14 @@ class Accounts:
     sign_in: SignIn
     sign_up: SignUp
     authenticator: Authenticator
-    contact: Contact
-    commits: Commits
-    changes: Changes
+    contact: AdminContact
+    commits: CallbackTransactor
+    changes: AccountChangeNotifier
 
 
-def make_stores(reader: Reader) -> Stores:
+def make_stores(reader: QueryReader) -> AccountStores:
     """Return the stores; they find the open database by context, and read what is long by `reader`."""
-    return Stores(
+    return AccountStores(
         TortoiseUsers(reader),
         TortoiseGroups(reader),
         TortoiseKeys(),
@@ -92,10 +92,10 @@ def make_stores(reader: Reader) -> Stores:
 
 
 async def make_accounts(
-    settings: Settings, stores: Stores, database: Database, stack: AsyncExitStack
-) -> Accounts:
+    settings: Settings, stores: AccountStores, database: Database, stack: AsyncExitStack
+) -> AccountServices:
     """Return the account services with their stored state loaded."""
-    changes, commits = Changes(), Commits(database)
+    changes, commits = AccountChangeNotifier(), CallbackTransactor(database)
     persistent = settings.enable_persistent_config
     rules = PasswordRules(settings.password_min_length, [settings.webui_name], common_passwords())
     passwords = Passwords(rules)
@@ -112,7 +112,7 @@ async def make_accounts(
     sessions = Sessions(secret, stores.revocations, changes)
     setup = Setup(users, groups, keys, runtime, commits)
     await make_administrator(settings, setup)
-    return Accounts(
+    return AccountServices(
         users=users,
         groups=groups,
         keys=keys,
@@ -126,7 +126,7 @@ async def make_accounts(
         sign_in=make_sign_in(settings, stores.users, passwords, secret),
         sign_up=SignUp(users, groups, runtime, sign_up_options(settings)),
         authenticator=Authenticator(stores.users, stores.keys, key_rules, sessions, changes),
-        contact=Contact(users, runtime),
+        contact=AdminContact(users, runtime),
         commits=commits,
         changes=changes,
     )
@@ -140,10 +140,10 @@ async def make_administrator(settings: Settings, setup: Setup) -> None:
     try:
         made = await setup.ensure(settings.webui_admin_email, settings.webui_admin_name, password)
     except GatewayError as error:
-        if error.kind is not Kind.INVALID_REQUEST:
+        if error.kind is not ErrorKind.INVALID_REQUEST:
             raise
         raise GatewayError(
-            Kind.NOT_CONFIGURED, f"cannot make the administrator of webui_admin_email: {error.message}"
+            ErrorKind.NOT_CONFIGURED, f"cannot make the administrator of webui_admin_email: {error.message}"
         ) from error
     if made is not None:
         log.info("first administrator made", extra={"user": made.email})
@@ -180,7 +180,7 @@ def configured_permissions(settings: Settings) -> PermissionTree:
     """Return the default permissions that the configuration names; the others are built in."""
     origins = settings.origins
     tree: PermissionTree = {}
-    for leaf in LEAVES:
+    for leaf in PERMISSION_LEAVES:
         if origins[leaf.name].explicit:
             tree.setdefault(leaf.section, {})[leaf.leaf] = getattr(settings, leaf.name)
     return tree
@@ -197,7 +197,7 @@ def signing_secret(settings: Settings) -> str:
             _keep_secret(path, ids.new_secret(32))
         return path.read_text().strip()
     except OSError as error:
-        raise GatewayError(Kind.NOT_CONFIGURED, f"cannot keep the signing secret: {error}") from error
+        raise GatewayError(ErrorKind.NOT_CONFIGURED, f"cannot keep the signing secret: {error}") from error
 
 
 def _keep_secret(path: Path, secret: str) -> None:

@@ -2,9 +2,9 @@
 
 from collections.abc import Sequence
 
-from gatewayd.assembly.accounts import Accounts
-from gatewayd.assembly.documents import Documents
-from gatewayd.http.control.accounts.grantees import Principals
+from gatewayd.assembly.accounts import AccountServices
+from gatewayd.assembly.documents import DocumentServices
+from gatewayd.http.control.accounts.grantees import GranteeFinder
 from gatewayd.http.control.documents import collections as control_collections
 from gatewayd.http.control.documents import files as control_files
 from gatewayd.http.control.documents.collection_files import CollectionFileRoutes
@@ -12,10 +12,10 @@ from gatewayd.http.control.documents.collection_search import CollectionSearchRo
 from gatewayd.http.control.documents.queue import QueueRoutes
 from gatewayd.http.control.documents.reindex import ReindexRoutes
 from gatewayd.http.control.documents.serializers import DocumentViews
-from gatewayd.http.control.impersonation import Viewers
-from gatewayd.http.control.transactions import Writes
-from gatewayd.http.public.files.on_demand import Processing
-from gatewayd.http.public.files.owners import Owners
+from gatewayd.http.control.impersonation import ControlActors
+from gatewayd.http.control.transactions import WriteTransactions
+from gatewayd.http.public.files.on_demand import FileProcessing
+from gatewayd.http.public.files.owners import OwnerFinder
 from gatewayd.http.public.files.routes import FileRoutes
 from gatewayd.http.public.files.upload import FileUploads
 from gatewayd.http.public.knowledge.replies import CollectionReplies
@@ -26,13 +26,15 @@ from gatewayd.http.routes import Route
 from gatewayd.settings import Settings
 
 
-def public_document_rows(settings: Settings, accounts: Accounts, documents: Documents) -> Sequence[Route]:
+def public_document_rows(
+    settings: Settings, accounts: AccountServices, documents: DocumentServices
+) -> Sequence[Route]:
     """Return the rows of 4.6, 4.7 and of the search."""
     text_limit = settings.ingest_text_limit
     files, members, collections = documents.files, documents.members, documents.collections
     uploads = FileUploads(files, documents.uploads, max_size=settings.rag_file_max_size)
-    replies = CollectionReplies(collections, members, Owners(accounts.users))
-    processing = Processing(files, members, documents.uploads, text_limit=text_limit)
+    replies = CollectionReplies(collections, members, OwnerFinder(accounts.users))
+    processing = FileProcessing(files, members, documents.uploads, text_limit=text_limit)
     return [
         *FileRoutes(files, uploads, text_limit=text_limit).routes(),
         *KnowledgeRoutes(collections, members, replies).routes(),
@@ -42,18 +44,22 @@ def public_document_rows(settings: Settings, accounts: Accounts, documents: Docu
 
 
 def control_document_rows(
-    settings: Settings, documents: Documents, accounts: Accounts, viewers: Viewers, writes: Writes
+    settings: Settings,
+    documents: DocumentServices,
+    accounts: AccountServices,
+    viewers: ControlActors,
+    writes: WriteTransactions,
 ) -> Sequence[Route]:
     """Return the rows of the nouns file, queue and collection of the control socket."""
     collections, files = documents.collections, documents.files
-    principals = Principals(accounts.users, accounts.groups)
+    principals = GranteeFinder(accounts.users, accounts.groups)
     views = DocumentViews(collections, principals)
     receiver = control_files.FileReceiver(
         documents.uploads, collections, principals, max_size=settings.rag_file_max_size
     )
     search, checks = documents.search, documents.checks
     return [
-        *control_files.FileRoutes(files, receiver, views, principals, viewers, writes).routes(),
+        *control_files.ControlFileRoutes(files, receiver, views, principals, viewers, writes).routes(),
         *QueueRoutes(documents.queue).routes(),
         *control_collections.CollectionRoutes(collections, views, principals, viewers, writes).routes(),
         *CollectionFileRoutes(collections, documents.members, documents.sync, views, viewers).routes(),

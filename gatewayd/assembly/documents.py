@@ -8,38 +8,38 @@ from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from typing import Final
 
-from gatewayd.assembly.accounts import Accounts
-from gatewayd.assembly.embeddings import Embedding, make_embedding, word_weight
+from gatewayd.assembly.accounts import AccountServices
+from gatewayd.assembly.embeddings import ConfiguredEmbedders, make_embedding, word_weight
 from gatewayd.assembly.indexes import open_index
-from gatewayd.errors import GatewayError, Kind
+from gatewayd.errors import ErrorKind, GatewayError
 from gatewayd.extract.pool import ExtractorPool, PoolOptions
 from gatewayd.ingest.blobs import LocalBlobs
 from gatewayd.ingest.chunker import ChunkRules
-from gatewayd.ingest.embedding_spaces import Models, Spaces, SpaceStores
+from gatewayd.ingest.embedding_spaces import EmbeddingSpaces, SpaceModels, SpaceStores
 from gatewayd.ingest.file_notifications import FileWatch
-from gatewayd.ingest.files import Files
+from gatewayd.ingest.files import FileService
 from gatewayd.ingest.interfaces import Extractor, LexicalIndex, VectorIndex
-from gatewayd.ingest.processor import Processor
+from gatewayd.ingest.processor import FileProcessor
 from gatewayd.ingest.queue import IngestQueue, QueueOptions
-from gatewayd.ingest.reindex import Reindexing
-from gatewayd.ingest.updates import IngestStores, Removal, Updates
-from gatewayd.ingest.upload import Intake, UploadRules
+from gatewayd.ingest.reindex import ReindexRunner
+from gatewayd.ingest.updates import FileRemoval, IndexUpdates, IngestStores
+from gatewayd.ingest.upload import UploadRules, UploadService
 from gatewayd.knowledge.access import CollectionAccess
-from gatewayd.knowledge.checks import Checks
-from gatewayd.knowledge.collections import Collections
-from gatewayd.knowledge.directories import Directories
-from gatewayd.knowledge.full_text import Wholes
-from gatewayd.knowledge.fusion import Fusion
-from gatewayd.knowledge.index_updates import Freshness
-from gatewayd.knowledge.members import Holdings, Members
-from gatewayd.knowledge.retrieval import Library, Retrieval, SearchOptions
-from gatewayd.knowledge.scopes import Scopes
-from gatewayd.knowledge.sync import Sync
-from gatewayd.knowledge.uploads import Uploads
+from gatewayd.knowledge.checks import IndexChecks
+from gatewayd.knowledge.collections import CollectionService
+from gatewayd.knowledge.directories import DirectoryService
+from gatewayd.knowledge.full_text import FullTextReader
+from gatewayd.knowledge.fusion import FusionMethod
+from gatewayd.knowledge.index_updates import IndexNotifier
+from gatewayd.knowledge.members import CollectionMembers, CollectionServices
+from gatewayd.knowledge.retrieval import RetrievalService, SearchBackends, SearchOptions
+from gatewayd.knowledge.scopes import ScopeResolver
+from gatewayd.knowledge.sync import CollectionSync
+from gatewayd.knowledge.uploads import DocumentUploads
 from gatewayd.pipeline.documents.attachments import AttachmentOptions, DocumentAttachments
-from gatewayd.pipeline.documents.attachments import Documents as AttachedDocuments
+from gatewayd.pipeline.documents.attachments import ReferenceServices as AttachedDocuments
 from gatewayd.sandbox import confinement
-from gatewayd.sandbox.confinement import Sandbox
+from gatewayd.sandbox.confinement import SandboxMode
 from gatewayd.settings import Settings
 from gatewayd.storage.collections import TortoiseCollections
 from gatewayd.storage.engine.database import Database
@@ -50,12 +50,12 @@ from gatewayd.storage.search.embedding_spaces import TortoiseSpaces
 from gatewayd.storage.search.lexical import open_lexical
 from gatewayd.storage.search.passage_removal import StaleSweeper
 from gatewayd.storage.search.passages import TortoisePassages
-from gatewayd.tasks import Tasks
+from gatewayd.tasks import TaskRegistry
 from gatewayd.upstream.services.client import ServiceOptions
 from gatewayd.upstream.services.extractor import ExternalExtractor, ExtractorOptions
 
-BLOBS: Final = "files"
-READERS: Final = "readers"
+BLOBS_FOLDER: Final = "files"
+READERS_FOLDER: Final = "readers"
 
 log = logging.getLogger(__name__)
 
@@ -73,34 +73,34 @@ class DocumentStores:
 
 
 @dataclass(frozen=True, slots=True)
-class Engines:
+class SearchEngines:
     """What searches, and what makes vectors."""
 
     index: VectorIndex
     words: LexicalIndex
-    embedding: Embedding
+    embedding: ConfiguredEmbedders
 
 
 @dataclass(frozen=True, slots=True)
-class Documents:
+class DocumentServices:
     """The services of documents."""
 
     stores: DocumentStores
-    engines: Engines
-    files: Files
+    engines: SearchEngines
+    files: FileService
     queue: IngestQueue
-    spaces: Spaces
-    collections: Collections
-    members: Members
-    directories: Directories
-    sync: Sync
-    uploads: Uploads
-    scopes: Scopes
-    retrieval: Retrieval
+    spaces: EmbeddingSpaces
+    collections: CollectionService
+    members: CollectionMembers
+    directories: DirectoryService
+    sync: CollectionSync
+    uploads: DocumentUploads
+    scopes: ScopeResolver
+    retrieval: RetrievalService
     search: SearchOptions
     attachments: DocumentAttachments
-    checks: Checks
-    reindexing: Reindexing
+    checks: IndexChecks
+    reindexing: ReindexRunner
     confinement: str | None
 
     async def start(self) -> None:
@@ -126,11 +126,15 @@ class Documents:
 
 
 async def open_documents(
-    settings: Settings, accounts: Accounts, database: Database, tasks: Tasks, stack: AsyncExitStack
-) -> Documents:
+    settings: Settings,
+    accounts: AccountServices,
+    database: Database,
+    tasks: TaskRegistry,
+    stack: AsyncExitStack,
+) -> DocumentServices:
     """Return the services, with what an earlier run left unfinished swept; `stack` closes them."""
     reader = await stack.enter_async_context(open_reader(database.location))
-    blobs = LocalBlobs(settings.data_dir / BLOBS)
+    blobs = LocalBlobs(settings.data_dir / BLOBS_FOLDER)
     sweeper = StaleSweeper()
     stores = DocumentStores(
         files=TortoiseFiles(sweeper.wake),
@@ -145,8 +149,8 @@ async def open_documents(
     swept = await blobs.sweep(stores.files.ids())
     if swept:
         log.info("removed what unfinished uploads left", extra={"files": swept})
-    await asyncio.to_thread(shutil.rmtree, settings.data_dir / READERS, ignore_errors=True)
-    engines = Engines(
+    await asyncio.to_thread(shutil.rmtree, settings.data_dir / READERS_FOLDER, ignore_errors=True)
+    engines = SearchEngines(
         index=await open_index(settings, database, stores.passages, tasks, stack),
         words=await stack.enter_async_context(open_lexical(reader)),
         embedding=make_embedding(settings, tasks),
@@ -165,10 +169,10 @@ class _Builder:
     def __init__(
         self,
         settings: Settings,
-        accounts: Accounts,
+        accounts: AccountServices,
         stores: DocumentStores,
-        engines: Engines,
-        tasks: Tasks,
+        engines: SearchEngines,
+        tasks: TaskRegistry,
     ) -> None:
         self._settings = settings
         self._stores = stores
@@ -185,25 +189,25 @@ class _Builder:
             passages=stores.passages,
             blobs=stores.blobs,
         )
-        self._updates = Updates(engines.index, stores.blobs, FileWatch())
+        self._updates = IndexUpdates(engines.index, stores.blobs, FileWatch())
 
-    def build(self, extractor: Extractor) -> Documents:
+    def build(self, extractor: Extractor) -> DocumentServices:
         """Return the services."""
         settings, stores, engines = self._settings, self._stores, self._engines
-        spaces = Spaces(
+        spaces = EmbeddingSpaces(
             SpaceStores(stores.spaces, stores.passages, stores.files),
-            Models(engines.embedding.configured, engines.embedding.open_space),
+            SpaceModels(engines.embedding.configured, engines.embedding.open_space),
             self._updates,
         )
-        processor = Processor(self._ingest, extractor, spaces, self._updates, chunk_rules(settings))
+        processor = FileProcessor(self._ingest, extractor, spaces, self._updates, chunk_rules(settings))
         queue = IngestQueue(self._ingest, processor, self._tasks, queue_options(settings))
-        intake = Intake(self._ingest, upload_rules(settings), queue.wake)
-        holdings = self._holdings(Files(self._ingest, intake, self._access, processor, self._updates))
-        members = Members(holdings)
-        directories = Directories(holdings, members)
-        retrieval = Retrieval(self._library(), spaces, engines.embedding.reranker)
-        scopes = Scopes(holdings.files, holdings.collections)
-        return Documents(
+        intake = UploadService(self._ingest, upload_rules(settings), queue.wake)
+        holdings = self._holdings(FileService(self._ingest, intake, self._access, processor, self._updates))
+        members = CollectionMembers(holdings)
+        directories = DirectoryService(holdings, members)
+        retrieval = RetrievalService(self._library(), spaces, engines.embedding.reranker)
+        scopes = ScopeResolver(holdings.files, holdings.collections)
+        return DocumentServices(
             stores=stores,
             engines=engines,
             files=holdings.files,
@@ -212,45 +216,47 @@ class _Builder:
             collections=holdings.collections,
             members=members,
             directories=directories,
-            sync=Sync(holdings, members, directories),
-            uploads=Uploads(holdings),
+            sync=CollectionSync(holdings, members, directories),
+            uploads=DocumentUploads(holdings),
             scopes=scopes,
             retrieval=retrieval,
             search=search_options(settings),
             attachments=self._attachments(holdings, scopes, retrieval),
             checks=self._checks(holdings, spaces),
-            reindexing=Reindexing(spaces, stores.spaces, self._tasks),
+            reindexing=ReindexRunner(spaces, stores.spaces, self._tasks),
             confinement=find_confinement(settings),
         )
 
-    def _library(self) -> Library:
+    def _library(self) -> SearchBackends:
         stores, engines = self._stores, self._engines
-        return Library(engines.index, engines.words, stores.passages, stores.files, stores.collections)
+        return SearchBackends(engines.index, engines.words, stores.passages, stores.files, stores.collections)
 
-    def _checks(self, holdings: Holdings, spaces: Spaces) -> Checks:
+    def _checks(self, holdings: CollectionServices, spaces: EmbeddingSpaces) -> IndexChecks:
         engines = self._engines
-        return Checks(holdings.collections, self._stores.passages, engines.words, engines.index, spaces)
+        return IndexChecks(holdings.collections, self._stores.passages, engines.words, engines.index, spaces)
 
-    def _attachments(self, holdings: Holdings, scopes: Scopes, retrieval: Retrieval) -> DocumentAttachments:
-        wholes = Wholes(self._stores.passages, self._stores.collections)
+    def _attachments(
+        self, holdings: CollectionServices, scopes: ScopeResolver, retrieval: RetrievalService
+    ) -> DocumentAttachments:
+        wholes = FullTextReader(self._stores.passages, self._stores.collections)
         attached = AttachedDocuments(holdings.files, holdings.collections, scopes, retrieval, wholes)
         return DocumentAttachments(attached, attachment_options(self._settings))
 
-    def _holdings(self, files: Files) -> Holdings:
-        freshness = Freshness(self._engines.index, self._tasks)
+    def _holdings(self, files: FileService) -> CollectionServices:
+        freshness = IndexNotifier(self._engines.index, self._tasks)
         store = self._stores.collections
-        return Holdings(
-            collections=Collections(store, self._access, self._commits, freshness),
+        return CollectionServices(
+            collections=CollectionService(store, self._access, self._commits, freshness),
             store=store,
             files=files,
-            removal=Removal(self._ingest, self._updates),
+            removal=FileRemoval(self._ingest, self._updates),
             access=self._access,
             transactor=self._commits,
             freshness=freshness,
         )
 
 
-def make_extractor(settings: Settings, tasks: Tasks, stack: AsyncExitStack) -> Extractor:
+def make_extractor(settings: Settings, tasks: TaskRegistry, stack: AsyncExitStack) -> Extractor:
     """Return what turns documents into text: processes of ours, or the external extractor."""
     rules = chunk_rules(settings)
     if settings.content_extraction_engine == "external":
@@ -266,8 +272,8 @@ def make_extractor(settings: Settings, tasks: Tasks, stack: AsyncExitStack) -> E
         stack.push_async_callback(external.close)
         return external
     options = PoolOptions(
-        folder=settings.data_dir / READERS,
-        sandbox=Sandbox(settings.ingest_sandbox),
+        folder=settings.data_dir / READERS_FOLDER,
+        sandbox=SandboxMode(settings.ingest_sandbox),
         workers=extraction_workers(settings),
         memory=settings.ingest_memory_limit,
         seconds=settings.ingest_timeout,
@@ -287,13 +293,13 @@ def find_confinement(settings: Settings) -> str | None:
     """
     if settings.content_extraction_engine == "external":
         return None
-    sandbox = Sandbox(settings.ingest_sandbox)
-    if sandbox is Sandbox.OFF:
+    sandbox = SandboxMode(settings.ingest_sandbox)
+    if sandbox is SandboxMode.OFF:
         return sandbox
-    missing = " and ".join(confinement.missing())
-    if missing and sandbox is Sandbox.REQUIRE:
+    missing = " and ".join(confinement.missing_features())
+    if missing and sandbox is SandboxMode.REQUIRE:
         sentence = f'cannot have ingest_sandbox = "require": the kernel lacks or does not permit {missing}'
-        raise GatewayError(Kind.NOT_CONFIGURED, sentence)
+        raise GatewayError(ErrorKind.NOT_CONFIGURED, sentence)
     if missing:
         log.warning("processes that read documents are confined without %s: the kernel lacks it", missing)
     return f"without {missing}" if missing else "full"
@@ -331,7 +337,7 @@ def search_options(settings: Settings) -> SearchOptions:
         threshold=settings.rag_relevance_threshold,
         hybrid=settings.enable_rag_hybrid_search,
         weight=word_weight(settings),
-        fusion=Fusion(settings.rag_fusion),
+        fusion=FusionMethod(settings.rag_fusion),
         k_reranker=settings.rag_top_k_reranker,
     )
 

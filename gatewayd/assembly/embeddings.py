@@ -8,9 +8,9 @@ from typing import Final
 from gatewayd.ingest.interfaces import Embedder
 from gatewayd.knowledge.fusion import WORD_WEIGHT
 from gatewayd.knowledge.interfaces import Reranker
-from gatewayd.sandbox.confinement import Sandbox
+from gatewayd.sandbox.confinement import SandboxMode
 from gatewayd.settings import Settings
-from gatewayd.tasks import Tasks
+from gatewayd.tasks import TaskRegistry
 from gatewayd.upstream.services.client import ServiceOptions
 from gatewayd.upstream.services.embedders import EmbedderOptions, OllamaEmbedder, OpenAiEmbedder
 from gatewayd.upstream.services.reranker import ExternalReranker
@@ -25,11 +25,11 @@ AnyEmbedder = LocalEmbedder | OpenAiEmbedder | OllamaEmbedder
 AnyReranker = LocalReranker | ExternalReranker
 
 
-class Embedding:
+class ConfiguredEmbedders:
     """The configured models, and those of spaces that were filled before the configuration changed."""
 
     def __init__(
-        self, settings: Settings, configured: AnyEmbedder, reranker: AnyReranker | None, tasks: Tasks
+        self, settings: Settings, configured: AnyEmbedder, reranker: AnyReranker | None, tasks: TaskRegistry
     ) -> None:
         self._settings = settings
         self._tasks = tasks
@@ -80,12 +80,14 @@ class Embedding:
             await model.close()
 
 
-def make_embedding(settings: Settings, tasks: Tasks) -> Embedding:
+def make_embedding(settings: Settings, tasks: TaskRegistry) -> ConfiguredEmbedders:
     """Return the models; nothing is loaded or asked before it is needed.
 
     Raises not_configured when the settings name a model that is none.
     """
-    return Embedding(settings, make_embedder(settings, tasks), make_reranker(settings, tasks), tasks)
+    return ConfiguredEmbedders(
+        settings, make_embedder(settings, tasks), make_reranker(settings, tasks), tasks
+    )
 
 
 def word_weight(settings: Settings) -> float:
@@ -97,7 +99,7 @@ def word_weight(settings: Settings) -> float:
     return WORD_WEIGHT if own is None else own
 
 
-def make_embedder(settings: Settings, tasks: Tasks) -> AnyEmbedder:
+def make_embedder(settings: Settings, tasks: TaskRegistry) -> AnyEmbedder:
     """Return the configured embedding model."""
     engine, model = settings.rag_embedding_engine, settings.rag_embedding_model
     if engine == "openai":
@@ -114,7 +116,7 @@ def make_embedder(settings: Settings, tasks: Tasks) -> AnyEmbedder:
     return LocalEmbedder(options, tasks)
 
 
-def make_reranker(settings: Settings, tasks: Tasks) -> AnyReranker | None:
+def make_reranker(settings: Settings, tasks: TaskRegistry) -> AnyReranker | None:
     """Return the configured reranker, None for none."""
     model = settings.rag_reranking_model
     if settings.rag_reranking_engine == "external":
@@ -124,7 +126,7 @@ def make_reranker(settings: Settings, tasks: Tasks) -> AnyReranker | None:
         return ExternalReranker(service, model)
     if settings.rag_reranking_engine == "local":
         kind = LocalKind.DIRECTORY if model.startswith("/") else LocalKind.FASTEMBED
-        sandbox = Sandbox(settings.ingest_sandbox)
+        sandbox = SandboxMode(settings.ingest_sandbox)
         options = LocalOptions(
             kind, model, settings.data_dir, sandbox=sandbox, seconds=settings.rag_embedding_timeout
         )
@@ -148,7 +150,7 @@ def _local(settings: Settings, kind: LocalKind, model: str) -> LocalOptions:
         model,
         settings.data_dir,
         threads=settings.embedding_threads or len(os.sched_getaffinity(0)),
-        sandbox=Sandbox(settings.ingest_sandbox),
+        sandbox=SandboxMode(settings.ingest_sandbox),
         query_prefix=settings.rag_embedding_query_prefix or None,
         content_prefix=settings.rag_embedding_content_prefix or None,
         seconds=settings.rag_embedding_timeout,

@@ -2,13 +2,13 @@
 
 from collections.abc import Sequence
 
-from gatewayd.assembly.accounts import Accounts
-from gatewayd.assembly.events import Live
-from gatewayd.assembly.plugins import Extensions
-from gatewayd.assembly.runs import Answering
-from gatewayd.http.control.accounts.grantees import Principals
+from gatewayd.assembly.accounts import AccountServices
+from gatewayd.assembly.events import LiveServices
+from gatewayd.assembly.plugins import ExtensionServices
+from gatewayd.assembly.runs import AnswerServices
+from gatewayd.http.control.accounts.grantees import GranteeFinder
 from gatewayd.http.control.events import ControlEventRoutes
-from gatewayd.http.control.impersonation import Viewers
+from gatewayd.http.control.impersonation import ControlActors
 from gatewayd.http.control.stored_chats import ControlStoredChatRoutes
 from gatewayd.http.control.tasks import ControlTaskRoutes
 from gatewayd.http.public.chats.lists import ChatListRoutes
@@ -20,7 +20,12 @@ from gatewayd.http.routes import Route
 
 
 def public_live_rows(
-    live: Live, events: EventRoutes, extensions: Extensions, answering: Answering, *, body_limit: int
+    live: LiveServices,
+    events: EventRoutes,
+    extensions: ExtensionServices,
+    answering: AnswerServices,
+    *,
+    body_limit: int,
 ) -> Sequence[Route]:
     """Return the rows of 4.4, 4.8, 4.9 and of the chats, tasks and plugins that these are about."""
     stopping, models, runs = answering.stopping, answering.models, answering.runs
@@ -35,10 +40,10 @@ def public_live_rows(
 
 
 def control_live_rows(
-    live: Live, answering: Answering, accounts: Accounts, viewers: Viewers
+    live: LiveServices, answering: AnswerServices, accounts: AccountServices, viewers: ControlActors
 ) -> Sequence[Route]:
     """Return the rows of the nouns chat, task and event of the control socket."""
-    principals, chats = Principals(accounts.users, accounts.groups), live.chats.chats
+    principals, chats = GranteeFinder(accounts.users, accounts.groups), live.chats.chats
     return [
         *ControlStoredChatRoutes(live.chats, principals, viewers).routes(),
         *ControlTaskRoutes(answering.stopping, chats, principals, viewers).routes(),

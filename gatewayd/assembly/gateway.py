@@ -7,33 +7,33 @@ from pathlib import Path
 from typing import Final
 
 from gatewayd.assembly.accounts import (
-    Accounts,
-    Stores,
+    AccountServices,
+    AccountStores,
     configured_permissions,
     configured_values,
     make_accounts,
     make_stores,
 )
-from gatewayd.assembly.documents import Documents, open_documents
-from gatewayd.assembly.events import Live, open_live
+from gatewayd.assembly.documents import DocumentServices, open_documents
+from gatewayd.assembly.events import LiveServices, open_live
 from gatewayd.assembly.plugin_host import HostServices, make_gateway_host
-from gatewayd.assembly.plugins import Extensions, PluginParts, make_extensions, open_extensions
+from gatewayd.assembly.plugins import ExtensionServices, PluginDependencies, make_extensions, open_extensions
 from gatewayd.assembly.routes import (
-    Listening,
-    Parts,
+    RouteServices,
+    StreamingRoutes,
+    concurrency_rules,
     make_control,
-    make_doors,
-    make_listening,
+    make_edge_services,
     make_public,
-    room_rules,
+    make_streaming_routes,
 )
-from gatewayd.assembly.runs import Answering, make_answering, run_options
-from gatewayd.assembly.scim import Provisioning, make_provisioning
-from gatewayd.assembly.sources import Sources, provider_configs, start_builtin
+from gatewayd.assembly.runs import AnswerServices, make_answer_services, run_options
+from gatewayd.assembly.scim import ScimServices, make_provisioning
+from gatewayd.assembly.sources import ConfiguredSources, provider_configs, start_builtin
 from gatewayd.assembly.tool_servers import make_servers
 from gatewayd.catalog.service import Catalog, CatalogOptions
 from gatewayd.http.app import Application
-from gatewayd.http.connections.capacity import Room, public_places
+from gatewayd.http.connections.capacity import DescriptorBudget, public_descriptor_limits
 from gatewayd.observe.health import HealthMonitor
 from gatewayd.pipeline.pipeline import Pipeline
 from gatewayd.settings import Settings
@@ -42,7 +42,7 @@ from gatewayd.storage.engine.checks import DatabaseCheck
 from gatewayd.storage.engine.database import Database
 from gatewayd.storage.engine.location import parse, refuse_network_file_system
 from gatewayd.storage.engine.readers import open_ping, open_reader
-from gatewayd.tasks import Tasks
+from gatewayd.tasks import TaskRegistry
 
 POLL_SECONDS: Final = 0.2
 
@@ -52,22 +52,22 @@ class Gateway:
     """Everything that runs, for the daemon that runs it; `url` is set once the public application listens."""
 
     settings: Settings
-    tasks: Tasks
+    tasks: TaskRegistry
     database: Database
-    accounts: Accounts
-    provisioning: Provisioning
-    documents: Documents
-    live: Live
-    extensions: Extensions
-    answering: Answering
+    accounts: AccountServices
+    provisioning: ScimServices
+    documents: DocumentServices
+    live: LiveServices
+    extensions: ExtensionServices
+    answering: AnswerServices
     catalog: Catalog
-    sources: Sources
+    sources: ConfiguredSources
     health: HealthMonitor
     public: Application
     control: Application
     services: HostServices
-    parts: Parts
-    listening: Listening
+    parts: RouteServices
+    listening: StreamingRoutes
     url: str = ""
 
     async def close_streams(self) -> None:
@@ -92,15 +92,15 @@ class Gateway:
 async def assemble(settings: Settings, stack: AsyncExitStack) -> Gateway:
     """Open and build everything in order; `stack` closes it in reverse."""
     database = await open_database(settings, stack)
-    tasks = Tasks()
-    sources = Sources(await start_builtin(settings, tasks))
+    tasks = TaskRegistry()
+    sources = ConfiguredSources(await start_builtin(settings, tasks))
     stack.push_async_callback(tasks.close)
     # Closed before the tasks are: the built-in model ends in its own order.
     stack.push_async_callback(sources.close)
-    core = Core(settings, database, tasks, sources)
+    core = CoreServices(settings, database, tasks, sources)
     parts, services = await open_parts(core, stack)
-    doors = make_doors(parts)
-    listening = make_listening(parts, doors, tasks)
+    doors = make_edge_services(parts)
+    listening = make_streaming_routes(parts, doors, tasks)
     return Gateway(
         settings=settings,
         tasks=tasks,
@@ -123,16 +123,16 @@ async def assemble(settings: Settings, stack: AsyncExitStack) -> Gateway:
 
 
 @dataclass(frozen=True, slots=True)
-class Core:
+class CoreServices:
     """What the services stand on."""
 
     settings: Settings
     database: Database
-    tasks: Tasks
-    sources: Sources
+    tasks: TaskRegistry
+    sources: ConfiguredSources
 
 
-async def open_parts(core: Core, stack: AsyncExitStack) -> tuple[Parts, HostServices]:
+async def open_parts(core: CoreServices, stack: AsyncExitStack) -> tuple[RouteServices, HostServices]:
     """Return the services, and those of them that plugins reach."""
     settings, database, tasks = core.settings, core.database, core.tasks
     reader = await stack.enter_async_context(open_reader(database.location))
@@ -145,7 +145,7 @@ async def open_parts(core: Core, stack: AsyncExitStack) -> tuple[Parts, HostServ
     live = await open_live(settings, accounts, tasks, stack)
     servers = make_servers(settings, tasks, stack)
     extensions = make_extensions(
-        PluginParts(settings, accounts, live, documents.files, catalog, tasks, servers.tools)
+        PluginDependencies(settings, accounts, live, documents.files, catalog, tasks, servers.tools)
     )
     pipeline = Pipeline(catalog, extensions.filters, documents.attachments, extensions.tools)
     services = HostServices(settings, accounts, documents, live, catalog, pipeline, extensions)
@@ -153,10 +153,10 @@ async def open_parts(core: Core, stack: AsyncExitStack) -> tuple[Parts, HostServ
     core.sources.add(extensions.functions)
     catalog.use(core.sources.choose(settings))
     pool_size = 0 if database.location.is_sqlite else settings.database_pool_size
-    room = Room(public_places(pool_size), room_rules(settings))
-    answering = make_answering(catalog, pipeline, live, extensions, tasks, room)
+    room = DescriptorBudget(public_descriptor_limits(pool_size), concurrency_rules(settings))
+    answering = make_answer_services(catalog, pipeline, live, extensions, tasks, room)
     answering.runs.configure(run_options(settings))
-    parts = Parts(
+    parts = RouteServices(
         settings=settings,
         accounts=accounts,
         catalog=catalog,
@@ -193,7 +193,7 @@ async def reload(gateway: Gateway, settings: Settings) -> None:
 
 async def open_database(settings: Settings, stack: AsyncExitStack) -> Database:
     """Lock the state, migrate a fresh database, refuse one of another version, and open it."""
-    stack.enter_context(lock.locked(settings.data_dir))
+    stack.enter_context(lock.lock_folder(settings.data_dir))
     location = parse(settings.database_location(), settings.database_pool_size)
     if location.path is not None:
         refuse_network_file_system(location.path, _read(Path("/proc/self/mounts")))
@@ -209,7 +209,7 @@ async def open_database(settings: Settings, stack: AsyncExitStack) -> Database:
     return database
 
 
-def make_catalog(settings: Settings, stores: Stores, tasks: Tasks) -> Catalog:
+def make_catalog(settings: Settings, stores: AccountStores, tasks: TaskRegistry) -> Catalog:
     """Return the catalogue without sources."""
     options = CatalogOptions(
         max_age=settings.models_cache_ttl,

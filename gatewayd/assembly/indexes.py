@@ -8,22 +8,22 @@ from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import Any, Final
 
-from gatewayd.extras import Extra, install_hint, is_installed
+from gatewayd.extras import PackageExtra, install_hint, is_installed
 from gatewayd.ingest.interfaces import VectorIndex, VectorReader
-from gatewayd.ingest.records import Hit, Scope, Space
+from gatewayd.ingest.records import EmbeddingSpace, SearchHit, SearchScope
 from gatewayd.settings import Settings
 from gatewayd.storage.engine.database import Database
 from gatewayd.storage.search.pgvector import PgVectorIndex, open_pgvector
-from gatewayd.tasks import Tasks
+from gatewayd.tasks import TaskRegistry
 
-LOCAL: Final = "gatewayd.vectors.index.local_index"
-FOLDER: Final = "vectors"
+LOCAL_INDEX_MODULE: Final = "gatewayd.vectors.index.local_index"
+INDEX_FOLDER: Final = "vectors"
 
 log = logging.getLogger(__name__)
 
 
 async def open_index(
-    settings: Settings, database: Database, vectors: VectorReader, tasks: Tasks, stack: AsyncExitStack
+    settings: Settings, database: Database, vectors: VectorReader, tasks: TaskRegistry, stack: AsyncExitStack
 ) -> VectorIndex:
     """Return pgvector where the database has it, else an index in this process."""
     if not database.location.is_sqlite:
@@ -31,9 +31,9 @@ async def open_index(
         if found is not None:
             return found
         log.warning("the database has no extension vector: vectors are searched in memory")
-    if not is_installed(Extra.GRAPH):
-        log.info("searches compare every vector of a collection: %s", install_hint(Extra.GRAPH))
-    index = LazyIndex(vectors, settings.data_dir / FOLDER, settings.vector_cache_size, tasks)
+    if not is_installed(PackageExtra.GRAPH):
+        log.info("searches compare every vector of a collection: %s", install_hint(PackageExtra.GRAPH))
+    index = LazyIndex(vectors, settings.data_dir / INDEX_FOLDER, settings.vector_cache_size, tasks)
     stack.push_async_callback(index.close)
     return index
 
@@ -42,7 +42,7 @@ def describe_index(index: VectorIndex) -> str:
     """Return how vectors are searched, for the health of the daemon."""
     if isinstance(index, PgVectorIndex):
         return "pgvector"
-    return "hnsw" if is_installed(Extra.GRAPH) else f"flat: {install_hint(Extra.GRAPH)}"
+    return "hnsw" if is_installed(PackageExtra.GRAPH) else f"flat: {install_hint(PackageExtra.GRAPH)}"
 
 
 def find_recall(index: VectorIndex) -> tuple[float, int] | None:
@@ -58,7 +58,7 @@ def find_cache_state(index: VectorIndex) -> Mapping[str, object] | None:
 class LazyIndex:
     """The index in this process; its libraries take a while to load, and many gateways search nothing."""
 
-    def __init__(self, vectors: VectorReader, folder: Path, budget: int, tasks: Tasks) -> None:
+    def __init__(self, vectors: VectorReader, folder: Path, budget: int, tasks: TaskRegistry) -> None:
         self._vectors = vectors
         self._folder = folder
         self._budget = budget
@@ -87,34 +87,36 @@ class LazyIndex:
         """Return the index itself."""
         async with self._opening:
             if self._index is None:
-                module = await asyncio.to_thread(importlib.import_module, LOCAL)
+                module = await asyncio.to_thread(importlib.import_module, LOCAL_INDEX_MODULE)
                 index = module.LocalIndex(self._vectors, self._folder, self._budget, self._tasks)
                 await index.open()
                 self._index = index
         loaded: VectorIndex = self._index
         return loaded
 
-    async def search(self, space: Space, scope: Scope, vector: bytes, limit: int) -> Sequence[Hit]:
+    async def search(
+        self, space: EmbeddingSpace, scope: SearchScope, vector: bytes, limit: int
+    ) -> Sequence[SearchHit]:
         """Return the nearest passages."""
         return await (await self.load()).search(space, scope, vector, limit)
 
     async def similarities(
-        self, space: Space, scope: Scope, vector: bytes, passage_ids: Sequence[int]
+        self, space: EmbeddingSpace, scope: SearchScope, vector: bytes, passage_ids: Sequence[int]
     ) -> Mapping[int, float]:
         """Return the cosines of passages."""
         return await (await self.load()).similarities(space, scope, vector, passage_ids)
 
-    async def refresh(self, scope: Scope, file_id: str) -> None:
+    async def refresh(self, scope: SearchScope, file_id: str) -> None:
         """Learn of a change; an index that was never searched in this run holds nothing that could be old."""
         if self._index is not None:
             await self._index.refresh(scope, file_id)
 
-    async def forget(self, scope: Scope) -> None:
+    async def forget(self, scope: SearchScope) -> None:
         """Drop a scope; what an earlier run left of it goes when the index is opened."""
         if self._index is not None:
             await self._index.forget(scope)
 
-    async def check(self, space: Space, scope: Scope) -> Sequence[str]:
+    async def check(self, space: EmbeddingSpace, scope: SearchScope) -> Sequence[str]:
         """Compare with the database and mend."""
         return await (await self.load()).check(space, scope)
 

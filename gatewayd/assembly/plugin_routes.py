@@ -2,37 +2,39 @@
 
 from collections.abc import Sequence
 
-from gatewayd.assembly.accounts import Accounts
-from gatewayd.assembly.plugins import Extensions
-from gatewayd.assembly.tool_servers import Servers
+from gatewayd.assembly.accounts import AccountServices
+from gatewayd.assembly.plugins import ExtensionServices
+from gatewayd.assembly.tool_servers import ToolServerServices
 from gatewayd.catalog.service import Catalog
 from gatewayd.http.control.accounts.access_lists import AccessLists
-from gatewayd.http.control.accounts.grantees import Principals
+from gatewayd.http.control.accounts.grantees import GranteeFinder
 from gatewayd.http.control.accounts.permission_audit import PermissionAuditRoutes
-from gatewayd.http.control.impersonation import Viewers
-from gatewayd.http.control.models.custom_models import CustomModelRoutes, ModelParts
+from gatewayd.http.control.impersonation import ControlActors
+from gatewayd.http.control.models.custom_models import CustomModelParts, CustomModelRoutes
 from gatewayd.http.control.plugins.access import PluginAccessRoutes
+from gatewayd.http.control.plugins.plugins import ControlPluginServices as ControlPluginServices
 from gatewayd.http.control.plugins.plugins import PluginRoutes
-from gatewayd.http.control.plugins.plugins import PluginServices as ControlPluginServices
 from gatewayd.http.control.plugins.serializers import PluginViews
-from gatewayd.http.control.plugins.tool_servers import ToolServerRoutes as ControlToolServerRoutes
+from gatewayd.http.control.plugins.tool_servers import ControlToolServerRoutes as ControlToolServerRoutes
 from gatewayd.http.control.plugins.valves import PluginValveRoutes
-from gatewayd.http.control.transactions import Writes
-from gatewayd.http.public.files.owners import Owners
-from gatewayd.http.public.plugins.functions import FunctionRoutes, PluginServices
-from gatewayd.http.public.plugins.serializers import PluginShapes
+from gatewayd.http.control.transactions import WriteTransactions
+from gatewayd.http.public.files.owners import OwnerFinder
+from gatewayd.http.public.plugins.functions import FunctionRoutes, PublicPluginServices
+from gatewayd.http.public.plugins.serializers import PluginSerializer
 from gatewayd.http.public.plugins.tool_servers import ToolServerRoutes
 from gatewayd.http.public.plugins.tools import ToolRoutes
 from gatewayd.http.routes import Route
-from gatewayd.knowledge.collections import Collections
+from gatewayd.knowledge.collections import CollectionService
 from gatewayd.plugins.audit import PermissionAudit
 
 
-def public_plugin_rows(extensions: Extensions, servers: Servers, accounts: Accounts) -> Sequence[Route]:
+def public_plugin_rows(
+    extensions: ExtensionServices, servers: ToolServerServices, accounts: AccountServices
+) -> Sequence[Route]:
     """Return the rows of functions, tools and tool servers."""
     plugins = extensions.plugins
-    shapes = PluginShapes(extensions.registry, plugins.access, Owners(accounts.users))
-    services = PluginServices(plugins, extensions.user_valves, extensions.sync, shapes)
+    shapes = PluginSerializer(extensions.registry, plugins.access, OwnerFinder(accounts.users))
+    services = PublicPluginServices(plugins, extensions.user_valves, extensions.sync, shapes)
     return [
         *FunctionRoutes(services).routes(),
         *ToolRoutes(services, servers.service.known.usable).routes(),
@@ -41,11 +43,15 @@ def public_plugin_rows(extensions: Extensions, servers: Servers, accounts: Accou
 
 
 def control_plugin_rows(
-    extensions: Extensions, servers: Servers, accounts: Accounts, viewers: Viewers, writes: Writes
+    extensions: ExtensionServices,
+    servers: ToolServerServices,
+    accounts: AccountServices,
+    viewers: ControlActors,
+    writes: WriteTransactions,
 ) -> Sequence[Route]:
     """Return the rows of the nouns function, tool and tool-server, and of the audit of what they grant."""
     plugins, registry = extensions.plugins, extensions.registry
-    principals = Principals(accounts.users, accounts.groups)
+    principals = GranteeFinder(accounts.users, accounts.groups)
     lists = AccessLists(accounts.users, accounts.groups)
     views = PluginViews(registry, extensions.places, principals, lists)
     services = ControlPluginServices(plugins, extensions.installing, extensions.checker)
@@ -61,13 +67,13 @@ def control_plugin_rows(
 
 def control_model_rows(
     catalog: Catalog,
-    collections: Collections,
-    extensions: Extensions,
-    accounts: Accounts,
-    viewers: Viewers,
-    writes: Writes,
+    collections: CollectionService,
+    extensions: ExtensionServices,
+    accounts: AccountServices,
+    viewers: ControlActors,
+    writes: WriteTransactions,
 ) -> Sequence[Route]:
     """Return the rows of models that stand on others."""
     lists = AccessLists(accounts.users, accounts.groups)
-    parts = ModelParts(collections, extensions.registry, viewers)
+    parts = CustomModelParts(collections, extensions.registry, viewers)
     return CustomModelRoutes(catalog, lists, parts, accounts.users, writes).routes()

@@ -6,16 +6,16 @@ from contextlib import AsyncExitStack, ExitStack
 from dataclasses import dataclass
 from typing import Any
 
-from gatewayd.assembly.accounts import Accounts, signing_secret
-from gatewayd.assembly.events import Live
+from gatewayd.assembly.accounts import AccountServices, signing_secret
+from gatewayd.assembly.events import LiveServices
 from gatewayd.catalog.service import Catalog
-from gatewayd.ingest.files import Files
+from gatewayd.ingest.files import FileService
 from gatewayd.pipeline.documents.media import MediaFiles
 from gatewayd.pipeline.filters.chain import PluginFilters
-from gatewayd.pipeline.filters.outlets import Outlets
-from gatewayd.pipeline.functions.actions import Actions
-from gatewayd.pipeline.functions.source import FunctionSource, relisting
-from gatewayd.pipeline.runs.message_updates import Rewriting
+from gatewayd.pipeline.filters.outlets import OutletRunner
+from gatewayd.pipeline.functions.actions import ActionRunner
+from gatewayd.pipeline.functions.source import FunctionSource, refresh_listener
+from gatewayd.pipeline.runs.message_updates import MessageUpdates
 from gatewayd.pipeline.tasks.models import TaskModels
 from gatewayd.pipeline.tools.calls import ToolEffects
 from gatewayd.pipeline.tools.plugin_tools import PluginTools
@@ -23,35 +23,35 @@ from gatewayd.pipeline.tools.toolbox import PluginToolBox
 from gatewayd.plugin_host.settings import SettingsForPlugins
 from gatewayd.plugins.access import PluginAccess
 from gatewayd.plugins.function_sync import FunctionSync
-from gatewayd.plugins.installation import Installing
-from gatewayd.plugins.interfaces import Host
+from gatewayd.plugins.installation import PluginInstaller
+from gatewayd.plugins.interfaces import PluginHost
 from gatewayd.plugins.isolation.host_calls import QuestionParts
 from gatewayd.plugins.isolation.loader import IsolatedLoader, IsolationChoice, IsolationMode
 from gatewayd.plugins.isolation.process import ProcessOptions
 from gatewayd.plugins.isolation.supervisor import IsolationOptions
-from gatewayd.plugins.open_webui.finder import Installed, install
+from gatewayd.plugins.open_webui.finder import InstalledModules, install
 from gatewayd.plugins.placement import PluginPlaces
-from gatewayd.plugins.registry import Registry, Sources
-from gatewayd.plugins.runtime.arguments import Surroundings
+from gatewayd.plugins.registry import PluginManager, PluginSources
+from gatewayd.plugins.runtime.arguments import CallServices
 from gatewayd.plugins.runtime.context import CallScope
-from gatewayd.plugins.runtime.loader import Loading
+from gatewayd.plugins.runtime.loader import LoadingOptions
 from gatewayd.plugins.servers.records import ToolSources
-from gatewayd.plugins.service import Plugins
-from gatewayd.plugins.source.check_process import Checker
-from gatewayd.plugins.source.requirements import Installation, Requirements
+from gatewayd.plugins.service import PluginService
+from gatewayd.plugins.source.check_process import SourceChecker
+from gatewayd.plugins.source.requirements import InstallationOptions, RequirementsInstaller
 from gatewayd.plugins.user_valves import UserValves
 from gatewayd.settings import Settings
-from gatewayd.settings.environment import hidden_secrets, plugin_environment
-from gatewayd.storage.plugins import PluginRows, UserValvesRows
-from gatewayd.tasks import Tasks
+from gatewayd.settings.environment import exposed_secret, plugin_environment
+from gatewayd.storage.plugins import TortoisePlugins, TortoiseUserValves
+from gatewayd.tasks import TaskRegistry
 
 log = logging.getLogger(__name__)
 
-PACKAGES = "plugin-packages"
+PACKAGES_FOLDER = "plugin-packages"
 
 
 @dataclass(slots=True)
-class Switches:
+class PluginSwitches:
     """What a reload may change for plugins; see `gatewayd.settings.plugins`."""
 
     runs_outlets: bool = False
@@ -64,34 +64,34 @@ class Switches:
 
 
 @dataclass(slots=True)
-class Extensions:
+class ExtensionServices:
     """The plugins, what manages them, and what of them the pipeline uses."""
 
-    registry: Registry
-    plugins: Plugins
+    registry: PluginManager
+    plugins: PluginService
     places: PluginPlaces
     user_valves: UserValves
     sync: FunctionSync
-    installing: Installing
-    checker: Checker
+    installing: PluginInstaller
+    checker: SourceChecker
     filters: PluginFilters
     functions: FunctionSource
     tools: PluginToolBox
     task_models: TaskModels
-    outlets: Outlets
-    actions: Actions
-    switches: Switches
-    names: "Names"
+    outlets: OutletRunner
+    actions: ActionRunner
+    switches: PluginSwitches
+    names: "OpenWebuiImports"
     isolation_exceptions: frozenset[str]
     """Ids of plugins as they are in the settings."""
 
 
-class Names:
+class OpenWebuiImports:
     """The import names of plugins, in use from `open` on: the host is made of what is made of the plugins."""
 
     def __init__(self) -> None:
-        self._installed: Installed | None = None
-        self._host: Host | None = None
+        self._installed: InstalledModules | None = None
+        self._host: PluginHost | None = None
         self._exits = ExitStack()
 
     def make_request(self, scope: CallScope) -> Any:
@@ -100,16 +100,16 @@ class Names:
             raise RuntimeError("a plugin was called before the start was complete")
         return self._installed.make_request(scope)
 
-    def host(self) -> Host:
+    def host(self) -> PluginHost:
         """Return what plugins may ask of the gateway."""
         if self._host is None:
             raise RuntimeError("a plugin was called before the start was complete")
         return self._host
 
-    def open(self, host: Host) -> None:
+    def open(self, host: PluginHost) -> None:
         """Make the names importable; needs a running loop."""
         self._host = host
-        self._exits.enter_context(hidden_secrets(host.secret_key))
+        self._exits.enter_context(exposed_secret(host.secret_key))
         self._installed = install(host, asyncio.get_running_loop())
         self._exits.callback(self._installed.close)
 
@@ -119,64 +119,66 @@ class Names:
 
 
 @dataclass(frozen=True, slots=True)
-class PluginParts:
+class PluginDependencies:
     """What plugins are built over."""
 
     settings: Settings
-    accounts: Accounts
-    live: Live
-    files: Files
+    accounts: AccountServices
+    live: LiveServices
+    files: FileService
     catalog: Catalog
-    tasks: Tasks
+    tasks: TaskRegistry
     servers: ToolSources | None
 
 
-def make_extensions(parts: PluginParts) -> Extensions:
+def make_extensions(parts: PluginDependencies) -> ExtensionServices:
     """Return the services; nothing is loaded before `open_extensions`."""
     settings, live, catalog = parts.settings, parts.live, parts.catalog
     secret, sealing = signing_secret(settings).encode(), settings.enable_valve_encryption
-    store, values = PluginRows(secret, sealing=sealing), UserValvesRows(secret, sealing=sealing)
-    names, switches = Names(), Switches()
+    store, values = TortoisePlugins(secret, sealing=sealing), TortoiseUserValves(secret, sealing=sealing)
+    names, switches = OpenWebuiImports(), PluginSwitches()
     switches.configure(settings)
-    around = Surroundings(asyncio.get_running_loop(), live.events, values, names.make_request)
+    around = CallServices(asyncio.get_running_loop(), live.events, values, names.make_request)
     isolation = make_isolation(settings, QuestionParts(around, names.host), parts.tasks)
-    loading = Loading(Requirements(installation(settings)), settings.plugin_load_timeout, isolation)
-    registry = Registry(store, around, loading, plugin_sources(settings), parts.tasks)
+    loading = LoadingOptions(
+        RequirementsInstaller(package_installation(settings)), settings.plugin_load_timeout, isolation
+    )
+    registry = PluginManager(store, around, loading, plugin_sources(settings), parts.tasks)
     current = parts.accounts.current.of
     access = PluginAccess(bypass_admins=settings.bypass_admin_access_control, current=current)
     filters = PluginFilters(registry, catalog.find_record, lambda: switches.runs_outlets)
-    rewriting = Rewriting(live.stores.chats, live.stores.messages)
+    rewriting = MessageUpdates(live.stores.chats, live.stores.messages)
     # What an action returned has its place among the writes that wait, and supersedes none of them.
-    deferring = Rewriting(live.stores.chats, live.stores.rows, live.deferred)
+    deferring = MessageUpdates(live.stores.chats, live.stores.rows, live.deferred)
     functions = FunctionSource(registry, live.events, parts.tasks)
-    registry.subscribe(relisting(catalog, functions))
+    registry.subscribe(refresh_listener(catalog, functions))
     effects = ToolEffects(live.events, MediaFiles(parts.files).keep)
     models = TaskModels(catalog, filters, lambda: switches.task_model)
     rounds = settings.chat_response_max_tool_call_iterations
     commits = parts.accounts.commits
-    plugins = Plugins(registry, store, commits, access)
+    plugins = PluginService(registry, store, commits, access)
     checker = make_checker(settings, parts.accounts)
-    return Extensions(
+    return ExtensionServices(
         registry=registry,
         plugins=plugins,
         places=PluginPlaces(registry, isolation),
         sync=FunctionSync(registry, store, commits, access),
-        installing=Installing(plugins, registry, checker),
+        installing=PluginInstaller(plugins, registry, checker),
         checker=checker,
         user_valves=UserValves(registry, values, access),
         filters=filters,
         functions=functions,
         tools=PluginToolBox(PluginTools(registry, access), parts.servers, catalog, effects, models, rounds),
         task_models=models,
-        outlets=Outlets(filters, catalog, rewriting),
-        actions=Actions(registry, catalog, deferring, effects, parts.tasks),
+        outlets=OutletRunner(filters, catalog, rewriting),
+        actions=ActionRunner(registry, catalog, deferring, effects, parts.tasks),
         switches=switches,
         names=names,
         isolation_exceptions=frozenset(settings.plugin_isolation_exceptions),
     )
 
 
-async def open_extensions(extensions: Extensions, host: Host, stack: AsyncExitStack) -> None:
+async def open_extensions(extensions: ExtensionServices, host: PluginHost, stack: AsyncExitStack) -> None:
     """Make the names importable and begin to load what is active; `stack` ends all of it."""
     extensions.names.open(host)
     stack.callback(extensions.names.close)
@@ -186,14 +188,14 @@ async def open_extensions(extensions: Extensions, host: Host, stack: AsyncExitSt
         _warn_of_unknown(extensions)
 
 
-def _warn_of_unknown(extensions: Extensions) -> None:
+def _warn_of_unknown(extensions: ExtensionServices) -> None:
     """Tell ids in the settings that no plugin has, such as one with a typing error."""
     known = {plugin.id for plugin in extensions.registry.list()}
     for plugin_id in sorted(extensions.isolation_exceptions - known):
         log.warning("plugin_isolation_exceptions names no plugin that there is", extra={"plugin": plugin_id})
 
 
-def make_isolation(settings: Settings, answering: QuestionParts, tasks: Tasks) -> IsolatedLoader:
+def make_isolation(settings: Settings, answering: QuestionParts, tasks: TaskRegistry) -> IsolatedLoader:
     """Return what loads plugins in processes of their own."""
     choice = IsolationChoice(
         IsolationMode(settings.plugin_isolation),
@@ -203,32 +205,32 @@ def make_isolation(settings: Settings, answering: QuestionParts, tasks: Tasks) -
     bounds = ProcessOptions(
         settings.plugin_process_memory, settings.plugin_process_timeout, plugin_environment()
     )
-    packages = installation(settings)
+    packages = package_installation(settings)
     folder = packages.directory if packages.is_enabled else None
     options = IsolationOptions(bounds, folder, settings.plugin_load_timeout, settings.debug_loggers)
     return IsolatedLoader(choice, answering, options, tasks)
 
 
-def make_checker(settings: Settings, accounts: Accounts) -> Checker:
+def make_checker(settings: Settings, accounts: AccountServices) -> SourceChecker:
     """Return what checks sources, with the settings of the start for those that read some."""
     configured = {name: getattr(settings, name) for name in type(settings).model_fields}
     shown = SettingsForPlugins(lambda: configured, accounts.runtime)
-    return Checker(installation(settings), settings.plugin_load_timeout, shown.all)
+    return SourceChecker(package_installation(settings), settings.plugin_load_timeout, shown.all)
 
 
-def plugin_sources(settings: Settings) -> Sources:
+def plugin_sources(settings: Settings) -> PluginSources:
     """Return where plugins come from."""
-    return Sources(
+    return PluginSources(
         directory=settings.plugins_dir,
         is_enabled=settings.enable_plugins,
         is_safe=settings.safe_mode,
     )
 
 
-def installation(settings: Settings) -> Installation:
+def package_installation(settings: Settings) -> InstallationOptions:
     """Return how the packages that plugins require are installed."""
-    return Installation(
-        directory=settings.data_dir / PACKAGES,
+    return InstallationOptions(
+        directory=settings.data_dir / PACKAGES_FOLDER,
         is_enabled=settings.enable_pip_install_frontmatter_requirements,
         options=(
             *settings.pip_options.split(),

@@ -7,25 +7,25 @@ from functools import partial
 
 from gatewayd import __version__
 from gatewayd.accounts.records import Actor
-from gatewayd.assembly.accounts import Accounts
+from gatewayd.assembly.accounts import AccountServices
 from gatewayd.assembly.document_routes import control_document_rows, public_document_rows
-from gatewayd.assembly.documents import Documents
+from gatewayd.assembly.documents import DocumentServices
 from gatewayd.assembly.event_routes import control_live_rows, public_live_rows
-from gatewayd.assembly.events import Live
+from gatewayd.assembly.events import LiveServices
 from gatewayd.assembly.indexes import describe_index, find_cache_state, find_recall
 from gatewayd.assembly.plugin_routes import control_model_rows, control_plugin_rows, public_plugin_rows
-from gatewayd.assembly.plugins import Extensions
-from gatewayd.assembly.runs import Answering
-from gatewayd.assembly.scim import Provisioning
-from gatewayd.assembly.tool_servers import Servers
-from gatewayd.catalog.runtimes import Runtimes
+from gatewayd.assembly.plugins import ExtensionServices
+from gatewayd.assembly.runs import AnswerServices
+from gatewayd.assembly.scim import ScimServices
+from gatewayd.assembly.tool_servers import ToolServerServices
+from gatewayd.catalog.runtimes import ModelRuntimes
 from gatewayd.catalog.service import Catalog
-from gatewayd.http.access_revocation import ShutOut
-from gatewayd.http.app import Application, build
-from gatewayd.http.connections.admission import Admission
-from gatewayd.http.connections.capacity import Room, control_places
-from gatewayd.http.connections.minimum_rate import MinimumRate, Rates
-from gatewayd.http.connections.uses import Bounds, RoomRules
+from gatewayd.http.access_revocation import AccessRevocation
+from gatewayd.http.app import Application, build_application
+from gatewayd.http.connections.admission import RequestAdmission
+from gatewayd.http.connections.capacity import DescriptorBudget, control_descriptor_limits
+from gatewayd.http.connections.minimum_rate import MinimumRate, MinimumRates
+from gatewayd.http.connections.uses import ConcurrencyBounds, ConcurrencyRules
 from gatewayd.http.control import chat as control_chat
 from gatewayd.http.control import database as control_database
 from gatewayd.http.control import health as control_health
@@ -39,12 +39,12 @@ from gatewayd.http.control.accounts import scim_tokens as control_scim_tokens
 from gatewayd.http.control.accounts import setup as control_setup
 from gatewayd.http.control.accounts import users as control_users
 from gatewayd.http.control.edge import ControlEdge
-from gatewayd.http.control.impersonation import Viewers
+from gatewayd.http.control.impersonation import ControlActors
 from gatewayd.http.control.models import models as control_models
-from gatewayd.http.control.peer import Peers
+from gatewayd.http.control.peer import PeerRules
 from gatewayd.http.control.rows import check_complete
-from gatewayd.http.control.transactions import Writes
-from gatewayd.http.middleware import Doors, Edge, EdgeOptions
+from gatewayd.http.control.transactions import WriteTransactions
+from gatewayd.http.middleware import EdgeOptions, EdgeServices, PublicEdge
 from gatewayd.http.public.accounts.admin import AdminRoutes
 from gatewayd.http.public.accounts.auths import AuthRoutes
 from gatewayd.http.public.accounts.groups import GroupRoutes
@@ -60,57 +60,59 @@ from gatewayd.http.public.config import ClientConfig, SiteFacts
 from gatewayd.http.public.docs import DocsRoutes
 from gatewayd.http.public.events import EventRoutes, EventServices
 from gatewayd.http.public.health import HealthRoutes
-from gatewayd.http.public.models.routes import ModelRoutes
+from gatewayd.http.public.models.routes import PublicModelRoutes
 from gatewayd.http.public.runtime.admin import RuntimeAdminRoutes
 from gatewayd.http.public.runtime.conversion import RuntimeConversion
 from gatewayd.http.public.runtime.routes import RuntimeRoutes
 from gatewayd.http.public.runtime.unknown_paths import RuntimeOthersRoutes
 from gatewayd.http.public.scim.discovery import ScimDiscoveryRoutes
 from gatewayd.http.public.scim.routes import ScimGroupRoutes, ScimUserRoutes
-from gatewayd.http.responses.streams import Streams
+from gatewayd.http.responses.streams import AnswerStreams
 from gatewayd.http.routes import Route
-from gatewayd.http.scim_auth import ProvisioningDoor
+from gatewayd.http.scim_auth import ScimAuthenticator
 from gatewayd.http.socketio.sessions import PATH, SocketRoutes
 from gatewayd.observe.health import HealthMonitor
-from gatewayd.pipeline.embeddings import Embeddings
+from gatewayd.pipeline.embeddings import EmbeddingService
 from gatewayd.pipeline.filters.inputs import InputFilters
-from gatewayd.pipeline.functions.model_actions import Buttons
-from gatewayd.pipeline.passthrough import Forwarding
+from gatewayd.pipeline.functions.model_actions import ModelActions
+from gatewayd.pipeline.passthrough import RequestForwarder
 from gatewayd.pipeline.pipeline import Pipeline
 from gatewayd.settings import Settings
 from gatewayd.storage.engine.checks import DatabaseCheck
-from gatewayd.tasks import Tasks
+from gatewayd.tasks import TaskRegistry
 
 
 @dataclass(frozen=True, slots=True)
-class Parts:
+class RouteServices:
     """What the routes are built over."""
 
     settings: Settings
-    accounts: Accounts
+    accounts: AccountServices
     catalog: Catalog
     pipeline: Pipeline
     health: HealthMonitor
     database_check: DatabaseCheck
-    provisioning: Provisioning
-    documents: Documents
-    live: Live
-    extensions: Extensions
-    answering: Answering
-    servers: Servers
-    room: Room
+    provisioning: ScimServices
+    documents: DocumentServices
+    live: LiveServices
+    extensions: ExtensionServices
+    answering: AnswerServices
+    servers: ToolServerServices
+    room: DescriptorBudget
 
 
 @dataclass(frozen=True, slots=True)
-class Listening:
+class StreamingRoutes:
     """The routes of those who listen for hours, and the streams of answers."""
 
     events: EventRoutes
     sockets: SocketRoutes
-    streams: Streams
+    streams: AnswerStreams
 
 
-def make_public(parts: Parts, doors: Doors, listening: Listening, tasks: Tasks) -> Application:
+def make_public(
+    parts: RouteServices, doors: EdgeServices, listening: StreamingRoutes, tasks: TaskRegistry
+) -> Application:
     """Return the public application: every row of the interface specification that exists."""
     settings = parts.settings
     options = EdgeOptions(
@@ -119,11 +121,11 @@ def make_public(parts: Parts, doors: Doors, listening: Listening, tasks: Tasks) 
         trusted_proxies=tuple(settings.trusted_proxies),
         site_url=lambda: parts.accounts.runtime.text("WEBUI_URL"),
     )
-    edge = Edge(doors, tasks, options)
+    edge = PublicEdge(doors, tasks, options)
     rows = public_rows(parts, listening)
     if settings.env == "dev":
         rows = [*rows, *DocsRoutes(rows, title=settings.webui_name, version=__version__).routes()]
-    return build(
+    return build_application(
         edge,
         rows,
         body_limit=settings.request_body_limit,
@@ -132,42 +134,42 @@ def make_public(parts: Parts, doors: Doors, listening: Listening, tasks: Tasks) 
     )
 
 
-def make_rates(settings: Settings) -> Rates:
+def make_rates(settings: Settings) -> MinimumRates:
     """Return the minimum rates of peers."""
-    return Rates(
+    return MinimumRates(
         MinimumRate(settings.client_body_min_rate, settings.client_body_timeout),
         MinimumRate(settings.send_min_rate, settings.send_timeout),
     )
 
 
-def room_rules(settings: Settings) -> RoomRules:
+def concurrency_rules(settings: Settings) -> ConcurrencyRules:
     """Return what one account and one address may hold."""
-    account = Bounds(
+    account = ConcurrencyBounds(
         settings.account_connection_limit,
         settings.account_upload_limit,
         settings.account_download_limit,
         settings.account_stream_limit,
     )
-    address = Bounds(
+    address = ConcurrencyBounds(
         settings.address_connection_limit,
         settings.address_upload_limit,
         settings.address_download_limit,
         settings.address_stream_limit,
     )
-    return RoomRules(account, address)
+    return ConcurrencyRules(account, address)
 
 
-def make_doors(parts: Parts) -> Doors:
+def make_edge_services(parts: RouteServices) -> EdgeServices:
     """Return what lets the callers of the public application in and puts them out."""
-    provisioning, shut_out = parts.provisioning, ShutOut()
+    provisioning, shut_out = parts.provisioning, AccessRevocation()
     parts.accounts.changes.subscribe(shut_out.on_change)
-    door = ProvisioningDoor(
+    door = ScimAuthenticator(
         provisioning.tokens, provisioning.activity, provisioning.provider, site=provisioning.site
     )
-    return Doors(parts.accounts.authenticator, door, shut_out, parts.live.tickets)
+    return EdgeServices(parts.accounts.authenticator, door, shut_out, parts.live.tickets)
 
 
-def make_listening(parts: Parts, doors: Doors, tasks: Tasks) -> Listening:
+def make_streaming_routes(parts: RouteServices, doors: EdgeServices, tasks: TaskRegistry) -> StreamingRoutes:
     """Return the event stream, Socket.IO and the answers; an account that is put out hears no more events."""
     live = parts.live
     services = EventServices(live.events, live.hub, live.calls, live.tickets, live.chats.chats)
@@ -180,11 +182,11 @@ def make_listening(parts: Parts, doors: Doors, tasks: Tasks) -> Listening:
     parts.accounts.changes.subscribe(events.on_change)
 
     async def identify(token: str) -> Actor:
-        return await doors.shut_out.identified(lambda: doors.accounts.authenticate(token, "GET", PATH))
+        return await doors.shut_out.identify_again(lambda: doors.accounts.authenticate(token, "GET", PATH))
 
-    admission = Admission(tuple(settings.trusted_proxies))
+    admission = RequestAdmission(tuple(settings.trusted_proxies))
     sockets = SocketRoutes(live.hub, live.calls, identify, tasks, admission)
-    return Listening(events, sockets, Streams(head_seconds=settings.stream_head_timeout))
+    return StreamingRoutes(events, sockets, AnswerStreams(head_seconds=settings.stream_head_timeout))
 
 
 def site_facts(settings: Settings) -> SiteFacts:
@@ -193,7 +195,7 @@ def site_facts(settings: Settings) -> SiteFacts:
     return SiteFacts(settings.webui_name, __version__, enable_login_form=has_form)
 
 
-def public_rows(parts: Parts, listening: Listening) -> Sequence[Route]:
+def public_rows(parts: RouteServices, listening: StreamingRoutes) -> Sequence[Route]:
     """Return the rows of the public application, in the order of the interface specification."""
     settings, accounts = parts.settings, parts.accounts
     config = ClientConfig(
@@ -204,14 +206,14 @@ def public_rows(parts: Parts, listening: Listening) -> Sequence[Route]:
     )
     replies = SessionReplies(accounts.sessions, accounts.key_rules, accounts.runtime, cookie)
     limit = settings.request_body_limit
-    filters, runtimes = parts.extensions.filters, Runtimes(parts.catalog)
-    embeddings, streams = Embeddings(parts.catalog, filters), listening.streams
+    filters, runtimes = parts.extensions.filters, ModelRuntimes(parts.catalog)
+    embeddings, streams = EmbeddingService(parts.catalog, filters), listening.streams
     conversion = RuntimeConversion(parts.pipeline, embeddings, streams=streams)
     inputs = InputFilters(parts.catalog, filters)
-    forwarding = Forwarding(parts.catalog, filters, parts.answering.response_ids)
+    forwarding = RequestForwarder(parts.catalog, filters, parts.answering.response_ids)
     return [
         *HealthRoutes(parts.health, config, __version__).routes(),
-        *ModelRoutes(parts.catalog, Buttons(parts.extensions.registry)).routes(),
+        *PublicModelRoutes(parts.catalog, ModelActions(parts.extensions.registry)).routes(),
         *ChatRoutes(parts.answering.runs, body_limit=limit, streams=streams).routes(),
         *MessageRoutes(parts.pipeline, body_limit=limit, streams=streams).routes(),
         *EmbeddingRoutes(embeddings, body_limit=limit).routes(),
@@ -235,32 +237,32 @@ def public_rows(parts: Parts, listening: Listening) -> Sequence[Route]:
     ]
 
 
-def make_control(parts: Parts, tasks: Tasks) -> Application:
+def make_control(parts: RouteServices, tasks: TaskRegistry) -> Application:
     """Return the control application."""
-    peers = Peers(parts.settings.control_group, os.getuid())
+    peers = PeerRules(parts.settings.control_group, os.getuid())
     edge = ControlEdge(peers, tasks)
-    return build(
+    return build_application(
         edge,
         control_rows(parts),
         body_limit=parts.settings.request_body_limit,
         rates=make_rates(parts.settings),
-        room=Room(control_places()),
+        room=DescriptorBudget(control_descriptor_limits()),
     )
 
 
-def control_rows(parts: Parts) -> Sequence[Route]:
+def control_rows(parts: RouteServices) -> Sequence[Route]:
     """Return the rows of the control application, a noun after the other; see `check_complete`."""
     accounts = parts.accounts
     users, groups = accounts.users, accounts.groups
-    writes = Writes(accounts.commits)
-    viewers = Viewers(users, accounts.key_rules, accounts.permissions)
+    writes = WriteTransactions(accounts.commits)
+    viewers = ControlActors(users, accounts.key_rules, accounts.permissions)
     rows = [
         *control_setup.SetupRoutes(accounts.setup, writes).routes(),
-        *control_users.UserRoutes(users, groups, writes).routes(),
-        *control_groups.GroupRoutes(groups, users, writes).routes(),
-        *control_permissions.PermissionRoutes(accounts.permissions, groups, users, writes).routes(),
-        *control_keys.KeyRoutes(accounts.keys, users, writes).routes(),
-        *control_models.ModelRoutes(parts.catalog, viewers, users, groups, writes).routes(),
+        *control_users.ControlUserRoutes(users, groups, writes).routes(),
+        *control_groups.ControlGroupRoutes(groups, users, writes).routes(),
+        *control_permissions.ControlPermissionRoutes(accounts.permissions, groups, users, writes).routes(),
+        *control_keys.ControlKeyRoutes(accounts.keys, users, writes).routes(),
+        *control_models.ControlModelRoutes(parts.catalog, viewers, users, groups, writes).routes(),
         *control_model_rows(
             parts.catalog, parts.documents.collections, parts.extensions, accounts, viewers, writes
         ),
@@ -287,9 +289,9 @@ def control_rows(parts: Parts) -> Sequence[Route]:
     return check_complete(rows)
 
 
-def _workings(documents: Documents) -> control_health.Workings:
+def _workings(documents: DocumentServices) -> control_health.DaemonFacts:
     index = documents.engines.index
-    return control_health.Workings(
+    return control_health.DaemonFacts(
         documents.confinement,
         describe_index(index),
         partial(find_recall, index),

@@ -2,54 +2,59 @@
 
 from dataclasses import dataclass
 
-from gatewayd.assembly.events import Live
-from gatewayd.assembly.plugins import Extensions
+from gatewayd.assembly.events import LiveServices
+from gatewayd.assembly.plugins import ExtensionServices
 from gatewayd.catalog.service import Catalog
-from gatewayd.pipeline.interfaces import RunRoom
+from gatewayd.pipeline.interfaces import RunLimiter
 from gatewayd.pipeline.pipeline import Pipeline
 from gatewayd.pipeline.responses.ids import ResponseIds
-from gatewayd.pipeline.runs.control import Stopping
-from gatewayd.pipeline.runs.executor import Desk
+from gatewayd.pipeline.runs.control import TaskControl
+from gatewayd.pipeline.runs.executor import RunServices
 from gatewayd.pipeline.runs.interfaces import RunOptions
-from gatewayd.pipeline.runs.message_updates import Rewriting
-from gatewayd.pipeline.runs.post_processor import After
-from gatewayd.pipeline.runs.service import Runs
-from gatewayd.pipeline.tasks.background import Background
+from gatewayd.pipeline.runs.message_updates import MessageUpdates
+from gatewayd.pipeline.runs.post_processor import PostProcessing
+from gatewayd.pipeline.runs.service import RunService
+from gatewayd.pipeline.tasks.background import BackgroundWork
 from gatewayd.pipeline.tasks.models import TaskModels
 from gatewayd.settings import Settings
 from gatewayd.storage.response_ids import TortoiseResponseIds
-from gatewayd.tasks import Tasks
+from gatewayd.tasks import TaskRegistry
 
 
 @dataclass(frozen=True, slots=True)
-class Answering:
+class AnswerServices:
     """What begins answers, what stops them, the models of the tasks after them, and the ids of responses."""
 
-    runs: Runs
-    stopping: Stopping
+    runs: RunService
+    stopping: TaskControl
     models: TaskModels
     response_ids: ResponseIds
 
 
-def make_answering(
-    catalog: Catalog, pipeline: Pipeline, live: Live, extensions: Extensions, tasks: Tasks, room: RunRoom
-) -> Answering:
-    """Return the services; `Runs.configure` gives them their options."""
+def make_answer_services(
+    catalog: Catalog,
+    pipeline: Pipeline,
+    live: LiveServices,
+    extensions: ExtensionServices,
+    tasks: TaskRegistry,
+    room: RunLimiter,
+) -> AnswerServices:
+    """Return the services; `RunService.configure` gives them their options."""
     stores, chats, models = live.stores, live.chats.chats, extensions.task_models
-    background = Background(models, stores.chats, stores.messages, live.events, live.deferred)
-    after = After(
+    background = BackgroundWork(models, stores.chats, stores.messages, live.events, live.deferred)
+    after = PostProcessing(
         extensions.outlets,
         background,
         chats,
-        Rewriting(stores.chats, stores.rows, live.deferred),
+        MessageUpdates(stores.chats, stores.rows, live.deferred),
         live.events,
     )
-    desk = Desk(
+    desk = RunServices(
         pipeline, live.answers, stores.messages, stores.effects, live.events, tasks, live.deferred, room
     )
-    return Answering(
-        runs=Runs(desk, catalog, stores.chats, chats, after),
-        stopping=Stopping(tasks, chats),
+    return AnswerServices(
+        runs=RunService(desk, catalog, stores.chats, chats, after),
+        stopping=TaskControl(tasks, chats),
         models=models,
         response_ids=ResponseIds(TortoiseResponseIds(), live.deferred),
     )

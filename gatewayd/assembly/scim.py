@@ -2,30 +2,30 @@
 
 from dataclasses import dataclass
 
-from gatewayd.assembly.accounts import Accounts
+from gatewayd.assembly.accounts import AccountServices
 from gatewayd.scim.groups import ProvisionedGroups
-from gatewayd.scim.links import Links
+from gatewayd.scim.links import ProviderLinks
 from gatewayd.scim.records import PublicSite
-from gatewayd.scim.request_log import Activity
+from gatewayd.scim.request_log import ScimRequestLog
 from gatewayd.scim.tokens.credential import ScimTokens
 from gatewayd.scim.tokens.rotation import ScimTokenKeeper, TokenSource
 from gatewayd.scim.users import ProvisionedUsers
 from gatewayd.settings import Settings
-from gatewayd.storage.engine.readers import Reader
+from gatewayd.storage.engine.readers import QueryReader
 from gatewayd.storage.scim.directory import TortoiseDirectory
 
 
 @dataclass(frozen=True, slots=True)
-class Provisioning:
+class ScimServices:
     """What SCIM is served with, on both sockets."""
 
     users: ProvisionedUsers
     groups: ProvisionedGroups
     tokens: ScimTokens
     keeper: ScimTokenKeeper
-    activity: Activity
+    activity: ScimRequestLog
     directory: TortoiseDirectory
-    links: Links
+    links: ProviderLinks
     provider: str
     site: PublicSite
 
@@ -35,7 +35,7 @@ class Provisioning:
         self.keeper.configure(token_source(settings))
 
 
-def make_provisioning(settings: Settings, accounts: Accounts, reader: Reader) -> Provisioning:
+def make_provisioning(settings: Settings, accounts: AccountServices, reader: QueryReader) -> ScimServices:
     """Return the provisioning services; the routes are there even while SCIM is off.
 
     `reader` serves the searches, which no transaction is part of.
@@ -44,14 +44,14 @@ def make_provisioning(settings: Settings, accounts: Accounts, reader: Reader) ->
     directory = TortoiseDirectory(reader)
     source = token_source(settings)
     tokens = ScimTokens(source.enabled, source.values)
-    return Provisioning(
+    return ScimServices(
         users=ProvisionedUsers(accounts.users, directory, accounts.commits, provider),
         groups=ProvisionedGroups(accounts.groups, directory, accounts.commits, provider),
         tokens=tokens,
         keeper=ScimTokenKeeper(tokens, source),
-        activity=Activity(),
+        activity=ScimRequestLog(),
         directory=directory,
-        links=Links(accounts.users, accounts.groups, TortoiseDirectory(), accounts.commits, provider),
+        links=ProviderLinks(accounts.users, accounts.groups, TortoiseDirectory(), accounts.commits, provider),
         provider=provider,
         site=PublicSite(settings.webui_url),
     )

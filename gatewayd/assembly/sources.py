@@ -5,22 +5,22 @@ import itertools
 from collections.abc import Sequence
 from typing import Final
 
-from gatewayd.assembly.tool_servers import identity
+from gatewayd.assembly.tool_servers import identity_headers
 from gatewayd.builtin_model.source import BuiltinModel
 from gatewayd.builtin_model.weights import find_weights
 from gatewayd.catalog.interfaces import ModelSource
-from gatewayd.errors import GatewayError, Kind
-from gatewayd.extras import Extra, is_installed, refusal
+from gatewayd.errors import ErrorKind, GatewayError
+from gatewayd.extras import PackageExtra, is_installed, missing_extra_error
 from gatewayd.settings import Provider, Settings
-from gatewayd.tasks import Tasks
-from gatewayd.upstream.sources.config import ProviderConfig, SourceKind, Timeouts
+from gatewayd.tasks import TaskRegistry
+from gatewayd.upstream.sources.config import ProviderConfig, SourceKind, UpstreamTimeouts
 from gatewayd.upstream.sources.factory import open_source
 
 # Seconds that stand for no limit.
 UNLIMITED: Final = 1e9
 
 
-class Sources:
+class ConfiguredSources:
     """The sources that the settings name, kept over a reload where nothing about them changed."""
 
     def __init__(self, builtin: Sequence[ModelSource]) -> None:
@@ -83,8 +83,8 @@ def _provider_config(provider: Provider, index: int, settings: Settings) -> Prov
         models=tuple(provider.models),
         index=index,
         connections=provider.connections,
-        identity=identity(settings),
-        timeouts=Timeouts(
+        identity=identity_headers(settings),
+        timeouts=UpstreamTimeouts(
             connect=provider.connect_timeout or settings.upstream_connect_timeout,
             first_byte=provider.first_byte_timeout or settings.upstream_first_byte_timeout,
             idle=provider.stream_idle_timeout or settings.aiohttp_client_stream_idle_timeout or UNLIMITED,
@@ -93,7 +93,7 @@ def _provider_config(provider: Provider, index: int, settings: Settings) -> Prov
     )
 
 
-async def start_builtin(settings: Settings, tasks: Tasks) -> Sequence[ModelSource]:
+async def start_builtin(settings: Settings, tasks: TaskRegistry) -> Sequence[ModelSource]:
     """Start the built-in model when it is wanted and here.
 
     With `enable_builtin_model = "auto"` a missing engine or missing weights mean that it is not wanted; with
@@ -102,13 +102,15 @@ async def start_builtin(settings: Settings, tasks: Tasks) -> Sequence[ModelSourc
     if settings.enable_builtin_model == "false":
         return ()
     weights = find_weights(settings.data_dir, settings.builtin_model_path)
-    if weights is None or not is_installed(Extra.LOCAL):
+    if weights is None or not is_installed(PackageExtra.LOCAL):
         if settings.enable_builtin_model == "auto":
             return ()
-        if not is_installed(Extra.LOCAL):
-            raise refusal("cannot run the built-in model", Extra.LOCAL, param="enable_builtin_model")
+        if not is_installed(PackageExtra.LOCAL):
+            raise missing_extra_error(
+                "cannot run the built-in model", PackageExtra.LOCAL, param="enable_builtin_model"
+            )
         raise GatewayError(
-            Kind.NOT_CONFIGURED,
+            ErrorKind.NOT_CONFIGURED,
             "cannot run the built-in model: install its weights, which gatewayd --fetch-model does",
             param="enable_builtin_model",
         )

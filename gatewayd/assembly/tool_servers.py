@@ -6,41 +6,41 @@ from dataclasses import dataclass
 from gatewayd.plugins.servers.config import read_connections
 from gatewayd.plugins.servers.service import KnownServers, ToolServers
 from gatewayd.settings import Settings
-from gatewayd.storage.tool_servers import ToolServerRows
-from gatewayd.tasks import Tasks
-from gatewayd.upstream.tools.identity import Identity
+from gatewayd.storage.tool_servers import TortoiseToolServers
+from gatewayd.tasks import TaskRegistry
+from gatewayd.upstream.tools.identity import IdentityHeaders
 from gatewayd.upstream.tools.servers import ServerTools, ToolServerOptions, make_tool_servers
 
 
 @dataclass(frozen=True, slots=True)
-class Servers:
+class ToolServerServices:
     """What manages tool servers, and what finds their tools."""
 
     service: ToolServers
     tools: ServerTools
 
 
-def make_servers(settings: Settings, tasks: Tasks, stack: AsyncExitStack) -> Servers:
+def make_servers(settings: Settings, tasks: TaskRegistry, stack: AsyncExitStack) -> ToolServerServices:
     """Return the services; nothing is asked before a request names a server."""
-    store = ToolServerRows()
+    store = TortoiseToolServers()
     configured = read_connections(settings.tool_server_connections.get_secret_value())
     known = KnownServers(store, configured, bypass_admins=settings.bypass_admin_access_control)
     options = ToolServerOptions(
         call_timeout=settings.aiohttp_client_timeout_tool_server,
         data_timeout=settings.aiohttp_client_timeout_tool_server_data,
         begin_timeout=settings.mcp_initialize_timeout,
-        identity=identity(settings),
+        identity=identity_headers(settings),
     )
     tools = make_tool_servers(known, tasks, options)
     stack.callback(tools.close)
-    return Servers(ToolServers(known, store, tools), tools)
+    return ToolServerServices(ToolServers(known, store, tools), tools)
 
 
-def identity(settings: Settings) -> Identity | None:
+def identity_headers(settings: Settings) -> IdentityHeaders | None:
     """Return the headers that say who asks (6.4); None when nobody is to be told."""
     if not settings.enable_forward_user_info_headers:
         return None
-    return Identity(
+    return IdentityHeaders(
         user_name=settings.forward_user_info_header_user_name,
         user_id=settings.forward_user_info_header_user_id,
         user_email=settings.forward_user_info_header_user_email,

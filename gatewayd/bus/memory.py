@@ -2,9 +2,9 @@
 
 from collections.abc import Callable
 
-from gatewayd.events.records import Frame
+from gatewayd.events.records import EventFrame
 
-Listener = Callable[[str, Frame], None]
+Listener = Callable[[str, EventFrame], None]
 
 
 class MemoryBus:
@@ -13,7 +13,7 @@ class MemoryBus:
     def __init__(self) -> None:
         self._listeners: list[Listener] = []
 
-    async def publish(self, user_id: str, frame: Frame) -> None:
+    async def publish(self, user_id: str, frame: EventFrame) -> None:
         """Give a frame to the listeners."""
         for listener in self._listeners:
             listener(user_id, frame)

@@ -14,7 +14,7 @@ Principals = frozenset[tuple[str, str]]
 """Types and ids of those whom grants are for."""
 
 
-class Giver(Protocol):
+class Grantor(Protocol):
     """Who gives others a right; an actor is one."""
 
     @property
@@ -63,8 +63,8 @@ def covers(grant: Grant, viewer: Viewer, permission: str) -> bool:
     return permission in {READ, grant.permission} and is_for(grant, viewer)
 
 
-def allowed(
-    giver: Giver, wanted: Iterable[Grant], held: Iterable[Grant] = (), *, public: str
+def allowed_grants(
+    giver: Grantor, wanted: Iterable[Grant], held: Iterable[Grant] = (), *, public: str
 ) -> tuple[Grant, ...]:
     """Return those of the wanted grants that may be given; what is `held` already may stay.
 
@@ -78,7 +78,7 @@ def allowed(
     return tuple(grant for grant in rows if grant in kept or _may_give(giver, grant, public))
 
 
-def show_grant(grant: Grant) -> dict[str, Any]:
+def render_grant(grant: Grant) -> dict[str, Any]:
     """Return one row of an access list as clients of this API family see it."""
     return {
         "principal_type": grant.principal_type,
@@ -87,7 +87,7 @@ def show_grant(grant: Grant) -> dict[str, Any]:
     }
 
 
-def _may_give(giver: Giver, grant: Grant, public: str) -> bool:
+def _may_give(giver: Grantor, grant: Grant, public: str) -> bool:
     if giver.is_admin:
         return True
     if grant.principal_type == "group":

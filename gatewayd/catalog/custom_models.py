@@ -5,21 +5,23 @@ from dataclasses import replace
 
 from gatewayd.catalog.failover import Candidate
 from gatewayd.catalog.interfaces import ModelSource
-from gatewayd.catalog.model_names import LATEST, listed_as
+from gatewayd.catalog.model_names import LATEST_TAG, find_listed_name
 from gatewayd.catalog.records import ModelRecord
-from gatewayd.errors import GatewayError, invalid, shortened
+from gatewayd.errors import GatewayError, invalid, shorten
 
 Candidates = tuple[Candidate[ModelSource], ...]
 
 
-def with_custom(listed: Mapping[str, Candidates], records: Iterable[ModelRecord]) -> dict[str, Candidates]:
+def add_custom_models(
+    listed: Mapping[str, Candidates], records: Iterable[ModelRecord]
+) -> dict[str, Candidates]:
     """Return the listed models and those on top of them; one whose base is gone is not among them.
 
     A custom model is asked where its base is, and keeps what its source calls the base (1.5: `preset`).
     """
     merged = dict(listed)
     for record in records:
-        base_id = None if record.base_model_id is None else listed_as(record.base_model_id, listed)
+        base_id = None if record.base_model_id is None else find_listed_name(record.base_model_id, listed)
         if base_id is not None and base_id in listed:
             merged[record.id] = tuple(_on_top(record, found) for found in listed[base_id])
     return merged
@@ -33,13 +35,13 @@ def check_base(record: ModelRecord, known: Mapping[str, ModelRecord]) -> None:
     base = known.get(base_id)
     if not base_id:
         raise _refused("it is empty")
-    if record.id in (base_id, base_id + LATEST):
+    if record.id in (base_id, base_id + LATEST_TAG):
         raise _refused("a model cannot stand on itself")
     if base is not None and base.base_model_id is not None:
-        raise _refused(f"{shortened(base_id)!r} itself stands on {shortened(base.base_model_id)!r}")
+        raise _refused(f"{shorten(base_id)!r} itself stands on {shorten(base.base_model_id)!r}")
     above = next((other for other in known.values() if other.base_model_id == record.id), None)
     if above is not None:
-        raise _refused(f"{shortened(above.id)!r} stands on this model")
+        raise _refused(f"{shorten(above.id)!r} stands on this model")
 
 
 def _refused(reason: str) -> GatewayError:

@@ -7,14 +7,14 @@ from dataclasses import dataclass
 from typing import Final, Generic, Protocol, TypeVar
 
 from gatewayd.catalog.records import Model
-from gatewayd.errors import GatewayError, Kind
+from gatewayd.errors import ErrorKind, GatewayError
 
 log = logging.getLogger(__name__)
 
 Result = TypeVar("Result")
 
 
-class Named(Protocol):
+class NamedSource(Protocol):
     """What can be asked."""
 
     @property
@@ -23,12 +23,12 @@ class Named(Protocol):
         ...
 
 
-Source = TypeVar("Source", bound=Named)
+Source = TypeVar("Source", bound=NamedSource)
 
-UNDONE: Final = frozenset({Kind.UPSTREAM_UNREACHABLE, Kind.RATE_LIMITED})
+SAFE_RETRY_KINDS: Final = frozenset({ErrorKind.UPSTREAM_UNREACHABLE, ErrorKind.RATE_LIMITED})
 """Failures after which asking somebody else is safe: the refused request has begun nothing."""
 
-LACKING: Final = "endpoint_not_found"
+MISSING_ENDPOINT_CODE: Final = "endpoint_not_found"
 """The code of the failure of a source that does not have the endpoint, which another one may have."""
 
 REST_SECONDS: Final = 10.0
@@ -69,7 +69,7 @@ class Failover:
             try:
                 return await self._ask(candidate, question)
             except GatewayError as error:
-                if error.kind not in UNDONE and error.code != LACKING:
+                if error.kind not in SAFE_RETRY_KINDS and error.code != MISSING_ENDPOINT_CODE:
                     raise
                 log.warning(
                     "another source is asked: %s", error.full_message, extra={"model": candidate.model.id}
@@ -82,7 +82,7 @@ class Failover:
         try:
             return await question(candidate.model, candidate.source)
         except GatewayError as error:
-            if error.kind is Kind.UPSTREAM_UNREACHABLE:
+            if error.kind is ErrorKind.UPSTREAM_UNREACHABLE:
                 self._resting[candidate.source.name] = self._clock() + REST_SECONDS
             raise
 

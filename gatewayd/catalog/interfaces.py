@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Protocol, Self, runtime_checkable
 
 from gatewayd.catalog.records import Model, ModelRecord
-from gatewayd.completions.records import Body, Chunk, Completion
+from gatewayd.completions.records import Body, Completion, CompletionChunk
 from gatewayd.errors import GatewayError
 
 
@@ -75,11 +75,11 @@ class RefusedAnswer:
 class ChunkStream(Protocol):
     """Chunks of an answer, read once; `aclose` ends the source's work at once."""
 
-    def __aiter__(self) -> AsyncIterator[Chunk]:
+    def __aiter__(self) -> AsyncIterator[CompletionChunk]:
         """Return itself."""
         ...
 
-    def __anext__(self) -> Awaitable[Chunk]:
+    def __anext__(self) -> Awaitable[CompletionChunk]:
         """Return the next chunk; a failure raises `GatewayError` here."""
         ...
 
@@ -162,7 +162,7 @@ class MessagesSource(Protocol):
         ...
 
 
-class Forwarded(Protocol):
+class ForwardedAnswer(Protocol):
     """A provider's good answer passed on as it is: its head is here, its body still to be read."""
 
     @property
@@ -197,7 +197,7 @@ class ForwardingSource(Protocol):
 
     async def forward(
         self, method: str, path: str, body: Body | None, context: CallContext | None = None
-    ) -> Forwarded:
+    ) -> ForwardedAnswer:
         """Send a request to `path` below the provider's address; an answer over 299 raises.
 
         `context` is who asks, None for what the gateway itself asks.

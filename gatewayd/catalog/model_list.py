@@ -9,7 +9,7 @@ from gatewayd.catalog.interfaces import ModelSource
 from gatewayd.catalog.records import Model
 from gatewayd.deadlines import TimeLimit
 from gatewayd.errors import GatewayError
-from gatewayd.tasks import Tasks
+from gatewayd.tasks import TaskRegistry
 
 log = logging.getLogger(__name__)
 
@@ -30,7 +30,7 @@ class SourceListing:
     def __init__(
         self,
         source: ModelSource,
-        tasks: Tasks,
+        tasks: TaskRegistry,
         *,
         max_age: float,
         deadline: float,
@@ -126,7 +126,7 @@ def _too_long(name: str) -> str:
     return f"cannot keep all models of {name}: it lists more than {MAX_MODELS}, the others are left out"
 
 
-def states(listings: Sequence[SourceListing]) -> Sequence[Mapping[str, object]]:
+def source_states(listings: Sequence[SourceListing]) -> Sequence[Mapping[str, object]]:
     """Return name, number of models and problem of each source, for people who look after it."""
     return [
         {"name": item.source.name, "models": len(item.models), "problem": item.problem} for item in listings

@@ -3,16 +3,16 @@
 from collections.abc import Container
 from typing import Final
 
-LATEST: Final = ":latest"
+LATEST_TAG: Final = ":latest"
 
 
-def spellings(name: str) -> tuple[str, ...]:
+def model_name_variants(name: str) -> tuple[str, ...]:
     """Return the ids that a name may mean, the name itself first: no tag is the tag `latest`."""
-    if name.endswith(LATEST):
-        return name, name.removesuffix(LATEST)
-    return (name,) if ":" in name.rpartition("/")[2] else (name, name + LATEST)
+    if name.endswith(LATEST_TAG):
+        return name, name.removesuffix(LATEST_TAG)
+    return (name,) if ":" in name.rpartition("/")[2] else (name, name + LATEST_TAG)
 
 
-def listed_as(name: str, listed: Container[str]) -> str:
+def find_listed_name(name: str, listed: Container[str]) -> str:
     """Return the spelling of a name that is listed, the name itself when none is."""
-    return next((spelling for spelling in spellings(name) if spelling in listed), name)
+    return next((spelling for spelling in model_name_variants(name) if spelling in listed), name)

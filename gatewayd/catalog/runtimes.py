@@ -12,30 +12,30 @@ from typing import Any, Final
 import orjson
 
 from gatewayd.catalog.failover import Candidate
-from gatewayd.catalog.interfaces import CallContext, Forwarded, RuntimeSource, Viewer
-from gatewayd.catalog.model_names import spellings
+from gatewayd.catalog.interfaces import CallContext, ForwardedAnswer, RuntimeSource, Viewer
+from gatewayd.catalog.model_names import model_name_variants
 from gatewayd.catalog.records import Model
 from gatewayd.catalog.service import MAX_ID_LENGTH, Catalog
 from gatewayd.completions.records import Body
 from gatewayd.deadlines import TimeLimit
-from gatewayd.errors import GatewayError, Kind, not_found
+from gatewayd.errors import ErrorKind, GatewayError, not_found
 
 log = logging.getLogger(__name__)
 
-NAMES: Final = frozenset({"model", "name"})
+NAME_FIELDS: Final = frozenset({"model", "name"})
 """The fields that name a model; a runtime reads them whatever their case."""
 
-MAX_ANSWER: Final = 4 * 1024 * 1024
+MAX_ANSWER_BYTES: Final = 4 * 1024 * 1024
 """Bytes of an answer that is read to be merged with others."""
 
 ASK_SECONDS: Final = 10.0
 """How long each runtime may take where the answers of several are merged."""
 
-NUMBER: Final = re.compile(r"[0-9]{1,9}")
+NUMBER_PATTERN: Final = re.compile(r"[0-9]{1,9}")
 
 
 @dataclass(frozen=True, slots=True)
-class Runtime:
+class ModelRuntime:
     """One runtime; `index` is its place among them, `models` are those that it lists, by callers' ids."""
 
     index: int
@@ -53,7 +53,7 @@ class Runtime:
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class RuntimeModel:
     """A model that the viewer may use, and the runtimes that list it (none: not a runtime's).
 
     `source` is the provider that the caller names, "" for any. With `is_local` all who answer for the model
@@ -61,53 +61,53 @@ class Found:
     """
 
     model: Model
-    hosts: Sequence[Runtime]
+    hosts: Sequence[ModelRuntime]
     source: str = ""
     is_local: bool = False
 
 
-class Runtimes:
+class ModelRuntimes:
     """The runtimes among the catalogue's sources, in their order."""
 
     def __init__(self, catalog: Catalog) -> None:
         self._catalog = catalog
         self._turn = itertools.count()
 
-    def all(self) -> Sequence[Runtime]:
+    def all(self) -> Sequence[ModelRuntime]:
         """Return the runtimes with what they last listed."""
         places = itertools.count()
         return [
-            Runtime(next(places), item.source, item.by_id)
+            ModelRuntime(next(places), item.source, item.by_id)
             for item in self._catalog.listings()
             if isinstance(item.source, RuntimeSource)
         ]
 
-    async def find(self, name: str, viewer: Viewer, index: int | None = None) -> Found:
+    async def find(self, name: str, viewer: Viewer, index: int | None = None) -> RuntimeModel:
         """Return the model that the viewer may use under this name.
 
         A name without a tag also means its tag `latest`. Whatever is wrong (no such model, no right to use
         it, not on the runtime at `index`) raises the same not_found.
         """
-        for model_id in spellings(name):
+        for model_id in model_name_variants(name):
             try:
                 candidates = await self._catalog.candidates(model_id, viewer)
             except GatewayError as error:
-                if error.kind is not Kind.NOT_FOUND:
+                if error.kind is not ErrorKind.NOT_FOUND:
                     raise
                 continue
             model = candidates[0].model
             hosts = [runtime for runtime in self.all() if runtime.find(model.id)]
             is_local = all(isinstance(found.source, RuntimeSource) for found in candidates)
             if index is None:
-                return Found(model, hosts, is_local=is_local)
+                return RuntimeModel(model, hosts, is_local=is_local)
             hosts = [runtime for runtime in hosts if runtime.index == index]
             if hosts:
-                return Found(model, hosts, hosts[0].source.name, is_local=True)
+                return RuntimeModel(model, hosts, hosts[0].source.name, is_local=True)
         raise model_not_found(name)
 
     async def forward(
-        self, found: Found, path: str, body: Body, context: CallContext
-    ) -> tuple[str, Forwarded]:
+        self, found: RuntimeModel, path: str, body: Body, context: CallContext
+    ) -> tuple[str, ForwardedAnswer]:
         """Pass a request about a model on to one of the runtimes that have it, which take turns.
 
         `body` is in the caller's words. Returns the runtime's name with its answer. One that is not reached,
@@ -121,9 +121,9 @@ class Runtimes:
             if (model := host.find(found.model.id)) is not None
         ]
 
-        async def ask(model: Model, source: RuntimeSource) -> tuple[str, Forwarded]:
+        async def ask(model: Model, source: RuntimeSource) -> tuple[str, ForwardedAnswer]:
             return source.name, await source.forward(
-                "POST", path, with_name(body, model.upstream_id), context
+                "POST", path, with_model_name(body, model.upstream_id), context
             )
 
         return await self._catalog.failover.ask(candidates, ask)
@@ -165,9 +165,11 @@ class Runtimes:
         """Return the lowest version of the runtimes, None when there is no runtime."""
         answers = await self._merged("/api/version", index)
         versions = [answer["version"] for _, answer in answers if isinstance(answer.get("version"), str)]
-        return min(versions, key=lambda text: [int(part) for part in NUMBER.findall(text)], default=None)
+        return min(
+            versions, key=lambda text: [int(part) for part in NUMBER_PATTERN.findall(text)], default=None
+        )
 
-    async def place(self, name: str, index: int | None = None) -> Runtime:
+    async def place(self, name: str, index: int | None = None) -> ModelRuntime:
         """Return the runtime that an administrator means with a model's name.
 
         That is the one at `index`; else the first that has the model, or whose prefix begins the name; else
@@ -178,24 +180,24 @@ class Runtimes:
         if index is not None:
             return self._at(index)
         if not runtimes:
-            raise GatewayError(Kind.NOT_FOUND, "cannot do this: no model runtime is configured")
+            raise GatewayError(ErrorKind.NOT_FOUND, "cannot do this: no model runtime is configured")
         for runtime in runtimes:
-            if any(runtime.find(model_id) for model_id in spellings(name)):
+            if any(runtime.find(model_id) for model_id in model_name_variants(name)):
                 return runtime
         meant = (item for item in runtimes if item.source.prefix and name.startswith(item.source.prefix))
         return next(meant, runtimes[0])
 
-    async def refresh(self, runtime: Runtime) -> None:
+    async def refresh(self, runtime: ModelRuntime) -> None:
         """Ask a runtime for its models again, as they have changed."""
         await self._catalog.refresh(runtime.source)
 
-    def _at(self, index: int) -> Runtime:
+    def _at(self, index: int) -> ModelRuntime:
         runtimes = self.all()
         if index >= len(runtimes):
             raise not_found("runtime", str(index))
         return runtimes[index]
 
-    async def _merged(self, path: str, index: int | None) -> Sequence[tuple[Runtime, Mapping[str, Any]]]:
+    async def _merged(self, path: str, index: int | None) -> Sequence[tuple[ModelRuntime, Mapping[str, Any]]]:
         """Return the answers of the runtimes that gave one; raises when none did."""
         runtimes = self.all() if index is None else [self._at(index)]
         answers = await asyncio.gather(*(_ask(runtime, path) for runtime in runtimes))
@@ -215,17 +217,20 @@ class Runtimes:
 def model_not_found(name: str) -> GatewayError:
     """Return the failure for a model that does not exist, or that the caller may not know of."""
     return GatewayError(
-        Kind.NOT_FOUND, f"model {name[:MAX_ID_LENGTH]!r} not found", param="model", code="model_not_found"
+        ErrorKind.NOT_FOUND,
+        f"model {name[:MAX_ID_LENGTH]!r} not found",
+        param="model",
+        code="model_not_found",
     )
 
 
-def with_name(body: Body, own_name: str) -> Body:
+def with_model_name(body: Body, own_name: str) -> Body:
     """Return a request that names the model as its runtime does, and no other one in another spelling."""
-    kept = {key: value for key, value in body.items() if key.casefold() not in NAMES}
+    kept = {key: value for key, value in body.items() if key.casefold() not in NAME_FIELDS}
     return {**kept, "model": own_name, **({"name": own_name} if "name" in body else {})}
 
 
-def _tag(model_id: str, hosts: Sequence[Runtime]) -> Body:
+def _tag(model_id: str, hosts: Sequence[ModelRuntime]) -> Body:
     model = next(filter(None, (runtime.find(model_id) for runtime in hosts)))
     return {
         **model.detail.get("ollama", {}),
@@ -236,7 +241,7 @@ def _tag(model_id: str, hosts: Sequence[Runtime]) -> Body:
     }
 
 
-def _listed_id(runtime: Runtime, entry: object) -> str | None:
+def _listed_id(runtime: ModelRuntime, entry: object) -> str | None:
     """Return the id under which callers know a model that its runtime calls by its own name."""
     if not isinstance(entry, dict):
         return None
@@ -244,7 +249,7 @@ def _listed_id(runtime: Runtime, entry: object) -> str | None:
     return next((model.id for model in runtime.models.values() if model.upstream_id == own_name), None)
 
 
-async def _ask(runtime: Runtime, path: str) -> Body | GatewayError:
+async def _ask(runtime: ModelRuntime, path: str) -> Body | GatewayError:
     """Return the JSON object at a path of a runtime, or why there is none."""
     refusal = f"cannot get an answer from provider {runtime.source.name!r}: "
     try:
@@ -253,21 +258,22 @@ async def _ask(runtime: Runtime, path: str) -> Body | GatewayError:
     except GatewayError as error:
         return error
     except TimeoutError:
-        return GatewayError(Kind.TIMEOUT, f"{refusal}nothing came within {ASK_SECONDS:g} s")
+        return GatewayError(ErrorKind.TIMEOUT, f"{refusal}nothing came within {ASK_SECONDS:g} s")
     except orjson.JSONDecodeError:
-        return GatewayError(Kind.UPSTREAM_FAILED, f"{refusal}its answer is not JSON")
+        return GatewayError(ErrorKind.UPSTREAM_FAILED, f"{refusal}its answer is not JSON")
     if not isinstance(answer, dict):
-        return GatewayError(Kind.UPSTREAM_FAILED, f"{refusal}its answer is not a JSON object")
+        return GatewayError(ErrorKind.UPSTREAM_FAILED, f"{refusal}its answer is not a JSON object")
     return answer
 
 
-async def _read(answer: Forwarded) -> bytearray:
+async def _read(answer: ForwardedAnswer) -> bytearray:
     data = bytearray()
     async with aclosing(answer):
         async for read in answer:
             data += read
-            if len(data) > MAX_ANSWER:
+            if len(data) > MAX_ANSWER_BYTES:
                 raise GatewayError(
-                    Kind.UPSTREAM_FAILED, f"cannot read a runtime's answer: it is over {MAX_ANSWER} bytes"
+                    ErrorKind.UPSTREAM_FAILED,
+                    f"cannot read a runtime's answer: it is over {MAX_ANSWER_BYTES} bytes",
                 )
     return data

@@ -7,16 +7,16 @@ from typing import Final
 
 from gatewayd import ids
 from gatewayd.catalog.access_grants import Principals, admits, check_grant, principals_of
-from gatewayd.catalog.custom_models import Candidates, check_base, with_custom
+from gatewayd.catalog.custom_models import Candidates, add_custom_models, check_base
 from gatewayd.catalog.failover import Candidate, Failover
 from gatewayd.catalog.interfaces import LoadingSource, ModelRecordStore, ModelSource, Viewer
-from gatewayd.catalog.model_list import SourceListing, states
-from gatewayd.catalog.model_names import listed_as, spellings
+from gatewayd.catalog.model_list import SourceListing, source_states
+from gatewayd.catalog.model_names import find_listed_name, model_name_variants
 from gatewayd.catalog.records import Grant, Model, ModelRecord
 from gatewayd.deadlines import TimeLimit
-from gatewayd.errors import GatewayError, Kind, invalid, not_found
-from gatewayd.tasks import Tasks
-from gatewayd.time_slices import Pace
+from gatewayd.errors import ErrorKind, GatewayError, invalid, not_found
+from gatewayd.tasks import TaskRegistry
+from gatewayd.time_slices import LoopPacer
 from gatewayd.transactions import after_commit
 
 FIRST_LIST_SECONDS: Final = 2.0
@@ -43,7 +43,7 @@ class Catalog:
     def __init__(
         self,
         records: ModelRecordStore,
-        tasks: Tasks,
+        tasks: TaskRegistry,
         options: CatalogOptions,
         clock: ids.Clock = ids.now,
     ) -> None:
@@ -78,7 +78,7 @@ class Catalog:
 
     def source_states(self) -> Sequence[Mapping[str, object]]:
         """Return name, number of models and last problem of each source."""
-        return states(self._listings)
+        return source_states(self._listings)
 
     def listings(self) -> Sequence[SourceListing]:
         """Return what is known of each source, in their order."""
@@ -99,7 +99,7 @@ class Catalog:
     async def list(self, viewer: Viewer, *, refresh: bool = False) -> Sequence[Model]:
         """Return the models that the viewer may use, by name."""
         await self._models(refresh=refresh)
-        pace = Pace()
+        pace = LoopPacer()
         seen = []
         for model in self._by_name():
             if self._may_use(viewer, model.id):
@@ -121,12 +121,12 @@ class Catalog:
         merged = self._current()
         if model_id not in merged:
             merged = await self._models(refresh=False)
-        found = merged.get(model_id) or merged.get(listed_as(model_id, merged))
+        found = merged.get(model_id) or merged.get(find_listed_name(model_id, merged))
         if found is None and await self._load(model_id):
             found = self._current().get(model_id)
         if found is None or not self._may_use(viewer, found[0].model.id):
             raise GatewayError(
-                Kind.NOT_FOUND,
+                ErrorKind.NOT_FOUND,
                 f"Model not found: {model_id[:MAX_ID_LENGTH]!r}",
                 param="model",
                 code="model_not_found",
@@ -194,7 +194,7 @@ class Catalog:
         known = self.find_record(model_id)
         if known is None:
             merged = await self._models(refresh=False)
-            listed_id = listed_as(model_id, merged)
+            listed_id = find_listed_name(model_id, merged)
             if listed_id not in merged:
                 raise not_found("model", model_id)
             known = ModelRecord(id=listed_id, user_id=by, name=merged[listed_id][0].model.name)
@@ -222,7 +222,7 @@ class Catalog:
         Either the name is not listed and the other one is, or the other way round.
         """
         listed = self._current()
-        for other in spellings(model_id)[1:]:
+        for other in model_name_variants(model_id)[1:]:
             record = self._records.get(other)
             if record is None:
                 continue
@@ -236,8 +236,10 @@ class Catalog:
         """Return a record whose id and base are spelled as sources list them."""
         listed = self._current()
         if record.base_model_id is not None:
-            return replace(record, base_model_id=listed_as(record.base_model_id, listed))
-        return record if record.id in self._records else replace(record, id=listed_as(record.id, listed))
+            return replace(record, base_model_id=find_listed_name(record.base_model_id, listed))
+        return (
+            record if record.id in self._records else replace(record, id=find_listed_name(record.id, listed))
+        )
 
     async def _models(self, *, refresh: bool) -> dict[str, Candidates]:
         for item in self._listings:
@@ -263,7 +265,7 @@ class Catalog:
             for item in self._listings:
                 for model in item.models:
                     merged[model.id] = (Candidate(model, item.source), *merged.get(model.id, ()))
-            self._merged = with_custom(merged, self._records.values())
+            self._merged = add_custom_models(merged, self._records.values())
         return self._merged
 
     def _listing(self, source: ModelSource) -> SourceListing:

@@ -4,9 +4,9 @@ from gatewayd.accounts.permissions import require
 from gatewayd.accounts.records import Actor
 from gatewayd.accounts.texts import is_plain
 from gatewayd.chats.interfaces import ChatStore
-from gatewayd.chats.parser import MAX_ID
+from gatewayd.chats.parser import MAX_ID_CHARACTERS
 from gatewayd.chats.records import Chat, SharedChat
-from gatewayd.errors import GatewayError, Kind, not_found
+from gatewayd.errors import ErrorKind, GatewayError, not_found
 
 
 class ChatAccess:
@@ -24,7 +24,7 @@ class ChatAccess:
         """Raise forbidden unless the actor may read the chats of others."""
         if not self.sees_all(actor):
             raise GatewayError(
-                Kind.FORBIDDEN,
+                ErrorKind.FORBIDDEN,
                 "cannot show the chats of others: it takes an administrator, and ENABLE_ADMIN_CHAT_ACCESS",
             )
 
@@ -35,11 +35,11 @@ class ChatAccess:
             raise not_found("chat", chat_id)
         return chat
 
-    async def changeable(self, actor: Actor, chat_id: str) -> Chat:
+    async def get_changeable(self, actor: Actor, chat_id: str) -> Chat:
         """Return a chat of the actor's own; forbidden for one that it may only read."""
         chat = await self.owned(actor, chat_id)
         if chat.user_id != actor.user_id:
-            raise GatewayError(Kind.FORBIDDEN, f"cannot change chat {chat_id!r}: it is another user's")
+            raise GatewayError(ErrorKind.FORBIDDEN, f"cannot change chat {chat_id!r}: it is another user's")
         return chat
 
     async def shared(self, share_id: str) -> SharedChat:
@@ -57,4 +57,4 @@ def require_chat(actor: Actor, leaf: str) -> None:
 
 
 def _may_be_id(chat_id: str) -> bool:
-    return 0 < len(chat_id) <= MAX_ID and is_plain(chat_id)
+    return 0 < len(chat_id) <= MAX_ID_CHARACTERS and is_plain(chat_id)

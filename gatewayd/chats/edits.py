@@ -16,7 +16,7 @@ from gatewayd.chats.records import (
 )
 from gatewayd.deferred_writes import DeferredWrites
 from gatewayd.transactions import after_commit
-from gatewayd.write_attempts import OF_CHAT
+from gatewayd.write_attempts import CHAT_ITSELF_ID
 
 
 class EditedMessages:
@@ -104,7 +104,7 @@ class EditedChats:
         """Change a chat; a title that is given stays."""
         is_there = await self._store.change(chat_id, change, at)
         if change.title is not None:
-            after_commit(lambda: self._deferred.supersede((chat_id, OF_CHAT)))
+            after_commit(lambda: self._deferred.supersede((chat_id, CHAT_ITSELF_ID)))
         return is_there
 
     async def touch(self, chat_id: str, at: int) -> bool:
@@ -161,4 +161,4 @@ class EditedChats:
         return await self._store.unshare(chat_id)
 
     def _drop(self, chat_id: str) -> None:
-        after_commit(lambda: self._deferred.drop((chat_id, OF_CHAT)))
+        after_commit(lambda: self._deferred.drop((chat_id, CHAT_ITSELF_ID)))

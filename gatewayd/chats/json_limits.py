@@ -5,10 +5,10 @@ from collections.abc import Iterator, Mapping
 from itertools import islice
 from typing import Any, Final
 
-from gatewayd.errors import GatewayError, Kind, invalid, shortened
+from gatewayd.errors import ErrorKind, GatewayError, invalid, shorten
 from gatewayd.text import MAX_INTEGER, MAX_JSON_DEPTH, MIN_INTEGER, storable, storable_value, storage_fault
 
-SHOWN_FIELD: Final = 200
+MAX_FIELD_NAME_CHARACTERS: Final = 200
 
 MAX_TEXT_CHARACTERS: Final = 4 * 2**20
 """Characters of a text that has others than those of ASCII; images and the like are ASCII."""
@@ -20,13 +20,13 @@ MAX_MEMBER_VALUES: Final = 100_000
 """Values of a member of a list that events write."""
 
 
-def refused(where: str, reason: str) -> GatewayError:
+def invalid_field(where: str, reason: str) -> GatewayError:
     """Return the error for a bad field; its name may hold anything that was sent."""
-    name = shortened(storable(where), SHOWN_FIELD)
+    name = shorten(storable(where), MAX_FIELD_NAME_CHARACTERS)
     return invalid(f"cannot accept {name}: {reason}", param=name)
 
 
-def check(value: Any, where: str, max_values: int = MAX_VALUES, max_depth: int = MAX_JSON_DEPTH) -> None:
+def check_json(value: Any, where: str, max_values: int = MAX_VALUES, max_depth: int = MAX_JSON_DEPTH) -> None:
     """Raise invalid_request, naming the field, unless a value is JSON that can be kept.
 
     No NUL, no lone surrogates, integers of 64 bits, finite numbers, so many levels and values at most, and
@@ -40,7 +40,7 @@ def check(value: Any, where: str, max_values: int = MAX_VALUES, max_depth: int =
             reason = f"it nests deeper than {max_depth} levels"
         if reason is not None:
             path = [str(each) for each, _ in around[1:]] + [str(name)] * bool(around)
-            raise refused(".".join([where, *path]), reason)
+            raise invalid_field(".".join([where, *path]), reason)
         if isinstance(value, dict):
             around.append((name, iter(value.items())))
         elif isinstance(value, list):
@@ -53,11 +53,11 @@ def check(value: Any, where: str, max_values: int = MAX_VALUES, max_depth: int =
             around.pop()
         else:
             return
-    raise refused(where, f"it has more than {max_values} values")
+    raise invalid_field(where, f"it has more than {max_values} values")
 
 
 def check_member(value: Any, where: str) -> None:
-    """Raise too_large, naming the list, for a member with more than `check` permits where it is read.
+    """Raise too_large, naming the list, for a member with more than `check_json` permits where it is read.
 
     That is its values and long texts; the database looks at its depth, and refuses or replaces odd values.
     """
@@ -70,7 +70,7 @@ def check_member(value: Any, where: str) -> None:
 
 def _too_large(where: str, most: str) -> GatewayError:
     return GatewayError(
-        Kind.TOO_LARGE, f"cannot write the message: one of its {where} has over {most}", param=where
+        ErrorKind.TOO_LARGE, f"cannot write the message: one of its {where} has over {most}", param=where
     )
 
 
@@ -82,10 +82,10 @@ def count_values(value: Any, most: int = MAX_VALUES) -> int:
 def check_merged(members: Mapping[str, Any], where: str) -> None:
     """Raise invalid_request, naming the field, for members that have become more than MAX_VALUES values."""
     if count_values(members) > MAX_VALUES:
-        raise refused(where, f"it would have more than {MAX_VALUES} values")
+        raise invalid_field(where, f"it would have more than {MAX_VALUES} values")
 
 
-def fitting(members: Mapping[str, Any]) -> dict[str, Any]:
+def fit_members(members: Mapping[str, Any]) -> dict[str, Any]:
     """Return members of a message; those with the most values are None where it has no room for all."""
     counts = {name: count_values(value) for name, value in members.items()}
     left = MAX_VALUES - 1 - len(members)
@@ -143,6 +143,6 @@ def _is_long(text: str) -> bool:
     return len(text) > MAX_TEXT_CHARACTERS and ("\x00" in text or not text.isascii())
 
 
-def mended(value: Any) -> Any:
+def replace_unstorable_values(value: Any) -> Any:
     """Return a value with what cannot be kept replaced: an answer is not lost for one character."""
-    return storable_value(value, lambda odd: storable(shortened(str(odd))), MAX_JSON_DEPTH)
+    return storable_value(value, lambda odd: storable(shorten(str(odd))), MAX_JSON_DEPTH)

@@ -7,15 +7,15 @@ from typing import Any
 from gatewayd import ids
 from gatewayd.chats.interfaces import MessageStore
 from gatewayd.chats.json_limits import check_merged
-from gatewayd.chats.parser import MAX_MESSAGES, UNTITLED, Document, Node, chained
+from gatewayd.chats.parser import MAX_MESSAGES, UNTITLED, ChatDocument, MessageNode, link_messages
 from gatewayd.chats.records import MAX_CHAT_BYTES, Chat, Message, MessageChange, chat_too_large
-from gatewayd.errors import GatewayError, Kind
-from gatewayd.time_slices import Pace
+from gatewayd.errors import ErrorKind, GatewayError
+from gatewayd.time_slices import LoopPacer
 
 
-async def new_chat(user_id: str, document: Document, now: int) -> tuple[Chat, Sequence[Message]]:
+async def new_chat(user_id: str, document: ChatDocument, now: int) -> tuple[Chat, Sequence[Message]]:
     """Return a new chat with its messages; the current one is the last where none of them is named."""
-    document = await chained(document, (), ids.new_id)
+    document = await link_messages(document, (), ids.new_id)
     messages = await _fresh(document.nodes, now)
     known = {message.id for message in messages}
     last = messages[-1].id if messages else None
@@ -31,26 +31,26 @@ async def new_chat(user_id: str, document: Document, now: int) -> tuple[Chat, Se
     return chat, messages
 
 
-def lock_of(chat_id: str) -> str:
+def chat_lock_name(chat_id: str) -> str:
     """Return the name by which whole changes of one chat exclude each other."""
     return f"chat {chat_id}"
 
 
-class Merging:
+class MessageMerger:
     """Changes the messages of a chat, and of each only what differs: others may write to it as well."""
 
     def __init__(self, messages: MessageStore) -> None:
         self._messages = messages
 
-    async def merge(self, chat: Chat, document: Document, now: int) -> str | None:
+    async def merge(self, chat: Chat, document: ChatDocument, now: int) -> str | None:
         """Merge the messages of a document into a chat.
 
         Returns the id of what is to be its current message, None when that stays.
         """
         if document.is_linear and chat.current_id is not None:
             branch = await self._messages.branch(chat.id, chat.current_id)
-            document = await chained(document, branch, ids.new_id)
-        document = await chained(document, (), ids.new_id)
+            document = await link_messages(document, branch, ids.new_id)
+        document = await link_messages(document, (), ids.new_id)
         stored = {message.id: message for message in await self._messages.list(chat.id)}
         new = await _fresh([node for node in document.nodes if node.id not in stored], now)
         _check_room(chat, len(stored) + len(new))
@@ -60,7 +60,7 @@ class Merging:
                 raise chat_too_large(chat.id)
         if new:
             await self._messages.put(chat.id, new)
-        pace = Pace()
+        pace = LoopPacer()
         for node in document.nodes:
             await pace.turn()
             if node.id in stored:
@@ -69,7 +69,7 @@ class Merging:
             return document.current_id
         return new[-1].id if new and chat.current_id is None else None
 
-    async def add(self, chat: Chat, node: Node, now: int) -> Message:
+    async def add(self, chat: Chat, node: MessageNode, now: int) -> Message:
         """Add a message after the current one, unless it says what it follows, and return it."""
         _check_room(chat, await self._messages.count(chat.id) + 1)
         await self.check_size(chat.id)
@@ -88,7 +88,7 @@ class Merging:
         if await self._is_full(chat_id):
             raise chat_too_large(chat_id)
 
-    async def rewrite(self, chat_id: str, known: Message, node: Node) -> Message:
+    async def rewrite(self, chat_id: str, known: Message, node: MessageNode) -> Message:
         """Put what was given of a message over it, and return it."""
         wanted = node.merged(known)
         if wanted != known:
@@ -111,9 +111,9 @@ class Merging:
             await self._messages.change(chat_id, known.id, change)
 
 
-async def _fresh(nodes: Sequence[Node], now: int) -> list[Message]:
+async def _fresh(nodes: Sequence[MessageNode], now: int) -> list[Message]:
     made = []
-    pace = Pace()
+    pace = LoopPacer()
     for node in nodes:
         await pace.turn()
         made.append(node.fresh(now))
@@ -123,7 +123,7 @@ async def _fresh(nodes: Sequence[Node], now: int) -> list[Message]:
 def _check_room(chat: Chat, messages: int) -> None:
     if messages > MAX_MESSAGES:
         raise GatewayError(
-            Kind.TOO_LARGE,
+            ErrorKind.TOO_LARGE,
             f"cannot add to chat {chat.id!r}: it would have more than {MAX_MESSAGES} messages",
             param="messages",
         )

@@ -7,16 +7,16 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
-from gatewayd.chats.json_limits import MAX_MEMBER_VALUES, check, refused
+from gatewayd.chats.json_limits import MAX_MEMBER_VALUES, check_json, invalid_field
 from gatewayd.chats.records import ITEM_KINDS, Message
-from gatewayd.errors import GatewayError, Kind
+from gatewayd.errors import ErrorKind, GatewayError
 from gatewayd.text import MAX_STORED_DEPTH
-from gatewayd.time_slices import Pace
+from gatewayd.time_slices import LoopPacer
 
-MAX_ID: Final = 255
-MAX_TITLE: Final = 1000
-MAX_ROLE: Final = 64
-LATEST: Final = 2**53
+MAX_ID_CHARACTERS: Final = 255
+MAX_TITLE_CHARACTERS: Final = 1000
+MAX_ROLE_CHARACTERS: Final = 64
+MAX_TIMESTAMP: Final = 2**53
 MAX_MESSAGES: Final = 10_000
 """Messages of a chat, in all its branches."""
 
@@ -28,7 +28,7 @@ _OWN: Final = frozenset({"title", "history", "messages"})
 
 
 @dataclass(frozen=True, slots=True)
-class Node:
+class MessageNode:
     """What a client says of one message.
 
     `values` holds the fields of `Message` that were given. An empty `id` is to be made up.
@@ -58,7 +58,7 @@ class Node:
 
 
 @dataclass(frozen=True, slots=True)
-class Document:
+class ChatDocument:
     """What a client says of a chat; None is what it does not.
 
     `is_linear` is set when the nodes come from `messages` alone: each follows the one before it.
@@ -67,48 +67,48 @@ class Document:
     title: str | None = None
     head: dict[str, Any] = field(default_factory=dict)
     current_id: str | None = None
-    nodes: tuple[Node, ...] = ()
+    nodes: tuple[MessageNode, ...] = ()
     is_linear: bool = False
 
 
-async def read_document(value: Any, where: str = "chat") -> Document:
+async def read_document(value: Any, where: str = "chat") -> ChatDocument:
     """Return a `chat` object as read; invalid_request naming the field when something in it is wrong.
 
     `messages` counts only where there are no `history.messages`, as it is a copy of one branch of them.
     """
     if not isinstance(value, Mapping):
-        raise refused(where, "expected an object")
+        raise invalid_field(where, "expected an object")
     head = {name: member for name, member in value.items() if name not in _OWN}
-    check(head, where)
+    check_json(head, where)
     title = read_title(value.get("title"), f"{where}.title")
     history = value.get("history")
     if history is not None and not isinstance(history, Mapping):
-        raise refused(f"{where}.history", "expected an object")
+        raise invalid_field(f"{where}.history", "expected an object")
     messages = value.get("messages")
     if messages is not None and not isinstance(messages, list):
-        raise refused(f"{where}.messages", "expected a list")
+        raise invalid_field(f"{where}.messages", "expected a list")
     tree = (history or {}).get("messages")
     current_id = read_id((history or {}).get("currentId"), f"{where}.history.currentId")
     if tree is None and messages:
-        return Document(
+        return ChatDocument(
             title, head, current_id, await _read_list(messages, f"{where}.messages"), is_linear=True
         )
-    return Document(title, head, current_id, await _read_tree(tree, f"{where}.history.messages"))
+    return ChatDocument(title, head, current_id, await _read_tree(tree, f"{where}.history.messages"))
 
 
-async def read_node(value: Any, where: str, node_id: str | None = None) -> Node:
+async def read_node(value: Any, where: str, node_id: str | None = None) -> MessageNode:
     """Return one message as read; `node_id` is the id that its place gives it."""
     if not isinstance(value, Mapping):
-        raise refused(where, "expected an object")
+        raise invalid_field(where, "expected an object")
     own_id = read_id(value.get("id"), f"{where}.id")
     if node_id is not None and own_id not in (None, node_id):
-        raise refused(f"{where}.id", "it is not the id under which the message stands")
+        raise invalid_field(f"{where}.id", "it is not the id under which the message stands")
     others = {
         name: member for name, member in value.items() if name not in _FIELDS and name not in ITEM_KINDS
     }
-    check(others, where)
+    check_json(others, where)
     items = {kind: await _read_items(value[kind], f"{where}.{kind}") for kind in ITEM_KINDS if kind in value}
-    return Node(node_id or own_id or "", _read_values(value, where), others, items)
+    return MessageNode(node_id or own_id or "", _read_values(value, where), others, items)
 
 
 def read_id(value: Any, where: str) -> str | None:
@@ -116,10 +116,10 @@ def read_id(value: Any, where: str) -> str | None:
     if value is None or value == "":
         return None
     if not isinstance(value, str):
-        raise refused(where, "expected text")
-    if len(value) > MAX_ID:
-        raise refused(where, f"it is longer than {MAX_ID} characters")
-    check(value, where)
+        raise invalid_field(where, "expected text")
+    if len(value) > MAX_ID_CHARACTERS:
+        raise invalid_field(where, f"it is longer than {MAX_ID_CHARACTERS} characters")
+    check_json(value, where)
     return value
 
 
@@ -128,15 +128,17 @@ def read_title(value: Any, where: str) -> str | None:
     if value is None:
         return None
     if not isinstance(value, str):
-        raise refused(where, "expected text")
-    check(value, where)
+        raise invalid_field(where, "expected text")
+    check_json(value, where)
     title = value.strip()
-    if len(title) > MAX_TITLE:
-        raise refused(where, f"it is longer than {MAX_TITLE} characters")
+    if len(title) > MAX_TITLE_CHARACTERS:
+        raise invalid_field(where, f"it is longer than {MAX_TITLE_CHARACTERS} characters")
     return title or UNTITLED
 
 
-async def chained(document: Document, branch: Sequence[Message], new_id: Callable[[], str]) -> Document:
+async def link_messages(
+    document: ChatDocument, branch: Sequence[Message], new_id: Callable[[], str]
+) -> ChatDocument:
     """Return a document whose list of messages is linked and has ids.
 
     A message without an id is the one that stands at its place in `branch`, the stored messages to the
@@ -144,9 +146,9 @@ async def chained(document: Document, branch: Sequence[Message], new_id: Callabl
     """
     if not document.is_linear:
         return document
-    nodes: list[Node] = []
+    nodes: list[MessageNode] = []
     follows = True
-    pace = Pace()
+    pace = LoopPacer()
     for position, node in enumerate(document.nodes):
         await pace.turn()
         stored = branch[position] if follows and position < len(branch) else None
@@ -158,38 +160,38 @@ async def chained(document: Document, branch: Sequence[Message], new_id: Callabl
     return replace(document, nodes=tuple(nodes), current_id=document.current_id or nodes[-1].id)
 
 
-def _may_be(node: Node, stored: Message) -> bool:
+def _may_be(node: MessageNode, stored: Message) -> bool:
     return node.id == stored.id if node.id else node.values.get("role", stored.role) == stored.role
 
 
-async def _read_tree(value: Any, where: str) -> tuple[Node, ...]:
+async def _read_tree(value: Any, where: str) -> tuple[MessageNode, ...]:
     if value is None:
         return ()
     if not isinstance(value, Mapping):
-        raise refused(where, "expected an object")
+        raise invalid_field(where, "expected an object")
     _check_count(len(value), where)
     nodes = []
-    pace = Pace()
+    pace = LoopPacer()
     for key, member in value.items():
         await pace.turn()
         node_id = read_id(key, where)
         if node_id is None:
-            raise refused(where, "a message has an empty id")
+            raise invalid_field(where, "a message has an empty id")
         nodes.append(await read_node(member, f"{where}.{node_id}", node_id))
     return tuple(nodes)
 
 
-async def _read_list(values: list[Any], where: str) -> tuple[Node, ...]:
+async def _read_list(values: list[Any], where: str) -> tuple[MessageNode, ...]:
     _check_count(len(values), where)
     nodes = []
     known: set[str] = set()
-    pace = Pace()
+    pace = LoopPacer()
     for position, value in enumerate(values):
         await pace.turn()
         node = await read_node(value, f"{where}.{position}")
         nodes.append(node)
         if node.id and node.id in known:
-            raise refused(f"{where}.{position}.id", "another message of the list has it")
+            raise invalid_field(f"{where}.{position}.id", "another message of the list has it")
         known.add(node.id)
     return tuple(nodes)
 
@@ -197,7 +199,7 @@ async def _read_list(values: list[Any], where: str) -> tuple[Node, ...]:
 def _check_count(messages: int, where: str) -> None:
     if messages > MAX_MESSAGES:
         raise GatewayError(
-            Kind.TOO_LARGE,
+            ErrorKind.TOO_LARGE,
             f"cannot accept {where}: there are more than {MAX_MESSAGES} messages",
             param=where,
         )
@@ -220,30 +222,30 @@ def _read_values(value: Mapping[str, Any], where: str) -> dict[str, Any]:
 
 def read_content(value: Any, where: str) -> dict[str, Any]:
     """Return `content` and `parts` of a message; null is an empty text."""
-    check(value, where)
+    check_json(value, where)
     if isinstance(value, list) and all(isinstance(part, dict) for part in value):
         return {"content": "", "parts": value}
     if value is not None and not isinstance(value, str):
-        raise refused(where, "expected text or a list of parts")
+        raise invalid_field(where, "expected text or a list of parts")
     return {"content": value or "", "parts": None}
 
 
 def _read_role(value: Any, where: str) -> str:
-    if not isinstance(value, str) or not 0 < len(value) <= MAX_ROLE:
-        raise refused(where, f"expected text of 1 to {MAX_ROLE} characters")
-    check(value, where)
+    if not isinstance(value, str) or not 0 < len(value) <= MAX_ROLE_CHARACTERS:
+        raise invalid_field(where, f"expected text of 1 to {MAX_ROLE_CHARACTERS} characters")
+    check_json(value, where)
     return value
 
 
 def _read_done(value: Any, where: str) -> bool | None:
     if value is not None and not isinstance(value, bool):
-        raise refused(where, "expected true or false")
+        raise invalid_field(where, "expected true or false")
     return value
 
 
 def _read_timestamp(value: Any, where: str) -> int:
-    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= LATEST:
-        raise refused(where, "expected a time in seconds")
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= MAX_TIMESTAMP:
+        raise invalid_field(where, "expected a time in seconds")
     return int(value)
 
 
@@ -251,9 +253,9 @@ async def _read_items(value: Any, where: str) -> list[Any]:
     if value is None:
         return []
     if not isinstance(value, list):
-        raise refused(where, "expected a list")
-    pace = Pace()
+        raise invalid_field(where, "expected a list")
+    pace = LoopPacer()
     for place, member in enumerate(value):
         await pace.turn()
-        check(member, f"{where}.{place}", MAX_MEMBER_VALUES, MAX_STORED_DEPTH)
+        check_json(member, f"{where}.{place}", MAX_MEMBER_VALUES, MAX_STORED_DEPTH)
     return value

@@ -6,7 +6,7 @@ from enum import StrEnum
 from typing import Any, Final
 
 from gatewayd.completions.limits import MAX_KEPT_CHARACTERS
-from gatewayd.errors import GatewayError, Kind
+from gatewayd.errors import ErrorKind, GatewayError
 
 ITEM_KINDS: Final = ("statusHistory", "embeds", "files", "sources")
 """The lists of a message that events append to (2.5), each value kept as a row."""
@@ -25,7 +25,7 @@ MAX_ITEMS_BYTES: Final = 16 * 2**20
 def chat_too_large(chat_id: str) -> GatewayError:
     """Return the error for a chat that holds more than MAX_CHAT_BYTES."""
     return GatewayError(
-        Kind.TOO_LARGE,
+        ErrorKind.TOO_LARGE,
         f"cannot add to chat {chat_id!r}: its messages hold over {MAX_CHAT_BYTES} bytes",
         param="messages",
     )

@@ -4,12 +4,12 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from gatewayd.chats.records import Chat, Message
-from gatewayd.time_slices import Pace
+from gatewayd.time_slices import LoopPacer
 
 
-async def show_chat(chat: Chat, messages: Sequence[Message]) -> dict[str, Any]:
+async def render_chat(chat: Chat, messages: Sequence[Message]) -> dict[str, Any]:
     """Return a whole chat; `chat.messages` is the branch to the current message."""
-    nodes, current_id = await history(messages, chat.current_id)
+    nodes, current_id = await render_history(messages, chat.current_id)
     return {
         "id": chat.id,
         "user_id": chat.user_id,
@@ -32,7 +32,7 @@ async def show_chat(chat: Chat, messages: Sequence[Message]) -> dict[str, Any]:
     }
 
 
-def show_element(chat: Chat) -> dict[str, Any]:
+def render_list_item(chat: Chat) -> dict[str, Any]:
     """Return what lists tell of a chat."""
     return {
         "id": chat.id,
@@ -43,16 +43,16 @@ def show_element(chat: Chat) -> dict[str, Any]:
     }
 
 
-def show_branch(messages: Sequence[Message]) -> list[dict[str, Any]]:
+def render_branch(messages: Sequence[Message]) -> list[dict[str, Any]]:
     """Return messages that follow each other, the root first."""
     ids = [message.id for message in messages]
     return [
-        show_message(message, ids[place - 1] if place else None, ids[place + 1 : place + 2])
+        render_message(message, ids[place - 1] if place else None, ids[place + 1 : place + 2])
         for place, message in enumerate(messages)
     ]
 
 
-def show_message(message: Message, parent_id: str | None, children: Sequence[str]) -> dict[str, Any]:
+def render_message(message: Message, parent_id: str | None, children: Sequence[str]) -> dict[str, Any]:
     """Return one message with its place in the tree."""
     shown: dict[str, Any] = {
         "id": message.id,
@@ -67,7 +67,7 @@ def show_message(message: Message, parent_id: str | None, children: Sequence[str
     return {**message.attributes, **message.items, **shown}
 
 
-async def history(
+async def render_history(
     messages: Sequence[Message], current_id: str | None
 ) -> tuple[dict[str, dict[str, Any]], str | None]:
     """Return the messages by id, in the order of their making, and which is the current one.
@@ -75,7 +75,7 @@ async def history(
     That is the last one made where `current_id` names none. A message whose parent is missing is a root, and
     a ring of messages is cut, so that who walks along the parents always arrives.
     """
-    pace = Pace()
+    pace = LoopPacer()
     parents = _parents(messages)
     children: dict[str, list[str]] = {message.id: [] for message in messages}
     await pace.turn()
@@ -85,7 +85,7 @@ async def history(
     nodes = {}
     for each in messages:
         await pace.turn()
-        nodes[each.id] = show_message(each, parents[each.id], children[each.id])
+        nodes[each.id] = render_message(each, parents[each.id], children[each.id])
     return nodes, current_of(messages, current_id)
 
 

@@ -6,17 +6,17 @@ from typing import Any, Final
 
 from gatewayd import ids
 from gatewayd.chats.interfaces import ChatStore, MessageStore
-from gatewayd.chats.json_limits import fitting, mended
-from gatewayd.chats.message_merge import Merging, lock_of
-from gatewayd.chats.parser import MAX_ID, read_id, read_node
+from gatewayd.chats.json_limits import fit_members, replace_unstorable_values
+from gatewayd.chats.message_merge import MessageMerger, chat_lock_name
+from gatewayd.chats.parser import MAX_ID_CHARACTERS, read_id, read_node
 from gatewayd.chats.records import ITEM_KINDS, Chat, ChatChange, Message, MessageChange, MessageState
-from gatewayd.errors import invalid, not_found, shortened
+from gatewayd.errors import invalid, not_found, shorten
 from gatewayd.transactions import Transactor
 
 RESTARTED: Final = "the gateway was restarted while this was answered"
 
 
-class Answers:
+class RunMessageWriter:
     """Writes the answers of models to their messages; what cannot be kept of a text is replaced in it."""
 
     def __init__(
@@ -26,7 +26,7 @@ class Answers:
         self._chats = chats
         self._transactor = transactor
         self._clock = clock
-        self._merging = Merging(messages)
+        self._merging = MessageMerger(messages)
 
     async def begin(
         self,
@@ -48,13 +48,13 @@ class Answers:
         parent_id = read_id(parent_id, "parent_id")
         if parent_id == message_id:
             raise invalid("cannot accept parent_id: a message cannot follow itself", param="parent_id")
-        async with self._transactor.exclusive(lock_of(chat_id)):
+        async with self._transactor.exclusive(chat_lock_name(chat_id)):
             chat = await self._chats.find(chat_id)
             if chat is None:
                 raise not_found("chat", chat_id)
             known = await self._messages.find(chat_id, message_id)
             if known is not None and known.role == "user" and (known.content or known.parts):
-                shown = shortened(message_id)
+                shown = shorten(message_id)
                 raise invalid(f"cannot answer in message {shown!r}: the user said it", param="id")
             asked = await self._put_question(chat, user_message, message_id)
             follows = parent_id or asked or (_other(chat, message_id) if known is None else None)
@@ -64,7 +64,9 @@ class Answers:
 
     async def save(self, chat_id: str, message_id: str, content: str) -> bool:
         """Store what there is of an answer; False when its message is gone."""
-        return await self._messages.change(chat_id, message_id, MessageChange(content=mended(content)))
+        return await self._messages.change(
+            chat_id, message_id, MessageChange(content=replace_unstorable_values(content))
+        )
 
     async def finish(
         self,
@@ -80,13 +82,13 @@ class Answers:
         merged, without those that have more values than a message may have; a list of ITEM_KINDS among them
         replaces what events put there.
         """
-        given = mended(dict(attributes or {}))
+        given = replace_unstorable_values(dict(attributes or {}))
         items = {kind: given.pop(kind) for kind in ITEM_KINDS if isinstance(given.get(kind), list)}
         change = MessageChange(
-            content=None if content is None else mended(content),
+            content=None if content is None else replace_unstorable_values(content),
             done=True,
             state=MessageState.IDLE,
-            attributes=fitting(given) or None,
+            attributes=fit_members(given) or None,
             items=items or None,
         )
         if not await self._messages.change(chat_id, message_id, change):
@@ -105,7 +107,7 @@ class Answers:
             role="assistant",
             done=False,
             state=MessageState.RUNNING,
-            attributes={"model": mended(model)},
+            attributes={"model": replace_unstorable_values(model)},
             timestamp=self._clock(),
         )
 
@@ -160,5 +162,7 @@ def _other(chat: Chat, message_id: str) -> str | None:
 def _checked(message_id: str, where: str) -> str:
     checked = read_id(message_id, where)
     if checked is None:
-        raise invalid(f"cannot accept {where}: expected an id of 1 to {MAX_ID} characters", param=where)
+        raise invalid(
+            f"cannot accept {where}: expected an id of 1 to {MAX_ID_CHARACTERS} characters", param=where
+        )
     return checked

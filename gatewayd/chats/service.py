@@ -10,16 +10,23 @@ from gatewayd.accounts.texts import is_plain
 from gatewayd.chats.access import ChatAccess, require_chat
 from gatewayd.chats.interfaces import ChatStore, MessageStore
 from gatewayd.chats.json_limits import check_merged
-from gatewayd.chats.message_merge import Merging, lock_of, new_chat
-from gatewayd.chats.parser import MAX_TITLE, UNTITLED, read_document, read_id, read_node, read_title
+from gatewayd.chats.message_merge import MessageMerger, chat_lock_name, new_chat
+from gatewayd.chats.parser import (
+    MAX_TITLE_CHARACTERS,
+    UNTITLED,
+    read_document,
+    read_id,
+    read_node,
+    read_title,
+)
 from gatewayd.chats.records import Chat, ChatChange, ChatQuery, Message, MessageState
-from gatewayd.chats.renderer import current_of, show_branch, show_chat, show_element
+from gatewayd.chats.renderer import current_of, render_branch, render_chat, render_list_item
 from gatewayd.errors import invalid, not_found
-from gatewayd.tasks import Tasks
+from gatewayd.tasks import TaskRegistry
 from gatewayd.transactions import Transactor
 
-MAX_TEXT: Final = 1000
-SORTINGS: Final = ("updated_at", "created_at", "title")
+MAX_SEARCH_CHARACTERS: Final = 1000
+SORT_FIELDS: Final = ("updated_at", "created_at", "title")
 
 Record = dict[str, Any]
 """A chat or message as clients get it."""
@@ -38,7 +45,7 @@ class Chats:
         clock: ids.Clock = ids.now,
         *,
         admin_access: bool,
-        tasks: Tasks | None = None,
+        tasks: TaskRegistry | None = None,
     ) -> None:
         self.access = ChatAccess(store, admin_access=admin_access)
         self._store = store
@@ -46,7 +53,7 @@ class Chats:
         self._transactor = transactor
         self._clock = clock
         self._tasks = tasks
-        self._merging = Merging(messages)
+        self._merging = MessageMerger(messages)
 
     async def create(self, actor: Actor, document: Any, folder_id: str | None = None) -> Record:
         """Make a chat of a client's `chat` object and return its record.
@@ -73,7 +80,7 @@ class Chats:
         copy = Chat(
             id=ids.new_id(),
             user_id=actor.user_id,
-            title=read_title((title or f"Clone of {chat.title}")[:MAX_TITLE], "title") or UNTITLED,
+            title=read_title((title or f"Clone of {chat.title}")[:MAX_TITLE_CHARACTERS], "title") or UNTITLED,
             head={**chat.head, "originalChatId": chat.id, "branchPointMessageId": current_id},
             current_id=current_id,
             updated_at=now,
@@ -86,7 +93,7 @@ class Chats:
     async def get(self, actor: Actor, chat_id: str) -> Record:
         """Return the record of a chat that the actor may read."""
         chat = await self.access.owned(actor, chat_id)
-        return await show_chat(chat, await self._messages.list(chat_id))
+        return await render_chat(chat, await self._messages.list(chat_id))
 
     async def owned(self, actor: Actor, chat_id: str) -> Chat:
         """Return a chat of the actor's own, or any that it may read as an administrator; else not_found."""
@@ -102,7 +109,7 @@ class Chats:
     async def find_record(self, chat_id: str) -> Record | None:
         """Return the record of a chat, whoever asks; None when there is none."""
         chat = await self._store.find(chat_id)
-        return None if chat is None else await show_chat(chat, await self._messages.list(chat_id))
+        return None if chat is None else await render_chat(chat, await self._messages.list(chat_id))
 
     async def find_owner(self, chat_id: str) -> str | None:
         """Return the id of the user whose chat it is, whoever asks; None when there is none."""
@@ -112,12 +119,12 @@ class Chats:
     async def list(self, actor: Actor, query: ChatQuery) -> tuple[Records, int]:
         """Return one page of the actor's own chats as list elements, and the count of all."""
         found, total = await self.find(actor, query)
-        return [show_element(chat) for chat in found], total
+        return [render_list_item(chat) for chat in found], total
 
     async def list_of(self, actor: Actor, user_id: str, query: ChatQuery) -> tuple[Records, int]:
         """Return one page of the chats of any user; forbidden to who may not read them."""
         found, total = await self.find_all(actor, replace(query, user_id=user_id))
-        return [show_element(chat) for chat in found], total
+        return [render_list_item(chat) for chat in found], total
 
     async def find(self, actor: Actor, query: ChatQuery) -> tuple[Sequence[Chat], int]:
         """Return one page of the actor's own chats, and the count of all that match."""
@@ -135,8 +142,8 @@ class Chats:
         members; the rest stays. The current message stays what it is unless another is named.
         """
         read = await read_document(document)
-        async with self._transactor.exclusive(lock_of(chat_id)):
-            chat = await self.access.changeable(actor, chat_id)
+        async with self._transactor.exclusive(chat_lock_name(chat_id)):
+            chat = await self.access.get_changeable(actor, chat_id)
             now = self._clock()
             current_id = await self._merging.merge(chat, read, now)
             head = {**chat.head, **read.head} if read.head else None
@@ -154,7 +161,7 @@ class Chats:
         node = await read_node(message, "message", read_id(message_id, "message_id"))
         if not node.id:
             raise invalid("cannot accept message_id: it is empty", param="message_id")
-        async with self._transactor.exclusive(lock_of(chat_id)):
+        async with self._transactor.exclusive(chat_lock_name(chat_id)):
             chat = await self.access.owned(actor, chat_id)
             known = await self._messages.find(chat_id, node.id)
             if known is not None:
@@ -172,7 +179,7 @@ class Chats:
         Takes the permission chat.delete_message. Raises not_found when chat or message are not there.
         """
         require_chat(actor, "delete_message")
-        async with self._transactor.exclusive(lock_of(chat_id)):
+        async with self._transactor.exclusive(chat_lock_name(chat_id)):
             chat = await self.access.owned(actor, chat_id)
             known = await self._messages.find(chat_id, message_id) if is_plain(message_id) else None
             if known is None:
@@ -183,19 +190,19 @@ class Chats:
 
     async def branch(self, chat_id: str, message_id: str) -> Records:
         """Return the messages from the root to this one, whoever asks."""
-        return show_branch(await self._messages.branch(chat_id, message_id))
+        return render_branch(await self._messages.branch(chat_id, message_id))
 
     async def toggle_pinned(self, actor: Actor, chat_id: str) -> Record:
         """Pin a chat, or no longer, and return its record."""
-        async with self._transactor.exclusive(lock_of(chat_id)):
-            chat = await self.access.changeable(actor, chat_id)
+        async with self._transactor.exclusive(chat_lock_name(chat_id)):
+            chat = await self.access.get_changeable(actor, chat_id)
             await self._store.change(chat_id, ChatChange(pinned=not chat.pinned), chat.updated_at)
         return await self.record(chat_id)
 
     async def toggle_archived(self, actor: Actor, chat_id: str) -> Record:
         """Archive a chat, or no longer, and return its record."""
-        async with self._transactor.exclusive(lock_of(chat_id)):
-            chat = await self.access.changeable(actor, chat_id)
+        async with self._transactor.exclusive(chat_lock_name(chat_id)):
+            chat = await self.access.get_changeable(actor, chat_id)
             await self._store.change(chat_id, ChatChange(archived=not chat.archived), chat.updated_at)
         return await self.record(chat_id)
 
@@ -209,7 +216,7 @@ class Chats:
         await self.access.owned(actor, chat_id)
         await self._stop(chat_id)
         # A change that is under way ends first; one that comes later finds no chat.
-        async with self._transactor.exclusive(lock_of(chat_id)):
+        async with self._transactor.exclusive(chat_lock_name(chat_id)):
             is_hidden = await self._store.hide(chat_id)
         if not is_hidden:
             raise not_found("chat", chat_id)
@@ -226,9 +233,9 @@ class Chats:
         return len(hidden)
 
     async def _search(self, query: ChatQuery) -> tuple[Sequence[Chat], int]:
-        if query.sort_by not in SORTINGS:
-            raise invalid(f"cannot sort by {query.sort_by[:50]!r}: expected {', '.join(SORTINGS)}")
-        if not all(map(is_plain, (query.text, *query.tags))) or len(query.text) > MAX_TEXT:
+        if query.sort_by not in SORT_FIELDS:
+            raise invalid(f"cannot sort by {query.sort_by[:50]!r}: expected {', '.join(SORT_FIELDS)}")
+        if not all(map(is_plain, (query.text, *query.tags))) or len(query.text) > MAX_SEARCH_CHARACTERS:
             return [], 0
         return await self._store.list(query)
 

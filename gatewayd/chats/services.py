@@ -3,9 +3,9 @@
 from dataclasses import dataclass
 
 from gatewayd.chats.service import Chats
-from gatewayd.chats.shares import Sharing
+from gatewayd.chats.shares import ChatSharing
 from gatewayd.chats.tags import ChatTags
-from gatewayd.chats.transfer import Transfer
+from gatewayd.chats.transfer import ChatTransfer
 
 
 @dataclass(frozen=True, slots=True)
@@ -14,5 +14,5 @@ class ChatServices:
 
     chats: Chats
     tags: ChatTags
-    sharing: Sharing
-    transfer: Transfer
+    sharing: ChatSharing
+    transfer: ChatTransfer

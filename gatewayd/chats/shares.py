@@ -10,7 +10,7 @@ from gatewayd.chats.records import SharedChat
 from gatewayd.chats.service import Chats, Record
 
 
-class Sharing:
+class ChatSharing:
     """Keeps what chats were when they were shared."""
 
     def __init__(self, chats: Chats, store: ChatStore, clock: ids.Clock = ids.now) -> None:
@@ -24,7 +24,7 @@ class Sharing:
         Takes the permission chat.share.
         """
         require_chat(actor, "share")
-        chat = await self._chats.access.changeable(actor, chat_id)
+        chat = await self._chats.access.get_changeable(actor, chat_id)
         share_id = chat.share_id or ids.new_id()
         document = _snapshot(await self._chats.record(chat_id), share_id)
         await self._store.share(SharedChat(share_id, chat_id, chat.user_id, document, self._clock()))
@@ -32,7 +32,7 @@ class Sharing:
 
     async def unshare(self, actor: Actor, chat_id: str) -> bool:
         """Share a chat no longer; False when it was not shared."""
-        await self._chats.access.changeable(actor, chat_id)
+        await self._chats.access.get_changeable(actor, chat_id)
         return await self._store.unshare(chat_id)
 
     async def get(self, share_id: str) -> Record:

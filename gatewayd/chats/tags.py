@@ -9,21 +9,21 @@ from gatewayd.chats.access import ChatAccess
 from gatewayd.chats.interfaces import ChatStore
 from gatewayd.chats.records import Chat, ChatQuery, Tag
 
-MAX_TAG: Final = 255
+MAX_TAG_CHARACTERS: Final = 255
 
 
 def tag_id(name: str) -> str:
     """Return the id of a tag: its name in lower case with `_` for blanks."""
-    return name.strip().lower().replace(" ", "_")[:MAX_TAG]
+    return name.strip().lower().replace(" ", "_")[:MAX_TAG_CHARACTERS]
 
 
 def make_tag(user_id: str, name: str) -> Tag:
     """Return the tag of a name; invalid_request for one that is empty, too long or odd."""
-    cleaned = clean(name, "name", longest=MAX_TAG)
+    cleaned = clean(name, "name", longest=MAX_TAG_CHARACTERS)
     return Tag(tag_id(cleaned), cleaned, user_id)
 
 
-def show_tag(tag: Tag) -> dict[str, Any]:
+def render_tag(tag: Tag) -> dict[str, Any]:
     """Return a tag as clients get it."""
     return {"id": tag.id, "name": tag.name, "user_id": tag.user_id, "meta": None}
 
@@ -46,19 +46,19 @@ class ChatTags:
 
     async def add(self, actor: Actor, chat_id: str, name: str) -> Sequence[Tag]:
         """Give a chat a tag and return all that it has."""
-        chat = await self._access.changeable(actor, chat_id)
+        chat = await self._access.get_changeable(actor, chat_id)
         await self._store.add_tag(chat_id, make_tag(chat.user_id, name))
         return await self._store.tags(chat_id=chat_id)
 
     async def remove(self, actor: Actor, chat_id: str, name: str | None = None) -> Sequence[Tag]:
         """Take a tag, by name or id, from a chat, or all of them; return what it has left."""
-        await self._access.changeable(actor, chat_id)
-        tag_ids = None if name is None else [tag_id(clean(name, "name", longest=MAX_TAG))]
+        await self._access.get_changeable(actor, chat_id)
+        tag_ids = None if name is None else [tag_id(clean(name, "name", longest=MAX_TAG_CHARACTERS))]
         await self._store.remove_tags(chat_id, tag_ids)
         return await self._store.tags(chat_id=chat_id)
 
     async def chats(self, actor: Actor, name: str, offset: int, limit: int | None) -> Sequence[Chat]:
         """Return the actor's chats that have a tag, last changed first."""
-        wanted = (tag_id(clean(name, "name", longest=MAX_TAG)),)
+        wanted = (tag_id(clean(name, "name", longest=MAX_TAG_CHARACTERS)),)
         query = ChatQuery(actor.user_id, tags=wanted, offset=offset, limit=limit)
         return (await self._store.list(query))[0]

@@ -8,19 +8,19 @@ from gatewayd import ids
 from gatewayd.accounts.records import Actor
 from gatewayd.chats.access import require_chat
 from gatewayd.chats.interfaces import ChatStore
-from gatewayd.chats.json_limits import check, refused
+from gatewayd.chats.json_limits import check_json, invalid_field
 from gatewayd.chats.message_merge import new_chat
-from gatewayd.chats.parser import LATEST, MAX_TITLE, read_document
+from gatewayd.chats.parser import MAX_TIMESTAMP, MAX_TITLE_CHARACTERS, read_document
 from gatewayd.chats.records import Chat, ChatQuery, NewChat, Tag
 from gatewayd.chats.service import Chats, Record
 from gatewayd.chats.tags import make_tag
-from gatewayd.errors import GatewayError, Kind
+from gatewayd.errors import ErrorKind, GatewayError
 
-MAX_IMPORTED: Final = 10_000
+MAX_IMPORTED_CHATS: Final = 10_000
 
 
 @runtime_checkable
-class Forms(Protocol):
+class ImportRecords(Protocol):
     """Records to import, each read when its turn comes: they may be more than fit into memory."""
 
     def __len__(self) -> int:
@@ -32,7 +32,7 @@ class Forms(Protocol):
         ...
 
 
-class Transfer:
+class ChatTransfer:
     """Takes chats in, gives them out, and copies them."""
 
     def __init__(self, chats: Chats, store: ChatStore, clock: ids.Clock = ids.now) -> None:
@@ -43,9 +43,9 @@ class Transfer:
     async def take(self, actor: Actor, forms: Any, owner_id: str | None = None) -> Sequence[Chat]:
         """Import records, all or none, and return the chats that they have become, with new ids.
 
-        Takes and raises what `check` does. All are checked before the first is stored, and no reader finds
-        one before all are stored. An import that fails leaves nothing; the next start deletes what one of a
-        process that died has left. Others write meanwhile. The same records again make other chats.
+        Takes and raises what `check_json` does. All are checked before the first is stored, and no reader
+        finds one before all are stored. An import that fails leaves nothing; the next start deletes what one
+        of a process that died has left. Others write meanwhile. The same records again make other chats.
         """
         made: list[Chat] = []
 
@@ -61,21 +61,21 @@ class Transfer:
     async def check(self, actor: Actor, forms: Any, owner_id: str | None = None) -> Sequence[Chat]:
         """Return the chats that records would become, and store nothing.
 
-        `forms` is `Forms` of `{"chat", "meta"?, "pinned"?, "archived"?, "created_at"?, "updated_at"?}`,
-        as `give` gives them. Takes the permission chat.import. Administrators may name another owner, others
-        get forbidden. Raises invalid_request that names the member at fault (`chats.0.chat...`), and
-        too_large.
+        `forms` is `ImportRecords` of `{"chat", "meta"?, "pinned"?, "archived"?, "created_at"?,
+        "updated_at"?}`, as `give` gives them. Takes the permission chat.import. Administrators may name
+        another owner, others get forbidden. Raises invalid_request that names the member at fault
+        (`chats.0.chat...`), and too_large.
         """
         require_chat(actor, "import")
         user_id = actor.user_id if owner_id is None else owner_id
         if user_id != actor.user_id and not actor.is_admin:
             raise GatewayError(
-                Kind.FORBIDDEN, "cannot import chats for another user: it takes an administrator"
+                ErrorKind.FORBIDDEN, "cannot import chats for another user: it takes an administrator"
             )
-        if not isinstance(forms, Forms):
-            raise refused("chats", "expected a list")
-        if len(forms) > MAX_IMPORTED:
-            raise refused("chats", f"there are more than {MAX_IMPORTED}")
+        if not isinstance(forms, ImportRecords):
+            raise invalid_field("chats", "expected a list")
+        if len(forms) > MAX_IMPORTED_CHATS:
+            raise invalid_field("chats", f"there are more than {MAX_IMPORTED_CHATS}")
         made = []
         async for each in _each(user_id, forms, self._clock()):
             await self._store.check(each.messages)
@@ -110,7 +110,7 @@ class Transfer:
     async def clone_shared(self, actor: Actor, share_id: str) -> Record:
         """Copy what was shared under an id into a chat of the actor's own."""
         record = (await self._chats.access.shared(share_id)).document
-        name = f"Clone of {record['title']}"[:MAX_TITLE]
+        name = f"Clone of {record['title']}"[:MAX_TITLE_CHARACTERS]
         document = {**record["chat"], "title": name, "originalChatId": record["id"]}
         document["branchPointMessageId"] = record["chat"]["history"]["currentId"]
         return await self._chats.create(actor, document)
@@ -127,7 +127,7 @@ def _shown(new: NewChat) -> Chat:
     return replace(new.chat, head={}, meta={}, tags=tuple(sorted({tag.id for tag in new.tags})))
 
 
-async def _each(user_id: str, forms: Forms, now: int) -> AsyncIterator[NewChat]:
+async def _each(user_id: str, forms: ImportRecords, now: int) -> AsyncIterator[NewChat]:
     place = 0
     async for form in forms.each():
         yield await _read(user_id, form, f"chats.{place}", now)
@@ -136,11 +136,11 @@ async def _each(user_id: str, forms: Forms, now: int) -> AsyncIterator[NewChat]:
 
 async def _read(user_id: str, form: Any, where: str, now: int) -> NewChat:
     if not isinstance(form, Mapping):
-        raise refused(where, "expected an object")
+        raise invalid_field(where, "expected an object")
     meta = form.get("meta")
     if meta is not None and not isinstance(meta, dict):
-        raise refused(f"{where}.meta", "expected an object")
-    check(meta, f"{where}.meta")
+        raise invalid_field(f"{where}.meta", "expected an object")
+    check_json(meta, f"{where}.meta")
     chat, messages = await new_chat(user_id, await read_document(form.get("chat"), f"{where}.chat"), now)
     created_at = _read_time(form, "created_at", where, now)
     chat = replace(
@@ -158,14 +158,14 @@ def _read_tags(user_id: str, names: Any, where: str) -> Sequence[Tag]:
     if names is None:
         return ()
     if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
-        raise refused(where, "expected a list of names")
+        raise invalid_field(where, "expected a list of names")
     return [make_tag(user_id, name) for name in names]
 
 
 def _read_flag(form: Mapping[str, Any], name: str, where: str) -> bool:
     value = form.get(name)
     if value is not None and not isinstance(value, bool):
-        raise refused(f"{where}.{name}", "expected true or false")
+        raise invalid_field(f"{where}.{name}", "expected true or false")
     return bool(value)
 
 
@@ -173,6 +173,6 @@ def _read_time(form: Mapping[str, Any], name: str, where: str, default: int) -> 
     value = form.get(name)
     if value is None:
         return default
-    if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value <= LATEST:
-        raise refused(f"{where}.{name}", "expected a time in seconds")
+    if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value <= MAX_TIMESTAMP:
+        raise invalid_field(f"{where}.{name}", "expected a time in seconds")
     return value

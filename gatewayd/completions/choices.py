@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from gatewayd.completions.json_access import mapping, sequence
+from gatewayd.completions.json_access import as_mapping, as_sequence
 from gatewayd.completions.limits import check_choices
 from gatewayd.completions.tool_calls import whole_calls
 
@@ -14,7 +14,7 @@ def complete_choices(completion: dict[str, Any]) -> bool:
     An index is its position, a finish reason what the message tells, a message without a role an
     assistant's, and a `delta` in place of a message the message. Raises AnswerSizeError for too many choices.
     """
-    choices = sequence(completion.get("choices"))
+    choices = as_sequence(completion.get("choices"))
     check_choices(len(choices))
     changed = False
     for position, choice in enumerate(choices):
@@ -24,12 +24,12 @@ def complete_choices(completion: dict[str, Any]) -> bool:
     return changed
 
 
-def as_delta(choice: Mapping[str, Any], position: int) -> dict[str, Any]:
+def choice_to_delta(choice: Mapping[str, Any], position: int) -> dict[str, Any]:
     """Return a finished choice as one of a stream: the message as `delta`, whole tool calls with their index.
 
     A choice without a finish reason gets the one that its message tells, one without an index its position.
     """
-    delta = dict(mapping(choice.get("message")) or mapping(choice.get("delta")))
+    delta = dict(as_mapping(choice.get("message")) or as_mapping(choice.get("delta")))
     calls = [
         {"index": index, **call} for index, call in enumerate(whole_calls(delta.pop("tool_calls", None)))
     ]
@@ -41,16 +41,16 @@ def as_delta(choice: Mapping[str, Any], position: int) -> dict[str, Any]:
         **kept,
         "index": index if type(index) is int else position,
         "delta": delta,
-        "finish_reason": choice.get("finish_reason") or reason_of(calls),
+        "finish_reason": choice.get("finish_reason") or default_finish_reason(calls),
     }
 
 
-def as_end(delta: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the choice that ends a choice of `as_delta` in a later chunk."""
+def final_choice(delta: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the choice that ends a choice of `choice_to_delta` in a later chunk."""
     return {"index": delta["index"], "delta": {}, "finish_reason": delta["finish_reason"]}
 
 
-def reason_of(calls: Sequence[Any]) -> str:
+def default_finish_reason(calls: Sequence[Any]) -> str:
     """Return the finish reason of an answer whose provider named none."""
     return "tool_calls" if calls else "stop"
 
@@ -64,10 +64,10 @@ def _is_complete(choice: Mapping[str, Any]) -> bool:
 def _complete(choice: dict[str, Any], position: int) -> None:
     message = choice.get("message")
     if not isinstance(message, dict):
-        message = dict(mapping(choice.pop("delta", None)))
+        message = dict(as_mapping(choice.pop("delta", None)))
     message.setdefault("role", "assistant")
     choice["message"] = message
     if type(choice.get("index")) is not int:
         choice["index"] = position
     if not choice.get("finish_reason"):
-        choice["finish_reason"] = reason_of(sequence(message.get("tool_calls")))
+        choice["finish_reason"] = default_finish_reason(as_sequence(message.get("tool_calls")))

@@ -6,7 +6,7 @@ from typing import Any, Final
 _PLAIN: Final = frozenset({str, int, float, bool, type(None)})
 
 
-def copied(value: Any) -> Any:
+def copy_json(value: Any) -> Any:
     """Return a copy, which takes a fifth of the time of `deepcopy`; what is not JSON is copied by that.
 
     An object that is there twice becomes two.
@@ -15,7 +15,7 @@ def copied(value: Any) -> Any:
     if kind in _PLAIN:
         return value
     if kind is dict:
-        return {name: one if type(one) in _PLAIN else copied(one) for name, one in value.items()}
+        return {name: one if type(one) in _PLAIN else copy_json(one) for name, one in value.items()}
     if kind is list:
-        return [one if type(one) in _PLAIN else copied(one) for one in value]
+        return [one if type(one) in _PLAIN else copy_json(one) for one in value]
     return deepcopy(value)

@@ -3,12 +3,12 @@
 from collections.abc import Iterator, Mapping
 from typing import Any, Final, NamedTuple
 
-from gatewayd.completions.json_access import mapping, sequence, text
+from gatewayd.completions.json_access import as_mapping, as_sequence, as_text
 
-REASONING: Final = ("reasoning_content", "reasoning", "thinking")
+REASONING_FIELDS: Final = ("reasoning_content", "reasoning", "thinking")
 """Where providers put the text of their reasoning, the most usual first; several may say the same."""
 
-THOUGHT_FIELDS: Final = frozenset({"thinking_blocks", "reasoning_details", *REASONING})
+THOUGHT_FIELDS: Final = frozenset({"thinking_blocks", "reasoning_details", *REASONING_FIELDS})
 """Every field of a delta or message that may hold reasoning, beside its content."""
 
 UNNAMED_ERROR: Final = "cannot get an answer: the source reported an error without a name"
@@ -18,7 +18,7 @@ _MAX_ERROR_DEPTH: Final = 4
 _MAX_ERRORS: Final = 5
 
 
-class Thought(NamedTuple):
+class ReasoningPiece(NamedTuple):
     """A piece of thinking; with `data` a redacted one."""
 
     text: str = ""
@@ -28,60 +28,60 @@ class Thought(NamedTuple):
 
 def message_of(completion: Mapping[str, Any]) -> dict[str, Any]:
     """Return the message of the first choice of a whole answer; empty when there is none."""
-    choices = sequence(completion.get("choices"))
-    return dict(mapping(mapping(choices[0]).get("message"))) if choices else {}
+    choices = as_sequence(completion.get("choices"))
+    return dict(as_mapping(as_mapping(choices[0]).get("message"))) if choices else {}
 
 
 def first_choices(event: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
     """Yield the choices of an event, or of a whole answer, that belong to the first answer of several."""
-    for choice in sequence(event.get("choices")):
+    for choice in as_sequence(event.get("choices")):
         if isinstance(choice, dict) and choice.get("index") in (0, None):
             yield choice
 
 
 def delta_of(choice: Mapping[str, Any]) -> Mapping[str, Any]:
     """Return the delta of a choice, or the whole message in its place."""
-    return mapping(choice.get("delta")) or mapping(choice.get("message"))
+    return as_mapping(choice.get("delta")) or as_mapping(choice.get("message"))
 
 
-def said(delta: Mapping[str, Any]) -> str:
+def text_of(delta: Mapping[str, Any]) -> str:
     """Return the text of a delta or message, also of one whose content is a list of parts."""
     content = delta.get("content")
     if isinstance(content, str):
         return content
-    return "".join(text(mapping(part).get("text")) for part in sequence(content))
+    return "".join(as_text(as_mapping(part).get("text")) for part in as_sequence(content))
 
 
-def thought(delta: Mapping[str, Any]) -> str:
+def reasoning_of(delta: Mapping[str, Any]) -> str:
     """Return the reasoning of a delta or message, once, under whatever names it came."""
-    for name in REASONING:
-        if text(delta.get(name)):
-            return text(delta[name])
+    for name in REASONING_FIELDS:
+        if as_text(delta.get(name)):
+            return as_text(delta[name])
     found = [*_reasoning_details(delta.get("reasoning_details")), *_thinking_parts(delta.get("content"))]
     return "".join(thought.text for thought in found)
 
 
 def usage_of(event: Mapping[str, Any]) -> Mapping[str, Any]:
     """Return the usage in an event, also where some providers hide it; empty when there is none."""
-    usage = mapping(event.get("usage")) or mapping(mapping(event.get("x_groq")).get("usage"))
-    for choice in sequence(event.get("choices")):
-        usage = usage or mapping(mapping(choice).get("usage"))
+    usage = as_mapping(event.get("usage")) or as_mapping(as_mapping(event.get("x_groq")).get("usage"))
+    for choice in as_sequence(event.get("choices")):
+        usage = usage or as_mapping(as_mapping(choice).get("usage"))
     return usage
 
 
-def thoughts_of(message: Mapping[str, Any]) -> list[Thought]:
+def reasoning_pieces_of(message: Mapping[str, Any]) -> list[ReasoningPiece]:
     """Return the thinking in a message or delta, wherever the provider puts it.
 
     Fields that say the same count once, those with signatures first.
     """
     if THOUGHT_FIELDS.isdisjoint(message) and not isinstance(message.get("content"), list):
         return []
-    found: list[Thought] = []
+    found: list[ReasoningPiece] = []
     taken = ""
     for group in (
         _thinking_blocks(message.get("thinking_blocks")),
         _reasoning_details(message.get("reasoning_details")),
-        *([Thought(text(message.get(name)))] for name in REASONING),
+        *([ReasoningPiece(as_text(message.get(name)))] for name in REASONING_FIELDS),
         _thinking_parts(message.get("content")),
     ):
         words = "".join(thought.text for thought in group)
@@ -94,25 +94,25 @@ def thoughts_of(message: Mapping[str, Any]) -> list[Thought]:
     return found
 
 
-def words_of(message: Mapping[str, Any]) -> str:
+def text_or_refusal_of(message: Mapping[str, Any]) -> str:
     """Return the text in a message or delta; a refusal is text too."""
-    return said(message) + text(message.get("refusal"))
+    return text_of(message) + as_text(message.get("refusal"))
 
 
 def calls_of(message: Mapping[str, Any]) -> list[Mapping[str, Any]]:
     """Return the elements of `tool_calls`, or the one call of the older `function_call`."""
     calls: list[Mapping[str, Any]]
-    calls = [call for call in sequence(message.get("tool_calls")) if isinstance(call, dict)]
-    older = mapping(message.get("function_call"))
+    calls = [call for call in as_sequence(message.get("tool_calls")) if isinstance(call, dict)]
+    older = as_mapping(message.get("function_call"))
     return calls if calls or not older else [{"index": 0, "function": older}]
 
 
 def sentence_of(error: object) -> str:
     """Return the sentence in the `error` of an event, or one that says that there is none."""
-    return sentence_in(error) or UNNAMED_ERROR
+    return error_message_in(error) or UNNAMED_ERROR
 
 
-def sentence_in(answer: object, depth: int = 0) -> str | None:
+def error_message_in(answer: object, depth: int = 0) -> str | None:
     """Return the sentence inside the error shapes that providers and plugins use, or None.
 
     Known are `{"error": {"message"}}`, `{"error": "..."}`, `{"detail": "..." | [{"msg"}]}`, `{"message"}`,
@@ -123,45 +123,47 @@ def sentence_in(answer: object, depth: int = 0) -> str | None:
     if depth > _MAX_ERROR_DEPTH:
         return None
     if isinstance(answer, list):
-        found = [sentence_in(item, depth + 1) for item in answer[:_MAX_ERRORS]]
+        found = [error_message_in(item, depth + 1) for item in answer[:_MAX_ERRORS]]
         return "; ".join(said for said in found if said) or None
     if not isinstance(answer, Mapping):
         return None
     for name in _MESSAGE_FIELDS:
-        said = sentence_in(answer.get(name), depth + 1)
+        said = error_message_in(answer.get(name), depth + 1)
         if said:
             return said
     return None
 
 
-def _thinking_blocks(value: object) -> list[Thought]:
+def _thinking_blocks(value: object) -> list[ReasoningPiece]:
     found = []
-    for block in sequence(value):
-        match mapping(block).get("type"):
+    for block in as_sequence(value):
+        match as_mapping(block).get("type"):
             case "thinking":
-                found.append(Thought(text(block.get("thinking")), text(block.get("signature"))))
+                found.append(ReasoningPiece(as_text(block.get("thinking")), as_text(block.get("signature"))))
             case "redacted_thinking":
-                found.append(Thought(data=text(block.get("data"))))
+                found.append(ReasoningPiece(data=as_text(block.get("data"))))
             case _:
                 pass
     return found
 
 
-def _reasoning_details(value: object) -> list[Thought]:
+def _reasoning_details(value: object) -> list[ReasoningPiece]:
     """Read the details that routers of several providers give; what is encrypted for others is not ours."""
     found = []
-    for detail in sequence(value):
-        match mapping(detail).get("type"):
+    for detail in as_sequence(value):
+        match as_mapping(detail).get("type"):
             case "reasoning.encrypted":
-                if text(detail.get("format")).startswith("anthropic"):
-                    found.append(Thought(data=text(detail.get("data"))))
+                if as_text(detail.get("format")).startswith("anthropic"):
+                    found.append(ReasoningPiece(data=as_text(detail.get("data"))))
             case _:
-                words = text(mapping(detail).get("text")) or text(mapping(detail).get("summary"))
-                found.append(Thought(words, text(mapping(detail).get("signature"))))
+                words = as_text(as_mapping(detail).get("text")) or as_text(as_mapping(detail).get("summary"))
+                found.append(ReasoningPiece(words, as_text(as_mapping(detail).get("signature"))))
     return found
 
 
-def _thinking_parts(content: object) -> list[Thought]:
+def _thinking_parts(content: object) -> list[ReasoningPiece]:
     """Read parts with `thinking`, which is a text or a list of text parts."""
-    found = [mapping(part).get("thinking") for part in sequence(content)]
-    return [Thought(text(inner) or said({"content": inner})) for inner in found if inner is not None]
+    found = [as_mapping(part).get("thinking") for part in as_sequence(content)]
+    return [
+        ReasoningPiece(as_text(inner) or text_of({"content": inner})) for inner in found if inner is not None
+    ]

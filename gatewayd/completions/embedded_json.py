@@ -23,7 +23,7 @@ MAX_EXAMINED_CHARACTERS: Final = 4 * 1024 * 1024
 _TEXT: Final = re.compile(r'"[^"\\]*+(?:\\(?:.|\Z)[^"\\]*+)*+(?:"|\Z)', re.DOTALL)
 
 
-def holds_too_much(*texts: str) -> bool:
+def has_too_many_values(*texts: str) -> bool:
     """Tell whether JSON texts hold so many values that to decode them would hold others up."""
     if sum(count_marks(text) for text in texts) <= MAX_VALUES:
         return False

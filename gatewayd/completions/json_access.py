@@ -9,21 +9,21 @@ MAX_COUNT: Final = 2**53
 """The first number that JSON readers may get wrong; what counts tokens stays far below."""
 
 
-def mapping(value: object) -> Mapping[str, Any]:
+def as_mapping(value: object) -> Mapping[str, Any]:
     """Return an object, or an empty one."""
     return value if isinstance(value, dict) else {}
 
 
-def sequence(value: object) -> Sequence[Any]:
+def as_sequence(value: object) -> Sequence[Any]:
     """Return a list, or an empty one."""
     return value if isinstance(value, list) else ()
 
 
-def text(value: object) -> str:
+def as_text(value: object) -> str:
     """Return a text that can be written, or an empty one: halves of surrogate pairs become "?"."""
     return encodable(value) if isinstance(value, str) else ""
 
 
-def count(value: object) -> int:
+def as_count(value: object) -> int:
     """Return a whole number from 0 up to 2**53, or 0."""
     return value if type(value) is int and 0 <= value < MAX_COUNT else 0

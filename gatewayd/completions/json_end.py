@@ -13,7 +13,7 @@ _NO_BRACKETS: Final = re.compile(r"[^{}\[\]]+")
 _STEPS: Final = {"{": 1, "[": 1, "}": -1, "]": -1}
 
 
-class JsonEnd:
+class JsonEndFinder:
     """Finds the end of a JSON object or list that comes in pieces, looking at each character once."""
 
     def __init__(self) -> None:

@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from gatewayd.errors import GatewayError, Kind
+from gatewayd.errors import ErrorKind, GatewayError
 
 MAX_TOOL_CALLS: Final = 1000
 """Tool calls of one choice of an answer, and elements of one `tool_calls` list."""
@@ -39,7 +39,7 @@ class AnswerSizeError(GatewayError):
     """An answer is over a limit: upstream_failed. `reason` completes "cannot get an answer from ...: "."""
 
     def __init__(self, reason: str) -> None:
-        super().__init__(Kind.UPSTREAM_FAILED, f"cannot get an answer: {reason}")
+        super().__init__(ErrorKind.UPSTREAM_FAILED, f"cannot get an answer: {reason}")
         self.reason = reason
 
 

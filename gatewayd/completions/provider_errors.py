@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any, Final, NamedTuple
 
-from gatewayd.completions.json_access import mapping
+from gatewayd.completions.json_access import as_mapping
 
 OVERFLOW: Final = "context_length_exceeded"
 """The code of a request that is longer than its model can take, by which clients shorten it."""
@@ -61,14 +61,14 @@ _PARAM: Final = re.compile(r"[A-Za-z_$][A-Za-z0-9_.$\[\]-]{0,127}")
 _MAX_SENTENCE: Final = 2000
 
 
-class Reported(NamedTuple):
+class ReportedFailure(NamedTuple):
     """What a provider reports of a failure, None where it does not."""
 
     code: str | None = None
     param: str | None = None
 
 
-def reported_in(answer: object, sentence: str = "") -> Reported:
+def parse_reported_failure(answer: object, sentence: str = "") -> ReportedFailure:
     """Return the code and the field at fault in an error answer; `sentence` is what it says.
 
     Codes are words of at most 64 characters, fields paths of at most 128; numbers count as absent, and so do
@@ -82,10 +82,10 @@ def reported_in(answer: object, sentence: str = "") -> Reported:
         if kind in OVERFLOW_CODES or (kind in QUOTA_CODES and code not in QUOTA_CODES):
             code = kind
     if (code is not None and code.lower() in OVERFLOW_CODES) or says_overflow(sentence):
-        return Reported(OVERFLOW, param or "messages")
+        return ReportedFailure(OVERFLOW, param or "messages")
     if code is not None and code.lower() in KEY_CODES:
-        return Reported()
-    return Reported(code, param)
+        return ReportedFailure()
+    return ReportedFailure(code, param)
 
 
 def says_overflow(sentence: str) -> bool:
@@ -98,9 +98,9 @@ def _errors_in(answer: object) -> Iterator[Mapping[str, Any]]:
     """Return the error object of an answer, and what stands around it."""
     if isinstance(answer, list):
         answer = answer[0] if answer else None
-    outer = mapping(answer)
-    inner = mapping(outer.get("error"))
-    yield from (item for item in (mapping(inner.get("error")), inner, outer) if item)
+    outer = as_mapping(answer)
+    inner = as_mapping(outer.get("error"))
+    yield from (item for item in (as_mapping(inner.get("error")), inner, outer) if item)
 
 
 def _word(pattern: re.Pattern[str], value: object) -> str | None:

@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-TAGS: Final[tuple[tuple[str, str], ...]] = (
+REASONING_TAGS: Final[tuple[tuple[str, str], ...]] = (
     ("<think>", "</think>"),
     ("<thinking>", "</thinking>"),
     ("<reason>", "</reason>"),
@@ -25,11 +25,11 @@ MAX_BLANK_CHARACTERS: Final = 1000
 _BLANKS: Final = re.compile(r"\s*")
 _LINE_ENDS: Final = re.compile(r"\n*")
 
-Piece = tuple[bool, str]
+ReasoningOrText = tuple[bool, str]
 """Whether it is reasoning, and the text."""
 
 
-class Thinking:
+class ReasoningSplitter:
     """Divides a text that comes in pieces; a tag counts where no text stands before it but blanks.
 
     Reasoning comes first in an answer: a tag further on is text that speaks of tags, as in an explanation of
@@ -37,12 +37,12 @@ class Thinking:
     """
 
     def __init__(self, tags: Sequence[tuple[str, str]] | None = None) -> None:
-        self._tags = TAGS if tags is None else tuple(tags)
+        self._tags = REASONING_TAGS if tags is None else tuple(tags)
         self._held = ""
         self._end = ""
         self._is_over = not self._tags
 
-    def feed(self, piece: str) -> Iterator[Piece]:
+    def feed(self, piece: str) -> Iterator[ReasoningOrText]:
         """Take a piece and return what can be told already; each character is looked at once."""
         held, position = self._held + piece, 0
         before = (-1, False)
@@ -59,7 +59,7 @@ class Thinking:
                 position = self._look_for_begin(held, position)
         self._held = held[position:]
 
-    def finish(self) -> Iterator[Piece]:
+    def finish(self) -> Iterator[ReasoningOrText]:
         """Return what was held back, as nothing follows."""
         if self._held:
             yield bool(self._end), self._held
@@ -101,7 +101,7 @@ def _overlap(held: str, end: str) -> int:
     return 0
 
 
-def chosen_tags(params: object) -> Sequence[tuple[str, str]] | None:
+def parse_reasoning_tags(params: object) -> Sequence[tuple[str, str]] | None:
     """Return what a request's `params.reasoning_tags` asks for: false for none, or a pair of its own."""
     tags = params.get("reasoning_tags") if isinstance(params, dict) else None
     if tags is False:

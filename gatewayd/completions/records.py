@@ -41,7 +41,7 @@ class Completion:
         return self._raw
 
 
-class Chunk:
+class CompletionChunk:
     """One read's worth of whole stream events: `data:` frames as bytes, mappings, or both.
 
     Never holds the final `[DONE]`, nor any upstream line that is not `data:`. An event is a

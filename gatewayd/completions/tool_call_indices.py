@@ -5,14 +5,14 @@ from typing import Any
 import orjson
 
 from gatewayd.completions.deltas import calls_of
-from gatewayd.completions.json_access import mapping, sequence
+from gatewayd.completions.json_access import as_mapping, as_sequence
 from gatewayd.completions.limits import check_choices
-from gatewayd.completions.tool_calls import Piece, ToolCallAssembler
+from gatewayd.completions.tool_calls import ToolCallAssembler, ToolCallPiece
 
 CHUNK = "chat.completion.chunk"
 
 
-class CallNumbers:
+class ToolCallNumbering:
     """Looks at the events of one stream in order and changes those that clients would put together wrongly.
 
     Some providers give every call the same index or none, arguments as an object, all of a call once more, or
@@ -28,7 +28,7 @@ class CallNumbers:
         """Change an event where it must be; whether anything was changed."""
         changed = event.get("object") != CHUNK
         event["object"] = CHUNK
-        choices = sequence(event.get("choices"))
+        choices = as_sequence(event.get("choices"))
         check_choices(len(choices))
         for position, choice in enumerate(choices):
             if not isinstance(choice, dict):
@@ -36,7 +36,7 @@ class CallNumbers:
             if type(choice.get("index")) is not int:
                 choice["index"] = position
                 changed = True
-            if mapping(choice.get("delta")).get("tool_calls") is not None:
+            if as_mapping(choice.get("delta")).get("tool_calls") is not None:
                 changed = self._mend_calls(choice) or changed
         return changed
 
@@ -55,7 +55,7 @@ class CallNumbers:
         return changed
 
 
-def _mend_piece(piece: Piece) -> bool:
+def _mend_piece(piece: ToolCallPiece) -> bool:
     given, call = piece.given, piece.call
     changed = type(given.get("index")) is not int or given["index"] != call.index
     given["index"] = call.index
@@ -64,8 +64,8 @@ def _mend_piece(piece: Piece) -> bool:
         function = {name: given.pop(name) for name in ("name", "arguments") if name in given}
         given["function"] = function
         changed = True
-    if piece.is_first and call.name and not mapping(function).get("name"):
-        function = given["function"] = {**mapping(function), "name": call.name}
+    if piece.is_first and call.name and not as_mapping(function).get("name"):
+        function = given["function"] = {**as_mapping(function), "name": call.name}
         changed = True
     if not isinstance(function, dict):
         return changed

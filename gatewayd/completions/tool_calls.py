@@ -9,9 +9,9 @@ from typing import Any, Final, NamedTuple
 import orjson
 
 from gatewayd import ids
-from gatewayd.completions.embedded_json import count_marks, holds_too_much, nests_too_deep
-from gatewayd.completions.json_access import mapping, sequence, text
-from gatewayd.completions.json_end import JsonEnd
+from gatewayd.completions.embedded_json import count_marks, has_too_many_values, nests_too_deep
+from gatewayd.completions.json_access import as_mapping, as_sequence, as_text
+from gatewayd.completions.json_end import JsonEndFinder
 from gatewayd.completions.limits import (
     MAX_ARGUMENT_CHARACTERS,
     MAX_ARGUMENT_MARKS,
@@ -43,7 +43,7 @@ class ToolCall:
         self._pieces: list[str] = []
         self._taken = 0
         self._size = 0
-        self._end = JsonEnd()
+        self._end = JsonEndFinder()
         self.is_over = False
         """Whether the arguments are a whole JSON object, be it an empty one."""
 
@@ -82,7 +82,7 @@ class ToolCall:
         if not arguments or (self.is_over and (not arguments.strip() or self.says(arguments))):
             return 0
         if self.is_held and not self._taken and arguments.lstrip().startswith("{"):
-            self._pieces, self._size, self._end, self.is_over = [], 0, JsonEnd(), False
+            self._pieces, self._size, self._end, self.is_over = [], 0, JsonEndFinder(), False
         was_whole = self._end.is_whole
         self._pieces.append(arguments)
         self._size += len(arguments)
@@ -120,7 +120,7 @@ class ToolCall:
         return {"id": self.id, "type": "function", **self.extra, "function": function}
 
 
-class Piece(NamedTuple):
+class ToolCallPiece(NamedTuple):
     """An element of a `tool_calls` list, and the call that it belongs to."""
 
     given: dict[str, Any]
@@ -134,7 +134,7 @@ class Piece(NamedTuple):
 def whole_calls(value: object, new_id: ids.NewId = ids.new_id) -> list[dict[str, Any]]:
     """Return the tool calls of a whole message, each for itself, as `ToolCallAssembler.calls` does."""
     calls = ToolCallAssembler(new_id)
-    found = (call for call in sequence(value) if isinstance(call, dict))
+    found = (call for call in as_sequence(value) if isinstance(call, dict))
     calls.add([{**call, "index": index} for index, call in enumerate(found)])
     return calls.calls()
 
@@ -175,12 +175,12 @@ class ToolCallAssembler:
         """Whether there is any call."""
         return bool(self._calls)
 
-    def add(self, deltas: object) -> list[Piece]:
+    def add(self, deltas: object) -> list[ToolCallPiece]:
         """Take the `tool_calls` of one delta; what is not a list of objects counts as absent.
 
         Elements that say nothing of a call that is not known are left out of the pieces returned.
         """
-        given = sequence(deltas)
+        given = as_sequence(deltas)
         check_calls(len(given))
         found = [
             self._add(piece, place, is_alone=len(given) == 1)
@@ -196,13 +196,13 @@ class ToolCallAssembler:
         """
         return [call.body(self._new_id) for call in sorted(self._calls, key=lambda call: call.index)]
 
-    def _add(self, given: dict[str, Any], place: int, *, is_alone: bool) -> Piece | None:
+    def _add(self, given: dict[str, Any], place: int, *, is_alone: bool) -> ToolCallPiece | None:
         said = _read(given)
         call = self._find(said, place, is_alone=is_alone)
         if not (said.id or said.name or said.arguments):
             if call is not None:
                 call.extra.update(_extra(given))
-            return None if call is None else Piece(given, call, is_first=False)
+            return None if call is None else ToolCallPiece(given, call, is_first=False)
         is_first = call is None or _is_other(call, said)
         if call is None or is_first:
             # Whole arguments again, for a call without a name: it is called again.
@@ -228,7 +228,7 @@ class ToolCallAssembler:
                 f"the arguments of its tool calls are over {MAX_ARGUMENT_CHARACTERS} characters"
             )
         call.extra.update(_extra(given))
-        return Piece(given, call, is_first, is_repeated=not added)
+        return ToolCallPiece(given, call, is_first, is_repeated=not added)
 
     def _begin(self, index: int | None) -> ToolCall:
         check_calls(len(self._calls) + 1)
@@ -270,7 +270,7 @@ def _is_other(call: ToolCall, said: _Said) -> bool:
 
 def _read(given: Mapping[str, Any]) -> _Said:
     index = given.get("index")
-    function = mapping(given.get("function")) or given
+    function = as_mapping(given.get("function")) or given
     arguments = function.get("arguments")
     if arguments is None:
         arguments = ""
@@ -278,9 +278,9 @@ def _read(given: Mapping[str, Any]) -> _Said:
         arguments = orjson.dumps(arguments).decode()
     return _Said(
         index if type(index) is int and index >= 0 else None,
-        text(given.get("id")),
-        text(function.get("name")),
-        text(arguments),
+        as_text(given.get("id")),
+        as_text(function.get("name")),
+        as_text(arguments),
     )
 
 
@@ -288,7 +288,7 @@ def _extra(given: Mapping[str, Any]) -> dict[str, Any]:
     """Return the fields of a piece that are kept as they are."""
     if len(given) <= len(_OWN_FIELDS) and _OWN_FIELDS.issuperset(given):
         return {}
-    own = _OWN_FIELDS if mapping(given.get("function")) else _OWN_FIELDS | {"name", "arguments"}
+    own = _OWN_FIELDS if as_mapping(given.get("function")) else _OWN_FIELDS | {"name", "arguments"}
     return {name: value for name, value in given.items() if name not in own and value is not None}
 
 
@@ -297,7 +297,7 @@ def parse_object(arguments: str, *, is_written: bool = True) -> dict[str, Any] |
 
     None when they are none, hold too much to be decoded or, for one that is written again, nest too deep.
     """
-    if holds_too_much(arguments):
+    if has_too_many_values(arguments):
         return None
     try:
         parsed = orjson.loads(arguments)

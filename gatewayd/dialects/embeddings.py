@@ -12,7 +12,7 @@ from typing import Any, Final
 import orjson
 
 from gatewayd.completions.records import Body
-from gatewayd.errors import GatewayError, Kind, invalid
+from gatewayd.errors import ErrorKind, GatewayError, invalid
 from gatewayd.pipeline.endpoints import model_of
 
 MAX_INPUTS: Final = 2048
@@ -111,6 +111,7 @@ def encode(vector: Sequence[float]) -> str:
         packed = struct.pack(f"<{len(vector)}f", *vector)
     except OverflowError as error:
         raise GatewayError(
-            Kind.UPSTREAM_FAILED, "cannot write the embedding as base64: a number is too large for float32"
+            ErrorKind.UPSTREAM_FAILED,
+            "cannot write the embedding as base64: a number is too large for float32",
         ) from error
     return base64.b64encode(packed).decode("ascii")

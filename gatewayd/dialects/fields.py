@@ -5,8 +5,8 @@ from typing import Any
 
 import orjson
 
-from gatewayd.completions.embedded_json import MAX_VALUES, holds_too_much
-from gatewayd.completions.json_access import mapping, sequence
+from gatewayd.completions.embedded_json import MAX_VALUES, has_too_many_values
+from gatewayd.completions.json_access import as_mapping, as_sequence
 from gatewayd.completions.records import Body
 from gatewayd.errors import invalid
 
@@ -34,10 +34,10 @@ def check_arguments(messages: Sequence[Any]) -> None:
     texts = [
         arguments
         for message in messages
-        for call in sequence(mapping(message).get("tool_calls"))
-        if isinstance(arguments := mapping(mapping(call).get("function")).get("arguments"), str)
+        for call in as_sequence(as_mapping(message).get("tool_calls"))
+        if isinstance(arguments := as_mapping(as_mapping(call).get("function")).get("arguments"), str)
     ]
-    if holds_too_much(*texts):
+    if has_too_many_values(*texts):
         raise invalid(
             f"cannot read messages: the arguments of their tool calls hold over {MAX_VALUES} values",
             param="messages",

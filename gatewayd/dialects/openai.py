@@ -10,8 +10,8 @@ from typing import Any, Final
 import orjson
 
 from gatewayd import ids
-from gatewayd.completions.choices import as_delta, as_end
-from gatewayd.completions.json_access import mapping, sequence
+from gatewayd.completions.choices import choice_to_delta, final_choice
+from gatewayd.completions.json_access import as_mapping, as_sequence
 from gatewayd.completions.records import Body, Completion
 from gatewayd.errors import GatewayError, invalid
 from gatewayd.pipeline.documents.plugin_context import OWN_FIELDS
@@ -73,7 +73,7 @@ def parse_request(value: Mapping[str, Any]) -> ChatRequest:
 
 def wants_usage(body: Mapping[str, Any]) -> bool:
     """Whether a chat body asks for a usage frame at the end of its stream."""
-    return mapping(body.get("stream_options")).get("include_usage") is True
+    return as_mapping(body.get("stream_options")).get("include_usage") is True
 
 
 def _check_shapes(body: Mapping[str, Any]) -> None:
@@ -186,11 +186,11 @@ def render_completion(
     frames: list[Body] = []
     if body.get("sources"):
         frames.append({**head, "choices": [], "sources": body["sources"]})
-    for position, choice in enumerate(sequence(body.get("choices"))):
-        delta = as_delta(mapping(choice), position)
+    for position, choice in enumerate(as_sequence(body.get("choices"))):
+        delta = choice_to_delta(as_mapping(choice), position)
         frames += [
             {**head, **extra, "choices": [{**delta, "finish_reason": None}]},
-            {**head, "choices": [as_end(delta)]},
+            {**head, "choices": [final_choice(delta)]},
         ]
         extra = {}
     if include_usage and isinstance(body.get("usage"), dict):

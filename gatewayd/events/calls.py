@@ -8,15 +8,15 @@ from typing import Any, Final
 
 from gatewayd import ids
 from gatewayd.deadlines import TimeLimit
-from gatewayd.errors import GatewayError, Kind, not_found
+from gatewayd.errors import ErrorKind, GatewayError, not_found
 from gatewayd.events.hub import EVERYBODY, Hub
-from gatewayd.events.records import Call, Event, Payload, Target
+from gatewayd.events.records import Event, EventCall, EventTarget, Payload
 from gatewayd.events.rooms import Subscription
 
 GRACE_SECONDS: Final = 5.0
 """How long a call waits for a user who does not listen, or not any more."""
 
-REMEMBERED: Final = 1000
+MAX_REMEMBERED_CALLS: Final = 1000
 """Answered calls that are known as such, over all users."""
 
 
@@ -26,12 +26,12 @@ class CallTimeout(TimeoutError):  # noqa: N818 - it is one, and says so
 
 @dataclass(eq=False, slots=True)
 class _Waiting:
-    call: Call
+    call: EventCall
     answer: asyncio.Future[Any]
     grace: asyncio.TimerHandle | None = field(default=None)
 
 
-class Calls:
+class EventCalls:
     """Asks users and takes their answers. `timeout` is in seconds, 0 for none.
 
     A call goes to the session that it is for, or to all sessions of the user when that one is gone; those who
@@ -47,13 +47,13 @@ class Calls:
         self._answered: OrderedDict[str, str] = OrderedDict()
         hub.watch(self)
 
-    async def ask(self, target: Target, event: Event) -> Any:
+    async def ask(self, target: EventTarget, event: Event) -> Any:
         """Return the user's answer, any JSON value.
 
         Raises CallTimeout when there is none in time, or no session for 5 s; RuntimeError with the client's
         words when it says that it failed. A caller that is cancelled takes its call back.
         """
-        call = Call(ids.new_id(), target, event, ids.now())
+        call = EventCall(ids.new_id(), target, event, ids.now())
         waiting = _Waiting(call, asyncio.get_running_loop().create_future())
         mine = self._waiting.setdefault(target.user_id, {})
         mine[call.id] = waiting
@@ -72,11 +72,11 @@ class Calls:
         finally:
             self._end(waiting)
 
-    def pending(self, user_id: str) -> Sequence[Call]:
+    def pending(self, user_id: str) -> Sequence[EventCall]:
         """Return the calls that wait for a user, oldest first."""
         return [waiting.call for waiting in self._waiting.get(user_id, {}).values()]
 
-    def every(self) -> Sequence[Call]:
+    def every(self) -> Sequence[EventCall]:
         """Return the calls that wait for any user, oldest first."""
         waiting = [each.call for mine in self._waiting.values() for each in mine.values()]
         return sorted(waiting, key=lambda call: call.created_at)
@@ -102,7 +102,7 @@ class Calls:
         """Give a new listener the calls that wait for somebody like it."""
         if listener.opened.user_id == EVERYBODY:
             for call in self.every():
-                if listener.hears(call.target.chat_id):
+                if listener.wants_events_of(call.target.chat_id):
                     self._hub.tell([listener], _payload_with_user(call))
             return
         for waiting in list(self._waiting.get(listener.opened.user_id, {}).values()):
@@ -117,7 +117,7 @@ class Calls:
                 self._hub.tell(self._addressed(waiting.call), payload_of(waiting.call))
             self._look(waiting)
 
-    def _addressed(self, call: Call) -> Sequence[Subscription]:
+    def _addressed(self, call: EventCall) -> Sequence[Subscription]:
         """Return the listeners to ask: the session that the call is for alone, so that a script runs once."""
         target = call.target
         listeners = self._hub.listeners(target.user_id, target.chat_id)
@@ -147,12 +147,12 @@ class Calls:
         if waiting is not None and not waiting.answer.done():
             return waiting
         if self._answered.get(call_id) == user_id:
-            raise GatewayError(Kind.CONFLICT, f"cannot answer call {call_id!r}: it has an answer")
+            raise GatewayError(ErrorKind.CONFLICT, f"cannot answer call {call_id!r}: it has an answer")
         raise not_found("call", call_id)
 
     def _remember(self, user_id: str, call_id: str) -> None:
         self._answered[call_id] = user_id
-        if len(self._answered) > REMEMBERED:
+        if len(self._answered) > MAX_REMEMBERED_CALLS:
             self._answered.popitem(last=False)
 
     def _end(self, waiting: _Waiting) -> None:
@@ -165,7 +165,7 @@ class Calls:
             del self._waiting[user_id]
 
 
-def payload_of(call: Call) -> Payload:
+def payload_of(call: EventCall) -> Payload:
     """Return a call as listeners get it."""
     return {
         "chat_id": call.target.chat_id,
@@ -175,5 +175,5 @@ def payload_of(call: Call) -> Payload:
     }
 
 
-def _payload_with_user(call: Call) -> Payload:
+def _payload_with_user(call: EventCall) -> Payload:
     return {"user_id": call.target.user_id, **payload_of(call)}

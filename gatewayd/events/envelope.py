@@ -6,7 +6,7 @@ from typing import Any
 
 from pydantic import BaseModel
 
-from gatewayd.events.json_values import plain
+from gatewayd.events.json_values import to_json
 
 log = logging.getLogger(__name__)
 
@@ -14,7 +14,7 @@ Envelope = dict[str, Any]
 """An event as JSON: `type` is a text that is not empty, `data` is there; further members are kept."""
 
 
-def read_event(value: Any) -> Envelope | None:
+def parse_event(value: Any) -> Envelope | None:
     """Return an emitted value as an envelope of its own, None when it is no event: nonsense is never raised.
 
     An event without `data` gets an empty object (`chat:tasks:cancel` is sent so).
@@ -23,7 +23,7 @@ def read_event(value: Any) -> Envelope | None:
         log.debug("event dropped: it is no object", extra={"found": type(value).__name__})
         return None
     try:
-        event = plain(value)
+        event = to_json(value)
     except ValueError as error:
         log.debug("event dropped: %s", error)
         return None

@@ -10,23 +10,23 @@ from typing import Final, Protocol
 
 from gatewayd import ids
 from gatewayd.events.interfaces import Bus
-from gatewayd.events.json_values import written
-from gatewayd.events.records import Frame, Opened, Payload
-from gatewayd.events.rooms import Kept, Limits, Room, Subscription
+from gatewayd.events.json_values import to_json_bytes
+from gatewayd.events.records import EventFrame, Payload, SessionInfo
+from gatewayd.events.rooms import BufferedFrame, EventLimits, Room, Subscription
 
 EVERYBODY: Final = "*"
 """In place of a user's id: whoever listens so hears the events of all users, and is nobody's listener."""
 
-BEAT: Final = b": keep-alive\n\n"
+BEAT_FRAME: Final = b": keep-alive\n\n"
 BEAT_SECONDS: Final = 15.0
 TICK_SECONDS: Final = 1.0
-AT_ONCE: Final = 100
+LISTENERS_PER_BATCH: Final = 100
 """Listeners that get their beat before the loop does something else."""
 
-LONGEST_NUMBER: Final = 18
+MAX_NUMBER_DIGITS: Final = 18
 
 
-class Watcher(Protocol):
+class ListenerObserver(Protocol):
     """Wants to know who listens."""
 
     def joined(self, listener: Subscription) -> None:
@@ -47,13 +47,13 @@ class Hub:
     def __init__(
         self,
         bus: Bus,
-        limits: Limits | None = None,
+        limits: EventLimits | None = None,
         *,
         clock: Callable[[], float] = time.monotonic,
         today: ids.Clock = ids.now,
     ) -> None:
         self._bus = bus
-        self._limits = limits or Limits()
+        self._limits = limits or EventLimits()
         self._clock = clock
         self._today = today
         self._boot = ids.new_secret(4)
@@ -61,11 +61,11 @@ class Hub:
         # The newest frame that was not kept because its user had no room.
         self._unkept = 0
         self._rooms: dict[str, Room] = {}
-        self._watchers: list[Watcher] = []
+        self._watchers: list[ListenerObserver] = []
         self._is_open = True
         bus.subscribe(self._receive)
 
-    def watch(self, watcher: Watcher) -> None:
+    def watch(self, watcher: ListenerObserver) -> None:
         """Tell a watcher of every listener that comes and goes from now on."""
         self._watchers.append(watcher)
 
@@ -75,11 +75,11 @@ class Hub:
         Without a listener it is kept for those who were there in the last ten minutes, instead of an older
         one that is `about` the same.
         """
-        await self._bus.publish(user_id, Frame(chat_id, written(payload), about))
+        await self._bus.publish(user_id, EventFrame(chat_id, to_json_bytes(payload), about))
 
     def tell(self, listeners: Sequence[Subscription], payload: Payload) -> None:
         """Give a frame to these listeners alone; it has no id and is not kept."""
-        wire = b"data: %b\n\n" % written(payload)
+        wire = b"data: %b\n\n" % to_json_bytes(payload)
         for listener in listeners:
             listener.push(wire)
 
@@ -106,10 +106,16 @@ class Hub:
         seen = None if last_id is None else self._seen(last_id)
         is_gap = last_id is not None and (seen is None or seen < room.floor)
         start = self._number if last_id is None else max(seen or 0, room.floor)
-        opened = Opened(session_id or ids.new_id(), user_id, last_id if seen is not None else None, is_gap)
+        opened = SessionInfo(
+            session_id or ids.new_id(), user_id, last_id if seen is not None else None, is_gap
+        )
         listener = Subscription(opened, f"{self._boot}-{start}", chat_id, self._limits, self._leave)
         listener.touched = now
-        missed = [kept.wire for kept in room.frames if kept.number > start and listener.hears(kept.chat_id)]
+        missed = [
+            kept.wire
+            for kept in room.frames
+            if kept.number > start and listener.wants_events_of(kept.chat_id)
+        ]
         if missed:
             # In one piece: what is kept may be more than what may wait.
             listener.push(b"".join(missed))
@@ -125,7 +131,7 @@ class Hub:
         """Return the listeners of a user who hear a chat, or all, those that came first first."""
         room = self._rooms.get(user_id)
         found = () if room is None else room.listeners.values()
-        return [one for one in found if chat_id is None or one.hears(chat_id)]
+        return [one for one in found if chat_id is None or one.wants_events_of(chat_id)]
 
     def is_live(self, user_id: str, chat_id: str | None = None) -> bool:
         """Tell whether anybody listens for a user, to a chat if one is named."""
@@ -156,16 +162,16 @@ class Hub:
         self._end_expired()
         for user_id, room in list(self._rooms.items()):
             room.prune(now)
-            if room.is_forgotten(now):
+            if room.is_expired_room(now):
                 del self._rooms[user_id]
                 if user_id == EVERYBODY:
                     continue
                 self._unkept = max(self._unkept, room.frames[-1].number if room.frames else room.floor)
         due = now - BEAT_SECONDS + TICK_SECONDS
         for count, listener in enumerate(list(self._silent(due)), 1):
-            listener.push(BEAT)
+            listener.push(BEAT_FRAME)
             listener.touched = now
-            if count % AT_ONCE == 0:
+            if count % LISTENERS_PER_BATCH == 0:
                 await asyncio.sleep(0)
 
     def _room(self, user_id: str) -> Room:
@@ -190,30 +196,34 @@ class Hub:
                 if listener.touched <= due and listener.is_idle:
                     yield listener
 
-    def _receive(self, user_id: str, frame: Frame) -> None:
+    def _receive(self, user_id: str, frame: EventFrame) -> None:
         self._number += 1
         if EVERYBODY in self._rooms:
             # A payload is an object with at least one member.
-            payload = b'{"user_id":%b,%b' % (written(user_id), frame.payload[1:])
+            payload = b'{"user_id":%b,%b' % (to_json_bytes(user_id), frame.payload[1:])
             self._deliver(self._rooms[EVERYBODY], frame, payload)
         if user_id in self._rooms:
             self._deliver(self._rooms[user_id], frame, frame.payload)
         else:
             self._unkept = self._number
 
-    def _deliver(self, room: Room, frame: Frame, payload: bytes) -> None:
+    def _deliver(self, room: Room, frame: EventFrame, payload: bytes) -> None:
         now = self._clock()
         wire = b"id: %b-%d\ndata: %b\n\n" % (self._boot.encode(), self._number, payload)
-        room.keep(Kept(self._number, frame.chat_id, wire, now, frame.about))
+        room.keep(BufferedFrame(self._number, frame.chat_id, wire, now, frame.about))
         for listener in list(room.listeners.values()):
-            if listener.hears(frame.chat_id):
+            if listener.wants_events_of(frame.chat_id):
                 listener.push(wire)
                 listener.touched = now
 
     def _seen(self, last_id: str) -> int | None:
         """Return the number in an id of ours, None for an id of before the start or of nobody."""
         boot, _, digits = last_id.rpartition("-")
-        if boot != self._boot or not (digits.isascii() and digits.isdigit()) or len(digits) > LONGEST_NUMBER:
+        if (
+            boot != self._boot
+            or not (digits.isascii() and digits.isdigit())
+            or len(digits) > MAX_NUMBER_DIGITS
+        ):
             return None
         number = int(digits)
         return number if number <= self._number else None

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Protocol
 
-from gatewayd.events.records import Frame
+from gatewayd.events.records import EventFrame
 
 
 class MessageEffects(Protocol):
@@ -41,10 +41,10 @@ class MessageEffects(Protocol):
 class Bus(Protocol):
     """Carries frames between the processes of one gateway."""
 
-    async def publish(self, user_id: str, frame: Frame) -> None:
+    async def publish(self, user_id: str, frame: EventFrame) -> None:
         """Give a frame to the listeners in every process, this one included."""
         ...
 
-    def subscribe(self, listener: Callable[[str, Frame], None]) -> None:
+    def subscribe(self, listener: Callable[[str, EventFrame], None]) -> None:
         """Call the listener with the user's id and each frame that any process publishes."""
         ...

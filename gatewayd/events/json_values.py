@@ -8,7 +8,7 @@ from pydantic import BaseModel
 
 from gatewayd.text import MAX_JSON_DEPTH
 
-FURTHEST: Final = 2**63
+MAX_EXACT_INTEGER: Final = 2**63
 """Integers beyond this, which no JSON reader keeps exactly, become floats."""
 
 _OPTIONS: Final = orjson.OPT_NON_STR_KEYS | orjson.OPT_SERIALIZE_NUMPY
@@ -17,7 +17,7 @@ _OPTIONS: Final = orjson.OPT_NON_STR_KEYS | orjson.OPT_SERIALIZE_NUMPY
 _LINE_ENDS: Final = ((b"\xe2\x80\xa8", b"\\u2028"), (b"\xe2\x80\xa9", b"\\u2029"), (b"\xc2\x85", b"\\u0085"))
 
 
-def plain(value: Any) -> Any:
+def to_json(value: Any) -> Any:
     """Return a copy of a value that is JSON: models become objects, sets lists, what is unknown its type.
 
     Code of the value itself is not run. Raises ValueError when it nests too deep.
@@ -33,8 +33,8 @@ def plain(value: Any) -> Any:
     return copy
 
 
-def written(value: Any) -> bytes:
-    """Return a value of `plain` as JSON on one line, whatever a reader takes for a line end."""
+def to_json_bytes(value: Any) -> bytes:
+    """Return a value of `to_json` as JSON on one line, whatever a reader takes for a line end."""
     data = orjson.dumps(value)
     for found, escaped in _LINE_ENDS:
         if found in data:
@@ -67,7 +67,7 @@ def _cleaned(value: Any, levels: int) -> Any:
         case str():
             return str.encode(value, "utf-8", "replace").decode()
         case int():
-            return int(value) if -FURTHEST <= value < FURTHEST else _float(value)
+            return int(value) if -MAX_EXACT_INTEGER <= value < MAX_EXACT_INTEGER else _float(value)
         case float():
             return orjson.loads(orjson.dumps(float(value)))
         case dict():

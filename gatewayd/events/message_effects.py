@@ -6,7 +6,7 @@ from typing import Any, Final
 
 from gatewayd.errors import GatewayError
 from gatewayd.events.interfaces import MessageEffects
-from gatewayd.events.records import Effect, Target
+from gatewayd.events.records import Effect, EventTarget
 
 log = logging.getLogger(__name__)
 
@@ -24,7 +24,7 @@ def is_kept(chat_id: str) -> bool:
     return bool(chat_id) and not chat_id.startswith(_UNSTORED)
 
 
-def is_stored(target: Target) -> bool:
+def is_stored(target: EventTarget) -> bool:
     """Tell whether there can be a stored message behind a target."""
     return bool(target.message_id) and is_kept(target.chat_id)
 
@@ -35,7 +35,7 @@ class StoredEffects:
     def __init__(self, store: MessageEffects) -> None:
         self._store = store
 
-    async def apply(self, target: Target, effect: Effect, data: Mapping[str, Any]) -> Mapping[str, Any]:
+    async def apply(self, target: EventTarget, effect: Effect, data: Mapping[str, Any]) -> Mapping[str, Any]:
         """Change the stored message and return the payload to deliver: `data` itself, or for a list the
         whole of it, old values first, as pages put it in place of what they show.
 
@@ -58,7 +58,9 @@ class StoredEffects:
                 return await self._extend(target, effect, data)
         return data
 
-    async def _extend(self, target: Target, effect: Effect, data: Mapping[str, Any]) -> Mapping[str, Any]:
+    async def _extend(
+        self, target: EventTarget, effect: Effect, data: Mapping[str, Any]
+    ) -> Mapping[str, Any]:
         field, kind = _LISTS[effect], effect.value
         chat_id, message_id = target.chat_id, target.message_id
         if effect is Effect.APPEND_EMBEDS and data.get("replace") is True:

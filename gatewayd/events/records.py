@@ -7,7 +7,7 @@ from typing import Any
 
 
 @dataclass(frozen=True, slots=True)
-class Target:
+class EventTarget:
     """Whose event it is, and of which message.
 
     `chat_id` and `message_id` are empty where nothing is stored. `session_id` is any text. `request_id` is
@@ -47,7 +47,7 @@ class Effect(StrEnum):
     APPEND_SOURCES = "sources"
 
 
-class Helper(StrEnum):
+class EventHelper(StrEnum):
     """Which helper sends an event (6.1)."""
 
     EMITTER = "emitter"
@@ -55,7 +55,7 @@ class Helper(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Frame:
+class EventFrame:
     """An event as listeners get it.
 
     `payload` is the JSON of `{"chat_id", "message_id", "data": {"type", "data"}}`, and `chat_id` what
@@ -69,17 +69,17 @@ class Frame:
 
 
 @dataclass(frozen=True, slots=True)
-class Call:
+class EventCall:
     """A question to a user that waits for its answer."""
 
     id: str
-    target: Target
+    target: EventTarget
     event: Event
     created_at: int
 
 
 @dataclass(frozen=True, slots=True)
-class Opened:
+class SessionInfo:
     """What a listener is told first: its session, and from where it goes on; `gap` when frames are lost."""
 
     session_id: str

@@ -6,11 +6,11 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from gatewayd.events.records import Opened
+from gatewayd.events.records import SessionInfo
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
+class EventLimits:
     """What is kept and what may wait: frames, bytes and seconds, per user or per listener."""
 
     queue_frames: int = 1000
@@ -20,7 +20,7 @@ class Limits:
     replay_seconds: float = 600.0
 
 
-class Kept(NamedTuple):
+class BufferedFrame(NamedTuple):
     """A frame as it was sent: its number, its chat, its bytes, when that was, and what it is about."""
 
     number: int
@@ -55,10 +55,10 @@ class Subscription:
 
     def __init__(
         self,
-        opened: Opened,
+        opened: SessionInfo,
         position: str,
         chat_id: str | None,
-        limits: Limits,
+        limits: EventLimits,
         left: "Callable[[Subscription], None]",
     ) -> None:
         self.opened = opened
@@ -75,7 +75,7 @@ class Subscription:
         self._size = 0
         self._waker: asyncio.Future[None] | None = None
 
-    def hears(self, chat_id: str) -> bool:
+    def wants_events_of(self, chat_id: str) -> bool:
         """Tell whether the listener wants the events of a chat."""
         return self.chat_id is None or self.chat_id == chat_id
 
@@ -133,14 +133,14 @@ class Room:
     that is not kept because a newer one says the same and more is not lost.
     """
 
-    limits: Limits
+    limits: EventLimits
     floor: int
     listeners: dict[str, Subscription] = field(default_factory=dict)
-    frames: deque[Kept] = field(default_factory=deque)
+    frames: deque[BufferedFrame] = field(default_factory=deque)
     size: int = 0
     empty_since: float = 0.0
 
-    def keep(self, frame: Kept) -> None:
+    def keep(self, frame: BufferedFrame) -> None:
         """Keep a frame in place of an older one about the same, and drop the oldest ones over the limits."""
         if frame.about:
             self._replace(frame.about)
@@ -156,7 +156,7 @@ class Room:
         while self.frames and self.frames[0].at < now - self.limits.replay_seconds:
             self._drop()
 
-    def is_forgotten(self, now: float) -> bool:
+    def is_expired_room(self, now: float) -> bool:
         """Tell whether nobody has listened for so long that nobody is expected back."""
         return not self.listeners and self.empty_since < now - self.limits.replay_seconds
 

@@ -5,15 +5,15 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from gatewayd.deferred_writes import DeferredWrites
-from gatewayd.errors import GatewayError, Kind
-from gatewayd.events.calls import Calls
-from gatewayd.events.envelope import Envelope, read_event
+from gatewayd.errors import ErrorKind, GatewayError
+from gatewayd.events.calls import EventCalls
+from gatewayd.events.envelope import Envelope, parse_event
 from gatewayd.events.hub import Hub
 from gatewayd.events.interfaces import MessageEffects
 from gatewayd.events.message_effects import StoredEffects, is_stored
-from gatewayd.events.records import Effect, Event, Helper, Target
-from gatewayd.events.table import Fault, find_type, names_of
-from gatewayd.keyed_turns import Turns
+from gatewayd.events.records import Effect, Event, EventHelper, EventTarget
+from gatewayd.events.table import PayloadFault, find_type, names_of
+from gatewayd.keyed_turns import KeyedLocks
 from gatewayd.write_attempts import Key, Work
 
 log = logging.getLogger(__name__)
@@ -21,17 +21,19 @@ log = logging.getLogger(__name__)
 _OF_CONTENT: Final = frozenset({Effect.APPEND_CONTENT, Effect.REPLACE_CONTENT})
 
 
-class Events:
+class EventService:
     """Stores what an event does to its message, then tells the listeners of the user."""
 
-    def __init__(self, effects: MessageEffects, hub: Hub, calls: Calls, deferred: DeferredWrites) -> None:
+    def __init__(
+        self, effects: MessageEffects, hub: Hub, calls: EventCalls, deferred: DeferredWrites
+    ) -> None:
         self._effects = StoredEffects(effects)
         self._hub = hub
         self._deferred = deferred
         self._calls = calls
-        self._turns: Turns[tuple[str, str, str]] = Turns()
+        self._turns: KeyedLocks[tuple[str, str, str]] = KeyedLocks()
 
-    async def emit(self, target: Target, event: Any) -> bool:
+    async def emit(self, target: EventTarget, event: Any) -> bool:
         """Send an event (6.1): its effect is stored first, browser or no browser, then it is delivered.
 
         The events of one message stay in their order. What is no event is dropped. A payload that does not
@@ -39,7 +41,7 @@ class Events:
         effect is written later. False when the effect is lost, which is logged; the event is delivered all
         the same. Raises too_large, and delivers nothing, when the message would become too long.
         """
-        envelope = read_event(event)
+        envelope = parse_event(event)
         if envelope is None:
             return True
         effect = self._effect_of(target, envelope)
@@ -50,13 +52,13 @@ class Events:
             change.is_told = True
         return is_kept
 
-    async def accept(self, target: Target, event: Any) -> None:
+    async def accept(self, target: EventTarget, event: Any) -> None:
         """Store and deliver an event of a caller who can send it again (4.9).
 
         Raises what the store raises, and unavailable while earlier writes to the message wait for the
         database; then nothing is stored or delivered.
         """
-        envelope = read_event(event)
+        envelope = parse_event(event)
         if envelope is None:
             return
         effect = self._effect_of(target, envelope)
@@ -67,19 +69,19 @@ class Events:
                     await self._apply(change)
             await self._publish(target, envelope)
 
-    async def call(self, target: Target, event: Any) -> Any:
+    async def call(self, target: EventTarget, event: Any) -> Any:
         """Ask the user (6.1) and return the answer, any JSON value.
 
         Raises `calls.CallTimeout` when nobody answers in time or nobody is there, RuntimeError when the
         client says that it failed, or when the event is not one to ask with.
         """
-        envelope = read_event(event)
+        envelope = parse_event(event)
         if envelope is None:
             raise RuntimeError("cannot ask the user: the event is no object with a type")
         asked = Event(envelope["type"], envelope["data"])
         row = find_type(asked.type)
-        if row is None or row.helper is not Helper.CALL:
-            known = ", ".join(names_of(Helper.CALL))
+        if row is None or row.helper is not EventHelper.CALL:
+            known = ", ".join(names_of(EventHelper.CALL))
             raise RuntimeError(f"cannot ask the user with an event of type {asked.type!r}: only {known} can")
         fault = row.check(asked.data)
         if fault is not None:
@@ -94,12 +96,12 @@ class Events:
         row = find_type(name)
         return row is not None and row.external
 
-    def fault_of(self, name: str, data: Any) -> Fault | None:
+    def find_fault(self, name: str, data: Any) -> PayloadFault | None:
         """Return what is wrong with a payload; nothing ever is with a type of somebody's own."""
         row = find_type(name)
         return None if row is None else row.check(data)
 
-    def _effect_of(self, target: Target, envelope: Envelope) -> Effect:
+    def _effect_of(self, target: EventTarget, envelope: Envelope) -> Effect:
         name, data = envelope["type"], envelope["data"]
         row = find_type(name)
         if row is None or row.effect is Effect.NONE or not is_stored(target):
@@ -124,7 +126,7 @@ class Events:
             work, request_id = self._writing(change), target.request_id
             await self._deferred.write(change.key, work, data, owner=target.user_id, request_id=request_id)
         except GatewayError as error:
-            if error.kind is Kind.TOO_LARGE:
+            if error.kind is ErrorKind.TOO_LARGE:
                 raise
             extra = {"type": change.envelope["type"], **change.target.log_fields}
             log.error("event not stored: %s", error.full_message, extra=extra)
@@ -149,11 +151,11 @@ class Events:
         try:
             envelope["data"] = await self._effects.apply(change.target, change.effect, envelope["data"])
         except GatewayError as error:
-            if error.kind is Kind.TOO_LARGE:
+            if error.kind is ErrorKind.TOO_LARGE:
                 raise GatewayError(error.kind, error.message, param=_field(change.effect)) from error
             raise
 
-    async def _publish(self, target: Target, envelope: Envelope) -> None:
+    async def _publish(self, target: EventTarget, envelope: Envelope) -> None:
         payload = {"chat_id": target.chat_id, "message_id": target.message_id, "data": envelope}
         await self._hub.publish(target.user_id, target.chat_id, payload, _about(target, envelope))
 
@@ -162,7 +164,7 @@ class Events:
 class _Change:
     """What an event does to its message."""
 
-    target: Target
+    target: EventTarget
     effect: Effect
     envelope: Envelope
     is_told: bool = False
@@ -172,7 +174,7 @@ class _Change:
         return self.target.chat_id, self.target.message_id
 
 
-def _line(target: Target) -> tuple[str, str, str]:
+def _line(target: EventTarget) -> tuple[str, str, str]:
     return target.user_id, target.chat_id, target.message_id
 
 
@@ -187,7 +189,7 @@ def _field(effect: Effect) -> str:
             return "data"
 
 
-def _about(target: Target, envelope: Envelope) -> str:
+def _about(target: EventTarget, envelope: Envelope) -> str:
     """Return what an event that tells the whole answer so far is about, "" for every other one."""
     data = envelope["data"]
     if envelope["type"] != "chat:completion" or not isinstance(data, dict) or data.keys() != {"content"}:

@@ -4,20 +4,20 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
 
-from gatewayd.events.records import Effect, Helper
+from gatewayd.events.records import Effect, EventHelper
 
 UNSTORED_PREFIX: Final = "chat:"
 """Names that begin so are delivered and never stored; the short names beside them are (6.5)."""
 
 
-class Fault(NamedTuple):
+class PayloadFault(NamedTuple):
     """What is wrong with a payload: the field, as `data.content`, and what it should be."""
 
     field: str
     expected: str
 
 
-Check = Callable[[Any], Fault | None]
+PayloadCheck = Callable[[Any], PayloadFault | None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,8 +30,8 @@ class EventType:
 
     name: str
     aliases: tuple[str, ...]
-    check: Check
-    helper: Helper = Helper.EMITTER
+    check: PayloadCheck
+    helper: EventHelper = EventHelper.EMITTER
     effect: Effect = Effect.NONE
     external: bool = False
 
@@ -45,36 +45,36 @@ class EventType:
         return Effect.NONE if name.startswith(UNSTORED_PREFIX) else self.effect
 
 
-def an_object(data: Any) -> Fault | None:
+def check_object(data: Any) -> PayloadFault | None:
     """Accept any object."""
-    return None if isinstance(data, Mapping) else Fault("data", "an object")
+    return None if isinstance(data, Mapping) else PayloadFault("data", "an object")
 
 
-def a_title(data: Any) -> Fault | None:
+def check_title(data: Any) -> PayloadFault | None:
     """Accept `{"title"}` or the bare title."""
-    return None if isinstance(data, str | Mapping) else Fault("data", "an object or a string")
+    return None if isinstance(data, str | Mapping) else PayloadFault("data", "an object or a string")
 
 
-def tags(data: Any) -> Fault | None:
+def check_tags(data: Any) -> PayloadFault | None:
     """Accept a list or an object of tags."""
-    return None if isinstance(data, list | Mapping) else Fault("data", "an object or a list")
+    return None if isinstance(data, list | Mapping) else PayloadFault("data", "an object or a list")
 
 
-def text_in(field: str) -> Check:
+def text_check(field: str) -> PayloadCheck:
     """Accept an object with a text in a field."""
     return _member(field, str, "a string")
 
 
-def list_in(field: str) -> Check:
+def list_check(field: str) -> PayloadCheck:
     """Accept an object with a list in a field."""
     return _member(field, list, "a list")
 
 
-def _member(field: str, kind: type, expected: str) -> Check:
-    def check(data: Any) -> Fault | None:
-        fault = an_object(data)
+def _member(field: str, kind: type, expected: str) -> PayloadCheck:
+    def check(data: Any) -> PayloadFault | None:
+        fault = check_object(data)
         if fault is None and not isinstance(data.get(field), kind):
-            fault = Fault(f"data.{field}", expected)
+            fault = PayloadFault(f"data.{field}", expected)
         return fault
 
     return check
@@ -82,34 +82,38 @@ def _member(field: str, kind: type, expected: str) -> Check:
 
 EVENT_TYPES: Final = (
     # Section 6.2.
-    EventType("status", (), an_object, effect=Effect.APPEND_STATUS, external=True),
-    EventType("chat:completion", (), an_object),
+    EventType("status", (), check_object, effect=Effect.APPEND_STATUS, external=True),
+    EventType("chat:completion", (), check_object),
     EventType(
         "chat:message:delta",
         ("message",),
-        text_in("content"),
+        text_check("content"),
         effect=Effect.APPEND_CONTENT,
         external=True,
     ),
-    EventType("chat:message", ("replace",), text_in("content"), effect=Effect.REPLACE_CONTENT, external=True),
-    EventType("chat:message:files", ("files",), list_in("files"), effect=Effect.APPEND_FILES, external=True),
-    EventType("chat:title", (), a_title),
-    EventType("chat:tags", (), tags),
-    EventType("source", ("citation",), an_object, effect=Effect.APPEND_SOURCES, external=True),
-    EventType("notification", (), an_object, external=True),
-    EventType("chat:message:favorite", (), an_object),
-    EventType("confirmation", (), an_object, Helper.CALL),
-    EventType("input", (), an_object, Helper.CALL),
-    EventType("execute", (), text_in("code"), Helper.CALL),
+    EventType(
+        "chat:message", ("replace",), text_check("content"), effect=Effect.REPLACE_CONTENT, external=True
+    ),
+    EventType(
+        "chat:message:files", ("files",), list_check("files"), effect=Effect.APPEND_FILES, external=True
+    ),
+    EventType("chat:title", (), check_title),
+    EventType("chat:tags", (), check_tags),
+    EventType("source", ("citation",), check_object, effect=Effect.APPEND_SOURCES, external=True),
+    EventType("notification", (), check_object, external=True),
+    EventType("chat:message:favorite", (), check_object),
+    EventType("confirmation", (), check_object, EventHelper.CALL),
+    EventType("input", (), check_object, EventHelper.CALL),
+    EventType("execute", (), text_check("code"), EventHelper.CALL),
     # Section 6.5, and below the table of 6.2.
-    EventType("chat:message:embeds", ("embeds",), list_in("embeds"), effect=Effect.APPEND_EMBEDS),
-    EventType("chat:message:error", (), an_object),
-    EventType("chat:message:follow_ups", (), an_object),
+    EventType("chat:message:embeds", ("embeds",), list_check("embeds"), effect=Effect.APPEND_EMBEDS),
+    EventType("chat:message:error", (), check_object),
+    EventType("chat:message:follow_ups", (), check_object),
     # What the gateway itself tells a page about a chat.
-    EventType("chat:active", (), an_object),
-    EventType("chat:list", (), an_object),
-    EventType("chat:outlet", (), an_object),
-    EventType("chat:tasks:cancel", (), an_object),
+    EventType("chat:active", (), check_object),
+    EventType("chat:list", (), check_object),
+    EventType("chat:outlet", (), check_object),
+    EventType("chat:tasks:cancel", (), check_object),
 )
 """Every type that the gateway knows; others are delivered as they are and never stored."""
 
@@ -121,7 +125,7 @@ def find_type(name: str) -> EventType | None:
     return _BY_NAME.get(name)
 
 
-def names_of(helper: Helper) -> tuple[str, ...]:
+def names_of(helper: EventHelper) -> tuple[str, ...]:
     """Return the names of all types that a helper sends, in the order of the table."""
     return tuple(name for row in EVENT_TYPES if row.helper is helper for name in row.names)
 

@@ -7,7 +7,7 @@ from typing import Final
 from gatewayd import ids
 
 LIFE_SECONDS: Final = 30
-MOST: Final = 10_000
+MAX_TICKETS: Final = 10_000
 
 
 class Tickets:
@@ -24,7 +24,7 @@ class Tickets:
     def issue(self, credential: str) -> str:
         """Return a new ticket for a credential; the oldest one goes when there are ten thousand."""
         self._prune()
-        if len(self._kept) >= MOST:
+        if len(self._kept) >= MAX_TICKETS:
             del self._kept[next(iter(self._kept))]
         ticket = ids.new_secret()
         # Only the digest is kept, as of every secret that we hand out.

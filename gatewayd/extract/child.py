@@ -8,14 +8,14 @@ from typing import Any
 
 import orjson
 
-from gatewayd.errors import GatewayError, Kind
-from gatewayd.extract.messages import AnswerLimits, pack
-from gatewayd.extract.readers import read
-from gatewayd.extract.records import MB, OVER_MEMORY, Document, Limits
-from gatewayd.ingest.chunker import ChunkRules, cut
+from gatewayd.errors import ErrorKind, GatewayError
+from gatewayd.extract.messages import AnswerLimits, pack_answer
+from gatewayd.extract.readers import read_document
+from gatewayd.extract.records import MB, OVER_MEMORY, DocumentLimits, ExtractedDocument
+from gatewayd.ingest.chunker import ChunkRules, split_text
 from gatewayd.sandbox import confinement
-from gatewayd.sandbox.confinement import Sandbox
-from gatewayd.workers import Parent
+from gatewayd.sandbox.confinement import SandboxMode
+from gatewayd.workers import ParentPipe
 
 
 def main() -> None:
@@ -27,11 +27,11 @@ def main() -> None:
     `seconds` (processor time for a document) and `sandbox`, the second one the folder of documents.
     """
     options = orjson.loads(sys.argv[1])
-    limits = Limits(text=options["text"])
+    limits = DocumentLimits(text=options["text"])
     rules = ChunkRules(options["size"], options["overlap"], options["tokens"])
-    parent = Parent()
+    parent = ParentPipe()
     # Nothing is left but the folder of the documents.
-    confinement.enter(Sandbox(options["sandbox"]), [Path(sys.argv[2])])
+    confinement.apply_sandbox(SandboxMode(options["sandbox"]), [Path(sys.argv[2])])
     for message, formatted in parent.messages():
         _allow(options["seconds"])
         try:
@@ -42,20 +42,20 @@ def main() -> None:
             parent.refuse(message, _over_memory())
         except OSError as error:
             sentence = f"cannot read the file: {error.strerror or error}"
-            parent.refuse(message, GatewayError(Kind.UNAVAILABLE, sentence))
+            parent.refuse(message, GatewayError(ErrorKind.UNAVAILABLE, sentence))
         else:
             parent.answer(message, header, blob)
 
 
 def _extract(
-    message: dict[str, Any], formatted: bytes, limits: Limits, rules: ChunkRules
+    message: dict[str, Any], formatted: bytes, limits: DocumentLimits, rules: ChunkRules
 ) -> tuple[dict[str, Any], bytes]:
     path, name, content_type = Path(message["path"]), message["name"], message["content_type"]
-    document: Document = read(path, name, content_type, limits, formatted)
+    document: ExtractedDocument = read_document(path, name, content_type, limits, formatted)
     if document.is_roff:
         return {"is_roff": True}, document.text.encode()
-    chunks = cut(document.text, document.parts, rules)
-    return pack(document, chunks, AnswerLimits(limits.text, rules.size))
+    chunks = split_text(document.text, document.parts, rules)
+    return pack_answer(document, chunks, AnswerLimits(limits.text, rules.size))
 
 
 def _allow(seconds: float) -> None:
@@ -71,7 +71,7 @@ def _allow(seconds: float) -> None:
 def _over_memory() -> GatewayError:
     limit, _ = resource.getrlimit(resource.RLIMIT_AS)
     return GatewayError(
-        Kind.INVALID_REQUEST,
+        ErrorKind.INVALID_REQUEST,
         f"cannot read the file: it takes more than {limit // MB} MB of memory; "
         "split it, or raise ingest_memory_limit",
         code=OVER_MEMORY,

@@ -6,10 +6,10 @@ from pathlib import PurePath
 from typing import BinaryIO, Final
 
 from gatewayd.extract.formats.archives import open_archive
-from gatewayd.extract.records import Format, Source
+from gatewayd.extract.records import DocumentFormat, DocumentSource
 from gatewayd.extract.text_builder import ENCRYPTED, DocumentError
 
-HEAD: Final = 8192
+HEAD_BYTES: Final = 8192
 ZIP: Final = b"PK\x03\x04"
 OLE: Final = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"
 GZIP: Final = b"\x1f\x8b\x08"
@@ -23,7 +23,7 @@ DATA: Final = "it is a data file ({}), not a document"
 
 # Beginnings of files that are refused: where, what, which sentence, its word. A beginning that a text may
 # have, too, counts only when zeros follow.
-REFUSED: Final = (
+REFUSED_SIGNATURES: Final = (
     (0, b"\x89PNG\r\n\x1a\n", IMAGE, "PNG"),
     (0, b"\xff\xd8\xff", IMAGE, "JPEG"),
     (0, b"GIF87a", IMAGE, "GIF"),
@@ -78,20 +78,20 @@ REFUSED: Final = (
 )
 
 # The part of an office document that an archive has, and what the document is then.
-MEMBERS: Final = (
-    ("word/document.xml", Format.DOCX),
-    ("ppt/presentation.xml", Format.PPTX),
-    ("xl/workbook.xml", Format.XLSX),
+ARCHIVE_MEMBERS: Final = (
+    ("word/document.xml", DocumentFormat.DOCX),
+    ("ppt/presentation.xml", DocumentFormat.PPTX),
+    ("xl/workbook.xml", DocumentFormat.XLSX),
 )
 # Beginnings of the media type of an OpenDocument or EPUB archive.
 MIMETYPES: Final = (
-    ("application/vnd.oasis.opendocument.text", Format.ODT),
-    ("application/vnd.oasis.opendocument.spreadsheet", Format.ODS),
-    ("application/vnd.oasis.opendocument.presentation", Format.ODP),
-    ("application/epub+zip", Format.EPUB),
+    ("application/vnd.oasis.opendocument.text", DocumentFormat.ODT),
+    ("application/vnd.oasis.opendocument.spreadsheet", DocumentFormat.ODS),
+    ("application/vnd.oasis.opendocument.presentation", DocumentFormat.ODP),
+    ("application/epub+zip", DocumentFormat.EPUB),
 )
 # Streams of an OLE container, and what it is then.
-STREAMS: Final = (
+OLE_STREAMS: Final = (
     ("EncryptedPackage", ENCRYPTED),
     ("WordDocument", "it is in the old Word format; save it as .docx and upload that"),
     ("PowerPoint Document", "it is in the old PowerPoint format; save it as .pptx and upload that"),
@@ -116,34 +116,34 @@ MAIL_FIELD: Final = re.compile(
 MAIL_FIELDS_NEEDED: Final = 3
 
 SUFFIXES: Final = {
-    ".md": Format.MARKDOWN,
-    ".markdown": Format.MARKDOWN,
-    ".mkd": Format.MARKDOWN,
-    ".htm": Format.HTML,
-    ".html": Format.HTML,
-    ".xhtml": Format.HTML,
-    ".eml": Format.MAIL,
-    ".mht": Format.MAIL,
-    ".mhtml": Format.MAIL,
-    ".json": Format.JSON,
-    ".ipynb": Format.JSON,
+    ".md": DocumentFormat.MARKDOWN,
+    ".markdown": DocumentFormat.MARKDOWN,
+    ".mkd": DocumentFormat.MARKDOWN,
+    ".htm": DocumentFormat.HTML,
+    ".html": DocumentFormat.HTML,
+    ".xhtml": DocumentFormat.HTML,
+    ".eml": DocumentFormat.MAIL,
+    ".mht": DocumentFormat.MAIL,
+    ".mhtml": DocumentFormat.MAIL,
+    ".json": DocumentFormat.JSON,
+    ".ipynb": DocumentFormat.JSON,
 }
 TYPES: Final = {
-    "text/markdown": Format.MARKDOWN,
-    "text/x-markdown": Format.MARKDOWN,
-    "text/html": Format.HTML,
-    "application/xhtml+xml": Format.HTML,
-    "message/rfc822": Format.MAIL,
-    "application/json": Format.JSON,
+    "text/markdown": DocumentFormat.MARKDOWN,
+    "text/x-markdown": DocumentFormat.MARKDOWN,
+    "text/html": DocumentFormat.HTML,
+    "application/xhtml+xml": DocumentFormat.HTML,
+    "message/rfc822": DocumentFormat.MAIL,
+    "application/json": DocumentFormat.JSON,
 }
 
 
-def detect(source: Source) -> Format:
+def detect_format(source: DocumentSource) -> DocumentFormat:
     """Return what a file is; DocumentError when it is nothing that is read."""
     if source.data is not None:
-        return _told_by_head(source, source.data[:HEAD])
+        return _told_by_head(source, source.data[:HEAD_BYTES])
     with source.path.open("rb") as file:
-        head = file.read(HEAD)
+        head = file.read(HEAD_BYTES)
         if not head:
             raise DocumentError("it is empty")
         if head.startswith(OLE):
@@ -153,22 +153,22 @@ def detect(source: Source) -> Format:
     return _told_by_head(source, head)
 
 
-def _told_by_head(source: Source, head: bytes) -> Format:
+def _told_by_head(source: DocumentSource, head: bytes) -> DocumentFormat:
     # Some writers put something before the PDF, and some files have one inside.
     if head.startswith(b"%PDF-"):
-        return Format.PDF
+        return DocumentFormat.PDF
     _refuse_known(head)
     if b"%PDF-" in head[:1024]:
-        return Format.PDF
+        return DocumentFormat.PDF
     if head.startswith(GZIP):
-        return Format.GZIP
+        return DocumentFormat.GZIP
     if head.lstrip()[:5] == b"{\\rtf":
-        return Format.RTF
+        return DocumentFormat.RTF
     return _kind_of_text(source, head)
 
 
 def _refuse_known(head: bytes) -> None:
-    for offset, magic, sentence, word in REFUSED:
+    for offset, magic, sentence, word in REFUSED_SIGNATURES:
         if head[offset : offset + len(magic)] != magic:
             continue
         if not magic.isascii() or b"\0" in head or not _is_ascii_text(magic):
@@ -179,29 +179,33 @@ def _is_ascii_text(magic: bytes) -> bool:
     return magic.isascii() and magic.decode("ascii").replace("\n", "").isprintable()
 
 
-def _kind_of_text(source: Source, head: bytes) -> Format:
+def _kind_of_text(source: DocumentSource, head: bytes) -> DocumentFormat:
     """Return the kind of a text; whether it is one shows when it is decoded."""
     # Zeros between the letters are those of UTF-16.
     text = head.replace(b"\0", b"").decode("latin-1").lstrip("\xef\xbb\xbf\xff\xfe")
     suggested = SUFFIXES.get(PurePath(source.name).suffix.lower())
     if suggested is None:
-        suggested = TYPES.get((source.content_type or "").partition(";")[0].strip().lower(), Format.TEXT)
+        suggested = TYPES.get(
+            (source.content_type or "").partition(";")[0].strip().lower(), DocumentFormat.TEXT
+        )
     start = _past_comments(text, DECLARATION.match(text))
     if HTML.match(text, start):
-        return Format.HTML
+        return DocumentFormat.HTML
     while doctype := DOCTYPE.match(text, start):
         start = _past_comments(text, doctype)
     if SVG.match(text, start):
         raise DocumentError(IMAGE.format("SVG"))
     if _is_mail(text):
-        return Format.MAIL
+        return DocumentFormat.MAIL
     if ROFF.match(text) and (ROFF_TABLES.match(text) or MANUAL.search(text)):
-        return Format.MANUAL
-    if text.lstrip()[:1] in {"{", "["} and suggested is not Format.MARKDOWN:
-        return Format.JSON
-    if suggested is Format.HTML and not TAG.search(text):
-        return Format.TEXT
-    return Format.TEXT if suggested is Format.MAIL and not MAIL_FIELD.search(text) else suggested
+        return DocumentFormat.MANUAL
+    if text.lstrip()[:1] in {"{", "["} and suggested is not DocumentFormat.MARKDOWN:
+        return DocumentFormat.JSON
+    if suggested is DocumentFormat.HTML and not TAG.search(text):
+        return DocumentFormat.TEXT
+    return (
+        DocumentFormat.TEXT if suggested is DocumentFormat.MAIL and not MAIL_FIELD.search(text) else suggested
+    )
 
 
 def _past_comments(text: str, before: re.Match[str] | None) -> int:
@@ -223,7 +227,7 @@ def _is_mail(text: str) -> bool:
     return len({name.lower() for name in MAIL_FIELD.findall(block)}) >= MAIL_FIELDS_NEEDED
 
 
-def _told_by_members(source: Source) -> Format:
+def _told_by_members(source: DocumentSource) -> DocumentFormat:
     with open_archive(source.path, source.limits) as archive:
         names = set(archive.namelist())
         if "mimetype" in names:
@@ -232,7 +236,7 @@ def _told_by_members(source: Source) -> Format:
             for beginning, format_ in MIMETYPES:
                 if mimetype.startswith(beginning):
                     return format_
-    for name, format_ in MEMBERS:
+    for name, format_ in ARCHIVE_MEMBERS:
         if name in names:
             return format_
     if "xl/workbook.bin" in names:
@@ -240,13 +244,13 @@ def _told_by_members(source: Source) -> Format:
     raise DocumentError(ARCHIVE.format("zip"))
 
 
-def _told_by_streams(file: BinaryIO) -> Format:
+def _told_by_streams(file: BinaryIO) -> DocumentFormat:
     names = _stream_names(file)
-    for name, sentence in STREAMS:
+    for name, sentence in OLE_STREAMS:
         if name in names:
             raise DocumentError(sentence)
     if names.intersection(SHEET_STREAMS):
-        return Format.XLS
+        return DocumentFormat.XLS
     raise DocumentError("it is an OLE container of an unknown kind, not a document")
 
 

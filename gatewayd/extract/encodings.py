@@ -9,7 +9,7 @@ import charset_normalizer
 
 from gatewayd.extract.text_builder import DocumentError
 
-MARKS: Final = (
+BYTE_ORDER_MARKS: Final = (
     (codecs.BOM_UTF8, "utf-8"),
     (codecs.BOM_UTF32_LE, "utf-32-le"),
     (codecs.BOM_UTF32_BE, "utf-32-be"),
@@ -18,15 +18,15 @@ MARKS: Final = (
 )
 # Blanks are no sign of ASCII: they are also the first bytes of letters of India in UTF-16.
 PRINTABLE: Final = bytes(range(0x20, 0x7F))
-MOST_PRINTABLE: Final = 0.75
-WIDE: Final = ("utf-32-le", "utf-32-be", "utf-16-le", "utf-16-be")
-SAMPLE: Final = 128 * 1024
-SMALL_SAMPLE: Final = 4096
-MOST_CONTROLS: Final = 0.02
+MAX_PRINTABLE_SHARE: Final = 0.75
+WIDE_ENCODINGS: Final = ("utf-32-le", "utf-32-be", "utf-16-le", "utf-16-be")
+SAMPLE_CHARACTERS: Final = 128 * 1024
+SMALL_SAMPLE_CHARACTERS: Final = 4096
+MAX_CONTROL_SHARE: Final = 0.02
 CONTROLS: Final = re.compile("[\x00-\x06\x0e-\x1a\x1c-\x1f\x7f]")
 REPLACEMENT: Final = "\ufffd"
 # Codecs that nobody's texts are in, and which can take very long.
-STRANGE: Final = {"idna", "punycode", "unicode-escape", "raw-unicode-escape", "undefined"}
+EXCLUDED_CODECS: Final = {"idna", "punycode", "unicode-escape", "raw-unicode-escape", "undefined"}
 # What the web reads these names as.
 ALIASES: Final = {"iso8859-1": "cp1252", "ascii": "cp1252", "gb2312": "gb18030", "gbk": "gb18030"}
 CHARSET: Final = re.compile(r"charset\s*=\s*\"?([a-z0-9_:.-]{1,40})", re.IGNORECASE)
@@ -34,7 +34,7 @@ BINARY: Final = "it is not text but binary data of an unknown kind"
 
 # Letters beyond ASCII of languages that are written in Latin script: what the guessing library confuses.
 # Letters of one language are never those of another by chance, for whole texts.
-LETTERS: Final = tuple(
+LANGUAGE_LETTERS: Final = tuple(
     frozenset(letters + letters.upper())
     for letters in (
         "åäöéüà",
@@ -57,29 +57,39 @@ LETTERS: Final = tuple(
         "éëïèöüóá",
     )
 )
-LATIN: Final = ("cp1252", "cp1250", "iso8859-2", "cp1254", "cp1257", "mac_roman", "cp850", "cp852", "cp437")
+LATIN_ENCODINGS: Final = (
+    "cp1252",
+    "cp1250",
+    "iso8859-2",
+    "cp1254",
+    "cp1257",
+    "mac_roman",
+    "cp850",
+    "cp852",
+    "cp437",
+)
 HALF_WIDTH: Final = re.compile("[\uff61-\uff9f]")
-MOST_HALF_WIDTH: Final = 0.4
-SIGNS: Final = frozenset(
+MAX_HALF_WIDTH_SHARE: Final = 0.4
+COMMON_SIGNS: Final = frozenset(
     "\u00a0\u00a3\u00a7\u00a9\u00ab\u00ae\u00b0\u00b7\u00bb"
     "\u2013\u2014\u2018\u2019\u201a\u201c\u201d\u201e\u2022\u2026\u20ac\u2122"
 )
-LATIN_SHARE: Final = 0.9
-MOST_ACCENTS: Final = 0.4
+MIN_LATIN_SHARE: Final = 0.9
+MAX_ACCENT_SHARE: Final = 0.4
 # What the characters of Chinese, Japanese and Korean texts are in, of the many more that Unicode has.
-EAST: Final = re.compile("[\u3400-\u9fff\uac00-\ud7a3]+")
-EASTERN: Final = ("gb2312", "big5hkscs", "shift_jis", "iso2022_kr")
-LEAST_COMMON: Final = 0.9
+CJK_CHARACTERS: Final = re.compile("[\u3400-\u9fff\uac00-\ud7a3]+")
+CJK_ENCODINGS: Final = ("gb2312", "big5hkscs", "shift_jis", "iso2022_kr")
+MIN_COMMON_SHARE: Final = 0.9
 # A text in another script may have rare ones alone, in names.
-FEW_RARE: Final = 0.05
+MAX_RARE_SHARE: Final = 0.05
 BLANKS: Final = " \n\u3001\u3002"
-SAMPLES: Final = 4
+SAMPLE_COUNT: Final = 4
 """Pieces of a text, from its beginning to its end, that are looked at."""
 
 
 def decode(data: bytes, declared: str | None = None) -> str:
     """Return the text of some bytes; `declared` is the encoding that they or a header claim."""
-    for mark, encoding in MARKS:
+    for mark, encoding in BYTE_ORDER_MARKS:
         if data.startswith(mark):
             data = data[len(mark) :]
             text = _damaged_utf8(data) if encoding == "utf-8" else None
@@ -87,7 +97,11 @@ def decode(data: bytes, declared: str | None = None) -> str:
     if b"\0" in data:
         return _checked(_decode_wide(data))
     known = _known(declared)
-    for encoding in ("iso2022_jp" if b"\x1b$" in data else "", "utf-8", "" if known in LATIN else known):
+    for encoding in (
+        "iso2022_jp" if b"\x1b$" in data else "",
+        "utf-8",
+        "" if known in LATIN_ENCODINGS else known,
+    ):
         text = _attempt(data, encoding)
         if text is not None:
             return _checked(text)
@@ -129,7 +143,7 @@ def _known(declared: str | None) -> str:
     except (LookupError, ValueError):
         return ""
     # Bytes without zeros are neither UTF-16 nor UTF-32.
-    if name in STRANGE or name.startswith(("utf-16", "utf-32")):
+    if name in EXCLUDED_CODECS or name.startswith(("utf-16", "utf-32")):
         return ""
     return ALIASES.get(name, name)
 
@@ -139,9 +153,9 @@ def _decode_wide(data: bytes) -> str:
 
     Half of the bytes of Latin texts in these are zeros, and few of those of others are letters.
     """
-    sample = data[:SAMPLE]
-    is_narrow = len(sample.translate(None, PRINTABLE)) < len(sample) * (1 - MOST_PRINTABLE)
-    texts = [_attempt(data, encoding) for encoding in (() if is_narrow else WIDE)]
+    sample = data[:SAMPLE_CHARACTERS]
+    is_narrow = len(sample.translate(None, PRINTABLE)) < len(sample) * (1 - MAX_PRINTABLE_SHARE)
+    texts = [_attempt(data, encoding) for encoding in (() if is_narrow else WIDE_ENCODINGS)]
     plausible = [text for text in texts if text is not None and _makes_sense(text)]
     if not plausible:
         raise DocumentError("it holds NUL bytes, so it is not text but binary data of an unknown kind")
@@ -151,7 +165,7 @@ def _decode_wide(data: bytes) -> str:
 
 def _sensible(text: str, encoding: str) -> str:
     """Return a text behind a mark: the two bytes of that of UTF-16 may begin binary data as well."""
-    if encoding in WIDE and not _makes_sense(text):
+    if encoding in WIDE_ENCODINGS and not _makes_sense(text):
         raise DocumentError(BINARY)
     return text
 
@@ -161,13 +175,13 @@ def _makes_sense(text: str) -> bool:
 
 
 def _blanks(text: str) -> int:
-    return sum(map(text[:SAMPLE].count, BLANKS))
+    return sum(map(text[:SAMPLE_CHARACTERS].count, BLANKS))
 
 
 def _samples(text: str) -> list[str]:
     """Return pieces of a text: binary data may begin with what looks like one."""
-    step = max(len(text) // SAMPLES, SMALL_SAMPLE)
-    return [text[at : at + SMALL_SAMPLE] for at in range(0, len(text), step)]
+    step = max(len(text) // SAMPLE_COUNT, SMALL_SAMPLE_CHARACTERS)
+    return [text[at : at + SMALL_SAMPLE_CHARACTERS] for at in range(0, len(text), step)]
 
 
 def _is_plausible(sample: str) -> bool:
@@ -181,21 +195,24 @@ def _is_plausible(sample: str) -> bool:
         for character in sample
         if character not in "\t\n\r\f"
     )
-    east = "".join(EAST.findall(sample))
-    common = max(len(east.encode(encoding, "ignore").decode(encoding)) for encoding in EASTERN)
+    east = "".join(CJK_CHARACTERS.findall(sample))
+    common = max(len(east.encode(encoding, "ignore").decode(encoding)) for encoding in CJK_ENCODINGS)
     rare = len(east) - common
-    is_in_use = common >= len(east) * LEAST_COMMON or rare <= len(sample) * FEW_RARE
-    return senseless <= len(sample) * MOST_CONTROLS and is_in_use
+    is_in_use = common >= len(east) * MIN_COMMON_SHARE or rare <= len(sample) * MAX_RARE_SHARE
+    return senseless <= len(sample) * MAX_CONTROL_SHARE and is_in_use
 
 
 def _guess(data: bytes) -> str:
-    sample = data[:SAMPLE]
-    ranked = sorted(LATIN, key=lambda encoding: _latin_share(sample, encoding), reverse=True)
-    if _latin_share(sample, ranked[0]) >= LATIN_SHARE:
+    sample = data[:SAMPLE_CHARACTERS]
+    ranked = sorted(LATIN_ENCODINGS, key=lambda encoding: _latin_share(sample, encoding), reverse=True)
+    if _latin_share(sample, ranked[0]) >= MIN_LATIN_SHARE:
         return data.decode(ranked[0], "replace")
     best = charset_normalizer.from_bytes(sample).best()
     text = data.decode(best.encoding if best else "cp1252", "replace")
-    if len(HALF_WIDTH.findall(text[:SAMPLE])) > len(text[:SAMPLE]) * MOST_HALF_WIDTH:
+    if (
+        len(HALF_WIDTH.findall(text[:SAMPLE_CHARACTERS]))
+        > len(text[:SAMPLE_CHARACTERS]) * MAX_HALF_WIDTH_SHARE
+    ):
         # Nobody writes whole texts in these; they are the bytes of Russian letters.
         return data.decode("koi8-r", "replace")
     return text
@@ -208,27 +225,27 @@ def _latin_share(sample: bytes, encoding: str) -> float:
         return 0.0
     letters = sum(character.isalpha() for character in text)
     strange = [character for character in text if not character.isascii() and not _is_sign(character)]
-    if len(strange) > letters * MOST_ACCENTS:
+    if len(strange) > letters * MAX_ACCENT_SHARE:
         return 0.0
     if not strange:
         return 1.0
-    return max(sum(character in known for character in strange) for known in LETTERS) / len(strange)
+    return max(sum(character in known for character in strange) for known in LANGUAGE_LETTERS) / len(strange)
 
 
 def _is_sign(character: str) -> bool:
     """Whether a character is one that texts in any language have between words."""
-    return character in SIGNS
+    return character in COMMON_SIGNS
 
 
 def _checked(text: str) -> str:
-    sample = text[:SAMPLE]
-    if sample.count(REPLACEMENT) > len(sample) * MOST_CONTROLS:
+    sample = text[:SAMPLE_CHARACTERS]
+    if sample.count(REPLACEMENT) > len(sample) * MAX_CONTROL_SHARE:
         raise DocumentError(BINARY)
     return _free_of_controls(text)
 
 
 def _free_of_controls(text: str) -> str:
-    sample = text[:SAMPLE]
-    if sum(1 for _ in CONTROLS.finditer(sample)) > len(sample) * MOST_CONTROLS:
+    sample = text[:SAMPLE_CHARACTERS]
+    if sum(1 for _ in CONTROLS.finditer(sample)) > len(sample) * MAX_CONTROL_SHARE:
         raise DocumentError(BINARY)
     return text

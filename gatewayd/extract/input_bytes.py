@@ -3,20 +3,20 @@
 import zlib
 from typing import Final
 
-from gatewayd.extract.records import MB, Limits, Source
+from gatewayd.extract.records import MB, DocumentLimits, DocumentSource
 from gatewayd.extract.text_builder import DocumentError
 
-BLOCK: Final = 1 << 16
+BLOCK_BYTES: Final = 1 << 16
 GZIP_WINDOW: Final = 31
-WIDEST: Final = 4
+MAX_CHARACTER_BYTES: Final = 4
 """Bytes that a character takes at most."""
 
 
-def read_bytes(source: Source) -> bytes:
+def read_bytes(source: DocumentSource) -> bytes:
     """Return the bytes of a document; DocumentError when there are more than its text may have."""
     if source.data is not None:
         return source.data
-    size, most = source.path.stat().st_size, most_bytes(source.limits)
+    size, most = source.path.stat().st_size, max_document_bytes(source.limits)
     if size > most:
         raise DocumentError(
             f"it has {size // MB} MB, more than the {most // MB} MB of a file of this kind; split it"
@@ -24,23 +24,23 @@ def read_bytes(source: Source) -> bytes:
     return source.path.read_bytes()
 
 
-def expand(source: Source) -> bytes:
+def read_gzip(source: DocumentSource) -> bytes:
     """Return what is in a gzip file (RFC 1952), which may be made of several."""
-    most = most_bytes(source.limits)
+    most = max_document_bytes(source.limits)
     pieces: list[bytes] = []
     length = 0
     rest = b""
     with source.path.open("rb") as file:
         decoder = zlib.decompressobj(GZIP_WINDOW)
-        while block := rest or file.read(BLOCK):
-            piece = decoder.decompress(block, BLOCK)
+        while block := rest or file.read(BLOCK_BYTES):
+            piece = decoder.decompress(block, BLOCK_BYTES)
             length += len(piece)
             if length > most:
                 raise DocumentError(f"it expands to more than {most // MB} MB")
             pieces.append(piece)
             rest = decoder.unconsumed_tail
             if decoder.eof:
-                rest = decoder.unused_data.lstrip(b"\0") or file.read(BLOCK).lstrip(b"\0")
+                rest = decoder.unused_data.lstrip(b"\0") or file.read(BLOCK_BYTES).lstrip(b"\0")
                 if not rest:
                     break
                 decoder = zlib.decompressobj(GZIP_WINDOW)
@@ -49,6 +49,6 @@ def expand(source: Source) -> bytes:
     return b"".join(pieces)
 
 
-def most_bytes(limits: Limits) -> int:
+def max_document_bytes(limits: DocumentLimits) -> int:
     """Return how many bytes a document has at most that is read whole."""
-    return max(limits.entry, limits.text * WIDEST)
+    return max(limits.entry, limits.text * MAX_CHARACTER_BYTES)

@@ -1,6 +1,6 @@
 """The process that has mandoc(1) format manual pages (`python -m`): mandoc reads what strangers wrote.
 
-Arguments are the file of mandoc, the sandbox (`Sandbox`) and the most bytes of an answer. A message is a
+Arguments are the file of mandoc, the sandbox (`SandboxMode`) and the most bytes of an answer. A message is a
 page in roff, the answer HTML. mandoc inherits the limits of this process.
 """
 
@@ -14,11 +14,11 @@ from pathlib import Path
 from subprocess import DEVNULL, PIPE, Popen, SubprocessError
 from typing import Final
 
-from gatewayd.errors import GatewayError, Kind
+from gatewayd.errors import ErrorKind, GatewayError
 from gatewayd.extract.records import MB
 from gatewayd.sandbox import confinement
-from gatewayd.sandbox.confinement import Sandbox
-from gatewayd.workers import Parent, die_with_parent
+from gatewayd.sandbox.confinement import SandboxMode
+from gatewayd.workers import ParentPipe, die_with_parent
 
 # A page is UTF-8; characters that its font has not are written as they are.
 OPTIONS: Final = ("-T", "html", "-K", "utf-8")
@@ -28,8 +28,8 @@ MAX_STATUS: Final = 4
 
 def main() -> None:
     """Answer until the parent closes the pipe."""
-    program, sandbox, limit = Path(sys.argv[1]), Sandbox(sys.argv[2]), int(sys.argv[3])
-    parent = Parent()
+    program, sandbox, limit = Path(sys.argv[1]), SandboxMode(sys.argv[2]), int(sys.argv[3])
+    parent = ParentPipe()
     # A page can include files below the current directory: this one has none, and gets none.
     folder = tempfile.mkdtemp()
     os.chdir(folder)
@@ -40,12 +40,12 @@ def main() -> None:
         except GatewayError as error:
             parent.refuse(message, error)
         except (OSError, SubprocessError) as error:
-            parent.refuse(message, GatewayError(Kind.UNAVAILABLE, f"cannot start mandoc: {error}"))
+            parent.refuse(message, GatewayError(ErrorKind.UNAVAILABLE, f"cannot start mandoc: {error}"))
         else:
             parent.answer(message, {}, html)
 
 
-def format_page(program: Path, sandbox: Sandbox, page: bytes, limit: int) -> bytes:
+def format_page(program: Path, sandbox: SandboxMode, page: bytes, limit: int) -> bytes:
     """Return a page as HTML.
 
     Raises invalid_request when mandoc fails or writes more than `limit` bytes, OSError or SubprocessError
@@ -71,9 +71,9 @@ def format_page(program: Path, sandbox: Sandbox, page: bytes, limit: int) -> byt
     return html
 
 
-def _confine(sandbox: Sandbox, program: Path) -> None:
+def _confine(sandbox: SandboxMode, program: Path) -> None:
     die_with_parent()
-    confinement.enter(sandbox, [], program)
+    confinement.apply_sandbox(sandbox, [], program)
 
 
 def _ending(status: int) -> str:
@@ -81,7 +81,7 @@ def _ending(status: int) -> str:
 
 
 def _failure(reason: str) -> GatewayError:
-    return GatewayError(Kind.INVALID_REQUEST, f"cannot read the manual page: {reason}")
+    return GatewayError(ErrorKind.INVALID_REQUEST, f"cannot read the manual page: {reason}")
 
 
 if __name__ == "__main__":

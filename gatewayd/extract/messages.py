@@ -11,21 +11,21 @@ from typing import Any, Final
 
 import orjson
 
-from gatewayd.errors import GatewayError, Kind
-from gatewayd.extract.records import MB, Document
-from gatewayd.ingest.records import Chunk, Extraction
-from gatewayd.workers import MAX_FRAME
+from gatewayd.errors import ErrorKind, GatewayError
+from gatewayd.extract.records import MB, ExtractedDocument
+from gatewayd.ingest.records import ExtractionResult, TextChunk
+from gatewayd.workers import MAX_FRAME_BYTES
 
-TABLE_ROWS: Final = 500
+ROWS_PER_TABLE: Final = 500
 """Chunks that are read at a time: a table is one JSON text."""
 
 BLOCK_BYTES: Final = 1 << 20
-BYTES_OF_A_CHARACTER: Final = 6
+BYTES_PER_CHARACTER: Final = 6
 """Of an answer for each character of the longest text: four of the text itself, and two of its chunks."""
-MORE_BYTES: Final = 1 << 20
+EXTRA_BYTES: Final = 1 << 20
 """Of an answer besides."""
 MAX_HEADING_CHARACTERS: Final = 1000
-MAX_REPETITION: Final = 20
+MAX_REPETITIONS: Final = 20
 """Characters of all chunks for each character of the text: neighbours overlap by half of a chunk at most."""
 MAX_PAGES: Final = (1 << 31) - 1
 """What the database holds."""
@@ -41,10 +41,12 @@ class AnswerLimits:
     @property
     def total(self) -> int:
         """The maximum number of bytes of an answer without its header."""
-        return min(MORE_BYTES + BYTES_OF_A_CHARACTER * self.text, MAX_FRAME)
+        return min(EXTRA_BYTES + BYTES_PER_CHARACTER * self.text, MAX_FRAME_BYTES)
 
 
-def pack(document: Document, chunks: Sequence[Chunk], limits: AnswerLimits) -> tuple[dict[str, Any], bytes]:
+def pack_answer(
+    document: ExtractedDocument, chunks: Sequence[TextChunk], limits: AnswerLimits
+) -> tuple[dict[str, Any], bytes]:
     """Return the header and the bytes of an answer: the text, and tables of chunks behind it.
 
     Raises invalid_request when that is more than the daemon takes.
@@ -52,7 +54,9 @@ def pack(document: Document, chunks: Sequence[Chunk], limits: AnswerLimits) -> t
     text = document.text.encode()
     tables = [
         orjson.dumps([_row(each) for each in page])
-        for page in (chunks[start : start + TABLE_ROWS] for start in range(0, len(chunks), TABLE_ROWS))
+        for page in (
+            chunks[start : start + ROWS_PER_TABLE] for start in range(0, len(chunks), ROWS_PER_TABLE)
+        )
     ]
     header = {
         "pages": document.pages,
@@ -64,27 +68,27 @@ def pack(document: Document, chunks: Sequence[Chunk], limits: AnswerLimits) -> t
     blob = b"".join([text, *(len(table).to_bytes(4) + table for table in tables)])
     if len(blob) > limits.total:
         raise GatewayError(
-            Kind.INVALID_REQUEST,
+            ErrorKind.INVALID_REQUEST,
             f"cannot read the file: its text and its chunks take more than {limits.total // MB} MB; "
             "split it, or raise ingest_text_limit",
         )
     return header, blob
 
 
-def _row(chunk: Chunk) -> tuple[object, ...]:
+def _row(chunk: TextChunk) -> tuple[object, ...]:
     return chunk.number, chunk.start, chunk.end, chunk.page, chunk.heading, chunk.columns
 
 
-def unpack(header: Mapping[str, Any], blob: bytes, limits: AnswerLimits) -> Extraction:
+def unpack_answer(header: Mapping[str, Any], blob: bytes, limits: AnswerLimits) -> ExtractionResult:
     """Return what an answer says; invalid_request when it is none. Takes time: not for the event loop."""
     try:
         return _unpacked(header, memoryview(blob), limits)
     except (ValueError, TypeError, LookupError) as error:
         sentence = "cannot read the file: its reader answered with what is no text; it is damaged"
-        raise GatewayError(Kind.INVALID_REQUEST, sentence) from error
+        raise GatewayError(ErrorKind.INVALID_REQUEST, sentence) from error
 
 
-def _unpacked(header: Mapping[str, Any], blob: memoryview, limits: AnswerLimits) -> Extraction:
+def _unpacked(header: Mapping[str, Any], blob: memoryview, limits: AnswerLimits) -> ExtractionResult:
     text = _text(blob[: header["text"]])
     if not text.strip() or "\0" in text or len(text) > limits.text:
         raise ValueError("the text is blank, too long or holds NUL")
@@ -95,7 +99,7 @@ def _unpacked(header: Mapping[str, Any], blob: memoryview, limits: AnswerLimits)
         raise ValueError("pages is a number and title a short text")
     if blank_pages is None or not _is_page(blank_pages):
         raise ValueError("blank_pages is a number")
-    return Extraction(text, chunks, pages, title, min(blank_pages, pages or 0))
+    return ExtractionResult(text, chunks, pages, title, min(blank_pages, pages or 0))
 
 
 def _text(encoded: memoryview) -> str:
@@ -104,16 +108,16 @@ def _text(encoded: memoryview) -> str:
     return "".join([*blocks, decoder.decode(b"", final=True)])
 
 
-def _chunks(tables: memoryview, count: int, length: int, longest: int) -> Iterator[Chunk]:
+def _chunks(tables: memoryview, count: int, length: int, longest: int) -> Iterator[TextChunk]:
     """Yield the chunks of a text of `length` characters, each of at most `longest` characters."""
     number = 0
-    left = length * MAX_REPETITION
+    left = length * MAX_REPETITIONS
     for _ in range(count):
         size = int.from_bytes(tables[:4])
         for row in orjson.loads(tables[4 : 4 + size]):
             index, start, end, page, heading, columns = row
             names = None if columns is None else tuple(columns)
-            chunk = Chunk(index, start, end, page, heading, names)
+            chunk = TextChunk(index, start, end, page, heading, names)
             if not _is_chunk(chunk, number, length):
                 raise ValueError("a chunk is not a stretch of the text")
             characters = chunk.end - chunk.start + _columns_size(chunk.columns)
@@ -125,7 +129,7 @@ def _chunks(tables: memoryview, count: int, length: int, longest: int) -> Iterat
         tables = tables[4 + size :]
 
 
-def _is_chunk(chunk: Chunk, number: int, length: int) -> bool:
+def _is_chunk(chunk: TextChunk, number: int, length: int) -> bool:
     return (
         chunk.number == number
         and 0 <= chunk.start < chunk.end <= length

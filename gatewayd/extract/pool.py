@@ -15,18 +15,18 @@ from typing import Any, Final
 
 import orjson
 
-from gatewayd.errors import GatewayError, Kind
-from gatewayd.extract.messages import AnswerLimits, unpack
-from gatewayd.extract.reader_process import Reader
+from gatewayd.errors import ErrorKind, GatewayError
+from gatewayd.extract.messages import AnswerLimits, unpack_answer
+from gatewayd.extract.reader_process import ReaderProcess
 from gatewayd.extract.records import MB, OVER_MEMORY
 from gatewayd.extract.slots import ReaderSlots
 from gatewayd.ingest.chunker import ChunkRules
 from gatewayd.ingest.interfaces import OUT_OF_TIME, WORKER_DIED
-from gatewayd.ingest.records import Extraction
+from gatewayd.ingest.records import ExtractionResult
 from gatewayd.ingest.size_classes import QueueKey
-from gatewayd.sandbox.confinement import Sandbox
-from gatewayd.tasks import Tasks
-from gatewayd.workers import MAX_HEADER_BYTES, Worker, WorkerDiedError, WorkerLateError, WorkerOptions
+from gatewayd.sandbox.confinement import SandboxMode
+from gatewayd.tasks import TaskRegistry
+from gatewayd.workers import MAX_HEADER_BYTES, WorkerDiedError, WorkerLateError, WorkerOptions, WorkerProcess
 
 CHILD: Final = "gatewayd.extract.child"
 MANDOC: Final = "gatewayd.extract.mandoc"
@@ -53,7 +53,7 @@ class PoolOptions:
     """
 
     folder: Path
-    sandbox: Sandbox = Sandbox.AUTO
+    sandbox: SandboxMode = SandboxMode.AUTO
     workers: int = 1
     spare: int = 3
     turn: float = 5.0
@@ -71,7 +71,7 @@ class PoolOptions:
 class _Resting:
     """A process without work, for documents of an owner, since a time of the loop."""
 
-    reader: Reader
+    reader: ReaderProcess
     owner: str
     since: float
 
@@ -79,14 +79,14 @@ class _Resting:
 class ExtractorPool:
     """Reads documents in worker processes, one in each at a time. An `ingest.interfaces.Extractor`."""
 
-    def __init__(self, options: PoolOptions, tasks: Tasks) -> None:
+    def __init__(self, options: PoolOptions, tasks: TaskRegistry) -> None:
         self._options = options
         self._tasks = tasks
         self._slots = ReaderSlots(options.workers, options.spare, options.turn)
         # The one that has rested longest first.
         self._resting: list[_Resting] = []
-        self._busy: set[Reader] = set()
-        self._formatters: set[Worker] = set()
+        self._busy: set[ReaderProcess] = set()
+        self._formatters: set[WorkerProcess] = set()
         self._reaper: str | None = None
         self._is_closed = False
         self._answer_limits = AnswerLimits(options.text_limit, options.rules.size)
@@ -106,7 +106,9 @@ class ExtractorPool:
             answer_bytes=MAX_HEADER_BYTES + self._answer_limits.total,
         )
 
-    async def extract(self, path: Path, name: str, content_type: str | None, key: QueueKey) -> Extraction:
+    async def extract(
+        self, path: Path, name: str, content_type: str | None, key: QueueKey
+    ) -> ExtractionResult:
         """Return the text and the chunks of the document at `path`; waits while no process is free for it."""
         message = {"name": name, "content_type": content_type}
         async with self._slots.held(key):
@@ -116,11 +118,11 @@ class ExtractorPool:
                 header, blob = await self._read(reader, path, message)
                 is_good = True
             except GatewayError as error:
-                is_good = error.kind is not Kind.TIMEOUT and error.code != OVER_MEMORY
+                is_good = error.kind is not ErrorKind.TIMEOUT and error.code != OVER_MEMORY
                 raise
             finally:
                 self._give_back(reader, key.owner, is_good=is_good)
-        return await asyncio.to_thread(unpack, header, blob, self._answer_limits)
+        return await asyncio.to_thread(unpack_answer, header, blob, self._answer_limits)
 
     async def close(self) -> None:
         """End all processes; who waits for one gets unavailable."""
@@ -136,10 +138,10 @@ class ExtractorPool:
         for reader in readers:
             await reader.close()
 
-    async def _take(self, owner: str) -> Reader:
+    async def _take(self, owner: str) -> ReaderProcess:
         """Return a process that has read nothing of another owner; it replaces one that rests."""
         if self._is_closed:
-            raise GatewayError(Kind.UNAVAILABLE, "cannot read documents: the gateway is stopping")
+            raise GatewayError(ErrorKind.UNAVAILABLE, "cannot read documents: the gateway is stopping")
         while (resting := self._pop(owner)) is not None:
             if resting.owner == owner and resting.reader.is_usable:
                 self._busy.add(resting.reader)
@@ -147,7 +149,7 @@ class ExtractorPool:
             self._end(resting.reader)
             if resting.owner != owner:
                 break
-        reader = await Reader.start(self._options.folder, self._worker_options, self._tasks)
+        reader = await ReaderProcess.start(self._options.folder, self._worker_options, self._tasks)
         if self._is_closed:
             reader.worker.kill()
         self._busy.add(reader)
@@ -162,13 +164,13 @@ class ExtractorPool:
         self._resting.remove(found)
         return found
 
-    def _end(self, reader: Reader) -> None:
+    def _end(self, reader: ReaderProcess) -> None:
         """End a process at once: a document may have taught it to wait."""
         reader.worker.kill()
         self._tasks.spawn(f"end of worker {reader.worker.pid}", reader.close())
 
     async def _read(
-        self, reader: Reader, path: Path, message: dict[str, Any]
+        self, reader: ReaderProcess, path: Path, message: dict[str, Any]
     ) -> tuple[Mapping[str, Any], bytes]:
         header, blob = await self._answer(reader.ask(path, message, self._patience))
         if not header.get("is_roff"):
@@ -181,7 +183,7 @@ class ExtractorPool:
         program = shutil.which("mandoc")
         if program is None:
             sentence = "cannot read the manual page: mandoc is not installed"
-            raise GatewayError(Kind.INVALID_REQUEST, sentence)
+            raise GatewayError(ErrorKind.INVALID_REQUEST, sentence)
         options = replace(
             self._worker_options,
             module=MANDOC,
@@ -190,7 +192,7 @@ class ExtractorPool:
             answer_bytes=MAX_HEADER_BYTES + MAX_HTML_BYTES,
             has_children=True,
         )
-        worker = await Worker.start(options, self._tasks)
+        worker = await WorkerProcess.start(options, self._tasks)
         self._formatters.add(worker)
         try:
             return (await self._answer(worker.call({}, page, self._patience)))[1]
@@ -210,7 +212,7 @@ class ExtractorPool:
             return await call
         except WorkerLateError as error:
             sentence = f"cannot read the file: it took more than {self._patience:g} seconds"
-            raise GatewayError(Kind.TIMEOUT, sentence, code=OUT_OF_TIME) from error
+            raise GatewayError(ErrorKind.TIMEOUT, sentence, code=OUT_OF_TIME) from error
         except WorkerDiedError as error:
             raise self._failure(error) from error
 
@@ -218,20 +220,20 @@ class ExtractorPool:
         if death.ended_by is signal.SIGXCPU:
             seconds = math.ceil(self._options.seconds)
             return GatewayError(
-                Kind.INVALID_REQUEST,
+                ErrorKind.INVALID_REQUEST,
                 f"cannot read the file: it takes more than {seconds} seconds of processor time; "
                 "split it, or raise ingest_timeout",
             )
         if death.ended_by in FAULTS:
             return GatewayError(
-                Kind.INVALID_REQUEST,
+                ErrorKind.INVALID_REQUEST,
                 f"cannot read the file: its reader {death.reason}; it is damaged, or it takes more than "
                 f"{self._options.memory // MB} MB of memory (ingest_memory_limit)",
             )
         sentence = f"cannot read the file: its reader {death.reason}"
-        return GatewayError(Kind.UNAVAILABLE, sentence, code=WORKER_DIED)
+        return GatewayError(ErrorKind.UNAVAILABLE, sentence, code=WORKER_DIED)
 
-    def _give_back(self, reader: Reader, owner: str, *, is_good: bool) -> None:
+    def _give_back(self, reader: ReaderProcess, owner: str, *, is_good: bool) -> None:
         """Keep a process for the next document of its owner, or end it."""
         worker = reader.worker
         self._busy.discard(reader)

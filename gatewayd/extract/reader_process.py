@@ -8,23 +8,23 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, Self
 
-from gatewayd.errors import GatewayError, Kind
-from gatewayd.tasks import Tasks
-from gatewayd.workers import MAX_ANSWER_SECONDS, Worker, WorkerOptions
+from gatewayd.errors import ErrorKind, GatewayError
+from gatewayd.tasks import TaskRegistry
+from gatewayd.workers import MAX_ANSWER_SECONDS, WorkerOptions, WorkerProcess
 
 FOLDER: Final = "reader-"
 DOCUMENT: Final = "document"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Reader:
+class ReaderProcess:
     """A worker, and the only folder of documents that it can open files in."""
 
-    worker: Worker
+    worker: WorkerProcess
     folder: Path
 
     @classmethod
-    async def start(cls, parent: Path, options: WorkerOptions, tasks: Tasks) -> Self:
+    async def start(cls, parent: Path, options: WorkerOptions, tasks: TaskRegistry) -> Self:
         """Start a process with a new folder below `parent`, which is its last argument.
 
         Raises unavailable when that is not possible.
@@ -34,7 +34,7 @@ class Reader:
         except OSError as error:
             raise _failure(error) from error
         try:
-            return cls(await Worker.start(options.with_argument(str(folder)), tasks), folder)
+            return cls(await WorkerProcess.start(options.with_argument(str(folder)), tasks), folder)
         except GatewayError:
             await asyncio.to_thread(shutil.rmtree, folder, ignore_errors=True)
             raise
@@ -47,8 +47,10 @@ class Reader:
     async def ask(
         self, path: Path, message: dict[str, Any], seconds: float = MAX_ANSWER_SECONDS
     ) -> tuple[Any, bytes]:
-        """Return the answer to a message about the file at `path`, as `Worker.call` does; unavailable when
-        there is no such file."""
+        """Return the answer to a message about the file at `path`, as `WorkerProcess.call` does.
+
+        unavailable when there is no such file.
+        """
         document = self.folder / DOCUMENT
         try:
             await asyncio.to_thread(_hand_over, path, document)
@@ -82,4 +84,4 @@ def _hand_over(path: Path, document: Path) -> None:
 
 
 def _failure(error: OSError) -> GatewayError:
-    return GatewayError(Kind.UNAVAILABLE, f"cannot read the file: {error.strerror or error}")
+    return GatewayError(ErrorKind.UNAVAILABLE, f"cannot read the file: {error.strerror or error}")

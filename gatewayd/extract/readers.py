@@ -9,40 +9,48 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Final, cast
 
-from gatewayd.errors import GatewayError, Kind, shortened
-from gatewayd.extract.detect import detect
-from gatewayd.extract.input_bytes import expand
-from gatewayd.extract.records import Document, Format, Limits, Source
+from gatewayd.errors import ErrorKind, GatewayError, shorten
+from gatewayd.extract.detect import detect_format
+from gatewayd.extract.input_bytes import read_gzip
+from gatewayd.extract.records import DocumentFormat, DocumentLimits, DocumentSource, ExtractedDocument
 from gatewayd.extract.text_builder import DocumentError
 
-Reader = Callable[[Source], Document]
+ReadFunction = Callable[[DocumentSource], ExtractedDocument]
 
 # The module and function that read a format, imported when it is met first, and what it is called.
 READERS: Final = {
-    Format.PDF: ("pdf", "read_pdf", "PDF"),
-    Format.EPUB: ("pdf", "read_epub", "EPUB book"),
-    Format.DOCX: ("word", "read", "Word document"),
-    Format.PPTX: ("slides", "read", "PowerPoint presentation"),
-    Format.XLSX: ("xlsx", "read", "Excel workbook"),
-    Format.XLS: ("xls", "read", "Excel workbook"),
-    Format.ODT: ("opendocument", "read", "OpenDocument text"),
-    Format.ODS: ("opendocument", "read", "OpenDocument sheet"),
-    Format.ODP: ("opendocument", "read", "OpenDocument presentation"),
-    Format.RTF: ("rtf", "read", "RTF file"),
-    Format.MAIL: ("mail", "read", "e-mail message"),
-    Format.HTML: ("markup", "read", "HTML page"),
-    Format.MANUAL: ("manual", "read", "manual page"),
-    Format.MARKDOWN: ("plain", "read_markdown", "Markdown text"),
-    Format.JSON: ("notebooks", "read", "JSON text"),
-    Format.TEXT: ("plain", "read_text", "text"),
+    DocumentFormat.PDF: ("pdf", "read_pdf", "PDF"),
+    DocumentFormat.EPUB: ("pdf", "read_epub", "EPUB book"),
+    DocumentFormat.DOCX: ("word", "read", "Word document"),
+    DocumentFormat.PPTX: ("slides", "read", "PowerPoint presentation"),
+    DocumentFormat.XLSX: ("xlsx", "read", "Excel workbook"),
+    DocumentFormat.XLS: ("xls", "read", "Excel workbook"),
+    DocumentFormat.ODT: ("opendocument", "read", "OpenDocument text"),
+    DocumentFormat.ODS: ("opendocument", "read", "OpenDocument sheet"),
+    DocumentFormat.ODP: ("opendocument", "read", "OpenDocument presentation"),
+    DocumentFormat.RTF: ("rtf", "read", "RTF file"),
+    DocumentFormat.MAIL: ("mail", "read", "e-mail message"),
+    DocumentFormat.HTML: ("markup", "read", "HTML page"),
+    DocumentFormat.MANUAL: ("manual", "read", "manual page"),
+    DocumentFormat.MARKDOWN: ("plain", "read_markdown", "Markdown text"),
+    DocumentFormat.JSON: ("notebooks", "read", "JSON text"),
+    DocumentFormat.TEXT: ("plain", "read_text", "text"),
 }
 # Formats that need no file of their own, so that they may be in a gzip file.
-TEXTS: Final = {
-    *(Format.RTF, Format.MAIL, Format.HTML, Format.MANUAL, Format.MARKDOWN, Format.JSON, Format.TEXT),
+GZIP_FORMATS: Final = {
+    *(
+        DocumentFormat.RTF,
+        DocumentFormat.MAIL,
+        DocumentFormat.HTML,
+        DocumentFormat.MANUAL,
+        DocumentFormat.MARKDOWN,
+        DocumentFormat.JSON,
+        DocumentFormat.TEXT,
+    ),
 }
 
 # What the standard library and the readers' libraries raise when a document is not what it says it is.
-DAMAGES: Final = (
+DAMAGE_ERRORS: Final = (
     ArithmeticError,
     AssertionError,
     AttributeError,
@@ -56,44 +64,48 @@ DAMAGES: Final = (
     zipfile.BadZipFile,
     zlib.error,
 )
-LONGEST_REASON: Final = 200
+MAX_REASON_CHARACTERS: Final = 200
 
 
-def read(path: Path, name: str, content_type: str | None, limits: Limits, formatted: bytes = b"") -> Document:
+def read_document(
+    path: Path, name: str, content_type: str | None, limits: DocumentLimits, formatted: bytes = b""
+) -> ExtractedDocument:
     """Return the text of a document; `name` and `content_type` are hints.
 
     `formatted` is what mandoc has made of the manual page in it.
 
     Raises invalid_request with a sentence for whoever uploaded it.
     """
-    source = Source(path, name, content_type, limits, formatted=formatted)
+    source = DocumentSource(path, name, content_type, limits, formatted=formatted)
     what = "file"
     try:
-        format_ = Format.MANUAL if formatted else detect(source)
-        if format_ is Format.GZIP:
+        format_ = DocumentFormat.MANUAL if formatted else detect_format(source)
+        if format_ is DocumentFormat.GZIP:
             what = "gzip file"
-            source = replace(source, name=name.removesuffix(".gz"), content_type=None, data=expand(source))
+            source = replace(source, name=name.removesuffix(".gz"), content_type=None, data=read_gzip(source))
             format_ = _inner_format(source)
         module, function, what = READERS[format_]
         return _reader(module, function)(source)
     except DocumentError as error:
-        raise GatewayError(Kind.INVALID_REQUEST, f"cannot read the {what}: {error.reason}") from error
-    except DAMAGES as error:
-        reason = shortened(" ".join(f"{type(error).__name__}: {error}".split()), LONGEST_REASON)
+        raise GatewayError(ErrorKind.INVALID_REQUEST, f"cannot read the {what}: {error.reason}") from error
+    except DAMAGE_ERRORS as error:
+        reason = shorten(" ".join(f"{type(error).__name__}: {error}".split()), MAX_REASON_CHARACTERS)
         raise GatewayError(
-            Kind.INVALID_REQUEST,
+            ErrorKind.INVALID_REQUEST,
             f"cannot read the {what}: it is damaged ({reason}); repair it or make it again",
         ) from error
 
 
-def _inner_format(source: Source) -> Format:
+def _inner_format(source: DocumentSource) -> DocumentFormat:
     if not source.data:
         raise DocumentError("what is in it is empty")
-    format_ = detect(source)
-    if format_ not in TEXTS:
+    format_ = detect_format(source)
+    if format_ not in GZIP_FORMATS:
         raise DocumentError("what is in it is not a text; unpack it and upload that")
     return format_
 
 
-def _reader(module: str, function: str) -> Reader:
-    return cast("Reader", getattr(importlib.import_module(f"gatewayd.extract.formats.{module}"), function))
+def _reader(module: str, function: str) -> ReadFunction:
+    return cast(
+        "ReadFunction", getattr(importlib.import_module(f"gatewayd.extract.formats.{module}"), function)
+    )

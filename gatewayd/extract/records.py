@@ -5,14 +5,14 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Final
 
-from gatewayd.ingest.records import Part
+from gatewayd.ingest.records import TextPart
 
 MB: Final = 1_000_000
 OVER_MEMORY: Final = "over_memory"
 """The code of a failure for want of memory, after which the process is not used again."""
 
 
-class Format(StrEnum):
+class DocumentFormat(StrEnum):
     """What a file can be that is read."""
 
     PDF = "pdf"
@@ -35,7 +35,7 @@ class Format(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
+class DocumentLimits:
     """What a document may take.
 
     `text` is characters of extracted text, `expanded` and `entry` are bytes of an archive and of one of its
@@ -51,7 +51,7 @@ class Limits:
 
 
 @dataclass(frozen=True, slots=True)
-class Source:
+class DocumentSource:
     """A document to be read; `name` and `content_type` are hints.
 
     `data` is what was in a gzip file, `formatted` the HTML that mandoc has made of a manual page.
@@ -60,18 +60,18 @@ class Source:
     path: Path
     name: str
     content_type: str | None
-    limits: Limits
+    limits: DocumentLimits
     data: bytes | None = None
     formatted: bytes = b""
 
 
 @dataclass(frozen=True, slots=True)
-class Document:
+class ExtractedDocument:
     """A text that is not blank, its parts in order, how many pages or slides it has, its title, and how many
     of the pages have no text. With `is_roff` the text is a manual page that mandoc is yet to format."""
 
     text: str
-    parts: tuple[Part, ...]
+    parts: tuple[TextPart, ...]
     pages: int | None = None
     title: str | None = None
     blank_pages: int = 0

@@ -3,18 +3,18 @@
 import re
 from typing import Final
 
-from gatewayd.errors import shortened
-from gatewayd.extract.records import Document
-from gatewayd.ingest.records import Part
-from gatewayd.text import plain_letters, well_formed
+from gatewayd.errors import shorten
+from gatewayd.extract.records import ExtractedDocument
+from gatewayd.ingest.records import TextPart
+from gatewayd.text import replace_presentation_forms, well_formed
 
 CONTROLS: Final = re.compile("[\x00-\x08\x0b\x0e-\x1f\x7f]")
 LINE_ENDS: Final = re.compile("\r\n?|\x0c")
 VISIBLE: Final = re.compile("[^\\s\u00ad\u200b-\u200f\u2060\ufeff\ufffd]")
-WIDEST_GAP: Final = 8
-GAPS: Final = re.compile(f"\t{{{WIDEST_GAP},}}")
-LONGEST_TITLE: Final = 200
-NOTHING: Final = "no text was found in it"
+MAX_GAP_TABS: Final = 8
+WIDE_GAPS: Final = re.compile(f"\t{{{MAX_GAP_TABS},}}")
+MAX_TITLE_CHARACTERS: Final = 200
+NO_TEXT: Final = "no text was found in it"
 ENCRYPTED: Final = "it is encrypted; remove the password and upload it again"
 
 
@@ -26,14 +26,14 @@ class DocumentError(Exception):
         self.reason = reason
 
 
-class Draft:
+class TextBuilder:
     """The text so far. What is written belongs to the part that `end_part` ends."""
 
     def __init__(self, limit: int) -> None:
         self._limit = limit
         self._pieces: list[str] = []
         self._length = 0
-        self._parts: list[Part] = []
+        self._parts: list[TextPart] = []
         self._begun = 0
         self._begun_pieces = 0
         self._is_visible = False
@@ -42,7 +42,7 @@ class Draft:
 
     def write(self, text: str) -> None:
         """Append a text as it is but for characters that no text has."""
-        text = cleaned(text)
+        text = clean_text(text)
         if not text:
             return
         self._pieces.append(text)
@@ -65,8 +65,8 @@ class Draft:
         """End a page, sheet or chapter; nothing remains of one that holds nothing to see."""
         if self._is_visible:
             self.write("\n")
-            label = one_line(label)
-            part = Part(self._begun, self._length, page, label, is_markdown, self._columns)
+            label = single_line(label)
+            part = TextPart(self._begun, self._length, page, label, is_markdown, self._columns)
             self._parts.append(part)
         else:
             del self._pieces[self._begun_pieces :]
@@ -77,37 +77,37 @@ class Draft:
         self._columns = None
 
     def finish(
-        self, *, pages: int | None = None, title: str | None = None, nothing: str = NOTHING
-    ) -> Document:
+        self, *, pages: int | None = None, title: str | None = None, nothing: str = NO_TEXT
+    ) -> ExtractedDocument:
         """Return the document; `nothing` is the reason when there is no text."""
         if not self._parts:
             raise DocumentError(nothing)
         text, parts = "".join(self._pieces), tuple(self._parts)
-        return Document(text, parts, pages, one_line(title), self._blank_pages)
+        return ExtractedDocument(text, parts, pages, single_line(title), self._blank_pages)
 
 
-def cleaned(text: str) -> str:
+def clean_text(text: str) -> str:
     """Return a text with plain line ends and letters, without control characters and halves of surrogate
     pairs."""
     text = well_formed(text)
-    return CONTROLS.sub("", LINE_ENDS.sub("\n", plain_letters(text)))
+    return CONTROLS.sub("", LINE_ENDS.sub("\n", replace_presentation_forms(text)))
 
 
-def one_line(text: str | None) -> str | None:
+def single_line(text: str | None) -> str | None:
     """Return a title or label on one line, None when it is blank."""
-    return shortened(" ".join(cleaned(text).split()), LONGEST_TITLE) or None if text else None
+    return shorten(" ".join(clean_text(text).split()), MAX_TITLE_CHARACTERS) or None if text else None
 
 
-def heading(level: int, text: str) -> str:
+def markdown_heading(level: int, text: str) -> str:
     """Return a heading as a line of Markdown, "" when it is blank."""
     line = " ".join(text.split())
     return f"{'#' * min(max(level, 1), 6)} {line}\n\n" if line else ""
 
 
-def row(cells: list[str]) -> str:
+def table_row(cells: list[str]) -> str:
     """Return a row of a table as a line with a tab between cells, "" when all are blank.
 
     A sheet may have thousands of empty cells between two.
     """
-    line = GAPS.sub("\t" * WIDEST_GAP, "\t".join(" ".join(cell.split()) for cell in cells).rstrip())
+    line = WIDE_GAPS.sub("\t" * MAX_GAP_TABS, "\t".join(" ".join(cell.split()) for cell in cells).rstrip())
     return f"{line}\n" if line else ""

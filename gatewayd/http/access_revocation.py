@@ -4,13 +4,13 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from typing import TypeVar
 
-from gatewayd.accounts.change_notifier import Change
-from gatewayd.errors import GatewayError, Kind
+from gatewayd.accounts.change_notifier import AccountChange
+from gatewayd.errors import ErrorKind, GatewayError
 
 Result = TypeVar("Result")
 
 
-class ShutOut:
+class AccessRevocation:
     """Knows the requests that each account has in flight; writes, which are short, run to their end.
 
     `on_change` is to be subscribed to the changes of accounts.
@@ -21,7 +21,7 @@ class ShutOut:
         self._put_out: set[asyncio.Task[object]] = set()
         self._count = 0
 
-    async def identified(self, find: Callable[[], Awaitable[Result]]) -> Result:
+    async def identify_again(self, find: Callable[[], Awaitable[Result]]) -> Result:
         """Return who asks, found anew as often as somebody is put out meanwhile.
 
         Who was found may have been read before that, and the request is not among those in flight yet.
@@ -48,7 +48,8 @@ class ShutOut:
             if task not in self._put_out or task.cancelling() > 1:
                 raise
             raise GatewayError(
-                Kind.UNAUTHENTICATED, "cannot go on: the account was deactivated, removed or made pending"
+                ErrorKind.UNAUTHENTICATED,
+                "cannot go on: the account was deactivated, removed or made pending",
             ) from None
         finally:
             mine.discard(task)
@@ -58,7 +59,7 @@ class ShutOut:
                 self._put_out.discard(task)
                 task.uncancel()
 
-    def on_change(self, change: Change) -> None:
+    def on_change(self, change: AccountChange) -> None:
         """Put an account out, or everybody, when the change says so."""
         if not change.is_out:
             return

@@ -4,50 +4,50 @@ from collections.abc import Iterable
 
 from aiohttp import web
 
-from gatewayd.http.connections.capacity import ROOM, Room, public_places
-from gatewayd.http.connections.minimum_rate import RATES, Rates
-from gatewayd.http.connections.request_heads import expect, hold
-from gatewayd.http.middleware import Wrapper
-from gatewayd.http.routes import Access, Handler, Route
-from gatewayd.http.traceback_limit import TRACES, Traces
+from gatewayd.http.connections.capacity import DESCRIPTOR_BUDGET, DescriptorBudget, public_descriptor_limits
+from gatewayd.http.connections.minimum_rate import RATES, MinimumRates
+from gatewayd.http.connections.request_heads import defer_100_continue, send_100_continue
+from gatewayd.http.middleware import EdgeMiddleware
+from gatewayd.http.routes import Handler, Route, RouteAccess
+from gatewayd.http.traceback_limit import TRACES, TracebackLimiter
 from gatewayd.scim.renderer import ROOT
 
 Application = web.Application
 
 
-def build(
-    edge: Wrapper,
+def build_application(
+    edge: EdgeMiddleware,
     rows: Iterable[Route],
     *,
     body_limit: int,
-    rates: Rates | None = None,
-    room: Room | None = None,
+    rates: MinimumRates | None = None,
+    room: DescriptorBudget | None = None,
 ) -> web.Application:
     """Return an application: each row under both spellings of a trailing slash, HEAD beside GET.
 
     `rates` are what peers must keep up with, `room` is what its connections share.
     """
     app = web.Application(client_max_size=body_limit, middlewares=[edge.middleware])
-    app[TRACES] = Traces()
-    app[RATES] = rates or Rates()
-    app[ROOM] = Room(public_places()) if room is None else room
+    app[TRACES] = TracebackLimiter()
+    app[RATES] = rates or MinimumRates()
+    app[DESCRIPTOR_BUDGET] = DescriptorBudget(public_descriptor_limits()) if room is None else room
     for row in rows:
-        register(app, row, edge.wrap(row))
+        add_route(app, row, edge.wrap(row))
     return app
 
 
-def register(app: web.Application, row: Route, handler: Handler) -> None:
+def add_route(app: web.Application, row: Route, handler: Handler) -> None:
     """Add one row to an application."""
-    invite = hold if row.invites else expect
-    doubled = (doubled_slashes(row.path),) if row.access is Access.SCIM else ()
-    for path in (*spellings(row.path), *doubled):
+    invite = defer_100_continue if row.invites else send_100_continue
+    doubled = (with_repeated_slashes(row.path),) if row.access is RouteAccess.SCIM else ()
+    for path in (*path_variants(row.path), *doubled):
         resource = app.router.add_resource(path)
         resource.add_route(row.method, handler, expect_handler=invite)
         if row.method == "GET":
             resource.add_route("HEAD", handler, expect_handler=invite)
 
 
-def spellings(path: str) -> tuple[str, ...]:
+def path_variants(path: str) -> tuple[str, ...]:
     """Return the path with and without its trailing slash; a path that ends in a wildcard stands alone."""
     if path == "/" or path.endswith(":.+}"):
         return (path,)
@@ -55,7 +55,7 @@ def spellings(path: str) -> tuple[str, ...]:
     return (bare, f"{bare}/")
 
 
-def doubled_slashes(path: str) -> str:
+def with_repeated_slashes(path: str) -> str:
     """Return the path of a provisioning row with any number of slashes for each one below the base address.
 
     A provider appends `/Users` to a base address that ends in a slash. The row stays the same, and with it

@@ -9,19 +9,19 @@ import orjson
 from aiohttp import web
 
 from gatewayd.accounts.records import Actor
-from gatewayd.catalog.access_grants import show_grant
+from gatewayd.catalog.access_grants import render_grant
 from gatewayd.catalog.records import Grant
-from gatewayd.errors import shortened
-from gatewayd.http.connections.uses import Use
+from gatewayd.errors import shorten
+from gatewayd.http.connections.uses import RequestUse
 from gatewayd.http.context import REQUEST_ID, client_address
-from gatewayd.http.routes import Access, Route
+from gatewayd.http.routes import Route, RouteAccess
 
 audit_log = logging.getLogger("gatewayd.audit")
 
-READING: Final = frozenset({"GET", "HEAD", "OPTIONS"})
+READ_METHODS: Final = frozenset({"GET", "HEAD", "OPTIONS"})
 """The methods that change nothing."""
 
-ANSWERS: Final = frozenset({Use.ANSWER, Use.EMBEDDINGS})
+ANSWER_USES: Final = frozenset({RequestUse.ANSWER, RequestUse.EMBEDDINGS})
 """What a model or an index is asked."""
 
 MAX_VALUE_CHARACTERS: Final = 1000
@@ -39,18 +39,18 @@ class AuditedChange:
     values: Mapping[str, Any] = field(default_factory=dict)
 
 
-CHANGE: Final[web.RequestKey[AuditedChange]] = web.RequestKey("audited_change", AuditedChange)
+AUDITED_CHANGE: Final[web.RequestKey[AuditedChange]] = web.RequestKey("audited_change", AuditedChange)
 
 
 def note_change(request: web.Request, subject: str, values: Mapping[str, Any] | None = None) -> None:
     """Keep for the audit line of a request what it changes; no value may be a secret, None is left out."""
     kept = {name: value for name, value in (values or {}).items() if value is not None}
-    request[CHANGE] = AuditedChange(subject, kept)
+    request[AUDITED_CHANGE] = AuditedChange(subject, kept)
 
 
 def note_grants(request: web.Request, subject: str, grants: Iterable[Grant], **values: Any) -> None:
     """Keep for the audit line the access list that something has now, and other new values."""
-    note_change(request, subject, {**values, "access_grants": [show_grant(grant) for grant in grants]})
+    note_change(request, subject, {**values, "access_grants": [render_grant(grant) for grant in grants]})
 
 
 def is_audited(route: Route, request: web.Request, actor: Actor) -> bool:
@@ -58,11 +58,11 @@ def is_audited(route: Route, request: web.Request, actor: Actor) -> bool:
 
     A request counts as a change unless its row says otherwise, so that none is forgotten.
     """
-    if CHANGE in request:
+    if AUDITED_CHANGE in request:
         return True
-    if request.method in READING or route.asks or not actor.is_admin:
+    if request.method in READ_METHODS or route.asks or not actor.is_admin:
         return False
-    return route.access is Access.ADMIN or not (route.interruptible or route.use in ANSWERS)
+    return route.access is RouteAccess.ADMIN or not (route.interruptible or route.use in ANSWER_USES)
 
 
 def audit_change(route: Route, request: web.Request, actor: Actor) -> None:
@@ -77,33 +77,33 @@ def audit_change(route: Route, request: web.Request, actor: Actor) -> None:
 
 def is_noted(request: web.Request) -> bool:
     """Tell whether a change was noted."""
-    return CHANGE in request
+    return AUDITED_CHANGE in request
 
 
 def noted_change(request: web.Request) -> dict[str, Any]:
     """Return the subject and the new values that were noted, each bounded; nothing when none were."""
-    change = request.get(CHANGE)
+    change = request.get(AUDITED_CHANGE)
     if change is None:
         return {}
     return {
-        "subject": shortened(change.subject, MAX_VALUE_CHARACTERS),
-        "values": {name: told(value) for name, value in change.values.items()} or None,
+        "subject": shorten(change.subject, MAX_VALUE_CHARACTERS),
+        "values": {name: shorten_value(value) for name, value in change.values.items()} or None,
     }
 
 
 def audit_session(request: web.Request, action: str, account: str, **more: str) -> None:
     """Write the line of a sign-in or a sign-up: which account, from which address."""
     fields = {
-        "account": shortened(account, MAX_ACCOUNT_CHARACTERS),
+        "account": shorten(account, MAX_ACCOUNT_CHARACTERS),
         "address": client_address(request),
         "request_id": request[REQUEST_ID],
     }
     audit_log.info("%s", action, extra={**fields, **more})
 
 
-def told(value: Any) -> Any:
+def shorten_value(value: Any) -> Any:
     """Return a value, or the beginning of its JSON when that is long."""
     # Each item has a character at least: no more of a long list can be shown.
     begins = value[:MAX_VALUE_CHARACTERS] if isinstance(value, list) else value
     text = orjson.dumps(begins).decode()
-    return value if len(text) <= MAX_VALUE_CHARACTERS else shortened(text, MAX_VALUE_CHARACTERS)
+    return value if len(text) <= MAX_VALUE_CHARACTERS else shorten(text, MAX_VALUE_CHARACTERS)

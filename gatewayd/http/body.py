@@ -8,13 +8,13 @@ from aiohttp import hdrs, web
 from pydantic import BaseModel, ValidationError
 
 from gatewayd import json_decoder, json_encoder
-from gatewayd.errors import GatewayError, Kind, invalid, shortened
+from gatewayd.errors import ErrorKind, GatewayError, invalid, shorten
 from gatewayd.http.connections.minimum_rate import body_reader
-from gatewayd.http.responses.fast_response import JsonReply, is_plain
+from gatewayd.http.responses.fast_response import JsonReply, supports_direct_reply
 from gatewayd.http.responses.json_parts import PartsReply
-from gatewayd.json_decoder import JsonLimits, JsonMembers, Undecoded
+from gatewayd.json_decoder import JsonLimits, JsonMembers, UndecodedMember
 
-SMALL_BODY: Final = 1024 * 1024
+MAX_SMALL_BODY_BYTES: Final = 1024 * 1024
 
 Model = TypeVar("Model", bound=BaseModel)
 
@@ -33,7 +33,7 @@ def check_media_type(request: web.Request, accepted: Sequence[str]) -> None:
         return
     if not declared and hdrs.ORIGIN not in request.headers and "Sec-Fetch-Site" not in request.headers:
         return
-    found = f"with Content-Type {shortened(declared)!r}" if declared else "without a Content-Type"
+    found = f"with Content-Type {shorten(declared)!r}" if declared else "without a Content-Type"
     raise invalid(
         f"cannot read a body {found}: send {accepted[0]} (header Content-Type: {accepted[0]})",
         param="Content-Type",
@@ -41,7 +41,7 @@ def check_media_type(request: web.Request, accepted: Sequence[str]) -> None:
     )
 
 
-async def read_bytes(request: web.Request, limit: int = SMALL_BODY) -> bytes | bytearray:
+async def read_bytes(request: web.Request, limit: int = MAX_SMALL_BODY_BYTES) -> bytes | bytearray:
     """Return the body.
 
     Raises too_large over `limit` bytes, invalid_request for a compressed body (415) or one that comes below
@@ -50,7 +50,7 @@ async def read_bytes(request: web.Request, limit: int = SMALL_BODY) -> bytes | b
     encoding = request.headers.get("Content-Encoding", "identity")
     if encoding.lower() not in {"identity", ""}:
         raise invalid(
-            f"cannot read a body with Content-Encoding {shortened(encoding)!r}: send it uncompressed",
+            f"cannot read a body with Content-Encoding {shorten(encoding)!r}: send it uncompressed",
             param="Content-Encoding",
             code="unsupported_media_type",
         )
@@ -66,11 +66,11 @@ async def read_bytes(request: web.Request, limit: int = SMALL_BODY) -> bytes | b
 
 
 async def read_object(
-    request: web.Request, limit: int = SMALL_BODY, limits: JsonLimits = json_decoder.SMALL
+    request: web.Request, limit: int = MAX_SMALL_BODY_BYTES, limits: JsonLimits = json_decoder.SMALL_LIMITS
 ) -> dict[str, Any]:
     """Return the body as a JSON object; invalid_request when it is something else."""
     data = await read_bytes(request, limit)
-    is_short = len(data) <= json_decoder.SHORT_BYTES
+    is_short = len(data) <= json_decoder.MAX_SHORT_BYTES
     value = json_decoder.decode_light(data, limits) if is_short else await json_decoder.decode(data, limits)
     if not isinstance(value, dict):
         raise invalid("cannot read the body: expected a JSON object", param="body")
@@ -78,19 +78,22 @@ async def read_object(
 
 
 async def read_model(
-    request: web.Request, model: type[Model], limit: int = SMALL_BODY, limits: JsonLimits = json_decoder.SMALL
+    request: web.Request,
+    model: type[Model],
+    limit: int = MAX_SMALL_BODY_BYTES,
+    limits: JsonLimits = json_decoder.SMALL_LIMITS,
 ) -> Model:
     """Return the body as `model`; an empty body counts as `{}`. A bad field raises (422) and is named."""
     data = await read_bytes(request, limit)
-    return validated(model, await _decoded(data, limits))
+    return validate_model(model, await _decoded(data, limits))
 
 
 async def read_members(
     request: web.Request,
     model: type[Model],
     limit: int,
-    undecoded: Undecoded,
-    limits: JsonLimits = json_decoder.BULK,
+    undecoded: UndecodedMember,
+    limits: JsonLimits = json_decoder.BULK_LIMITS,
 ) -> tuple[Model, JsonMembers | None]:
     """Return the body as `model`, in which one list stays empty, and the members of that list.
 
@@ -100,19 +103,19 @@ async def read_members(
     value = await _decoded(data, limits, undecoded)
     members = value.get(undecoded.name) if isinstance(value, dict) else None
     if not isinstance(members, JsonMembers):
-        return validated(model, value), None
-    return validated(model, {**value, undecoded.name: []}), members
+        return validate_model(model, value), None
+    return validate_model(model, {**value, undecoded.name: []}), members
 
 
 async def read_each(members: JsonMembers, model: type[Model], where: str) -> AsyncIterator[Model]:
     """Yield the members of a list as `model`; a bad field raises (422), and its name begins with `where`."""
     place = 0
     async for value in members.each():
-        yield validated(model, value, where, str(place))
+        yield validate_model(model, value, where, str(place))
         place += 1
 
 
-def validated(model: type[Model], value: Any, *where: str) -> Model:
+def validate_model(model: type[Model], value: Any, *where: str) -> Model:
     """Return a value, which stands at a place in the body, as `model`; raises as `read_model` does."""
     try:
         return model.model_validate(value)
@@ -159,15 +162,17 @@ async def pages_reply(
 
 def raw_reply(request: web.Request, data: bytes, headers: Mapping[str, str]) -> web.StreamResponse:
     """Return a reply of ready JSON, in the cheapest way that the request permits."""
-    if is_plain(request):
+    if supports_direct_reply(request):
         return JsonReply(request, data, headers)
     return web.Response(body=data, headers={"Content-Type": "application/json", **headers})
 
 
-async def _decoded(data: bytes | bytearray, limits: JsonLimits, undecoded: Undecoded | None = None) -> Any:
+async def _decoded(
+    data: bytes | bytearray, limits: JsonLimits, undecoded: UndecodedMember | None = None
+) -> Any:
     """Return the value of a body; an empty one counts as `{}`."""
     # To strip a large one is to copy it.
-    if len(data) <= SMALL_BODY and not data.strip():
+    if len(data) <= MAX_SMALL_BODY_BYTES and not data.strip():
         return {}
     return await json_decoder.decode(data, limits, undecoded)
 
@@ -180,8 +185,8 @@ async def _read_up_to(request: web.Request, limit: int) -> bytes | bytearray:
         data += part
         if len(data) > limit:
             raise _too_large(limit)
-    return data if len(data) > SMALL_BODY else bytes(data)
+    return data if len(data) > MAX_SMALL_BODY_BYTES else bytes(data)
 
 
 def _too_large(limit: int) -> GatewayError:
-    return GatewayError(Kind.TOO_LARGE, f"cannot read the body: it is over the limit of {limit} bytes")
+    return GatewayError(ErrorKind.TOO_LARGE, f"cannot read the body: it is over the limit of {limit} bytes")

@@ -3,7 +3,7 @@
 from aiohttp import web
 
 from gatewayd.accounts.records import Actor
-from gatewayd.errors import GatewayError, Kind
+from gatewayd.errors import ErrorKind, GatewayError
 
 ACTOR: web.RequestKey[Actor | None] = web.RequestKey("actor", object)  # type: ignore[arg-type]
 # Scheme and host under which a trusted proxy is reached.
@@ -29,7 +29,7 @@ def actor(request: web.Request) -> Actor:
     """Return who asks; unauthenticated when nobody was named."""
     known = find_actor(request)
     if known is None:
-        raise GatewayError(Kind.UNAUTHENTICATED, "cannot tell who asks: no credential was sent")
+        raise GatewayError(ErrorKind.UNAUTHENTICATED, "cannot tell who asks: no credential was sent")
     return known
 
 
@@ -37,7 +37,7 @@ def credential(request: web.Request) -> str:
     """Return what the caller proved its identity with; unauthenticated when it was nothing good."""
     sent: str | None = request.get(CREDENTIAL)
     if sent is None:
-        raise GatewayError(Kind.UNAUTHENTICATED, "cannot tell who asks: no credential was sent")
+        raise GatewayError(ErrorKind.UNAUTHENTICATED, "cannot tell who asks: no credential was sent")
     return sent
 
 

@@ -11,31 +11,31 @@ from gatewayd.catalog.interfaces import RuntimeRefusalError
 from gatewayd.completions.provider_errors import QUOTA_CODES
 from gatewayd.dialects import openai
 from gatewayd.dialects.anthropic import dialect as anthropic
-from gatewayd.errors import GatewayError, Kind
+from gatewayd.errors import ErrorKind, GatewayError
 from gatewayd.http.context import FAILURE, REQUEST_ID, STARTED
 from gatewayd.http.responses.fast_response import ChunkedReply
-from gatewayd.http.routes import Dialect
-from gatewayd.http.traceback_limit import TRACES, root_of
+from gatewayd.http.routes import RouteDialect
+from gatewayd.http.traceback_limit import TRACES, root_cause_of
 
 log = logging.getLogger(__name__)
 
 # Status, OpenAI error type, Anthropic error type (interface specification, section 7).
-STATUSES: Final[dict[Kind, tuple[int, str, str]]] = {
-    Kind.INVALID_REQUEST: (400, "invalid_request_error", "invalid_request_error"),
-    Kind.EMPTY_CONTENT: (400, "invalid_request_error", "invalid_request_error"),
-    Kind.UNAUTHENTICATED: (401, "authentication_error", "authentication_error"),
-    Kind.FORBIDDEN: (403, "permission_error", "permission_error"),
-    Kind.NOT_FOUND: (404, "not_found_error", "not_found_error"),
-    Kind.CONFLICT: (409, "invalid_request_error", "invalid_request_error"),
-    Kind.TOO_LARGE: (413, "invalid_request_error", "request_too_large"),
-    Kind.RATE_LIMITED: (429, "rate_limit_error", "rate_limit_error"),
-    Kind.UPSTREAM_FAILED: (502, "api_error", "api_error"),
-    Kind.UPSTREAM_UNREACHABLE: (503, "api_error", "overloaded_error"),
-    Kind.PLUGIN_FAILED: (500, "api_error", "api_error"),
-    Kind.NOT_CONFIGURED: (500, "api_error", "api_error"),
-    Kind.INTERNAL: (500, "api_error", "api_error"),
-    Kind.UNAVAILABLE: (503, "api_error", "overloaded_error"),
-    Kind.TIMEOUT: (504, "api_error", "timeout_error"),
+STATUSES: Final[dict[ErrorKind, tuple[int, str, str]]] = {
+    ErrorKind.INVALID_REQUEST: (400, "invalid_request_error", "invalid_request_error"),
+    ErrorKind.EMPTY_CONTENT: (400, "invalid_request_error", "invalid_request_error"),
+    ErrorKind.UNAUTHENTICATED: (401, "authentication_error", "authentication_error"),
+    ErrorKind.FORBIDDEN: (403, "permission_error", "permission_error"),
+    ErrorKind.NOT_FOUND: (404, "not_found_error", "not_found_error"),
+    ErrorKind.CONFLICT: (409, "invalid_request_error", "invalid_request_error"),
+    ErrorKind.TOO_LARGE: (413, "invalid_request_error", "request_too_large"),
+    ErrorKind.RATE_LIMITED: (429, "rate_limit_error", "rate_limit_error"),
+    ErrorKind.UPSTREAM_FAILED: (502, "api_error", "api_error"),
+    ErrorKind.UPSTREAM_UNREACHABLE: (503, "api_error", "overloaded_error"),
+    ErrorKind.PLUGIN_FAILED: (500, "api_error", "api_error"),
+    ErrorKind.NOT_CONFIGURED: (500, "api_error", "api_error"),
+    ErrorKind.INTERNAL: (500, "api_error", "api_error"),
+    ErrorKind.UNAVAILABLE: (503, "api_error", "overloaded_error"),
+    ErrorKind.TIMEOUT: (504, "api_error", "timeout_error"),
 }
 
 # Codes that carry a status of their own, whatever the kind.
@@ -65,37 +65,37 @@ SCIM_ERROR: Final = "urn:ietf:params:scim:api:messages:2.0:Error"
 SCIM_JSON: Final = "application/scim+json"
 
 
-def status_of(error: GatewayError, dialect: Dialect = Dialect.NATIVE) -> int:
+def status_of(error: GatewayError, dialect: RouteDialect = RouteDialect.NATIVE) -> int:
     """Return the HTTP status of a failure."""
-    if dialect is Dialect.SCIM and error.code in SCIM_STATUSES:
+    if dialect is RouteDialect.SCIM and error.code in SCIM_STATUSES:
         return SCIM_STATUSES[error.code]
     if error.code in CODE_STATUSES:
         return CODE_STATUSES[error.code]
     return STATUSES[error.kind][0]
 
 
-def body_of(error: GatewayError, dialect: Dialect = Dialect.NATIVE) -> dict[str, Any]:
+def body_of(error: GatewayError, dialect: RouteDialect = RouteDialect.NATIVE) -> dict[str, Any]:
     """Return the body of a failure: `detail` for clients of this API family beside the structured `error`.
 
     A validation failure of a native route has the list form of `detail` that such clients print. On the
     control socket the `error` object holds the kind and nothing else is needed; a runtime's is a sentence.
     """
     match dialect:
-        case Dialect.CONTROL:
+        case RouteDialect.CONTROL:
             return {"error": _control_error(error)}
-        case Dialect.ANTHROPIC:
+        case RouteDialect.ANTHROPIC:
             described = anthropic.error_object(error, STATUSES[error.kind][2])
             return {"type": "error", "error": described, "detail": error.message}
-        case Dialect.OLLAMA:
+        case RouteDialect.OLLAMA:
             return {"error": error.message, "detail": error.message}
-        case Dialect.SCIM:
+        case RouteDialect.SCIM:
             return _scim_body(error)
-        case Dialect.NATIVE | Dialect.OPENAI:
+        case RouteDialect.NATIVE | RouteDialect.OPENAI:
             return _openai_body(error, dialect)
 
 
 def _scim_body(error: GatewayError) -> dict[str, Any]:
-    status = status_of(error, Dialect.SCIM)
+    status = status_of(error, RouteDialect.SCIM)
     scim_type = SCIM_TYPES.get(error.code or "")
     if scim_type is None and status == 400:
         # What the account services refuse is a value.
@@ -104,9 +104,9 @@ def _scim_body(error: GatewayError) -> dict[str, Any]:
     return {name: value for name, value in body.items() if value is not None}
 
 
-def _openai_body(error: GatewayError, dialect: Dialect) -> dict[str, Any]:
+def _openai_body(error: GatewayError, dialect: RouteDialect) -> dict[str, Any]:
     detail: Any = error.message
-    if error.code == "validation" and dialect is Dialect.NATIVE:
+    if error.code == "validation" and dialect is RouteDialect.NATIVE:
         location = ["body", *(error.param or "").split(".")] if error.param else ["body"]
         detail = [{"type": "value_error", "loc": location, "msg": error.message}]
     return {"detail": detail, "error": openai.error_object(error, STATUSES[error.kind][1])}
@@ -122,7 +122,7 @@ def _control_error(error: GatewayError) -> dict[str, Any]:
     }
 
 
-def render(error: GatewayError, dialect: Dialect = Dialect.NATIVE) -> web.Response:
+def render(error: GatewayError, dialect: RouteDialect = RouteDialect.NATIVE) -> web.Response:
     """Return the whole reply of a failure, in the caller's dialect.
 
     What a runtime wrote itself is passed on as it is to who speaks its dialect (4.5).
@@ -133,37 +133,37 @@ def render(error: GatewayError, dialect: Dialect = Dialect.NATIVE) -> web.Respon
     if error.provider_code in QUOTA_CODES:
         # Clients of two dialects ask again after each 429 that has no such header.
         headers["x-should-retry"] = "false"
-    if error.kind is Kind.UNAUTHENTICATED:
+    if error.kind is ErrorKind.UNAUTHENTICATED:
         headers["WWW-Authenticate"] = "Bearer"
-    if isinstance(error, RuntimeRefusalError) and dialect is Dialect.OLLAMA:
+    if isinstance(error, RuntimeRefusalError) and dialect is RouteDialect.OLLAMA:
         refused = error.answer
         headers["Content-Type"] = refused.content_type or "application/json"
         return web.Response(status=refused.status, body=refused.body, headers=headers)
     reply = web.Response(
         status=status_of(error, dialect),
         body=orjson.dumps(body_of(error, dialect)),
-        content_type=SCIM_JSON if dialect is Dialect.SCIM else "application/json",
+        content_type=SCIM_JSON if dialect is RouteDialect.SCIM else "application/json",
         headers=headers,
     )
-    if error.kind is Kind.TOO_LARGE or error.code in UNREAD_CODES:
+    if error.kind is ErrorKind.TOO_LARGE or error.code in UNREAD_CODES:
         # What is left of the body is not read.
         reply.force_close()
     return reply
 
 
-def from_http(error: web.HTTPException) -> GatewayError:
+def from_http_exception(error: web.HTTPException) -> GatewayError:
     """Translate what aiohttp raises by itself: no such route, wrong method, body too large."""
     if error.status == 404:
-        return GatewayError(Kind.NOT_FOUND, "Not Found", code="route_not_found")
+        return GatewayError(ErrorKind.NOT_FOUND, "Not Found", code="route_not_found")
     if error.status == 405:
-        return GatewayError(Kind.INVALID_REQUEST, "Method Not Allowed", code="method_not_allowed")
+        return GatewayError(ErrorKind.INVALID_REQUEST, "Method Not Allowed", code="method_not_allowed")
     if error.status == 413:
-        return GatewayError(Kind.TOO_LARGE, "cannot read the body: it is over the limit")
-    return GatewayError(Kind.INVALID_REQUEST, f"cannot serve the request: {error.reason}")
+        return GatewayError(ErrorKind.TOO_LARGE, "cannot read the body: it is over the limit")
+    return GatewayError(ErrorKind.INVALID_REQUEST, f"cannot serve the request: {error.reason}")
 
 
 async def guard(
-    work: Awaitable[web.StreamResponse], dialect: Dialect, request: web.Request, route: str
+    work: Awaitable[web.StreamResponse], dialect: RouteDialect, request: web.Request, route: str
 ) -> web.StreamResponse:
     """Await a handler and turn every failure into a reply and one log line with the request id.
 
@@ -175,10 +175,10 @@ async def guard(
         return await work
     except GatewayError as error:
         failure = error
-        if error.kind is Kind.INTERNAL:
+        if error.kind is ErrorKind.INTERNAL:
             log_internal(request, error, f"request failed: {error.full_message}", route=route)
     except web.HTTPException as error:
-        failure = from_http(error)
+        failure = from_http_exception(error)
         allowed = error.headers.get("Allow")
     except Exception as error:  # noqa: BLE001 - where unknown failures end
         if isinstance(error, ConnectionError) and is_gone(request):
@@ -186,17 +186,17 @@ async def guard(
             unsent: web.StreamResponse = request.get(STARTED, web.Response())
             return unsent
         log_internal(request, error, "request failed", route=route)
-        failure = GatewayError(Kind.INTERNAL, f"cannot serve the request: see the log for {request_id}")
+        failure = GatewayError(ErrorKind.INTERNAL, f"cannot serve the request: see the log for {request_id}")
     # Its frames hold the request and all that was read of it: with them, only the collector would free that.
     failure.__traceback__ = failure.__cause__ = failure.__context__ = None
     request[FAILURE] = failure
     status = status_of(failure, dialect)
-    if failure.kind is not Kind.INTERNAL:
+    if failure.kind is not ErrorKind.INTERNAL:
         extra = {"request_id": request_id, "route": route, "status": status, "kind": failure.kind.value}
         log.log(_level_of(status), "request refused: %s", failure.full_message, extra=extra)
     begun: web.StreamResponse | None = request.get(STARTED)
     if begun is not None and not (isinstance(begun, ChunkedReply) and not begun.is_sent):
-        cut(request)
+        abort_connection(request)
         return begun
     reply = render(failure, dialect)
     if allowed is not None:
@@ -210,7 +210,7 @@ def _level_of(status: int) -> int:
 
 def log_refused(request: web.Request, words: str, error: GatewayError) -> None:
     """Write the log line of a failure within a connection that goes on."""
-    if error.kind is Kind.INTERNAL:
+    if error.kind is ErrorKind.INTERNAL:
         log_internal(request, error, f"{words}: {error.full_message}")
         return
     extra = {"request_id": request[REQUEST_ID], "kind": error.kind.value}
@@ -219,7 +219,7 @@ def log_refused(request: web.Request, words: str, error: GatewayError) -> None:
 
 def log_broken(request: web.Request, error: GatewayError) -> None:
     """Write the log line of a stream that ends with a failure in band, of which the status tells nothing."""
-    if error.kind is Kind.INTERNAL:
+    if error.kind is ErrorKind.INTERNAL:
         log_internal(request, error, f"stream broke: {error.full_message}")
         return
     log.warning(
@@ -236,8 +236,8 @@ def log_internal(request: web.Request, error: Exception, words: str, **extra: ob
     """
     traces = request.app.get(TRACES)
     is_traced = traces is None or traces.wants(error)
-    cause = None if is_traced else type(root_of(error)).__qualname__
-    told = {"request_id": request[REQUEST_ID], "kind": Kind.INTERNAL.value, "cause": cause, **extra}
+    cause = None if is_traced else type(root_cause_of(error)).__qualname__
+    told = {"request_id": request[REQUEST_ID], "kind": ErrorKind.INTERNAL.value, "cause": cause, **extra}
     log.error("%s", words, exc_info=error if is_traced else None, extra=told)
 
 
@@ -246,7 +246,7 @@ def is_gone(request: web.Request) -> bool:
     return request.transport is None or request.transport.is_closing()
 
 
-def cut(request: web.Request) -> None:
+def abort_connection(request: web.Request) -> None:
     """Close the client's connection at once, with what was not yet sent."""
     if request.transport is not None:
         request.transport.abort()

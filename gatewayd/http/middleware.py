@@ -17,20 +17,20 @@ from aiohttp.typedefs import Middleware
 
 from gatewayd import ids
 from gatewayd.accounts.records import Actor
-from gatewayd.errors import GatewayError, Kind, invalid
-from gatewayd.http.access_revocation import ShutOut
+from gatewayd.errors import ErrorKind, GatewayError, invalid
+from gatewayd.http.access_revocation import AccessRevocation
 from gatewayd.http.audit import audit_change, is_audited, is_noted
 from gatewayd.http.body import check_media_type
-from gatewayd.http.connections.admission import IDENTITY_PROVIDER, Admission, is_within, take_place
-from gatewayd.http.connections.uses import Use
+from gatewayd.http.connections.admission import IDENTITY_PROVIDER, RequestAdmission, is_within, take_place
+from gatewayd.http.connections.uses import RequestUse
 from gatewayd.http.context import ACTOR, CLIENT, CREDENTIAL, REPLY_HEADERS, REQUEST_ID, SITE
 from gatewayd.http.errors import guard
 from gatewayd.http.origins import OriginRules
 from gatewayd.http.responses.fast_response import JsonReply
-from gatewayd.http.routes import ANTHROPIC_VERSION, Access, Dialect, Handler, Route
-from gatewayd.http.scim_auth import ProvisioningDoor
+from gatewayd.http.routes import ANTHROPIC_VERSION, Handler, Route, RouteAccess, RouteDialect
+from gatewayd.http.scim_auth import ScimAuthenticator
 from gatewayd.scim.renderer import ROOT
-from gatewayd.tasks import Tasks
+from gatewayd.tasks import TaskRegistry
 
 SANE_REQUEST_ID: Final = re.compile(r"[A-Za-z0-9._-]{1,64}")
 UNSAFE_PATH: Final = re.compile(r"//|/\.\.?(?:/|$)|%5c|%00|%2e", re.IGNORECASE)
@@ -41,16 +41,16 @@ SANE_HOST: Final = re.compile(
 
 RUNTIME_PREFIX: Final = "/ollama/api/"
 CONTENT_POLICY: Final = "Content-Security-Policy"
-NOTHING: Final = "default-src 'none'; frame-ancestors 'none'"
+NO_PAGE_POLICY: Final = "default-src 'none'; frame-ancestors 'none'"
 """The policy of an answer that is no page: a browser loads nothing for it and shows it in no frame."""
 SAFE_METHODS: Final = frozenset({"GET", "HEAD", "OPTIONS"})
-SLASHES: Final = re.compile(r"/{2,}")
-BELOW_ROOT: Final = f"{ROOT}/"
-CLIENT_LEFT: Final = 499
+REPEATED_SLASHES: Final = re.compile(r"/{2,}")
+SCIM_PREFIX: Final = f"{ROOT}/"
+CLIENT_CLOSED_STATUS: Final = 499
 """What is noted as the status of a request whose client did not wait for the answer."""
 
 
-class Wrapper(Protocol):
+class EdgeMiddleware(Protocol):
     """What an application is built around: the public edge or the control edge."""
 
     @property
@@ -63,7 +63,7 @@ class Wrapper(Protocol):
         ...
 
 
-class Authenticator(Protocol):
+class RequestAuthenticator(Protocol):
     """What the edge needs of the account services."""
 
     async def authenticate(self, credential: str, method: str, path: str) -> Actor:
@@ -71,7 +71,7 @@ class Authenticator(Protocol):
         ...
 
 
-class TicketDoor(Protocol):
+class TicketStore(Protocol):
     """What the edge needs to know of tickets."""
 
     def redeem(self, ticket: str) -> str | None:
@@ -92,26 +92,26 @@ class EdgeOptions:
 
 
 @dataclass(frozen=True, slots=True)
-class Doors:
+class EdgeServices:
     """Who lets people, programs and identity providers in, and who puts people out."""
 
-    accounts: Authenticator
-    provisioning: ProvisioningDoor
-    shut_out: ShutOut
-    tickets: TicketDoor | None = None
+    accounts: RequestAuthenticator
+    provisioning: ScimAuthenticator
+    shut_out: AccessRevocation
+    tickets: TicketStore | None = None
 
 
-class Edge:
+class PublicEdge:
     """Wraps the handlers of the public application."""
 
-    def __init__(self, doors: Doors, tasks: Tasks, options: EdgeOptions) -> None:
+    def __init__(self, doors: EdgeServices, tasks: TaskRegistry, options: EdgeOptions) -> None:
         self._authenticator = doors.accounts
         self._provisioning = doors.provisioning
         self._shut_out = doors.shut_out
         self._tickets = doors.tickets
         self._tasks = tasks
         self._options = options
-        self._admission = Admission(options.trusted_proxies)
+        self._admission = RequestAdmission(options.trusted_proxies)
         self._origins = OriginRules(options.allowed_origins, options.key_header, options.site_url)
 
     def wrap(self, route: Route) -> Handler:
@@ -119,12 +119,12 @@ class Edge:
 
         async def serve(request: web.Request) -> web.StreamResponse:
             dialect = dialect_of(route, request)
-            if dialect is Dialect.ANTHROPIC:
+            if dialect is RouteDialect.ANTHROPIC:
                 # Clients of this dialect look for the id under this name.
                 request[REPLY_HEADERS]["request-id"] = request[REQUEST_ID]
-            is_interruptible = may_end(route, request)
+            is_interruptible = is_cancellable(route, request)
             work = guard(self._admitted(route, request, is_interruptible), dialect, request, route.path)
-            if route.access is Access.SCIM:
+            if route.access is RouteAccess.SCIM:
                 work = self._noted(route, request, work)
             if is_interruptible:
                 return await work
@@ -135,15 +135,15 @@ class Edge:
     async def _admitted(
         self, route: Route, request: web.Request, is_interruptible: bool
     ) -> web.StreamResponse:
-        if getattr(request.protocol, "is_spare", False) and route.use is not Use.PROBE:
+        if getattr(request.protocol, "is_spare", False) and route.use is not RequestUse.PROBE:
             take_place(request)
         if not route.slashes and "%" in request.raw_path and has_slash(request.raw_path):
-            raise GatewayError(Kind.NOT_FOUND, "Not Found", code="route_not_found")
+            raise GatewayError(ErrorKind.NOT_FOUND, "Not Found", code="route_not_found")
         if request.method not in SAFE_METHODS or route.guarded:
             self._origins.check(request)
-        if route.access is Access.SCIM:
+        if route.access is RouteAccess.SCIM:
             self._provisioning.check(request)
-        elif route.access is not Access.PUBLIC:
+        elif route.access is not RouteAccess.PUBLIC:
             request[ACTOR] = await self._identify(route, request)
         if request.method not in SAFE_METHODS and route.takes:
             check_media_type(request, route.takes)
@@ -184,7 +184,7 @@ class Edge:
         try:
             reply = await work
         except asyncio.CancelledError:
-            self._provisioning.note(route, request, CLIENT_LEFT)
+            self._provisioning.note(route, request, CLIENT_CLOSED_STATUS)
             raise
         self._provisioning.note(route, request, reply.status)
         return reply
@@ -193,19 +193,22 @@ class Edge:
         credential = self._ticketed(request) if route.tickets else None
         credential = credential or self._credential(request)
         if credential is None:
-            if route.access is Access.OPTIONAL:
+            if route.access is RouteAccess.OPTIONAL:
                 return None
-            raise GatewayError(Kind.UNAUTHENTICATED, "Not authenticated")
+            raise GatewayError(ErrorKind.UNAUTHENTICATED, "Not authenticated")
         try:
-            actor = await self._shut_out.identified(
+            actor = await self._shut_out.identify_again(
                 lambda: self._authenticator.authenticate(credential, request.method, request.path)
             )
         except GatewayError as error:
             # A database that does not answer says nothing about the credential.
-            if route.access is Access.OPTIONAL and error.kind in {Kind.UNAUTHENTICATED, Kind.FORBIDDEN}:
+            if route.access is RouteAccess.OPTIONAL and error.kind in {
+                ErrorKind.UNAUTHENTICATED,
+                ErrorKind.FORBIDDEN,
+            }:
                 return None
             raise
-        admit(route.access, actor)
+        check_access(route.access, actor)
         request[CREDENTIAL] = credential
         return actor
 
@@ -217,7 +220,8 @@ class Edge:
         credential = self._tickets.redeem(ticket)
         if credential is None:
             raise GatewayError(
-                Kind.UNAUTHENTICATED, "cannot accept the ticket: unknown, used before, or older than 30 s"
+                ErrorKind.UNAUTHENTICATED,
+                "cannot accept the ticket: unknown, used before, or older than 30 s",
             )
         return credential
 
@@ -261,7 +265,7 @@ class Edge:
 
     async def _reply(self, request: web.Request, handler: Handler) -> web.StreamResponse:
         if is_unsafe(request.raw_path.partition("?")[0]):
-            unsafe = GatewayError(Kind.NOT_FOUND, "Not Found", code="route_not_found")
+            unsafe = GatewayError(ErrorKind.NOT_FOUND, "Not Found", code="route_not_found")
             return await self._unrouted(_refuse(unsafe), request)
         hosts = request.headers.getall(hdrs.HOST, ())
         if len(hosts) > 1:
@@ -281,12 +285,12 @@ class Edge:
     ) -> web.StreamResponse:
         dialect = unrouted_dialect(request)
         answer = guard(work, dialect, request, "-")
-        return await (self._noted(None, request, answer) if dialect is Dialect.SCIM else answer)
+        return await (self._noted(None, request, answer) if dialect is RouteDialect.SCIM else answer)
 
 
 def _account_of(route: Route) -> str:
     """Return the account that a request counts for which no user sent, "" for none."""
-    return IDENTITY_PROVIDER if route.access is Access.SCIM else ""
+    return IDENTITY_PROVIDER if route.access is RouteAccess.SCIM else ""
 
 
 def has_slash(raw_path: str) -> bool:
@@ -299,9 +303,9 @@ def single_slashes(path: str) -> str:
 
     The rows of provisioning take such paths themselves (`app.doubled_slashes`).
     """
-    if not path.startswith(BELOW_ROOT):
+    if not path.startswith(SCIM_PREFIX):
         return path
-    return ROOT + SLASHES.sub("/", path.removeprefix(ROOT))
+    return ROOT + REPEATED_SLASHES.sub("/", path.removeprefix(ROOT))
 
 
 @lru_cache(maxsize=256)
@@ -316,34 +320,34 @@ def is_host(name: str) -> bool:
     return SANE_HOST.fullmatch(name) is not None
 
 
-def dialect_of(route: Route, request: web.Request) -> Dialect:
+def dialect_of(route: Route, request: web.Request) -> RouteDialect:
     """Return the dialect of a row; model lists are for the clients of two, told apart by their header."""
-    if route.dialect is Dialect.OPENAI and ANTHROPIC_VERSION in request.headers:
-        return Dialect.ANTHROPIC
+    if route.dialect is RouteDialect.OPENAI and ANTHROPIC_VERSION in request.headers:
+        return RouteDialect.ANTHROPIC
     return route.dialect
 
 
-def unrouted_dialect(request: web.Request) -> Dialect:
+def unrouted_dialect(request: web.Request) -> RouteDialect:
     """Return the dialect in which a request that no row takes is refused."""
-    if f"{SLASHES.sub('/', request.path)}/".startswith(BELOW_ROOT):
-        return Dialect.SCIM
+    if f"{REPEATED_SLASHES.sub('/', request.path)}/".startswith(SCIM_PREFIX):
+        return RouteDialect.SCIM
     if ANTHROPIC_VERSION in request.headers:
-        return Dialect.ANTHROPIC
-    return Dialect.OLLAMA if request.path.startswith(RUNTIME_PREFIX) else Dialect.NATIVE
+        return RouteDialect.ANTHROPIC
+    return RouteDialect.OLLAMA if request.path.startswith(RUNTIME_PREFIX) else RouteDialect.NATIVE
 
 
-def may_end(route: Route, request: web.Request) -> bool:
+def is_cancellable(route: Route, request: web.Request) -> bool:
     """Tell whether a request may end before its handler is done: what changes nothing, and what says so."""
     return route.interruptible or request.method in SAFE_METHODS
 
 
-def admit(access: Access, actor: Actor) -> None:
+def check_access(access: RouteAccess, actor: Actor) -> None:
     """Raise forbidden when the row's policy does not let the actor in."""
-    if access is Access.ADMIN and not actor.is_admin:
-        raise GatewayError(Kind.FORBIDDEN, "cannot do this: an administrator is needed")
-    if access is Access.VERIFIED and not actor.is_verified:
+    if access is RouteAccess.ADMIN and not actor.is_admin:
+        raise GatewayError(ErrorKind.FORBIDDEN, "cannot do this: an administrator is needed")
+    if access is RouteAccess.VERIFIED and not actor.is_verified:
         raise GatewayError(
-            Kind.FORBIDDEN, "cannot do this: the account is pending, an administrator must activate it"
+            ErrorKind.FORBIDDEN, "cannot do this: the account is pending, an administrator must activate it"
         )
 
 
@@ -353,7 +357,7 @@ def standard_headers(request_id: str) -> dict[str, str]:
         "X-Request-Id": request_id,
         "X-Content-Type-Options": "nosniff",
         "Referrer-Policy": "no-referrer",
-        CONTENT_POLICY: NOTHING,
+        CONTENT_POLICY: NO_PAGE_POLICY,
         "Server": "gatewayd",
     }
 

@@ -7,34 +7,34 @@ from typing import Any, Final
 from pydantic import BaseModel
 
 from gatewayd.http.errors import SCIM_JSON
-from gatewayd.http.routes import Access, Dialect, Route
+from gatewayd.http.routes import Route, RouteAccess, RouteDialect
 from gatewayd.http.schemas import Reply
 
 BODILESS: Final = frozenset({101, 204})
-PARAMETER: Final = re.compile(r"\{(\w+)(?::[^{}]*)?\}")
-SCHEMAS: Final = "#/components/schemas/{model}"
+PARAMETER_PATTERN: Final = re.compile(r"\{(\w+)(?::[^{}]*)?\}")
+SCHEMA_REFERENCE: Final = "#/components/schemas/{model}"
 
-ERRORS: Final[dict[Dialect, str]] = {
-    Dialect.NATIVE: "Error",
-    Dialect.OPENAI: "Error",
-    Dialect.ANTHROPIC: "MessagesError",
-    Dialect.OLLAMA: "RuntimeError",
-    Dialect.SCIM: "ScimError",
+ERRORS: Final[dict[RouteDialect, str]] = {
+    RouteDialect.NATIVE: "Error",
+    RouteDialect.OPENAI: "Error",
+    RouteDialect.ANTHROPIC: "MessagesError",
+    RouteDialect.OLLAMA: "RuntimeError",
+    RouteDialect.SCIM: "ScimError",
 }
 """The schemas of failures, as `errors.body_of` makes them."""
 
-POLICY: Final[dict[Access, str]] = {
-    Access.PUBLIC: "Needs no credential.",
-    Access.OPTIONAL: "A credential is optional.",
-    Access.ACCOUNT: "Needs an account, pending ones included.",
-    Access.VERIFIED: "Needs an active account with the role user or admin.",
-    Access.ADMIN: "Needs an administrator.",
-    Access.SCIM: "Needs the SCIM token.",
-    Access.CONTROL: "Needs a peer of the control socket.",
+POLICY: Final[dict[RouteAccess, str]] = {
+    RouteAccess.PUBLIC: "Needs no credential.",
+    RouteAccess.OPTIONAL: "A credential is optional.",
+    RouteAccess.ACCOUNT: "Needs an account, pending ones included.",
+    RouteAccess.VERIFIED: "Needs an active account with the role user or admin.",
+    RouteAccess.ADMIN: "Needs an administrator.",
+    RouteAccess.SCIM: "Needs the SCIM token.",
+    RouteAccess.CONTROL: "Needs a peer of the control socket.",
 }
 
 
-def describe(rows: Iterable[Route], *, title: str, version: str) -> dict[str, Any]:
+def describe_routes(rows: Iterable[Route], *, title: str, version: str) -> dict[str, Any]:
     """Return the OpenAPI 3.1 document of the rows."""
     paths: dict[str, dict[str, Any]] = {}
     schemas: dict[str, Any] = {
@@ -44,7 +44,7 @@ def describe(rows: Iterable[Route], *, title: str, version: str) -> dict[str, An
         "ScimError": _scim_error_schema(),
     }
     for row in rows:
-        path = PARAMETER.sub(r"{\1}", row.path)
+        path = PARAMETER_PATTERN.sub(r"{\1}", row.path)
         paths.setdefault(path, {})[row.method.lower()] = _operation(row, path, schemas)
     return {
         "openapi": "3.1.0",
@@ -62,7 +62,7 @@ def describe(rows: Iterable[Route], *, title: str, version: str) -> dict[str, An
 
 
 def _operation(row: Route, path: str, schemas: dict[str, Any]) -> dict[str, Any]:
-    media_type = SCIM_JSON if row.dialect is Dialect.SCIM else "application/json"
+    media_type = SCIM_JSON if row.dialect is RouteDialect.SCIM else "application/json"
     operation: dict[str, Any] = {
         "operationId": f"{row.method.lower()} {path}",
         "summary": row.summary,
@@ -85,13 +85,13 @@ def _operation(row: Route, path: str, schemas: dict[str, Any]) -> dict[str, Any]
         operation["requestBody"] = {"content": {"multipart/form-data": {"schema": _form_schema()}}}
     elif row.takes and row.method in {"POST", "PUT", "PATCH"}:
         operation["requestBody"] = {"content": {media_type: {"schema": {"type": "object"}}}}
-    if row.access is not Access.PUBLIC:
+    if row.access is not RouteAccess.PUBLIC:
         operation["security"] = _credentials(row.access)
     return operation
 
 
 def _path_parameters(row: Route) -> Iterable[dict[str, Any]]:
-    for name in PARAMETER.findall(row.path):
+    for name in PARAMETER_PATTERN.findall(row.path):
         yield {"name": name, "in": "path", "required": True, "schema": {"type": "string"}}
 
 
@@ -119,7 +119,7 @@ def resolved(schema: Any, schemas: dict[str, Any]) -> Any:
             # A schema may hold itself.
             schemas[name] = {}
             schemas[name] = resolved(schema(), schemas)
-        return {"$ref": SCHEMAS.format(model=name)}
+        return {"$ref": SCHEMA_REFERENCE.format(model=name)}
     if isinstance(schema, Mapping):
         return {key: resolved(value, schemas) for key, value in schema.items()}
     if isinstance(schema, list | tuple):
@@ -134,27 +134,29 @@ def component(schema: Callable[..., Any]) -> str:
 
 def _error(row: Route) -> dict[str, Any]:
     """Return the schema of a failure; a list of models is also for the clients of the messages dialect."""
-    own = {"$ref": SCHEMAS.format(model=ERRORS[row.dialect])}
-    if row.dialect is not Dialect.OPENAI or row.method != "GET":
+    own = {"$ref": SCHEMA_REFERENCE.format(model=ERRORS[row.dialect])}
+    if row.dialect is not RouteDialect.OPENAI or row.method != "GET":
         return own
-    return {"anyOf": [own, {"$ref": SCHEMAS.format(model=ERRORS[Dialect.ANTHROPIC])}]}
+    return {"anyOf": [own, {"$ref": SCHEMA_REFERENCE.format(model=ERRORS[RouteDialect.ANTHROPIC])}]}
 
 
-def _credentials(access: Access) -> list[dict[str, list[str]]]:
+def _credentials(access: RouteAccess) -> list[dict[str, list[str]]]:
     match access:
-        case Access.SCIM:
+        case RouteAccess.SCIM:
             return [{"scim": []}]
-        case Access.OPTIONAL:
+        case RouteAccess.OPTIONAL:
             return [{}, {"bearer": []}, {"key": []}]
         case _:
             return [{"bearer": []}, {"key": []}]
 
 
 def _body(model: type[BaseModel], schemas: dict[str, Any]) -> dict[str, Any]:
-    schema = model.model_json_schema(ref_template=SCHEMAS)
+    schema = model.model_json_schema(ref_template=SCHEMA_REFERENCE)
     schemas.update(schema.pop("$defs", {}))
     schemas[model.__name__] = schema
-    return {"content": {"application/json": {"schema": {"$ref": SCHEMAS.format(model=model.__name__)}}}}
+    return {
+        "content": {"application/json": {"schema": {"$ref": SCHEMA_REFERENCE.format(model=model.__name__)}}}
+    }
 
 
 def _form_schema() -> dict[str, Any]:

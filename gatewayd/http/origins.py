@@ -7,13 +7,13 @@ from typing import Final
 
 from aiohttp import hdrs, web
 
-from gatewayd.errors import GatewayError, Kind, shortened
+from gatewayd.errors import ErrorKind, GatewayError, shorten
 from gatewayd.http.context import base_url
 
 FETCH_SITE: Final = "Sec-Fetch-Site"
 """What a browser says about a request's origin (Fetch Metadata); pages cannot write it."""
 
-OWN_PAGE: Final = frozenset({"same-origin", "none"})
+OWN_FETCH_SITES: Final = frozenset({"same-origin", "none"})
 HEADER_NAMES: Final = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~, -]{1,2048}")
 EXPOSED_HEADERS: Final = "X-Request-Id, request-id, X-Gateway-Warning, Retry-After"
 DEFAULT_PORTS: Final = {"http": ":80", "https": ":443"}
@@ -44,8 +44,8 @@ class OriginRules:
         if "*" in self.allowed or origin in self.allowed:
             return
         raise GatewayError(
-            Kind.FORBIDDEN,
-            f"cannot accept the request of a page from {shortened(origin or 'another site')!r}:"
+            ErrorKind.FORBIDDEN,
+            f"cannot accept the request of a page from {shorten(origin or 'another site')!r}:"
             " cors_allow_origin does not name this origin",
             param=hdrs.ORIGIN,
             code=FOREIGN_ORIGIN,
@@ -55,7 +55,7 @@ class OriginRules:
         """Tell whether a request comes from a page of this gateway, or from no page at all."""
         origin = request.headers.get(hdrs.ORIGIN)
         relation = request.headers.get(FETCH_SITE)
-        if relation in OWN_PAGE or (relation is None and origin is None):
+        if relation in OWN_FETCH_SITES or (relation is None and origin is None):
             return True
         if origin is None:
             return False

@@ -8,7 +8,7 @@ from typing import Final
 from aiohttp import web
 from pydantic import BaseModel
 
-from gatewayd.http.connections.uses import Use
+from gatewayd.http.connections.uses import RequestUse
 from gatewayd.http.schemas import Reply, declared_query, declared_reply
 
 JSON_BODY: Final = ("application/json",)
@@ -20,7 +20,7 @@ ANTHROPIC_VERSION: Final = "anthropic-version"
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 
-class Access(StrEnum):
+class RouteAccess(StrEnum):
     """Who may call a route (interface specification, section 5)."""
 
     # No credential is looked at.
@@ -39,7 +39,7 @@ class Access(StrEnum):
     CONTROL = "control"
 
 
-class Dialect(StrEnum):
+class RouteDialect(StrEnum):
     """In which shape a route answers, errors included."""
 
     NATIVE = "native"
@@ -70,9 +70,9 @@ class Route:
     method: str
     path: str
     handler: Handler
-    access: Access
+    access: RouteAccess
     summary: str
-    dialect: Dialect = Dialect.NATIVE
+    dialect: RouteDialect = RouteDialect.NATIVE
     request: type[BaseModel] | None = None
     reply: Reply | None = None
     tag: str = ""
@@ -82,7 +82,7 @@ class Route:
     tickets: bool = False
     takes: tuple[str, ...] = JSON_BODY
     guarded: bool = False
-    use: Use = Use.REQUEST
+    use: RequestUse = RequestUse.REQUEST
     statuses: tuple[int, ...] = (200,)
     asks: bool = False
     query: Mapping[str, str] = field(default_factory=dict)
@@ -95,7 +95,7 @@ class Route:
 
 
 @dataclass(frozen=True, slots=True)
-class Noun:
+class RouteGroup:
     """What the rows of one noun share, said once: the head of their paths, and their tag."""
 
     prefix: str
@@ -106,11 +106,11 @@ class Noun:
         method: str,
         path: str,
         handler: Handler,
-        access: Access,
+        access: RouteAccess,
         summary: str,
         request: type[BaseModel] | None = None,
         *,
-        use: Use = Use.REQUEST,
+        use: RequestUse = RequestUse.REQUEST,
         asks: bool = False,
     ) -> Route:
         """Return one row of the noun; `path` follows the prefix."""

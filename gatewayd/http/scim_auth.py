@@ -7,23 +7,23 @@ from typing import Any, Final
 from aiohttp import hdrs, web
 
 from gatewayd import ids
-from gatewayd.errors import GatewayError, Kind, shortened
-from gatewayd.http.audit import MAX_VALUE_CHARACTERS, audit_log, told
+from gatewayd.errors import ErrorKind, GatewayError, shorten
+from gatewayd.http.audit import MAX_VALUE_CHARACTERS, audit_log, shorten_value
 from gatewayd.http.context import FAILURE, REQUEST_ID, SITE, client_address
 from gatewayd.http.routes import Route
 from gatewayd.scim.filters.list_query import PARAMETERS
 from gatewayd.scim.records import PublicSite, Resource
 from gatewayd.scim.renderer import ROOT
-from gatewayd.scim.request_log import Activity, Seen
+from gatewayd.scim.request_log import LoggedRequest, ScimRequestLog
 from gatewayd.scim.tokens.credential import ScimTokens
 
 MAX_IDS_SHOWN: Final = 3
-MAX_ID_SHOWN: Final = 64
+MAX_ID_CHARACTERS: Final = 64
 """Characters that are shown of an id that no user has."""
 
 
 @dataclass(slots=True)
-class Deed:
+class AuditRecord:
     """What a request did, for the audit: on what, and the resource before and after without its members.
 
     `skipped` are the ids of members that no user has.
@@ -38,10 +38,10 @@ class Deed:
     skipped: Sequence[str] = ()
 
 
-DEED: web.RequestKey[Deed] = web.RequestKey("deed", Deed)
+AUDIT_RECORD: web.RequestKey[AuditRecord] = web.RequestKey("deed", AuditRecord)
 
 
-class ProvisioningDoor:
+class ScimAuthenticator:
     """Lets SCIM clients in by their token, and notes each of their requests, refused ones too.
 
     `provider` names who they are in the audit. The addresses of resources are on `site`, when it has one.
@@ -50,7 +50,7 @@ class ProvisioningDoor:
     def __init__(
         self,
         tokens: ScimTokens,
-        activity: Activity,
+        activity: ScimRequestLog,
         provider: str,
         clock: ids.Clock = ids.now,
         site: PublicSite | None = None,
@@ -64,7 +64,7 @@ class ProvisioningDoor:
     def check(self, request: web.Request) -> None:
         """Raise unauthenticated unless the request has the SCIM token, in one header `Authorization`."""
         self._tokens.check(token_of(", ".join(request.headers.getall(hdrs.AUTHORIZATION, []))))
-        request[DEED] = Deed()
+        request[AUDIT_RECORD] = AuditRecord()
         if self._site.address:
             request[SITE] = self._site.address
 
@@ -73,23 +73,25 @@ class ProvisioningDoor:
         failure = request.get(FAILURE)
         detail = failure.message if failure is not None else ""
         address, request_id = client_address(request), request[REQUEST_ID]
-        path = asked_path(request)
-        self._activity.add(Seen(self._clock(), request.method, path, status, address, request_id, detail))
+        path = loggable_path(request)
+        self._activity.add(
+            LoggedRequest(self._clock(), request.method, path, status, address, request_id, detail)
+        )
         if route is None:
             return
-        is_in = DEED in request
-        deed = request.get(DEED) or Deed()
+        is_in = AUDIT_RECORD in request
+        deed = request.get(AUDIT_RECORD) or AuditRecord()
         fields = {
             "by": f"scim:{self._provider or '-'}" if is_in else "unknown",
             "address": address,
             "request_id": request_id,
-            "target": shortened(deed.target or request.path.removeprefix(ROOT), MAX_VALUE_CHARACTERS),
+            "target": shorten(deed.target or request.path.removeprefix(ROOT), MAX_VALUE_CHARACTERS),
             "status": status,
             "refused": detail,
-            "before": changed(deed.before, deed.after),
-            "after": changed(deed.after, deed.before),
+            "before": changed_attributes(deed.before, deed.after),
+            "after": changed_attributes(deed.after, deed.before),
             "members": deed.changes,
-            "skipped": listed(deed.skipped),
+            "skipped": summarise_ids(deed.skipped),
         }
         audit_log.info(
             "%s",
@@ -112,27 +114,29 @@ def token_of(authorization: str) -> str:
 
 
 def _refused(message: str) -> GatewayError:
-    return GatewayError(Kind.UNAUTHENTICATED, message)
+    return GatewayError(ErrorKind.UNAUTHENTICATED, message)
 
 
-def asked_path(request: web.Request) -> str:
+def loggable_path(request: web.Request) -> str:
     """Return the path with what a list was asked with; anything else in a query may be a secret."""
     asked = [f"{name}={value}" for name, value in request.query.items() if name.lower() in PARAMETERS]
     return f"{request.path}?{'&'.join(asked)}" if asked else request.path
 
 
-def changed(one: Mapping[str, Any] | None, other: Mapping[str, Any] | None) -> dict[str, Any]:
+def changed_attributes(one: Mapping[str, Any] | None, other: Mapping[str, Any] | None) -> dict[str, Any]:
     """Return the attributes of a resource that another state of it has not, or has otherwise."""
     other = other or {}
     return {
-        name: told(value) for name, value in (one or {}).items() if name not in other or other[name] != value
+        name: shorten_value(value)
+        for name, value in (one or {}).items()
+        if name not in other or other[name] != value
     }
 
 
-def listed(user_ids: Sequence[str]) -> str:
+def summarise_ids(user_ids: Sequence[str]) -> str:
     """Return ids for a sentence: how many there are, and the first three; empty for none."""
     if not user_ids:
         return ""
-    named = ", ".join(repr(shortened(user_id, MAX_ID_SHOWN)) for user_id in user_ids[:MAX_IDS_SHOWN])
+    named = ", ".join(repr(shorten(user_id, MAX_ID_CHARACTERS)) for user_id in user_ids[:MAX_IDS_SHOWN])
     more = ", ..." if len(user_ids) > MAX_IDS_SHOWN else ""
     return f"{len(user_ids)}: {named}{more}"

@@ -12,19 +12,19 @@ from typing import Final
 
 from aiohttp import web
 
-from gatewayd.errors import GatewayError, Kind
+from gatewayd.errors import ErrorKind, GatewayError
 from gatewayd.http.connections.drain import is_readable
-from gatewayd.http.connections.request_heads import Connection, Connections, Runner
+from gatewayd.http.connections.request_heads import ConnectionServer, ServerConnection, ServerRunner
 
 BACKLOG: Final = 4096
 KEEP_ALIVE_SECONDS: Final = 75.0
 LINGER_SECONDS: Final = 1.0
-MAX_HEAD_LINE: Final = 16_384
+MAX_HEAD_LINE_BYTES: Final = 16_384
 # What the last cancelled handlers get to clean up; aiohttp may spend it twice.
 CANCEL_SECONDS: Final = 1.0
 
 
-class Server:
+class HttpServer:
     """Serves one application on any number of listeners."""
 
     def __init__(self, app: web.Application) -> None:
@@ -35,10 +35,10 @@ class Server:
             "auto_decompress": False,
             "keepalive_timeout": KEEP_ALIVE_SECONDS,
             "lingering_time": LINGER_SECONDS,
-            "max_line_size": MAX_HEAD_LINE,
-            "max_field_size": MAX_HEAD_LINE,
+            "max_line_size": MAX_HEAD_LINE_BYTES,
+            "max_field_size": MAX_HEAD_LINE_BYTES,
         }
-        self._runner = Runner(
+        self._runner = ServerRunner(
             app,
             options,
             handle_signals=False,
@@ -89,7 +89,7 @@ class Server:
         others is read and answered, and each connection ends with its answer.
         """
         server = self._runner.server
-        if isinstance(server, Connections):
+        if isinstance(server, ConnectionServer):
             server.drain()
         for site in self._runner.sites:
             if site not in self._given:
@@ -111,9 +111,9 @@ class Server:
         """How many connections have a request that is not wholly answered."""
         return sum(connection.is_busy for connection in self._connections())
 
-    def _connections(self) -> Sequence[Connection]:
+    def _connections(self) -> Sequence[ServerConnection]:
         server = self._runner.server
-        return server.open() if isinstance(server, Connections) else ()
+        return server.open() if isinstance(server, ConnectionServer) else ()
 
     async def close(self) -> None:
         """Cancel what is left and release everything."""
@@ -141,7 +141,7 @@ def _group_id(name: str) -> int | None:
         return grp.getgrnam(name).gr_gid
     except KeyError:
         raise GatewayError(
-            Kind.NOT_CONFIGURED, f"cannot open the control socket: control_group {name!r} does not exist"
+            ErrorKind.NOT_CONFIGURED, f"cannot open the control socket: control_group {name!r} does not exist"
         ) from None
 
 
@@ -151,7 +151,7 @@ def _open_to_group(path: Path, gid: int, group: str) -> None:
         path.chmod(0o660)
     except OSError as error:
         raise GatewayError(
-            Kind.NOT_CONFIGURED,
+            ErrorKind.NOT_CONFIGURED,
             f"cannot give the control socket {path} to control_group {group!r}: {_reason(error)}; let"
             " gatewayd-control.socket open it, or run the daemon as a member of the group",
         ) from error
@@ -170,7 +170,7 @@ def _remove_stale(path: Path) -> None:
 
 def _refused(address: str, error: OSError) -> GatewayError:
     reason = "it is in use" if error.errno == errno.EADDRINUSE else _reason(error)
-    return GatewayError(Kind.NOT_CONFIGURED, f"cannot listen on {address}: {reason}")
+    return GatewayError(ErrorKind.NOT_CONFIGURED, f"cannot listen on {address}: {reason}")
 
 
 def _reason(error: OSError) -> str:

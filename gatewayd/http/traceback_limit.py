@@ -8,34 +8,34 @@ from aiohttp import web
 
 PAUSE_SECONDS: Final = 60.0
 """Between two tracebacks of one place."""
-MAX_PLACES: Final = 256
+MAX_ORIGINS: Final = 256
 
-Place = tuple[str, str, int]
+TracebackOrigin = tuple[str, str, int]
 """The name of an exception, and the file and the line that raised it."""
 
 
-class Traces:
+class TracebackLimiter:
     """Remembers what was logged with a traceback."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
-        self._told: dict[Place, float] = {}
+        self._told: dict[TracebackOrigin, float] = {}
 
     def wants(self, error: BaseException) -> bool:
         """Tell whether a failure is to be logged with its traceback, which counts as logged then."""
-        place, now = place_of(error), self._clock()
+        place, now = traceback_origin_of(error), self._clock()
         told = self._told.pop(place, None)
         is_wanted = told is None or now - told >= PAUSE_SECONDS
         self._told[place] = now if told is None or is_wanted else told
-        if len(self._told) > MAX_PLACES:
+        if len(self._told) > MAX_ORIGINS:
             del self._told[next(iter(self._told))]
         return is_wanted
 
 
-TRACES: Final = web.AppKey("traces", Traces)
+TRACES: Final = web.AppKey("traces", TracebackLimiter)
 
 
-def root_of(error: BaseException) -> BaseException:
+def root_cause_of(error: BaseException) -> BaseException:
     """Return the first cause of a failure."""
     seen = {id(error)}
     while error.__cause__ is not None and id(error.__cause__) not in seen:
@@ -44,9 +44,9 @@ def root_of(error: BaseException) -> BaseException:
     return error
 
 
-def place_of(error: BaseException) -> Place:
+def traceback_origin_of(error: BaseException) -> TracebackOrigin:
     """Return where the first cause of a failure was raised."""
-    root = root_of(error)
+    root = root_cause_of(error)
     trace = root.__traceback__
     if trace is None:
         return type(root).__qualname__, "", 0

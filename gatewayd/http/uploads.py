@@ -10,26 +10,26 @@ from aiohttp import BodyPartReader, MultipartReader, StreamReader, hdrs, web
 from aiohttp.http_exceptions import HttpProcessingError
 from multidict import CIMultiDict, CIMultiDictProxy
 
-from gatewayd.errors import GatewayError, Kind, invalid, shortened
+from gatewayd.errors import ErrorKind, GatewayError, invalid, shorten
 from gatewayd.http.connections.minimum_rate import BodyReader, body_reader
-from gatewayd.http.connections.request_heads import expect
+from gatewayd.http.connections.request_heads import send_100_continue
 
-CHUNK: Final = 128 * 1024
+CHUNK_BYTES: Final = 128 * 1024
 MAX_PARTS: Final = 32
-MAX_FIELD: Final = 128 * 1024
+MAX_FIELD_BYTES: Final = 128 * 1024
 """Bytes of one field, and of all fields together."""
 
-MAX_LINE: Final = 8190
+MAX_LINE_BYTES: Final = 8190
 MAX_LINES: Final = 1000
 """Lines outside of contents: boundaries, heads of parts, and what stands before the first."""
 
 MAX_HEADERS: Final = 16
-OVERHEAD: Final = MAX_FIELD + 64 * 1024
+MAX_OVERHEAD_BYTES: Final = MAX_FIELD_BYTES + 64 * 1024
 """Bytes by which a form may be longer than its file, as far as its declared length tells."""
 
 PLAIN_ENCODINGS: Final = frozenset({"", "binary", "8bit", "7bit"})
-MEDIA_TYPE: Final = re.compile(r"[\w!#$&^.+-]+/[\w!#$&^.+-]+(?:\s*;[\x20-\x7e]*)?", re.ASCII)
-MAX_MEDIA_TYPE: Final = 255
+MEDIA_TYPE_PATTERN: Final = re.compile(r"[\w!#$&^.+-]+/[\w!#$&^.+-]+(?:\s*;[\x20-\x7e]*)?", re.ASCII)
+MAX_MEDIA_TYPE_CHARACTERS: Final = 255
 
 # RFC 7578 section 4.2. Only quotes and backslashes are escaped: other backslashes belong to the name. Some
 # clients escape nothing: a quote that ends the header ends the name, whatever stands before it.
@@ -48,7 +48,7 @@ class UploadForm:
         self._reader = reader
         self._part: BodyPartReader | None = None
         self._count = 0
-        self._room = MAX_FIELD
+        self._room = MAX_FIELD_BYTES
         self.fields: dict[str, str] = {}
         self.name = ""
         self.content_type: str | None = None
@@ -64,7 +64,7 @@ class UploadForm:
         part, self._part = self._part, None
         while not part.at_eof():
             with _readable(self._place("file")):
-                piece = await part.read_chunk(CHUNK)
+                piece = await part.read_chunk(CHUNK_BYTES)
             if piece:
                 yield piece
         if await self._next_file() is not None:
@@ -110,15 +110,17 @@ class UploadForm:
         value = bytearray()
         while not part.at_eof():
             with _readable(self._place(name)):
-                value += await part.read_chunk(CHUNK)
+                value += await part.read_chunk(CHUNK_BYTES)
             if len(value) > self._room:
-                raise _too_large(f"the fields of the form: they are over the limit of {MAX_FIELD} bytes")
+                raise _too_large(
+                    f"the fields of the form: they are over the limit of {MAX_FIELD_BYTES} bytes"
+                )
         self._room -= len(value)
         with _readable(self._place(name)):
             self.fields[name] = value.decode()
 
     def _place(self, name: str) -> str:
-        return f"the part {shortened(name)!r} of the form"
+        return f"the part {shorten(name)!r} of the form"
 
 
 class _FormReader(MultipartReader):
@@ -129,7 +131,7 @@ class _FormReader(MultipartReader):
 
     def __init__(self, headers: Mapping[str, str], source: "_Source") -> None:
         super().__init__(
-            headers, cast(StreamReader, source), max_field_size=MAX_LINE, max_headers=MAX_HEADERS
+            headers, cast(StreamReader, source), max_field_size=MAX_LINE_BYTES, max_headers=MAX_HEADERS
         )
         self.disposition: dict[str, str] = {}
 
@@ -164,14 +166,14 @@ class _Source:
         self._lines += 1
         if self._lines > MAX_LINES:
             raise ValueError("it has too many lines")
-        longest = max_line_length or MAX_LINE
+        longest = max_line_length or MAX_LINE_BYTES
         while True:
             end = self._held.find(b"\n", 0, longest) + 1
             if not end and len(self._held) >= longest:
                 raise ValueError("a line of it is too long")
-            more = b"" if end else await self._content.read(CHUNK)
+            more = b"" if end else await self._content.read(CHUNK_BYTES)
             if not more:
-                return await self.read(end or CHUNK) if self._held else b""
+                return await self.read(end or CHUNK_BYTES) if self._held else b""
             self._held += more
 
     def unread_data(self, data: bytes) -> None:
@@ -191,10 +193,10 @@ async def read_form(request: web.Request, limit: int) -> UploadForm:
     """
     if hdrs.CONTENT_TYPE not in request.headers:
         raise invalid("cannot accept file: the request has no form", param="file", code="validation")
-    _check_body(request, limit, OVERHEAD)
+    _check_body(request, limit, MAX_OVERHEAD_BYTES)
     with _readable("the form"):
         reader = _FormReader(request.headers, _Source(body_reader(request)))
-    await expect(request)
+    await send_100_continue(request)
     form = UploadForm(reader)
     await form.find_file()
     return form
@@ -206,11 +208,11 @@ async def read_stream(request: web.Request, limit: int) -> AsyncIterator[bytes]:
     The caller counts the bytes of a body without a declared length.
     """
     _check_body(request, limit)
-    await expect(request)
+    await send_100_continue(request)
     reader = body_reader(request)
     while True:
         with _readable("the body"):
-            piece = await reader.read(CHUNK)
+            piece = await reader.read(CHUNK_BYTES)
         if not piece:
             return
         yield piece
@@ -220,7 +222,7 @@ def _check_body(request: web.Request, limit: int, overhead: int = 0) -> None:
     encoding = request.headers.get(hdrs.CONTENT_ENCODING, "identity")
     if encoding.lower() not in {"identity", ""}:
         raise invalid(
-            f"cannot read a body with Content-Encoding {shortened(encoding)!r}: send it uncompressed",
+            f"cannot read a body with Content-Encoding {shorten(encoding)!r}: send it uncompressed",
             param="Content-Encoding",
             code="unsupported_media_type",
         )
@@ -254,7 +256,7 @@ def _malformed(what: str, reason: str, param: str | None = None) -> GatewayError
 
 
 def _too_large(what: str) -> GatewayError:
-    return GatewayError(Kind.TOO_LARGE, f"cannot read {what}")
+    return GatewayError(ErrorKind.TOO_LARGE, f"cannot read {what}")
 
 
 def _disposition(lines: list[str]) -> dict[str, str]:
@@ -290,5 +292,5 @@ def _clean(text: str) -> str:
 
 def _media_type(part: BodyPartReader) -> str | None:
     declared = part.headers.get(hdrs.CONTENT_TYPE, "").strip()
-    is_sane = len(declared) <= MAX_MEDIA_TYPE and MEDIA_TYPE.fullmatch(declared)
+    is_sane = len(declared) <= MAX_MEDIA_TYPE_CHARACTERS and MEDIA_TYPE_PATTERN.fullmatch(declared)
     return declared if is_sane else None

@@ -7,21 +7,21 @@ from collections.abc import Callable, Sequence
 from typing import Final
 
 from gatewayd.ingest.interfaces import JobStore
-from gatewayd.ingest.records import Job
+from gatewayd.ingest.records import IngestJob
 from gatewayd.ingest.round_robin import RoundRobin
 from gatewayd.ingest.size_classes import QueueKey, SizeClass
 
-DEPTH: Final = 32
+WAITING_JOBS_PER_SECOND: Final = 32
 """Jobs of an owner and a size class that are read for each second until the next reading."""
 
-READING_SHARE: Final = 20
+PAUSE_FACTOR: Final = 20
 """A reading takes one part of so many of the time: the others who use the database wait for it."""
 
 MAX_PAUSE_SECONDS: Final = 30
 """A reading may take long for other reasons than what waits, such as a database that was away."""
 
 
-class Backlog:
+class JobBacklog:
     """Leases jobs: up to `room` of each size class under way, owners of files in turn, each with at most
     `share` in a class; of one owner and class the oldest first.
 
@@ -56,13 +56,13 @@ class Backlog:
         """Whether a job of any class can be under way beside those that are."""
         return any(self._active[size] < self._room for size in SizeClass)
 
-    async def lease(self, *, now: int, until: int) -> Sequence[tuple[QueueKey, Job]]:
+    async def lease(self, *, now: int, until: int) -> Sequence[tuple[QueueKey, IngestJob]]:
         """Take jobs and return them with their keys; the turn of each lasts until `end`."""
         self.is_stale = bool(self._waiting) and (now == self._read_at or self._timer() < self._pause_until)
         if not self.is_stale:
             await self._read(now)
         chosen: dict[str, QueueKey] = {}
-        leased: dict[str, Job] = {}
+        leased: dict[str, IngestJob] = {}
         for size in SizeClass:
             while (key := self._next(size)) is not None:
                 chosen[self._pop(key)] = key
@@ -89,11 +89,13 @@ class Backlog:
         self._waiting.clear()
         begun = self._timer()
         # As many as are done until the next time, or it would come earlier.
-        for key, file_id in await self._jobs.waiting(now, DEPTH * max(1, math.ceil(self._pause))):
+        for key, file_id in await self._jobs.waiting(
+            now, WAITING_JOBS_PER_SECOND * max(1, math.ceil(self._pause))
+        ):
             self._waiting.setdefault(key, deque()).append(file_id)
         self._read_at = now
         ended = self._timer()
-        pause = min(READING_SHARE * (ended - begun), MAX_PAUSE_SECONDS)
+        pause = min(PAUSE_FACTOR * (ended - begun), MAX_PAUSE_SECONDS)
         self._pause = pause if pause > 1 else 0.0
         self._pause_until = ended + self._pause
 

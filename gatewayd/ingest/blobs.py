@@ -10,17 +10,17 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, TypeVar
 
-from gatewayd.errors import GatewayError, Kind
-from gatewayd.fsync import flush
+from gatewayd.errors import ErrorKind, GatewayError
+from gatewayd.fsync import sync_to_disk
 
 INCOMING: Final = "incoming"
-WRITE_SIZE: Final = 1 << 20
+WRITE_BYTES: Final = 1 << 20
 
 Result = TypeVar("Result")
 
 
 @dataclass(frozen=True, slots=True)
-class Received:
+class ReceivedBytes:
     """Bytes that are safe on disk: how many, and their SHA-256 in hexadecimal."""
 
     size: int
@@ -40,7 +40,7 @@ class LocalBlobs:
         """Return where the bytes of a file are."""
         return self._folder / file_id[-2:] / file_id
 
-    async def receive(self, file_id: str, stream: AsyncIterator[bytes], limit: int) -> Received:
+    async def receive(self, file_id: str, stream: AsyncIterator[bytes], limit: int) -> ReceivedBytes:
         """Keep what a stream yields; when this returns, it survives a power failure.
 
         Raises too_large after more than `limit` bytes (0 for no limit) and unavailable when the disk refuses.
@@ -83,9 +83,9 @@ class LocalBlobs:
             size += len(piece)
             if limit and size > limit:
                 message = f"cannot store the file: it is larger than {limit} bytes"
-                raise GatewayError(Kind.TOO_LARGE, message, param="file", code="file_too_large")
+                raise GatewayError(ErrorKind.TOO_LARGE, message, param="file", code="file_too_large")
             waiting += piece
-            if len(waiting) >= WRITE_SIZE:
+            if len(waiting) >= WRITE_BYTES:
                 await self._write(sink, bytes(waiting))
                 waiting.clear()
         await self._write(sink, bytes(waiting))
@@ -132,7 +132,7 @@ class _Sink:
             while rest:
                 rest = rest[os.write(self._file, rest) :]
 
-    def finish(self) -> Received:
+    def finish(self) -> ReceivedBytes:
         """Put the file in its place, for good."""
         with self._turn:
             if not self._discarded:
@@ -141,9 +141,9 @@ class _Sink:
                 self._target.parent.mkdir(mode=0o700, exist_ok=True)
                 self._part.rename(self._target)
                 # The entry of a new folder is in the folder above.
-                flush(self._target.parent)
-                flush(self._target.parent.parent)
-            return Received(self._size, self._hash.hexdigest())
+                sync_to_disk(self._target.parent)
+                sync_to_disk(self._target.parent.parent)
+            return ReceivedBytes(self._size, self._hash.hexdigest())
 
     def discard(self) -> None:
         """Delete the file, wherever it is."""
@@ -164,7 +164,9 @@ async def _in_thread(work: Callable[[], Result]) -> Result:
     try:
         return await asyncio.shield(asyncio.get_running_loop().run_in_executor(None, work))
     except OSError as error:
-        raise GatewayError(Kind.UNAVAILABLE, f"cannot store the file: {error.strerror or error}") from error
+        raise GatewayError(
+            ErrorKind.UNAVAILABLE, f"cannot store the file: {error.strerror or error}"
+        ) from error
 
 
 def _entries(folder: Path) -> list[Path]:

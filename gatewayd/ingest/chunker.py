@@ -8,16 +8,16 @@ from typing import Final
 
 from semantic_text_splitter import MarkdownSplitter, TextSplitter
 
-from gatewayd.errors import shortened
-from gatewayd.ingest.records import Chunk, Part
+from gatewayd.errors import shorten
+from gatewayd.ingest.records import TextChunk, TextPart
 
-WINDOW: Final = 8_000
+MIN_WINDOW_CHARACTERS: Final = 8_000
 """Characters that are split at a time at least: the splitter's time grows with the square of a line."""
 
 # Scripts other than Latin: a model that was made for English takes each of their characters for a token.
 OTHER_SCRIPTS: Final = re.compile("[^\x00-\u024f\u1e00-\u1eff\u2000-\u206f]+")
 HEADING: Final = re.compile(r"^ {0,3}(?:(#{1,6})[ \t]+([^\n]*)|(```|~~~))", re.MULTILINE)
-LONGEST_TITLE: Final = 120
+MAX_TITLE_CHARACTERS: Final = 120
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,14 +32,14 @@ class ChunkRules:
     tokens: int = 480
 
 
-def cut(text: str, parts: Sequence[Part], rules: ChunkRules) -> tuple[Chunk, ...]:
+def split_text(text: str, parts: Sequence[TextPart], rules: ChunkRules) -> tuple[TextChunk, ...]:
     """Return the chunks of a text in order, none of which is blank or crosses a part.
 
     Every character of a part that is not blank is in a chunk. The text holds no surrogates. Takes time: not
     for the event loop.
     """
     plain = _Splitters(rules)
-    chunks: list[Chunk] = []
+    chunks: list[TextChunk] = []
     for part in parts:
         headings = _Headings(text, part)
         columns = _columns(text, part, plain)
@@ -47,11 +47,11 @@ def cut(text: str, parts: Sequence[Part], rules: ChunkRules) -> tuple[Chunk, ...
         for start, end in _stretches(text, part, splitters):
             heading = headings.at(start) or part.label
             needed = columns if columns and start > columns[0] else None
-            chunks.append(Chunk(len(chunks), start, end, part.page, heading, needed))
+            chunks.append(TextChunk(len(chunks), start, end, part.page, heading, needed))
     return tuple(chunks)
 
 
-def _columns(text: str, part: Part, splitters: "_Splitters") -> tuple[int, int] | None:
+def _columns(text: str, part: TextPart, splitters: "_Splitters") -> tuple[int, int] | None:
     """Return where the names of the columns of a part stand: as many as fit into half of a chunk."""
     if part.columns is None:
         return None
@@ -60,7 +60,7 @@ def _columns(text: str, part: Part, splitters: "_Splitters") -> tuple[int, int] 
     return (start, end) if start < end else None
 
 
-def _stretches(text: str, part: Part, splitters: "_Splitters") -> Iterator[tuple[int, int]]:
+def _stretches(text: str, part: TextPart, splitters: "_Splitters") -> Iterator[tuple[int, int]]:
     """Yield where the chunks of a part begin and end.
 
     A window's last chunk is cut again as the first one of the next window, so that windows do not show.
@@ -84,7 +84,7 @@ class _Splitters:
         self._rules = rules
         self._overlap = min(rules.overlap, rules.size - 1)
         self._made: dict[tuple[bool, bool], TextSplitter | MarkdownSplitter] = {}
-        self.window = max(WINDOW, 8 * rules.size)
+        self.window = max(MIN_WINDOW_CHARACTERS, 8 * rules.size)
 
     def pick(self, window: str, *, is_markdown: bool) -> TextSplitter | MarkdownSplitter:
         """Return the splitter for a text."""
@@ -124,7 +124,7 @@ class _Splitters:
 class _Headings:
     """The headings of one part, by where they begin."""
 
-    def __init__(self, text: str, part: Part) -> None:
+    def __init__(self, text: str, part: TextPart) -> None:
         self._starts: list[int] = []
         self._paths: list[str] = []
         if part.is_markdown:
@@ -135,7 +135,7 @@ class _Headings:
         number = bisect_right(self._starts, position)
         return self._paths[number - 1] if number else None
 
-    def _read(self, text: str, part: Part) -> None:
+    def _read(self, text: str, part: TextPart) -> None:
         levels: list[tuple[int, str]] = []
         fence = ""
         for found in HEADING.finditer(text, part.start, part.end):
@@ -153,4 +153,4 @@ def _title(line: str) -> str:
     """Return a heading without the # that may close it, too."""
     title = line.strip()
     opened = title.rstrip("#")
-    return shortened(opened.strip() if opened[-1:] in {"", " ", "\t"} else title, LONGEST_TITLE)
+    return shorten(opened.strip() if opened[-1:] in {"", " ", "\t"} else title, MAX_TITLE_CHARACTERS)

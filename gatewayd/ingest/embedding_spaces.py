@@ -7,16 +7,16 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Final
 
-from gatewayd.errors import GatewayError, Kind
-from gatewayd.ingest.embedder import Target, embed_missing
+from gatewayd.errors import ErrorKind, GatewayError
+from gatewayd.ingest.embedder import EmbeddingTarget, embed_missing
 from gatewayd.ingest.interfaces import Embedder, FileStore, PassageStore, SpaceStore
-from gatewayd.ingest.records import Space
+from gatewayd.ingest.records import EmbeddingSpace
 from gatewayd.ingest.size_classes import REINDEX
-from gatewayd.ingest.updates import Updates
+from gatewayd.ingest.updates import IndexUpdates
 
 log = logging.getLogger(__name__)
 
-FILES_AT_A_TIME: Final = 50
+FILE_BATCH_SIZE: Final = 50
 RETRY_SECONDS: Final = 5.0
 
 
@@ -30,7 +30,7 @@ class SpaceStores:
 
 
 @dataclass(frozen=True, slots=True)
-class Models:
+class SpaceModels:
     """The configured model, None for none, and a way to open the model of another space by its name."""
 
     configured: Embedder | None
@@ -45,18 +45,18 @@ class ReindexState:
     error: str | None = None
 
 
-class Spaces:
+class EmbeddingSpaces:
     """Knows the active space, which is searched, and the configured one, which new files enter as well.
 
     They are the same until the configured model changes; `reindex` makes them the same again.
     """
 
-    def __init__(self, stores: SpaceStores, models: Models, updates: Updates) -> None:
+    def __init__(self, stores: SpaceStores, models: SpaceModels, updates: IndexUpdates) -> None:
         self._stores = stores
         self._models = models
         self._updates = updates
         self._former: dict[str, Embedder | None] = {}
-        self._settled: Space | None = None
+        self._settled: EmbeddingSpace | None = None
         self._settling = asyncio.Lock()
         self._reindexing = asyncio.Lock()
         self._state = ReindexState()
@@ -76,7 +76,7 @@ class Spaces:
         except GatewayError as error:
             self._warn(f"the embedding model cannot be used now: {error.message}")
 
-    async def query(self) -> tuple[Space, Embedder] | None:
+    async def query(self) -> tuple[EmbeddingSpace, Embedder] | None:
         """Return the space to search and the model for the queries; None when there is none, or no such
         model.
 
@@ -87,7 +87,7 @@ class Spaces:
         found = None if active is None else self._opened(active, configured)
         return None if found is None else (found.space, found.embedder)
 
-    async def targets(self) -> Sequence[tuple[Space, Embedder]]:
+    async def targets(self) -> Sequence[tuple[EmbeddingSpace, Embedder]]:
         """Return the spaces that a new file enters: the active one, and the configured one where it differs.
 
         Raises as `query` does.
@@ -122,7 +122,7 @@ class Spaces:
         without a configured model, and what that model raises.
         """
         if self._reindexing.locked():
-            raise GatewayError(Kind.CONFLICT, "cannot reindex: a reindex is running already")
+            raise GatewayError(ErrorKind.CONFLICT, "cannot reindex: a reindex is running already")
         async with self._reindexing:
             try:
                 await self._reindex()
@@ -136,7 +136,7 @@ class Spaces:
         self._state = ReindexState(running=True)
         target = await self._configured()
         if target is None:
-            raise GatewayError(Kind.NOT_CONFIGURED, "cannot reindex: no embedding model can be used")
+            raise GatewayError(ErrorKind.NOT_CONFIGURED, "cannot reindex: no embedding model can be used")
         await self._fill_all(target)
         await self._stores.spaces.activate(target.space.name)
         # What was published between the last look and the change.
@@ -148,14 +148,14 @@ class Spaces:
                 await self._stores.spaces.remove(space.name)
                 self._former.pop(space.name, None)
 
-    async def _fill_all(self, target: Target) -> None:
-        while file_ids := await self._stores.spaces.behind(target.space.name, FILES_AT_A_TIME):
+    async def _fill_all(self, target: EmbeddingTarget) -> None:
+        while file_ids := await self._stores.spaces.behind(target.space.name, FILE_BATCH_SIZE):
             added = [await self._fill(file_id, target) for file_id in file_ids]
             if not any(added):
                 # All of them are being processed anew, and their staged passages have vectors.
                 await asyncio.sleep(RETRY_SECONDS)
 
-    async def _fill(self, file_id: str, target: Target) -> int:
+    async def _fill(self, file_id: str, target: EmbeddingTarget) -> int:
         added = 0
         await self._quiet.wait()
         async for count in embed_missing(self._stores.passages, file_id, target, REINDEX):
@@ -166,7 +166,7 @@ class Spaces:
             await self._updates.changed(file_id, await self._stores.files.collections_of(file_id))
         return added
 
-    async def _configured(self) -> Target | None:
+    async def _configured(self) -> EmbeddingTarget | None:
         """Return the configured model with its space, which is known to the store then."""
         embedder = self._models.configured
         if embedder is None:
@@ -174,13 +174,13 @@ class Spaces:
         async with self._settling:
             if self._settled is None:
                 self._settled = await self._settle(embedder)
-            return None if self._settled is None else Target(self._settled, embedder)
+            return None if self._settled is None else EmbeddingTarget(self._settled, embedder)
 
-    async def _settle(self, embedder: Embedder) -> Space | None:
+    async def _settle(self, embedder: Embedder) -> EmbeddingSpace | None:
         try:
             space = await embedder.space()
         except GatewayError as error:
-            if error.kind is not Kind.NOT_CONFIGURED:
+            if error.kind is not ErrorKind.NOT_CONFIGURED:
                 raise
             self._warn(f"documents get no vectors, only their words are searched: {error.message}")
             return None
@@ -196,7 +196,7 @@ class Spaces:
             await self._stores.spaces.activate(space.name)
         return space
 
-    def _opened(self, space: Space, configured: Target | None) -> Target | None:
+    def _opened(self, space: EmbeddingSpace, configured: EmbeddingTarget | None) -> EmbeddingTarget | None:
         """Return a space with its model: the configured one, or the one it was made with."""
         if configured is not None and configured.space.name == space.name:
             return configured
@@ -206,7 +206,7 @@ class Spaces:
         if embedder is None:
             self._warn(f"only words are searched until a reindex: the model of {space.name} cannot be opened")
             return None
-        return Target(space, embedder)
+        return EmbeddingTarget(space, embedder)
 
     def _warn(self, sentence: str) -> None:
         """Log a sentence once, however many files it concerns."""

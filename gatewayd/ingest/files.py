@@ -11,20 +11,20 @@ from typing import Any, Final
 from gatewayd import ids
 from gatewayd.accounts.records import Actor
 from gatewayd.accounts.texts import clean_object
-from gatewayd.errors import GatewayError, Kind, invalid, not_found
+from gatewayd.errors import ErrorKind, GatewayError, invalid, not_found
 from gatewayd.ingest.file_names import clean_name
 from gatewayd.ingest.interfaces import FileGrants
-from gatewayd.ingest.processor import Processor
+from gatewayd.ingest.processor import FileProcessor
 from gatewayd.ingest.records import File, FileStatus
-from gatewayd.ingest.updates import IngestStores, Removal, Updates
-from gatewayd.ingest.upload import Intake
+from gatewayd.ingest.updates import FileRemoval, IndexUpdates, IngestStores
+from gatewayd.ingest.upload import UploadService
 from gatewayd.text import storage_fault
 
-REMOVED_AT_ONCE: Final = 500
-FINAL: Final = frozenset({FileStatus.COMPLETED, FileStatus.FAILED})
+REMOVAL_BATCH_SIZE: Final = 500
+FINAL_STATUSES: Final = frozenset({FileStatus.COMPLETED, FileStatus.FAILED})
 
 
-class Files:
+class FileService:
     """The service for files. A file that an actor may not read does not exist for them: not_found.
 
     Owners may do everything with a file, and so may those whom access lists do not bind; others what
@@ -34,10 +34,10 @@ class Files:
     def __init__(
         self,
         stores: IngestStores,
-        intake: Intake,
+        intake: UploadService,
         grants: FileGrants,
-        processor: Processor,
-        updates: Updates,
+        processor: FileProcessor,
+        updates: IndexUpdates,
         clock: ids.Clock = ids.now,
     ) -> None:
         self._stores = stores
@@ -46,7 +46,7 @@ class Files:
         self._processor = processor
         self._updates = updates
         self._clock = clock
-        self._removal = Removal(stores, updates)
+        self._removal = FileRemoval(stores, updates)
         self._busy: set[str] = set()
 
     async def get(self, actor: Actor, file_id: str) -> File:
@@ -60,7 +60,7 @@ class Files:
         """Return a file that the actor may change; forbidden when they may only read it."""
         file = await self.get(actor, file_id)
         if not await self._grants.may(actor, file, "write"):
-            raise GatewayError(Kind.FORBIDDEN, f"cannot change file {file_id!r}: it is not yours")
+            raise GatewayError(ErrorKind.FORBIDDEN, f"cannot change file {file_id!r}: it is not yours")
         return file
 
     async def rename(self, actor: Actor, file_id: str, name: str) -> File:
@@ -74,7 +74,7 @@ class Files:
     async def give(self, actor: Actor, file_id: str, owner_id: str) -> File:
         """Make another account, which exists, the owner of a file; for administrators only."""
         if not actor.is_admin:
-            raise GatewayError(Kind.FORBIDDEN, "cannot give files to another account")
+            raise GatewayError(ErrorKind.FORBIDDEN, "cannot give files to another account")
         return await self._describe(actor, file_id, user_id=owner_id)
 
     async def remove(self, actor: Actor, file_id: str) -> File:
@@ -88,7 +88,7 @@ class Files:
         """Delete all files that `list` has, a few at a time; those that come meanwhile may stay."""
         _, left = await self.list(actor, limit=1)
         while left > 0:
-            found, _ = await self.list(actor, limit=min(left, REMOVED_AT_ONCE))
+            found, _ = await self.list(actor, limit=min(left, REMOVAL_BATCH_SIZE))
             for file in found:
                 await self._removal.remove(file.id)
             left = left - len(found) if found else 0
@@ -200,7 +200,7 @@ class Files:
             if shown != (file.status, file.error):
                 shown = file.status, file.error
                 yield file
-            if file.status in FINAL:
+            if file.status in FINAL_STATUSES:
                 return
             if self._updates.watch.is_over:
                 return
@@ -231,12 +231,12 @@ class Files:
         if fault is not None:
             raise invalid(f"cannot use content: {fault}", param="content")
         if not text.strip():
-            raise GatewayError(Kind.EMPTY_CONTENT, "cannot use content: it is empty", param="content")
+            raise GatewayError(ErrorKind.EMPTY_CONTENT, "cannot use content: it is empty", param="content")
         limit = self.intake.rules.max_size
         if limit and len(text.encode()) > limit:
             message = f"cannot use content: it is larger than {limit} bytes"
-            raise GatewayError(Kind.TOO_LARGE, message, param="content", code="file_too_large")
+            raise GatewayError(ErrorKind.TOO_LARGE, message, param="content", code="file_too_large")
 
 
 def _busy(file_id: str) -> GatewayError:
-    return GatewayError(Kind.CONFLICT, f"cannot change file {file_id!r}: it is being processed")
+    return GatewayError(ErrorKind.CONFLICT, f"cannot change file {file_id!r}: it is being processed")

@@ -9,7 +9,17 @@ from pathlib import Path
 from typing import Final, Protocol
 
 from gatewayd.accounts.records import Actor
-from gatewayd.ingest.records import Extraction, File, FileStatus, Hit, Job, Purpose, Scope, Space, VectorBatch
+from gatewayd.ingest.records import (
+    EmbeddingPurpose,
+    EmbeddingSpace,
+    ExtractionResult,
+    File,
+    FileStatus,
+    IngestJob,
+    SearchHit,
+    SearchScope,
+    VectorBatch,
+)
 from gatewayd.ingest.size_classes import OTHER_WORK, QueueKey
 
 
@@ -65,11 +75,11 @@ class FileStore(Protocol):
 class JobStore(Protocol):
     """The queue of files to process."""
 
-    async def put(self, job: Job) -> None:
+    async def put(self, job: IngestJob) -> None:
         """Insert the job of a file, or replace it."""
         ...
 
-    async def find(self, file_id: str) -> Job | None:
+    async def find(self, file_id: str) -> IngestJob | None:
         """Return the job of a file."""
         ...
 
@@ -81,7 +91,9 @@ class JobStore(Protocol):
         """
         ...
 
-    async def lease(self, owner: str, file_ids: Sequence[str], *, now: int, until: int) -> Sequence[Job]:
+    async def lease(
+        self, owner: str, file_ids: Sequence[str], *, now: int, until: int
+    ) -> Sequence[IngestJob]:
         """Take those jobs of some files that are due and free for `owner`, counting an attempt; no two
         callers get one.
 
@@ -106,7 +118,7 @@ class JobStore(Protocol):
         """Let the free jobs of so many attempts be due at `latest` that would be due later."""
         ...
 
-    async def list(self, *, leased: bool = False) -> Sequence[Job]:
+    async def list(self, *, leased: bool = False) -> Sequence[IngestJob]:
         """Return all jobs, or those that are `leased` to anybody, oldest first."""
         ...
 
@@ -122,21 +134,21 @@ class JobStore(Protocol):
 class VectorReader(Protocol):
     """The published vectors, as the indexes read them."""
 
-    def load(self, space: str, scope: Scope) -> AsyncIterator[VectorBatch]:
+    def load(self, space: str, scope: SearchScope) -> AsyncIterator[VectorBatch]:
         """Yield the vectors of a scope, the same for all of its files however they were linked; oldest ids
         first."""
         ...
 
-    async def load_file(self, space: str, scope: Scope, file_id: str) -> Sequence[VectorBatch]:
+    async def load_file(self, space: str, scope: SearchScope, file_id: str) -> Sequence[VectorBatch]:
         """Return what `load` yields of one file; empty when it is not in the scope, not completed or has no
         vectors."""
         ...
 
-    def load_ids(self, space: str, scope: Scope) -> AsyncIterator[tuple[str, bytes]]:
+    def load_ids(self, space: str, scope: SearchScope) -> AsyncIterator[tuple[str, bytes]]:
         """Yield what `load` does without reading the vectors: the file and the `ids` of each batch."""
         ...
 
-    async def count_vectors(self, space: str, scope: Scope) -> int:
+    async def count_vectors(self, space: str, scope: SearchScope) -> int:
         """Return how many vectors a scope has."""
         ...
 
@@ -147,7 +159,7 @@ class PassageStore(VectorReader, Protocol):
     What is staged for a file is invisible until `publish` puts it in the place of what was published before.
     """
 
-    async def stage(self, file_id: str, extraction: Extraction) -> None:
+    async def stage(self, file_id: str, extraction: ExtractionResult) -> None:
         """Keep a text and its chunks for a file, instead of what was staged for it; conflict when it is gone.
 
         A call that breaks off has staged nothing.
@@ -194,7 +206,7 @@ class PassageStore(VectorReader, Protocol):
         """Return the published text of a file."""
         ...
 
-    async def count(self, scope: Scope) -> int:
+    async def count(self, scope: SearchScope) -> int:
         """Return how many published passages a scope has, with vectors or without."""
         ...
 
@@ -214,15 +226,15 @@ class PassageStore(VectorReader, Protocol):
 class SpaceStore(Protocol):
     """Which embedding spaces there are, and which one is searched."""
 
-    async def add(self, space: Space) -> None:
+    async def add(self, space: EmbeddingSpace) -> None:
         """Insert a space; nothing when it is known."""
         ...
 
-    async def list(self) -> Sequence[Space]:
+    async def list(self) -> Sequence[EmbeddingSpace]:
         """Return all spaces."""
         ...
 
-    async def find_active(self) -> Space | None:
+    async def find_active(self) -> EmbeddingSpace | None:
         """Return the space that is searched, None before the first."""
         ...
 
@@ -259,7 +271,9 @@ class Extractor(Protocol):
     was reached.
     """
 
-    async def extract(self, path: Path, name: str, content_type: str | None, key: QueueKey) -> Extraction:
+    async def extract(
+        self, path: Path, name: str, content_type: str | None, key: QueueKey
+    ) -> ExtractionResult:
         """Return the text of the document at `path`; `name` and `content_type` are hints.
 
         Documents that wait for each other take turns by `key`.
@@ -274,11 +288,13 @@ class Embedder(Protocol):
     rate_limited or timeout when another try may help, upstream_failed when the answer is no answer.
     """
 
-    async def space(self) -> Space:
+    async def space(self) -> EmbeddingSpace:
         """Return the space of the vectors; may ask the model once."""
         ...
 
-    async def embed(self, texts: Sequence[str], purpose: Purpose, key: QueueKey = OTHER_WORK) -> bytes:
+    async def embed(
+        self, texts: Sequence[str], purpose: EmbeddingPurpose, key: QueueKey = OTHER_WORK
+    ) -> bytes:
         """Return a vector of length 1 for each text, in order, as little-endian float32.
 
         Queries go first. Passages take turns by `key`, some texts at a time.
@@ -292,27 +308,29 @@ class VectorIndex(Protocol):
     Every implementation passes one conformance suite.
     """
 
-    async def search(self, space: Space, scope: Scope, vector: bytes, limit: int) -> Sequence[Hit]:
+    async def search(
+        self, space: EmbeddingSpace, scope: SearchScope, vector: bytes, limit: int
+    ) -> Sequence[SearchHit]:
         """Return the passages most similar to a vector of length 1, best first; scores are cosines, -1 to
         1."""
         ...
 
     async def similarities(
-        self, space: Space, scope: Scope, vector: bytes, passage_ids: Sequence[int]
+        self, space: EmbeddingSpace, scope: SearchScope, vector: bytes, passage_ids: Sequence[int]
     ) -> Mapping[int, float]:
         """Return the cosines of those of the passages that have a vector in the space and are in the
         scope."""
         ...
 
-    async def refresh(self, scope: Scope, file_id: str) -> None:
+    async def refresh(self, scope: SearchScope, file_id: str) -> None:
         """Learn that a file's passages in a scope came, changed or went; idempotent."""
         ...
 
-    async def forget(self, scope: Scope) -> None:
+    async def forget(self, scope: SearchScope) -> None:
         """Drop everything about a scope: it is gone."""
         ...
 
-    async def check(self, space: Space, scope: Scope) -> Sequence[str]:
+    async def check(self, space: EmbeddingSpace, scope: SearchScope) -> Sequence[str]:
         """Compare with the database, mend what differs, and return a sentence for each difference."""
         ...
 
@@ -320,11 +338,11 @@ class VectorIndex(Protocol):
 class LexicalIndex(Protocol):
     """Finds passages by their words; kept by the database itself, so never behind."""
 
-    async def search(self, scope: Scope, query: str, limit: int) -> Sequence[Hit]:
+    async def search(self, scope: SearchScope, query: str, limit: int) -> Sequence[SearchHit]:
         """Return the passages that match any word of a text, best first; any text is a good query."""
         ...
 
-    async def check(self, scope: Scope) -> Sequence[str]:
+    async def check(self, scope: SearchScope) -> Sequence[str]:
         """Compare the words of a collection with its passages, mend, and return a sentence for each
         difference."""
         ...

@@ -9,29 +9,29 @@ from typing import Final
 
 from gatewayd import ids
 from gatewayd.errors import invalid, not_found
-from gatewayd.ingest.chunker import ChunkRules, cut
-from gatewayd.ingest.embedder import Target, add_embedded, embed_missing, embed_texts
-from gatewayd.ingest.embedding_spaces import Spaces
+from gatewayd.ingest.chunker import ChunkRules, split_text
+from gatewayd.ingest.embedder import EmbeddingTarget, add_embedded, embed_missing, embed_texts
+from gatewayd.ingest.embedding_spaces import EmbeddingSpaces
 from gatewayd.ingest.interfaces import Extractor
-from gatewayd.ingest.records import Extraction, File, FileStatus, Part
+from gatewayd.ingest.records import ExtractionResult, File, FileStatus, TextPart
 from gatewayd.ingest.size_classes import QueueKey, SizeClass, size_class_of
-from gatewayd.ingest.updates import IngestStores, Updates
-from gatewayd.text import plain_letters
+from gatewayd.ingest.updates import IndexUpdates, IngestStores
+from gatewayd.text import replace_presentation_forms
 
 log = logging.getLogger(__name__)
 
 DEFAULT_RULES: Final = ChunkRules()
 
 
-class Processor:
+class FileProcessor:
     """Extracts, cuts, embeds and publishes one file at a time; any number may be under way."""
 
     def __init__(
         self,
         stores: IngestStores,
         extractor: Extractor,
-        spaces: Spaces,
-        updates: Updates,
+        spaces: EmbeddingSpaces,
+        updates: IndexUpdates,
         rules: ChunkRules = DEFAULT_RULES,
         clock: ids.Clock = ids.now,
     ) -> None:
@@ -140,8 +140,8 @@ class Processor:
             async for _ in embed_missing(passages, file.id, target, key):
                 pass
 
-    async def _targets(self) -> list[Target]:
-        return [Target(space, embedder) for space, embedder in await self._spaces.targets()]
+    async def _targets(self) -> list[EmbeddingTarget]:
+        return [EmbeddingTarget(space, embedder) for space, embedder in await self._spaces.targets()]
 
     async def _publish(self, described: File) -> None:
         await self._stores.passages.prepare(described.id)
@@ -212,13 +212,13 @@ class _Published:
     removed: Sequence[str]
 
 
-def _whole(text: str, rules: ChunkRules) -> Extraction:
+def _whole(text: str, rules: ChunkRules) -> ExtractionResult:
     """Cut a text of one part; as in documents, letters stand in the place of their presentation forms."""
-    plain = plain_letters(text)
-    return Extraction(plain, cut(plain, [Part(0, len(plain))], rules))
+    plain = replace_presentation_forms(text)
+    return ExtractionResult(plain, split_text(plain, [TextPart(0, len(plain))], rules))
 
 
-async def _described(file: File, extraction: Extraction) -> File:
+async def _described(file: File, extraction: ExtractionResult) -> File:
     """Return a file with what its record says about its text."""
     text = extraction.text
     text_hash = await asyncio.to_thread(lambda: hashlib.sha256(text.encode()).hexdigest())

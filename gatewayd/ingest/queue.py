@@ -9,32 +9,34 @@ from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from gatewayd import ids
-from gatewayd.errors import GatewayError, Kind, full_message
-from gatewayd.ingest.backlog import Backlog
+from gatewayd.errors import ErrorKind, GatewayError, full_message
+from gatewayd.ingest.backlog import JobBacklog
 from gatewayd.ingest.interfaces import OUT_OF_TIME, WORKER_DIED
-from gatewayd.ingest.processor import Processor
-from gatewayd.ingest.records import FileStatus, Job
+from gatewayd.ingest.processor import FileProcessor
+from gatewayd.ingest.records import FileStatus, IngestJob
 from gatewayd.ingest.size_classes import QueueKey
 from gatewayd.ingest.updates import IngestStores
-from gatewayd.tasks import Tasks
+from gatewayd.tasks import TaskRegistry
 
 log = logging.getLogger(__name__)
 
-HELPLESS: Final = frozenset({Kind.INVALID_REQUEST, Kind.TOO_LARGE, Kind.EMPTY_CONTENT})
+PERMANENT_ERROR_KINDS: Final = frozenset(
+    {ErrorKind.INVALID_REQUEST, ErrorKind.TOO_LARGE, ErrorKind.EMPTY_CONTENT}
+)
 """Failures that another attempt would meet again."""
 
-COSTLY: Final = frozenset({OUT_OF_TIME, WORKER_DIED})
+COSTLY_ERROR_CODES: Final = frozenset({OUT_OF_TIME, WORKER_DIED})
 """Failures of reading that take much of the machine: there is one other attempt, which may find it less
 busy."""
 
-BEGINNINGS: Final = 20
+MAX_LEASES: Final = 20
 """Leases after which a file is given up of whose attempts nobody heard: the gateway ended, each time."""
 
-LONGEST_PAUSE: Final = 3600
+MAX_PAUSE_SECONDS: Final = 3600
 MAX_JITTER: Final = 1.25
 """Chance makes a pause at most so many times as long; at least it is MIN_JITTER times as long."""
 MIN_JITTER: Final = 0.75
-SHORTEST_WAIT: Final = 1.0
+MIN_WAIT_SECONDS: Final = 1.0
 
 RELEASE_SECONDS: Final = 5.0
 """How long the end of the queue waits for its leases to be given back."""
@@ -72,8 +74,8 @@ class IngestQueue:
     def __init__(
         self,
         stores: IngestStores,
-        processor: Processor,
-        tasks: Tasks,
+        processor: FileProcessor,
+        tasks: TaskRegistry,
         options: QueueOptions,
         clock: ids.Clock | None = None,
         chance: Callable[[], float] = random.random,
@@ -83,16 +85,16 @@ class IngestQueue:
         self._tasks = tasks
         self._options = options
         # Pauses and leases are durations, whatever the wall clock is set to.
-        self._clock = clock or ids.steady()
+        self._clock = clock or ids.steady_clock()
         self._chance = chance
         self._owner = ids.new_id()
         room = options.workers + options.others
-        self._backlog = Backlog(stores.jobs, self._owner, options.workers, room)
+        self._backlog = JobBacklog(stores.jobs, self._owner, options.workers, room)
         self._working: dict[str, str] = {}
         # Tasks that give a lease back: another round may have taken the job again already.
         self._returning: set[str] = set()
         # How attempts ended that could not be written down yet: the database was away.
-        self._unsettled: dict[str, tuple[Job, GatewayError]] = {}
+        self._unsettled: dict[str, tuple[IngestJob, GatewayError]] = {}
         self._renew_at = 0
         self._is_recovered = False
         self._woken = asyncio.Event()
@@ -136,7 +138,7 @@ class IngestQueue:
                 seconds = await self._round()
             except GatewayError as error:
                 log.warning("the ingest queue cannot go on now: %s", error.full_message)
-                seconds = SHORTEST_WAIT
+                seconds = MIN_WAIT_SECONDS
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(seconds):
                     await self._woken.wait()
@@ -158,14 +160,14 @@ class IngestQueue:
 
     async def _wait_seconds(self, now: int) -> float | None:
         if self._unsettled:
-            return SHORTEST_WAIT
+            return MIN_WAIT_SECONDS
         times = [self._renew_at] if self._working else []
         if self._backlog.has_room:
             if self._backlog.is_stale:
-                return SHORTEST_WAIT
+                return MIN_WAIT_SECONDS
             due = await self._stores.jobs.next_due(now)
             times += [] if due is None else [due]
-        return max(SHORTEST_WAIT, float(min(times) - now)) if times else None
+        return max(MIN_WAIT_SECONDS, float(min(times) - now)) if times else None
 
     async def _recover(self) -> None:
         """Free what a killed daemon had leased.
@@ -180,7 +182,7 @@ class IngestQueue:
             elif job.attempts > 1:
                 free = replace(free, not_before=self._clock() + self._pause_after(1))
             await self._stores.jobs.put(free)
-        for attempts in range(1, BEGINNINGS + 1):
+        for attempts in range(1, MAX_LEASES + 1):
             latest = self._clock() + round(self._longest_pause(attempts) * MAX_JITTER)
             await self._stores.jobs.hasten(attempts, latest)
 
@@ -192,7 +194,7 @@ class IngestQueue:
                 await self._tasks.stop(task_id)
         self._renew_at = self._clock() + self._options.lease // 3
 
-    def _begin(self, key: QueueKey, job: Job) -> None:
+    def _begin(self, key: QueueKey, job: IngestJob) -> None:
         if job.file_id in self._working:
             # Its lease ended while it was worked on: it is ours again.
             self._backlog.end(key)
@@ -201,7 +203,7 @@ class IngestQueue:
             self._renew_at = self._clock() + self._options.lease // 3
         self._working[job.file_id] = self._tasks.spawn(f"document {job.file_id}", self._work(key, job))
 
-    async def _work(self, key: QueueKey, job: Job) -> None:
+    async def _work(self, key: QueueKey, job: IngestJob) -> None:
         task_id = self._working[job.file_id]
         try:
             if not await self._attempt(key, job):
@@ -216,10 +218,10 @@ class IngestQueue:
             self._backlog.end(key)
             self.wake()
 
-    async def _attempt(self, key: QueueKey, job: Job) -> bool:
+    async def _attempt(self, key: QueueKey, job: IngestJob) -> bool:
         """Process a file and settle how that ended; False when it belongs to another size class."""
-        if job.attempts > BEGINNINGS:
-            sentence = f"gave up: processing it was begun {BEGINNINGS} times and never ended"
+        if job.attempts > MAX_LEASES:
+            sentence = f"gave up: processing it was begun {MAX_LEASES} times and never ended"
             await self._processor.fail(job.file_id, sentence)
             return True
         try:
@@ -228,25 +230,25 @@ class IngestQueue:
             await self._settle(job, error)
             return True
 
-    async def _give_back(self, job: Job) -> None:
+    async def _give_back(self, job: IngestJob) -> None:
         """Have a file wait in the class that it turned out to be of; that was no attempt."""
         try:
             await self._free(job.file_id, attempts=job.attempts - 1)
         except GatewayError as error:
             await self._settle(job, error)
 
-    async def _settle(self, job: Job, error: GatewayError) -> None:
+    async def _settle(self, job: IngestJob, error: GatewayError) -> None:
         """Write down how an attempt ended, with the next round when the database is away."""
         try:
             await self._end(job, error)
         except GatewayError as failure:
-            if failure.kind is not Kind.UNAVAILABLE:
+            if failure.kind is not ErrorKind.UNAVAILABLE:
                 raise
             self._unsettled[job.file_id] = (job, error)
 
-    async def _end(self, job: Job, error: GatewayError) -> None:
+    async def _end(self, job: IngestJob, error: GatewayError) -> None:
         """Give a file up, or have it tried again."""
-        if error.kind in HELPLESS:
+        if error.kind in PERMANENT_ERROR_KINDS:
             await self._processor.fail(job.file_id, error.message)
         elif self._is_last(job, error):
             sentence = f"gave up after {job.attempts} attempts: {error.message}"
@@ -254,13 +256,13 @@ class IngestQueue:
         else:
             await self._postpone(job, error)
 
-    def _is_last(self, job: Job, error: GatewayError) -> bool:
+    def _is_last(self, job: IngestJob, error: GatewayError) -> bool:
         """Tell whether a failure of this attempt is final; attempts that a kill ended do not make a first one
         so."""
         has_failed = job.error is not None or self._options.attempts == 1
-        return has_failed and (error.code in COSTLY or job.attempts >= self._options.attempts)
+        return has_failed and (error.code in COSTLY_ERROR_CODES or job.attempts >= self._options.attempts)
 
-    async def _postpone(self, job: Job, error: GatewayError) -> None:
+    async def _postpone(self, job: IngestJob, error: GatewayError) -> None:
         pause = max(self._pause_after(job.attempts), error.retry_after or 0)
         if await self._free(job.file_id, not_before=self._clock() + pause, error=error.message):
             log.info("document %s is tried again in %s s: %s", job.file_id, pause, error.full_message)
@@ -281,4 +283,4 @@ class IngestQueue:
         )
 
     def _longest_pause(self, attempts: int) -> int:
-        return min(self._options.pause << 2 * (attempts - 1), LONGEST_PAUSE)
+        return min(self._options.pause << 2 * (attempts - 1), MAX_PAUSE_SECONDS)

@@ -50,7 +50,7 @@ class File:
 
 
 @dataclass(frozen=True, slots=True)
-class Job:
+class IngestJob:
     """A file that waits for its passages.
 
     At most one exists for a file. It is free when `lease_until` is past, and due from `not_before` on (epoch
@@ -68,7 +68,7 @@ class Job:
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class TextPart:
     """A piece of an extracted text that no chunk crosses: a page, a slide, a sheet, a chapter.
 
     `start` and `end` are offsets in characters. `page` counts from 1 where the document has pages or slides.
@@ -85,7 +85,7 @@ class Part:
 
 
 @dataclass(frozen=True, slots=True)
-class Chunk:
+class TextChunk:
     """A stretch of a file's text, `text[start:end]`, small enough to be embedded; `number` counts from 0.
 
     `heading` is the path of headings, sheet or chapter it stands under, " > " between them. `columns` is
@@ -101,23 +101,23 @@ class Chunk:
 
 
 @dataclass(frozen=True, slots=True)
-class Extraction:
+class ExtractionResult:
     """A document's text and how it is cut; `text` holds no NUL and is never empty or blank."""
 
     text: str
-    chunks: tuple[Chunk, ...]
+    chunks: tuple[TextChunk, ...]
     pages: int | None = None
     title: str | None = None
     blank_pages: int = 0
 
-    def passage(self, chunk: Chunk) -> str:
+    def passage(self, chunk: TextChunk) -> str:
         """Return the text of a chunk, below the names of its columns where it has some."""
         text = self.text[chunk.start : chunk.end]
         return text if chunk.columns is None else f"{self.text[slice(*chunk.columns)]}\n{text}"
 
 
 @dataclass(frozen=True, slots=True)
-class Space:
+class EmbeddingSpace:
     """The vectors of one embedding model, which compare with each other and with no others.
 
     `name` says everything that the vectors depend on: the kind of model, its name, its revision and the
@@ -129,7 +129,7 @@ class Space:
     dimension: int
 
 
-class Purpose(StrEnum):
+class EmbeddingPurpose(StrEnum):
     """What a text is embedded for: some models are told."""
 
     PASSAGE = "passage"
@@ -144,7 +144,7 @@ class ScopeKind(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Scope:
+class SearchScope:
     """The passages of the completed files of a collection, or of one completed file."""
 
     kind: ScopeKind
@@ -162,7 +162,7 @@ class VectorBatch:
 
 
 @dataclass(frozen=True, slots=True)
-class Hit:
+class SearchHit:
     """A passage that was found, with a score that compares within one search; more is better."""
 
     passage_id: int

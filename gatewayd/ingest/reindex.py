@@ -5,17 +5,17 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Final
 
-from gatewayd.errors import GatewayError, Kind
-from gatewayd.ingest.embedding_spaces import Spaces
+from gatewayd.errors import ErrorKind, GatewayError
+from gatewayd.ingest.embedding_spaces import EmbeddingSpaces
 from gatewayd.ingest.interfaces import SpaceStore
-from gatewayd.tasks import Tasks
+from gatewayd.tasks import TaskRegistry
 
 log = logging.getLogger(__name__)
 
 TASK: Final = "reindex"
 
 
-class Progress(StrEnum):
+class ReindexProgress(StrEnum):
     """How the vectors are."""
 
     # Every passage has one in the space that is searched, which is the configured model's.
@@ -35,7 +35,7 @@ class ReindexReport:
     `active` names the space that is searched, `target` the one that is to be, "" when it is the same.
     """
 
-    progress: Progress
+    progress: ReindexProgress
     active: str = ""
     target: str = ""
     done: int = 0
@@ -43,10 +43,10 @@ class ReindexReport:
     error: str | None = None
 
 
-class Reindexing:
-    """Starts `Spaces.reindex`, one at a time."""
+class ReindexRunner:
+    """Starts `EmbeddingSpaces.reindex`, one at a time."""
 
-    def __init__(self, spaces: Spaces, store: SpaceStore, tasks: Tasks) -> None:
+    def __init__(self, spaces: EmbeddingSpaces, store: SpaceStore, tasks: TaskRegistry) -> None:
         self._spaces = spaces
         self._store = store
         self._tasks = tasks
@@ -58,9 +58,9 @@ class Reindexing:
         Raises conflict while one runs, not_configured without a model, and what the model raises.
         """
         if not await self._spaces.targets():
-            raise GatewayError(Kind.NOT_CONFIGURED, "cannot reindex: no embedding model can be used")
+            raise GatewayError(ErrorKind.NOT_CONFIGURED, "cannot reindex: no embedding model can be used")
         if self._is_running():
-            raise GatewayError(Kind.CONFLICT, "cannot reindex: a reindex is running already")
+            raise GatewayError(ErrorKind.CONFLICT, "cannot reindex: a reindex is running already")
         self._task_id = self._tasks.spawn(TASK, self._run())
 
     async def report(self) -> ReindexReport:
@@ -70,13 +70,15 @@ class Reindexing:
         state = self._spaces.progress()
         target, error = await self._target(name)
         done, total = await self._store.counts(target or name)
-        report = ReindexReport(Progress.CURRENT, name, target, done, total)
+        report = ReindexReport(ReindexProgress.CURRENT, name, target, done, total)
         if self._is_running():
-            return replace(report, progress=Progress.RUNNING)
+            return replace(report, progress=ReindexProgress.RUNNING)
         if error is None and not target and done >= total:
             return report
         error = error or state.error
-        return replace(report, progress=Progress.FAILED if error else Progress.BEHIND, error=error)
+        return replace(
+            report, progress=ReindexProgress.FAILED if error else ReindexProgress.BEHIND, error=error
+        )
 
     async def _target(self, active: str) -> tuple[str, str | None]:
         """Return the configured model's space unless it is the active one, or why it is not known."""

@@ -4,12 +4,12 @@ from typing import Any
 
 from gatewayd.ingest.records import File, FileStatus
 
-Shown = dict[str, Any]
+JsonObject = dict[str, Any]
 
 
-def show_file(file: File, text: str | None = None) -> Shown:
+def render_file(file: File, text: str | None = None) -> JsonObject:
     """Return a file; `data` says how far it is and, where a `text` is given, holds that."""
-    data: Shown = {} if file.status is FileStatus.STORED else show_status(file)
+    data: JsonObject = {} if file.status is FileStatus.STORED else render_status(file)
     if text is not None:
         data["content"] = text
     return {
@@ -24,7 +24,7 @@ def show_file(file: File, text: str | None = None) -> Shown:
     }
 
 
-def show_metadata(file: File) -> Shown:
+def render_metadata(file: File) -> JsonObject:
     """Return what a collection tells of a file in it."""
     return {
         "id": file.id,
@@ -35,23 +35,23 @@ def show_metadata(file: File) -> Shown:
     }
 
 
-def show_status(file: File) -> Shown:
+def render_status(file: File) -> JsonObject:
     """Return the status object (2.6); what is only stored counts as pending."""
     status = FileStatus.PENDING if file.status is FileStatus.STORED else file.status
-    shown: Shown = {"status": status.value}
+    shown: JsonObject = {"status": status.value}
     if file.status is FileStatus.FAILED:
         shown["error"] = file.error
     return shown
 
 
-def warning_of(file: File) -> str | None:
+def file_warning(file: File) -> str | None:
     """Return a sentence about what of a file cannot be found, None when nothing is known to be missing."""
     if not file.blank_pages:
         return None
     return f"{file.blank_pages} of its {file.pages} pages have no text (scanned?)"
 
 
-def _meta(file: File) -> Shown:
+def _meta(file: File) -> JsonObject:
     meta = {
         "name": file.name,
         "content_type": file.content_type,

@@ -8,7 +8,7 @@ from gatewayd.errors import GatewayError
 from gatewayd.ingest.blobs import LocalBlobs
 from gatewayd.ingest.file_notifications import FileWatch
 from gatewayd.ingest.interfaces import BlobStore, FileStore, JobStore, PassageStore, VectorIndex
-from gatewayd.ingest.records import Scope, ScopeKind
+from gatewayd.ingest.records import ScopeKind, SearchScope
 from gatewayd.transactions import Transactor, after_commit
 
 log = logging.getLogger(__name__)
@@ -25,7 +25,7 @@ class IngestStores:
     blobs: LocalBlobs
 
 
-class Updates:
+class IndexUpdates:
     """What has to happen after a change of files is committed."""
 
     def __init__(self, index: VectorIndex, blobs: BlobStore, watch: FileWatch) -> None:
@@ -35,18 +35,18 @@ class Updates:
 
     async def changed(self, file_id: str, collections: Iterable[str]) -> None:
         """A file's passages came or changed."""
-        await learn(self._index.refresh(Scope(ScopeKind.FILE, file_id), file_id))
+        await notify_index(self._index.refresh(SearchScope(ScopeKind.FILE, file_id), file_id))
         await self.moved(file_id, collections)
 
     async def moved(self, file_id: str, collections: Iterable[str]) -> None:
         """A file came into collections or went from them."""
         for collection_id in collections:
-            await learn(self._index.refresh(Scope(ScopeKind.COLLECTION, collection_id), file_id))
+            await notify_index(self._index.refresh(SearchScope(ScopeKind.COLLECTION, collection_id), file_id))
 
     async def removed(self, file_id: str, collections: Iterable[str]) -> None:
         """A file is gone."""
         await self._blobs.remove([file_id])
-        await learn(self._index.forget(Scope(ScopeKind.FILE, file_id)))
+        await notify_index(self._index.forget(SearchScope(ScopeKind.FILE, file_id)))
         await self.moved(file_id, collections)
 
     def notify_after_commit(self, file_id: str) -> None:
@@ -54,10 +54,10 @@ class Updates:
         after_commit(lambda: self.watch.notify(file_id))
 
 
-class Removal:
+class FileRemoval:
     """Removes files with everything that belongs to them."""
 
-    def __init__(self, stores: IngestStores, updates: Updates) -> None:
+    def __init__(self, stores: IngestStores, updates: IndexUpdates) -> None:
         self._stores = stores
         self._updates = updates
 
@@ -77,7 +77,7 @@ class Removal:
         return True
 
 
-async def learn(change: Awaitable[None]) -> None:
+async def notify_index(change: Awaitable[None]) -> None:
     """Let the vector index learn of a change. A failure is logged: it is a cache, and its check mends it."""
     try:
         await change

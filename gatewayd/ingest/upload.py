@@ -8,20 +8,20 @@ from typing import Any, Final
 
 from gatewayd import ids
 from gatewayd.accounts.texts import is_plain
-from gatewayd.errors import GatewayError, Kind, invalid, shortened
-from gatewayd.ingest.blobs import Received
-from gatewayd.ingest.file_names import clean_name, extension
-from gatewayd.ingest.records import File, FileStatus, Job
+from gatewayd.errors import ErrorKind, GatewayError, invalid, shorten
+from gatewayd.ingest.blobs import ReceivedBytes
+from gatewayd.ingest.file_names import clean_name, file_extension
+from gatewayd.ingest.records import File, FileStatus, IngestJob
 from gatewayd.ingest.updates import IngestStores
 from gatewayd.transactions import after_commit
 
-LONGEST_FIELD: Final = 255
+MAX_FIELD_CHARACTERS: Final = 255
 
 _ID: Final = re.compile(r"[A-Za-z0-9_-]{1,64}")
 
 
 @dataclass(frozen=True, slots=True)
-class Upload:
+class NewFile:
     """What a client says about a file; `name` is as it came.
 
     `data` is the client's metadata, which may stand behind the file: it is read once the stream has ended.
@@ -61,7 +61,7 @@ class Upload:
         value = self.data.get(name)
         if value is None:
             return ""
-        if not isinstance(value, str) or len(value) > LONGEST_FIELD or not is_plain(value):
+        if not isinstance(value, str) or len(value) > MAX_FIELD_CHARACTERS or not is_plain(value):
             raise invalid(f"cannot accept metadata.{name}: expected a short text", param=f"metadata.{name}")
         return value
 
@@ -76,7 +76,7 @@ class UploadRules:
     extensions: frozenset[str]
 
 
-class Intake:
+class UploadService:
     """Keeps files and puts them into the queue; `wake` tells the queue of a job."""
 
     def __init__(
@@ -96,7 +96,7 @@ class Intake:
 
     async def keep(
         self,
-        upload: Upload,
+        upload: NewFile,
         stream: AsyncIterator[bytes],
         also: Callable[[File], Awaitable[None]] | None = None,
     ) -> File:
@@ -119,7 +119,7 @@ class Intake:
     async def _receive(
         self,
         file_id: str,
-        upload: Upload,
+        upload: NewFile,
         name: str,
         stream: AsyncIterator[bytes],
         also: Callable[[File], Awaitable[None]] | None,
@@ -139,16 +139,16 @@ class Intake:
     def check_type(self, name: str) -> None:
         """Raise invalid_request when files with the extension of this name are not processed."""
         allowed = self.rules.extensions
-        if allowed and extension(name) not in allowed:
-            message = f"cannot process {shortened(name)!r}: files of this type are not allowed"
+        if allowed and file_extension(name) not in allowed:
+            message = f"cannot process {shorten(name)!r}: files of this type are not allowed"
             raise invalid(message, param="file", code="file_type_not_allowed")
 
     async def enqueue(self, file_id: str) -> None:
         """Put a file into the queue, in the caller's transaction."""
-        await self._stores.jobs.put(Job(file_id, created_at=self._clock()))
+        await self._stores.jobs.put(IngestJob(file_id, created_at=self._clock()))
         after_commit(self._wake)
 
-    async def _add(self, file: File, upload: Upload, also: Callable[[File], Awaitable[None]] | None) -> None:
+    async def _add(self, file: File, upload: NewFile, also: Callable[[File], Awaitable[None]] | None) -> None:
         async with self._block(upload):
             # Others were received at the same time.
             await self._check_count(upload)
@@ -158,7 +158,7 @@ class Intake:
             if also is not None:
                 await also(file)
 
-    def _block(self, upload: Upload) -> AbstractAsyncContextManager[None]:
+    def _block(self, upload: NewFile) -> AbstractAsyncContextManager[None]:
         if self.rules.max_count and not upload.is_unlimited:
             return self._stores.transactor.exclusive(f"files of {upload.user_id}")
         return self._stores.transactor.transaction()
@@ -176,15 +176,16 @@ class Intake:
         finally:
             self._chosen.discard(file_id)
 
-    def _check(self, upload: Upload, name: str) -> None:
+    def _check(self, upload: NewFile, name: str) -> None:
         if upload.process:
             self.check_type(name)
-        if upload.checksum is not None and not 0 < len(upload.checksum) <= LONGEST_FIELD:
+        if upload.checksum is not None and not 0 < len(upload.checksum) <= MAX_FIELD_CHARACTERS:
             raise invalid(
-                f"cannot use file_hash: it must have 1 to {LONGEST_FIELD} characters", param="file_hash"
+                f"cannot use file_hash: it must have 1 to {MAX_FIELD_CHARACTERS} characters",
+                param="file_hash",
             )
 
-    async def _check_count(self, upload: Upload) -> None:
+    async def _check_count(self, upload: NewFile) -> None:
         if not self.rules.max_count or upload.is_unlimited:
             return
         _, count = await self._stores.files.list(user_id=upload.user_id, limit=1)
@@ -192,9 +193,9 @@ class Intake:
             message = (
                 f"cannot store the file: there are {self.rules.max_count} files already, the most allowed"
             )
-            raise GatewayError(Kind.TOO_LARGE, message, param="file", code="too_many_files")
+            raise GatewayError(ErrorKind.TOO_LARGE, message, param="file", code="too_many_files")
 
-    def _record(self, file_id: str, upload: Upload, name: str, received: Received) -> File:
+    def _record(self, file_id: str, upload: NewFile, name: str, received: ReceivedBytes) -> File:
         now = self._clock()
         content_type = upload.content_type
         return File(
@@ -204,7 +205,7 @@ class Intake:
             size=received.size,
             digest=received.digest,
             checksum=upload.checksum or upload.file_hash or received.digest,
-            content_type=content_type if content_type and len(content_type) <= LONGEST_FIELD else None,
+            content_type=content_type if content_type and len(content_type) <= MAX_FIELD_CHARACTERS else None,
             status=FileStatus.PENDING if upload.process else FileStatus.STORED,
             data=upload.data,
             updated_at=now,
@@ -213,4 +214,4 @@ class Intake:
 
 
 def _taken(file_id: str) -> GatewayError:
-    return GatewayError(Kind.CONFLICT, f"cannot store file {file_id!r}: the id is taken", param="id")
+    return GatewayError(ErrorKind.CONFLICT, f"cannot store file {file_id!r}: the id is taken", param="id")

@@ -8,7 +8,7 @@ from typing import Final
 ID_BYTES: Final = 8
 
 
-def packed(ids: Sequence[int]) -> bytes:
+def pack_ids(ids: Sequence[int]) -> bytes:
     """Return ids as little-endian int64."""
     numbers = array("q", ids)
     if sys.byteorder == "big":
@@ -16,7 +16,7 @@ def packed(ids: Sequence[int]) -> bytes:
     return numbers.tobytes()
 
 
-def unpacked(ids: bytes) -> Sequence[int]:
+def unpack_ids(ids: bytes) -> Sequence[int]:
     """Return ids that were packed."""
     numbers = array("q")
     numbers.frombytes(ids)

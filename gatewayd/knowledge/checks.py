@@ -6,14 +6,14 @@ from dataclasses import dataclass
 from gatewayd.accounts.records import Actor
 from gatewayd.errors import GatewayError
 from gatewayd.ingest.interfaces import LexicalIndex, PassageStore, VectorIndex
-from gatewayd.ingest.records import Scope, ScopeKind, Space
-from gatewayd.knowledge.collections import Collections
+from gatewayd.ingest.records import EmbeddingSpace, ScopeKind, SearchScope
+from gatewayd.knowledge.collections import CollectionService
 from gatewayd.knowledge.records import Collection
 from gatewayd.knowledge.retrieval import QuerySpaces
 
 
 @dataclass(frozen=True, slots=True)
-class CheckReport:
+class IndexCheckReport:
     """What a collection has, completed `files` alone, and a sentence for each thing that did not fit.
 
     `vectors` counts those of the space that is searched.
@@ -27,20 +27,20 @@ class CheckReport:
 
 
 @dataclass(frozen=True, slots=True)
-class Checks:
+class IndexChecks:
     """Looks into the indexes of collections, and mends what can be made anew from the database."""
 
-    collections: Collections
+    collections: CollectionService
     passages: PassageStore
     words: LexicalIndex
     index: VectorIndex
     spaces: QuerySpaces
 
-    async def check(self, actor: Actor, ref: str) -> CheckReport:
-        """Compare, mend and count; `ref` as in `Collections.resolve`, and the actor may change it."""
+    async def check(self, actor: Actor, ref: str) -> IndexCheckReport:
+        """Compare, mend and count; `ref` as in `CollectionService.resolve`, and the actor may change it."""
         collection = await self.collections.resolve(actor, ref)
         collection = await self.collections.get_writable(actor, collection.id)
-        scope = Scope(ScopeKind.COLLECTION, collection.id)
+        scope = SearchScope(ScopeKind.COLLECTION, collection.id)
         problems = list(await self.words.check(scope))
         space, problem = await self._space()
         vectors = 0
@@ -50,9 +50,9 @@ class Checks:
         passages = await self.passages.count(scope)
         problems += [problem] if problem else _lacking(space, passages - vectors)
         files = await self.collections.count_files(collection)
-        return CheckReport(collection, files, passages, vectors, problems)
+        return IndexCheckReport(collection, files, passages, vectors, problems)
 
-    async def _space(self) -> tuple[Space | None, str]:
+    async def _space(self) -> tuple[EmbeddingSpace | None, str]:
         """Return the space that is searched, or None and why vectors were not looked at."""
         try:
             found = await self.spaces.query()
@@ -61,7 +61,7 @@ class Checks:
         return (None, "") if found is None else (found[0], "")
 
 
-def _lacking(space: Space | None, count: int) -> list[str]:
+def _lacking(space: EmbeddingSpace | None, count: int) -> list[str]:
     """Return what is to be done about passages without vectors; without a model there is nothing to do."""
     if space is None or count <= 0:
         return []

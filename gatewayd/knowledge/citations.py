@@ -4,15 +4,15 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
-from gatewayd.errors import shortened
-from gatewayd.ingest.records import File, Space
+from gatewayd.errors import shorten
+from gatewayd.ingest.records import EmbeddingSpace, File
 from gatewayd.knowledge.records import Passage
 
 Source = dict[str, Any]
 """`{"source": {...}, "document": [text], "metadata": [{...}], "distances": [number]}`."""
 
 # What a reference may carry whole: it stands in the documents already.
-BULKY: Final = frozenset({"content", "data", "docs", "file", "files"})
+CONTENT_FIELDS: Final = frozenset({"content", "data", "docs", "file", "files"})
 
 BUILTIN_TEMPLATE: Final = """\
 ### Task
@@ -45,31 +45,35 @@ MAX_ATTRIBUTE_CHARACTERS: Final = 400
 NOT_AVAILABLE: Final = "N/A"
 
 
-def passages_source(reference: Mapping[str, Any], found: Sequence[Passage], space: Space | None) -> Source:
+def make_passages_source(
+    reference: Mapping[str, Any], found: Sequence[Passage], space: EmbeddingSpace | None
+) -> Source:
     """Return the source for passages that were found through a reference."""
     return {
-        "source": shown_reference(reference),
+        "source": without_texts(reference),
         "document": [each.stored.text for each in found],
-        "metadata": [passage_metadata(each, space) for each in found],
+        "metadata": [render_passage(each, space) for each in found],
         "distances": [each.score for each in found],
     }
 
 
-def whole_source(reference: Mapping[str, Any], texts: Sequence[tuple[Mapping[str, Any], str]]) -> Source:
+def make_full_text_source(
+    reference: Mapping[str, Any], texts: Sequence[tuple[Mapping[str, Any], str]]
+) -> Source:
     """Return the source for whole texts, each with its metadata; nothing was measured, so no distances."""
     return {
-        "source": shown_reference(reference),
+        "source": without_texts(reference),
         "document": [text for _, text in texts],
         "metadata": [dict(metadata) for metadata, _ in texts],
     }
 
 
-def shown_reference(reference: Mapping[str, Any]) -> dict[str, Any]:
+def without_texts(reference: Mapping[str, Any]) -> dict[str, Any]:
     """Return a reference as it was sent, without the texts that it may carry."""
-    return {name: value for name, value in reference.items() if name not in BULKY}
+    return {name: value for name, value in reference.items() if name not in CONTENT_FIELDS}
 
 
-def passage_metadata(passage: Passage, space: Space | None) -> dict[str, Any]:
+def render_passage(passage: Passage, space: EmbeddingSpace | None) -> dict[str, Any]:
     """Return what a caller is told about a passage; `page` counts from 0, `page_label` from 1."""
     stored = passage.stored
     metadata: dict[str, Any] = {
@@ -105,7 +109,7 @@ def file_metadata(file: File, path: str = "") -> dict[str, Any]:
     return {**metadata, "path": path} if path else metadata
 
 
-def with_distinct_places(sources: Sequence[Source]) -> list[Source]:
+def with_distinct_sources(sources: Sequence[Source]) -> list[Source]:
     """Return the sources so that no two files have the same `metadata.source`, by which clients number them.
 
     That is the name of a file, or its id where another document of the answer goes by the same name. Texts
@@ -123,7 +127,7 @@ def with_distinct_places(sources: Sequence[Source]) -> list[Source]:
     ]
 
 
-def context_of(sources: Iterable[Source]) -> str:
+def render_context(sources: Iterable[Source]) -> str:
     """Return the `<source>` elements of all passages, one a line.
 
     Their ids count the distinct places that passages come from, in the order in which they first appear: the
@@ -138,7 +142,7 @@ def context_of(sources: Iterable[Source]) -> str:
     return "".join(elements)
 
 
-def render(template: str, context: str, query: str) -> str:
+def render_template(template: str, context: str, query: str) -> str:
     """Return a template with the context and the question in their places, once each time they are named.
 
     The built-in one stands in for an empty template; the context is put at the end of one that does not name
@@ -205,4 +209,4 @@ def _element(number: int, reference: Mapping[str, Any], metadata: Mapping[str, A
 
 def _escaped(value: str) -> str:
     """Return a text as the value of an attribute, on one line."""
-    return _CONTROL.sub(" ", shortened(value, MAX_ATTRIBUTE_CHARACTERS)).translate(_ATTRIBUTE)
+    return _CONTROL.sub(" ", shorten(value, MAX_ATTRIBUTE_CHARACTERS)).translate(_ATTRIBUTE)

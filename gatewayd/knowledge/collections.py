@@ -8,19 +8,19 @@ from gatewayd import ids
 from gatewayd.accounts.permissions import require
 from gatewayd.accounts.records import Actor
 from gatewayd.accounts.texts import clean, clean_long, clean_object, is_plain
-from gatewayd.catalog.access_grants import READ, WRITE, allowed
+from gatewayd.catalog.access_grants import READ, WRITE, allowed_grants
 from gatewayd.catalog.records import Grant
-from gatewayd.errors import GatewayError, Kind, not_found, shortened
+from gatewayd.errors import ErrorKind, GatewayError, not_found, shorten
 from gatewayd.knowledge.access import CollectionAccess
-from gatewayd.knowledge.index_updates import Freshness
+from gatewayd.knowledge.index_updates import IndexNotifier
 from gatewayd.knowledge.interfaces import CollectionStore
 from gatewayd.knowledge.records import Collection
 from gatewayd.transactions import Transactor
 
-MAX_DESCRIPTION: Final = 10_000
-MAX_ID: Final = 64
-SHOWN_IDS: Final = 10
-CHANGING: Final = "collections"
+MAX_DESCRIPTION_CHARACTERS: Final = 10_000
+MAX_ID_CHARACTERS: Final = 64
+MAX_LISTED_IDS: Final = 10
+CHANGE_LOCK: Final = "collections"
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +43,7 @@ class CollectionChange:
     grants: Sequence[Grant] | None = None
 
 
-class Collections:
+class CollectionService:
     """The collection service.
 
     Errors: not_found for what the actor may not read, forbidden for what it may read but not change,
@@ -55,7 +55,7 @@ class Collections:
         store: CollectionStore,
         access: CollectionAccess,
         transactor: Transactor,
-        freshness: Freshness,
+        freshness: IndexNotifier,
         clock: ids.Clock = ids.now,
     ) -> None:
         self._store = store
@@ -70,7 +70,7 @@ class Collections:
         An administrator may make it the collection of another account (`owner_id`).
         """
         if owner_id is not None and not actor.is_admin:
-            raise GatewayError(Kind.FORBIDDEN, "cannot make a collection for another account")
+            raise GatewayError(ErrorKind.FORBIDDEN, "cannot make a collection for another account")
         if not actor.is_admin:
             require(actor, "workspace", "knowledge")
         now = self._clock()
@@ -98,7 +98,9 @@ class Collections:
         """Return a collection that the actor may change."""
         collection = await self.get(actor, collection_id)
         if not self.may_write(actor, collection):
-            raise GatewayError(Kind.FORBIDDEN, f"cannot change collection {collection_id!r}: no write access")
+            raise GatewayError(
+                ErrorKind.FORBIDDEN, f"cannot change collection {collection_id!r}: no write access"
+            )
         return collection
 
     async def resolve(self, actor: Actor, ref: str) -> Collection:
@@ -114,10 +116,10 @@ class Collections:
         if not readable:
             raise not_found("collection", ref)
         if len(readable) > 1:
-            listed = ", ".join(each.id for each in readable[:SHOWN_IDS])
+            listed = ", ".join(each.id for each in readable[:MAX_LISTED_IDS])
             raise GatewayError(
-                Kind.CONFLICT,
-                f"cannot tell which collection {shortened(ref)!r} is: several have this name ({listed})",
+                ErrorKind.CONFLICT,
+                f"cannot tell which collection {shorten(ref)!r} is: several have this name ({listed})",
             )
         return readable[0]
 
@@ -157,7 +159,7 @@ class Collections:
 
     async def change(self, actor: Actor, collection_id: str, change: CollectionChange) -> Collection:
         """Change a collection and return it."""
-        async with self._transactor.exclusive(CHANGING):
+        async with self._transactor.exclusive(CHANGE_LOCK):
             before = await self.get_writable(actor, collection_id)
             collection = _changed(actor, before, change)
             if collection == before:
@@ -167,8 +169,8 @@ class Collections:
     async def give(self, actor: Actor, collection_id: str, owner_id: str) -> Collection:
         """Make another account, which exists, the owner of a collection; for administrators only."""
         if not actor.is_admin:
-            raise GatewayError(Kind.FORBIDDEN, "cannot give collections to another account")
-        async with self._transactor.exclusive(CHANGING):
+            raise GatewayError(ErrorKind.FORBIDDEN, "cannot give collections to another account")
+        async with self._transactor.exclusive(CHANGE_LOCK):
             before = await self.get_writable(actor, collection_id)
             if before.user_id == owner_id:
                 return before
@@ -181,7 +183,7 @@ class Collections:
 
     async def touch(self, collection: Collection) -> Collection:
         """Note that the files of a collection changed and return it as it is now."""
-        async with self._transactor.exclusive(CHANGING):
+        async with self._transactor.exclusive(CHANGE_LOCK):
             current = await self._find(collection.id)
             if current is None:
                 raise not_found("collection", collection.id)
@@ -196,7 +198,7 @@ class Collections:
         return collection
 
     async def _find(self, collection_id: str) -> Collection | None:
-        if not collection_id or len(collection_id) > MAX_ID or not is_plain(collection_id):
+        if not collection_id or len(collection_id) > MAX_ID_CHARACTERS or not is_plain(collection_id):
             return None
         return await self._store.find(collection_id)
 
@@ -221,8 +223,8 @@ def _changed(actor: Actor, before: Collection, change: CollectionChange) -> Coll
 
 
 def _description(text: str) -> str:
-    return clean_long(text, "description", longest=MAX_DESCRIPTION)
+    return clean_long(text, "description", longest=MAX_DESCRIPTION_CHARACTERS)
 
 
 def _grants(actor: Actor, wanted: Sequence[Grant], held: Sequence[Grant] = ()) -> tuple[Grant, ...]:
-    return allowed(actor, wanted, held, public="public_knowledge")
+    return allowed_grants(actor, wanted, held, public="public_knowledge")

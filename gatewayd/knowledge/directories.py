@@ -7,13 +7,13 @@ from typing import Final
 from gatewayd import ids
 from gatewayd.accounts.records import Actor
 from gatewayd.accounts.texts import clean
-from gatewayd.errors import GatewayError, Kind, invalid, not_found
-from gatewayd.knowledge.members import LINKING, Holdings, Members, get_line
-from gatewayd.knowledge.paths import LONGEST_PATH, MOST_LEVELS, paths_of, subtree
-from gatewayd.knowledge.records import Directory
-from gatewayd.text import composed
+from gatewayd.errors import ErrorKind, GatewayError, invalid, not_found
+from gatewayd.knowledge.members import LINK_LOCK, CollectionMembers, CollectionServices, get_ancestors
+from gatewayd.knowledge.paths import MAX_PATH_CHARACTERS, MAX_PATH_LEVELS, directory_paths, subtree
+from gatewayd.knowledge.records import CollectionDirectory
+from gatewayd.text import compose_nfc
 
-MOST_DIRECTORIES: Final = 100_000
+MAX_DIRECTORIES: Final = 100_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,46 +26,46 @@ class DirectoryChange:
     moves: bool = False
 
 
-class Directories:
+class DirectoryService:
     """Makes, moves and removes directories; changes need the right to change the collection."""
 
-    def __init__(self, holdings: Holdings, members: Members) -> None:
+    def __init__(self, holdings: CollectionServices, members: CollectionMembers) -> None:
         self._holdings = holdings
         self._members = members
         self._collections = holdings.collections
         self._store = holdings.store
 
-    async def list(self, actor: Actor, collection_id: str) -> Sequence[Directory]:
+    async def list(self, actor: Actor, collection_id: str) -> Sequence[CollectionDirectory]:
         """Return all directories."""
         await self._collections.get(actor, collection_id)
         return await self._store.list_directories(collection_id)
 
     async def create(
         self, actor: Actor, collection_id: str, name: str, parent_id: str | None = None
-    ) -> Directory:
+    ) -> CollectionDirectory:
         """Add a directory; conflict when there is one of this name beside it, invalid_request for a path of
         over 4096 characters or 100 parts."""
         await self._collections.get_writable(actor, collection_id)
         now = self._holdings.clock()
-        directory = Directory(
+        directory = CollectionDirectory(
             ids.new_id(), collection_id, parent_id, _name(name), actor.user_id, updated_at=now, created_at=now
         )
-        async with self._holdings.transactor.exclusive(LINKING):
-            if await self._store.count_directories(collection_id) >= MOST_DIRECTORIES:
+        async with self._holdings.transactor.exclusive(LINK_LOCK):
+            if await self._store.count_directories(collection_id) >= MAX_DIRECTORIES:
                 raise GatewayError(
-                    Kind.TOO_LARGE, f"cannot make the directory: there are {MOST_DIRECTORIES} already"
+                    ErrorKind.TOO_LARGE, f"cannot make the directory: there are {MAX_DIRECTORIES} already"
                 )
             above = await self._store.find_line(collection_id, parent_id) if parent_id is not None else []
-            _check_paths(paths_of([*above, directory]))
+            _check_paths(directory_paths([*above, directory]))
             await self._store.add_directory(directory)
         return directory
 
     async def change(
         self, actor: Actor, collection_id: str, directory_id: str, change: DirectoryChange
-    ) -> Directory:
+    ) -> CollectionDirectory:
         """Rename or move a directory; its files go with it. Raises as `create` does."""
         await self._collections.get_writable(actor, collection_id)
-        async with self._holdings.transactor.exclusive(LINKING):
+        async with self._holdings.transactor.exclusive(LINK_LOCK):
             known = await self._store.list_directories(collection_id)
             before = _find(known, directory_id)
             directory = replace(
@@ -78,7 +78,7 @@ class Directories:
             if directory.parent_id in below:
                 raise invalid("cannot move the directory: parent_id is below it", param="parent_id")
             _check_place(known, directory)
-            paths = paths_of([directory if each.id == directory_id else each for each in known])
+            paths = directory_paths([directory if each.id == directory_id else each for each in known])
             _check_paths({each: paths[each] for each in below})
             await self._store.change_directory(directory)
             await self._store.unplace(collection_id, below)
@@ -89,10 +89,11 @@ class Directories:
     ) -> None:
         """Remove a directory and those below it.
 
-        Its files move to the parent, or leave the collection and are deleted as `Members.remove_file` says.
+        Its files move to the parent, or leave the collection and are deleted as
+        `CollectionMembers.remove_file` says.
         """
         await self._collections.get_writable(actor, collection_id)
-        async with self._holdings.transactor.exclusive(LINKING):
+        async with self._holdings.transactor.exclusive(LINK_LOCK):
             known = await self._store.list_directories(collection_id)
             directory = _find(known, directory_id)
             file_ids = await self._store.remove_directories(collection_id, [directory_id])
@@ -104,7 +105,7 @@ class Directories:
     async def remove_many(self, actor: Actor, collection_id: str, directory_ids: Sequence[str]) -> None:
         """Remove directories; what is gone already is fine, and files in them stay in the collection."""
         await self._collections.get_writable(actor, collection_id)
-        async with self._holdings.transactor.exclusive(LINKING):
+        async with self._holdings.transactor.exclusive(LINK_LOCK):
             known = {each.id for each in await self._store.list_directories(collection_id)}
             found = [each for each in directory_ids if each in known]
             if found:
@@ -116,41 +117,43 @@ class Directories:
     ) -> None:
         """Put a file of the collection into a directory, None for the root."""
         await self._collections.get_writable(actor, collection_id)
-        async with self._holdings.transactor.exclusive(LINKING):
+        async with self._holdings.transactor.exclusive(LINK_LOCK):
             if directory_id is not None:
-                await get_line(self._store, collection_id, directory_id)
+                await get_ancestors(self._store, collection_id, directory_id)
             if not await self._store.move_files(collection_id, [file_id], directory_id):
                 raise not_found(f"in collection {collection_id!r} the file", file_id)
 
 
-def _find(known: Sequence[Directory], directory_id: str) -> Directory:
+def _find(known: Sequence[CollectionDirectory], directory_id: str) -> CollectionDirectory:
     for directory in known:
         if directory.id == directory_id:
             return directory
     raise not_found("directory", directory_id)
 
 
-def _check_place(known: Sequence[Directory], directory: Directory) -> None:
+def _check_place(known: Sequence[CollectionDirectory], directory: CollectionDirectory) -> None:
     if directory.parent_id is not None:
         _find(known, directory.parent_id)
     for each in known:
         if each.id != directory.id and (each.parent_id, each.name) == (directory.parent_id, directory.name):
             raise GatewayError(
-                Kind.CONFLICT, f"cannot use name {directory.name!r}: the directory is there", param="name"
+                ErrorKind.CONFLICT,
+                f"cannot use name {directory.name!r}: the directory is there",
+                param="name",
             )
 
 
 def _check_paths(paths: Mapping[str, str]) -> None:
-    if any(len(path) > LONGEST_PATH or path.count("/") >= MOST_LEVELS for path in paths.values()):
+    if any(len(path) > MAX_PATH_CHARACTERS or path.count("/") >= MAX_PATH_LEVELS for path in paths.values()):
         raise invalid(
-            f"cannot put the directory there: its path would have over {LONGEST_PATH} characters"
-            f" or {MOST_LEVELS} parts",
+            f"cannot put the directory there: its path would have over {MAX_PATH_CHARACTERS} characters"
+            f" or {MAX_PATH_LEVELS} parts",
             param="name",
         )
 
 
 def _name(name: str) -> str:
-    text = clean(composed(name), "name")
+    text = clean(compose_nfc(name), "name")
     if "/" in text or text in {".", ".."}:
         raise invalid("cannot accept name: it has a slash, or is . or ..", param="name")
     return text

@@ -10,14 +10,14 @@ from gatewayd.knowledge.citations import file_metadata
 from gatewayd.knowledge.interfaces import CollectionStore
 from gatewayd.knowledge.records import Collection
 
-PAGE: Final = 100
+PAGE_SIZE: Final = 100
 
-Text = tuple[Mapping[str, Any], str]
+TextWithMetadata = tuple[Mapping[str, Any], str]
 """The metadata of a text, and the text."""
 
 
 @dataclass(slots=True)
-class Allowance:
+class CharacterBudget:
     """How many characters one request may still get; `warnings` say what was cut."""
 
     left: int
@@ -33,25 +33,29 @@ class Allowance:
         return taken
 
 
-class Wholes:
+class FullTextReader:
     """Reads whole texts. Whoever calls has checked that the actor may read them."""
 
     def __init__(self, texts: PassageStore, collections: CollectionStore) -> None:
         self._texts = texts
         self._collections = collections
 
-    async def file(self, file: File, allowance: Allowance, path: str = "") -> Sequence[Text]:
+    async def file(
+        self, file: File, allowance: CharacterBudget, path: str = ""
+    ) -> Sequence[TextWithMetadata]:
         """Return the text of a file, which lies at a path; nothing when it has none or there is no room."""
         text = await self._texts.find_text(file.id)
         taken = allowance.take(text, f"file {file.name!r}") if text else ""
         return [(file_metadata(file, path), taken)] if taken else []
 
-    async def collection(self, collection: Collection, allowance: Allowance) -> Sequence[Text]:
+    async def collection(
+        self, collection: Collection, allowance: CharacterBudget
+    ) -> Sequence[TextWithMetadata]:
         """Return the texts of the completed files of a collection, in the order in which they came in."""
-        texts: list[Text] = []
+        texts: list[TextWithMetadata] = []
         offset = skipped = 0
         while True:
-            page, total = await self._collections.list_files(collection.id, offset=offset, limit=PAGE)
+            page, total = await self._collections.list_files(collection.id, offset=offset, limit=PAGE_SIZE)
             for link, file in page:
                 if file.status is FileStatus.COMPLETED:
                     skipped += not allowance.left

@@ -4,14 +4,14 @@ from collections.abc import Iterable, Mapping, Sequence
 from enum import StrEnum
 from typing import Final
 
-from gatewayd.ingest.records import Hit
+from gatewayd.ingest.records import SearchHit
 
 RANK_CONSTANT: Final = 10
 WORD_WEIGHT: Final = 0.5
 """What the lexical list counts unless the model or the settings say otherwise."""
 
 
-class Fusion(StrEnum):
+class FusionMethod(StrEnum):
     """How two lists become one."""
 
     # Each list's scores stretched to 0..1, then added by weight.
@@ -20,7 +20,7 @@ class Fusion(StrEnum):
     RRF = "rrf"
 
 
-def merge(lists: Iterable[Sequence[Hit]]) -> list[Hit]:
+def merge_hits(lists: Iterable[Sequence[SearchHit]]) -> list[SearchHit]:
     """Return the hits of several searches of one kind, each passage once with its best score, best first."""
     best: dict[int, float] = {}
     for hits in lists:
@@ -28,10 +28,12 @@ def merge(lists: Iterable[Sequence[Hit]]) -> list[Hit]:
             known = best.get(hit.passage_id)
             if known is None or hit.score > known:
                 best[hit.passage_id] = hit.score
-    return [Hit(passage_id, score) for passage_id, score in ordered(best)]
+    return [SearchHit(passage_id, score) for passage_id, score in sort_by_score(best)]
 
 
-def fuse(dense: Sequence[Hit], lexical: Sequence[Hit], weight: float, fusion: Fusion) -> Mapping[int, float]:
+def fuse_scores(
+    dense: Sequence[SearchHit], lexical: Sequence[SearchHit], weight: float, fusion: FusionMethod
+) -> Mapping[int, float]:
     """Return a score from 0 to 1 for every passage of two lists, each ordered best first.
 
     `weight` (0 to 1) is what the lexical list counts, the dense one counts the rest. A list without hits
@@ -40,7 +42,7 @@ def fuse(dense: Sequence[Hit], lexical: Sequence[Hit], weight: float, fusion: Fu
     weight = min(max(weight, 0.0), 1.0)
     if not dense or not lexical:
         weight = 0.0 if dense else 1.0
-    scale = _stretched if fusion is Fusion.MINMAX else _reciprocal
+    scale = _stretched if fusion is FusionMethod.MINMAX else _reciprocal
     fused = {hit.passage_id: 0.0 for hit in (*dense, *lexical)}
     for share, hits in ((1.0 - weight, dense), (weight, lexical)):
         for passage_id, score in scale(hits).items():
@@ -48,17 +50,17 @@ def fuse(dense: Sequence[Hit], lexical: Sequence[Hit], weight: float, fusion: Fu
     return fused
 
 
-def ordered(scores: Mapping[int, float]) -> list[tuple[int, float]]:
+def sort_by_score(scores: Mapping[int, float]) -> list[tuple[int, float]]:
     """Return ids with their scores, best first; of equal ones the older passage."""
     return sorted(scores.items(), key=lambda item: (-item[1], item[0]))
 
 
-def similarity(cosine: float) -> float:
+def cosine_to_similarity(cosine: float) -> float:
     """Return a cosine (-1 to 1) as a number from 0 to 1."""
     return min(max((cosine + 1.0) / 2.0, 0.0), 1.0)
 
 
-def _stretched(hits: Sequence[Hit]) -> dict[int, float]:
+def _stretched(hits: Sequence[SearchHit]) -> dict[int, float]:
     """Return the scores with the worst as 0 and the best as 1; all 1 when they are equal."""
     if not hits:
         return {}
@@ -67,7 +69,7 @@ def _stretched(hits: Sequence[Hit]) -> dict[int, float]:
     return {hit.passage_id: min((hit.score - low) / span, 1.0) if span > 0 else 1.0 for hit in hits}
 
 
-def _reciprocal(hits: Sequence[Hit]) -> dict[int, float]:
+def _reciprocal(hits: Sequence[SearchHit]) -> dict[int, float]:
     """Return 1 for the first and less for each that follows."""
     best = RANK_CONSTANT + 1
     return {hit.passage_id: best / (RANK_CONSTANT + rank) for rank, hit in enumerate(hits, 1)}

@@ -9,7 +9,7 @@ from gatewayd.catalog.records import EVERYBODY, Grant
 from gatewayd.errors import invalid
 
 MAX_GRANTS: Final = 1000
-MAX_PRINCIPAL: Final = 64
+MAX_PRINCIPAL_CHARACTERS: Final = 64
 
 
 def read_grants(value: Any) -> tuple[Grant, ...]:
@@ -50,7 +50,7 @@ def _grant(row: Any, where: str) -> Grant:
         )
     grant = Grant(*fields)
     check_grant(grant)
-    clean(grant.principal_id, f"{where}.principal_id", longest=MAX_PRINCIPAL)
+    clean(grant.principal_id, f"{where}.principal_id", longest=MAX_PRINCIPAL_CHARACTERS)
     return grant
 
 

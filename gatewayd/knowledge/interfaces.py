@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Protocol
 
 from gatewayd.ingest.records import File
-from gatewayd.knowledge.records import Collection, Directory, Link, StoredPassage
+from gatewayd.knowledge.records import Collection, CollectionDirectory, CollectionLink, StoredPassage
 
 
 class CollectionStore(Protocol):
@@ -62,7 +62,7 @@ class CollectionStore(Protocol):
         """Delete a collection with its grants, links, directories and words; files stay."""
         ...
 
-    async def link(self, link: Link) -> bool:
+    async def link(self, link: CollectionLink) -> bool:
         """Put a file into a collection, with its words when it is completed; False when it is in already.
 
         A file that is in already keeps its link but takes over path, origin and directory, empty ones too.
@@ -74,7 +74,7 @@ class CollectionStore(Protocol):
         """Take files out, with their words; return those that were in."""
         ...
 
-    async def find_links(self, collection_id: str, file_ids: Sequence[str]) -> Mapping[str, Link]:
+    async def find_links(self, collection_id: str, file_ids: Sequence[str]) -> Mapping[str, CollectionLink]:
         """Return the links of those of the files that are in the collection, by file id."""
         ...
 
@@ -87,7 +87,7 @@ class CollectionStore(Protocol):
         query: str = "",
         offset: int = 0,
         limit: int | None = None,
-    ) -> tuple[Sequence[tuple[Link, File]], int]:
+    ) -> tuple[Sequence[tuple[CollectionLink, File]], int]:
         """Return one page of files in any status, in the order of linking, and the count of all.
 
         `origin` and `directory_id` limit them where not None, an empty `directory_id` to those in none;
@@ -99,11 +99,11 @@ class CollectionStore(Protocol):
         """Return another file than `but` in the collection that has this text, and lies at no path."""
         ...
 
-    async def add_directory(self, directory: Directory) -> None:
+    async def add_directory(self, directory: CollectionDirectory) -> None:
         """Insert a directory; conflict when its parent has one of this name, not_found without the parent."""
         ...
 
-    async def list_directories(self, collection_id: str) -> Sequence[Directory]:
+    async def list_directories(self, collection_id: str) -> Sequence[CollectionDirectory]:
         """Return the directories of a collection, parents before children where ids are ordered in time."""
         ...
 
@@ -111,7 +111,7 @@ class CollectionStore(Protocol):
         """Return how many directories a collection has."""
         ...
 
-    async def find_line(self, collection_id: str, directory_id: str) -> Sequence[Directory]:
+    async def find_line(self, collection_id: str, directory_id: str) -> Sequence[CollectionDirectory]:
         """Return a directory of a collection and those above it, the highest first; none without it."""
         ...
 
@@ -128,7 +128,7 @@ class CollectionStore(Protocol):
         """Take the paths of the files in directories that belong to no origin: the directories moved."""
         ...
 
-    async def change_directory(self, directory: Directory) -> bool:
+    async def change_directory(self, directory: CollectionDirectory) -> bool:
         """Write name, parent and updated_at; False when it is gone.
 
         Raises as `add_directory` does, and conflict when it would be inside itself.

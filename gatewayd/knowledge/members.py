@@ -8,42 +8,44 @@ from typing import Final
 from gatewayd import ids
 from gatewayd.accounts.records import Actor
 from gatewayd.catalog.access_grants import WRITE
-from gatewayd.errors import GatewayError, Kind, invalid, not_found
-from gatewayd.ingest.files import Files
+from gatewayd.errors import ErrorKind, GatewayError, invalid, not_found
+from gatewayd.ingest.files import FileService
 from gatewayd.ingest.records import File, FileStatus
-from gatewayd.ingest.updates import Removal
+from gatewayd.ingest.updates import FileRemoval
 from gatewayd.knowledge.access import CollectionAccess
-from gatewayd.knowledge.collections import Collections
-from gatewayd.knowledge.index_updates import Freshness
+from gatewayd.knowledge.collections import CollectionService
+from gatewayd.knowledge.index_updates import IndexNotifier
 from gatewayd.knowledge.interfaces import CollectionStore
-from gatewayd.knowledge.records import Collection, Directory, Link
-from gatewayd.knowledge.scopes import unfinished
+from gatewayd.knowledge.records import Collection, CollectionDirectory, CollectionLink
+from gatewayd.knowledge.scopes import unfinished_reason
 from gatewayd.transactions import Transactor
 
-LONGEST_WAIT: Final = 300.0
-PAGE: Final = 500
-LINKING: Final = "collection files"
+MAX_WAIT_SECONDS: Final = 300.0
+PAGE_SIZE: Final = 500
+LINK_LOCK: Final = "collection files"
 
 # What is one file's own fault, and no reason to leave the others of a batch out.
-OF_ONE_FILE: Final = frozenset({Kind.NOT_FOUND, Kind.FORBIDDEN, Kind.INVALID_REQUEST, Kind.EMPTY_CONTENT})
+PER_FILE_ERROR_KINDS: Final = frozenset(
+    {ErrorKind.NOT_FOUND, ErrorKind.FORBIDDEN, ErrorKind.INVALID_REQUEST, ErrorKind.EMPTY_CONTENT}
+)
 
 
 @dataclass(frozen=True, slots=True)
-class Holdings:
+class CollectionServices:
     """What the services about the files of collections share."""
 
-    collections: Collections
+    collections: CollectionService
     store: CollectionStore
-    files: Files
-    removal: Removal
+    files: FileService
+    removal: FileRemoval
     access: CollectionAccess
     transactor: Transactor
-    freshness: Freshness
+    freshness: IndexNotifier
     clock: ids.Clock = ids.now
 
 
 @dataclass(frozen=True, slots=True)
-class Addition:
+class FileAddition:
     """A file to put into a collection, and the directory there."""
 
     file_id: str
@@ -51,7 +53,7 @@ class Addition:
 
 
 @dataclass(frozen=True, slots=True)
-class Result:
+class MemberResult:
     """What became of one file of many: `is_changed` when it came in or went out, `error` when it could
     not."""
 
@@ -61,7 +63,7 @@ class Result:
     error: GatewayError | None = None
 
 
-class Members:
+class CollectionMembers:
     """Puts files into collections and takes them out.
 
     Every method needs the right to change the collection, except `list`. Files that the actor may not read
@@ -69,7 +71,7 @@ class Members:
     the right to change that, too: what was shown to somebody is not theirs to show to others.
     """
 
-    def __init__(self, holdings: Holdings) -> None:
+    def __init__(self, holdings: CollectionServices) -> None:
         self._holdings = holdings
         self._collections = holdings.collections
         self._store = holdings.store
@@ -84,7 +86,7 @@ class Members:
         directory_id: str | None = None,
         offset: int = 0,
         limit: int | None = None,
-    ) -> tuple[Sequence[tuple[Link, File]], int]:
+    ) -> tuple[Sequence[tuple[CollectionLink, File]], int]:
         """Return one page of the files in any status, in the order in which they came, and the count."""
         await self._collections.get(actor, collection_id)
         return await self._store.list_files(
@@ -114,20 +116,20 @@ class Members:
         duplicate_content) for a text that another file of the collection has.
         """
         collection = await self._collections.get_writable(actor, collection_id)
-        if await self._add(actor, collection, Addition(file_id, directory_id), wait):
+        if await self._add(actor, collection, FileAddition(file_id, directory_id), wait):
             return await self._collections.touch(collection)
         return collection
 
     async def add_many(
-        self, actor: Actor, collection_id: str, additions: Sequence[Addition], *, wait: float = 0.0
-    ) -> tuple[Collection, Sequence[Result]]:
+        self, actor: Actor, collection_id: str, additions: Sequence[FileAddition], *, wait: float = 0.0
+    ) -> tuple[Collection, Sequence[MemberResult]]:
         """Put files in, each for itself: one that cannot be added leaves the others alone.
 
         Of all that are pending together those are waited for that are completed in `wait` seconds.
         """
         collection = await self._collections.get_writable(actor, collection_id)
         now = asyncio.get_running_loop().time
-        deadline = now() + min(wait, LONGEST_WAIT)
+        deadline = now() + min(wait, MAX_WAIT_SECONDS)
         results = [
             await _result(addition.file_id, self._add(actor, collection, addition, deadline - now()))
             for addition in additions
@@ -138,14 +140,14 @@ class Members:
 
     async def preview_add(
         self, actor: Actor, collection_id: str, file_ids: Sequence[str]
-    ) -> Sequence[Result]:
+    ) -> Sequence[MemberResult]:
         """Return what `add_many` would make of files, each as if it were the only one; nothing changes."""
         collection = await self._collections.get_writable(actor, collection_id)
         return [await _result(file_id, self._check(actor, collection, file_id)) for file_id in file_ids]
 
     async def preview_remove(
         self, actor: Actor, collection_id: str, file_ids: Sequence[str], *, delete_files: bool = True
-    ) -> Sequence[Result]:
+    ) -> Sequence[MemberResult]:
         """Return what `remove_many` would make of files; nothing changes."""
         collection = await self._collections.get_writable(actor, collection_id)
         holding = await self._store.holding(file_ids)
@@ -153,12 +155,12 @@ class Members:
         for file_id in dict.fromkeys(file_ids):
             holders = [each.id for each in holding.get(file_id, ())]
             if collection.id not in holders:
-                results.append(Result(file_id, error=_not_in(collection, file_id)))
+                results.append(MemberResult(file_id, error=_not_in(collection, file_id)))
                 continue
             file = await self._files.get(actor, file_id)
             is_last = delete_files and holders == [collection.id]
             goes = is_last and await self._holdings.access.may(actor, file, WRITE)
-            results.append(Result(file_id, is_changed=True, is_deleted=goes))
+            results.append(MemberResult(file_id, is_changed=True, is_deleted=goes))
         return results
 
     async def update_file(self, actor: Actor, collection_id: str, file_id: str) -> Collection:
@@ -187,7 +189,7 @@ class Members:
 
     async def remove_many(
         self, actor: Actor, collection_id: str, file_ids: Sequence[str], *, delete_files: bool = True
-    ) -> Sequence[Result]:
+    ) -> Sequence[MemberResult]:
         """Take files out, each for itself; those that are not in have a not_found error."""
         collection = await self._collections.get_writable(actor, collection_id)
         results = []
@@ -196,7 +198,7 @@ class Members:
             results += [
                 await self._take_out(actor, collection, file_id, delete_file=delete_files)
                 if file_id in held
-                else Result(file_id, error=_not_in(collection, file_id))
+                else MemberResult(file_id, error=_not_in(collection, file_id))
                 for file_id in piece
             ]
         if any(result.is_changed for result in results):
@@ -207,8 +209,8 @@ class Members:
         """Take all files out, which stay, and remove the directories."""
         collection = await self._collections.get_writable(actor, collection_id)
         while True:
-            async with self._holdings.transactor.exclusive(LINKING):
-                page, _ = await self._store.list_files(collection.id, limit=PAGE)
+            async with self._holdings.transactor.exclusive(LINK_LOCK):
+                page, _ = await self._store.list_files(collection.id, limit=PAGE_SIZE)
                 if page:
                     await self._store.unlink(collection.id, [file.id for _, file in page])
             if not page:
@@ -219,20 +221,20 @@ class Members:
         await self._holdings.freshness.gone(collection.id)
         return await self._collections.touch(collection)
 
-    async def _add(self, actor: Actor, collection: Collection, addition: Addition, wait: float) -> bool:
+    async def _add(self, actor: Actor, collection: Collection, addition: FileAddition, wait: float) -> bool:
         """Put one file in; False when it was in already."""
         file = await self._files.get(actor, addition.file_id)
         if file.status is FileStatus.PENDING and wait > 0:
-            file = await self._files.finished(file.id, min(wait, LONGEST_WAIT))
-        async with self._holdings.transactor.exclusive(LINKING):
+            file = await self._files.finished(file.id, min(wait, MAX_WAIT_SECONDS))
+        async with self._holdings.transactor.exclusive(LINK_LOCK):
             if addition.directory_id is not None:
-                await get_line(self._store, collection.id, addition.directory_id)
+                await get_ancestors(self._store, collection.id, addition.directory_id)
             known = (await self._store.find_links(collection.id, [file.id])).get(file.id)
             if known is not None and file.status is not FileStatus.FAILED:
                 await self._move(known, addition.directory_id)
                 return False
             await self._check_new(actor, collection, file)
-            link = Link(
+            link = CollectionLink(
                 collection.id,
                 file.id,
                 actor.user_id,
@@ -251,14 +253,14 @@ class Members:
         await self._check_new(actor, collection, file)
         return True
 
-    async def _move(self, link: Link, directory_id: str | None) -> None:
+    async def _move(self, link: CollectionLink, directory_id: str | None) -> None:
         if directory_id is not None and directory_id != link.directory_id:
             await self._store.move_files(link.collection_id, [link.file_id], directory_id)
 
     async def _check_new(self, actor: Actor, collection: Collection, file: File) -> None:
         if not await self._holdings.access.may(actor, file, WRITE):
             raise GatewayError(
-                Kind.FORBIDDEN, f"cannot add file {file.id!r}: it is not yours to share", param="file_id"
+                ErrorKind.FORBIDDEN, f"cannot add file {file.id!r}: it is not yours to share", param="file_id"
             )
         _check_finished(file)
         if not file.text_hash:
@@ -275,11 +277,11 @@ class Members:
 
     async def _take_out(
         self, actor: Actor, collection: Collection, file_id: str, *, delete_file: bool
-    ) -> Result:
+    ) -> MemberResult:
         goes = False
-        async with self._holdings.transactor.exclusive(LINKING):
+        async with self._holdings.transactor.exclusive(LINK_LOCK):
             if file_id not in await self._store.find_links(collection.id, [file_id]):
-                return Result(file_id, error=_not_in(collection, file_id))
+                return MemberResult(file_id, error=_not_in(collection, file_id))
             if delete_file:
                 # The right to delete it may come from this very collection.
                 file = await self._files.get(actor, file_id)
@@ -287,25 +289,27 @@ class Members:
             await self._store.unlink(collection.id, [file_id])
         await self._holdings.freshness.changed(collection.id, [file_id])
         is_deleted = goes and await self._holdings.removal.remove(file_id, unused=True)
-        return Result(file_id, is_changed=True, is_deleted=is_deleted)
+        return MemberResult(file_id, is_changed=True, is_deleted=is_deleted)
 
 
-async def _result(file_id: str, work: Awaitable[bool]) -> Result:
+async def _result(file_id: str, work: Awaitable[bool]) -> MemberResult:
     """Return what became of one file of many, whose own faults leave the others alone."""
     try:
-        return Result(file_id, is_changed=await work)
+        return MemberResult(file_id, is_changed=await work)
     except GatewayError as error:
-        if error.kind not in OF_ONE_FILE:
+        if error.kind not in PER_FILE_ERROR_KINDS:
             raise
-        return Result(file_id, error=error)
+        return MemberResult(file_id, error=error)
 
 
 def _pieces(file_ids: Sequence[str]) -> Iterator[Sequence[str]]:
-    for start in range(0, len(file_ids), PAGE):
-        yield file_ids[start : start + PAGE]
+    for start in range(0, len(file_ids), PAGE_SIZE):
+        yield file_ids[start : start + PAGE_SIZE]
 
 
-async def get_line(store: CollectionStore, collection_id: str, directory_id: str) -> Sequence[Directory]:
+async def get_ancestors(
+    store: CollectionStore, collection_id: str, directory_id: str
+) -> Sequence[CollectionDirectory]:
     """Return a directory of a collection and those above it, the highest first; raises not_found."""
     line = await store.find_line(collection_id, directory_id)
     if not line:
@@ -314,10 +318,10 @@ async def get_line(store: CollectionStore, collection_id: str, directory_id: str
 
 
 def _check_finished(file: File) -> None:
-    problem = unfinished(file)
+    problem = unfinished_reason(file)
     if problem:
         raise GatewayError(
-            Kind.EMPTY_CONTENT,
+            ErrorKind.EMPTY_CONTENT,
             f"cannot add file {file.id!r}: {problem}",
             param="file_id",
             code="empty_content",

@@ -5,15 +5,15 @@ from dataclasses import dataclass
 from typing import Final
 
 from gatewayd.ingest.interfaces import FileStore
-from gatewayd.ingest.records import File, Scope, ScopeKind
+from gatewayd.ingest.records import File, ScopeKind, SearchScope
 from gatewayd.knowledge.interfaces import CollectionStore, PassageReader
 from gatewayd.knowledge.records import StoredPassage
 
-LEAST_SLICE: Final = 16
+MIN_SLICE_SIZE: Final = 16
 
 
 @dataclass(frozen=True, slots=True)
-class Picked:
+class SelectedPassage:
     """A passage with its file, and the path of the file in a collection that was searched."""
 
     stored: StoredPassage
@@ -21,7 +21,7 @@ class Picked:
     path: str = ""
 
 
-class Picker:
+class PassageSelector:
     """Reads passages, best first, until there are enough.
 
     An index is a cache: what it names counts only when the database has it in one of the scopes.
@@ -33,32 +33,36 @@ class Picker:
         self._collections = collections
 
     async def pick(
-        self, scopes: Sequence[Scope], passage_ids: Sequence[int], wanted: int
-    ) -> Sequence[Picked]:
+        self, scopes: Sequence[SearchScope], passage_ids: Sequence[int], wanted: int
+    ) -> Sequence[SelectedPassage]:
         """Return up to `wanted` passages in the order of their ids, each text once."""
-        picked: list[Picked] = []
+        picked: list[SelectedPassage] = []
         seen: set[str] = set()
-        size = max(wanted, LEAST_SLICE)
+        size = max(wanted, MIN_SLICE_SIZE)
         for start in range(0, len(passage_ids), size):
             if len(picked) >= wanted:
                 break
             for each in await self._read(scopes, passage_ids[start : start + size]):
-                words = normalised(each.stored.text)
+                words = normalise_whitespace(each.stored.text)
                 if words not in seen:
                     seen.add(words)
                     picked.append(each)
         return picked[:wanted]
 
-    async def _read(self, scopes: Sequence[Scope], passage_ids: Sequence[int]) -> Sequence[Picked]:
+    async def _read(
+        self, scopes: Sequence[SearchScope], passage_ids: Sequence[int]
+    ) -> Sequence[SelectedPassage]:
         stored = await self._passages.read(passage_ids)
         found = [stored[passage_id] for passage_id in passage_ids if passage_id in stored]
         paths = await self._within(scopes, list(dict.fromkeys(each.file_id for each in found)))
         files = await self._files.find_many(list(paths)) if paths else {}
         return [
-            Picked(each, files[each.file_id], paths[each.file_id]) for each in found if each.file_id in files
+            SelectedPassage(each, files[each.file_id], paths[each.file_id])
+            for each in found
+            if each.file_id in files
         ]
 
-    async def _within(self, scopes: Sequence[Scope], file_ids: Sequence[str]) -> Mapping[str, str]:
+    async def _within(self, scopes: Sequence[SearchScope], file_ids: Sequence[str]) -> Mapping[str, str]:
         """Return those of the files that are in one of the scopes now, with their paths there."""
         inside = {scope.id for scope in scopes if scope.kind is ScopeKind.FILE}.intersection(file_ids)
         paths = dict.fromkeys(inside, "")
@@ -70,6 +74,6 @@ class Picker:
         return paths
 
 
-def normalised(text: str) -> str:
+def normalise_whitespace(text: str) -> str:
     """Return a text with every white space as one blank: what is compared to find the same text twice."""
     return " ".join(text.split())

@@ -4,62 +4,64 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
 from gatewayd.accounts.texts import is_plain
-from gatewayd.errors import invalid, not_found, shortened
-from gatewayd.knowledge.records import Directory
-from gatewayd.text import composed
+from gatewayd.errors import invalid, not_found, shorten
+from gatewayd.knowledge.records import CollectionDirectory
+from gatewayd.text import compose_nfc
 
-LONGEST_PATH: Final = 4096
-MOST_LEVELS: Final = 100
+MAX_PATH_CHARACTERS: Final = 4096
+MAX_PATH_LEVELS: Final = 100
 
 
-def normal_path(path: str, name: str) -> str:
+def normalise_path(path: str, name: str) -> str:
     """Return a relative path in one spelling: `/` between its parts, composed characters.
 
     Raises invalid_request naming the field for control characters, `.` and `..`, and over 4096 characters or
     100 parts.
     """
-    if len(path) > LONGEST_PATH or not is_plain(path):
+    if len(path) > MAX_PATH_CHARACTERS or not is_plain(path):
         raise invalid(
-            f"cannot accept {name} {shortened(path)!r}: it is too long or has control characters", param=name
+            f"cannot accept {name} {shorten(path)!r}: it is too long or has control characters", param=name
         )
-    parts = [part for part in composed(path).split("/") if part]
+    parts = [part for part in compose_nfc(path).split("/") if part]
     if any(part in {".", ".."} for part in parts):
-        raise invalid(f"cannot accept {name} {shortened(path)!r}: it has a part . or ..", param=name)
-    if len(parts) > MOST_LEVELS:
+        raise invalid(f"cannot accept {name} {shorten(path)!r}: it has a part . or ..", param=name)
+    if len(parts) > MAX_PATH_LEVELS:
         raise invalid(
-            f"cannot accept {name} {shortened(path)!r}: it has over {MOST_LEVELS} parts", param=name
+            f"cannot accept {name} {shorten(path)!r}: it has over {MAX_PATH_LEVELS} parts", param=name
         )
     return "/".join(parts)
 
 
-def joined(directory: str, name: str) -> str:
+def join_path(directory: str, name: str) -> str:
     """Return the path of a name in a directory, "" being the root."""
     return f"{directory}/{name}" if directory else name
 
 
-def paths_of(directories: Iterable[Directory]) -> Mapping[str, str]:
+def directory_paths(directories: Iterable[CollectionDirectory]) -> Mapping[str, str]:
     """Return the path of each directory by its id; one whose parent is missing hangs on the root."""
     known = {each.id: each for each in directories}
     paths: dict[str, str] = {}
     for each in known.values():
-        line: dict[str, Directory] = {}
-        here: Directory | None = each
+        line: dict[str, CollectionDirectory] = {}
+        here: CollectionDirectory | None = each
         while here is not None and here.id not in paths and here.id not in line:
             line[here.id] = here
             here = known.get(here.parent_id or "")
         for directory in reversed(line.values()):
             above = paths.get(directory.parent_id or "", "")
-            paths[directory.id] = joined(above, directory.name)
+            paths[directory.id] = join_path(above, directory.name)
     return paths
 
 
-def line_to(directories: Iterable[Directory], directory_id: str | None) -> Sequence[Directory]:
+def ancestor_directories(
+    directories: Iterable[CollectionDirectory], directory_id: str | None
+) -> Sequence[CollectionDirectory]:
     """Return a directory and those above it, the highest first; none for the root, not_found for one that is
     none."""
     known = {each.id: each for each in directories}
     if directory_id is not None and directory_id not in known:
         raise not_found("directory", directory_id)
-    line: dict[str, Directory] = {}
+    line: dict[str, CollectionDirectory] = {}
     here = known.get(directory_id or "")
     while here is not None and here.id not in line:
         line[here.id] = here
@@ -85,7 +87,7 @@ def subtree(parents: Mapping[str, str | None], top_ids: Iterable[str]) -> Sequen
     return left
 
 
-def ancestors(path: str) -> Sequence[str]:
+def ancestor_paths(path: str) -> Sequence[str]:
     """Return a directory's path and those above it, the highest first; none for the root."""
     parts = path.split("/") if path else []
     return ["/".join(parts[:end]) for end in range(1, len(parts) + 1)]

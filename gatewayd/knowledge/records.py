@@ -24,7 +24,7 @@ class Collection:
 
 
 @dataclass(frozen=True, slots=True)
-class Link:
+class CollectionLink:
     """A file in a collection.
 
     `path` is where the file lies for the client that keeps the collection in step (for example
@@ -42,7 +42,7 @@ class Link:
 
 
 @dataclass(frozen=True, slots=True)
-class Directory:
+class CollectionDirectory:
     """A directory of a collection, as sync clients make them (11.4)."""
 
     id: str

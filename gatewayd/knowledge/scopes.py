@@ -3,39 +3,39 @@
 from typing import Final
 
 from gatewayd.accounts.records import Actor
-from gatewayd.errors import GatewayError, Kind
-from gatewayd.ingest.files import Files
-from gatewayd.ingest.records import File, FileStatus, Scope, ScopeKind
-from gatewayd.knowledge.collections import Collections
+from gatewayd.errors import ErrorKind, GatewayError
+from gatewayd.ingest.files import FileService
+from gatewayd.ingest.records import File, FileStatus, ScopeKind, SearchScope
+from gatewayd.knowledge.collections import CollectionService
 
 FILE_PREFIX: Final = "file-"
 
 
-class Scopes:
+class ScopeResolver:
     """Turns names into scopes that the actor may read; not_found for all others."""
 
-    def __init__(self, files: Files, collections: Collections) -> None:
+    def __init__(self, files: FileService, collections: CollectionService) -> None:
         self._files = files
         self._collections = collections
 
-    async def named(self, actor: Actor, name: str) -> Scope:
+    async def named(self, actor: Actor, name: str) -> SearchScope:
         """Return the scope of a collection id or `file-<id>`; empty_content for an unfinished file."""
         if name.startswith(FILE_PREFIX):
             file = await self._files.get(actor, name.removeprefix(FILE_PREFIX))
-            return scope_of(file)
+            return file_scope(file)
         collection = await self._collections.get(actor, name)
-        return Scope(ScopeKind.COLLECTION, collection.id)
+        return SearchScope(ScopeKind.COLLECTION, collection.id)
 
 
-def scope_of(file: File) -> Scope:
+def file_scope(file: File) -> SearchScope:
     """Return the scope of a completed file; raises empty_content, saying why, for any other."""
-    problem = unfinished(file)
+    problem = unfinished_reason(file)
     if problem:
-        raise GatewayError(Kind.EMPTY_CONTENT, f"cannot use file {file.id!r}: {problem}")
-    return Scope(ScopeKind.FILE, file.id)
+        raise GatewayError(ErrorKind.EMPTY_CONTENT, f"cannot use file {file.id!r}: {problem}")
+    return SearchScope(ScopeKind.FILE, file.id)
 
 
-def unfinished(file: File) -> str:
+def unfinished_reason(file: File) -> str:
     """Return why nothing can be found in a file, "" for a completed one."""
     match file.status:
         case FileStatus.COMPLETED:

@@ -2,16 +2,16 @@
 
 from typing import Any
 
-from gatewayd.catalog.access_grants import show_grant
+from gatewayd.catalog.access_grants import render_grant
 from gatewayd.catalog.records import Grant
-from gatewayd.knowledge.citations import passage_metadata
+from gatewayd.knowledge.citations import render_passage
 from gatewayd.knowledge.records import Collection
-from gatewayd.knowledge.retrieval import Found
+from gatewayd.knowledge.retrieval import RetrievalResult
 
-Shown = dict[str, Any]
+JsonObject = dict[str, Any]
 
 
-def show_collection(collection: Collection) -> Shown:
+def render_collection(collection: Collection) -> JsonObject:
     """Return a collection without its files."""
     return {
         "id": collection.id,
@@ -25,16 +25,16 @@ def show_collection(collection: Collection) -> Shown:
     }
 
 
-def show_found(found: Found) -> Shown:
+def render_search_result(found: RetrievalResult) -> JsonObject:
     """Return what a search found in the shape of 1.10: one list in each list, best first.
 
     `warnings` stands only where something could not be done.
     """
     passages = found.passages
-    shown: Shown = {
+    shown: JsonObject = {
         "ids": [[str(each.stored.id) for each in passages]],
         "documents": [[each.stored.text for each in passages]],
-        "metadatas": [[passage_metadata(each, found.space) for each in passages]],
+        "metadatas": [[render_passage(each, found.space) for each in passages]],
         "distances": [[each.score for each in passages]],
     }
     if found.warnings:
@@ -42,5 +42,5 @@ def show_found(found: Found) -> Shown:
     return shown
 
 
-def _show_grant(grant: Grant, collection_id: str) -> Shown:
-    return {**show_grant(grant), "resource_type": "knowledge", "resource_id": collection_id}
+def _show_grant(grant: Grant, collection_id: str) -> JsonObject:
+    return {**render_grant(grant), "resource_type": "knowledge", "resource_id": collection_id}

@@ -6,26 +6,26 @@ from dataclasses import dataclass
 from typing import Final
 
 from gatewayd.accounts.records import Actor
-from gatewayd.errors import GatewayError, Kind, invalid, shortened
+from gatewayd.errors import ErrorKind, GatewayError, invalid, shorten
 from gatewayd.ingest.file_names import last_component
 from gatewayd.ingest.records import File, FileStatus
-from gatewayd.knowledge.collections import Collections
-from gatewayd.knowledge.directories import Directories
-from gatewayd.knowledge.members import Holdings, Members
-from gatewayd.knowledge.paths import ancestors, joined, normal_path, paths_of
-from gatewayd.knowledge.records import Directory, Link
+from gatewayd.knowledge.collections import CollectionService
+from gatewayd.knowledge.directories import DirectoryService
+from gatewayd.knowledge.members import CollectionMembers, CollectionServices
+from gatewayd.knowledge.paths import ancestor_paths, directory_paths, join_path, normalise_path
+from gatewayd.knowledge.records import CollectionDirectory, CollectionLink
 
-MOST_ENTRIES: Final = 200_000
-LONGEST_CHECKSUM: Final = 255
-MOST_CHARACTERS: Final = 64 * 1024 * 1024
+MAX_ENTRIES: Final = 200_000
+MAX_CHECKSUM_CHARACTERS: Final = 255
+MAX_MANIFEST_CHARACTERS: Final = 64 * 1024 * 1024
 """Of the paths of all directories that a tree needs."""
 
-Held = tuple[Link, File]
+LinkedFile = tuple[CollectionLink, File]
 """A file of a collection with its place."""
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class ManifestEntry:
     """A file of a tree: its directory ("" for the root) and name, and what the client calls its version."""
 
     filename: str
@@ -41,8 +41,8 @@ class TreeDiff:
     of directories that no entry needs, `directories` the ids of the others by path.
     """
 
-    added: Sequence[Entry]
-    modified: Sequence[tuple[Entry, File]]
+    added: Sequence[ManifestEntry]
+    modified: Sequence[tuple[ManifestEntry, File]]
     deleted: Sequence[File]
     unmodified: int
     mkdir: Sequence[str]
@@ -51,7 +51,7 @@ class TreeDiff:
 
 
 @dataclass(frozen=True, slots=True)
-class Comparison:
+class SyncComparison:
     """How the files of an origin compare: paths to upload, and those that need nothing.
 
     `pending` ones are on their way, `failed` ones have the content that failed before; the paths of the
@@ -61,21 +61,23 @@ class Comparison:
     added: Sequence[str]
     modified: Sequence[str]
     unmodified: Sequence[str]
-    pending: Sequence[Held]
-    failed: Sequence[Held]
-    deleted: Sequence[Held]
+    pending: Sequence[LinkedFile]
+    failed: Sequence[LinkedFile]
+    deleted: Sequence[LinkedFile]
 
 
-class Sync:
+class CollectionSync:
     """Compares and cleans up; needs the right to change the collection."""
 
-    def __init__(self, holdings: Holdings, members: Members, directories: Directories) -> None:
-        self._collections: Collections = holdings.collections
+    def __init__(
+        self, holdings: CollectionServices, members: CollectionMembers, directories: DirectoryService
+    ) -> None:
+        self._collections: CollectionService = holdings.collections
         self._store = holdings.store
         self._members = members
         self._directories = directories
 
-    async def diff(self, actor: Actor, collection_id: str, entries: Sequence[Entry]) -> TreeDiff:
+    async def diff(self, actor: Actor, collection_id: str, entries: Sequence[ManifestEntry]) -> TreeDiff:
         """Compare a client's whole tree with the files that belong to no other origin."""
         await self._collections.get_writable(actor, collection_id)
         directories = await self._store.list_directories(collection_id)
@@ -84,8 +86,8 @@ class Sync:
         return await asyncio.to_thread(_differing, directories, held, entries)
 
     async def compare(
-        self, actor: Actor, collection_id: str, origin: str, entries: Sequence[Entry]
-    ) -> Comparison:
+        self, actor: Actor, collection_id: str, origin: str, entries: Sequence[ManifestEntry]
+    ) -> SyncComparison:
         """Compare all files of an origin with what the collection holds of it; `filename` is not read."""
         await self._collections.get_writable(actor, collection_id)
         if not origin:
@@ -107,11 +109,13 @@ class Sync:
         return sum(result.is_changed for result in results)
 
 
-def _differing(directories: Sequence[Directory], held: Sequence[Held], entries: Sequence[Entry]) -> TreeDiff:
+def _differing(
+    directories: Sequence[CollectionDirectory], held: Sequence[LinkedFile], entries: Sequence[ManifestEntry]
+) -> TreeDiff:
     _check(entries)
-    paths = paths_of(directories)
+    paths = directory_paths(directories)
     current = _newest(
-        (joined(paths.get(link.directory_id or "", ""), file.name), (link, file)) for link, file in held
+        (join_path(paths.get(link.directory_id or "", ""), file.name), (link, file)) for link, file in held
     )
     wanted = {_place(entry): entry for entry in entries}
     added, modified, unmodified = [], [], 0
@@ -136,15 +140,15 @@ def _differing(directories: Sequence[Directory], held: Sequence[Held], entries: 
     )
 
 
-def _compare(held: Sequence[Held], entries: Sequence[Entry]) -> Comparison:
+def _compare(held: Sequence[LinkedFile], entries: Sequence[ManifestEntry]) -> SyncComparison:
     _check(entries)
-    versions: dict[str, list[Held]] = {}
+    versions: dict[str, list[LinkedFile]] = {}
     for link, file in sorted(held, key=lambda each: _age(each[1])):
         versions.setdefault(link.path, []).append((link, file))
     return _compared(versions, {entry.path: entry.checksum for entry in entries})
 
 
-def _compared(versions: Mapping[str, Sequence[Held]], wanted: Mapping[str, str]) -> Comparison:
+def _compared(versions: Mapping[str, Sequence[LinkedFile]], wanted: Mapping[str, str]) -> SyncComparison:
     added, modified, unmodified = [], [], []
     pending, failed = [], []
     for path, checksum in wanted.items():
@@ -162,10 +166,10 @@ def _compared(versions: Mapping[str, Sequence[Held]], wanted: Mapping[str, str])
         else:
             pending.append(current)
     deleted = [each for path, found in versions.items() if path not in wanted for each in found]
-    return Comparison(added, modified, unmodified, pending, failed, deleted)
+    return SyncComparison(added, modified, unmodified, pending, failed, deleted)
 
 
-def _current(found: Sequence[Held], checksum: str) -> Held:
+def _current(found: Sequence[LinkedFile], checksum: str) -> LinkedFile:
     """Return the version to compare with, of several ordered by age.
 
     It is the newest, but one that failed with other content left the version before it in its place.
@@ -177,9 +181,9 @@ def _current(found: Sequence[Held], checksum: str) -> Held:
     return newest
 
 
-def _newest(placed: Iterable[tuple[str, Held]]) -> Mapping[str, Held]:
+def _newest(placed: Iterable[tuple[str, LinkedFile]]) -> Mapping[str, LinkedFile]:
     """Return the newest file at each place."""
-    current: dict[str, Held] = {}
+    current: dict[str, LinkedFile] = {}
     for place, held in placed:
         known = current.get(place)
         if known is None or _age(held[1]) > _age(known[1]):
@@ -191,9 +195,9 @@ def _age(file: File) -> tuple[int, str]:
     return file.created_at, file.id
 
 
-def _place(entry: Entry) -> str:
+def _place(entry: ManifestEntry) -> str:
     """Return where an entry lies, its name spelt as that of an upload."""
-    return joined(normal_path(entry.path, "path"), last_component(entry.filename))
+    return join_path(normalise_path(entry.path, "path"), last_component(entry.filename))
 
 
 def _needed(paths: Iterable[str]) -> Mapping[str, str]:
@@ -202,25 +206,29 @@ def _needed(paths: Iterable[str]) -> Mapping[str, str]:
     characters = 0
     for given in sorted(paths):
         spelt = [part for part in given.split("/") if part]
-        for depth, path in enumerate(ancestors(normal_path(given, "path")), 1):
+        for depth, path in enumerate(ancestor_paths(normalise_path(given, "path")), 1):
             if path not in needed:
                 needed[path] = "/".join(spelt[:depth])
                 characters += len(path)
-        if characters > MOST_CHARACTERS:
+        if characters > MAX_MANIFEST_CHARACTERS:
             raise GatewayError(
-                Kind.TOO_LARGE, "cannot compare: the directories are too many or too deep", param="manifest"
+                ErrorKind.TOO_LARGE,
+                "cannot compare: the directories are too many or too deep",
+                param="manifest",
             )
     return dict(sorted(needed.items(), key=lambda item: item[0].count("/")))
 
 
-def _check(entries: Sequence[Entry]) -> None:
-    if len(entries) > MOST_ENTRIES:
+def _check(entries: Sequence[ManifestEntry]) -> None:
+    if len(entries) > MAX_ENTRIES:
         raise GatewayError(
-            Kind.TOO_LARGE, f"cannot compare: there are more than {MOST_ENTRIES} entries", param="manifest"
+            ErrorKind.TOO_LARGE,
+            f"cannot compare: there are more than {MAX_ENTRIES} entries",
+            param="manifest",
         )
     for entry in entries:
-        if not 0 < len(entry.checksum) <= LONGEST_CHECKSUM:
+        if not 0 < len(entry.checksum) <= MAX_CHECKSUM_CHARACTERS:
             raise invalid(
-                f"cannot compare {shortened(entry.path)!r}: its checksum is empty or too long",
+                f"cannot compare {shorten(entry.path)!r}: its checksum is empty or too long",
                 param="checksum",
             )

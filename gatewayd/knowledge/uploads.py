@@ -8,14 +8,14 @@ from gatewayd.accounts.records import Actor
 from gatewayd.accounts.texts import is_plain
 from gatewayd.errors import invalid
 from gatewayd.ingest.records import File
-from gatewayd.ingest.upload import Upload
-from gatewayd.knowledge.members import Holdings, get_line
-from gatewayd.knowledge.paths import LONGEST_PATH, joined, normal_path, paths_of
-from gatewayd.knowledge.records import Link
+from gatewayd.ingest.upload import NewFile
+from gatewayd.knowledge.members import CollectionServices, get_ancestors
+from gatewayd.knowledge.paths import MAX_PATH_CHARACTERS, directory_paths, join_path, normalise_path
+from gatewayd.knowledge.records import CollectionLink
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class UploadDestination:
     """Where an upload goes; see `records.Link`."""
 
     collection_id: str
@@ -24,7 +24,7 @@ class Place:
     directory_id: str | None = None
 
 
-class Uploads:
+class DocumentUploads:
     """The door for new files.
 
     Errors, all before anything is kept: forbidden without the permission chat.file_upload or the right to
@@ -32,7 +32,7 @@ class Uploads:
     field, and those of `ingest.intake.Intake.keep`.
     """
 
-    def __init__(self, holdings: Holdings) -> None:
+    def __init__(self, holdings: CollectionServices) -> None:
         self._holdings = holdings
 
     def check(self, actor: Actor) -> None:
@@ -41,7 +41,11 @@ class Uploads:
             require(actor, "chat", "file_upload")
 
     async def accept(
-        self, actor: Actor, upload: Upload, stream: AsyncIterator[bytes], place: Place | None = None
+        self,
+        actor: Actor,
+        upload: NewFile,
+        stream: AsyncIterator[bytes],
+        place: UploadDestination | None = None,
     ) -> File:
         """Keep a file and, in the same transaction, put it into its place; it shows there once completed.
 
@@ -56,20 +60,22 @@ class Uploads:
         linking = _Linking(self._holdings, actor, upload, place)
         return await self._holdings.files.intake.keep(upload, stream, linking)
 
-    async def _check(self, actor: Actor, place: Place) -> None:
+    async def _check(self, actor: Actor, place: UploadDestination) -> None:
         await self._holdings.collections.get_writable(actor, place.collection_id)
         if place.directory_id is not None:
-            await get_line(self._holdings.store, place.collection_id, place.directory_id)
-        if len(place.origin) > LONGEST_PATH or not is_plain(place.origin):
+            await get_ancestors(self._holdings.store, place.collection_id, place.directory_id)
+        if len(place.origin) > MAX_PATH_CHARACTERS or not is_plain(place.origin):
             raise invalid("cannot accept origin: it is too long or has control characters", param="origin")
-        if bool(place.origin) != bool(normal_path(place.path, "path")):
+        if bool(place.origin) != bool(normalise_path(place.path, "path")):
             raise invalid("cannot accept the place: origin and path belong together", param="path")
 
 
 class _Linking:
     """Puts a new file into its place, inside the transaction that adds it."""
 
-    def __init__(self, holdings: Holdings, actor: Actor, upload: Upload, place: Place | None) -> None:
+    def __init__(
+        self, holdings: CollectionServices, actor: Actor, upload: NewFile, place: UploadDestination | None
+    ) -> None:
         self._holdings = holdings
         self._actor = actor
         self._upload = upload
@@ -85,8 +91,8 @@ class _Linking:
         if not place.origin and self._upload.file_hash:
             path = await self._path(file, place)
         elif place.directory_id is not None:
-            await get_line(store, place.collection_id, place.directory_id)
-        link = Link(
+            await get_ancestors(store, place.collection_id, place.directory_id)
+        link = CollectionLink(
             place.collection_id,
             file.id,
             self._actor.user_id,
@@ -97,15 +103,17 @@ class _Linking:
         )
         await store.link(link)
 
-    async def _path(self, file: File, place: Place) -> str:
+    async def _path(self, file: File, place: UploadDestination) -> str:
         """Return the path that a sync client knows the file by: it takes the place of its last version."""
         store = self._holdings.store
         if place.directory_id is None:
             return file.name
-        line = await get_line(store, place.collection_id, place.directory_id)
-        return joined(paths_of(line)[place.directory_id], file.name)
+        line = await get_ancestors(store, place.collection_id, place.directory_id)
+        return join_path(directory_paths(line)[place.directory_id], file.name)
 
 
-def _told_place(upload: Upload) -> Place | None:
+def _told_place(upload: NewFile) -> UploadDestination | None:
     collection_id = upload.knowledge_id
-    return Place(collection_id, directory_id=upload.directory_id or None) if collection_id else None
+    return (
+        UploadDestination(collection_id, directory_id=upload.directory_id or None) if collection_id else None
+    )

@@ -6,9 +6,9 @@ from collections.abc import Awaitable, Callable
 from typing import Final
 
 from gatewayd.deadlines import TimeLimit
-from gatewayd.errors import GatewayError, Kind
+from gatewayd.errors import ErrorKind, GatewayError
 from gatewayd.observe.loop import StallMonitor
-from gatewayd.tasks import Tasks
+from gatewayd.tasks import TaskRegistry
 
 FRESH_SECONDS: Final = 1.0
 DEADLINE_SECONDS: Final = 2.0
@@ -28,7 +28,9 @@ class HealthMonitor:
     within 12 seconds, and one that refuses at once. `server` is where the database is, None for a file.
     """
 
-    def __init__(self, ping: Callable[[], Awaitable[None]], tasks: Tasks, server: str | None = None) -> None:
+    def __init__(
+        self, ping: Callable[[], Awaitable[None]], tasks: TaskRegistry, server: str | None = None
+    ) -> None:
         self.ready = False
         self.loop = StallMonitor()
         self._ping = ping
@@ -78,4 +80,4 @@ class HealthMonitor:
 
     def _failure(self, message: str) -> GatewayError:
         # Without the traceback of what was raised, which is kept until the next probe.
-        return GatewayError(Kind.UNAVAILABLE, message, place=self._server)
+        return GatewayError(ErrorKind.UNAVAILABLE, message, place=self._server)

@@ -18,7 +18,7 @@ from gatewayd.log_levels import LibraryDebug
 from gatewayd.observe.outputs import QueuedOutput
 from gatewayd.observe.redact import CONTROLS, escape, quote, redact, redact_value
 
-MAX_MESSAGE = 8192
+MAX_MESSAGE_CHARACTERS = 8192
 """Characters of a message, field or traceback that are kept."""
 
 _NO_NAME = re.compile(r"[^A-Za-z0-9_.-]")
@@ -61,7 +61,7 @@ class TextFormatter(logging.Formatter):
         ]
         lines += [f"  | {escape(line)}" for line in _traceback(record).splitlines()]
         if self._journal:
-            return "\n".join(f"<{priority(record.levelno)}>{line}" for line in lines)
+            return "\n".join(f"<{syslog_priority(record.levelno)}>{line}" for line in lines)
         return f"{_timestamp(record)} {record.levelname.lower()} " + "\n".join(lines)
 
 
@@ -89,7 +89,7 @@ class JsonFormatter(logging.Formatter):
         if trace := _traceback(record):
             entry["exception"] = trace
         line = json.dumps(entry, ensure_ascii=True, allow_nan=True)
-        return f"<{priority(record.levelno)}>{line}" if self._journal else line
+        return f"<{syslog_priority(record.levelno)}>{line}" if self._journal else line
 
 
 class ServerNoise(logging.Filter):
@@ -111,7 +111,7 @@ class ServerNoise(logging.Filter):
         return logging.getLogger(record.name).isEnabledFor(logging.DEBUG)
 
 
-def configure(
+def configure_logging(
     level: str,
     log_format: LogFormat,
     stream: TextIO,
@@ -161,7 +161,7 @@ def writes_to_journal(stream: TextIO, environ: Mapping[str, str]) -> bool:
     return expected == f"{found.st_dev}:{found.st_ino}"
 
 
-def priority(level: int) -> int:
+def syslog_priority(level: int) -> int:
     """Return the syslog priority (3 error ... 7 debug) of a logging level."""
     thresholds = ((logging.CRITICAL, 2), (logging.ERROR, 3), (logging.WARNING, 4), (logging.INFO, 6))
     return next((number for limit, number in thresholds if level >= limit), 7)
@@ -214,15 +214,16 @@ def _traceback(record: logging.LogRecord) -> str:
     if not record.exc_info or record.exc_info[1] is None:
         return ""
     trace = logging.Formatter().formatException(record.exc_info)
-    if len(trace) > MAX_MESSAGE:  # the end says what happened
-        trace = f"... ({len(trace) - MAX_MESSAGE} characters left out) {trace[-MAX_MESSAGE:]}"
+    if len(trace) > MAX_MESSAGE_CHARACTERS:  # the end says what happened
+        left_out = len(trace) - MAX_MESSAGE_CHARACTERS
+        trace = f"... ({left_out} characters left out) {trace[-MAX_MESSAGE_CHARACTERS:]}"
     return redact(trace)
 
 
 def _cut(text: str) -> str:
-    if len(text) <= MAX_MESSAGE:
+    if len(text) <= MAX_MESSAGE_CHARACTERS:
         return text
-    return f"{text[:MAX_MESSAGE]} ... ({len(text) - MAX_MESSAGE} characters left out)"
+    return f"{text[:MAX_MESSAGE_CHARACTERS]} ... ({len(text) - MAX_MESSAGE_CHARACTERS} characters left out)"
 
 
 def _timestamp(record: logging.LogRecord) -> str:

@@ -13,7 +13,7 @@ from typing import Any, Final
 
 log = logging.getLogger(__name__)
 
-LONGEST_STACK: Final = 24
+MAX_STACK_FUNCTIONS: Final = 24
 """Functions that a line about a stall names."""
 
 
@@ -138,7 +138,7 @@ class StallMonitor:
                 self._stack = "" if frame is None else stack_of(frame)
 
 
-def stack_of(frame: FrameType, longest: int = LONGEST_STACK) -> str:
+def stack_of(frame: FrameType, longest: int = MAX_STACK_FUNCTIONS) -> str:
     """Return where a thread is, the innermost function first: `package/module.py:line function < ...`."""
     found: list[str] = []
     at: FrameType | None = frame

@@ -48,8 +48,8 @@ Control characters (C0, C1, line ends), format characters that are invisible or 
 """
 
 _CONTROL = re.compile(f"[{CONTROLS}]")
-MAX_LATIN = 0xFF
-MAX_BASIC = 0xFFFF
+MAX_LATIN_CODE_POINT = 0xFF
+MAX_BASIC_CODE_POINT = 0xFFFF
 
 _SHORT = {"\n": "\\n", "\r": "\\r", "\t": "\\t"}
 
@@ -99,6 +99,6 @@ def _escaped(found: re.Match[str]) -> str:
     code = ord(character)
     if character in _SHORT:
         return _SHORT[character]
-    if code > MAX_BASIC:
+    if code > MAX_BASIC_CODE_POINT:
         return f"\\U{code:08x}"
-    return f"\\u{code:04x}" if code > MAX_LATIN else f"\\x{code:02x}"
+    return f"\\u{code:04x}" if code > MAX_LATIN_CODE_POINT else f"\\x{code:02x}"

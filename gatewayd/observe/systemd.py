@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from gatewayd.deadlines import TimeLimit
-from gatewayd.errors import GatewayError, Kind, full_message
+from gatewayd.errors import ErrorKind, GatewayError, full_message
 
 log = logging.getLogger(__name__)
 
@@ -99,7 +99,7 @@ class Notifier:
                 log.warning("cannot notify the service manager", extra={"error": str(error)})
 
 
-def from_environment(environ: Mapping[str, str]) -> Notifier:
+def notifier_from_environment(environ: Mapping[str, str]) -> Notifier:
     """Return the notifier that NOTIFY_SOCKET, WATCHDOG_USEC and WATCHDOG_PID in `environ` describe."""
     return Notifier(
         environ.get("NOTIFY_SOCKET") or None,
@@ -152,7 +152,7 @@ class Watchdog:
         try:
             await self._probe()
         except GatewayError as error:
-            if error.kind is not Kind.UNAVAILABLE:
+            if error.kind is not ErrorKind.UNAVAILABLE:
                 raise
 
 
@@ -181,7 +181,7 @@ def activated_sockets(
         opened.extend(_adopt(environ.get("LISTEN_FDNAMES", ""), count, first))
         control = [channel for name, channel in opened if name == "control"]
         if len(control) > 1:
-            raise GatewayError(Kind.NOT_CONFIGURED, "cannot use two activated sockets named 'control'")
+            raise GatewayError(ErrorKind.NOT_CONFIGURED, "cannot use two activated sockets named 'control'")
     except GatewayError:
         for _, channel in opened:
             channel.close()
@@ -196,7 +196,7 @@ def _adopt(names: str, count: int, first: int) -> Iterator[tuple[str, socket.soc
         name = listed[offset] if offset < len(listed) else ""
         if name not in FAMILIES:
             raise GatewayError(
-                Kind.NOT_CONFIGURED,
+                ErrorKind.NOT_CONFIGURED,
                 f"cannot use activated socket {first + offset}: its name {name!r} is not 'http' or 'control'"
                 " (set FileDescriptorName= in the socket unit)",
             )
@@ -216,7 +216,7 @@ def _listener(descriptor: int, name: str) -> socket.socket:
         channel.setblocking(False)
         return channel
     with closing(channel):
-        raise GatewayError(Kind.NOT_CONFIGURED, f"cannot use activated socket {name!r}: {problem}")
+        raise GatewayError(ErrorKind.NOT_CONFIGURED, f"cannot use activated socket {name!r}: {problem}")
 
 
 def _socket_address(path: str | None) -> str | None:

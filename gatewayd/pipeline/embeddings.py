@@ -9,21 +9,21 @@ from gatewayd.catalog.interfaces import CallContext, EmbeddingSource, ModelSourc
 from gatewayd.catalog.records import Model
 from gatewayd.catalog.service import Catalog
 from gatewayd.completions.records import Body
-from gatewayd.errors import GatewayError, Kind
+from gatewayd.errors import ErrorKind, GatewayError
 from gatewayd.pipeline.endpoints import endpoint_not_found
 from gatewayd.pipeline.filters.conversions import EmbeddingInputs
-from gatewayd.pipeline.filters.inputs import Caller, InputFilters
+from gatewayd.pipeline.filters.inputs import InputFilters, RequestCaller
 from gatewayd.pipeline.interfaces import ChatFilters
 
 CONVERSION: Final = EmbeddingInputs()
 ENDPOINT: Final = CONVERSION.path
-COUNTS: Final = ("prompt_tokens", "total_tokens")
+USAGE_FIELDS: Final = ("prompt_tokens", "total_tokens")
 
 MAX_PARALLEL: Final = 4
 """Batches of one request that a source has at once."""
 
 
-class Embeddings:
+class EmbeddingService:
     """Turns texts into vectors; a source gets at most `batch` inputs at once, `parallel` times at once."""
 
     def __init__(
@@ -34,7 +34,7 @@ class Embeddings:
         self._batch = batch
         self._parallel = parallel
 
-    async def run(self, body: Body, caller: Caller) -> Body:
+    async def run(self, body: Body, caller: RequestCaller) -> Body:
         """Answer an OpenAI embeddings request whose `input` is a list and whose vectors are lists of floats.
 
         Raises not_found for a model that the actor may not use or whose source gives no embeddings, what the
@@ -103,7 +103,7 @@ class _Call:
         try:
             answer = await self._source.embed(body, self._model, self._context)
         except GatewayError as error:
-            if error.kind is Kind.NOT_FOUND:
+            if error.kind is ErrorKind.NOT_FOUND:
                 raise endpoint_not_found(ENDPOINT, self._model.id, error.message) from error
             raise
         _check(answer.get("data"), len(body["input"]), self._model)
@@ -132,7 +132,7 @@ def _is_vector(value: Any) -> bool:
 def _usage(answers: Sequence[Body]) -> dict[str, int]:
     """Return the sums over the batches; a provider that counts nothing counts as 0, as clients need both."""
     given = [usage for answer in answers if isinstance(usage := answer.get("usage"), Mapping)]
-    return {name: sum(_count(usage.get(name)) for usage in given) for name in COUNTS}
+    return {name: sum(_count(usage.get(name)) for usage in given) for name in USAGE_FIELDS}
 
 
 def _count(value: object) -> int:
@@ -141,5 +141,5 @@ def _count(value: object) -> int:
 
 def _broken(model: Model, sentence: str) -> GatewayError:
     return GatewayError(
-        Kind.UPSTREAM_FAILED, f"cannot get an answer from provider {model.source!r}: {sentence}"
+        ErrorKind.UPSTREAM_FAILED, f"cannot get an answer from provider {model.source!r}: {sentence}"
     )

@@ -4,10 +4,10 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from gatewayd.accounts.records import Actor
-from gatewayd.catalog.failover import LACKING, Candidate
+from gatewayd.catalog.failover import MISSING_ENDPOINT_CODE, Candidate
 from gatewayd.catalog.interfaces import CallContext, ModelSource
-from gatewayd.completions.json_access import text
-from gatewayd.errors import GatewayError, Kind, invalid, not_found
+from gatewayd.completions.json_access import as_text
+from gatewayd.errors import ErrorKind, GatewayError, invalid, not_found
 
 _ACTED_UPON: Final = frozenset(
     {
@@ -45,7 +45,9 @@ def check_names(value: Mapping[str, Any]) -> None:
             raise invalid(f"cannot accept {name}: the field {meant} is written in lower case", param=meant)
 
 
-def placed(candidates: Sequence[Candidate[ModelSource]], source: str) -> Sequence[Candidate[ModelSource]]:
+def select_source(
+    candidates: Sequence[Candidate[ModelSource]], source: str
+) -> Sequence[Candidate[ModelSource]]:
     """Return the candidates of one source; not_found when the model is not there."""
     found = [candidate for candidate in candidates if candidate.source.name == source]
     if not found:
@@ -71,15 +73,15 @@ def context_of(
         user_role=user.role.value,
         is_converted=is_converted,
         scope=scope,
-        chat_id=text(chat_id),
+        chat_id=as_text(chat_id),
     )
 
 
 def endpoint_not_found(endpoint: str, model_id: str, reason: str) -> GatewayError:
     """Return the error for a model whose source does not have the endpoint, for example `/responses`."""
     return GatewayError(
-        Kind.NOT_FOUND,
+        ErrorKind.NOT_FOUND,
         f"cannot use {endpoint} with model {model_id!r}: {reason}",
         param="model",
-        code=LACKING,
+        code=MISSING_ENDPOINT_CODE,
     )

@@ -6,11 +6,11 @@ from typing import Any, Protocol
 
 from gatewayd.accounts.records import Actor
 from gatewayd.catalog.records import Model
-from gatewayd.completions.records import Body, Chunk, Completion
+from gatewayd.completions.records import Body, Completion, CompletionChunk
 from gatewayd.pipeline.records import ChatRequest, ToolStep
 
 
-class RunRoom(Protocol):
+class RunLimiter(Protocol):
     """Knows how many answers an account may have that no request waits for."""
 
     def begin_run(self, account: str) -> Callable[[], None]:
@@ -28,7 +28,7 @@ class ChatFilter(Protocol):
         """Read and change the request before the source sees it."""
         ...
 
-    async def stream(self, chunk: Chunk) -> Chunk:
+    async def stream(self, chunk: CompletionChunk) -> CompletionChunk:
         """Return the chunk to pass on: the same one, a changed one, or another."""
         ...
 

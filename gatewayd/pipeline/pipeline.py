@@ -9,15 +9,15 @@ from gatewayd.catalog.failover import Candidate, Failover
 from gatewayd.catalog.interfaces import CallContext, ChunkStream, MessagesSource, ModelSource
 from gatewayd.catalog.records import Model, ModelRecord
 from gatewayd.catalog.service import Catalog
-from gatewayd.completions.json_access import sequence
+from gatewayd.completions.json_access import as_sequence
 from gatewayd.completions.records import Completion
 from gatewayd.pipeline.documents.plugin_context import make_scope
 from gatewayd.pipeline.documents.presets import apply_record
-from gatewayd.pipeline.endpoints import context_of, placed
+from gatewayd.pipeline.endpoints import context_of, select_source
 from gatewayd.pipeline.interfaces import Attachments, ChatFilter, ChatFilters, FilterChain, ToolBox, ToolUse
-from gatewayd.pipeline.records import Answer, ChatRequest
+from gatewayd.pipeline.records import ChatAnswer, ChatRequest
 from gatewayd.pipeline.stream import StartedStream
-from gatewayd.pipeline.tools.loop import LoopStream, ToolLoop, complete
+from gatewayd.pipeline.tools.loop import ToolLoop, ToolLoopStream, complete_tool_loop
 from gatewayd.plugins.runtime.context import CallScope
 
 PIPE: Final = "pipe"
@@ -88,7 +88,7 @@ class Pipeline:
         self._scopes = scopes
         self._has_own_scopes = scopes is not make_scope
 
-    async def run(self, request: ChatRequest, actor: Actor) -> Answer:
+    async def run(self, request: ChatRequest, actor: Actor) -> ChatAnswer:
         """Answer a request; a failure before the first chunk raises, one after it raises from `chunks`."""
         is_converted = request.native is not None
         candidates = await self._candidates(request, actor)
@@ -140,7 +140,7 @@ class Pipeline:
         return self._catalog.candidates(request.model, actor)
 
     async def _placed(self, request: ChatRequest, actor: Actor) -> Candidates:
-        return placed(await self._catalog.candidates(request.model, actor), request.source)
+        return select_source(await self._catalog.candidates(request.model, actor), request.source)
 
     def _apply_record(self, request: ChatRequest, model: Model, actor: Actor) -> ModelRecord | None:
         record = self._catalog.find_record(model.id)
@@ -188,18 +188,18 @@ def _shown(sources: list[dict[str, Any]]) -> list[dict[str, Any]]:
 def _with_sources(completion: Completion, sources: list[dict[str, Any]]) -> Completion:
     """Return a whole answer with the sources that were found before it, and then those it came with."""
     body = completion.body
-    every = {"sources": [*sources, *sequence(body.get("sources"))]}
+    every = {"sources": [*sources, *as_sequence(body.get("sources"))]}
     return Completion(body={**every, **body, **every})
 
 
-async def _answer_with_tools(request: ChatRequest, use: ToolUse, asking: "_Asking") -> Answer:
+async def _answer_with_tools(request: ChatRequest, use: ToolUse, asking: "_Asking") -> ChatAnswer:
     if use.runner is None:
         # What was run before is told as sources, and is nothing that the model asked for.
         return await asking.answer()
     loop = ToolLoop(request, use)
     if request.stream:
-        return Answer(chunks=await LoopStream.start(loop, asking), steps=loop.steps)
-    return Answer(completion=await complete(loop, asking), steps=loop.steps)
+        return ChatAnswer(chunks=await ToolLoopStream.start(loop, asking), steps=loop.steps)
+    return ChatAnswer(completion=await complete_tool_loop(loop, asking), steps=loop.steps)
 
 
 class _Asking:
@@ -212,7 +212,7 @@ class _Asking:
         self._candidates = candidates
         self._call = call
 
-    async def answer(self) -> Answer:
+    async def answer(self) -> ChatAnswer:
         """Return the answer as the caller wants it."""
         return await self._failover.ask(self._candidates, self._call.answer)
 
@@ -240,13 +240,13 @@ class _Call:
             request.native is not None and is_plain and not (chain.inlets or chain.streams or chain.outlets)
         )
 
-    async def answer(self, model: Model, source: ModelSource) -> Answer:
+    async def answer(self, model: Model, source: ModelSource) -> ChatAnswer:
         """Return the answer, its first chunk when it is streamed."""
         if self._is_native and isinstance(source, MessagesSource):
             return await _run_native(self._request, source, model, self._context)
         if not self._request.stream:
-            return Answer(completion=await self.complete(model, source))
-        return Answer(chunks=await self.stream(model, source))
+            return ChatAnswer(completion=await self.complete(model, source))
+        return ChatAnswer(chunks=await self.stream(model, source))
 
     async def stream(self, model: Model, source: ModelSource) -> ChunkStream:
         """Return the chunks of an answer, the first of which has arrived, as the stream filters let them."""
@@ -265,7 +265,7 @@ class _Call:
 
 async def _run_native(
     request: ChatRequest, source: MessagesSource, model: Model, context: CallContext
-) -> Answer:
+) -> ChatAnswer:
     """Answer in the caller's own dialect, as nothing needs the request in ours.
 
     The request goes out as it came.
@@ -273,6 +273,6 @@ async def _run_native(
     body = {**(request.native or {}), "model": model.upstream_id}
     if request.stream:
         started = await StartedStream.start(source.stream_message(body, model, context), ())
-        return Answer(chunks=started, is_native=True)
+        return ChatAnswer(chunks=started, is_native=True)
     completion = await source.complete_message(body, model, context)
-    return Answer(completion=completion, is_native=True)
+    return ChatAnswer(completion=completion, is_native=True)

@@ -71,7 +71,7 @@ class ToolStep:
 
 
 @dataclass(slots=True)
-class Answer:
+class ChatAnswer:
     """What comes back: a completion, or a stream whose first chunk has already arrived.
 
     Exactly one of `completion` and `chunks` is set. `sources` are the passages used (2.4). With `is_native`

@@ -4,16 +4,16 @@ from collections.abc import Awaitable, Sequence
 from typing import Self
 
 from gatewayd.catalog.interfaces import ChunkStream
-from gatewayd.completions.records import Chunk
-from gatewayd.errors import GatewayError, Kind
+from gatewayd.completions.records import CompletionChunk
+from gatewayd.errors import ErrorKind, GatewayError
 from gatewayd.pipeline.interfaces import ChatFilter
 
 
 class StartedStream:
     """Chunks of an answer; `aclose` closes the source at once, also when nothing was read yet."""
 
-    def __init__(self, first: Chunk, rest: ChunkStream, filters: Sequence[ChatFilter]) -> None:
-        self._first: Chunk | None = first
+    def __init__(self, first: CompletionChunk, rest: ChunkStream, filters: Sequence[ChatFilter]) -> None:
+        self._first: CompletionChunk | None = first
         self._rest = rest
         self._filters = filters
 
@@ -24,7 +24,7 @@ class StartedStream:
             first = await anext(chunks)
         except StopAsyncIteration:
             raise GatewayError(
-                Kind.UPSTREAM_FAILED, "cannot get an answer: the source sent nothing"
+                ErrorKind.UPSTREAM_FAILED, "cannot get an answer: the source sent nothing"
             ) from None
         return cls(first, chunks, filters)
 
@@ -32,13 +32,13 @@ class StartedStream:
         """Return itself: a stream is read once."""
         return self
 
-    def __anext__(self) -> Awaitable[Chunk]:
+    def __anext__(self) -> Awaitable[CompletionChunk]:
         """Return the next chunk, filtered."""
         if self._first is None and not self._filters:
             return self._rest.__anext__()
         return self._next()
 
-    async def _next(self) -> Chunk:
+    async def _next(self) -> CompletionChunk:
         if self._first is not None:
             chunk, self._first = self._first, None
         else:

@@ -7,13 +7,13 @@ from gatewayd.accounts.key_rules import KeyRules
 from gatewayd.accounts.permissions import Permissions
 from gatewayd.accounts.records import Actor, CredentialKind, Role, User
 from gatewayd.accounts.users import Users
-from gatewayd.errors import GatewayError, Kind, not_found
-from gatewayd.plugins.runtime.call_context import asking
+from gatewayd.errors import ErrorKind, GatewayError, not_found
+from gatewayd.plugins.runtime.call_context import current_asker
 
 NAME: Final = "plugins"
 
 
-class Actors:
+class PluginActors:
     """Makes actors: accounts with the rights that they have, and what plugins do by themselves."""
 
     def __init__(self, users: Users, rules: KeyRules, permissions: Permissions) -> None:
@@ -42,7 +42,7 @@ class Actors:
         actor = await self.of(user_id)
         if actor is not None:
             return actor
-        now = asking.get()
+        now = current_asker.get()
         is_operator = now is not None and now.kind is CredentialKind.CONTROL and now.user_id == user_id
         return now if is_operator else None
 
@@ -58,13 +58,13 @@ class Actors:
         actor = await self.of(user_id)
         if actor is None:
             return None
-        every = self._permissions.effective(replace(actor.user, role=Role.ADMIN), ())
+        every = self._permissions.effective_permissions(replace(actor.user, role=Role.ADMIN), ())
         return replace(actor, permissions=every)
 
     def everybody(self) -> Actor:
         """Return who may read and change everything: for reads and writes that name no user."""
         user = User(id=f"host:{NAME}", email="", name=NAME, role=Role.ADMIN)
-        return Actor(user, CredentialKind.CONTROL, (), self._permissions.effective(user, ()))
+        return Actor(user, CredentialKind.CONTROL, (), self._permissions.effective_permissions(user, ()))
 
 
 def _checked(actor: Actor | None, user_id: str) -> Actor:
@@ -72,6 +72,6 @@ def _checked(actor: Actor | None, user_id: str) -> Actor:
         raise not_found("user", user_id)
     if not actor.is_verified:
         raise GatewayError(
-            Kind.FORBIDDEN, f"cannot act for user {user_id!r}: the account is pending or deactivated"
+            ErrorKind.FORBIDDEN, f"cannot act for user {user_id!r}: the account is pending or deactivated"
         )
     return actor

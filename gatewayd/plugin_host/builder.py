@@ -14,34 +14,34 @@ from gatewayd.catalog.service import Catalog
 from gatewayd.chats.service import Chats
 from gatewayd.chats.tags import ChatTags
 from gatewayd.events.interfaces import MessageEffects
-from gatewayd.ingest.files import Files
-from gatewayd.knowledge.collections import Collections
-from gatewayd.knowledge.members import Members
-from gatewayd.knowledge.process_now import Readying
-from gatewayd.knowledge.retrieval import QuerySpaces, Retrieval, SearchOptions
-from gatewayd.knowledge.scopes import Scopes
-from gatewayd.knowledge.uploads import Uploads
+from gatewayd.ingest.files import FileService
+from gatewayd.knowledge.collections import CollectionService
+from gatewayd.knowledge.members import CollectionMembers
+from gatewayd.knowledge.process_now import SynchronousProcessing
+from gatewayd.knowledge.retrieval import QuerySpaces, RetrievalService, SearchOptions
+from gatewayd.knowledge.scopes import ScopeResolver
+from gatewayd.knowledge.uploads import DocumentUploads
 from gatewayd.pipeline.interfaces import ChatFilters
 from gatewayd.pipeline.pipeline import Pipeline
 from gatewayd.pipeline.tools.toolbox import PluginToolBox
-from gatewayd.plugin_host.actors import Actors
+from gatewayd.plugin_host.actors import PluginActors
 from gatewayd.plugin_host.chats import ChatsForPlugins
-from gatewayd.plugin_host.completions import Asking, CompletionsForPlugins, Dialect
+from gatewayd.plugin_host.completions import CompletionDialect, CompletionServices, CompletionsForPlugins
 from gatewayd.plugin_host.files import FilesForPlugins
 from gatewayd.plugin_host.knowledge import KnowledgeForPlugins
 from gatewayd.plugin_host.models import ModelsForPlugins
 from gatewayd.plugin_host.plugins import PluginsForPlugins
 from gatewayd.plugin_host.settings import SettingsForPlugins
 from gatewayd.plugin_host.users import UsersForPlugins
-from gatewayd.plugins.interfaces import Host
+from gatewayd.plugins.interfaces import PluginHost
 from gatewayd.plugins.open_webui.secret_key import derive_secret
-from gatewayd.plugins.registry import Registry
-from gatewayd.plugins.service import Plugins
+from gatewayd.plugins.registry import PluginManager
+from gatewayd.plugins.service import PluginService
 from gatewayd.plugins.user_valves import UserValves
 
 
 @dataclass(frozen=True, slots=True)
-class AccountParts:
+class HostAccountParts:
     """What plugins reach of the accounts."""
 
     users: Users
@@ -52,21 +52,21 @@ class AccountParts:
 
 
 @dataclass(frozen=True, slots=True)
-class DocumentParts:
+class HostDocumentParts:
     """What plugins reach of the documents; `search` is how passages are searched."""
 
-    files: Files
-    uploads: Uploads
-    members: Members
-    collections: Collections
-    scopes: Scopes
-    retrieval: Retrieval
+    files: FileService
+    uploads: DocumentUploads
+    members: CollectionMembers
+    collections: CollectionService
+    scopes: ScopeResolver
+    retrieval: RetrievalService
     search: SearchOptions
     spaces: QuerySpaces
 
 
 @dataclass(frozen=True, slots=True)
-class ChatParts:
+class HostChatParts:
     """What plugins reach of stored chats."""
 
     chats: Chats
@@ -75,21 +75,21 @@ class ChatParts:
 
 
 @dataclass(frozen=True, slots=True)
-class ModelParts:
+class HostModelParts:
     """What plugins reach of models; `dialect` is the module `dialects.openai`."""
 
     catalog: Catalog
     pipeline: Pipeline
     filters: ChatFilters
-    dialect: Dialect
+    dialect: CompletionDialect
 
 
 @dataclass(frozen=True, slots=True)
-class PluginParts:
+class HostPluginParts:
     """What plugins reach of plugins."""
 
-    registry: Registry
-    plugins: Plugins
+    registry: PluginManager
+    plugins: PluginService
     user_valves: UserValves
     toolbox: PluginToolBox
 
@@ -102,24 +102,26 @@ class HostParts:
     plugins keep themselves.
     """
 
-    accounts: AccountParts
-    documents: DocumentParts
-    chats: ChatParts
-    models: ModelParts
-    plugins: PluginParts
+    accounts: HostAccountParts
+    documents: HostDocumentParts
+    chats: HostChatParts
+    models: HostModelParts
+    plugins: HostPluginParts
     configured: Callable[[], Mapping[str, Any]]
     data_dir: Path
     secret_key: str
 
 
-def make_host(parts: HostParts) -> Host:
+def make_host(parts: HostParts) -> PluginHost:
     """Return the host."""
     accounts, documents, chats, models = parts.accounts, parts.documents, parts.chats, parts.models
-    actors = Actors(accounts.users, accounts.key_rules, accounts.permissions)
-    readying = Readying(documents.files, documents.members)
-    asking = Asking(models.catalog, models.pipeline, models.filters, models.dialect, chats.chats.find_owner)
+    actors = PluginActors(accounts.users, accounts.key_rules, accounts.permissions)
+    readying = SynchronousProcessing(documents.files, documents.members)
+    asking = CompletionServices(
+        models.catalog, models.pipeline, models.filters, models.dialect, chats.chats.find_owner
+    )
     plugins = parts.plugins
-    return Host(
+    return PluginHost(
         users=UsersForPlugins(accounts.users, accounts.groups, actors),
         chats=ChatsForPlugins(chats.chats, chats.tags, chats.effects, actors),
         files=FilesForPlugins(documents.files, documents.uploads, readying, actors),

@@ -6,11 +6,11 @@ from typing import Any
 from gatewayd.accounts.records import Actor
 from gatewayd.chats.records import ITEM_KINDS, ChatQuery
 from gatewayd.chats.service import Chats
-from gatewayd.chats.tags import ChatTags, show_tag
+from gatewayd.chats.tags import ChatTags, render_tag
 from gatewayd.errors import invalid, not_found
 from gatewayd.events.interfaces import MessageEffects
-from gatewayd.plugin_host.actors import Actors
-from gatewayd.plugin_host.not_found import or_none
+from gatewayd.plugin_host.actors import PluginActors
+from gatewayd.plugin_host.not_found import none_if_not_found
 from gatewayd.plugins.interfaces import Record
 
 
@@ -20,7 +20,7 @@ class ChatsForPlugins:
     Where a user is named, a chat of anybody else does not exist, be the user an administrator.
     """
 
-    def __init__(self, chats: Chats, tags: ChatTags, effects: MessageEffects, actors: Actors) -> None:
+    def __init__(self, chats: Chats, tags: ChatTags, effects: MessageEffects, actors: PluginActors) -> None:
         self._chats = chats
         self._tags = tags
         self._effects = effects
@@ -49,7 +49,9 @@ class ChatsForPlugins:
     async def change(self, chat_id: str, document: Record) -> Record | None:
         """Merge into a chat; messages that it has already get the members that are named."""
         owner = await self._owner(chat_id)
-        return None if owner is None else await or_none(self._chats.change(owner, chat_id, document))
+        return (
+            None if owner is None else await none_if_not_found(self._chats.change(owner, chat_id, document))
+        )
 
     async def find_message(self, chat_id: str, message_id: str) -> Record | None:
         """Return a message with its place in the tree."""
@@ -63,9 +65,11 @@ class ChatsForPlugins:
             return False
         if message_id in _messages(chat):
             history = {"messages": {message_id: dict(fields)}}
-            return await or_none(self._chats.change(owner, chat_id, {"history": history})) is not None
+            return (
+                await none_if_not_found(self._chats.change(owner, chat_id, {"history": history})) is not None
+            )
         added = self._chats.put_message(owner, chat_id, message_id, {**fields, "id": message_id})
-        return await or_none(added) is not None
+        return await none_if_not_found(added) is not None
 
     async def remove(self, chat_id: str, user_id: str | None) -> bool:
         """Delete a chat; for a user only the user's own, and forbidden without the permission chat.delete."""
@@ -73,13 +77,13 @@ class ChatsForPlugins:
         if owner_id is None or user_id not in (None, owner_id):
             return False
         actor = await (self._actors.owner(owner_id) if user_id is None else self._actors.of(owner_id))
-        return actor is not None and await or_none(self._removed(actor, chat_id)) is not None
+        return actor is not None and await none_if_not_found(self._removed(actor, chat_id)) is not None
 
     async def tags(self, chat_id: str) -> Sequence[Record]:
         """Return the tags of a chat."""
         owner = await self._owner(chat_id)
-        found = None if owner is None else await or_none(self._tags.list(owner, chat_id))
-        return [show_tag(tag) for tag in found or ()]
+        found = None if owner is None else await none_if_not_found(self._tags.list(owner, chat_id))
+        return [render_tag(tag) for tag in found or ()]
 
     async def append_items(
         self, chat_id: str, message_id: str, kind: str, values: Sequence[Any]

@@ -11,25 +11,25 @@ from gatewayd.accounts.records import Actor
 from gatewayd.catalog.interfaces import ChunkStream
 from gatewayd.catalog.records import Model, ModelRecord
 from gatewayd.catalog.service import Catalog
-from gatewayd.completions.json_access import mapping, text
+from gatewayd.completions.json_access import as_mapping, as_text
 from gatewayd.completions.records import DONE, Completion
-from gatewayd.errors import GatewayError, Kind, not_found
-from gatewayd.ingest.records import Purpose
+from gatewayd.errors import ErrorKind, GatewayError, not_found
+from gatewayd.ingest.records import EmbeddingPurpose
 from gatewayd.knowledge.retrieval import QuerySpaces
 from gatewayd.pipeline.documents.plugin_context import make_scope
 from gatewayd.pipeline.interfaces import ChatFilters
 from gatewayd.pipeline.pipeline import NoDocuments, NoFilters, NoTools, Pipeline
-from gatewayd.pipeline.records import Answer, ChatRequest
-from gatewayd.plugin_host.actors import Actors
+from gatewayd.pipeline.records import ChatAnswer, ChatRequest
+from gatewayd.plugin_host.actors import PluginActors
 from gatewayd.plugins.interfaces import Record
-from gatewayd.plugins.runtime.call_depth import nested, next_level
+from gatewayd.plugins.runtime.call_depth import at_depth, next_depth
 from gatewayd.plugins.runtime.context import CallScope
 
 ChatOwners = Callable[[str], Awaitable[str | None]]
 """Finds the id of the user whose chat it is, None when there is no such chat."""
 
 
-class Dialect(Protocol):
+class CompletionDialect(Protocol):
     """How requests are read and answers written; the module `dialects.openai` is one."""
 
     def parse_request(self, value: Mapping[str, Any]) -> ChatRequest:
@@ -52,13 +52,13 @@ class Dialect(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Asking:
+class CompletionServices:
     """What requests are answered by."""
 
     catalog: Catalog
     pipeline: Pipeline
     filters: ChatFilters
-    dialect: Dialect
+    dialect: CompletionDialect
     chat_owners: ChatOwners
 
 
@@ -66,7 +66,11 @@ class CompletionsForPlugins:
     """A `plugins.interfaces.HostCompletions` over the pipeline."""
 
     def __init__(
-        self, asking: Asking, spaces: QuerySpaces, actors: Actors, clock: ids.Clock = ids.now
+        self,
+        asking: CompletionServices,
+        spaces: QuerySpaces,
+        actors: PluginActors,
+        clock: ids.Clock = ids.now,
     ) -> None:
         self._asking = asking
         self._spaces = spaces
@@ -84,9 +88,9 @@ class CompletionsForPlugins:
         first frame is raised from the frames. Raises GatewayError, invalid_request for plugins that ask
         each other without end.
         """
-        level = next_level(0 if scope is None else scope.level)
+        level = next_depth(0 if scope is None else scope.level)
         actor = await self._actor(user_id, scope)
-        given = mapping(body.get("metadata"))
+        given = as_mapping(body.get("metadata"))
         request = self._asking.dialect.parse_request(
             {name: value for name, value in body.items() if name != "metadata"}
         )
@@ -100,7 +104,7 @@ class CompletionsForPlugins:
             scopes = _InnerScopes(outer, given, set() if scope is None else scope.filtered)
             filters = NoFilters() if scope is None else self._asking.filters
             pipeline = Pipeline(self._asking.catalog, filters, NoDocuments(), NoTools(), scopes)
-        with nested(level):
+        with at_depth(level):
             answer = await pipeline.run(request, actor)
         if not request.stream:
             return _body(answer)
@@ -115,10 +119,10 @@ class CompletionsForPlugins:
             return []
         found = await self._spaces.query()
         if found is None:
-            raise GatewayError(Kind.NOT_CONFIGURED, "cannot make vectors: no embedding model is set up")
+            raise GatewayError(ErrorKind.NOT_CONFIGURED, "cannot make vectors: no embedding model is set up")
         space, embedder = found
         numbers = array("f")
-        numbers.frombytes(await embedder.embed(texts, Purpose.PASSAGE))
+        numbers.frombytes(await embedder.embed(texts, EmbeddingPurpose.PASSAGE))
         if sys.byteorder == "big":
             numbers.byteswap()
         size = space.dimension
@@ -131,21 +135,23 @@ class CompletionsForPlugins:
 
     async def _check_chat(self, request: ChatRequest, actor: Actor) -> None:
         """Raise not_found when a request names a stored chat of somebody else."""
-        chat_id = text(request.options.get("chat_id"))
+        chat_id = as_text(request.options.get("chat_id"))
         if chat_id and await self._asking.chat_owners(chat_id) not in (None, actor.user_id):
             raise not_found("chat", chat_id)
 
-    def _frames(self, request: ChatRequest, answer: Answer, level: int) -> AsyncIterator[bytes]:
+    def _frames(self, request: ChatRequest, answer: ChatAnswer, level: int) -> AsyncIterator[bytes]:
         dialect, usage = self._asking.dialect, self._asking.dialect.wants_usage(request.body)
         if answer.completion is not None:
-            return Frames(dialect.render_completion(answer.completion, include_usage=usage), None, level)
+            return AnswerFrames(
+                dialect.render_completion(answer.completion, include_usage=usage), None, level
+            )
         first: list[bytes] = []
         if answer.sources:
             first = [dialect.render_sources(answer.sources, request.model, request.request_id, self._clock())]
-        return Frames(first, answer.chunks, level)
+        return AnswerFrames(first, answer.chunks, level)
 
 
-class Frames:
+class AnswerFrames:
     """The frames of one answer, `[DONE]` at the end; closing it ends the source's work at once."""
 
     def __init__(self, first: Sequence[bytes], chunks: ChunkStream | None, level: int) -> None:
@@ -154,7 +160,7 @@ class Frames:
         self._level = level
         self._is_done = False
 
-    def __aiter__(self) -> "Frames":
+    def __aiter__(self) -> "AnswerFrames":
         return self
 
     async def __anext__(self) -> bytes:
@@ -163,7 +169,7 @@ class Frames:
             return self._ready.pop(0)
         while self._chunks is not None:
             try:
-                with nested(self._level):
+                with at_depth(self._level):
                     raw = (await self._chunks.__anext__()).raw
             except StopAsyncIteration:
                 await self._release()
@@ -200,10 +206,10 @@ class _InnerScopes:
         """Return the scope of the inner request; what the plugin's own metadata says of a task counts."""
         made = make_scope(request, model, record, actor)
         made.filtered = set(self._filtered)
-        task = text(self._given.get("task"))
+        task = as_text(self._given.get("task"))
         if task:
             made.task = task
-            made.task_body = dict(mapping(self._given.get("task_body"))) or dict(request.body)
+            made.task_body = dict(as_mapping(self._given.get("task_body"))) or dict(request.body)
         if self._outer is None:
             return made
         told = {"model": made.metadata["model"], "model_id": made.metadata["model_id"]}
@@ -212,7 +218,7 @@ class _InnerScopes:
         return made
 
 
-def _body(answer: Answer) -> dict[str, Any]:
+def _body(answer: ChatAnswer) -> dict[str, Any]:
     if answer.completion is None:
         raise RuntimeError("an answer that is not streamed has a completion")
     return answer.completion.body

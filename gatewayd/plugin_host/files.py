@@ -6,31 +6,37 @@ from typing import Any, Final
 
 from gatewayd.accounts.records import Actor
 from gatewayd.accounts.texts import clean_object
-from gatewayd.errors import GatewayError, Kind, invalid, not_found
-from gatewayd.ingest.files import Files
+from gatewayd.errors import ErrorKind, GatewayError, invalid, not_found
+from gatewayd.ingest.files import FileService
 from gatewayd.ingest.records import File
-from gatewayd.ingest.serializers import show_file
-from gatewayd.ingest.upload import Upload
-from gatewayd.knowledge.process_now import Readying, collection_named
-from gatewayd.knowledge.uploads import Uploads
-from gatewayd.plugin_host.actors import Actors
-from gatewayd.plugin_host.not_found import or_none
+from gatewayd.ingest.serializers import render_file
+from gatewayd.ingest.upload import NewFile
+from gatewayd.knowledge.process_now import SynchronousProcessing, parse_collection_name
+from gatewayd.knowledge.uploads import DocumentUploads
+from gatewayd.plugin_host.actors import PluginActors
+from gatewayd.plugin_host.not_found import none_if_not_found
 from gatewayd.plugins.interfaces import HostUpload, Record
 
-OWN: Final = "plugins"
+PLUGIN_META_KEY: Final = "plugins"
 """Where the client's metadata of a file keeps what plugins add: `{"data": {...}, "meta": {...}}`."""
 
-STATES: Final = frozenset({"status", "error"})
+STATUS_FIELDS: Final = frozenset({"status", "error"})
 """Members of `data` that tell how far the gateway is with a file: nobody else sets them."""
 
-MEASURED: Final = frozenset({"size", "file_hash", "content_type"})
+MEASURED_FIELDS: Final = frozenset({"size", "file_hash", "content_type"})
 """Members of `meta` that are what the upload was."""
 
 
 class FilesForPlugins:
     """A `plugins.interfaces.HostFiles`. Whoever names no user may read and change the files of everybody."""
 
-    def __init__(self, files: Files, uploads: Uploads, readying: Readying, actors: Actors) -> None:
+    def __init__(
+        self,
+        files: FileService,
+        uploads: DocumentUploads,
+        readying: SynchronousProcessing,
+        actors: PluginActors,
+    ) -> None:
         self._files = files
         self._uploads = uploads
         self._readying = readying
@@ -53,7 +59,7 @@ class FilesForPlugins:
         too_large, invalid_request, and conflict for an id that is taken.
         """
         actor = await self._actors.verified(user_id)
-        asked = Upload(
+        asked = NewFile(
             name=upload.name,
             content_type=upload.content_type,
             user_id=user_id,
@@ -66,7 +72,7 @@ class FilesForPlugins:
 
     async def path(self, file_id: str) -> Path | None:
         """Return where this machine has the content of a file."""
-        found = await or_none(self._files.content(self._everybody, file_id))
+        found = await none_if_not_found(self._files.content(self._everybody, file_id))
         return None if found is None else found[1]
 
     async def set_data(self, file_id: str, data: Record) -> Record | None:
@@ -80,7 +86,9 @@ class FilesForPlugins:
             return None
         if "content" in data:
             file = await self._files.set_text(self._everybody, file_id, _text(data["content"]))
-        further = {name: value for name, value in data.items() if name != "content" and name not in STATES}
+        further = {
+            name: value for name, value in data.items() if name != "content" and name not in STATUS_FIELDS
+        }
         if further:
             file = await self._add(file, "data", further)
         return await self._whole(file)
@@ -97,7 +105,7 @@ class FilesForPlugins:
             file = await self._files.rename(self._everybody, file_id, meta["name"])
         if isinstance(meta.get("data"), Mapping):
             file = await self._files.set_data(self._everybody, file_id, {**file.data, **meta["data"]})
-        known = MEASURED | {"name", "data"}
+        known = MEASURED_FIELDS | {"name", "data"}
         further = {name: value for name, value in meta.items() if name not in known}
         if further:
             file = await self._add(file, "meta", further)
@@ -115,19 +123,19 @@ class FilesForPlugins:
         owner = await self._actors.owner(file.user_id)
         if owner is None:
             raise not_found("the owner of file", file_id)
-        collection = collection_named(collection_id)
+        collection = parse_collection_name(collection_id)
         return await self._whole(await self._readying.process(owner, file_id, collection=collection))
 
     async def remove(self, file_id: str) -> bool:
         """Delete a file with its content."""
-        return await or_none(self._removed(file_id)) is not None
+        return await none_if_not_found(self._removed(file_id)) is not None
 
     @property
     def _everybody(self) -> Actor:
         return self._actors.everybody()
 
     async def _find(self, file_id: str) -> File | None:
-        return await or_none(self._files.get(self._everybody, file_id))
+        return await none_if_not_found(self._files.get(self._everybody, file_id))
 
     async def _whole(self, file: File) -> Record:
         return _shown(file, await self._files.text(self._everybody, file.id))
@@ -135,7 +143,7 @@ class FilesForPlugins:
     async def _add(self, file: File, part: str, values: Mapping[str, Any]) -> File:
         own = _own(file)
         added = {**own, part: {**own.get(part, {}), **values}}
-        return await self._files.set_data(self._everybody, file.id, {**file.data, OWN: added})
+        return await self._files.set_data(self._everybody, file.id, {**file.data, PLUGIN_META_KEY: added})
 
     async def _removed(self, file_id: str) -> bool:
         await self._files.remove(self._everybody, file_id)
@@ -144,17 +152,17 @@ class FilesForPlugins:
 
 def _shown(file: File, text: str | None) -> dict[str, Any]:
     """Return a file as clients see it, with what plugins added in its place."""
-    shown = show_file(file, text)
+    shown = render_file(file, text)
     own = _own(file)
     shown["data"] = {**own.get("data", {}), **shown["data"]}
     shown["meta"] = {**own.get("meta", {}), **shown["meta"]}
-    shown["meta"]["data"] = {name: value for name, value in file.data.items() if name != OWN}
+    shown["meta"]["data"] = {name: value for name, value in file.data.items() if name != PLUGIN_META_KEY}
     return shown
 
 
 def _own(file: File) -> Mapping[str, Mapping[str, Any]]:
     """Return what plugins added to a file; nothing when a client keeps something else in that place."""
-    own = file.data.get(OWN)
+    own = file.data.get(PLUGIN_META_KEY)
     if not isinstance(own, Mapping):
         return {}
     return {part: own[part] for part in ("data", "meta") if isinstance(own.get(part), Mapping)}
@@ -162,7 +170,7 @@ def _own(file: File) -> Mapping[str, Mapping[str, Any]]:
 
 def _text(content: Any) -> str:
     if content is None:
-        raise GatewayError(Kind.EMPTY_CONTENT, "cannot use content: it is empty", param="content")
+        raise GatewayError(ErrorKind.EMPTY_CONTENT, "cannot use content: it is empty", param="content")
     if not isinstance(content, str):
         raise invalid("cannot use content: expected text", param="content")
     return content

@@ -3,13 +3,13 @@
 from collections.abc import Sequence
 from dataclasses import replace
 
-from gatewayd.knowledge.citations import passage_metadata
-from gatewayd.knowledge.collections import Collections
-from gatewayd.knowledge.retrieval import Retrieval, SearchOptions
-from gatewayd.knowledge.scopes import Scopes
-from gatewayd.knowledge.serializers import show_collection
-from gatewayd.plugin_host.actors import Actors
-from gatewayd.plugin_host.not_found import or_none
+from gatewayd.knowledge.citations import render_passage
+from gatewayd.knowledge.collections import CollectionService
+from gatewayd.knowledge.retrieval import RetrievalService, SearchOptions
+from gatewayd.knowledge.scopes import ScopeResolver
+from gatewayd.knowledge.serializers import render_collection
+from gatewayd.plugin_host.actors import PluginActors
+from gatewayd.plugin_host.not_found import none_if_not_found
 from gatewayd.plugins.interfaces import Record
 
 
@@ -18,11 +18,11 @@ class KnowledgeForPlugins:
 
     def __init__(
         self,
-        collections: Collections,
-        scopes: Scopes,
-        retrieval: Retrieval,
+        collections: CollectionService,
+        scopes: ScopeResolver,
+        retrieval: RetrievalService,
         options: SearchOptions,
-        actors: Actors,
+        actors: PluginActors,
     ) -> None:
         self._collections = collections
         self._scopes = scopes
@@ -32,8 +32,8 @@ class KnowledgeForPlugins:
 
     async def find(self, collection_id: str) -> Record | None:
         """Return a collection, whoever may read it."""
-        found = await or_none(self._collections.get(self._actors.everybody(), collection_id))
-        return None if found is None else show_collection(found)
+        found = await none_if_not_found(self._collections.get(self._actors.everybody(), collection_id))
+        return None if found is None else render_collection(found)
 
     async def list(self, user_id: str) -> Sequence[Record]:
         """Return the collections that a user may read, last changed first."""
@@ -41,7 +41,7 @@ class KnowledgeForPlugins:
         if actor is None:
             return []
         found, _ = await self._collections.list(actor)
-        return [show_collection(collection) for collection in found]
+        return [render_collection(collection) for collection in found]
 
     async def search(self, user_id: str, names: Sequence[str], query: str, k: int | None) -> Sequence[Record]:
         """Return the passages of collections or files (`file-<id>`) that answer a query, best first.
@@ -56,7 +56,7 @@ class KnowledgeForPlugins:
             {
                 "text": passage.stored.text,
                 "score": passage.score,
-                "metadata": passage_metadata(passage, found.space),
+                "metadata": render_passage(passage, found.space),
             }
             for passage in found.passages
         ]

@@ -3,15 +3,15 @@
 from collections.abc import Mapping, Sequence
 
 from gatewayd.catalog.service import Catalog
-from gatewayd.pipeline.documents.model_info import describe_model, render_record, show_model
-from gatewayd.plugin_host.actors import Actors
+from gatewayd.pipeline.documents.model_info import describe_model, render_model, render_record
+from gatewayd.plugin_host.actors import PluginActors
 from gatewayd.plugins.interfaces import Record
 
 
 class ModelsForPlugins:
     """A `plugins.interfaces.HostModels` over the catalogue."""
 
-    def __init__(self, catalog: Catalog, actors: Actors) -> None:
+    def __init__(self, catalog: Catalog, actors: PluginActors) -> None:
         self._catalog = catalog
         self._actors = actors
 
@@ -35,7 +35,7 @@ class ModelsForPlugins:
             return []
         models = await self._catalog.list(actor)
         return [
-            show_model(model, self._catalog.find_record(model.id), is_whole=actor.is_admin)
+            render_model(model, self._catalog.find_record(model.id), is_whole=actor.is_admin)
             for model in models
         ]
 

@@ -5,10 +5,10 @@ from typing import Any
 
 from gatewayd.accounts.groups import Groups
 from gatewayd.accounts.records import User, UserChange
-from gatewayd.accounts.serializers import show_groups
+from gatewayd.accounts.serializers import render_groups
 from gatewayd.accounts.users import Users
-from gatewayd.plugin_host.actors import Actors
-from gatewayd.plugin_host.not_found import or_none
+from gatewayd.plugin_host.actors import PluginActors
+from gatewayd.plugin_host.not_found import none_if_not_found
 from gatewayd.plugins.interfaces import Record
 from gatewayd.plugins.runtime.arguments import user_record
 
@@ -16,7 +16,7 @@ from gatewayd.plugins.runtime.arguments import user_record
 class UsersForPlugins:
     """A `plugins.interfaces.HostUsers` over the account services."""
 
-    def __init__(self, users: Users, groups: Groups, actors: Actors) -> None:
+    def __init__(self, users: Users, groups: Groups, actors: PluginActors) -> None:
         self._users = users
         self._groups = groups
         self._actors = actors
@@ -27,7 +27,7 @@ class UsersForPlugins:
 
     async def find_by_email(self, email: str) -> Record | None:
         """Return the account with an address, which may be written in any case."""
-        return _shown(await or_none(self._users.resolve(email))) if "@" in email else None
+        return _shown(await none_if_not_found(self._users.resolve(email))) if "@" in email else None
 
     async def list(self, query: str, offset: int, limit: int | None) -> Sequence[Record]:
         """Return accounts whose name or address has a text, oldest first."""
@@ -40,16 +40,16 @@ class UsersForPlugins:
     async def change_settings(self, user_id: str, settings: Record) -> Record | None:
         """Merge into the settings of an account, at their first level."""
         change = UserChange(settings=dict(settings))
-        return _shown(await or_none(self._users.change(user_id, change, None)))
+        return _shown(await none_if_not_found(self._users.change(user_id, change, None)))
 
     async def groups(self, user_id: str | None) -> Sequence[Record]:
         """Return the groups of a user, or all, by name."""
-        return await show_groups(await self._groups.list(user_id), self._groups)
+        return await render_groups(await self._groups.list(user_id), self._groups)
 
     async def find_group(self, group_id: str) -> Record | None:
         """Return a group."""
         group = await self._groups.find(group_id)
-        return None if group is None else (await show_groups([group], self._groups))[0]
+        return None if group is None else (await render_groups([group], self._groups))[0]
 
     async def permissions(self, user_id: str) -> Record | None:
         """Return the permissions that a user has in effect."""

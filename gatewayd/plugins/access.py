@@ -9,10 +9,10 @@ from typing import Final
 
 from gatewayd.accounts.permissions import is_exempt, require
 from gatewayd.accounts.records import Actor
-from gatewayd.catalog.access_grants import READ, WRITE, allowed, covers
+from gatewayd.catalog.access_grants import READ, WRITE, allowed_grants, covers
 from gatewayd.catalog.records import Grant
-from gatewayd.errors import GatewayError, Kind, not_found
-from gatewayd.plugins.records import Family, Plugin
+from gatewayd.errors import ErrorKind, GatewayError, not_found
+from gatewayd.plugins.records import Plugin, PluginFamily
 
 PUBLIC_SHARING: Final = "public_tools"
 """The permission of `sharing` to grant a tool to everybody."""
@@ -38,11 +38,11 @@ class PluginAccess:
 
     def may_read(self, actor: Actor, plugin: Plugin) -> bool:
         """Tell whether an actor may use a plugin; functions are used through models, by everybody."""
-        return plugin.family is Family.FUNCTION or self._allows(actor, plugin, READ)
+        return plugin.family is PluginFamily.FUNCTION or self._allows(actor, plugin, READ)
 
     def may_write(self, actor: Actor, plugin: Plugin) -> bool:
         """Tell whether an actor may change the names, valves and access list of a plugin, and remove it."""
-        if plugin.family is Family.FUNCTION:
+        if plugin.family is PluginFamily.FUNCTION:
             return actor.is_admin
         return self._allows(actor, plugin, WRITE)
 
@@ -56,12 +56,14 @@ class PluginAccess:
         self.check_read(actor, plugin)
         if not self.may_write(actor, plugin):
             whose = "it is somebody else's"
-            raise GatewayError(Kind.FORBIDDEN, f"cannot change {plugin.family.value} {plugin.id!r}: {whose}")
+            raise GatewayError(
+                ErrorKind.FORBIDDEN, f"cannot change {plugin.family.value} {plugin.id!r}: {whose}"
+            )
 
     def check_source(self, actor: Actor, plugin: Plugin) -> None:
         """Raise as `check_write`, and forbidden for a tool without the permission `workspace.tools`."""
         self.check_write(actor, plugin)
-        if plugin.family is Family.TOOL:
+        if plugin.family is PluginFamily.TOOL:
             require(actor, "workspace", "tools")
 
     def granted(self, actor: Actor, wanted: Iterable[Grant], held: Iterable[Grant] = ()) -> tuple[Grant, ...]:
@@ -70,17 +72,17 @@ class PluginAccess:
         Write access takes the permission `workspace.tools`. Other grants are dropped (6.6).
         """
         kept = frozenset(held)
-        given = allowed(actor, wanted, kept, public=PUBLIC_SHARING)
+        given = allowed_grants(actor, wanted, kept, public=PUBLIC_SHARING)
         if actor.may("workspace", "tools"):
             return given
         return tuple(grant for grant in given if grant in kept or grant.permission != WRITE)
 
-    def check_create(self, actor: Actor, family: Family) -> None:
+    def check_create(self, actor: Actor, family: PluginFamily) -> None:
         """Raise forbidden without a permission to install: `workspace.tools` or `workspace.tools_import`.
 
         Functions take an administrator.
         """
-        if family is Family.TOOL:
+        if family is PluginFamily.TOOL:
             if not actor.may("workspace", "tools_import"):
                 require(actor, "workspace", "tools")
         else:
@@ -97,4 +99,4 @@ class PluginAccess:
 def check_admin(actor: Actor) -> None:
     """Raise forbidden for everybody but administrators."""
     if not actor.is_admin:
-        raise GatewayError(Kind.FORBIDDEN, "cannot do this: only administrators may")
+        raise GatewayError(ErrorKind.FORBIDDEN, "cannot do this: only administrators may")

@@ -11,8 +11,8 @@ from gatewayd.accounts.records import Group, PermissionTree, Role, User
 from gatewayd.accounts.users import Users
 from gatewayd.catalog.access_grants import WRITE
 from gatewayd.catalog.records import EVERYBODY, Grant
-from gatewayd.plugins.records import Family, Plugin
-from gatewayd.plugins.registry import Registry
+from gatewayd.plugins.records import Plugin, PluginFamily
+from gatewayd.plugins.registry import PluginManager
 
 CHANGE_PERMISSION: Final = "tools"
 INSTALL_PERMISSION: Final = "tools_import"
@@ -48,7 +48,9 @@ class AuditFinding:
 class PermissionAudit:
     """Examines tools and groups; nothing is changed."""
 
-    def __init__(self, registry: Registry, users: Users, groups: Groups, permissions: Permissions) -> None:
+    def __init__(
+        self, registry: PluginManager, users: Users, groups: Groups, permissions: Permissions
+    ) -> None:
         self._registry = registry
         self._users = users
         self._groups = groups
@@ -62,7 +64,7 @@ class PermissionAudit:
         defaults, groups = self._permissions.defaults(), await self._groups.list()
         held = _PermissionTrees(defaults, {group.id: group for group in groups})
         found: list[AuditFinding] = []
-        for tool in self._registry.list(Family.TOOL):
+        for tool in self._registry.list(PluginFamily.TOOL):
             found += await self._of_tool(tool, held)
         if held.is_default(INSTALL_PERMISSION) and not held.is_default(CHANGE_PERMISSION):
             everybody = Grant("user", EVERYBODY, WRITE)
@@ -122,7 +124,7 @@ class _PermissionTrees:
         return [group.id for group in self.groups.values() if _allows(group.permissions, CHANGE_PERMISSION)]
 
     def may_change(self, user: User, group_ids: Iterable[str]) -> bool:
-        """Tell what `Permissions.effective` does for one leaf."""
+        """Tell what `Permissions.effective_permissions` does for one leaf."""
         if user.role is Role.ADMIN or self.is_default(CHANGE_PERMISSION):
             return True
         return not set(self.changing).isdisjoint(group_ids)

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Final
 
 from gatewayd.errors import GatewayError, invalid
-from gatewayd.plugins.records import Family, Origin, Plugin, PluginKind
+from gatewayd.plugins.records import Plugin, PluginFamily, PluginKind, PluginOrigin
 from gatewayd.plugins.source import code as source_code
 from gatewayd.plugins.source import frontmatter
 
@@ -20,14 +20,14 @@ _CLASS: Final = re.compile(r"^class\s+(\w+)", re.MULTILINE)
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class PluginFiles:
     """What a directory holds; `faults` are sentences about files that are no plugins, by path."""
 
     plugins: Sequence[Plugin]
     faults: dict[str, str]
 
 
-def read_directory(directory: Path) -> Found:
+def read_directory(directory: Path) -> PluginFiles:
     """Return the plugins of a directory, `*.py` by name; none when there is no such directory.
 
     Their ids are their file names in lower case. They are active unless the header says `active: false`;
@@ -38,18 +38,18 @@ def read_directory(directory: Path) -> Found:
     try:
         paths = sorted(path for path in directory.iterdir() if _is_source(path))
     except FileNotFoundError:
-        return Found([], {})
+        return PluginFiles([], {})
     except OSError as error:
-        return Found((), {str(directory): f"cannot read the directory: {error.strerror}"})
+        return PluginFiles((), {str(directory): f"cannot read the directory: {error.strerror}"})
     for path in paths:
         try:
             content, changed_at = _read(path)
-            plugins.append(_plugin(path.stem, content, Origin.FILE, str(path), changed_at))
+            plugins.append(_plugin(path.stem, content, PluginOrigin.FILE, str(path), changed_at))
         except (OSError, UnicodeDecodeError) as error:
             faults[str(path)] = f"cannot read the file: {error}"
         except GatewayError as error:
             faults[str(path)] = error.message
-    return Found(_unlike(plugins, faults), faults)
+    return PluginFiles(_unlike(plugins, faults), faults)
 
 
 def _is_source(path: Path) -> bool:
@@ -62,8 +62,8 @@ def _read(path: Path) -> tuple[str, int]:
         # Reading a pipe or a device may never end.
         raise invalid("cannot read it: it is no regular file")
     facts = path.stat()
-    if facts.st_size > source_code.LARGEST_SOURCE:
-        raise invalid(f"cannot read the file: it has more than {source_code.LARGEST_SOURCE} bytes")
+    if facts.st_size > source_code.MAX_SOURCE_BYTES:
+        raise invalid(f"cannot read the file: it has more than {source_code.MAX_SOURCE_BYTES} bytes")
     return path.read_text("utf-8-sig"), int(facts.st_mtime)
 
 
@@ -71,7 +71,7 @@ def read_builtin() -> Sequence[Plugin]:
     """Return the plugins that come with the gateway; they are inactive until they are switched on."""
     folder = importlib.resources.files("gatewayd.plugins").joinpath("builtin")
     return [
-        _plugin(Path(entry.name).stem, entry.read_text("utf-8"), Origin.BUILTIN, None, 0)
+        _plugin(Path(entry.name).stem, entry.read_text("utf-8"), PluginOrigin.BUILTIN, None, 0)
         for entry in _sources(folder)
     ]
 
@@ -82,11 +82,11 @@ def _sources(folder: Traversable) -> Iterator[Traversable]:
         yield from (one for one in entries if one.name.endswith(".py") and not one.name.startswith("_"))
 
 
-def _plugin(name: str, content: str, origin: Origin, path: str | None, changed_at: int) -> Plugin:
+def _plugin(name: str, content: str, origin: PluginOrigin, path: str | None, changed_at: int) -> Plugin:
     plugin_id = source_code.check_id(name)
-    manifest = frontmatter.read(content)
+    manifest = frontmatter.parse_frontmatter(content)
     family, kind = _kind(content)
-    is_file = origin is Origin.FILE
+    is_file = origin is PluginOrigin.FILE
     for_all = is_file and kind in (PluginKind.FILTER, PluginKind.ACTION)
     return Plugin(
         id=plugin_id,
@@ -97,8 +97,8 @@ def _plugin(name: str, content: str, origin: Origin, path: str | None, changed_a
         content=content,
         description=manifest.get("description", ""),
         manifest=manifest,
-        is_active=is_file and frontmatter.switch(manifest, "active", default=True),
-        is_global=frontmatter.switch(manifest, "global", default=for_all),
+        is_active=is_file and frontmatter.read_switch(manifest, "active", default=True),
+        is_global=frontmatter.read_switch(manifest, "global", default=for_all),
         origin=origin,
         path=path,
         updated_at=changed_at,
@@ -106,10 +106,10 @@ def _plugin(name: str, content: str, origin: Origin, path: str | None, changed_a
     )
 
 
-def _kind(content: str) -> tuple[Family, PluginKind]:
+def _kind(content: str) -> tuple[PluginFamily, PluginKind]:
     """Return what a file is, even if it is broken: it is listed with its fault then."""
     try:
-        return source_code.kind_by_text(content)
+        return source_code.detect_kind(content)
     except GatewayError:
         names = set(_CLASS.findall(content))
         for family, rows in source_code.CLASSES.items():
@@ -120,7 +120,7 @@ def _kind(content: str) -> tuple[Family, PluginKind]:
 
 
 def _unlike(plugins: Sequence[Plugin], faults: dict[str, str]) -> Sequence[Plugin]:
-    kept: dict[tuple[Family, str], Plugin] = {}
+    kept: dict[tuple[PluginFamily, str], Plugin] = {}
     for plugin in plugins:
         first = kept.setdefault((plugin.family, plugin.id), plugin)
         if first is not plugin:

@@ -8,15 +8,15 @@ from typing import Any
 
 from gatewayd import ids
 from gatewayd.accounts.records import Actor
-from gatewayd.errors import GatewayError, Kind, invalid
+from gatewayd.errors import ErrorKind, GatewayError, invalid
 from gatewayd.plugins.access import PluginAccess, check_admin
 from gatewayd.plugins.interfaces import PluginStore
-from gatewayd.plugins.records import Family, Origin, Plugin
-from gatewayd.plugins.registry import Registry
+from gatewayd.plugins.records import Plugin, PluginFamily, PluginOrigin
+from gatewayd.plugins.registry import PluginManager
 from gatewayd.plugins.runtime.handles import PluginHandle
 from gatewayd.plugins.runtime.invoke import PluginError
-from gatewayd.plugins.runtime.loader import refused
-from gatewayd.plugins.service import CHANGES, NewPlugin, new_plugin, probe, where
+from gatewayd.plugins.runtime.loader import invalid_source
+from gatewayd.plugins.service import CHANGE_LOCK, NewPlugin, describe_origin, load_on_trial, make_plugin
 from gatewayd.plugins.source import code as source_code
 from gatewayd.transactions import Transactor
 
@@ -47,7 +47,7 @@ class FunctionSync:
 
     def __init__(
         self,
-        registry: Registry,
+        registry: PluginManager,
         store: PluginStore,
         transactor: Transactor,
         access: PluginAccess,
@@ -73,9 +73,9 @@ class FunctionSync:
                 ready.append(await self._prepare(actor, item, undo))
             names = {one.plugin.id for one in ready}
             gone = [one.id for one in self._own() if one.id not in names]
-            async with self._transactor.exclusive(CHANGES):
+            async with self._transactor.exclusive(CHANGE_LOCK):
                 for plugin_id in gone:
-                    await self._store.remove(Family.FUNCTION, plugin_id)
+                    await self._store.remove(PluginFamily.FUNCTION, plugin_id)
                 for one in ready:
                     await self._store.put(one.plugin)
             undo.pop_all()
@@ -84,27 +84,29 @@ class FunctionSync:
         return [one for one in self._own() if one.id in names]
 
     def _own(self) -> Sequence[Plugin]:
-        return [one for one in self._registry.list(Family.FUNCTION) if one.origin is Origin.DATABASE]
+        return [
+            one for one in self._registry.list(PluginFamily.FUNCTION) if one.origin is PluginOrigin.DATABASE
+        ]
 
     def _checked(self, wanted: Sequence[WantedFunction]) -> Sequence[WantedFunction]:
         seen: set[str] = set()
         for item in wanted:
             plugin_id = source_code.check_id(item.new.id)
-            known = self._registry.find(Family.FUNCTION, plugin_id)
+            known = self._registry.find(PluginFamily.FUNCTION, plugin_id)
             if plugin_id in seen:
                 raise invalid(
                     f"cannot replace the functions: {plugin_id!r} is named twice", param="functions"
                 )
-            if known is not None and known.origin is not Origin.DATABASE:
-                message = f"cannot replace function {plugin_id!r}: it comes from {where(known)}"
-                raise GatewayError(Kind.CONFLICT, message, param="functions")
+            if known is not None and known.origin is not PluginOrigin.DATABASE:
+                message = f"cannot replace function {plugin_id!r}: it comes from {describe_origin(known)}"
+                raise GatewayError(ErrorKind.CONFLICT, message, param="functions")
             seen.add(plugin_id)
         return wanted
 
     async def _prepare(self, actor: Actor, item: WantedFunction, undo: AsyncExitStack) -> _Ready:
-        plugin = new_plugin(actor, Family.FUNCTION, item.new, self._clock())
+        plugin = make_plugin(actor, PluginFamily.FUNCTION, item.new, self._clock())
         plugin = replace(plugin, is_active=item.is_active, is_global=item.is_global)
-        known = self._registry.find(Family.FUNCTION, plugin.id)
+        known = self._registry.find(PluginFamily.FUNCTION, plugin.id)
         if known is not None:
             plugin = replace(
                 plugin,
@@ -114,18 +116,18 @@ class FunctionSync:
             )
             if item.valves is None:
                 plugin = replace(plugin, locked=known.locked, problem=known.problem if known.locked else None)
-        present = self._registry.find_loaded(Family.FUNCTION, plugin.id)
+        present = self._registry.find_loaded(PluginFamily.FUNCTION, plugin.id)
         if known is not None and present is not None and known.content == plugin.content:
             found = replace(plugin, kind=known.kind, missing=known.missing, problem=known.problem)
             return _Ready(await _set_up(found, present, item), is_kept=True)
-        loaded = await probe(self._registry, plugin, undo)
+        loaded = await load_on_trial(self._registry, plugin, undo)
         if loaded is None:
             return _Ready(plugin if item.valves is None else replace(plugin, valves=dict(item.valves)))
         return _Ready(await _set_up(loaded.plugin, loaded, item), loaded)
 
     async def _use(self, ready: Sequence[_Ready], gone: Sequence[str]) -> None:
         for plugin_id in gone:
-            self._registry.drop(Family.FUNCTION, plugin_id)
+            self._registry.drop(PluginFamily.FUNCTION, plugin_id)
         for one in ready:
             if one.is_kept:
                 await self._registry.update(one.plugin)
@@ -142,4 +144,4 @@ async def _set_up(plugin: Plugin, loaded: PluginHandle, item: WantedFunction) ->
     try:
         return replace(plugin, valves=await loaded.changed_valves({}, item.valves))
     except PluginError as failure:
-        raise refused(failure) from failure
+        raise invalid_source(failure) from failure

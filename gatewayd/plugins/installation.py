@@ -3,17 +3,17 @@
 from dataclasses import dataclass, replace
 
 from gatewayd import ids
-from gatewayd.accounts.records import Actor, Outcome
-from gatewayd.errors import GatewayError, Kind, invalid
-from gatewayd.plugins.records import Family, Origin, Plugin
-from gatewayd.plugins.registry import LOAD, Registry
-from gatewayd.plugins.service import NewPlugin, PluginChange, Plugins, new_plugin, where
+from gatewayd.accounts.records import Actor, EnsureOutcome
+from gatewayd.errors import ErrorKind, GatewayError, invalid
+from gatewayd.plugins.records import Plugin, PluginFamily, PluginOrigin
+from gatewayd.plugins.registry import LOAD, PluginManager
+from gatewayd.plugins.service import NewPlugin, PluginChange, PluginService, describe_origin, make_plugin
 from gatewayd.plugins.source import code as source_code
-from gatewayd.plugins.source.check_process import Checker
+from gatewayd.plugins.source.check_process import SourceChecker
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class DesiredPlugin:
     """A plugin as it is wanted; a switch that is None stays, or is as in any new plugin."""
 
     new: NewPlugin
@@ -21,47 +21,55 @@ class Wanted:
     is_global: bool | None = None
 
 
-class Installing:
+class PluginInstaller:
     """Brings plugins into a state, and tells what that changed."""
 
     def __init__(
-        self, plugins: Plugins, registry: Registry, checker: Checker, clock: ids.Clock = ids.now
+        self,
+        plugins: PluginService,
+        registry: PluginManager,
+        checker: SourceChecker,
+        clock: ids.Clock = ids.now,
     ) -> None:
         self._plugins = plugins
         self._registry = registry
         self._checker = checker
         self._clock = clock
 
-    async def install(self, actor: Actor, family: Family, wanted: Wanted) -> tuple[Plugin, Outcome]:
-        """Create a plugin, or change what differs; raises as `Plugins.create` and `Plugins.change` do."""
+    async def install(
+        self, actor: Actor, family: PluginFamily, wanted: DesiredPlugin
+    ) -> tuple[Plugin, EnsureOutcome]:
+        """Create a plugin or change what differs; raises as `PluginService.create` and `change`."""
         known = self._registry.find(family, source_code.check_id(wanted.new.id))
         if known is None:
-            plugin, outcome = await self._plugins.create(actor, family, wanted.new), Outcome.CREATED
+            plugin, outcome = await self._plugins.create(actor, family, wanted.new), EnsureOutcome.CREATED
         else:
             plugin, outcome = await self._change(actor, known, wanted.new)
         switched = await self.switch(actor, plugin, wanted.is_active, wanted.is_global)
-        if switched != plugin and outcome is Outcome.UNCHANGED:
-            outcome = Outcome.CHANGED
+        if switched != plugin and outcome is EnsureOutcome.UNCHANGED:
+            outcome = EnsureOutcome.CHANGED
         return switched, outcome
 
-    async def rehearse(self, actor: Actor, family: Family, wanted: Wanted) -> tuple[Plugin, Outcome]:
+    async def rehearse(
+        self, actor: Actor, family: PluginFamily, wanted: DesiredPlugin
+    ) -> tuple[Plugin, EnsureOutcome]:
         """Return what `install` would, and keep nothing; a new source is loaded in another process."""
         new = wanted.new
         known = self._registry.find(family, source_code.check_id(new.id))
         if known is None:
             self._plugins.access.check_create(actor, family)
-            plugin, outcome = await self._made(actor, family, new), Outcome.CREATED
+            plugin, outcome = await self._made(actor, family, new), EnsureOutcome.CREATED
         else:
             self._plugins.access.check_write(actor, known)
-            plugin, outcome = known, Outcome.UNCHANGED
+            plugin, outcome = known, EnsureOutcome.UNCHANGED
             if _difference(known, new) is not None:
-                check_own(known)
+                check_is_stored(known)
                 self._plugins.access.check_source(actor, known)
                 made = await self._made(actor, family, new)
-                plugin, outcome = replace(known, content=made.content, kind=made.kind), Outcome.CHANGED
+                plugin, outcome = replace(known, content=made.content, kind=made.kind), EnsureOutcome.CHANGED
         switched = rehearse_switch(plugin, wanted.is_active, wanted.is_global)
-        if switched != plugin and outcome is Outcome.UNCHANGED:
-            outcome = Outcome.CHANGED
+        if switched != plugin and outcome is EnsureOutcome.UNCHANGED:
+            outcome = EnsureOutcome.CHANGED
         return switched, outcome
 
     async def switch(
@@ -74,16 +82,16 @@ class Installing:
             plugin = await self._plugins.set_active(actor, plugin.family, plugin.id, is_active)
         return plugin
 
-    async def _change(self, actor: Actor, known: Plugin, new: NewPlugin) -> tuple[Plugin, Outcome]:
+    async def _change(self, actor: Actor, known: Plugin, new: NewPlugin) -> tuple[Plugin, EnsureOutcome]:
         difference = _difference(known, new)
         if difference is None:
-            return self._plugins.get(actor, known.family, known.id), Outcome.UNCHANGED
+            return self._plugins.get(actor, known.family, known.id), EnsureOutcome.UNCHANGED
         changed = await self._plugins.change(actor, known.family, known.id, difference)
-        return changed, Outcome.CHANGED
+        return changed, EnsureOutcome.CHANGED
 
-    async def _made(self, actor: Actor, family: Family, new: NewPlugin) -> Plugin:
+    async def _made(self, actor: Actor, family: PluginFamily, new: NewPlugin) -> Plugin:
         grants = self._plugins.access.granted(actor, new.grants)
-        plugin = new_plugin(actor, family, replace(new, grants=grants), self._clock())
+        plugin = make_plugin(actor, family, replace(new, grants=grants), self._clock())
         report = await self._checker.check(new.id, new.content, family)
         if report.error is not None:
             raise invalid(_sentence(report.error), param="content")
@@ -99,11 +107,12 @@ def rehearse_switch(plugin: Plugin, is_active: bool | None, is_global: bool | No
     )
 
 
-def check_own(plugin: Plugin) -> None:
+def check_is_stored(plugin: Plugin) -> None:
     """Raise conflict for a plugin whose source is not kept in the database."""
-    if plugin.origin is not Origin.DATABASE:
+    if plugin.origin is not PluginOrigin.DATABASE:
         raise GatewayError(
-            Kind.CONFLICT, f"cannot change {plugin.kind.value} {plugin.id!r}: it comes from {where(plugin)}"
+            ErrorKind.CONFLICT,
+            f"cannot change {plugin.kind.value} {plugin.id!r}: it comes from {describe_origin(plugin)}",
         )
 
 

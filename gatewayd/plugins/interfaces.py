@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
-from gatewayd.plugins.records import Family, Plugin, Problem
+from gatewayd.plugins.records import Plugin, PluginFamily, PluginProblem
 from gatewayd.plugins.runtime.context import CallScope
 
 Record = Mapping[str, Any]
@@ -20,14 +20,14 @@ class PluginStore(Protocol):
     All changes are committed on return, or at the end of the surrounding transaction.
     """
 
-    async def list(self, family: Family | None = None) -> Sequence[Plugin]:
+    async def list(self, family: PluginFamily | None = None) -> Sequence[Plugin]:
         """Return the plugins by id, with their sources and grants.
 
         One whose valves cannot be read is there without them, locked, and with a problem that says so.
         """
         ...
 
-    async def find(self, family: Family, plugin_id: str) -> Plugin | None:
+    async def find(self, family: PluginFamily, plugin_id: str) -> Plugin | None:
         """Return one plugin; not_configured when its valves cannot be read."""
         ...
 
@@ -35,11 +35,11 @@ class PluginStore(Protocol):
         """Insert or replace a plugin and its grants; the valves of a locked one stay as they are stored."""
         ...
 
-    async def remove(self, family: Family, plugin_id: str) -> bool:
+    async def remove(self, family: PluginFamily, plugin_id: str) -> bool:
         """Delete a plugin, its grants, its valves and those of every user."""
         ...
 
-    async def note(self, family: Family, plugin_id: str, problem: Problem | None) -> None:
+    async def note(self, family: PluginFamily, plugin_id: str, problem: PluginProblem | None) -> None:
         """Keep the last problem alone; nothing happens when there is no such plugin."""
         ...
 
@@ -47,11 +47,11 @@ class PluginStore(Protocol):
 class UserValvesStore(Protocol):
     """What users set for themselves in plugins."""
 
-    async def find(self, user_id: str, family: Family, plugin_id: str) -> dict[str, Any] | None:
+    async def find(self, user_id: str, family: PluginFamily, plugin_id: str) -> dict[str, Any] | None:
         """Return the values; None when the user set none."""
         ...
 
-    async def put(self, user_id: str, family: Family, plugin_id: str, values: dict[str, Any]) -> None:
+    async def put(self, user_id: str, family: PluginFamily, plugin_id: str, values: dict[str, Any]) -> None:
         """Replace the values."""
         ...
 
@@ -141,13 +141,13 @@ class HostCompletions(Protocol):
 class HostPlugins(Protocol):
     """Other plugins: their records and valves, and the tools that a user may call."""
 
-    async def list(self, family: Family, kind: str | None) -> Sequence[Record]: ...  # noqa: D102
-    async def find(self, family: Family, plugin_id: str) -> Record | None: ...  # noqa: D102
-    async def valves(self, family: Family, plugin_id: str) -> Record | None: ...  # noqa: D102
-    async def set_valves(self, family: Family, plugin_id: str, values: Record) -> bool: ...  # noqa: D102
-    async def user_valves(self, user_id: str, family: Family, plugin_id: str) -> Record | None: ...  # noqa: D102
+    async def list(self, family: PluginFamily, kind: str | None) -> Sequence[Record]: ...  # noqa: D102
+    async def find(self, family: PluginFamily, plugin_id: str) -> Record | None: ...  # noqa: D102
+    async def valves(self, family: PluginFamily, plugin_id: str) -> Record | None: ...  # noqa: D102
+    async def set_valves(self, family: PluginFamily, plugin_id: str, values: Record) -> bool: ...  # noqa: D102
+    async def user_valves(self, user_id: str, family: PluginFamily, plugin_id: str) -> Record | None: ...  # noqa: D102
     async def set_user_valves(  # noqa: D102
-        self, user_id: str, family: Family, plugin_id: str, values: Record
+        self, user_id: str, family: PluginFamily, plugin_id: str, values: Record
     ) -> bool: ...
     async def tools(self, tool_ids: Sequence[str], scope: CallScope) -> Mapping[str, Record]: ...  # noqa: D102
 
@@ -185,7 +185,7 @@ class HostUpload:
 
 
 @dataclass(frozen=True, slots=True)
-class Host:
+class PluginHost:
     """What the compatible import names reach the gateway through.
 
     `data_dir` is a directory for what plugins keep themselves, not that of the gateway's own data.

@@ -5,13 +5,13 @@ from dataclasses import dataclass
 from gatewayd.plugins.isolation.loader import IsolationMode
 from gatewayd.plugins.isolation.plugin import IsolatedPlugin
 from gatewayd.plugins.records import Plugin
-from gatewayd.plugins.registry import Registry
+from gatewayd.plugins.registry import PluginManager
 from gatewayd.plugins.runtime.handles import PluginIsolation
 from gatewayd.plugins.runtime.invoke import PluginError
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class PluginPlacement:
     """Where a plugin lives, or will when it is loaded; None when its header names no mode.
 
     `pid` and `memory`, in bytes, are those of its process while that runs.
@@ -25,21 +25,21 @@ class Place:
 class PluginPlaces:
     """Tells where plugins live; without `isolation` all live in threads."""
 
-    def __init__(self, registry: Registry, isolation: PluginIsolation | None = None) -> None:
+    def __init__(self, registry: PluginManager, isolation: PluginIsolation | None = None) -> None:
         self._registry = registry
         self._isolation = isolation
 
-    def of(self, plugin: Plugin) -> Place:
+    def of(self, plugin: Plugin) -> PluginPlacement:
         """Return the place of one plugin; nothing is loaded for it."""
         loaded = self._registry.find_loaded(plugin.family, plugin.id)
         if loaded is None:
-            return Place(self._intended(plugin))
+            return PluginPlacement(self._intended(plugin))
         if not isinstance(loaded, IsolatedPlugin):
-            return Place(IsolationMode.THREAD)
+            return PluginPlacement(IsolationMode.THREAD)
         process = loaded.keeper.process
         if process is None or not process.is_alive:
-            return Place(IsolationMode.PROCESS)
-        return Place(IsolationMode.PROCESS, process.pid, process.resident)
+            return PluginPlacement(IsolationMode.PROCESS)
+        return PluginPlacement(IsolationMode.PROCESS, process.pid, process.resident)
 
     def _intended(self, plugin: Plugin) -> IsolationMode | None:
         try:

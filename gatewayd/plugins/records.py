@@ -6,14 +6,14 @@ from typing import Any, Final
 
 from gatewayd.catalog.records import Grant
 
-SWITCHES: Final = "switches"
+SWITCHES_KEY: Final = "switches"
 """Where `meta` of a plugin from a file keeps what was switched by hand: `{"is_active", "is_global"}`."""
 
-DERIVED: Final = frozenset({"description", "manifest", "toggle", "has_user_valves", SWITCHES})
+DERIVED_FIELDS: Final = frozenset({"description", "manifest", "toggle", "has_user_valves", SWITCHES_KEY})
 """Members of a shown `meta` that clients do not keep there: columns, and facts of the source."""
 
 
-class Family(StrEnum):
+class PluginFamily(StrEnum):
     """The two name spaces of plugins: an id may be used once in each (peer-compatible)."""
 
     FUNCTION = "function"
@@ -29,7 +29,7 @@ class PluginKind(StrEnum):
     ACTION = "action"
 
 
-class Origin(StrEnum):
+class PluginOrigin(StrEnum):
     """Where a plugin's source is kept."""
 
     DATABASE = "database"
@@ -38,7 +38,7 @@ class Origin(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Problem:
+class PluginProblem:
     """The last failure: when (epoch seconds), doing what (`load`, `inlet`, ...), and a sentence."""
 
     at: int
@@ -57,7 +57,7 @@ class Plugin:
     """
 
     id: str
-    family: Family
+    family: PluginFamily
     kind: PluginKind
     user_id: str
     name: str
@@ -69,16 +69,16 @@ class Plugin:
     valves: dict[str, Any] = field(default_factory=dict)
     is_active: bool = False
     is_global: bool = False
-    origin: Origin = Origin.DATABASE
+    origin: PluginOrigin = PluginOrigin.DATABASE
     path: str | None = None
     missing: tuple[str, ...] = ()
-    problem: Problem | None = None
+    problem: PluginProblem | None = None
     locked: str | None = None
     grants: tuple[Grant, ...] = ()
     updated_at: int = 0
     created_at: int = 0
 
 
-def log_fields(family: Family, plugin_id: str) -> dict[str, str]:
+def log_fields(family: PluginFamily, plugin_id: str) -> dict[str, str]:
     """Return what log lines say of a plugin."""
     return {"plugin": plugin_id, "family": family.value}

@@ -9,32 +9,39 @@ from pathlib import Path
 from typing import Any, Final
 
 from gatewayd import ids
-from gatewayd.errors import GatewayError, Kind, not_found
+from gatewayd.errors import ErrorKind, GatewayError, not_found
 from gatewayd.plugins import directory
 from gatewayd.plugins.interfaces import PluginStore
-from gatewayd.plugins.records import SWITCHES, Family, Origin, Plugin, PluginKind, Problem
-from gatewayd.plugins.runtime.arguments import Surroundings
+from gatewayd.plugins.records import (
+    SWITCHES_KEY,
+    Plugin,
+    PluginFamily,
+    PluginKind,
+    PluginOrigin,
+    PluginProblem,
+)
+from gatewayd.plugins.runtime.arguments import CallServices
 from gatewayd.plugins.runtime.handles import PluginHandle
-from gatewayd.plugins.runtime.invoke import Failed, PluginError
-from gatewayd.plugins.runtime.loader import Loader, Loading
-from gatewayd.plugins.runtime.output import catching_output
-from gatewayd.tasks import Tasks
+from gatewayd.plugins.runtime.invoke import FailureDetails, PluginError
+from gatewayd.plugins.runtime.loader import LoadingOptions, PluginLoader
+from gatewayd.plugins.runtime.output import capture_output
+from gatewayd.tasks import TaskRegistry
 
 log = logging.getLogger(__name__)
 
-Key = tuple[Family, str]
+Key = tuple[PluginFamily, str]
 
 Listener = Callable[[Plugin], None]
 """Is told of a plugin that has come, changed, gone, been loaded or failed to."""
 
 LOAD: Final = "load"
-AT_ONCE: Final = 4
-END_TIMEOUT: Final = 5.0
-NOTE_AGAIN: Final = 60
+MAX_CONCURRENT_LOADS: Final = 4
+END_SECONDS: Final = 5.0
+NOTE_INTERVAL_SECONDS: Final = 60
 
 
 @dataclass(frozen=True, slots=True)
-class Sources:
+class PluginSources:
     """Where plugins come from, and whether they may run.
 
     Without `is_enabled` there are none at all; with `is_safe` they are listed and changed but not loaded.
@@ -53,7 +60,7 @@ class _Entry:
     failure: PluginError | None = None
     pending: asyncio.Event | None = None
     is_started: bool = False
-    noted: Problem | None = None
+    noted: PluginProblem | None = None
 
 
 @dataclass(slots=True)
@@ -62,7 +69,7 @@ class _Reading:
     faults: dict[str, str] = field(default_factory=dict)
 
 
-class Registry:
+class PluginManager:
     """Knows the plugins of the database, of a directory and of the gateway itself; loads them when needed.
 
     A plugin that fails to load is tried again when its source, its valves or the environment have changed.
@@ -72,13 +79,13 @@ class Registry:
     def __init__(
         self,
         store: PluginStore,
-        around: Surroundings,
-        loading: Loading,
-        sources: Sources,
-        tasks: Tasks,
+        around: CallServices,
+        loading: LoadingOptions,
+        sources: PluginSources,
+        tasks: TaskRegistry,
     ) -> None:
         self._store = store
-        self._loader = Loader(around, loading)
+        self._loader = PluginLoader(around, loading)
         self._requirements = loading.requirements
         self._isolation = loading.isolation
         self._sources = sources
@@ -111,7 +118,7 @@ class Registry:
         if self.is_running:
             self._requirements.open()
             self._exits.callback(self._requirements.close)
-            self._exits.enter_context(catching_output())
+            self._exits.enter_context(capture_output())
         for key, plugin in (await self._read()).plugins.items():
             self._entries[key] = _Entry(plugin)
         if self.is_running:
@@ -121,26 +128,26 @@ class Registry:
         """End every loaded plugin, after `on_shutdown`."""
         entries = list(self._entries.values())
         self._entries.clear()
-        await asyncio.gather(*(one.loaded.end(END_TIMEOUT) for one in entries if one.loaded is not None))
+        await asyncio.gather(*(one.loaded.end(END_SECONDS) for one in entries if one.loaded is not None))
         self._exits.close()
 
-    def list(self, family: Family | None = None, kind: PluginKind | None = None) -> Sequence[Plugin]:
+    def list(self, family: PluginFamily | None = None, kind: PluginKind | None = None) -> Sequence[Plugin]:
         """Return the plugins by id, with their last problems, active or not."""
         plugins = (entry.plugin for entry in self._entries.values())
         wanted = [one for one in plugins if family in (None, one.family) and kind in (None, one.kind)]
         return sorted(wanted, key=lambda one: (one.id, one.family))
 
-    def find(self, family: Family, plugin_id: str) -> Plugin | None:
+    def find(self, family: PluginFamily, plugin_id: str) -> Plugin | None:
         """Return one plugin."""
         entry = self._entries.get((family, plugin_id))
         return None if entry is None else entry.plugin
 
-    def left_behind(self, family: Family, plugin_id: str) -> int:
+    def left_behind(self, family: PluginFamily, plugin_id: str) -> int:
         """Return how many plain calls of a plugin still run after they were stopped."""
         entry = self._entries.get((family, plugin_id))
         return 0 if entry is None or entry.loaded is None else entry.loaded.left_behind
 
-    async def loaded(self, family: Family, plugin_id: str) -> PluginHandle:
+    async def loaded(self, family: PluginFamily, plugin_id: str) -> PluginHandle:
         """Return a plugin ready to be called, loading it if need be.
 
         Raises not_found, not_configured when plugins are off, and PluginError with the sentence that is
@@ -160,9 +167,11 @@ class Registry:
             return entry.loaded
         if entry.failure is not None:
             raise entry.failure.with_traceback(None)
-        raise GatewayError(Kind.UNAVAILABLE, f"cannot use {family.value} {plugin_id!r}: it is being replaced")
+        raise GatewayError(
+            ErrorKind.UNAVAILABLE, f"cannot use {family.value} {plugin_id!r}: it is being replaced"
+        )
 
-    def find_loaded(self, family: Family, plugin_id: str) -> PluginHandle | None:
+    def find_loaded(self, family: PluginFamily, plugin_id: str) -> PluginHandle | None:
         """Return a plugin that is ready to be called now; nothing is loaded for it."""
         entry = self._entries.get((family, plugin_id))
         return None if entry is None or entry.plugin.locked is not None else entry.loaded
@@ -175,9 +184,9 @@ class Registry:
     def check_running(self) -> None:
         """Raise not_configured when plugins are not loaded."""
         if not self.is_enabled:
-            raise GatewayError(Kind.NOT_CONFIGURED, "cannot use plugins: enable_plugins is off")
+            raise GatewayError(ErrorKind.NOT_CONFIGURED, "cannot use plugins: enable_plugins is off")
         if self._sources.is_safe:
-            raise GatewayError(Kind.NOT_CONFIGURED, "cannot run plugins: safe_mode is on")
+            raise GatewayError(ErrorKind.NOT_CONFIGURED, "cannot run plugins: safe_mode is on")
 
     async def adopt(self, plugin: Plugin, loaded: PluginHandle | None) -> None:
         """Take a new plugin or a new source of one; the former ends after its calls."""
@@ -208,7 +217,7 @@ class Registry:
             self._start(entry)
         self._tell(plugin)
 
-    def drop(self, family: Family, plugin_id: str) -> None:
+    def drop(self, family: PluginFamily, plugin_id: str) -> None:
         """Forget a plugin, which ends after its calls."""
         entry = self._entries.pop((family, plugin_id), None)
         self._retire(entry)
@@ -242,14 +251,14 @@ class Registry:
         entry = self._entries.get((plugin.family, plugin.id))
         if entry is None:
             return
-        noted, problem = entry.noted, Problem(ids.now(), doing, sentence)
+        noted, problem = entry.noted, PluginProblem(ids.now(), doing, sentence)
         entry.plugin = replace(entry.plugin, problem=problem)
-        if noted and noted.sentence == sentence and problem.at - noted.at < NOTE_AGAIN:
+        if noted and noted.sentence == sentence and problem.at - noted.at < NOTE_INTERVAL_SECONDS:
             return
         entry.noted = problem
         self._tasks.spawn("note a problem", self._note(entry, problem, noted))
 
-    async def _note(self, entry: _Entry, problem: Problem, before: Problem | None) -> None:
+    async def _note(self, entry: _Entry, problem: PluginProblem, before: PluginProblem | None) -> None:
         try:
             await self._store.note(entry.plugin.family, entry.plugin.id, problem)
         except GatewayError:
@@ -280,7 +289,7 @@ class Registry:
         return failed
 
     async def _load_active(self) -> None:
-        limit = asyncio.Semaphore(AT_ONCE)
+        limit = asyncio.Semaphore(MAX_CONCURRENT_LOADS)
 
         async def load(plugin: Plugin) -> None:
             async with limit:
@@ -302,7 +311,7 @@ class Registry:
             entry.pending = None
             pending.set()
         if self._entries.get((plugin.family, plugin.id)) is not entry:
-            await loaded.end(END_TIMEOUT)
+            await loaded.end(END_SECONDS)
             return
         found = loaded.plugin
         entry.plugin = replace(
@@ -348,16 +357,16 @@ class Registry:
 
     def _retire(self, entry: _Entry | None) -> None:
         if entry is not None and entry.loaded is not None:
-            self._tasks.spawn("unload plugin", entry.loaded.retire(END_TIMEOUT))
+            self._tasks.spawn("unload plugin", entry.loaded.retire(END_SECONDS))
 
     async def _read(self) -> _Reading:
         """Read the database, the directory and what comes along, each id once in each family."""
         reading = _Reading()
         kept: dict[Key, Plugin] = {}
         for row in await self._store.list():
-            known = reading.plugins if row.origin is Origin.DATABASE else kept
+            known = reading.plugins if row.origin is PluginOrigin.DATABASE else kept
             known[row.family, row.id] = row
-        found = directory.Found((), {})
+        found = directory.PluginFiles((), {})
         if self._sources.directory is not None:
             found = await asyncio.to_thread(directory.read_directory, self._sources.directory)
         builtin = await asyncio.to_thread(directory.read_builtin) if self._sources.has_builtin else ()
@@ -378,7 +387,7 @@ def _with_kept(plugin: Plugin, row: Plugin | None) -> Plugin:
     """Return a plugin of a file with what is kept about it: valves, switches, access, the last problem."""
     if row is None:
         return plugin
-    switches = row.meta.get(SWITCHES, {})
+    switches = row.meta.get(SWITCHES_KEY, {})
     return replace(
         plugin,
         valves=row.valves,
@@ -393,7 +402,7 @@ def _with_kept(plugin: Plugin, row: Plugin | None) -> Plugin:
 
 def _check_unlocked(plugin: Plugin) -> None:
     if plugin.locked is not None:
-        raise PluginError(plugin.kind.value, plugin.id, Failed(plugin.locked))
+        raise PluginError(plugin.kind.value, plugin.id, FailureDetails(plugin.locked))
 
 
 def _name(plugin: Plugin) -> str:

@@ -8,24 +8,31 @@ from typing import Any, Final
 
 from gatewayd import ids
 from gatewayd.accounts.records import Actor
-from gatewayd.accounts.records import Outcome as Done
+from gatewayd.accounts.records import EnsureOutcome as Done
 from gatewayd.catalog.records import Grant
-from gatewayd.errors import GatewayError, Kind, not_found
+from gatewayd.errors import ErrorKind, GatewayError, not_found
 from gatewayd.plugins.access import PluginAccess, check_admin
 from gatewayd.plugins.interfaces import PluginStore
-from gatewayd.plugins.records import DERIVED, SWITCHES, Family, Origin, Plugin, log_fields
-from gatewayd.plugins.registry import END_TIMEOUT, LOAD, Registry
+from gatewayd.plugins.records import (
+    DERIVED_FIELDS,
+    SWITCHES_KEY,
+    Plugin,
+    PluginFamily,
+    PluginOrigin,
+    log_fields,
+)
+from gatewayd.plugins.registry import END_SECONDS, LOAD, PluginManager
 from gatewayd.plugins.runtime.arguments import user_record
 from gatewayd.plugins.runtime.handles import PluginHandle
 from gatewayd.plugins.runtime.invoke import PluginError
-from gatewayd.plugins.runtime.loader import refused
+from gatewayd.plugins.runtime.loader import invalid_source
 from gatewayd.plugins.source import code as source_code
 from gatewayd.plugins.source import frontmatter
 from gatewayd.transactions import Transactor
 
 log = logging.getLogger(__name__)
 
-CHANGES: Final = "plugins"
+CHANGE_LOCK: Final = "plugins"
 """The name under which plugins are changed by one process at a time."""
 
 
@@ -52,7 +59,7 @@ class PluginChange:
     grants: tuple[Grant, ...] | None = None
 
 
-class Plugins:
+class PluginService:
     """Manages plugins of both families; whatever is changed is in effect at once.
 
     Functions are the administrators'. Tools are installed with the permission `workspace.tools`, and changed
@@ -62,7 +69,7 @@ class Plugins:
 
     def __init__(
         self,
-        registry: Registry,
+        registry: PluginManager,
         store: PluginStore,
         transactor: Transactor,
         access: PluginAccess,
@@ -74,20 +81,20 @@ class Plugins:
         self._clock = clock
         self.access = access
 
-    def list(self, actor: Actor, family: Family) -> Sequence[Plugin]:
+    def list(self, actor: Actor, family: PluginFamily) -> Sequence[Plugin]:
         """Return all functions, or the tools that the actor may use, by id; sources are for who may write."""
         return [one for one in self._registry.list(family) if self.access.may_read(actor, one)]
 
-    def get(self, actor: Actor, family: Family, plugin_id: str) -> Plugin:
+    def get(self, actor: Actor, family: PluginFamily, plugin_id: str) -> Plugin:
         """Return one plugin whose source the actor may see: a function of an administrator, a readable
         tool."""
         plugin = self._find(family, plugin_id)
-        if family is Family.FUNCTION:
+        if family is PluginFamily.FUNCTION:
             check_admin(actor)
         self.access.check_read(actor, plugin)
         return plugin
 
-    async def create(self, actor: Actor, family: Family, new: NewPlugin) -> Plugin:
+    async def create(self, actor: Actor, family: PluginFamily, new: NewPlugin) -> Plugin:
         """Install a plugin, which has to load; functions start inactive and for no model.
 
         Raises invalid_request with exception, text and line when it does not load, conflict for a taken id.
@@ -98,8 +105,8 @@ class Plugins:
             plugin_id = source_code.check_id(new.id)
             self._check_free(family, plugin_id)
             grants = self.access.granted(actor, new.grants)
-            plugin = new_plugin(actor, family, replace(new, grants=grants), self._clock())
-            loaded = await probe(self._registry, plugin, undo)
+            plugin = make_plugin(actor, family, replace(new, grants=grants), self._clock())
+            loaded = await load_on_trial(self._registry, plugin, undo)
             stored = plugin if loaded is None else loaded.plugin
             await self._put_new(stored)
             undo.pop_all()
@@ -107,7 +114,9 @@ class Plugins:
         log.info("plugin installed", extra={**log_fields(family, plugin_id), "by": actor.user_id})
         return self._find(family, plugin_id)
 
-    async def change(self, actor: Actor, family: Family, plugin_id: str, change: PluginChange) -> Plugin:
+    async def change(
+        self, actor: Actor, family: PluginFamily, plugin_id: str, change: PluginChange
+    ) -> Plugin:
         """Change a plugin; a new source has to load, and replaces the instance when its calls are over.
 
         Raises conflict for the source, name or description of one from a file, invalid_request for a source
@@ -131,19 +140,19 @@ class Plugins:
         return self._find(family, plugin_id)
 
     async def install(
-        self, actor: Actor, new: NewPlugin, family: Family | None = None
+        self, actor: Actor, new: NewPlugin, family: PluginFamily | None = None
     ) -> tuple[Plugin, Done]:
         """Create a plugin or give the one of that id a new source; the family is told by the class."""
-        family = family or source_code.kind_by_text(new.content)[0]
+        family = family or source_code.detect_kind(new.content)[0]
         known = self._registry.find(family, source_code.check_id(new.id))
         if known is None:
             return await self.create(actor, family, new), Done.CREATED
-        if known.content == new.content and known.origin is Origin.DATABASE:
+        if known.content == new.content and known.origin is PluginOrigin.DATABASE:
             return self.get(actor, family, known.id), Done.UNCHANGED
         change = PluginChange(new.content, new.name or None, new.description or None)
         return await self.change(actor, family, known.id, change), Done.CHANGED
 
-    async def remove(self, actor: Actor, family: Family, plugin_id: str) -> None:
+    async def remove(self, actor: Actor, family: PluginFamily, plugin_id: str) -> None:
         """Remove a plugin with its valves; conflict for one from a file."""
         async with self._registry.changing:
             _, plugin = await self._change_by(actor, family, plugin_id)
@@ -153,7 +162,7 @@ class Plugins:
         log.info("plugin removed", extra={**log_fields(family, plugin_id), "by": actor.user_id})
 
     async def set_active(
-        self, actor: Actor, family: Family, plugin_id: str, is_active: bool | None = None
+        self, actor: Actor, family: PluginFamily, plugin_id: str, is_active: bool | None = None
     ) -> Plugin:
         """Switch a plugin on or off, None for the other way round; its last problem tells if it fails."""
         async with self._registry.changing:
@@ -166,7 +175,7 @@ class Plugins:
         return self._find(family, plugin_id)
 
     async def set_global(
-        self, actor: Actor, family: Family, plugin_id: str, is_global: bool | None = None
+        self, actor: Actor, family: PluginFamily, plugin_id: str, is_global: bool | None = None
     ) -> Plugin:
         """Make a filter or action one for all models or not, None for the other way round."""
         async with self._registry.changing:
@@ -176,7 +185,7 @@ class Plugins:
         return self._find(family, plugin_id)
 
     async def set_grants(
-        self, actor: Actor, family: Family, plugin_id: str, grants: Sequence[Grant]
+        self, actor: Actor, family: PluginFamily, plugin_id: str, grants: Sequence[Grant]
     ) -> Plugin:
         """Replace the access list; grants that the actor may not give are dropped (peer-compatible)."""
         async with self._registry.changing:
@@ -184,20 +193,22 @@ class Plugins:
             await self._save(replace(plugin, grants=self.access.granted(actor, grants, plugin.grants)))
         return self._find(family, plugin_id)
 
-    def valves(self, actor: Actor, family: Family, plugin_id: str) -> dict[str, Any]:
+    def valves(self, actor: Actor, family: PluginFamily, plugin_id: str) -> dict[str, Any]:
         """Return what was set, without the defaults; not_configured when it cannot be read."""
         plugin = self._writable(actor, family, plugin_id)
         check_unlocked(plugin)
         return dict(plugin.valves)
 
-    async def valves_schema(self, actor: Actor, family: Family, plugin_id: str) -> dict[str, Any] | None:
+    async def valves_schema(
+        self, actor: Actor, family: PluginFamily, plugin_id: str
+    ) -> dict[str, Any] | None:
         """Return the JSON schema of the valves; None without valves."""
         self._writable(actor, family, plugin_id)
         loaded = await self._registry.loaded(family, plugin_id)
         return await loaded.valves_schema(user_record(actor.user))
 
     async def set_valves(
-        self, actor: Actor, family: Family, plugin_id: str, values: Mapping[str, Any]
+        self, actor: Actor, family: PluginFamily, plugin_id: str, values: Mapping[str, Any]
     ) -> dict[str, Any]:
         """Merge values into the valves, None taking one away, and return what is set then.
 
@@ -216,32 +227,36 @@ class Plugins:
         return changed
 
     async def reload(self, actor: Actor) -> Mapping[str, Any]:
-        """Read database and directory again; see `Registry.reload`."""
+        """Read database and directory again; see `PluginManager.reload`."""
         check_admin(actor)
         return await self._registry.reload()
 
-    def _find(self, family: Family, plugin_id: str) -> Plugin:
+    def _find(self, family: PluginFamily, plugin_id: str) -> Plugin:
         plugin = self._registry.find(family, plugin_id)
         if plugin is None:
             raise not_found(family.value, plugin_id)
         return plugin
 
-    async def _change_by(self, actor: Actor, family: Family, plugin_id: str) -> tuple[Actor, Plugin]:
+    async def _change_by(self, actor: Actor, family: PluginFamily, plugin_id: str) -> tuple[Actor, Plugin]:
         """Return the actor with the rights of this moment, and the plugin that it may change."""
         actor = await self.access.current(actor)
         return actor, self._writable(actor, family, plugin_id)
 
-    def _writable(self, actor: Actor, family: Family, plugin_id: str) -> Plugin:
-        if family is Family.FUNCTION:
+    def _writable(self, actor: Actor, family: PluginFamily, plugin_id: str) -> Plugin:
+        if family is PluginFamily.FUNCTION:
             check_admin(actor)
         plugin = self._find(family, plugin_id)
         self.access.check_write(actor, plugin)
         return plugin
 
-    def _check_free(self, family: Family, plugin_id: str) -> None:
+    def _check_free(self, family: PluginFamily, plugin_id: str) -> None:
         known = self._registry.find(family, plugin_id)
         if known is not None:
-            whose = f": it comes from {where(known)}" if known.origin is not Origin.DATABASE else ""
+            whose = (
+                f": it comes from {describe_origin(known)}"
+                if known.origin is not PluginOrigin.DATABASE
+                else ""
+            )
             raise _taken(family, plugin_id, whose)
 
     def _changed(self, actor: Actor, plugin: Plugin, change: PluginChange) -> Plugin:
@@ -253,7 +268,7 @@ class Plugins:
         return replace(
             plugin,
             content=content,
-            manifest=frontmatter.read(content),
+            manifest=frontmatter.parse_frontmatter(content),
             kind=plugin.kind if content == plugin.content else source_code.guess_kind(content, plugin.family),
             name=plugin.name if change.name is None else change.name,
             description=plugin.description if change.description is None else change.description,
@@ -264,7 +279,7 @@ class Plugins:
 
     async def _replace(self, plugin: Plugin, undo: AsyncExitStack) -> None:
         """Keep a plugin whose source is new; `undo` ends what was loaded when it cannot be kept."""
-        loaded = await probe(self._registry, plugin, undo)
+        loaded = await load_on_trial(self._registry, plugin, undo)
         stored = plugin if loaded is None else loaded.plugin
         await self._keep(stored)
         undo.pop_all()
@@ -274,7 +289,7 @@ class Plugins:
         """Give a plugin new valves for those that cannot be read, and return them."""
         async with AsyncExitStack() as undo:
             loaded = await self._registry.probe(replace(plugin, locked=None, problem=None))
-            undo.push_async_callback(loaded.end, END_TIMEOUT)
+            undo.push_async_callback(loaded.end, END_SECONDS)
             changed = await loaded.changed_valves({}, values)
             stored = replace(loaded.plugin, valves=changed, updated_at=self._clock())
             await self._keep(stored)
@@ -283,9 +298,9 @@ class Plugins:
         return changed
 
     async def _put_new(self, plugin: Plugin) -> None:
-        async with self._transactor.exclusive(CHANGES):
+        async with self._transactor.exclusive(CHANGE_LOCK):
             stored = await self._store.find(plugin.family, plugin.id)
-            if stored is not None and stored.origin is Origin.DATABASE:
+            if stored is not None and stored.origin is PluginOrigin.DATABASE:
                 raise _taken(plugin.family, plugin.id)
             # What is kept about a file that is gone has nothing to do with another plugin of its id.
             await self._store.remove(plugin.family, plugin.id)
@@ -298,10 +313,10 @@ class Plugins:
 
     async def _keep(self, plugin: Plugin) -> None:
         """Store a plugin; the source of one from a file stays in its file."""
-        is_own = plugin.origin is Origin.DATABASE
+        is_own = plugin.origin is PluginOrigin.DATABASE
         await self._store.put(plugin if is_own else replace(plugin, content=""))
 
-    async def _try(self, family: Family, plugin_id: str) -> None:
+    async def _try(self, family: PluginFamily, plugin_id: str) -> None:
         try:
             await self._registry.loaded(family, plugin_id)
         except PluginError as failure:
@@ -309,10 +324,10 @@ class Plugins:
             log.debug("why it does not load", exc_info=failure)
 
 
-def new_plugin(actor: Actor, family: Family, new: NewPlugin, now: int) -> Plugin:
+def make_plugin(actor: Actor, family: PluginFamily, new: NewPlugin, now: int) -> Plugin:
     """Return a plugin to install, as far as is known before it has run; invalid_request for a bad id."""
     plugin_id = source_code.check_id(new.id)
-    manifest = frontmatter.read(new.content)
+    manifest = frontmatter.parse_frontmatter(new.content)
     return Plugin(
         id=plugin_id,
         family=family,
@@ -323,14 +338,14 @@ def new_plugin(actor: Actor, family: Family, new: NewPlugin, now: int) -> Plugin
         description=new.description or manifest.get("description", ""),
         manifest=manifest,
         meta=_free(new.meta),
-        is_active=family is Family.TOOL,
+        is_active=family is PluginFamily.TOOL,
         grants=new.grants,
         updated_at=now,
         created_at=now,
     )
 
 
-async def probe(registry: Registry, plugin: Plugin, undo: AsyncExitStack) -> PluginHandle | None:
+async def load_on_trial(registry: PluginManager, plugin: Plugin, undo: AsyncExitStack) -> PluginHandle | None:
     """Load a plugin on trial, which `undo` ends; None where plugins are kept and not run.
 
     Raises invalid_request with exception, text and line when it does not load.
@@ -340,48 +355,48 @@ async def probe(registry: Registry, plugin: Plugin, undo: AsyncExitStack) -> Plu
     try:
         loaded = await registry.probe(plugin)
     except PluginError as failure:
-        raise refused(failure) from failure
-    undo.push_async_callback(loaded.end, END_TIMEOUT)
+        raise invalid_source(failure) from failure
+    undo.push_async_callback(loaded.end, END_SECONDS)
     return loaded
 
 
 def _switched(plugin: Plugin, name: str, value: bool) -> Plugin:
     """Return a plugin that remembers a switch which differs from what its file says."""
-    if plugin.origin is Origin.DATABASE:
+    if plugin.origin is PluginOrigin.DATABASE:
         return plugin
-    switches = {**plugin.meta.get(SWITCHES, {}), name: value}
-    return replace(plugin, meta={**plugin.meta, SWITCHES: switches})
+    switches = {**plugin.meta.get(SWITCHES_KEY, {}), name: value}
+    return replace(plugin, meta={**plugin.meta, SWITCHES_KEY: switches})
 
 
 def _free(meta: Mapping[str, Any]) -> dict[str, Any]:
     """Return what clients may keep in `meta`, who send back what they were shown."""
-    return {key: value for key, value in meta.items() if key not in DERIVED}
+    return {key: value for key, value in meta.items() if key not in DERIVED_FIELDS}
 
 
 def _kept(meta: Mapping[str, Any]) -> dict[str, Any]:
-    return {SWITCHES: meta[SWITCHES]} if SWITCHES in meta else {}
+    return {SWITCHES_KEY: meta[SWITCHES_KEY]} if SWITCHES_KEY in meta else {}
 
 
-def where(plugin: Plugin) -> str:
+def describe_origin(plugin: Plugin) -> str:
     """Return where a plugin comes from that cannot be changed here."""
-    return f"the file {plugin.path}" if plugin.origin is Origin.FILE else "the gateway itself"
+    return f"the file {plugin.path}" if plugin.origin is PluginOrigin.FILE else "the gateway itself"
 
 
 def check_unlocked(plugin: Plugin) -> None:
     """Raise not_configured for a plugin whose valves cannot be read."""
     if plugin.locked is not None:
-        raise GatewayError(Kind.NOT_CONFIGURED, plugin.locked, code="valves_sealed")
+        raise GatewayError(ErrorKind.NOT_CONFIGURED, plugin.locked, code="valves_sealed")
 
 
 def _check_own(plugin: Plugin) -> None:
-    if plugin.origin is not Origin.DATABASE:
+    if plugin.origin is not PluginOrigin.DATABASE:
         raise GatewayError(
-            Kind.CONFLICT,
-            f"cannot change {plugin.kind.value} {plugin.id!r}: it comes from {where(plugin)}",
+            ErrorKind.CONFLICT,
+            f"cannot change {plugin.kind.value} {plugin.id!r}: it comes from {describe_origin(plugin)}",
         )
 
 
-def _taken(family: Family, plugin_id: str, whose: str = "") -> GatewayError:
+def _taken(family: PluginFamily, plugin_id: str, whose: str = "") -> GatewayError:
     return GatewayError(
-        Kind.CONFLICT, f"cannot create {family.value} {plugin_id!r}: the id is taken{whose}", param="id"
+        ErrorKind.CONFLICT, f"cannot create {family.value} {plugin_id!r}: the id is taken{whose}", param="id"
     )

@@ -20,7 +20,7 @@ _WORDS: Final = {2: "success", 4: "error", 5: "error"}
 
 
 @dataclass(frozen=True, slots=True)
-class Media:
+class ResultMedia:
     """Bytes that are to be kept as a file of the user; `type` is `image`, `audio` or `file`."""
 
     type: str
@@ -45,7 +45,7 @@ class ToolResult:
 
     text: str
     embeds: tuple[str, ...] = ()
-    media: tuple[Media, ...] = ()
+    media: tuple[ResultMedia, ...] = ()
     is_notice: bool = False
 
 
@@ -152,11 +152,11 @@ def _is_mcp(item: Any) -> bool:
 
 def _mcp(items: Sequence[Mapping[str, Any]]) -> ToolResult:
     texts: list[str] = []
-    media: list[Media] = []
+    media: list[ResultMedia] = []
     for item in items:
         content = _decoded(item["data"]) if item["type"] in _MEDIA_TYPES else None
         if content is not None:
-            media.append(Media(item["type"], content, str(item.get("mimeType") or f"{item['type']}/*")))
+            media.append(ResultMedia(item["type"], content, str(item.get("mimeType") or f"{item['type']}/*")))
         else:
             texts.append(_mcp_text(item))
     return ToolResult("\n".join(texts) if texts else _kept(media), media=tuple(media), is_notice=not texts)
@@ -176,12 +176,12 @@ def _mcp_text(item: Mapping[str, Any]) -> str:
             return f"The {kind} of this result cannot be read."
 
 
-def _kept(media: Sequence[Media]) -> str:
+def _kept(media: Sequence[ResultMedia]) -> str:
     kinds = ", ".join(item.type for item in media)
     return f"The user sees the result: {kinds}."
 
 
-def _media_of(text: str) -> Media | None:
+def _media_of(text: str) -> ResultMedia | None:
     """Return the bytes of a `data:` address, None for any other text."""
     head, comma, data = text.partition(",")
     if not (comma and head.startswith("data:") and head.endswith(";base64")):
@@ -191,7 +191,7 @@ def _media_of(text: str) -> Media | None:
         return None
     content_type = head[5:-7].split(";")[0] or "application/octet-stream"
     kind = content_type.split("/")[0]
-    return Media(kind if kind in _MEDIA_TYPES else "file", content, content_type)
+    return ResultMedia(kind if kind in _MEDIA_TYPES else "file", content, content_type)
 
 
 def _decoded(data: Any) -> bytes | None:

@@ -7,8 +7,8 @@ from gatewayd.accounts.records import Actor
 from gatewayd.errors import not_found
 from gatewayd.plugins.access import PluginAccess
 from gatewayd.plugins.interfaces import UserValvesStore
-from gatewayd.plugins.records import Family, Plugin
-from gatewayd.plugins.registry import Registry
+from gatewayd.plugins.records import Plugin, PluginFamily
+from gatewayd.plugins.registry import PluginManager
 from gatewayd.plugins.runtime.arguments import user_record
 from gatewayd.plugins.runtime.handles import PluginHandle
 
@@ -19,23 +19,23 @@ class UserValves:
     Code of a plugin that is off runs for nobody but those who may change it.
     """
 
-    def __init__(self, registry: Registry, store: UserValvesStore, access: PluginAccess) -> None:
+    def __init__(self, registry: PluginManager, store: UserValvesStore, access: PluginAccess) -> None:
         self._registry = registry
         self._store = store
         self._access = access
 
-    async def find(self, actor: Actor, family: Family, plugin_id: str) -> dict[str, Any] | None:
+    async def find(self, actor: Actor, family: PluginFamily, plugin_id: str) -> dict[str, Any] | None:
         """Return what the actor set; None when it set nothing."""
         self._check(actor, family, plugin_id)
         return await self._store.find(actor.user_id, family, plugin_id)
 
-    async def schema(self, actor: Actor, family: Family, plugin_id: str) -> dict[str, Any] | None:
+    async def schema(self, actor: Actor, family: PluginFamily, plugin_id: str) -> dict[str, Any] | None:
         """Return the JSON schema of what users can set; None when there is nothing."""
         loaded = await self._loaded(actor, family, plugin_id)
         return await loaded.user_valves_schema(user_record(actor.user))
 
     async def change(
-        self, actor: Actor, family: Family, plugin_id: str, values: Mapping[str, Any]
+        self, actor: Actor, family: PluginFamily, plugin_id: str, values: Mapping[str, Any]
     ) -> dict[str, Any]:
         """Merge values into the actor's own, None taking one away, and return what is set then.
 
@@ -47,13 +47,13 @@ class UserValves:
         await self._store.put(actor.user_id, family, plugin_id, changed)
         return changed
 
-    async def _loaded(self, actor: Actor, family: Family, plugin_id: str) -> PluginHandle:
+    async def _loaded(self, actor: Actor, family: PluginFamily, plugin_id: str) -> PluginHandle:
         plugin = self._check(actor, family, plugin_id)
         if not (plugin.is_active or self._access.may_write(actor, plugin)):
             raise not_found(family.value, plugin_id)
         return await self._registry.loaded(family, plugin_id)
 
-    def _check(self, actor: Actor, family: Family, plugin_id: str) -> Plugin:
+    def _check(self, actor: Actor, family: PluginFamily, plugin_id: str) -> Plugin:
         plugin = self._registry.find(family, plugin_id)
         if plugin is None:
             raise not_found(family.value, plugin_id)

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from gatewayd.errors import invalid, shortened
+from gatewayd.errors import invalid, shorten
 
 Schema = Mapping[str, Any]
 
@@ -18,7 +18,7 @@ _TOKENS_OF_MODELS: Final = re.compile(r"(?:^|_)(?:max|min|num|count|limit|budget
 
 
 @dataclass(frozen=True, slots=True)
-class ValveRow:
+class ListedValve:
     """One valve; `value` is what is in force, `is_set` whether it was set or is the default.
 
     `is_known` is false for what is stored although the plugin has no such valve any more.
@@ -35,7 +35,7 @@ class ValveRow:
     is_known: bool = True
 
 
-def rows(schema: Schema | None, stored: Mapping[str, Any]) -> Sequence[ValveRow]:
+def list_valves(schema: Schema | None, stored: Mapping[str, Any]) -> Sequence[ListedValve]:
     """Return the valves of a schema in its order, then those that are only stored.
 
     Without a schema it is unknown what is a secret, so every text counts as one.
@@ -46,11 +46,11 @@ def rows(schema: Schema | None, stored: Mapping[str, Any]) -> Sequence[ValveRow]
     for name, value in stored.items():
         if name not in properties:
             is_secret = schema is None or is_secret_name(name)
-            found.append(ValveRow(name, value, is_set=True, is_secret=is_secret, is_known=False))
+            found.append(ListedValve(name, value, is_set=True, is_secret=is_secret, is_known=False))
     return found
 
 
-def masked(value: Any) -> Any:
+def mask_secret(value: Any) -> Any:
     """Return what stands for a secret value; nothing stands for none."""
     return MASK if value not in (None, "", [], {}) else value
 
@@ -61,7 +61,7 @@ def is_secret_name(name: str) -> bool:
     return bool(_SECRET.search(low)) and not _TOKENS_OF_MODELS.search(low)
 
 
-def read_texts(schema: Schema | None, texts: Mapping[str, str]) -> dict[str, Any]:
+def parse_values(schema: Schema | None, texts: Mapping[str, str]) -> dict[str, Any]:
     """Return texts of a command line as values; what its type says is a list or an object is read as JSON.
 
     Numbers and switches are left to the class of the valves, which reads them. Raises invalid_request naming
@@ -79,7 +79,7 @@ def check_names(schema: Schema | None, names: Iterable[str]) -> None:
     for name in names:
         if name not in properties:
             known = ", ".join(properties) or "none"
-            raise invalid(f"cannot find valve {shortened(name)!r}: there are {known}", param=name)
+            raise invalid(f"cannot find valve {shorten(name)!r}: there are {known}", param=name)
 
 
 def _properties(schema: Schema | None) -> Mapping[str, Any]:
@@ -87,10 +87,10 @@ def _properties(schema: Schema | None) -> Mapping[str, Any]:
     return found if isinstance(found, Mapping) else {}
 
 
-def _row(name: str, spec: Any, stored: Mapping[str, Any], is_required: bool) -> ValveRow:
+def _row(name: str, spec: Any, stored: Mapping[str, Any], is_required: bool) -> ListedValve:
     described = spec if isinstance(spec, Mapping) else {}
     default = described.get("default")
-    return ValveRow(
+    return ListedValve(
         name=name,
         value=stored.get(name, default),
         default=default,

@@ -13,7 +13,7 @@ from pydantic import BaseModel, ValidationError
 
 from gatewayd.errors import GatewayError, invalid
 from gatewayd.plugins.runtime.attributes import find_stored
-from gatewayd.plugins.runtime.invoke import attempt, attempt_async
+from gatewayd.plugins.runtime.invoke import run_guarded, run_guarded_async
 
 VALVES: Final = "Valves"
 USER_VALVES: Final = "UserValves"
@@ -36,7 +36,7 @@ def make(cls: type[Any], stored: Mapping[str, Any]) -> Any:
     return cls(**{name: value for name, value in stored.items() if value is not None})
 
 
-def change(cls: type[Any], stored: Mapping[str, Any], values: Mapping[str, Any]) -> dict[str, Any]:
+def merge_valves(cls: type[Any], stored: Mapping[str, Any], values: Mapping[str, Any]) -> dict[str, Any]:
     """Return what is stored once `values` are merged into it; None takes a value away.
 
     Fields that the class does not have are dropped. Raises invalid_request naming the first field at fault.
@@ -45,7 +45,7 @@ def change(cls: type[Any], stored: Mapping[str, Any], values: Mapping[str, Any])
     try:
         made = make(cls, merged)
     except (ValidationError, ValueError, TypeError) as error:
-        raise invalid(f"cannot accept valves: {fault(error)}", param=field(error)) from error
+        raise invalid(f"cannot accept valves: {describe_fault(error)}", param=error_field(error)) from error
     if not isinstance(made, BaseModel):
         return _checked(merged)
     dumped = made.model_dump(exclude_unset=True)
@@ -53,7 +53,7 @@ def change(cls: type[Any], stored: Mapping[str, Any], values: Mapping[str, Any])
     return _checked({name: value if _is_plain(value) else merged.get(name) for name, value in dumped.items()})
 
 
-def fault(error: BaseException) -> str:
+def describe_fault(error: BaseException) -> str:
     """Return what is wrong with valves, with the field's name where it is known."""
     if isinstance(error, ValidationError):
         first = error.errors(include_url=False, include_context=False, include_input=False)[0]
@@ -62,7 +62,7 @@ def fault(error: BaseException) -> str:
     return f"{type(error).__name__}: {error}"
 
 
-def field(error: BaseException) -> str | None:
+def error_field(error: BaseException) -> str | None:
     """Return the name of the field that an error is about."""
     if isinstance(error, ValidationError):
         where = error.errors(include_url=False, include_context=False, include_input=False)[0]["loc"]
@@ -71,7 +71,7 @@ def field(error: BaseException) -> str | None:
 
 
 def schema(cls: type[Any], user: Mapping[str, Any] | None) -> tuple[dict[str, Any] | None, Choices]:
-    """Return the JSON schema of valves, None for a class without one, and what is left for `fill`.
+    """Return the JSON schema of valves, None for a class without one, and what is left for `fill_options`.
 
     `input.options` that name a method of the class become the list that it returns; none when it fails.
     """
@@ -88,10 +88,10 @@ def schema(cls: type[Any], user: Mapping[str, Any] | None) -> tuple[dict[str, An
     return made, left
 
 
-async def fill(left: Choices) -> None:
+async def fill_options(left: Choices) -> None:
     """Ask the methods that are awaited for their options, in the home of the plugin."""
     for shown, ask in left:
-        shown["options"] = _listed((await attempt_async(ask)).value)
+        shown["options"] = _listed((await run_guarded_async(ask)).value)
 
 
 def _choice(
@@ -101,7 +101,7 @@ def _choice(
     ask = partial(_options, cls, name, user)
     if inspect.iscoroutinefunction(getattr(cls, name, None)):
         return [], ask
-    found = attempt(ask).value
+    found = run_guarded(ask).value
     return ([], partial(_same, found)) if inspect.isawaitable(found) else (_listed(found), None)
 
 
@@ -112,7 +112,7 @@ def _options(cls: type[Any], name: str, user: Mapping[str, Any] | None) -> Any:
     names = inspect.signature(method).parameters
     given = {key: dict(user or {}) for key in ("__user__", "user") if key in names}
     if "self" in names:
-        given["self"] = attempt(cls).value
+        given["self"] = run_guarded(cls).value
     return method(**given)
 
 
@@ -139,6 +139,6 @@ def _checked(values: dict[str, Any]) -> dict[str, Any]:
     return values
 
 
-def refuse(plugin_id: str) -> GatewayError:
+def no_valves_error(plugin_id: str) -> GatewayError:
     """Return the error for a plugin without valves of the kind asked for."""
     return invalid(f"cannot set the valves of {plugin_id!r}: it has none")

@@ -19,7 +19,7 @@ LIBRARIES: Final = ("/lib", "/lib64", "/usr/lib", "/usr/lib64", "/usr/local/lib"
 DEVICES: Final = ("/dev/null", "/dev/urandom", "/dev/random")
 
 
-class Sandbox(StrEnum):
+class SandboxMode(StrEnum):
     """How the processes are confined that read documents or run models."""
 
     # As far as the kernel can.
@@ -30,7 +30,7 @@ class Sandbox(StrEnum):
     OFF = "off"
 
 
-def missing() -> Sequence[str]:
+def missing_features() -> Sequence[str]:
     """Return what the kernel lacks, or does not permit: LANDLOCK, SECCOMP."""
     available = {LANDLOCK: landlock.version() > 0, SECCOMP: seccomp.is_available()}
     return [name for name, is_there in available.items() if not is_there]
@@ -59,13 +59,13 @@ def confine(readable: Sequence[Path], program: Path | None = None) -> Sequence[s
     return failed
 
 
-def enter(sandbox: Sandbox, readable: Sequence[Path], program: Path | None = None) -> None:
+def apply_sandbox(sandbox: SandboxMode, readable: Sequence[Path], program: Path | None = None) -> None:
     """Confine this process as `confine` does, in the way that the settings say; it ends when that is too
     little."""
-    if sandbox is Sandbox.OFF:
+    if sandbox is SandboxMode.OFF:
         return
     failed = confine(readable, program)
-    if failed and sandbox is Sandbox.REQUIRE:
+    if failed and sandbox is SandboxMode.REQUIRE:
         sys.exit(f"cannot be confined: {' and '.join(failed)} failed")
 
 

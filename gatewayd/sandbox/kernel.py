@@ -7,14 +7,14 @@ from typing import Any, Final
 PR_SET_NO_NEW_PRIVS: Final = 38
 
 
-def control(option: int, *arguments: Any) -> int:
+def call_prctl(option: int, *arguments: Any) -> int:
     """Return what prctl(2) returns; OSError when it fails."""
     # The last ones must be 0 for some options.
     padded = [*arguments, 0, 0, 0, 0][:4]
     return _checked(_libc().prctl(option, *padded))
 
 
-def call(number: int, *arguments: Any) -> int:
+def call_kernel(number: int, *arguments: Any) -> int:
     """Return what a system call of this number returns; OSError when it fails."""
     function = _libc().syscall
     function.restype = ctypes.c_long
@@ -22,9 +22,9 @@ def call(number: int, *arguments: Any) -> int:
     return _checked(function(ctypes.c_long(number), *converted))
 
 
-def give_up_privileges() -> None:
+def set_no_new_privileges() -> None:
     """Let no program that this process starts have more rights than it: what the kernel asks for first."""
-    control(PR_SET_NO_NEW_PRIVS, 1)
+    call_prctl(PR_SET_NO_NEW_PRIVS, 1)
 
 
 def _checked(result: int) -> int:

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Final
 
-from gatewayd.sandbox.kernel import call, give_up_privileges
+from gatewayd.sandbox.kernel import call_kernel, set_no_new_privileges
 
 # The same on all architectures.
 CREATE_RULESET: Final = 444
@@ -31,7 +31,7 @@ SCOPES: Final = 0b11
 def version() -> int:
     """Return the version of the kernel's interface, 0 when it has none or does not permit it."""
     try:
-        return call(CREATE_RULESET, None, 0, GET_VERSION)
+        return call_kernel(CREATE_RULESET, None, 0, GET_VERSION)
     except OSError:
         return 0
 
@@ -43,14 +43,14 @@ def restrict(readable: Iterable[Path], executable: Iterable[Path] = ()) -> None:
     read, be executed, and nothing be connected to by TCP. What is not there
     is passed over. Raises OSError when the kernel refuses. To be called before a second thread begins.
     """
-    ruleset = call(CREATE_RULESET, *_attributes(version()), 0)
+    ruleset = call_kernel(CREATE_RULESET, *_attributes(version()), 0)
     try:
         for path in readable:
             _permit(ruleset, path, READ_FILE | READ_DIR)
         for path in executable:
             _permit(ruleset, path, READ_FILE | READ_DIR | EXECUTE)
-        give_up_privileges()
-        call(RESTRICT_SELF, ruleset, 0)
+        set_no_new_privileges()
+        call_kernel(RESTRICT_SELF, ruleset, 0)
     finally:
         os.close(ruleset)
 
@@ -75,6 +75,6 @@ def _permit(ruleset: int, path: Path, rights: int) -> None:
     try:
         rights = rights if path.is_dir() else rights & ~READ_DIR
         rule = struct.pack("=Qi", rights, descriptor)
-        call(ADD_RULE, ruleset, PATH_BENEATH, rule, 0)
+        call_kernel(ADD_RULE, ruleset, PATH_BENEATH, rule, 0)
     finally:
         os.close(descriptor)

@@ -15,7 +15,7 @@ from collections.abc import Iterable, Iterator
 from typing import Final
 
 from gatewayd.sandbox import syscalls
-from gatewayd.sandbox.kernel import control, give_up_privileges
+from gatewayd.sandbox.kernel import call_prctl, set_no_new_privileges
 from gatewayd.sandbox.syscalls import Architecture, Numbers
 
 # linux/audit.h
@@ -66,7 +66,7 @@ def is_available() -> bool:
     if _architecture() is None:
         return False
     try:
-        control(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, None)
+        call_prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, None)
     except OSError as error:
         return error.errno == errno.EFAULT
     return False
@@ -82,13 +82,13 @@ def restrict(*, can_execute: bool = False) -> None:
     architecture = _architecture()
     if architecture is None:
         raise OSError(errno.ENOSYS, "the numbers of the system calls are not known")
-    instructions = filter_of(architecture, os.getpid(), can_execute=can_execute)
+    instructions = make_filter(architecture, os.getpid(), can_execute=can_execute)
     program = _Program(len(instructions) // INSTRUCTION_BYTES, instructions)
-    give_up_privileges()
-    control(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, ctypes.byref(program))
+    set_no_new_privileges()
+    call_prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, ctypes.byref(program))
 
 
-def filter_of(architecture: Architecture, pid: int, *, can_execute: bool = False) -> bytes:
+def make_filter(architecture: Architecture, pid: int, *, can_execute: bool = False) -> bytes:
     """Return the filter for the process `pid` as the kernel reads it."""
     allowed = (*syscalls.FREE.values(), *([syscalls.EXECVE] if can_execute else []))
     return b"".join(struct.pack("=HBBI", *each) for each in _instructions(architecture, pid, allowed))

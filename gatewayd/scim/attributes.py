@@ -17,7 +17,7 @@ CORE: Final = "urn:ietf:params:scim:schemas:core:2.0"
 ENTERPRISE: Final = "urn:ietf:params:scim:schemas:extension:enterprise:2.0:User"
 
 
-class Kind(StrEnum):
+class AttributeType(StrEnum):
     """The data types (RFC 7643 section 2.3)."""
 
     STRING = "string"
@@ -41,7 +41,7 @@ class Attribute:
 
     name: str
     description: str
-    kind: Kind = Kind.STRING
+    kind: AttributeType = AttributeType.STRING
     is_multiple: bool = False
     is_required: bool = False
     is_case_exact: bool = False
@@ -54,7 +54,7 @@ class Attribute:
 
 
 @dataclass(frozen=True, slots=True)
-class Schema:
+class ResourceSchema:
     """One kind of resource: its endpoint and its attributes beside the common ones."""
 
     resource: ResourceType
@@ -71,7 +71,7 @@ class Schema:
 def _read_only(
     name: str,
     description: str,
-    kind: Kind = Kind.STRING,
+    kind: AttributeType = AttributeType.STRING,
     refers_to: tuple[str, ...] = (),
     canonical: tuple[str, ...] = (),
 ) -> Attribute:
@@ -99,19 +99,21 @@ COMMON: Final = (
     Attribute(
         "meta",
         "What the gateway knows about the resource.",
-        Kind.COMPLEX,
+        AttributeType.COMPLEX,
         mutability=Mutability.READ_ONLY,
         parts=(
             _read_only("resourceType", "The name of the resource type."),
-            _read_only("created", "When the resource was made.", Kind.DATE_TIME),
-            _read_only("lastModified", "When the resource last changed.", Kind.DATE_TIME),
-            _read_only("location", "The address of the resource.", Kind.REFERENCE, refers_to=("uri",)),
+            _read_only("created", "When the resource was made.", AttributeType.DATE_TIME),
+            _read_only("lastModified", "When the resource last changed.", AttributeType.DATE_TIME),
+            _read_only(
+                "location", "The address of the resource.", AttributeType.REFERENCE, refers_to=("uri",)
+            ),
         ),
     ),
 )
 """The attributes that every resource has (RFC 7643 section 3.1)."""
 
-USER: Final = Schema(
+USER: Final = ResourceSchema(
     ResourceType.USER,
     "/Users",
     "An account",
@@ -125,7 +127,7 @@ USER: Final = Schema(
         Attribute(
             "name",
             "The parts of the person's name.",
-            Kind.COMPLEX,
+            AttributeType.COMPLEX,
             parts=(
                 Attribute("formatted", "The whole name."),
                 Attribute("familyName", "The family name."),
@@ -136,36 +138,38 @@ USER: Final = Schema(
         Attribute(
             "emails",
             "E-mail addresses; the primary one, else the first, is that of the account.",
-            Kind.COMPLEX,
+            AttributeType.COMPLEX,
             is_multiple=True,
             parts=(
                 Attribute("value", "The address."),
                 Attribute("type", "What the address is for.", canonical=("work", "home", "other")),
-                Attribute("primary", "Whether it is the preferred address.", Kind.BOOLEAN),
+                Attribute("primary", "Whether it is the preferred address.", AttributeType.BOOLEAN),
             ),
         ),
         Attribute(
             "roles",
             "The roles that the provider gives the person; kept for the provider, they give no right here.",
-            Kind.COMPLEX,
+            AttributeType.COMPLEX,
             is_multiple=True,
             parts=(
                 Attribute("value", "The role."),
                 Attribute("display", "What the role is called."),
                 Attribute("type", "What kind of role it is."),
-                Attribute("primary", "Whether it is the main role.", Kind.BOOLEAN),
+                Attribute("primary", "Whether it is the main role.", AttributeType.BOOLEAN),
             ),
         ),
-        Attribute("active", "Whether the account may be used.", Kind.BOOLEAN, is_required=True),
+        Attribute("active", "Whether the account may be used.", AttributeType.BOOLEAN, is_required=True),
         Attribute(
             "groups",
             "The groups that the provider put the account into.",
-            Kind.COMPLEX,
+            AttributeType.COMPLEX,
             is_multiple=True,
             mutability=Mutability.READ_ONLY,
             parts=(
                 _read_only("value", "The id of the group."),
-                _read_only("$ref", "The address of the group.", Kind.REFERENCE, refers_to=("Group",)),
+                _read_only(
+                    "$ref", "The address of the group.", AttributeType.REFERENCE, refers_to=("Group",)
+                ),
                 Attribute("display", "The name of the group.", mutability=Mutability.READ_ONLY),
                 _read_only("type", "How the account belongs to it.", canonical=("direct",)),
             ),
@@ -173,7 +177,7 @@ USER: Final = Schema(
     ),
 )
 
-GROUP: Final = Schema(
+GROUP: Final = ResourceSchema(
     ResourceType.GROUP,
     "/Groups",
     "A group of accounts",
@@ -182,7 +186,7 @@ GROUP: Final = Schema(
         Attribute(
             "members",
             "The accounts that the provider put into the group.",
-            Kind.COMPLEX,
+            AttributeType.COMPLEX,
             is_multiple=True,
             parts=(
                 Attribute(
@@ -191,7 +195,7 @@ GROUP: Final = Schema(
                 Attribute(
                     "$ref",
                     "The address of the account.",
-                    Kind.REFERENCE,
+                    AttributeType.REFERENCE,
                     is_case_exact=True,
                     mutability=Mutability.IMMUTABLE,
                     refers_to=("User",),
@@ -212,7 +216,7 @@ GROUP: Final = Schema(
     ),
 )
 
-SCHEMAS: Final[Mapping[ResourceType, Schema]] = MappingProxyType(
+SCHEMAS: Final[Mapping[ResourceType, ResourceSchema]] = MappingProxyType(
     {ResourceType.USER: USER, ResourceType.GROUP: GROUP}
 )
 
@@ -237,7 +241,7 @@ PASSED_OVER: Final = frozenset(
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class QualifiedAttribute:
     """An attribute with its whole name, such as `emails.type`, and the attribute that it is a part of."""
 
     name: str
@@ -253,20 +257,20 @@ class Place:
 
 
 @cache
-def places(resource: ResourceType) -> Mapping[str, Place]:
+def attributes_by_path(resource: ResourceType) -> Mapping[str, QualifiedAttribute]:
     """Return every attribute of a resource type and every part of one, by whole name in lower case."""
     return MappingProxyType({place.name.lower(): place for place in _places(SCHEMAS[resource])})
 
 
-def find(resource: ResourceType, name: str) -> Place | None:
+def find_attribute(resource: ResourceType, name: str) -> QualifiedAttribute | None:
     """Return the attribute with this name in any case, with or without the URN of the schema before it."""
     key = name.lower()
     prefix = f"{SCHEMAS[resource].urn.lower()}:"
-    return places(resource).get(key.removeprefix(prefix))
+    return attributes_by_path(resource).get(key.removeprefix(prefix))
 
 
-def _places(schema: Schema) -> Iterator[Place]:
+def _places(schema: ResourceSchema) -> Iterator[QualifiedAttribute]:
     for attribute in (*COMMON, *schema.attributes):
-        yield Place(attribute.name, attribute)
+        yield QualifiedAttribute(attribute.name, attribute)
         for part in attribute.parts:
-            yield Place(f"{attribute.name}.{part.name}", part, attribute)
+            yield QualifiedAttribute(f"{attribute.name}.{part.name}", part, attribute)

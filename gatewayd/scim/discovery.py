@@ -6,14 +6,14 @@ Everything comes from the table in `attributes`, so that it is true.
 from collections.abc import Sequence
 from typing import Any, Final
 
-from gatewayd.scim.attributes import CORE, SCHEMAS, Attribute, Kind, Schema
+from gatewayd.scim.attributes import CORE, SCHEMAS, Attribute, AttributeType, ResourceSchema
 from gatewayd.scim.filters.list_query import MAX_COUNT
 from gatewayd.scim.records import Resource
 from gatewayd.scim.renderer import ROOT
 
 _META_URN: Final = f"{CORE}:Schema"
 # Only texts are compared in a case.
-_WITH_CASE: Final = frozenset({Kind.STRING, Kind.REFERENCE})
+_WITH_CASE: Final = frozenset({AttributeType.STRING, AttributeType.REFERENCE})
 
 
 def service_provider_config(base: str) -> Resource:
@@ -52,7 +52,7 @@ def schemas(base: str) -> Sequence[Resource]:
     return [_schema(schema, base) for schema in SCHEMAS.values()]
 
 
-def _resource_type(schema: Schema, base: str) -> Resource:
+def _resource_type(schema: ResourceSchema, base: str) -> Resource:
     name = schema.resource.value
     return {
         "schemas": [f"{CORE}:ResourceType"],
@@ -66,7 +66,7 @@ def _resource_type(schema: Schema, base: str) -> Resource:
     }
 
 
-def _schema(schema: Schema, base: str) -> Resource:
+def _schema(schema: ResourceSchema, base: str) -> Resource:
     return {
         "schemas": [_META_URN],
         "id": schema.urn,

@@ -9,22 +9,30 @@ from dataclasses import dataclass, field
 from itertools import accumulate
 from typing import Any, Final
 
-from gatewayd.accounts.groups import CHANGING, MAX_MEMBERS_AT_ONCE, Groups
-from gatewayd.accounts.records import Group, GroupChange, NewGroup, Source
+from gatewayd.accounts.groups import CHANGE_LOCK, MAX_MEMBERS_AT_ONCE, Groups
+from gatewayd.accounts.records import Group, GroupChange, MembershipSource, NewGroup
 from gatewayd.errors import invalid
 from gatewayd.scim.external_ids import changed_store, check_draft, check_steps, new_store
-from gatewayd.scim.filters.list_query import first, plan
-from gatewayd.scim.filters.syntax import Node, comparisons
-from gatewayd.scim.input_records import GroupDraft, MemberChange, Verb
-from gatewayd.scim.interfaces import Directory
+from gatewayd.scim.filters.list_query import plan_query, start_index_of
+from gatewayd.scim.filters.syntax import FilterExpression, comparisons
+from gatewayd.scim.input_records import GroupDraft, MemberChange, PatchVerb
+from gatewayd.scim.interfaces import ScimDirectory
 from gatewayd.scim.parser import read_group, read_operations
 from gatewayd.scim.patch.resource import plan_group
-from gatewayd.scim.patch.steps import steps
-from gatewayd.scim.patch.value_selection import selector
-from gatewayd.scim.records import Found, GroupEntry, Reference, Resource, ResourceType, Search, Written
-from gatewayd.scim.renderer import audited, render_group, render_member, writable
+from gatewayd.scim.patch.steps import parse_steps
+from gatewayd.scim.patch.value_selection import compile_selector
+from gatewayd.scim.records import (
+    GroupEntry,
+    MembershipReference,
+    Resource,
+    ResourceType,
+    ScimSearchResult,
+    SearchParameters,
+    WriteResult,
+)
+from gatewayd.scim.renderer import auditable_attributes, render_group, render_member, writable_attributes
 from gatewayd.scim.values import too_many
-from gatewayd.time_slices import Pace, paced
+from gatewayd.time_slices import LoopPacer, iterate_paced
 from gatewayd.transactions import Transactor
 
 MAX_LISTED_MEMBERS: Final = 50_000
@@ -47,7 +55,7 @@ class _Tally:
     added: int = 0
     removed: int = 0
     compared: int = 0
-    members: Sequence[Reference] | None = None
+    members: Sequence[MembershipReference] | None = None
     skipped: dict[str, None] = field(default_factory=dict)
 
     def __str__(self) -> str:
@@ -68,75 +76,79 @@ class ProvisionedGroups:
     A message may name 10,000 members, which takes tens of milliseconds to read: in a thread.
     """
 
-    def __init__(self, groups: Groups, directory: Directory, transactor: Transactor, provider: str) -> None:
+    def __init__(
+        self, groups: Groups, directory: ScimDirectory, transactor: Transactor, provider: str
+    ) -> None:
         self._groups = groups
         self._directory = directory
         self._transactor = transactor
         self._provider = provider
 
-    async def create(self, body: Mapping[str, Any]) -> Written[GroupEntry]:
+    async def create(self, body: Mapping[str, Any]) -> WriteResult[GroupEntry]:
         """Add a group; the entry has its members only when there are none."""
         draft = await asyncio.to_thread(read_group, body)
         check_draft(draft, self._provider)
         tally = _Tally()
-        async with self._transactor.exclusive(CHANGING):
+        async with self._transactor.exclusive(CHANGE_LOCK):
             members = await self._known(draft.members or (), tally)
             new = NewGroup(draft.display_name, scim=new_store(draft, self._provider))
             group = await self._groups.create(new)
             if members:
                 displays = draft.displays
-                tally.added = await self._groups.add_members(group.id, members, Source.SCIM, displays)
+                tally.added = await self._groups.add_members(
+                    group.id, members, MembershipSource.SCIM, displays
+                )
                 group = await self._groups.get(group.id)
         entry = GroupEntry(group, None if members else ())
-        return Written(entry, None, self._audited(group), str(tally), tuple(tally.skipped))
+        return WriteResult(entry, None, self._audited(group), str(tally), tuple(tally.skipped))
 
     async def get(self, group_id: str, *, with_members: bool) -> GroupEntry:
         """Return a group; not_found when there is none."""
         group = await self._groups.get(group_id)
         return (await self._entries([group], with_members=with_members))[0]
 
-    async def replace(self, group_id: str, body: Mapping[str, Any]) -> Written[GroupEntry]:
+    async def replace(self, group_id: str, body: Mapping[str, Any]) -> WriteResult[GroupEntry]:
         """Replace a group; absent `members` and `externalId` stay as they are."""
         draft = await asyncio.to_thread(read_group, body)
         check_draft(draft, self._provider)
         changes: tuple[MemberChange, ...] = ()
         if draft.members is not None:
-            changes = (MemberChange(Verb.REPLACE, draft.members, displays=draft.displays),)
-        async with self._transactor.exclusive(CHANGING):
+            changes = (MemberChange(PatchVerb.REPLACE, draft.members, displays=draft.displays),)
+        async with self._transactor.exclusive(CHANGE_LOCK):
             before = await self._groups.get(group_id)
             return await self._apply(before, draft, changes)
 
-    async def patch(self, group_id: str, body: Mapping[str, Any]) -> Written[GroupEntry]:
+    async def patch(self, group_id: str, body: Mapping[str, Any]) -> WriteResult[GroupEntry]:
         """Change what the operations name, all of it or nothing; no other member is loaded."""
-        planned = await paced(steps(read_operations(body), ResourceType.GROUP))
+        planned = await iterate_paced(parse_steps(read_operations(body), ResourceType.GROUP))
         check_steps(planned, self._provider)
-        async with self._transactor.exclusive(CHANGING):
+        async with self._transactor.exclusive(CHANGE_LOCK):
             before = await self._groups.get(group_id)
-            shown = writable(self._rendered(before))
+            shown = writable_attributes(self._rendered(before))
             resource, changes = await asyncio.to_thread(plan_group, shown, planned)
             return await self._apply(before, read_group(resource), changes)
 
-    async def remove(self, group_id: str) -> Written[GroupEntry]:
+    async def remove(self, group_id: str) -> WriteResult[GroupEntry]:
         """Delete a group; its members keep their accounts. `after` is empty."""
-        async with self._transactor.exclusive(CHANGING):
+        async with self._transactor.exclusive(CHANGE_LOCK):
             before = await self._groups.get(group_id)
             await self._groups.remove(group_id)
-        return Written(GroupEntry(before), self._audited(before), {})
+        return WriteResult(GroupEntry(before), self._audited(before), {})
 
-    async def search(self, search: Search, *, with_members: bool) -> Found[GroupEntry]:
+    async def search(self, search: SearchParameters, *, with_members: bool) -> ScimSearchResult[GroupEntry]:
         """Return a page of groups; with members it ends before it has more than 50,000, but not at once.
 
         That it is shorter than what was asked for is fine (RFC 7644 section 3.4.2.4): the client goes on
         behind it.
         """
-        page = await self._directory.list_groups(plan(search, ResourceType.GROUP, self._provider))
+        page = await self._directory.list_groups(plan_query(search, ResourceType.GROUP, self._provider))
         groups = await self._fitting(page.items) if with_members else page.items
         entries = await self._entries(groups, with_members=with_members)
-        return Found(entries, page.total, first(search))
+        return ScimSearchResult(entries, page.total, start_index_of(search))
 
     async def _apply(
         self, before: Group, draft: GroupDraft, changes: Sequence[MemberChange]
-    ) -> Written[GroupEntry]:
+    ) -> WriteResult[GroupEntry]:
         name = None if draft.display_name == before.name else draft.display_name
         change = GroupChange(name=name, scim=changed_store(before, draft, self._provider))
         after = before
@@ -146,7 +158,7 @@ class ProvisionedGroups:
         if tally.added or tally.removed:
             after = await self._groups.get(before.id)
         told = self._audited(before), self._audited(after)
-        return Written(GroupEntry(after), *told, str(tally), tuple(tally.skipped))
+        return WriteResult(GroupEntry(after), *told, str(tally), tuple(tally.skipped))
 
     async def _change_members(self, group_id: str, changes: Sequence[MemberChange]) -> _Tally:
         tally = _Tally()
@@ -155,18 +167,18 @@ class ProvisionedGroups:
             match change.verb:
                 case _ if change.is_naming:
                     await self._name(group_id, change, tally)
-                case Verb.ADD:
+                case PatchVerb.ADD:
                     wanted = await self._known(change.user_ids, tally)
                     tally.added += await self._add(group_id, wanted, change.displays)
-                case Verb.REPLACE:
+                case PatchVerb.REPLACE:
                     wanted = await self._known(change.user_ids, tally)
                     more, fewer = await self._groups.set_members(
-                        group_id, wanted, Source.SCIM, change.displays
+                        group_id, wanted, MembershipSource.SCIM, change.displays
                     )
                     tally.added, tally.removed = tally.added + more, tally.removed + fewer
-                case Verb.REMOVE if change.where is None:
+                case PatchVerb.REMOVE if change.where is None:
                     tally.removed += await self._remove(group_id, change.user_ids)
-                case Verb.REMOVE:
+                case PatchVerb.REMOVE:
                     tally.removed += await self._remove_where(group_id, change.where, tally)
             if before != (tally.added, tally.removed):
                 tally.members = None
@@ -175,15 +187,15 @@ class ProvisionedGroups:
     async def _add(self, group_id: str, user_ids: Sequence[str], displays: Mapping[str, str]) -> int:
         if not user_ids:
             return 0
-        return await self._groups.add_members(group_id, user_ids, Source.SCIM, displays)
+        return await self._groups.add_members(group_id, user_ids, MembershipSource.SCIM, displays)
 
     async def _remove(self, group_id: str, user_ids: Sequence[str]) -> int:
         if not user_ids:
             return 0
         _check_count(user_ids)
-        return await self._groups.remove_members(group_id, user_ids, Source.SCIM)
+        return await self._groups.remove_members(group_id, user_ids, MembershipSource.SCIM)
 
-    async def _remove_where(self, group_id: str, where: Node, tally: _Tally) -> int:
+    async def _remove_where(self, group_id: str, where: FilterExpression, tally: _Tally) -> int:
         gone = await self._selected(group_id, where, tally)
         return sum([await self._remove(group_id, batch) for batch in _batches(gone)])
 
@@ -201,24 +213,26 @@ class ProvisionedGroups:
                 displays = dict.fromkeys(batch, change.display)
             tally.added += await self._add(group_id, batch, displays)
 
-    async def _selected(self, group_id: str, where: Node | None, tally: _Tally) -> list[str]:
+    async def _selected(self, group_id: str, where: FilterExpression | None, tally: _Tally) -> list[str]:
         """Return the ids of the members for whom a filter holds; None holds for all."""
         members = await self._members(group_id, where, tally)
         if where is None:
             return [member.id for member in members]
-        is_one = selector(where, ResourceType.GROUP, "members")
-        pace, found = Pace(), list[str]()
+        is_one = compile_selector(where, ResourceType.GROUP, "members")
+        pace, found = LoopPacer(), list[str]()
         for start in range(0, len(members), _AT_ONCE):
             some = members[start : start + _AT_ONCE]
             found.extend(member.id for member in some if is_one(render_member(member, "")))
             await pace.turn()
         return found
 
-    async def _members(self, group_id: str, where: Node | None, tally: _Tally) -> Sequence[Reference]:
+    async def _members(
+        self, group_id: str, where: FilterExpression | None, tally: _Tally
+    ) -> Sequence[MembershipReference]:
         """Return the members for a filter; too_large when the filters of the message cost too much."""
         if tally.members is None:
             group = await self._groups.get(group_id)
-            count = (await self._groups.count_members([group], Source.SCIM))[group_id]
+            count = (await self._groups.count_members([group], MembershipSource.SCIM))[group_id]
         else:
             count = len(tally.members)
         tally.compared += count * (1 + (0 if where is None else comparisons(where)))
@@ -241,7 +255,7 @@ class ProvisionedGroups:
         """Return as many of the groups as may be shown at once with their members, at least one."""
         if len(groups) < 2:
             return groups
-        counts = await self._groups.count_members(groups, Source.SCIM)
+        counts = await self._groups.count_members(groups, MembershipSource.SCIM)
         sums = accumulate(counts[group.id] for group in groups)
         return groups[: max(1, sum(members <= MAX_LISTED_MEMBERS for members in sums))]
 
@@ -255,7 +269,7 @@ class ProvisionedGroups:
         return render_group(GroupEntry(group), self._provider, "")
 
     def _audited(self, group: Group) -> Resource:
-        return audited(self._rendered(group))
+        return auditable_attributes(self._rendered(group))
 
 
 def _batches(user_ids: Sequence[str]) -> Iterator[Sequence[str]]:

@@ -5,8 +5,8 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
 
-from gatewayd.accounts.records import Identity
-from gatewayd.scim.filters.syntax import Node
+from gatewayd.accounts.records import ProviderIdentity
+from gatewayd.scim.filters.syntax import FilterExpression
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,7 +17,7 @@ class UserDraft:
     `external_id` of None takes the external id away when `has_external_id`, and says nothing otherwise.
     """
 
-    identity: Identity
+    identity: ProviderIdentity
     active: bool | None = None
     external_id: str | None = None
     has_external_id: bool = False
@@ -37,7 +37,7 @@ class GroupDraft:
     displays: Mapping[str, str] = field(default_factory=dict)
 
 
-class Verb(StrEnum):
+class PatchVerb(StrEnum):
     """What an operation does (RFC 7644 section 3.5.2)."""
 
     ADD = "add"
@@ -46,10 +46,10 @@ class Verb(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Operation:
+class PatchOperation:
     """One operation of a PATCH request, as it was sent; `has_value` tells a null from no value."""
 
-    verb: Verb
+    verb: PatchVerb
     path: str | None = None
     value: Any = None
     has_value: bool = False
@@ -66,9 +66,9 @@ class MemberChange:
     on, None as their accounts are.
     """
 
-    verb: Verb
+    verb: PatchVerb
     user_ids: tuple[str, ...] = ()
-    where: Node | None = None
+    where: FilterExpression | None = None
     displays: Mapping[str, str] = field(default_factory=dict)
     is_naming: bool = False
     display: str | None = None

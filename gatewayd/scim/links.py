@@ -11,25 +11,25 @@ from gatewayd.accounts import groups as group_service
 from gatewayd.accounts import users as user_service
 from gatewayd.accounts.groups import Groups
 from gatewayd.accounts.records import Group, GroupChange, User, UserChange
-from gatewayd.accounts.texts import as_object, clean
+from gatewayd.accounts.texts import clean, object_or_empty
 from gatewayd.accounts.users import Users
-from gatewayd.errors import GatewayError, Kind, invalid
+from gatewayd.errors import ErrorKind, GatewayError, invalid
 from gatewayd.scim.external_ids import EXTERNAL_ID
-from gatewayd.scim.filters.conditions import Compare, Operator
-from gatewayd.scim.interfaces import Directory
-from gatewayd.scim.records import Query
-from gatewayd.scim.values import MAX_EXTERNAL_ID
+from gatewayd.scim.filters.conditions import CompareCondition, Operator
+from gatewayd.scim.interfaces import ScimDirectory
+from gatewayd.scim.records import ResourceQuery
+from gatewayd.scim.values import MAX_EXTERNAL_ID_CHARACTERS
 from gatewayd.transactions import Transactor
 
-Store = Mapping[str, Any]
+LinkStore = Mapping[str, Any]
 """What the providers say, keyed by provider name, as in `User.scim` and `User.oauth`."""
 
-ID: Final = "external_id"
-SUBJECT: Final = "sub"
+EXTERNAL_ID_FIELD: Final = "external_id"
+SUBJECT_FIELD: Final = "sub"
 
 
 @dataclass(frozen=True, slots=True)
-class Wish:
+class LinkChange:
     """What to attach: None leaves it as it is, an empty text takes it away.
 
     `provider` None means the configured one.
@@ -40,7 +40,7 @@ class Wish:
     provider: str | None = None
 
 
-class Links:
+class ProviderLinks:
     """Links accounts and groups to what a provider calls them; `provider` is the configured one, "" for none.
 
     Errors: conflict with the code `taken` that names the owner, not_configured without a provider,
@@ -48,7 +48,7 @@ class Links:
     """
 
     def __init__(
-        self, users: Users, groups: Groups, directory: Directory, transactor: Transactor, provider: str
+        self, users: Users, groups: Groups, directory: ScimDirectory, transactor: Transactor, provider: str
     ) -> None:
         self._users = users
         self._groups = groups
@@ -56,45 +56,47 @@ class Links:
         self._transactor = transactor
         self._provider = provider
 
-    async def link_user(self, user_id: str, wish: Wish) -> User:
+    async def link_user(self, user_id: str, wish: LinkChange) -> User:
         """Attach an external id, a subject or both to an account and return it."""
         wish = self._checked(wish)
         provider = wish.provider or ""
-        async with self._transactor.exclusive(user_service.CHANGING):
+        async with self._transactor.exclusive(user_service.CHANGE_LOCK):
             user = await self._users.get(user_id)
             await self._check_user(user, wish.external_id, provider, by_subject=False)
             await self._check_user(user, wish.subject, provider, by_subject=True)
             change = UserChange(
-                scim=_changed(user.scim, provider, ID, wish.external_id),
-                oauth=_changed(user.oauth, provider, SUBJECT, wish.subject),
+                scim=_changed(user.scim, provider, EXTERNAL_ID_FIELD, wish.external_id),
+                oauth=_changed(user.oauth, provider, SUBJECT_FIELD, wish.subject),
             )
             return await self._users.change(user_id, change, None)
 
-    async def link_group(self, group_id: str, wish: Wish) -> Group:
+    async def link_group(self, group_id: str, wish: LinkChange) -> Group:
         """Attach an external id to a group and return it."""
         if wish.subject is not None:
             raise invalid("cannot link the group to an OAuth subject: groups have none", param="subject")
         wish = self._checked(wish)
         provider = wish.provider or ""
-        async with self._transactor.exclusive(group_service.CHANGING):
+        async with self._transactor.exclusive(group_service.CHANGE_LOCK):
             group = await self._groups.get(group_id)
             await self._check_group(group, wish.external_id, provider)
-            change = GroupChange(scim=_changed(group.scim, provider, ID, wish.external_id))
+            change = GroupChange(scim=_changed(group.scim, provider, EXTERNAL_ID_FIELD, wish.external_id))
             return await self._groups.change(group_id, change)
 
-    def _checked(self, wish: Wish) -> Wish:
+    def _checked(self, wish: LinkChange) -> LinkChange:
         if wish.external_id is None and wish.subject is None:
-            raise invalid("cannot link: neither an external id nor a subject was given", param=ID)
+            raise invalid(
+                "cannot link: neither an external id nor a subject was given", param=EXTERNAL_ID_FIELD
+            )
         provider = self._provider if wish.provider is None else clean(wish.provider, "provider")
         if not provider:
             raise GatewayError(
-                Kind.NOT_CONFIGURED,
+                ErrorKind.NOT_CONFIGURED,
                 "cannot link: SCIM_AUTH_PROVIDER is not set, so name the provider",
                 param="provider",
             )
         return replace(
             wish,
-            external_id=_clean(wish.external_id, ID),
+            external_id=_clean(wish.external_id, EXTERNAL_ID_FIELD),
             subject=_clean(wish.subject, "oauth_subject"),
             provider=provider,
         )
@@ -116,33 +118,37 @@ class Links:
                 raise _taken("external id", value, provider, f"group {owner.name!r}")
 
 
-def read_links(store: Store | None, field: str) -> dict[str, str]:
-    """Return by provider what a store has in a field, `ID` or `SUBJECT`."""
-    found = {name: as_object(entry).get(field) for name, entry in as_object(store).items()}
+def read_links(store: LinkStore | None, field: str) -> dict[str, str]:
+    """Return by provider what a store has in a field, `EXTERNAL_ID_FIELD` or `SUBJECT_FIELD`."""
+    found = {name: object_or_empty(entry).get(field) for name, entry in object_or_empty(store).items()}
     return {name: value for name, value in found.items() if isinstance(value, str) and value}
 
 
-def _changed(store: Store | None, provider: str, field: str, value: str | None) -> dict[str, Any] | None:
+def _changed(store: LinkStore | None, provider: str, field: str, value: str | None) -> dict[str, Any] | None:
     if value is None:
         return None
-    present = dict(as_object(store))
-    entry = as_object(present.pop(provider, None))
+    present = dict(object_or_empty(store))
+    entry = object_or_empty(present.pop(provider, None))
     kept = {key: each for key, each in entry.items() if key != field}
     if value:
         kept[field] = value
     return {**present, provider: kept} if kept else present
 
 
-def _query(value: str, provider: str) -> Query:
-    return Query(condition=Compare(EXTERNAL_ID, Operator.EQ, value), provider=provider, limit=1)
+def _query(value: str, provider: str) -> ResourceQuery:
+    return ResourceQuery(
+        condition=CompareCondition(EXTERNAL_ID, Operator.EQ, value), provider=provider, limit=1
+    )
 
 
 def _clean(value: str | None, name: str) -> str | None:
     # Only what is empty takes away; what is blank is a mistake.
-    return value if not value else clean(value, name, longest=MAX_EXTERNAL_ID)
+    return value if not value else clean(value, name, longest=MAX_EXTERNAL_ID_CHARACTERS)
 
 
 def _taken(what: str, value: str, provider: str, owner: str) -> GatewayError:
     return GatewayError(
-        Kind.CONFLICT, f"cannot link: the {what} {value!r} of {provider!r} belongs to {owner}", code="taken"
+        ErrorKind.CONFLICT,
+        f"cannot link: the {what} {value!r} of {provider!r} belongs to {owner}",
+        code="taken",
     )

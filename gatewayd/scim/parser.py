@@ -8,30 +8,30 @@ invalid_request, code `invalidSyntax` or `invalidValue`, and too_large; they nam
 from collections.abc import Collection, Mapping
 from typing import Any, Final
 
-from gatewayd.accounts.records import Identity
-from gatewayd.errors import invalid, shortened
-from gatewayd.scim.attributes import SCHEMAS, find
-from gatewayd.scim.input_records import GroupDraft, Operation, UserDraft, Verb
+from gatewayd.accounts.records import ProviderIdentity
+from gatewayd.errors import invalid, shorten
+from gatewayd.scim.attributes import SCHEMAS, find_attribute
+from gatewayd.scim.input_records import GroupDraft, PatchOperation, PatchVerb, UserDraft
 from gatewayd.scim.records import ResourceType
 from gatewayd.scim.roles import read_roles
 from gatewayd.scim.values import (
-    by_name,
     check_attributes,
     invalid_value,
+    members_by_name,
     read_emails,
     read_external_id,
     read_flag,
     read_members,
     read_text,
     read_user_name,
-    required,
-    settled,
+    require_text,
+    settle_primary,
     too_many,
 )
 
 PATCH_OP: Final = "urn:ietf:params:scim:api:messages:2.0:PatchOp"
 MAX_OPERATIONS: Final = 1000
-DRAFTS: Final = ("urn:scim:schemas:core:1.0", "urn:scim:schemas:core:2.0")
+DRAFT_SCHEMAS: Final = ("urn:scim:schemas:core:1.0", "urn:scim:schemas:core:2.0")
 """What the drafts of the standard called the schema of a user or a group, as OneLogin still does."""
 NAME_PARTS: Final = ("formatted", "familyName", "givenName")
 
@@ -57,7 +57,7 @@ def read_group(body: Mapping[str, Any]) -> GroupDraft:
     members = fields.get("members")
     sent = read_members(members)
     return GroupDraft(
-        display_name=required(read_text(fields.get("displayName"), "displayName"), "displayName"),
+        display_name=require_text(read_text(fields.get("displayName"), "displayName"), "displayName"),
         external_id=read_external_id(fields.get("externalId")),
         has_external_id="externalId" in fields,
         members=None if members is None else sent.user_ids,
@@ -65,7 +65,7 @@ def read_group(body: Mapping[str, Any]) -> GroupDraft:
     )
 
 
-def read_operations(body: Mapping[str, Any]) -> tuple[Operation, ...]:
+def read_operations(body: Mapping[str, Any]) -> tuple[PatchOperation, ...]:
     """Return the operations of a PATCH request in their order; there may be none, at most 1000.
 
     A blank path is none. Raises invalid_request, code `invalidSyntax`, `invalidPath`, `invalidValue` (nothing
@@ -73,7 +73,7 @@ def read_operations(body: Mapping[str, Any]) -> tuple[Operation, ...]:
     """
     _check_object(body)
     check_schemas(body, PATCH_OP)
-    listed = by_name(body, ("Operations",)).get("Operations")
+    listed = members_by_name(body, ("Operations",)).get("Operations")
     if not isinstance(listed, list):
         raise _invalid_syntax("Operations", "it is not a list of operations")
     if len(listed) > MAX_OPERATIONS:
@@ -83,7 +83,7 @@ def read_operations(body: Mapping[str, Any]) -> tuple[Operation, ...]:
 
 def check_schemas(body: Mapping[str, Any], *urns: str) -> None:
     """Refuse `schemas` that name the kind of message by none of its names; none at all are fine."""
-    schemas = by_name(body, ("schemas",)).get("schemas")
+    schemas = members_by_name(body, ("schemas",)).get("schemas")
     if schemas is None:
         return
     if not isinstance(schemas, list) or not all(isinstance(each, str) for each in schemas):
@@ -95,11 +95,11 @@ def check_schemas(body: Mapping[str, Any], *urns: str) -> None:
 def _fields(body: Mapping[str, Any], resource: ResourceType) -> dict[str, Any]:
     """Return what a resource says of the attributes that a client can write, by their names in our case."""
     _check_object(body)
-    check_schemas(body, SCHEMAS[resource].urn, *DRAFTS, f"{DRAFTS[-1]}:{resource}")
+    check_schemas(body, SCHEMAS[resource].urn, *DRAFT_SCHEMAS, f"{DRAFT_SCHEMAS[-1]}:{resource}")
     check_attributes(body)
     fields: dict[str, Any] = {}
     for key, value in body.items():
-        place = find(resource, key)
+        place = find_attribute(resource, key)
         if place is None or place.parent is not None or not place.is_writable:
             continue
         if place.name in fields:
@@ -108,15 +108,15 @@ def _fields(body: Mapping[str, Any], resource: ResourceType) -> dict[str, Any]:
     return fields
 
 
-def _identity(fields: Mapping[str, Any], kept: Collection[str]) -> Identity:
+def _identity(fields: Mapping[str, Any], kept: Collection[str]) -> ProviderIdentity:
     names = read_name(fields.get("name"))
-    return Identity(
+    return ProviderIdentity(
         user_name=read_user_name(fields.get("userName"), kept),
         display_name=read_text(fields.get("displayName"), "displayName"),
         formatted_name=names.get("formatted"),
         given_name=names.get("givenName"),
         family_name=names.get("familyName"),
-        emails=settled(read_emails(fields.get("emails"), kept)),
+        emails=settle_primary(read_emails(fields.get("emails"), kept)),
         roles=read_roles(fields.get("roles")),
     )
 
@@ -127,33 +127,33 @@ def read_name(value: Any) -> dict[str, str | None]:
         return {}
     if not isinstance(value, dict):
         raise invalid_value("name", "it is not an object")
-    parts = by_name(value, NAME_PARTS, "name")
+    parts = members_by_name(value, NAME_PARTS, "name")
     return {part: read_text(item, f"name.{part}") for part, item in parts.items()}
 
 
-def _operation(value: Any, name: str) -> Operation:
+def _operation(value: Any, name: str) -> PatchOperation:
     if not isinstance(value, dict):
         raise _invalid_syntax(name, "it is not an object")
-    fields = by_name(value, ("op", "path", "value"), name)
+    fields = members_by_name(value, ("op", "path", "value"), name)
     verb = _verb(fields.get("op"), f"{name}.op")
     path = fields.get("path")
     if path is not None and not isinstance(path, str):
         raise invalid(
             f"cannot accept {name}.path: it is not a text", param=f"{name}.path", code="invalidPath"
         )
-    operation = Operation(verb, (path or "").strip() or None, fields.get("value"), "value" in fields)
-    if verb is Verb.REMOVE and operation.path is None:
+    operation = PatchOperation(verb, (path or "").strip() or None, fields.get("value"), "value" in fields)
+    if verb is PatchVerb.REMOVE and operation.path is None:
         raise invalid(f"cannot accept {name}: it does not say what to remove", param=name, code="noTarget")
-    if verb is not Verb.REMOVE and not operation.has_value:
+    if verb is not PatchVerb.REMOVE and not operation.has_value:
         raise invalid_value(f"{name}.value", "it is required")
     return operation
 
 
-def _verb(value: Any, name: str) -> Verb:
+def _verb(value: Any, name: str) -> PatchVerb:
     try:
-        return Verb(value.strip().lower() if isinstance(value, str) else value)
+        return PatchVerb(value.strip().lower() if isinstance(value, str) else value)
     except ValueError as error:
-        shown = repr(shortened(value)) if isinstance(value, str) else "it"
+        shown = repr(shorten(value)) if isinstance(value, str) else "it"
         raise _invalid_syntax(name, f"{shown} is neither add, remove nor replace") from error
 
 

@@ -4,17 +4,17 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from gatewayd.errors import GatewayError, Kind, invalid
-from gatewayd.scim.attributes import COMMON, SCHEMAS, find
+from gatewayd.errors import ErrorKind, GatewayError, invalid
+from gatewayd.scim.attributes import COMMON, SCHEMAS, find_attribute
 from gatewayd.scim.records import Resource, ResourceType
 
 # Returned whatever is asked for (RFC 7643 sections 3 and 7).
-ALWAYS: Final = frozenset({"schemas", *(each.name for each in COMMON if each.is_always_returned)})
+ALWAYS_RETURNED: Final = frozenset({"schemas", *(each.name for each in COMMON if each.is_always_returned)})
 
 MAX_CHARACTERS: Final = 8192
 """Characters of the names of attributes in one message."""
 
-Parts = frozenset[str] | None
+AttributeParts = frozenset[str] | None
 """The named parts of an attribute, None the whole of it."""
 
 
@@ -22,8 +22,8 @@ Parts = frozenset[str] | None
 class Projection:
     """What is shown of a resource: the only attributes asked for, or all but the excluded ones."""
 
-    only: Mapping[str, Parts] | None = None
-    without: Mapping[str, Parts] | None = None
+    only: Mapping[str, AttributeParts] | None = None
+    without: Mapping[str, AttributeParts] | None = None
 
     @classmethod
     def read(
@@ -50,7 +50,7 @@ class Projection:
 
     def wants(self, name: str) -> bool:
         """Tell whether an attribute, or a part of it, is shown."""
-        if name in ALWAYS:
+        if name in ALWAYS_RETURNED:
             return True
         if self.only is not None:
             return name in self.only
@@ -82,7 +82,7 @@ class Projection:
 def _names(values: Sequence[str] | None) -> list[str]:
     if sum(len(value) + 1 for value in values or ()) > MAX_CHARACTERS:
         raise GatewayError(
-            Kind.TOO_LARGE,
+            ErrorKind.TOO_LARGE,
             f"cannot choose attributes: their names are longer than {MAX_CHARACTERS} characters",
             param="attributes",
             code="tooMany",
@@ -91,18 +91,18 @@ def _names(values: Sequence[str] | None) -> list[str]:
     return [name for name in split if name]
 
 
-def _chosen(resource: ResourceType, names: Sequence[str]) -> dict[str, Parts]:
-    chosen: dict[str, Parts] = {}
+def _chosen(resource: ResourceType, names: Sequence[str]) -> dict[str, AttributeParts]:
+    chosen: dict[str, AttributeParts] = {}
     for attribute, part in _found(resource, names):
         known = chosen.get(attribute, frozenset())
         chosen[attribute] = None if known is None or part is None else known | {part}
-    return {name: parts for name, parts in chosen.items() if name not in ALWAYS}
+    return {name: parts for name, parts in chosen.items() if name not in ALWAYS_RETURNED}
 
 
 def _found(resource: ResourceType, names: Sequence[str]) -> Iterator[tuple[str, str | None]]:
     schema = SCHEMAS[resource]
     for name in names:
-        place = find(resource, name)
+        place = find_attribute(resource, name)
         if name.lower() == schema.urn.lower():
             yield from ((attribute.name, None) for attribute in schema.attributes)
         elif place is not None and place.parent is not None:

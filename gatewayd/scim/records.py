@@ -29,7 +29,7 @@ class PublicSite:
 
 
 @dataclass(frozen=True, slots=True)
-class Query:
+class ResourceQuery:
     """One page of users or groups, as the store is asked for it.
 
     `sort` names an attribute as `attributes` does, None is the order of creation; resources that lack the
@@ -48,7 +48,7 @@ class Query:
 
 
 @dataclass(frozen=True, slots=True)
-class Page(Generic[Item]):
+class ResourcePage(Generic[Item]):
     """Some of the `total` that fit a query, in order."""
 
     items: Sequence[Item]
@@ -56,7 +56,7 @@ class Page(Generic[Item]):
 
 
 @dataclass(frozen=True, slots=True)
-class Reference:
+class MembershipReference:
     """The other end of a membership: a user in a group, or a group of a user."""
 
     id: str
@@ -68,7 +68,7 @@ class UserEntry:
     """A user with the groups that a provider put it into; None when they were not asked for."""
 
     user: User
-    groups: Sequence[Reference] | None = None
+    groups: Sequence[MembershipReference] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,11 +76,11 @@ class GroupEntry:
     """A group with the members that a provider put into it; None when they were not asked for."""
 
     group: Group
-    members: Sequence[Reference] | None = None
+    members: Sequence[MembershipReference] | None = None
 
 
 @dataclass(frozen=True, slots=True)
-class Counts:
+class ResourceCounts:
     """How much there is: `provisioned_users` have a user name or an external id from a provider."""
 
     users: int
@@ -92,7 +92,7 @@ class Counts:
 
 
 @dataclass(frozen=True, slots=True)
-class Search:
+class SearchParameters:
     """What a client asks a list for, as it was sent (RFC 7644 section 3.4.2): absent is None."""
 
     filter: str | None = None
@@ -103,7 +103,7 @@ class Search:
 
 
 @dataclass(frozen=True, slots=True)
-class Found(Generic[Item]):
+class ScimSearchResult(Generic[Item]):
     """A page of the answer; `start_index` counts from 1."""
 
     entries: Sequence[Item]
@@ -112,7 +112,7 @@ class Found(Generic[Item]):
 
 
 @dataclass(frozen=True, slots=True)
-class Written(Generic[Item]):
+class WriteResult(Generic[Item]):
     """What a write left behind, and for the audit the resource before (None when it is new) and after.
 
     `before` and `after` hold no members and no location. `changes` describes what they cannot show, for

@@ -7,11 +7,11 @@ without one there is neither `meta.location` nor `$ref`, without a `provider` no
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 
-from gatewayd.accounts.display_identity import shown
-from gatewayd.accounts.records import Email, Group, Identity, User
+from gatewayd.accounts.display_identity import display_identity
+from gatewayd.accounts.records import Email, Group, ProviderIdentity, User
 from gatewayd.scim.attributes import SCHEMAS
 from gatewayd.scim.external_ids import external_id
-from gatewayd.scim.records import GroupEntry, Reference, Resource, ResourceType, UserEntry
+from gatewayd.scim.records import GroupEntry, MembershipReference, Resource, ResourceType, UserEntry
 from gatewayd.scim.roles import render_role
 
 ROOT: Final = "/api/v1/scim/v2"
@@ -23,12 +23,12 @@ _MILLION: Final = 1_000_000
 _OWN: Final = frozenset({"id", "meta", "groups", "members"})
 
 
-def moment(us: int) -> str:
+def render_time(us: int) -> str:
     """Return microseconds since the epoch as RFC 3339 in UTC, for example `2026-11-21T10:00:00.123456Z`."""
     return (_EPOCH + timedelta(microseconds=us)).isoformat().replace("+00:00", "Z")
 
 
-def location(resource: ResourceType, resource_id: str, base: str) -> str:
+def resource_url(resource: ResourceType, resource_id: str, base: str) -> str:
     """Return the address of a user or a group."""
     return f"{base}{ROOT}{SCHEMAS[resource].endpoint}/{resource_id}"
 
@@ -36,7 +36,7 @@ def location(resource: ResourceType, resource_id: str, base: str) -> str:
 def render_user(entry: UserEntry, provider: str, base: str) -> Resource:
     """Return a user; `groups` is there when the entry has them, even when there are none."""
     user = entry.user
-    identity = shown(user)
+    identity = display_identity(user)
     groups = entry.groups
     return _present(
         schemas=[SCHEMAS[ResourceType.USER].urn],
@@ -67,26 +67,26 @@ def render_group(entry: GroupEntry, provider: str, base: str) -> Resource:
     )
 
 
-def render_member(user: Reference, base: str) -> dict[str, str]:
+def render_member(user: MembershipReference, base: str) -> dict[str, str]:
     """Return a member of a group."""
     return _end(ResourceType.USER, user, base, ResourceType.USER.value)
 
 
-def writable(resource: Resource) -> Resource:
+def writable_attributes(resource: Resource) -> Resource:
     """Return a rendered resource without what only the gateway writes, and without members."""
     return {name: value for name, value in resource.items() if name not in _OWN}
 
 
-def audited(resource: Resource) -> Resource:
+def auditable_attributes(resource: Resource) -> Resource:
     """Return a rendered resource as the audit notes it: which one it is, and what a client can write."""
-    return {"id": resource["id"], **writable(resource)}
+    return {"id": resource["id"], **writable_attributes(resource)}
 
 
 def _present(**values: Any) -> dict[str, Any]:
     return {name: value for name, value in values.items() if value is not None}
 
 
-def _name(identity: Identity) -> dict[str, str] | None:
+def _name(identity: ProviderIdentity) -> dict[str, str] | None:
     parts = _present(
         formatted=identity.formatted_name,
         familyName=identity.family_name,
@@ -99,19 +99,19 @@ def _email(email: Email) -> dict[str, Any]:
     return {"value": email.value, "type": email.type, "primary": email.primary}
 
 
-def _group_of(group: Reference, base: str) -> dict[str, str]:
+def _group_of(group: MembershipReference, base: str) -> dict[str, str]:
     return _end(ResourceType.GROUP, group, base, "direct")
 
 
-def _end(resource: ResourceType, end: Reference, base: str, kind: str) -> dict[str, str]:
-    address = {"$ref": location(resource, end.id, base)} if base else {}
+def _end(resource: ResourceType, end: MembershipReference, base: str, kind: str) -> dict[str, str]:
+    address = {"$ref": resource_url(resource, end.id, base)} if base else {}
     return {"value": end.id, **address, "display": end.display, "type": kind}
 
 
 def _meta(resource: ResourceType, item: User | Group, base: str) -> dict[str, str]:
     meta = {
         "resourceType": resource.value,
-        "created": moment(item.created_at * _MILLION),
-        "lastModified": moment(item.modified_us),
+        "created": render_time(item.created_at * _MILLION),
+        "lastModified": render_time(item.modified_us),
     }
-    return {**meta, "location": location(resource, item.id, base)} if base else meta
+    return {**meta, "location": resource_url(resource, item.id, base)} if base else meta

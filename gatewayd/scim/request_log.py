@@ -5,13 +5,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
-KEPT: Final = 100
-LONGEST: Final = 500
+MAX_LOGGED_REQUESTS: Final = 100
+MAX_TEXT_CHARACTERS: Final = 500
 """Characters that are kept of what a client sent."""
 
 
 @dataclass(frozen=True, slots=True)
-class Seen:
+class LoggedRequest:
     """One request; `at` in epoch seconds, `path` with the query, `detail` why it was refused, "" if not."""
 
     at: int
@@ -23,24 +23,24 @@ class Seen:
     detail: str = ""
 
 
-class Activity:
+class ScimRequestLog:
     """Remembers the last hundred requests since the daemon was started."""
 
-    def __init__(self, kept: int = KEPT) -> None:
-        self._seen: deque[Seen] = deque(maxlen=kept)
+    def __init__(self, kept: int = MAX_LOGGED_REQUESTS) -> None:
+        self._seen: deque[LoggedRequest] = deque(maxlen=kept)
 
-    def add(self, seen: Seen) -> None:
+    def add(self, seen: LoggedRequest) -> None:
         """Remember a request."""
         self._seen.append(
             replace(
                 seen,
-                method=seen.method[:LONGEST],
-                path=seen.path[:LONGEST],
-                address=seen.address[:LONGEST],
-                detail=seen.detail[:LONGEST],
+                method=seen.method[:MAX_TEXT_CHARACTERS],
+                path=seen.path[:MAX_TEXT_CHARACTERS],
+                address=seen.address[:MAX_TEXT_CHARACTERS],
+                detail=seen.detail[:MAX_TEXT_CHARACTERS],
             )
         )
 
-    def list(self) -> Sequence[Seen]:
+    def list(self) -> Sequence[LoggedRequest]:
         """Return the requests, the newest first."""
         return list(reversed(self._seen))

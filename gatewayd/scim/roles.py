@@ -8,21 +8,21 @@ from dataclasses import replace
 from typing import Any, Final
 
 from gatewayd.accounts.records import ProviderRole
-from gatewayd.scim.input_records import Verb
-from gatewayd.scim.patch.emails import described, equalities, places_of, single
-from gatewayd.scim.patch.steps import Step
-from gatewayd.scim.patch.value_selection import selector
+from gatewayd.scim.input_records import PatchVerb
+from gatewayd.scim.patch.emails import describing_parts, equalities, matching_indexes, only_element
+from gatewayd.scim.patch.steps import PatchStep
+from gatewayd.scim.patch.value_selection import compile_selector
 from gatewayd.scim.records import ResourceType
 from gatewayd.scim.values import (
-    MAX_TYPE,
-    by_name,
+    MAX_TYPE_CHARACTERS,
     invalid_value,
-    listed,
+    list_elements,
+    members_by_name,
     read_flag,
     read_text,
     text_key,
     too_many,
-    unwrapped,
+    unwrap_value,
 )
 
 MAX_ROLES: Final = 100
@@ -39,7 +39,9 @@ def read_roles(value: Any) -> Roles:
 
     Errors are invalid_request, code `invalidValue`, naming the element; more than 100 are too_large.
     """
-    sent = (_read(item, f"roles[{index}]") for index, item in enumerate(listed(value, "roles", MAX_ROLES)))
+    sent = (
+        _read(item, f"roles[{index}]") for index, item in enumerate(list_elements(value, "roles", MAX_ROLES))
+    )
     return _tidy(sent)
 
 
@@ -48,22 +50,22 @@ def render_role(role: ProviderRole) -> dict[str, Any]:
     return {part: value for part in _PARTS if (value := getattr(role, part)) is not None}
 
 
-def patched_roles(roles: Roles, step: Step) -> Roles:
+def patched_roles(roles: Roles, step: PatchStep) -> Roles:
     """Return the roles after one step.
 
     A part without a filter is that of the primary role, else of the first. When a filter selects nothing, and
     only says what parts are equal to, a role with these parts is made, as Entra ID expects; otherwise that is
     invalid_request, code `noTarget`. To remove what is not there is no error.
     """
-    if step.verb is Verb.ADD and step.value is None:
+    if step.verb is PatchVerb.ADD and step.value is None:
         return roles
     if step.where is None and step.part is None:
         return _whole(roles, step)
     chosen = _chosen(roles, step)
-    if step.verb is Verb.REMOVE and step.part is None:
+    if step.verb is PatchVerb.REMOVE and step.part is None:
         return _without(roles, chosen)
     sent = _sent(step)
-    if not chosen and step.verb is Verb.REMOVE:
+    if not chosen and step.verb is PatchVerb.REMOVE:
         return roles
     if not chosen:
         wanted = {} if step.where is None else equalities(step.where, "roles")
@@ -75,41 +77,41 @@ def patched_roles(roles: Roles, step: Step) -> Roles:
     )
 
 
-def _whole(roles: Roles, step: Step) -> Roles:
+def _whole(roles: Roles, step: PatchStep) -> Roles:
     match step.verb:
-        case Verb.ADD:
+        case PatchVerb.ADD:
             return _with(roles, read_roles(step.value))
-        case Verb.REPLACE:
+        case PatchVerb.REPLACE:
             return read_roles(step.value)
-        case Verb.REMOVE if step.value is None:
+        case PatchVerb.REMOVE if step.value is None:
             return ()
-        case Verb.REMOVE:
+        case PatchVerb.REMOVE:
             wanted = [
-                described(item, f"roles[{index}]", _PARTS)
-                for index, item in enumerate(listed(step.value, "roles", MAX_ROLES))
+                describing_parts(item, f"roles[{index}]", _PARTS)
+                for index, item in enumerate(list_elements(step.value, "roles", MAX_ROLES))
             ]
-            return _without(roles, places_of(wanted, map(render_role, roles)))
+            return _without(roles, matching_indexes(wanted, map(render_role, roles)))
 
 
 def _without(roles: Roles, chosen: frozenset[int]) -> Roles:
     return tuple(role for index, role in enumerate(roles) if index not in chosen)
 
 
-def _chosen(roles: Roles, step: Step) -> frozenset[int]:
+def _chosen(roles: Roles, step: PatchStep) -> frozenset[int]:
     """Return the places of the roles that a step is about."""
     if step.where is None:
         primary = next((index for index, role in enumerate(roles) if role.primary), 0)
         return frozenset({primary} if roles else ())
-    selects = selector(step.where, ResourceType.USER, "roles")
+    selects = compile_selector(step.where, ResourceType.USER, "roles")
     return frozenset(index for index, role in enumerate(roles) if selects(render_role(role)))
 
 
-def _sent(step: Step) -> dict[str, Any]:
+def _sent(step: PatchStep) -> dict[str, Any]:
     """Return the parts that a step writes."""
     if step.part is None:
-        value = single(step.value)
+        value = only_element(step.value)
         return _parts(value if isinstance(value, dict) else {"value": value}, "roles")
-    value = None if step.verb is Verb.REMOVE else unwrapped(step.value)
+    value = None if step.verb is PatchVerb.REMOVE else unwrap_value(step.value)
     return _parts({step.part: value}, "roles")
 
 
@@ -124,9 +126,9 @@ def _read(value: Any, name: str) -> ProviderRole:
 
 def _parts(value: Mapping[str, Any], name: str) -> dict[str, Any]:
     """Return the parts of a role that an object names, checked."""
-    lengths = {"value": MAX_ROLE_CHARACTERS, "display": MAX_ROLE_CHARACTERS, "type": MAX_TYPE}
+    lengths = {"value": MAX_ROLE_CHARACTERS, "display": MAX_ROLE_CHARACTERS, "type": MAX_TYPE_CHARACTERS}
     parts: dict[str, Any] = {}
-    for part, item in by_name(value, _PARTS, name).items():
+    for part, item in members_by_name(value, _PARTS, name).items():
         if part == "primary":
             parts[part] = item is not None and read_flag(item, f"{name}.{part}")
         else:

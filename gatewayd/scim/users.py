@@ -7,21 +7,28 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from gatewayd.accounts.display_identity import address_of, shown
-from gatewayd.accounts.records import Identity, NewUser, Role, User, UserChange
-from gatewayd.accounts.texts import MAX_NAME, email_key, without_turns
-from gatewayd.accounts.users import CHANGING, Users
+from gatewayd.accounts.display_identity import address_of, display_identity
+from gatewayd.accounts.records import NewUser, ProviderIdentity, Role, User, UserChange
+from gatewayd.accounts.texts import MAX_NAME, email_key, strip_direction_marks
+from gatewayd.accounts.users import CHANGE_LOCK, Users
 from gatewayd.scim.external_ids import changed_store, check_draft, check_steps, new_store
-from gatewayd.scim.filters.list_query import first, plan
+from gatewayd.scim.filters.list_query import plan_query, start_index_of
 from gatewayd.scim.filters.resolver import has_external_id_eq
 from gatewayd.scim.input_records import UserDraft
-from gatewayd.scim.interfaces import Directory
+from gatewayd.scim.interfaces import ScimDirectory
 from gatewayd.scim.parser import read_operations, read_user
-from gatewayd.scim.patch.resource import patching
-from gatewayd.scim.patch.steps import Step, steps
-from gatewayd.scim.records import Found, Resource, ResourceType, Search, UserEntry, Written
-from gatewayd.scim.renderer import audited, render_user, writable
-from gatewayd.time_slices import paced
+from gatewayd.scim.patch.resource import patch_stepwise
+from gatewayd.scim.patch.steps import PatchStep, parse_steps
+from gatewayd.scim.records import (
+    Resource,
+    ResourceType,
+    ScimSearchResult,
+    SearchParameters,
+    UserEntry,
+    WriteResult,
+)
+from gatewayd.scim.renderer import auditable_attributes, render_user, writable_attributes
+from gatewayd.time_slices import iterate_paced
 from gatewayd.transactions import Transactor
 
 
@@ -33,13 +40,13 @@ class ProvisionedUsers:
     What fails changes nothing, what changes nothing writes nothing.
     """
 
-    def __init__(self, users: Users, directory: Directory, transactor: Transactor, provider: str) -> None:
+    def __init__(self, users: Users, directory: ScimDirectory, transactor: Transactor, provider: str) -> None:
         self._users = users
         self._directory = directory
         self._transactor = transactor
         self._provider = provider
 
-    async def create(self, body: Mapping[str, Any]) -> Written[UserEntry]:
+    async def create(self, body: Mapping[str, Any]) -> WriteResult[UserEntry]:
         """Add an account that has no password; it is active unless the body says otherwise."""
         draft = read_user(body)
         check_draft(draft, self._provider)
@@ -53,60 +60,60 @@ class ProvisionedUsers:
                 identity=identity,
             )
         )
-        return Written(UserEntry(user, ()), None, self._audited(user))
+        return WriteResult(UserEntry(user, ()), None, self._audited(user))
 
     async def get(self, user_id: str, *, with_groups: bool) -> UserEntry:
         """Return an account; not_found when there is none."""
         user = await self._users.get(user_id)
         return (await self._entries([user], with_groups=with_groups))[0]
 
-    async def replace(self, user_id: str, body: Mapping[str, Any]) -> Written[UserEntry]:
+    async def replace(self, user_id: str, body: Mapping[str, Any]) -> WriteResult[UserEntry]:
         """Replace what describes a person; absent `active` and `externalId` stay as they are."""
         draft = read_user(body, _addresses(await self._users.get(user_id)))
         check_draft(draft, self._provider)
         draft = replace(draft, identity=_completed(draft.identity))
-        async with self._transactor.exclusive(CHANGING):
+        async with self._transactor.exclusive(CHANGE_LOCK):
             before = await self._users.get(user_id)
             after = await self._apply(before, draft, is_whole=True)
         return await self._written(before, after)
 
-    async def patch(self, user_id: str, body: Mapping[str, Any]) -> Written[UserEntry]:
+    async def patch(self, user_id: str, body: Mapping[str, Any]) -> WriteResult[UserEntry]:
         """Change what the operations name, all of it or nothing."""
-        planned = await paced(steps(read_operations(body), ResourceType.USER))
+        planned = await iterate_paced(parse_steps(read_operations(body), ResourceType.USER))
         check_steps(planned, self._provider)
         # A thousand steps take a while, in which a transaction would hold up everybody on SQLite.
         found = await self._users.get(user_id)
         draft = await self._patched(found, planned)
-        async with self._transactor.exclusive(CHANGING):
+        async with self._transactor.exclusive(CHANGE_LOCK):
             before = await self._users.get(user_id)
             if before != found:
                 draft = await self._patched(before, planned)
             after = await self._apply(before, draft, is_whole=False)
         return await self._written(before, after)
 
-    async def deactivate(self, user_id: str) -> Written[UserEntry]:
+    async def deactivate(self, user_id: str) -> WriteResult[UserEntry]:
         """Deactivate an account, which stays visible (gatewayd-scim(7), Users); twice is no error."""
-        async with self._transactor.exclusive(CHANGING):
+        async with self._transactor.exclusive(CHANGE_LOCK):
             before = await self._users.get(user_id)
             after = await self._users.change(user_id, UserChange(active=False), None)
         return await self._written(before, after)
 
-    async def search(self, search: Search, *, with_groups: bool) -> Found[UserEntry]:
+    async def search(self, search: SearchParameters, *, with_groups: bool) -> ScimSearchResult[UserEntry]:
         """Return a page of accounts; an external id that nobody has is looked for as an OAuth subject.
 
         See gatewayd-scim(7), External ids.
         """
-        query = plan(search, ResourceType.USER, self._provider)
+        query = plan_query(search, ResourceType.USER, self._provider)
         page = await self._directory.list_users(query)
         if page.total == 0 and query.condition is not None and has_external_id_eq(query.condition):
             page = await self._directory.list_users(replace(query, by_subject=True))
         entries = await self._entries(page.items, with_groups=with_groups)
-        return Found(entries, page.total, first(search))
+        return ScimSearchResult(entries, page.total, start_index_of(search))
 
-    async def _patched(self, before: User, planned: Sequence[Step]) -> UserDraft:
+    async def _patched(self, before: User, planned: Sequence[PatchStep]) -> UserDraft:
         """Return what an account becomes by the steps of a message."""
-        resource = writable(self._rendered(before))
-        await paced(patching(resource, planned))
+        resource = writable_attributes(self._rendered(before))
+        await iterate_paced(patch_stepwise(resource, planned))
         draft = read_user(resource, _addresses(before))
         # A pending account shows that it is not active; only a step that says so means it.
         is_about_active = any(step.attribute == "active" for step in planned)
@@ -119,9 +126,9 @@ class ProvisionedUsers:
         change = _described(before, change, draft.identity, is_whole=is_whole)
         return await self._users.change(before.id, change, None)
 
-    async def _written(self, before: User, after: User) -> Written[UserEntry]:
+    async def _written(self, before: User, after: User) -> WriteResult[UserEntry]:
         entry = (await self._entries([after], with_groups=True))[0]
-        return Written(entry, self._audited(before), self._audited(after))
+        return WriteResult(entry, self._audited(before), self._audited(after))
 
     async def _entries(self, users: Sequence[User], *, with_groups: bool) -> list[UserEntry]:
         if not with_groups or not users:
@@ -133,39 +140,39 @@ class ProvisionedUsers:
         return render_user(UserEntry(user), self._provider, "")
 
     def _audited(self, user: User) -> Resource:
-        return audited(self._rendered(user))
+        return auditable_attributes(self._rendered(user))
 
 
-def _described(before: User, change: UserChange, identity: Identity, *, is_whole: bool) -> UserChange:
+def _described(before: User, change: UserChange, identity: ProviderIdentity, *, is_whole: bool) -> UserChange:
     """Return a change with what it says about the person; the account's own words stay while they agree.
 
     The account has the address that the provider shows, and no other: one that was taken away is free.
     """
     address = _moved_to(before, identity)
-    if identity == shown(before) and not (is_whole and address):
+    if identity == display_identity(before) and not (is_whole and address):
         return change
     return replace(change, identity=identity, email=address, name=_name(identity))
 
 
 def _addresses(user: User) -> frozenset[str]:
     """Return the addresses that an account has; one of an earlier release stays good for it."""
-    person = shown(user)
+    person = display_identity(user)
     return frozenset({person.user_name or "", *(email.value for email in person.emails)})
 
 
-def _moved_to(before: User, identity: Identity) -> str | None:
+def _moved_to(before: User, identity: ProviderIdentity) -> str | None:
     """Return the new e-mail address of an account, None when it is the present one."""
     address = address_of(identity)
     return None if email_key(address) == before.email else address
 
 
-def _completed(identity: Identity) -> Identity:
+def _completed(identity: ProviderIdentity) -> ProviderIdentity:
     """Return the identity of a whole user: with a display name."""
     return replace(identity, display_name=_name(identity))
 
 
-def _name(identity: Identity) -> str:
+def _name(identity: ProviderIdentity) -> str:
     """Return the display name of the account."""
     parts = (part for part in (identity.given_name, identity.family_name) if part)
     name = identity.display_name or identity.formatted_name or " ".join(parts) or identity.user_name or ""
-    return without_turns(name)[:MAX_NAME].strip() or identity.user_name or ""
+    return strip_direction_marks(name)[:MAX_NAME].strip() or identity.user_name or ""

@@ -11,12 +11,12 @@ from typing import Any, Final
 
 from gatewayd.accounts.records import Email
 from gatewayd.accounts.texts import MAX_EMAIL, MAX_NAME, clean, is_plain, normalise_email
-from gatewayd.errors import GatewayError, Kind, invalid
+from gatewayd.errors import ErrorKind, GatewayError, invalid
 from gatewayd.scim.records import ResourceType
-from gatewayd.text import folded
+from gatewayd.text import casefold_nfc
 
-MAX_EXTERNAL_ID: Final = 512
-MAX_TYPE: Final = 64
+MAX_EXTERNAL_ID_CHARACTERS: Final = 512
+MAX_TYPE_CHARACTERS: Final = 64
 MAX_EMAILS: Final = 100
 MAX_MEMBERS: Final = 10_000
 MAX_ATTRIBUTES: Final = 1000
@@ -51,7 +51,7 @@ def invalid_value(name: str, reason: str) -> GatewayError:
 def too_many(name: str, most: int) -> GatewayError:
     """Return the error for a list that is too long."""
     message = f"cannot accept {name}: there are more than {most}"
-    return GatewayError(Kind.TOO_LARGE, message, param=name, code="tooMany")
+    return GatewayError(ErrorKind.TOO_LARGE, message, param=name, code="tooMany")
 
 
 def check_attributes(body: Mapping[str, Any]) -> None:
@@ -60,7 +60,7 @@ def check_attributes(body: Mapping[str, Any]) -> None:
         raise too_many("attributes", MAX_ATTRIBUTES)
 
 
-def by_name(value: Mapping[str, Any], names: Iterable[str], where: str = "") -> dict[str, Any]:
+def members_by_name(value: Mapping[str, Any], names: Iterable[str], where: str = "") -> dict[str, Any]:
     """Return the members of an object that have these names in any case, in the order of the object.
 
     Raises invalid_request, code `invalidSyntax`, when one is there twice. `where` is what the object is.
@@ -107,10 +107,10 @@ def read_address(value: Any, name: str, kept: Collection[str] = ()) -> str | Non
 
 def read_user_name(value: Any, kept: Collection[str] = ()) -> str:
     """Return a user name, which is an e-mail address."""
-    return required(read_address(value, "userName", kept), "userName")
+    return require_text(read_address(value, "userName", kept), "userName")
 
 
-def required(text: str | None, name: str) -> str:
+def require_text(text: str | None, name: str) -> str:
     """Return the text of an attribute that has to have one."""
     if text is None:
         raise invalid_value(name, "it is required")
@@ -119,12 +119,12 @@ def required(text: str | None, name: str) -> str:
 
 def read_external_id(value: Any) -> str | None:
     """Return an external id as it was sent, None when it is taken away."""
-    return None if read_text(value, "externalId", longest=MAX_EXTERNAL_ID) is None else str(value)
+    return None if read_text(value, "externalId", longest=MAX_EXTERNAL_ID_CHARACTERS) is None else str(value)
 
 
 def read_flag(value: Any, name: str) -> bool:
     """Return a boolean; providers send it as a text, too, and as `[{"value": "False"}]`."""
-    found = unwrapped(value)
+    found = unwrap_value(value)
     if isinstance(found, str):
         found = _FLAGS.get(found.strip().lower())
     if not isinstance(found, bool):
@@ -132,11 +132,11 @@ def read_flag(value: Any, name: str) -> bool:
     return found
 
 
-def unwrapped(value: Any) -> Any:
+def unwrap_value(value: Any) -> Any:
     """Return the x of `[{"value": x}]`, which Entra ID sends for x; anything else as it is."""
     if not isinstance(value, list) or len(value) != 1 or not isinstance(value[0], dict):
         return value
-    return by_name(value[0], ("value",)).get("value", value)
+    return members_by_name(value[0], ("value",)).get("value", value)
 
 
 def read_email(value: Any, name: str, kept: Collection[str] = ()) -> SentEmail:
@@ -145,11 +145,11 @@ def read_email(value: Any, name: str, kept: Collection[str] = ()) -> SentEmail:
         return SentEmail(read_address(value, f"{name}.value", kept))
     if not isinstance(value, dict):
         raise invalid_value(name, "it is neither an object nor a text")
-    parts = by_name(value, ("value", "type", "primary"), name)
+    parts = members_by_name(value, ("value", "type", "primary"), name)
     primary = parts.get("primary")
     return SentEmail(
         read_address(parts.get("value"), f"{name}.value", kept),
-        read_text(parts.get("type"), f"{name}.type", longest=MAX_TYPE),
+        read_text(parts.get("type"), f"{name}.type", longest=MAX_TYPE_CHARACTERS),
         None if primary is None else read_flag(primary, f"{name}.primary"),
     )
 
@@ -162,11 +162,11 @@ def read_emails(value: Any, kept: Collection[str] = (), name: str = "emails") ->
     primary one. More than 100 are too_large.
     """
     found: dict[tuple[str, str], SentEmail] = {}
-    for index, item in enumerate(listed(value, name, MAX_EMAILS)):
+    for index, item in enumerate(list_elements(value, name, MAX_EMAILS)):
         where = f"{name}[{index}]"
         email = read_email(item, where, kept)
         if email.value is None:
-            if isinstance(item, dict) and "value" not in by_name(item, ("value",)):
+            if isinstance(item, dict) and "value" not in members_by_name(item, ("value",)):
                 raise invalid_value(f"{where}.value", "it is required")
             continue
         kind = email.type or DEFAULT_TYPE
@@ -189,7 +189,7 @@ def text_key(text: str) -> str:
 
     The steps of one message compare the same texts again and again.
     """
-    return folded(text)
+    return casefold_nfc(text)
 
 
 def email_key(value: str, kind: str) -> tuple[str, str]:
@@ -197,7 +197,7 @@ def email_key(value: str, kind: str) -> tuple[str, str]:
     return text_key(value), text_key(kind)
 
 
-def settled(emails: Sequence[SentEmail]) -> tuple[Email, ...]:
+def settle_primary(emails: Sequence[SentEmail]) -> tuple[Email, ...]:
     """Return e-mail addresses with marks: without a primary one, the first that does not say it is none."""
     heir = None
     if not any(email.primary for email in emails):
@@ -215,7 +215,7 @@ def read_members(value: Any, name: str = "members") -> SentMembers:
     """
     user_ids: dict[str, None] = {}
     displays: dict[str, str] = {}
-    for index, item in enumerate(listed(value, name, MAX_MEMBERS)):
+    for index, item in enumerate(list_elements(value, name, MAX_MEMBERS)):
         user_id, display = _read_member(item, f"{name}[{index}]")
         user_ids[user_id] = None
         if display is not None:
@@ -225,14 +225,14 @@ def read_members(value: Any, name: str = "members") -> SentMembers:
 
 def _read_member(value: Any, name: str) -> tuple[str, str | None]:
     if isinstance(value, str):
-        return required(read_text(value, name), name), None
+        return require_text(read_text(value, name), name), None
     if not isinstance(value, dict):
         raise invalid_value(name, "it is neither an object nor an id")
-    parts = by_name(value, ("value", "type", "display"), name)
-    kind = read_text(parts.get("type"), f"{name}.type", longest=MAX_TYPE)
+    parts = members_by_name(value, ("value", "type", "display"), name)
+    kind = read_text(parts.get("type"), f"{name}.type", longest=MAX_TYPE_CHARACTERS)
     if kind is not None and kind.lower() != ResourceType.USER.lower():
         raise invalid_value(f"{name}.type", "a member is a User")
-    user_id = required(read_text(parts.get("value"), f"{name}.value"), f"{name}.value")
+    user_id = require_text(read_text(parts.get("value"), f"{name}.value"), f"{name}.value")
     return user_id, read_display(parts.get("display"))
 
 
@@ -246,7 +246,7 @@ def read_display(value: Any) -> str | None:
     return value.strip()[:MAX_NAME].strip() or None
 
 
-def listed(value: Any, name: str, most: int) -> list[Any]:
+def list_elements(value: Any, name: str, most: int) -> list[Any]:
     """Return the elements of a multi-valued attribute."""
     if value is None:
         return []

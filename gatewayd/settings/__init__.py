@@ -4,26 +4,26 @@ Imported by `daemon` and `command` only; imports only `errors`. Services get pla
 values in their constructors.
 """
 
-from gatewayd.settings.definitions import Definition, changed, definitions
+from gatewayd.settings.definitions import SettingDescription, changed_settings, definitions
 from gatewayd.settings.environment import process_environment
 from gatewayd.settings.files import DEFAULT_FILE
 from gatewayd.settings.loader import load
 from gatewayd.settings.model import ConfiguredRuntime, Settings
-from gatewayd.settings.origins import Origin, OriginKind
-from gatewayd.settings.problems import ConfigurationError, Problem
+from gatewayd.settings.origins import OriginKind, SettingOrigin
+from gatewayd.settings.problems import ConfigurationError, ConfigurationProblem
 from gatewayd.settings.providers import Provider
 
 __all__ = [
     "DEFAULT_FILE",
     "ConfigurationError",
     "ConfiguredRuntime",
-    "Definition",
-    "Origin",
+    "SettingDescription",
+    "SettingOrigin",
     "OriginKind",
-    "Problem",
+    "ConfigurationProblem",
     "Provider",
     "Settings",
-    "changed",
+    "changed_settings",
     "definitions",
     "load",
     "process_environment",

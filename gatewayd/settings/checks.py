@@ -7,18 +7,18 @@ from typing import Final, NamedTuple
 
 from gatewayd.settings.model import Settings
 
-Found = Iterator[tuple[str, str]]
+FoundProblems = Iterator[tuple[str, str]]
 """Pairs of the setting at fault and the sentence that says why."""
 
 
-class Check(NamedTuple):
+class SettingsCheck(NamedTuple):
     """A check and the settings that it reads; it is left out while one of them is bad itself."""
 
     reads: tuple[str, ...]
-    run: Callable[[Settings], Found]
+    run: Callable[[Settings], FoundProblems]
 
 
-def _cookie(settings: Settings) -> Found:
+def _cookie(settings: Settings) -> FoundProblems:
     if settings.webui_auth_cookie_same_site == "none" and not settings.webui_auth_cookie_secure:
         yield (
             "webui_auth_cookie_same_site",
@@ -27,14 +27,14 @@ def _cookie(settings: Settings) -> Found:
         )
 
 
-def _first_administrator(settings: Settings) -> Found:
+def _first_administrator(settings: Settings) -> FoundProblems:
     has_password = bool(settings.webui_admin_password.get_secret_value())
     if bool(settings.webui_admin_email) != has_password:
         given, absent = ("webui_admin_email", "webui_admin_password")[:: -1 if has_password else 1]
         yield given, f"cannot use {given}: {absent} is not set"
 
 
-def _key_positions(settings: Settings) -> Found:
+def _key_positions(settings: Settings) -> FoundProblems:
     urls, keys = len(settings.openai_api_base_urls), len(settings.openai_api_keys)
     if keys > max(urls, 1):
         yield (
@@ -43,19 +43,19 @@ def _key_positions(settings: Settings) -> Found:
         )
 
 
-def _provider_names(settings: Settings) -> Found:
+def _provider_names(settings: Settings) -> FoundProblems:
     counted = Counter(provider.name for provider in settings.all_providers())
     for name in (name for name, count in counted.items() if count > 1):
         yield "providers", f"cannot use the provider name {name!r} twice"
 
 
-def _builtin_model(settings: Settings) -> Found:
+def _builtin_model(settings: Settings) -> FoundProblems:
     path = settings.builtin_model_path
     if path is not None and not path.is_file():
         yield "builtin_model_path", f"cannot use builtin_model_path = {str(path)!r}: there is no such file"
 
 
-NEEDED: Final = (
+REQUIRED_TOGETHER: Final = (
     ("content_extraction_engine", "external", "external_document_loader_url"),
     ("rag_embedding_engine", "openai", "rag_openai_api_base_url"),
     ("rag_embedding_engine", "ollama", "rag_ollama_base_url"),
@@ -65,13 +65,13 @@ NEEDED: Final = (
 """Engines, and the setting that each cannot do without."""
 
 
-def _engines(settings: Settings) -> Found:
-    for name, engine, needed in NEEDED:
+def _engines(settings: Settings) -> FoundProblems:
+    for name, engine, needed in REQUIRED_TOGETHER:
         if getattr(settings, name) == engine and not getattr(settings, needed):
             yield name, f'cannot use {name} = "{engine}": {needed} is not set'
 
 
-def _overlap(settings: Settings) -> Found:
+def _overlap(settings: Settings) -> FoundProblems:
     if settings.chunk_overlap * 2 > settings.chunk_size:
         yield (
             "chunk_overlap",
@@ -80,12 +80,12 @@ def _overlap(settings: Settings) -> Found:
         )
 
 
-def _exposed_documentation(settings: Settings) -> Found:
+def _exposed_documentation(settings: Settings) -> FoundProblems:
     if settings.env == "dev" and not _is_loopback(settings.host):
         yield "env", f"/docs and /openapi.json are open to everybody who reaches {settings.host}: env is dev"
 
 
-def _initial_sign_up(settings: Settings) -> Found:
+def _initial_sign_up(settings: Settings) -> FoundProblems:
     if settings.enable_initial_admin_signup and not _is_loopback(settings.host):
         yield (
             "enable_initial_admin_signup",
@@ -93,7 +93,7 @@ def _initial_sign_up(settings: Settings) -> Found:
         )
 
 
-def _absent_scim_token(settings: Settings) -> Found:
+def _absent_scim_token(settings: Settings) -> FoundProblems:
     if settings.scim_enabled and not settings.scim_token:
         yield (
             "scim_token",
@@ -101,12 +101,12 @@ def _absent_scim_token(settings: Settings) -> Found:
         )
 
 
-def _weak_scim_token(settings: Settings) -> Found:
+def _weak_scim_token(settings: Settings) -> FoundProblems:
     if settings.scim_enabled and any(len(token.get_secret_value()) < 32 for token in settings.scim_token):
         yield "scim_token", "scim_token is shorter than 32 characters, a random one is harder to guess"
 
 
-def _unset_scim_provider(settings: Settings) -> Found:
+def _unset_scim_provider(settings: Settings) -> FoundProblems:
     if settings.scim_enabled and not settings.scim_auth_provider:
         yield (
             "scim_auth_provider",
@@ -114,7 +114,7 @@ def _unset_scim_provider(settings: Settings) -> Found:
         )
 
 
-def _allowed_endpoints(settings: Settings) -> Found:
+def _allowed_endpoints(settings: Settings) -> FoundProblems:
     name = "api_keys_allowed_endpoints"
     if settings.enable_api_keys_endpoint_restrictions and not settings.api_keys_allowed_endpoints:
         yield name, f"API keys reach nothing: they are restricted and {name} is empty"
@@ -131,22 +131,26 @@ def _is_loopback(host: str) -> bool:
 
 
 PROBLEMS: Final = (
-    Check(("webui_auth_cookie_same_site", "webui_auth_cookie_secure"), _cookie),
-    Check(("webui_admin_email", "webui_admin_password"), _first_administrator),
-    Check(("openai_api_base_urls", "openai_api_keys"), _key_positions),
-    Check(("providers", "openai_api_base_urls", "openai_api_keys", "ollama_base_urls"), _provider_names),
-    Check(("builtin_model_path",), _builtin_model),
-    Check(tuple({name for row in NEEDED for name in (row[0], row[2])}), _engines),
-    Check(("chunk_size", "chunk_overlap"), _overlap),
+    SettingsCheck(("webui_auth_cookie_same_site", "webui_auth_cookie_secure"), _cookie),
+    SettingsCheck(("webui_admin_email", "webui_admin_password"), _first_administrator),
+    SettingsCheck(("openai_api_base_urls", "openai_api_keys"), _key_positions),
+    SettingsCheck(
+        ("providers", "openai_api_base_urls", "openai_api_keys", "ollama_base_urls"), _provider_names
+    ),
+    SettingsCheck(("builtin_model_path",), _builtin_model),
+    SettingsCheck(tuple({name for row in REQUIRED_TOGETHER for name in (row[0], row[2])}), _engines),
+    SettingsCheck(("chunk_size", "chunk_overlap"), _overlap),
 )
 """Checks that refuse the configuration."""
 
 WARNINGS: Final = (
-    Check(("env", "host"), _exposed_documentation),
-    Check(("enable_initial_admin_signup", "host"), _initial_sign_up),
-    Check(("scim_enabled", "scim_token"), _absent_scim_token),
-    Check(("scim_enabled", "scim_token"), _weak_scim_token),
-    Check(("scim_enabled", "scim_auth_provider"), _unset_scim_provider),
-    Check(("enable_api_keys_endpoint_restrictions", "api_keys_allowed_endpoints"), _allowed_endpoints),
+    SettingsCheck(("env", "host"), _exposed_documentation),
+    SettingsCheck(("enable_initial_admin_signup", "host"), _initial_sign_up),
+    SettingsCheck(("scim_enabled", "scim_token"), _absent_scim_token),
+    SettingsCheck(("scim_enabled", "scim_token"), _weak_scim_token),
+    SettingsCheck(("scim_enabled", "scim_auth_provider"), _unset_scim_provider),
+    SettingsCheck(
+        ("enable_api_keys_endpoint_restrictions", "api_keys_allowed_endpoints"), _allowed_endpoints
+    ),
 )
 """Checks that only warn."""

@@ -8,12 +8,12 @@ from pydantic_settings import BaseSettings
 from gatewayd.settings import types
 from gatewayd.settings.fields import LIMITS, restart, setting
 
-MAX_BOUND: Final = 1_000_000
+MAX_CONNECTION_LIMIT: Final = 1_000_000
 
 
 def _bound(default: int, sentence: str) -> Any:
     """Return the field of a bound, which 0 switches off."""
-    return setting(restart(LIMITS), default, f"{sentence}; 0 for any number.", ge=0, le=MAX_BOUND)
+    return setting(restart(LIMITS), default, f"{sentence}; 0 for any number.", ge=0, le=MAX_CONNECTION_LIMIT)
 
 
 class ConnectionFields(BaseSettings):

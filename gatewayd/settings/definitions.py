@@ -14,7 +14,7 @@ from pydantic.fields import FieldInfo
 from gatewayd.settings.fields import CATEGORIES
 from gatewayd.settings.model import Settings
 from gatewayd.settings.providers import Provider
-from gatewayd.settings.types import Expect
+from gatewayd.settings.types import ExpectedValue
 
 PREFIX: Final = "GATEWAYD_"
 FILE_SUFFIX: Final = "_FILE"
@@ -26,7 +26,7 @@ _NO_FILE: Final = frozenset({"scim_token"})
 
 
 @dataclass(frozen=True, slots=True)
-class Definition:
+class SettingDescription:
     """One setting. `expects` completes "expected ...", `default` is the default as TOML."""
 
     name: str
@@ -68,7 +68,7 @@ class Definition:
 
 
 @cache
-def definitions() -> Mapping[str, Definition]:
+def definitions() -> Mapping[str, SettingDescription]:
     """Return every setting by name, in the order of the categories."""
     unordered = [_define(name, field) for name, field in Settings.model_fields.items()]
     ordered = sorted(unordered, key=lambda each: CATEGORIES.index(each.category))
@@ -76,12 +76,12 @@ def definitions() -> Mapping[str, Definition]:
 
 
 @cache
-def names() -> Mapping[str, str]:
+def names_by_alias() -> Mapping[str, str]:
     """Return the setting that each lower-case name, alias or not, stands for."""
     return MappingProxyType({name: each.name for each in definitions().values() for name in each.names})
 
 
-def changed(old: Settings, new: Settings) -> list[str]:
+def changed_settings(old: Settings, new: Settings) -> list[str]:
     """Return the names of the settings that differ, in the order of the manual page."""
     return [name for name in definitions() if getattr(old, name) != getattr(new, name)]
 
@@ -110,7 +110,7 @@ def expectation(field: FieldInfo) -> str:
     return ", ".join(words)
 
 
-def toml(value: Any) -> str:
+def format_toml(value: Any) -> str:
     """Write a default value as TOML."""
     match value:
         case bool():
@@ -122,32 +122,32 @@ def toml(value: Any) -> str:
         case int() | float():
             return f"{value:g}" if isinstance(value, float) else str(value)
         case SecretStr():
-            return toml(value.get_secret_value())
+            return format_toml(value.get_secret_value())
         case str() | Path():
             return '"' + str(value).replace("\\", "\\\\").replace('"', '\\"') + '"'
         case tuple():
-            return f"[{', '.join(map(toml, value))}]"
+            return f"[{', '.join(map(format_toml, value))}]"
         case _:
             raise TypeError(f"no TOML form for {type(value).__name__}")
 
 
-def _define(name: str, field: FieldInfo) -> Definition:
+def _define(name: str, field: FieldInfo) -> SettingDescription:
     extra: Any = field.json_schema_extra
-    return Definition(
+    return SettingDescription(
         name=name,
         category=extra["category"],
         description=field.description or "",
         expects=expectation(field),
         separator=_expect(field).separator,
-        default=toml(Settings.model_fields[name].get_default()),
+        default=format_toml(Settings.model_fields[name].get_default()),
         aliases=tuple(extra["aliases"]),
         reloadable=extra["reloadable"],
         secret=_holds_secret(field.annotation),
     )
 
 
-def _expect(field: FieldInfo) -> Expect:
-    found = [item for item in field.metadata if isinstance(item, Expect)]
+def _expect(field: FieldInfo) -> ExpectedValue:
+    found = [item for item in field.metadata if isinstance(item, ExpectedValue)]
     if not found:
         raise TypeError(f"no expectation declared for {field.annotation}")
     return found[-1]

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from itertools import groupby
 from typing import Final
 
-from gatewayd.settings.definitions import Definition, definitions, provider_fields
+from gatewayd.settings.definitions import SettingDescription, definitions, provider_fields
 
 _HEAD: Final = """\
 # Configuration of gatewayd(8). Every setting stands here at its default; see gatewayd.toml(5).
@@ -66,7 +66,7 @@ def update_manual(page: str) -> str:
     return page
 
 
-def _sample(each: Definition) -> str:
+def _sample(each: SettingDescription) -> str:
     note = f"{each.description} Takes {_accepted(each)}."
     comment = "\n".join(f"# {line}" for line in _wrap(note, _COMMENT_WIDTH))
     value = _PROVIDERS if each.name == "providers" else f"#{each.name} = {each.default}\n"
@@ -77,13 +77,13 @@ def _wrap(text: str, width: int) -> list[str]:
     return textwrap.wrap(text, width, break_long_words=False, break_on_hyphens=False)
 
 
-def _accepted(each: Definition) -> str:
+def _accepted(each: SettingDescription) -> str:
     if not each.separator:
         return each.expects
     return f"{each.expects}; as one text, separated by {each.separator!r}"
 
 
-def _item(each: Definition) -> Iterator[str]:
+def _item(each: SettingDescription) -> Iterator[str]:
     yield f".It Ic {each.name}"
     yield from _sentences(each.description)
     yield from _sentences(f"Takes {_accepted(each)}.")

@@ -6,21 +6,21 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
-from gatewayd.settings.definitions import PREFIX, Definition, definitions
-from gatewayd.settings.layers import Entry
+from gatewayd.settings.definitions import PREFIX, SettingDescription, definitions
+from gatewayd.settings.layers import SettingEntry
 from gatewayd.settings.origins import (
-    Origin,
     OriginKind,
+    SettingOrigin,
     from_credential,
     from_environment,
     from_secret_file,
     from_service_manager,
 )
 from gatewayd.settings.problems import did_you_mean
-from gatewayd.settings.result import Reading
+from gatewayd.settings.result import SettingsReading
 
 CREDENTIALS: Final = "CREDENTIALS_DIRECTORY"
-SHOWN_SECRET: Final = "WEBUI_SECRET_KEY"  # noqa: S105 - a name
+PLUGIN_SECRET_VARIABLE: Final = "WEBUI_SECRET_KEY"  # noqa: S105 - a name
 PLUGIN_VARIABLES: Final = (
     "HOME",
     "TZ",
@@ -51,7 +51,7 @@ def plugin_environment() -> Mapping[str, str]:
 
 
 @contextmanager
-def hidden_secrets(shown: str) -> Iterator[None]:
+def exposed_secret(shown: str) -> Iterator[None]:
     """Let code of this process see `shown` as WEBUI_SECRET_KEY: plugins make keys of their own of it.
 
     Settings that are secrets, and came by variables, are not seen any more until the end.
@@ -60,15 +60,15 @@ def hidden_secrets(shown: str) -> Iterator[None]:
     before = {name: os.environ[name] for name in secrets if name in os.environ}  # noqa: TID251 - its home
     for name in before:
         del os.environ[name]  # noqa: TID251 - its home
-    os.environ[SHOWN_SECRET] = shown  # noqa: TID251 - its home
+    os.environ[PLUGIN_SECRET_VARIABLE] = shown  # noqa: TID251 - its home
     try:
         yield
     finally:
-        del os.environ[SHOWN_SECRET]  # noqa: TID251 - its home
+        del os.environ[PLUGIN_SECRET_VARIABLE]  # noqa: TID251 - its home
         os.environ.update(before)  # noqa: TID251 - its home
 
 
-def read_directories(environ: Mapping[str, str], reading: Reading) -> None:
+def read_directories(environ: Mapping[str, str], reading: SettingsReading) -> None:
     """Add the defaults that follow the directories made by the service manager (systemd.exec(5))."""
     entries = {}
     for name, variable, file in (
@@ -77,23 +77,23 @@ def read_directories(environ: Mapping[str, str], reading: Reading) -> None:
     ):
         first = environ.get(variable, "").split(":")[0]
         if first:
-            entries[name] = Entry(str(Path(first, file)), name, from_service_manager(variable))
+            entries[name] = SettingEntry(str(Path(first, file)), name, from_service_manager(variable))
     reading.add(entries)
 
 
-def read_variables(environ: Mapping[str, str], reading: Reading) -> None:
+def read_variables(environ: Mapping[str, str], reading: SettingsReading) -> None:
     """Add the layer of environment variables; names of other programs are passed over."""
     entries = {}
     for each in definitions().values():
         for variable in each.variables:
             if variable in environ:
-                entries[each.name] = Entry(environ[variable], variable, from_environment(variable))
+                entries[each.name] = SettingEntry(environ[variable], variable, from_environment(variable))
                 break
     _refuse_unknown(environ, reading)
     reading.add(entries)
 
 
-def read_secret_files(environ: Mapping[str, str], reading: Reading) -> None:
+def read_secret_files(environ: Mapping[str, str], reading: SettingsReading) -> None:
     """Add the layer of files that `NAME_FILE` variables name."""
     entries = {}
     for each in definitions().values():
@@ -106,7 +106,7 @@ def read_secret_files(environ: Mapping[str, str], reading: Reading) -> None:
     reading.add(entries)
 
 
-def read_credentials(environ: Mapping[str, str], reading: Reading) -> None:
+def read_credentials(environ: Mapping[str, str], reading: SettingsReading) -> None:
     """Add the layer of the credentials directory; files of other names are passed over."""
     directory = environ.get(CREDENTIALS)
     if not directory:
@@ -115,7 +115,7 @@ def read_credentials(environ: Mapping[str, str], reading: Reading) -> None:
         present = {path.name for path in Path(directory).iterdir()}
     except OSError as error:
         reading.refuse(
-            Origin(OriginKind.CREDENTIAL, directory),
+            SettingOrigin(OriginKind.CREDENTIAL, directory),
             CREDENTIALS,
             f"cannot read the credentials directory {directory}: {error.strerror}",
         )
@@ -130,11 +130,11 @@ def read_credentials(environ: Mapping[str, str], reading: Reading) -> None:
     reading.add(entries)
 
 
-def _present(each: Definition, names: set[str]) -> Iterator[str]:
+def _present(each: SettingDescription, names: set[str]) -> Iterator[str]:
     return (name for name in each.credentials if name in names)
 
 
-def _refuse_unknown(environ: Mapping[str, str], reading: Reading) -> None:
+def _refuse_unknown(environ: Mapping[str, str], reading: SettingsReading) -> None:
     known = {name for each in definitions().values() for name in (*each.variables, *each.file_variables)}
     for variable in sorted(environ):
         if variable.startswith(PREFIX) and variable not in known | _NOT_SETTINGS:

@@ -46,24 +46,24 @@ CATEGORIES: Final = (
 """The order of the sample file and the manual page."""
 
 
-class Place(NamedTuple):
+class SettingPlace(NamedTuple):
     """A category, and whether a running daemon takes a changed value when it reloads."""
 
     category: str
     reloadable: bool
 
 
-def restart(category: str) -> Place:
+def restart(category: str) -> SettingPlace:
     """Place a setting that is read once, at start."""
-    return Place(category, reloadable=False)
+    return SettingPlace(category, reloadable=False)
 
 
-def reload(category: str) -> Place:
+def reload(category: str) -> SettingPlace:
     """Place a setting that a reload applies."""
-    return Place(category, reloadable=True)
+    return SettingPlace(category, reloadable=True)
 
 
-def setting(place: Place, default: Any, description: str, *aliases: str, **bounds: Any) -> Any:
+def setting(place: SettingPlace, default: Any, description: str, *aliases: str, **bounds: Any) -> Any:
     """Declare a setting.
 
     `description` is one sentence. `aliases` are further lower-case names, read where the setting's own name

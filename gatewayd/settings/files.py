@@ -7,14 +7,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from gatewayd.settings.definitions import definitions, names
+from gatewayd.settings.definitions import definitions, names_by_alias
 from gatewayd.settings.environment import CREDENTIALS
-from gatewayd.settings.layers import Entry, Place
-from gatewayd.settings.origins import Origin, from_file
+from gatewayd.settings.layers import KeyPath, SettingEntry
+from gatewayd.settings.origins import SettingOrigin, from_file
 from gatewayd.settings.problems import did_you_mean
-from gatewayd.settings.result import Reading
+from gatewayd.settings.result import SettingsReading
 from gatewayd.settings.secret_files import read_value
-from gatewayd.settings.toml_lines import locate
+from gatewayd.settings.toml_lines import locate_keys
 
 DEFAULT_FILE: Final = Path("/etc/gatewayd/gatewayd.toml")
 DROP_INS: Final = "conf.d"
@@ -32,9 +32,9 @@ _END: Final = re.compile(r" \(at end of document\)$")
 class _Document:
     path: Path
     values: Mapping[str, Any]
-    lines: Mapping[Place, int]
+    lines: Mapping[KeyPath, int]
 
-    def origin(self, place: Place) -> Origin:
+    def origin(self, place: KeyPath) -> SettingOrigin:
         """Return the origin of the nearest key or element that encloses the place."""
         while place and place not in self.lines:
             place = place[:-1]
@@ -42,7 +42,7 @@ class _Document:
 
 
 def read_files(
-    file: Path | None, default_file: Path | None, environ: Mapping[str, str], reading: Reading
+    file: Path | None, default_file: Path | None, environ: Mapping[str, str], reading: SettingsReading
 ) -> None:
     """Add a layer for the file, and one for each drop-in beside it, in the order of their names."""
     main = file or default_file
@@ -55,7 +55,7 @@ def read_files(
             reading.add(dict(_entries(document, environ.get(CREDENTIALS), reading)))
 
 
-def _read(path: Path, reading: Reading) -> _Document | None:
+def _read(path: Path, reading: SettingsReading) -> _Document | None:
     try:
         content = path.read_bytes()
     except OSError as error:
@@ -70,7 +70,7 @@ def _read(path: Path, reading: Reading) -> _Document | None:
         reading.refuse(from_file(path, line), "", "cannot read the line: expected UTF-8 text")
         return None
     try:
-        return _Document(path, tomllib.loads(text), locate(text))
+        return _Document(path, tomllib.loads(text), locate_keys(text))
     except tomllib.TOMLDecodeError as error:
         line, sentence = _syntax(str(error), text)
         reading.refuse(from_file(path, line), "", f"cannot read the line as TOML: {sentence}")
@@ -86,8 +86,10 @@ def _syntax(message: str, text: str) -> tuple[int, str]:
     return line, sentence if position else f"{sentence}, at the end of the file"
 
 
-def _entries(document: _Document, credentials: str | None, reading: Reading) -> Iterator[tuple[str, Entry]]:
-    known = names()
+def _entries(
+    document: _Document, credentials: str | None, reading: SettingsReading
+) -> Iterator[tuple[str, SettingEntry]]:
+    known = names_by_alias()
     spelled: dict[str, str] = {}
     for key, value in document.values.items():
         origin = document.origin((key,))
@@ -103,7 +105,7 @@ def _entries(document: _Document, credentials: str | None, reading: Reading) -> 
             reading.warn_if_exposed(document.path)
         if name == "providers":
             value = _with_keys(value, document, credentials, reading)
-        yield name, Entry(value, key, origin, document.origin)
+        yield name, SettingEntry(value, key, origin, document.origin)
 
 
 def _holds_secret(name: str, value: Any) -> bool:
@@ -121,7 +123,7 @@ def _hint(key: str, known: Mapping[str, str]) -> str:
     return did_you_mean(key, known)
 
 
-def _with_keys(value: Any, document: _Document, credentials: str | None, reading: Reading) -> Any:
+def _with_keys(value: Any, document: _Document, credentials: str | None, reading: SettingsReading) -> Any:
     if not isinstance(value, list):
         return value
     return [
@@ -135,10 +137,10 @@ def _with_keys(value: Any, document: _Document, credentials: str | None, reading
 @dataclass(frozen=True, slots=True)
 class _KeyPlace:
     document: _Document
-    place: Place
+    place: KeyPath
     credentials: str | None
 
-    def origin(self, key: str) -> Origin:
+    def origin(self, key: str) -> SettingOrigin:
         return self.document.origin((*self.place, key))
 
     def path(self, key: str, text: str) -> Path:
@@ -152,7 +154,7 @@ class _KeyPlace:
         return Path(self.credentials, text)
 
 
-def _with_key(table: dict[str, Any], place: _KeyPlace, reading: Reading) -> dict[str, Any]:
+def _with_key(table: dict[str, Any], place: _KeyPlace, reading: SettingsReading) -> dict[str, Any]:
     """Read the key of a provider from where its table says."""
     given = [key for key in ("key", "key_file", "key_credential") if key in table]
     if len(given) > 1:

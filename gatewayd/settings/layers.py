@@ -7,41 +7,41 @@ from typing import Any
 from pydantic.fields import FieldInfo
 from pydantic_settings import BaseSettings, PydanticBaseSettingsSource
 
-from gatewayd.settings.origins import Origin
+from gatewayd.settings.origins import SettingOrigin
 
-Place = tuple[str | int, ...]
+KeyPath = tuple[str | int, ...]
 """A setting, and for values within it further keys and indices: `("providers", 0, "name")`."""
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class SettingEntry:
     """A value as it was written, the name it was written under, and where."""
 
     value: Any
     key: str
-    origin: Origin
-    place_of: Callable[[Place], Origin] | None = None
+    origin: SettingOrigin
+    place_of: Callable[[KeyPath], SettingOrigin] | None = None
 
-    def origin_of(self, place: Place) -> Origin:
+    def origin_of(self, place: KeyPath) -> SettingOrigin:
         """Return the origin of a value within this one, as near as it is known."""
         return self.place_of(place) if self.place_of else self.origin
 
 
 @dataclass(frozen=True, slots=True)
-class Layer:
+class SettingLayer:
     """Entries by the name of their setting."""
 
-    entries: Mapping[str, Entry] = field(default_factory=dict)
+    entries: Mapping[str, SettingEntry] = field(default_factory=dict)
 
-    def without(self, names: set[str]) -> "Layer":
+    def without(self, names: set[str]) -> "SettingLayer":
         """Return this layer less some settings."""
-        return Layer({name: entry for name, entry in self.entries.items() if name not in names})
+        return SettingLayer({name: entry for name, entry in self.entries.items() if name not in names})
 
 
 class LayerSource(PydanticBaseSettingsSource):
     """Gives a layer's values to pydantic-settings."""
 
-    def __init__(self, settings_cls: type[BaseSettings], layer: Layer) -> None:
+    def __init__(self, settings_cls: type[BaseSettings], layer: SettingLayer) -> None:
         super().__init__(settings_cls)
         self._layer = layer
 

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from gatewayd.settings.checks import PROBLEMS, WARNINGS, Check
+from gatewayd.settings.checks import PROBLEMS, WARNINGS, SettingsCheck
 from gatewayd.settings.definitions import definitions
 from gatewayd.settings.environment import (
     read_credentials,
@@ -13,11 +13,11 @@ from gatewayd.settings.environment import (
     read_variables,
 )
 from gatewayd.settings.files import DEFAULT_FILE, read_files
-from gatewayd.settings.layers import Entry, Layer
+from gatewayd.settings.layers import SettingEntry, SettingLayer
 from gatewayd.settings.model import Settings
 from gatewayd.settings.origins import BUILT_IN, FROM_COMMAND_LINE
-from gatewayd.settings.problems import ConfigurationError, Problem, at, did_you_mean
-from gatewayd.settings.result import Reading
+from gatewayd.settings.problems import ConfigurationError, ConfigurationProblem, did_you_mean, problem_at
+from gatewayd.settings.result import SettingsReading
 from gatewayd.settings.scim_tokens import read_token_file
 from gatewayd.settings.validation import check_layer
 
@@ -38,7 +38,7 @@ def load(
 
     Each value that an override hides makes a warning.
     """
-    reading = Reading()
+    reading = SettingsReading()
     read_directories(environ, reading)
     read_files(file, default_file, environ, reading)
     read_variables(environ, reading)
@@ -51,27 +51,29 @@ def load(
     settings = Settings.from_layers(layers)
     origins = {name: entry.origin for layer in layers for name, entry in layer.entries.items()}
     for name, sentence in _run(PROBLEMS, settings, bad):
-        reading.problems.append(at(origins.get(name, BUILT_IN), name, sentence))
+        reading.problems.append(problem_at(origins.get(name, BUILT_IN), name, sentence))
     if reading.problems:
         raise ConfigurationError(sorted(reading.problems, key=_position))
     warnings = [*reading.warnings, *(sentence for _, sentence in _run(WARNINGS, settings, bad))]
     return settings.with_notes(origins, warnings)
 
 
-def _read_overrides(overrides: Mapping[str, Any], reading: Reading) -> None:
+def _read_overrides(overrides: Mapping[str, Any], reading: SettingsReading) -> None:
     known = definitions()
     for name in overrides:
         if name not in known:
             sentence = f"unknown setting {name}{did_you_mean(name, known)}"
             reading.refuse(FROM_COMMAND_LINE, name, sentence)
     entries = {
-        name: Entry(value, name, FROM_COMMAND_LINE) for name, value in overrides.items() if name in known
+        name: SettingEntry(value, name, FROM_COMMAND_LINE)
+        for name, value in overrides.items()
+        if name in known
     }
     reading.warnings += _hidden(reading.layers, entries)
     reading.add(entries)
 
 
-def _hidden(layers: Sequence[Layer], overrides: Mapping[str, Entry]) -> Iterator[str]:
+def _hidden(layers: Sequence[SettingLayer], overrides: Mapping[str, SettingEntry]) -> Iterator[str]:
     """Yield a sentence for each written value that the command line takes the place of."""
     for layer in layers:
         for name in sorted(layer.entries.keys() & overrides.keys()):
@@ -80,7 +82,9 @@ def _hidden(layers: Sequence[Layer], overrides: Mapping[str, Entry]) -> Iterator
                 yield f"{name} of {entry.origin.text} is not used: the command line decides it"
 
 
-def _sound_layers(layers: Sequence[Layer], reading: Reading) -> tuple[list[Layer], set[str]]:
+def _sound_layers(
+    layers: Sequence[SettingLayer], reading: SettingsReading
+) -> tuple[list[SettingLayer], set[str]]:
     sound, bad = [], set()
     for layer in layers:
         rest, problems, names = check_layer(layer)
@@ -90,11 +94,11 @@ def _sound_layers(layers: Sequence[Layer], reading: Reading) -> tuple[list[Layer
     return sound, bad
 
 
-def _run(checks: Sequence[Check], settings: Settings, bad: set[str]) -> Iterator[tuple[str, str]]:
+def _run(checks: Sequence[SettingsCheck], settings: Settings, bad: set[str]) -> Iterator[tuple[str, str]]:
     for check in checks:
         if bad.isdisjoint(check.reads):
             yield from check.run(settings)
 
 
-def _position(problem: Problem) -> tuple[bool, str, int]:
+def _position(problem: ConfigurationProblem) -> tuple[bool, str, int]:
     return problem.file is None, str(problem.file), problem.line or 0

@@ -27,8 +27,8 @@ from gatewayd.settings.fields import (
     restart,
     setting,
 )
-from gatewayd.settings.layers import Layer, LayerSource
-from gatewayd.settings.origins import BUILT_IN, Origin
+from gatewayd.settings.layers import LayerSource, SettingLayer
+from gatewayd.settings.origins import BUILT_IN, SettingOrigin
 from gatewayd.settings.permissions import PermissionFields
 from gatewayd.settings.plugins import PluginFields
 from gatewayd.settings.providers import Provider, from_ollama_list, from_openai_lists
@@ -64,7 +64,7 @@ class Settings(ConnectionFields, PluginFields, RetrievalFields, SignInFields, Pe
 
     model_config = SettingsConfigDict(frozen=True, extra="forbid", hide_input_in_errors=True)
 
-    env: Annotated[Literal["dev", "prod"], types.Expect('"dev" or "prod"')] = setting(
+    env: Annotated[Literal["dev", "prod"], types.ExpectedValue('"dev" or "prod"')] = setting(
         restart(SERVER), "prod", "With dev, /docs and /openapi.json describe the API to everybody."
     )
     host: types.Line = setting(
@@ -125,7 +125,7 @@ class Settings(ConnectionFields, PluginFields, RetrievalFields, SignInFields, Pe
         "webui_jwt_secret_key",
     )
     webui_auth_cookie_same_site: Annotated[
-        Literal["lax", "strict", "none"], types.Expect('"lax", "strict" or "none"')
+        Literal["lax", "strict", "none"], types.ExpectedValue('"lax", "strict" or "none"')
     ] = setting(
         restart(ACCOUNTS),
         "lax",
@@ -154,7 +154,7 @@ class Settings(ConnectionFields, PluginFields, RetrievalFields, SignInFields, Pe
         restart(ACCOUNTS), True, "Whether a password is accepted for signing in."
     )
     default_user_role: Annotated[
-        Literal["pending", "user", "admin"], types.Expect('"pending", "user" or "admin"')
+        Literal["pending", "user", "admin"], types.ExpectedValue('"pending", "user" or "admin"')
     ] = setting(reload(ACCOUNTS), "pending", "Role of a new account.")
     default_group_id: types.Line = setting(
         reload(ACCOUNTS), "", "Id of the group that a new account joins; none when empty."
@@ -245,7 +245,7 @@ class Settings(ConnectionFields, PluginFields, RetrievalFields, SignInFields, Pe
     ollama_base_urls: types.Urls = setting(
         reload(PROVIDERS), (), "Addresses of Ollama runtimes.", "ollama_base_url"
     )
-    providers: Annotated[tuple[Provider, ...], types.Expect("[[providers]] tables")] = setting(
+    providers: Annotated[tuple[Provider, ...], types.ExpectedValue("[[providers]] tables")] = setting(
         reload(PROVIDERS), (), "Further providers, each a table; only files can set them."
     )
     models_cache_ttl: types.Seconds = setting(
@@ -312,10 +312,11 @@ class Settings(ConnectionFields, PluginFields, RetrievalFields, SignInFields, Pe
         max_length=100,
     )
     log_format: Annotated[
-        Literal["", "json", "text"], types.Expect('"json", "text", or "" to choose by where the log goes')
+        Literal["", "json", "text"],
+        types.ExpectedValue('"json", "text", or "" to choose by where the log goes'),
     ] = setting(reload(LOGGING), "", "Form of log lines.")
 
-    _origins: Mapping[str, Origin] = PrivateAttr(default_factory=dict)
+    _origins: Mapping[str, SettingOrigin] = PrivateAttr(default_factory=dict)
     _warnings: tuple[str, ...] = PrivateAttr(default=())
 
     @classmethod
@@ -328,17 +329,17 @@ class Settings(ConnectionFields, PluginFields, RetrievalFields, SignInFields, Pe
         file_secret_settings: PydanticBaseSettingsSource,
     ) -> tuple[PydanticBaseSettingsSource, ...]:
         """Take values only from the layers handed in, which know lines and credentials; highest first."""
-        layers: Iterable[Layer] = init_settings.init_kwargs.pop("layers", ())
+        layers: Iterable[SettingLayer] = init_settings.init_kwargs.pop("layers", ())
         return tuple(LayerSource(settings_cls, layer) for layer in reversed(tuple(layers)))
 
     @classmethod
-    def from_layers(cls, layers: Iterable[Layer]) -> "Settings":
+    def from_layers(cls, layers: Iterable[SettingLayer]) -> "Settings":
         """Merge the layers, lowest first, over the defaults; pydantic's ValidationError says what is bad."""
         arguments: dict[str, Any] = {"layers": tuple(layers)}
         return cls(**arguments)
 
     @property
-    def origins(self) -> Mapping[str, Origin]:
+    def origins(self) -> Mapping[str, SettingOrigin]:
         """Where each setting's value comes from, for every setting."""
         return MappingProxyType({name: self._origins.get(name, BUILT_IN) for name in type(self).model_fields})
 
@@ -347,7 +348,7 @@ class Settings(ConnectionFields, PluginFields, RetrievalFields, SignInFields, Pe
         """Sentences to log: the configuration works, but somebody should look at it."""
         return self._warnings
 
-    def with_notes(self, origins: Mapping[str, Origin], warnings: Iterable[str]) -> "Settings":
+    def with_notes(self, origins: Mapping[str, SettingOrigin], warnings: Iterable[str]) -> "Settings":
         """Return these settings with the notes that loading them left."""
         noted = self.model_copy()
         noted._origins = dict(origins)

@@ -21,7 +21,7 @@ class OriginKind(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Origin:
+class SettingOrigin:
     """Where a value comes from; `text` is for people, `file` and `line` are None outside files."""
 
     kind: OriginKind
@@ -35,38 +35,38 @@ class Origin:
         return self.kind is not OriginKind.DEFAULT
 
 
-BUILT_IN = Origin(OriginKind.DEFAULT, "default")
+BUILT_IN = SettingOrigin(OriginKind.DEFAULT, "default")
 
 
-def from_service_manager(variable: str) -> Origin:
+def from_service_manager(variable: str) -> SettingOrigin:
     """Return the origin of a default that follows a directory variable of the service manager."""
-    return Origin(OriginKind.DEFAULT, f"default in {variable}")
+    return SettingOrigin(OriginKind.DEFAULT, f"default in {variable}")
 
 
-def from_file(path: Path, line: int | None) -> Origin:
+def from_file(path: Path, line: int | None) -> SettingOrigin:
     """Return the origin of a value in a TOML file."""
     place = f"file {path}" if line is None else f"file {path} line {line}"
-    return Origin(OriginKind.FILE, place, path, line)
+    return SettingOrigin(OriginKind.FILE, place, path, line)
 
 
-def from_environment(variable: str) -> Origin:
+def from_environment(variable: str) -> SettingOrigin:
     """Return the origin of a value in an environment variable."""
-    return Origin(OriginKind.ENVIRONMENT, f"environment {variable}")
+    return SettingOrigin(OriginKind.ENVIRONMENT, f"environment {variable}")
 
 
-def from_credential(name: str) -> Origin:
+def from_credential(name: str) -> SettingOrigin:
     """Return the origin of a value in the credentials directory."""
-    return Origin(OriginKind.CREDENTIAL, f"credential {name}")
+    return SettingOrigin(OriginKind.CREDENTIAL, f"credential {name}")
 
 
-def from_secret_file(variable: str, path: Path) -> Origin:
+def from_secret_file(variable: str, path: Path) -> SettingOrigin:
     """Return the origin of a value in the file that an environment variable names."""
-    return Origin(OriginKind.CREDENTIAL, f"file {path} named by environment {variable}", path)
+    return SettingOrigin(OriginKind.CREDENTIAL, f"file {path} named by environment {variable}", path)
 
 
-def from_token_file(path: Path) -> Origin:
+def from_token_file(path: Path) -> SettingOrigin:
     """Return the origin of a SCIM token in the file that is kept for it."""
-    return Origin(OriginKind.CREDENTIAL, f"file {path}", path)
+    return SettingOrigin(OriginKind.CREDENTIAL, f"file {path}", path)
 
 
-FROM_COMMAND_LINE = Origin(OriginKind.COMMAND_LINE, "command line")
+FROM_COMMAND_LINE = SettingOrigin(OriginKind.COMMAND_LINE, "command line")

@@ -9,7 +9,7 @@ from gatewayd.settings.fields import PERMISSIONS, reload, setting
 from gatewayd.settings.types import Switch
 
 
-class Leaf(NamedTuple):
+class PermissionLeaf(NamedTuple):
     """One permission: its place in the tree, its default, and the end of its setting's name."""
 
     section: str
@@ -23,32 +23,35 @@ class Leaf(NamedTuple):
         return f"user_permissions_{self.suffix}"
 
 
-def _workspace() -> list[Leaf]:
+def _workspace() -> list[PermissionLeaf]:
     kinds = ("models", "knowledge", "prompts", "tools", "skills")
     moves = [(kind, move) for kind in kinds if kind != "knowledge" for move in ("import", "export")]
     return [
-        *(Leaf("workspace", kind, False, f"workspace_{kind}_access") for kind in kinds),
-        *(Leaf("workspace", f"{kind}_{move}", False, f"workspace_{kind}_{move}") for kind, move in moves),
-        *(Leaf("sharing", kind, False, f"workspace_{kind}_allow_sharing") for kind in kinds),
+        *(PermissionLeaf("workspace", kind, False, f"workspace_{kind}_access") for kind in kinds),
         *(
-            Leaf("sharing", f"public_{kind}", False, f"workspace_{kind}_allow_public_sharing")
+            PermissionLeaf("workspace", f"{kind}_{move}", False, f"workspace_{kind}_{move}")
+            for kind, move in moves
+        ),
+        *(PermissionLeaf("sharing", kind, False, f"workspace_{kind}_allow_sharing") for kind in kinds),
+        *(
+            PermissionLeaf("sharing", f"public_{kind}", False, f"workspace_{kind}_allow_public_sharing")
             for kind in kinds
         ),
     ]
 
 
-def _named(section: str, *names: str, default: bool) -> list[Leaf]:
-    return [Leaf(section, name, default, f"{section}_{name}") for name in names]
+def _named(section: str, *names: str, default: bool) -> list[PermissionLeaf]:
+    return [PermissionLeaf(section, name, default, f"{section}_{name}") for name in names]
 
 
-LEAVES: Final = (
+PERMISSION_LEAVES: Final = (
     *_workspace(),
-    Leaf("sharing", "notes", False, "notes_allow_sharing"),
-    Leaf("sharing", "public_notes", False, "notes_allow_public_sharing"),
-    Leaf("sharing", "folders", False, "folders_allow_sharing"),
-    Leaf("sharing", "public_chats", False, "chat_allow_public_sharing"),
-    Leaf("sharing", "open_chats", False, "chat_allow_open_sharing"),
-    Leaf("sharing", "public_calendars", False, "calendar_allow_public_sharing"),
+    PermissionLeaf("sharing", "notes", False, "notes_allow_sharing"),
+    PermissionLeaf("sharing", "public_notes", False, "notes_allow_public_sharing"),
+    PermissionLeaf("sharing", "folders", False, "folders_allow_sharing"),
+    PermissionLeaf("sharing", "public_chats", False, "chat_allow_public_sharing"),
+    PermissionLeaf("sharing", "open_chats", False, "chat_allow_open_sharing"),
+    PermissionLeaf("sharing", "public_calendars", False, "calendar_allow_public_sharing"),
     *_named("access_grants", "allow_users", "allow_groups", default=True),
     *_named("chat", "controls", "valves", "system_prompt", "params", default=True),
     *_named("chat", "file_upload", "web_upload", "delete", "delete_message", default=True),
@@ -62,11 +65,11 @@ LEAVES: Final = (
     *_named("features", "web_search", "image_generation", "code_interpreter", "memories", default=True),
     *_named("features", "automations", default=False),
     *_named("features", "calendar", default=True),
-    Leaf("features", "webhooks", False, "features_user_webhooks"),
+    PermissionLeaf("features", "webhooks", False, "features_user_webhooks"),
     *_named("settings", "interface", default=True),
 )
 
-CHECKED: Final = frozenset(
+CHECKED_PERMISSIONS: Final = frozenset(
     {
         *(("workspace", leaf) for leaf in ("knowledge", "tools", "tools_import", "tools_export")),
         *(("sharing", leaf) for leaf in ("public_knowledge", "public_tools")),
@@ -80,11 +83,11 @@ CHECKED: Final = frozenset(
 """Section and name of the permissions that the gateway checks itself; clients are told of the others."""
 
 
-def _description(leaf: Leaf) -> str:
+def _description(leaf: PermissionLeaf) -> str:
     what = f"Whether accounts with role user have the permission {leaf.section}.{leaf.leaf} by default"
     return (
         f"{what}."
-        if (leaf.section, leaf.leaf) in CHECKED
+        if (leaf.section, leaf.leaf) in CHECKED_PERMISSIONS
         else f"{what}; clients are told, nothing checks it."
     )
 
@@ -95,7 +98,7 @@ def _fields() -> dict[str, Any]:
             Switch,
             setting(reload(PERMISSIONS), leaf.default, _description(leaf)),
         )
-        for leaf in LEAVES
+        for leaf in PERMISSION_LEAVES
     }
 
 

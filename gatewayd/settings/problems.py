@@ -5,12 +5,12 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from gatewayd.errors import GatewayError, Kind
-from gatewayd.settings.origins import Origin
+from gatewayd.errors import ErrorKind, GatewayError
+from gatewayd.settings.origins import SettingOrigin
 
 
 @dataclass(frozen=True, slots=True)
-class Problem:
+class ConfigurationProblem:
     """One thing to repair.
 
     `sentence` says what was found and what was expected, and never holds a secret. `file` and `line` are None
@@ -33,15 +33,15 @@ class Problem:
 class ConfigurationError(GatewayError):
     """The configuration cannot be used; `problems` has at least one element."""
 
-    def __init__(self, problems: Sequence[Problem]) -> None:
+    def __init__(self, problems: Sequence[ConfigurationProblem]) -> None:
         self.problems = tuple(problems)
         lines = "; ".join(map(str, self.problems))
-        super().__init__(Kind.NOT_CONFIGURED, f"cannot use the configuration: {lines}")
+        super().__init__(ErrorKind.NOT_CONFIGURED, f"cannot use the configuration: {lines}")
 
 
-def at(origin: Origin, key: str, sentence: str) -> Problem:
+def problem_at(origin: SettingOrigin, key: str, sentence: str) -> ConfigurationProblem:
     """Return the problem of a value that came from `origin`."""
-    return Problem(key, sentence, origin.file, origin.line)
+    return ConfigurationProblem(key, sentence, origin.file, origin.line)
 
 
 def did_you_mean(name: str, known: Iterable[str]) -> str:

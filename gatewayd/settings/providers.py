@@ -7,7 +7,7 @@ from typing import Annotated, Any, Final, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, SecretStr, model_validator
 
-from gatewayd.settings.types import Expect, Line, OwnSeconds, ProviderKey, Texts, Url
+from gatewayd.settings.types import ExpectedValue, Line, OwnSeconds, ProviderKey, Texts, Url
 
 DEFAULT_BASE_URLS: Final = {
     "openai": "https://api.openai.com/v1",
@@ -16,7 +16,7 @@ DEFAULT_BASE_URLS: Final = {
 }
 
 ProviderKind = Annotated[
-    Literal["openai", "anthropic", "ollama"], Expect('"openai", "anthropic" or "ollama"')
+    Literal["openai", "anthropic", "ollama"], ExpectedValue('"openai", "anthropic" or "ollama"')
 ]
 
 
@@ -35,15 +35,15 @@ class Provider(BaseModel):
         description="Address of the provider; the maker's own, or this machine, by default."
     )
     key: ProviderKey = Field(SecretStr(""), description="Key for the provider.")
-    key_file: Annotated[Path | None, Expect("the path of a file")] = Field(
+    key_file: Annotated[Path | None, ExpectedValue("the path of a file")] = Field(
         None, description="File that holds the key, relative to the configuration file."
     )
-    key_credential: Annotated[Line | None, Expect("the name of a credential")] = Field(
+    key_credential: Annotated[Line | None, ExpectedValue("the name of a credential")] = Field(
         None, description="Name of the file in the credentials directory that holds the key."
     )
     prefix: Line = Field("", description="Put before the id of each model, with nothing between.")
     models: Texts = Field((), description="The only models to offer, by the provider's ids; all when empty.")
-    connections: Annotated[int, Expect("a whole number")] = Field(
+    connections: Annotated[int, ExpectedValue("a whole number")] = Field(
         10_000, ge=1, le=65_535, description="The most connections to it at once; who comes later waits."
     )
     connect_timeout: OwnSeconds = Field(None, gt=0, description="Replaces upstream_connect_timeout.")

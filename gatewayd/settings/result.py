@@ -5,29 +5,29 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from gatewayd.settings.definitions import definitions
-from gatewayd.settings.layers import Entry, Layer
-from gatewayd.settings.origins import Origin
-from gatewayd.settings.problems import Problem, at
-from gatewayd.settings.secret_files import exposure, read_value
+from gatewayd.settings.layers import SettingEntry, SettingLayer
+from gatewayd.settings.origins import SettingOrigin
+from gatewayd.settings.problems import ConfigurationProblem, problem_at
+from gatewayd.settings.secret_files import exposure_warning, read_value
 
 
 @dataclass(slots=True)
-class Reading:
+class SettingsReading:
     """Collects, so that one run reports everything; `layers` has the lowest first."""
 
-    layers: list[Layer] = field(default_factory=list)
-    problems: list[Problem] = field(default_factory=list)
+    layers: list[SettingLayer] = field(default_factory=list)
+    problems: list[ConfigurationProblem] = field(default_factory=list)
     warnings: list[str] = field(default_factory=list)
 
-    def add(self, entries: Mapping[str, Entry]) -> None:
+    def add(self, entries: Mapping[str, SettingEntry]) -> None:
         """Put a layer on top."""
-        self.layers.append(Layer(entries))
+        self.layers.append(SettingLayer(entries))
 
-    def refuse(self, origin: Origin, key: str, sentence: str) -> None:
+    def refuse(self, origin: SettingOrigin, key: str, sentence: str) -> None:
         """Note a problem."""
-        self.problems.append(at(origin, key, sentence))
+        self.problems.append(problem_at(origin, key, sentence))
 
-    def value_file(self, name: str, path: Path, origin: Origin, key: str) -> Entry | None:
+    def value_file(self, name: str, path: Path, origin: SettingOrigin, key: str) -> SettingEntry | None:
         """Read the file that holds the value of setting `name`, and note what is wrong with it."""
         try:
             value = read_value(path)
@@ -36,10 +36,10 @@ class Reading:
             return None
         if definitions()[name].secret:
             self.warn_if_exposed(path)
-        return Entry(value, key, origin)
+        return SettingEntry(value, key, origin)
 
     def warn_if_exposed(self, path: Path) -> None:
         """Note once when others may read a file that holds a secret."""
-        warning = exposure(path)
+        warning = exposure_warning(path)
         if warning and warning not in self.warnings:
             self.warnings.append(warning)

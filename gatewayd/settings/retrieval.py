@@ -27,7 +27,7 @@ class RetrievalFields(BaseSettings):
         restart(DOCUMENTS), (), "Extensions that files to process may have; any when empty."
     )
     content_extraction_engine: Annotated[
-        Literal["", "external"], types.Expect('"external", or "" for the built-in readers')
+        Literal["", "external"], types.ExpectedValue('"external", or "" for the built-in readers')
     ] = setting(restart(DOCUMENTS), "", "What turns documents into text.")
     external_document_loader_url: types.UrlOrEmpty = setting(
         restart(DOCUMENTS), "", "Address of the external extractor: documents are sent to /process below it."
@@ -69,7 +69,7 @@ class RetrievalFields(BaseSettings):
     )
 
     ingest_sandbox: Annotated[
-        Literal["auto", "require", "off"], types.Expect('"auto", "require", or "off"')
+        Literal["auto", "require", "off"], types.ExpectedValue('"auto", "require", or "off"')
     ] = setting(
         restart(DOCUMENTS),
         "auto",
@@ -79,7 +79,7 @@ class RetrievalFields(BaseSettings):
 
     rag_embedding_engine: Annotated[
         Literal["", "fastembed", "directory", "openai", "ollama"],
-        types.Expect('"fastembed", "directory", "openai", "ollama", or "" for a model from a package'),
+        types.ExpectedValue('"fastembed", "directory", "openai", "ollama", or "" for a model from a package'),
     ] = setting(restart(EMBEDDING), "", "Where vectors come from.")
     rag_embedding_model: types.Line = setting(
         restart(EMBEDDING),
@@ -142,7 +142,7 @@ class RetrievalFields(BaseSettings):
         ge=0,
         le=1,
     )
-    rag_fusion: Annotated[Literal["minmax", "rrf"], types.Expect('"minmax" or "rrf"')] = setting(
+    rag_fusion: Annotated[Literal["minmax", "rrf"], types.ExpectedValue('"minmax" or "rrf"')] = setting(
         restart(RETRIEVAL), "minmax", "How the two lists of a hybrid search become one: by score or by rank."
     )
     rag_relevance_threshold: types.Number = setting(
@@ -173,7 +173,7 @@ class RetrievalFields(BaseSettings):
         max_length=20_000,
     )
     rag_reranking_engine: Annotated[
-        Literal["", "local", "external"], types.Expect('"local", "external", or "" for none')
+        Literal["", "local", "external"], types.ExpectedValue('"local", "external", or "" for none')
     ] = setting(restart(RETRIEVAL), "", "What orders the found passages anew.")
     rag_reranking_model: types.Line = setting(
         restart(RETRIEVAL),

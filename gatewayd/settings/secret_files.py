@@ -4,7 +4,7 @@ import stat
 from pathlib import Path
 from typing import Final
 
-LIMIT: Final = 64 * 1024
+MAX_FILE_BYTES: Final = 64 * 1024
 
 
 def read_value(path: Path) -> str:
@@ -14,18 +14,18 @@ def read_value(path: Path) -> str:
     """
     try:
         with path.open("rb") as file:
-            content = file.read(LIMIT + 1)
+            content = file.read(MAX_FILE_BYTES + 1)
     except OSError as error:
         raise ValueError((error.strerror or str(error)).lower()) from error
-    if len(content) > LIMIT:
-        raise ValueError(f"it has more than {LIMIT} bytes")
+    if len(content) > MAX_FILE_BYTES:
+        raise ValueError(f"it has more than {MAX_FILE_BYTES} bytes")
     try:
         return content.decode().rstrip("\r\n")
     except UnicodeDecodeError as error:
         raise ValueError("it is not UTF-8 text") from error
 
 
-def exposure(path: Path) -> str:
+def exposure_warning(path: Path) -> str:
     """Return a warning when others than owner and group may read the file, else ""."""
     try:
         mode = path.stat().st_mode

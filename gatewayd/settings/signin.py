@@ -22,7 +22,7 @@ class SignInFields(BaseSettings):
         "",
         "E-mail address of the administrator that a start without accounts creates; none when empty.",
     )
-    webui_admin_password: Annotated[SecretStr, types.Expect("text")] = setting(
+    webui_admin_password: Annotated[SecretStr, types.ExpectedValue("text")] = setting(
         restart(ACCOUNTS), SecretStr(""), "Password of the administrator of webui_admin_email."
     )
     webui_admin_name: types.Line = setting(

@@ -9,7 +9,7 @@ import tomllib
 from bisect import bisect_right
 from typing import Final
 
-Path = tuple[str | int, ...]
+KeyPath = tuple[str | int, ...]
 """Keys and, for elements of arrays, indices: `("providers", 0, "name")`."""
 
 _BLANK: Final = re.compile(r"(?:[ \t\n]|#[^\n]*)*")
@@ -22,7 +22,7 @@ _STRING: Final = re.compile(
 _SCALAR: Final = re.compile(r"[^,\]}#\n]+")
 
 
-def locate(document: str) -> dict[Path, int]:
+def locate_keys(document: str) -> dict[KeyPath, int]:
     """Return the line, counted from 1, where each key, table and array element of the document begins."""
     scanner = _Scanner(document.replace("\r\n", "\n"))
     scanner.run()
@@ -31,12 +31,12 @@ def locate(document: str) -> dict[Path, int]:
 
 class _Scanner:
     def __init__(self, text: str) -> None:
-        self.lines: dict[Path, int] = {}
+        self.lines: dict[KeyPath, int] = {}
         self._text = text
         self._at = 0
         self._starts = [0, *(match.end() for match in re.finditer("\n", text))]
-        self._table: Path = ()
-        self._elements: dict[Path, int] = {}
+        self._table: KeyPath = ()
+        self._elements: dict[KeyPath, int] = {}
 
     def run(self) -> None:
         self._skip(_BLANK)
@@ -63,9 +63,9 @@ class _Scanner:
             self._table = (*path, last)
         self.lines[self._table] = line
 
-    def _current(self, parents: tuple[str, ...], line: int) -> Path:
+    def _current(self, parents: tuple[str, ...], line: int) -> KeyPath:
         """Follow a header's parents, through the newest element of each array of tables."""
-        path: Path = ()
+        path: KeyPath = ()
         for part in parents:
             path = (*path, part)
             self.lines.setdefault(path, line)
@@ -73,7 +73,7 @@ class _Scanner:
                 path = (*path, self._elements[path])
         return path
 
-    def _pair(self, table: Path) -> None:
+    def _pair(self, table: KeyPath) -> None:
         line = self._line()
         path = table
         for key in self._keys():
@@ -100,7 +100,7 @@ class _Scanner:
         self._at = quoted.end()
         return str(tomllib.loads(f"key = {quoted.group()}")["key"])
 
-    def _value(self, path: Path) -> None:
+    def _value(self, path: KeyPath) -> None:
         if self._peek("["):
             self._array(path)
         elif self._peek("{"):
@@ -108,7 +108,7 @@ class _Scanner:
         elif not self._skip(_STRING):
             self._skip(_SCALAR)
 
-    def _array(self, path: Path) -> None:
+    def _array(self, path: KeyPath) -> None:
         self._at += 1
         index = 0
         self._skip(_BLANK)
@@ -119,7 +119,7 @@ class _Scanner:
             self._separator()
         self._at += 1
 
-    def _inline_table(self, path: Path) -> None:
+    def _inline_table(self, path: KeyPath) -> None:
         self._at += 1
         self._skip(_BLANK)
         while not self._peek("}"):

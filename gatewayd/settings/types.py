@@ -20,13 +20,13 @@ Network = IPv4Network | IPv6Network
 _UNITS: Final = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0, "w": 604800.0}
 _DURATION: Final = re.compile(r"([0-9]{1,9}(?:\.[0-9]{1,6})?)(ms|[smhdw])")
 _HEADER_NAME: Final = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
-MINIMUM_SECRET_BYTES: Final = 32
-MOST_SCIM_TOKENS: Final = 2
-MAX_PROVIDER_NAME: Final = 128
+MIN_SECRET_BYTES: Final = 32
+MAX_SCIM_TOKENS: Final = 2
+MAX_PROVIDER_NAME_CHARACTERS: Final = 128
 
 
 @dataclass(frozen=True, slots=True)
-class Expect:
+class ExpectedValue:
     """What a type accepts, to stand after "expected"; `separator` splits a list that comes as text."""
 
     words: str
@@ -132,7 +132,7 @@ def _line(text: str) -> str:
 
 
 def _provider_name(text: str) -> str:
-    if len(text) > MAX_PROVIDER_NAME or text != text.strip():
+    if len(text) > MAX_PROVIDER_NAME_CHARACTERS or text != text.strip():
         raise ValueError("not a name")
     return _line(text)
 
@@ -167,7 +167,7 @@ def _provider_key(secret: SecretStr) -> SecretStr:
 
 def _signing_secret(secret: SecretStr) -> SecretStr:
     value = secret.get_secret_value()
-    if value and len(value.encode()) < MINIMUM_SECRET_BYTES:
+    if value and len(value.encode()) < MIN_SECRET_BYTES:
         raise ValueError("too short")
     return secret
 
@@ -178,7 +178,7 @@ def _scim_words(value: Any) -> Any:
 
 def _scim_tokens(tokens: tuple[SecretStr, ...]) -> tuple[SecretStr, ...]:
     given = tuple(token for token in tokens if token.get_secret_value())
-    if len(given) > MOST_SCIM_TOKENS:
+    if len(given) > MAX_SCIM_TOKENS:
         raise ValueError("too many tokens")
     return given
 
@@ -223,115 +223,127 @@ class _Split:
         return parts
 
 
-Switch = Annotated[bool, BeforeValidator(_switch), Expect("true or false")]
-Whole = Annotated[int, BeforeValidator(_number), Expect("a whole number")]
-Size = Annotated[ByteSize, BeforeValidator(_number), Expect('a number of bytes, or text such as "32MiB"')]
+Switch = Annotated[bool, BeforeValidator(_switch), ExpectedValue("true or false")]
+Whole = Annotated[int, BeforeValidator(_number), ExpectedValue("a whole number")]
+Size = Annotated[
+    ByteSize, BeforeValidator(_number), ExpectedValue('a number of bytes, or text such as "32MiB"')
+]
 # A bare number has the unit that existing configurations expect.
 Mebibytes = Annotated[
-    ByteSize, BeforeValidator(_mebibytes), Expect('a number of MiB, or text such as "100MiB"')
+    ByteSize, BeforeValidator(_mebibytes), ExpectedValue('a number of MiB, or text such as "100MiB"')
 ]
 Finite = Annotated[float, Field(allow_inf_nan=False)]
-Number = Annotated[Finite, BeforeValidator(_number), Expect("a number")]
-Seconds = Annotated[Finite, BeforeValidator(_number), Expect("a number of seconds")]
+Number = Annotated[Finite, BeforeValidator(_number), ExpectedValue("a number")]
+Seconds = Annotated[Finite, BeforeValidator(_number), ExpectedValue("a number of seconds")]
 OptionalSeconds = Annotated[
-    Finite | None, BeforeValidator(_number_or_none), Expect('a number of seconds, or "" for no limit')
+    Finite | None, BeforeValidator(_number_or_none), ExpectedValue('a number of seconds, or "" for no limit')
 ]
 OwnSeconds = Annotated[
     Finite | None,
     BeforeValidator(_number_or_none),
-    Expect('a number of seconds, or "" for the general setting'),
+    ExpectedValue('a number of seconds, or "" for the general setting'),
 ]
 OwnShare = Annotated[
     Finite | None,
     BeforeValidator(_number_or_none),
-    Expect('a number, or "" for that of the embedding model'),
+    ExpectedValue('a number, or "" for that of the embedding model'),
 ]
-Text = Annotated[str, Expect("text")]
-Line = Annotated[str, AfterValidator(_line), Expect("one line of text")]
+Text = Annotated[str, ExpectedValue("text")]
+Line = Annotated[str, AfterValidator(_line), ExpectedValue("one line of text")]
 ProviderName = Annotated[
-    str, AfterValidator(_provider_name), Expect(f"a name of at most {MAX_PROVIDER_NAME} characters")
+    str,
+    AfterValidator(_provider_name),
+    ExpectedValue(f"a name of at most {MAX_PROVIDER_NAME_CHARACTERS} characters"),
 ]
 Lifetime = Annotated[
-    str, AfterValidator(_lifetime), Expect('a duration such as "4w" (ms, s, m, h, d, w), at least a second')
+    str,
+    AfterValidator(_lifetime),
+    ExpectedValue('a duration such as "4w" (ms, s, m, h, d, w), at least a second'),
 ]
-Url = Annotated[str, AfterValidator(_url), Expect("an http:// or https:// address without query or password")]
+Url = Annotated[
+    str, AfterValidator(_url), ExpectedValue("an http:// or https:// address without query or password")
+]
 UrlOrEmpty = Annotated[
     str,
     AfterValidator(_url_or_empty),
-    Expect('an http:// or https:// address without query or password, or ""'),
+    ExpectedValue('an http:// or https:// address without query or password, or ""'),
 ]
-MailOrEmpty = Annotated[str, AfterValidator(_address_or_empty), Expect('an e-mail address, or ""')]
-HeaderName = Annotated[str, AfterValidator(_header_name), Expect("the name of an HTTP header")]
+MailOrEmpty = Annotated[str, AfterValidator(_address_or_empty), ExpectedValue('an e-mail address, or ""')]
+HeaderName = Annotated[str, AfterValidator(_header_name), ExpectedValue("the name of an HTTP header")]
 Directory = Annotated[
-    Path, BeforeValidator(_text_or_path), AfterValidator(_absolute), Expect("an absolute path")
+    Path, BeforeValidator(_text_or_path), AfterValidator(_absolute), ExpectedValue("an absolute path")
 ]
 SocketPath = Annotated[
     Path,
     BeforeValidator(_text_or_path),
     AfterValidator(_socket),
-    Expect("an absolute path of at most 107 bytes"),
+    ExpectedValue("an absolute path of at most 107 bytes"),
 ]
 OptionalFile = Annotated[
     Annotated[Path, AfterValidator(_absolute)] | None,
     BeforeValidator(_absolute_or_none),
-    Expect('an absolute path, or ""'),
+    ExpectedValue('an absolute path, or ""'),
 ]
 LogLevel = Annotated[
     Literal["DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL"],
     BeforeValidator(_upper),
-    Expect('"DEBUG", "INFO", "WARNING", "ERROR" or "CRITICAL"'),
+    ExpectedValue('"DEBUG", "INFO", "WARNING", "ERROR" or "CRITICAL"'),
 ]
 AutoSwitch = Annotated[
-    Literal["auto", "true", "false"], BeforeValidator(_switch_word), Expect('true, false or "auto"')
+    Literal["auto", "true", "false"], BeforeValidator(_switch_word), ExpectedValue('true, false or "auto"')
 ]
 Isolation = Annotated[
-    Literal["thread", "process"], BeforeValidator(_switch_word), Expect('"thread" or "process"')
+    Literal["thread", "process"], BeforeValidator(_switch_word), ExpectedValue('"thread" or "process"')
 ]
 
-ProviderKey = Annotated[SecretStr, AfterValidator(_provider_key), Expect("one word of ASCII characters")]
+ProviderKey = Annotated[
+    SecretStr, AfterValidator(_provider_key), ExpectedValue("one word of ASCII characters")
+]
 SigningSecret = Annotated[
     SecretStr,
     AfterValidator(_signing_secret),
-    Expect(f'text of at least {MINIMUM_SECRET_BYTES} bytes, or ""'),
+    ExpectedValue(f'text of at least {MIN_SECRET_BYTES} bytes, or ""'),
 ]
-ToolServers = Annotated[SecretStr, AfterValidator(_tool_servers), Expect("a JSON list of objects")]
+ToolServers = Annotated[SecretStr, AfterValidator(_tool_servers), ExpectedValue("a JSON list of objects")]
 DatabaseUrl = Annotated[
     SecretStr,
     AfterValidator(_database),
-    Expect('sqlite:////ABSOLUTE/PATH, postgresql://USER:PASSWORD@HOST/NAME, or ""'),
+    ExpectedValue('sqlite:////ABSOLUTE/PATH, postgresql://USER:PASSWORD@HOST/NAME, or ""'),
 ]
 
-Paths = Annotated[tuple[str, ...], BeforeValidator(_Split(",")), Expect("a list of paths", ",")]
+Paths = Annotated[tuple[str, ...], BeforeValidator(_Split(",")), ExpectedValue("a list of paths", ",")]
 Extensions = Annotated[
     tuple[Annotated[str, AfterValidator(_extension)], ...],
     BeforeValidator(_Split(",")),
-    Expect("a list of file name extensions", ","),
+    ExpectedValue("a list of file name extensions", ","),
 ]
-Texts = Annotated[tuple[Line, ...], BeforeValidator(_Split(",")), Expect("a list of texts", ",")]
-Urls = Annotated[tuple[Url, ...], BeforeValidator(_Split(";")), Expect("a list of http addresses", ";")]
+Texts = Annotated[tuple[Line, ...], BeforeValidator(_Split(",")), ExpectedValue("a list of texts", ",")]
+Urls = Annotated[
+    tuple[Url, ...], BeforeValidator(_Split(";")), ExpectedValue("a list of http addresses", ";")
+]
 # An empty place keeps the position of what follows.
 SparseUrls = Annotated[
     tuple[UrlOrEmpty, ...],
     BeforeValidator(_Split(";", sparse=True)),
-    Expect("a list of http addresses", ";"),
+    ExpectedValue("a list of http addresses", ";"),
 ]
 SparseKeys = Annotated[
-    tuple[ProviderKey, ...], BeforeValidator(_Split(";", sparse=True)), Expect("a list of keys", ";")
+    tuple[ProviderKey, ...], BeforeValidator(_Split(";", sparse=True)), ExpectedValue("a list of keys", ";")
 ]
 # Two, so that a change of the token leaves no gap.
 ScimTokens = Annotated[
     tuple[ProviderKey, ...],
     BeforeValidator(_scim_words),
     AfterValidator(_scim_tokens),
-    Expect("a list of at most two words of ASCII characters", " "),
+    ExpectedValue("a list of at most two words of ASCII characters", " "),
 ]
 WebOrigins = Annotated[
     tuple[Annotated[str, AfterValidator(_web_origin)], ...],
     BeforeValidator(_Split(";")),
-    Expect('a list of origins such as "https://chat.example.org", or "*"', ";"),
+    ExpectedValue('a list of origins such as "https://chat.example.org", or "*"', ";"),
 ]
 Networks = Annotated[
     tuple[Network, ...],
     BeforeValidator(_Split(",")),
-    Expect("a list of networks or addresses such as 10.0.0.0/8", ","),
+    ExpectedValue("a list of networks or addresses such as 10.0.0.0/8", ","),
 ]

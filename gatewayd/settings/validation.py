@@ -7,17 +7,17 @@ from pydantic import ValidationError
 from pydantic_core import ErrorDetails
 
 from gatewayd.settings.definitions import definitions, expectation
-from gatewayd.settings.layers import Entry, Layer, Place
+from gatewayd.settings.layers import KeyPath, SettingEntry, SettingLayer
 from gatewayd.settings.model import Settings
 from gatewayd.settings.origins import OriginKind
-from gatewayd.settings.problems import Problem, at, did_you_mean
+from gatewayd.settings.problems import ConfigurationProblem, did_you_mean, problem_at
 from gatewayd.settings.providers import Provider
 
-_SHOWN: Final = 60
+_MAX_SHOWN_CHARACTERS: Final = 60
 _TEXT_LAYERS: Final = frozenset({OriginKind.ENVIRONMENT, OriginKind.CREDENTIAL})
 
 
-def check_layer(layer: Layer) -> tuple[Layer, list[Problem], set[str]]:
+def check_layer(layer: SettingLayer) -> tuple[SettingLayer, list[ConfigurationProblem], set[str]]:
     """Return the part of a layer that can be used, what is wrong with the rest, and the names of the rest.
 
     A layer is checked alone, so that a bad value is found even where a higher layer hides it. Empty text from
@@ -31,7 +31,7 @@ def check_layer(layer: Layer) -> tuple[Layer, list[Problem], set[str]]:
         return layer, [], set()
     failed = {str(detail["loc"][0]) for detail in details}
     bad = {name for name in failed if not _is_unset(layer.entries[name])}
-    problems: dict[Place, Problem] = {}
+    problems: dict[KeyPath, ConfigurationProblem] = {}
     for detail in details:
         place = _place(detail["loc"])
         if place[0] in bad and place not in problems:
@@ -39,18 +39,20 @@ def check_layer(layer: Layer) -> tuple[Layer, list[Problem], set[str]]:
     return layer.without(failed), list(problems.values()), bad
 
 
-def _is_unset(entry: Entry) -> bool:
+def _is_unset(entry: SettingEntry) -> bool:
     return entry.value == "" and entry.origin.kind in _TEXT_LAYERS
 
 
-def _place(location: Place) -> Place:
+def _place(location: KeyPath) -> KeyPath:
     """Cut a location where pydantic goes on with the parts of a type."""
     if location[0] == "providers":
         return location[:3]
     return location[:2] if len(location) > 1 and isinstance(location[1], int) else location[:1]
 
 
-def _problem(place: Place, detail: ErrorDetails, entries: Mapping[str, Entry]) -> Problem:
+def _problem(
+    place: KeyPath, detail: ErrorDetails, entries: Mapping[str, SettingEntry]
+) -> ConfigurationProblem:
     entry = entries[str(place[0])]
     key = _spell(entry.key, place[1:])
     if detail["type"] == "extra_forbidden":
@@ -60,14 +62,14 @@ def _problem(place: Place, detail: ErrorDetails, entries: Mapping[str, Entry]) -
     else:
         where = "environment " if entry.origin.kind is OriginKind.ENVIRONMENT else ""
         sentence = f"cannot use {where}{key}{_shown(place, detail['input'])}: expected {_expected(place)}"
-    return at(entry.origin_of(place), key, sentence)
+    return problem_at(entry.origin_of(place), key, sentence)
 
 
-def _spell(key: str, rest: Place) -> str:
+def _spell(key: str, rest: KeyPath) -> str:
     return key + "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in rest)
 
 
-def _expected(place: Place) -> str:
+def _expected(place: KeyPath) -> str:
     if place[0] == "providers":
         field = Provider.model_fields.get(str(place[-1]))
         return expectation(field) if field else "[[providers]] tables"
@@ -76,7 +78,7 @@ def _expected(place: Place) -> str:
     return definition.expects + split
 
 
-def _shown(place: Place, value: Any) -> str:
+def _shown(place: KeyPath, value: Any) -> str:
     """Return " = VALUE", or "" for what may be secret or is too much to show."""
     is_provider = place[0] == "providers"
     if (is_provider and place[-1] == "key") or (not is_provider and definitions()[str(place[0])].secret):
@@ -86,5 +88,7 @@ def _shown(place: Place, value: Any) -> str:
     if isinstance(value, int | float):
         return f" = {value}"
     if isinstance(value, str):
-        return f" = {value if len(value) <= _SHOWN else value[:_SHOWN] + '...'!r}"
+        return (
+            f" = {value if len(value) <= _MAX_SHOWN_CHARACTERS else value[:_MAX_SHOWN_CHARACTERS] + '...'!r}"
+        )
     return ""

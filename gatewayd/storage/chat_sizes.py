@@ -5,10 +5,10 @@ from dataclasses import dataclass
 from typing import Final
 
 from gatewayd.chats.records import MAX_CHAT_BYTES, chat_too_large
-from gatewayd.storage.engine.failures import translated
+from gatewayd.storage.engine.failures import translate_errors
 from gatewayd.storage.messages import size_of_chat
 
-MEASURED_BYTES: Final = 1024 * 1024
+MEASURE_INTERVAL_BYTES: Final = 1024 * 1024
 """Bytes that events write to a chat until it is measured again."""
 
 FULL_SECONDS: Final = 10.0
@@ -42,13 +42,13 @@ class ChatSizes:
         now = asyncio.get_running_loop().time()
         if now < written.full_until:
             raise chat_too_large(chat_id)
-        if written.count < MEASURED_BYTES:
+        if written.count < MEASURE_INTERVAL_BYTES:
             return
         written.count = 0
-        with translated("measure the messages of a chat"):
+        with translate_errors("measure the messages of a chat"):
             held = await size_of_chat(chat_id)
         if held > MAX_CHAT_BYTES:
-            written.count = MEASURED_BYTES
+            written.count = MEASURE_INTERVAL_BYTES
             written.full_until = now + FULL_SECONDS
             raise chat_too_large(chat_id)
 

@@ -12,14 +12,14 @@ from typing import Any, Final
 from tortoise.models import Model
 
 from gatewayd.chats.records import Chat, NewChat
-from gatewayd.storage.engine.failures import translated
-from gatewayd.storage.engine.sanitiser import encode_large_mended
-from gatewayd.storage.engine.statements import Statement
-from gatewayd.storage.engine.transactions import writing
-from gatewayd.storage.engine.upserts import insert
+from gatewayd.storage.engine.failures import translate_errors
+from gatewayd.storage.engine.sanitiser import encode_large_sanitised
+from gatewayd.storage.engine.statements import SqlStatement
+from gatewayd.storage.engine.transactions import write_transaction
+from gatewayd.storage.engine.upserts import insert_rows
 from gatewayd.storage.messages import columns_of, encode_list
 from gatewayd.storage.tables.chats import ChatMessageItemRow, ChatMessageRow, ChatRow, ChatTagRow
-from gatewayd.text import folded, storable
+from gatewayd.text import casefold_nfc, storable
 
 MAX_SLICE_CHARACTERS: Final = 256 * 1024
 MAX_SLICE_ROWS: Final = 128
@@ -35,7 +35,9 @@ FIRST_DELETED_ROWS: Final = 8
 UNFINISHED: Final = "UNFINISHED"
 """The id of a tag that no user can give: ids of tags are in lower case."""
 
-IS_WHOLE: Final = f"NOT EXISTS (SELECT 1 FROM chat_tags u WHERE u.chat_id = c.id AND u.tag = '{UNFINISHED}')"  # noqa: S608
+IS_COMPLETE: Final = (
+    f"NOT EXISTS (SELECT 1 FROM chat_tags u WHERE u.chat_id = c.id AND u.tag = '{UNFINISHED}')"  # noqa: S608
+)
 """The condition that a row `c` of `chats` is complete."""
 
 Record = dict[str, Any]
@@ -48,8 +50,8 @@ async def add(chats: AsyncIterable[NewChat]) -> None:
 
     PostgreSQL takes one transaction for all: its other writers do not wait for it.
     """
-    if Statement(ChatRow._meta.db).is_postgres:
-        async with writing("add the chat"):
+    if SqlStatement(ChatRow._meta.db).is_postgres:
+        async with write_transaction("add the chat"):
             await _Addition(is_sliced=False).run(chats)
     else:
         await _Addition(is_sliced=True).run(chats)
@@ -60,8 +62,8 @@ async def hide(column: str, value: str) -> Sequence[str]:
 
     A chat whose row another process is about to delete is none of them.
     """
-    async with writing("remove the chat") as client:
-        statement = Statement(client)
+    async with write_transaction("remove the chat") as client:
+        statement = SqlStatement(client)
         # SQLite has one writer.
         ending = " FOR KEY SHARE" if statement.is_postgres else ""
         rows = await statement.run(
@@ -74,8 +76,8 @@ async def hide(column: str, value: str) -> Sequence[str]:
 
 async def list_unfinished() -> Sequence[str]:
     """Return the ids of chats that are incomplete."""
-    with translated("read unfinished chats"):
-        statement = Statement(ChatTagRow._meta.db)
+    with translate_errors("read unfinished chats"):
+        statement = SqlStatement(ChatTagRow._meta.db)
         tag = statement.bind(UNFINISHED)
         rows = await statement.run(f"SELECT chat_id FROM chat_tags WHERE tag = {tag}")  # noqa: S608
     return [row["chat_id"] for row in rows]
@@ -86,7 +88,7 @@ async def purge(chat_ids: Sequence[str]) -> None:
     left = list(chat_ids)
     rows = FIRST_DELETED_ROWS
     while left:
-        async with writing("remove the chat") as client:
+        async with write_transaction("remove the chat") as client:
             ends = time.perf_counter() + MAX_SLICE_SECONDS
             is_over = False
             while left and not is_over:
@@ -103,7 +105,7 @@ async def purge(chat_ids: Sequence[str]) -> None:
 
 async def _delete_some(client: Any, chat_id: str, rows: int) -> bool:
     """Delete `rows` messages of a chat, and the chat after its last one; return whether it is gone."""
-    deletion, rest, end = Statement(client), Statement(client), Statement(client)
+    deletion, rest, end = SqlStatement(client), SqlStatement(client), SqlStatement(client)
     await deletion.run(
         "DELETE FROM chat_messages WHERE number IN (SELECT number FROM chat_messages"  # noqa: S608
         f" WHERE chat_id = {deletion.bind(chat_id)} LIMIT {rows})"
@@ -176,9 +178,9 @@ class _Addition:
         if is_hidden:
             tags = tags + [_tag_columns(chat["id"], UNFINISHED, UNFINISHED) for chat in chats]
             self._begun += [chat["id"] for chat in chats]
-        async with writing("add the chat") as client:
-            await insert(ChatRow, chats)
-            await insert(ChatTagRow, tags)
+        async with write_transaction("add the chat") as client:
+            await insert_rows(ChatRow, chats)
+            await insert_rows(ChatTagRow, tags)
             await self._write_messages(waiting.get(ChatMessageRow, []), waiting.get(ChatMessageItemRow, []))
             if not is_hidden and self._begun:
                 await _show(client, self._begun)
@@ -186,9 +188,9 @@ class _Addition:
     async def _write_messages(self, messages: list[Record], items: list[Record]) -> None:
         # While other threads compute, a row that is returned takes longer than its insertion.
         returning = "number, chat_id, id" if self._listed else ""
-        for row in await insert(ChatMessageRow, messages, returning=returning):
+        for row in await insert_rows(ChatMessageRow, messages, returning=returning):
             self._numbers[row["chat_id"], row["id"]] = row["number"]
-        await insert(
+        await insert_rows(
             ChatMessageItemRow, [{**item, "message_id": self._numbers[item["message_id"]]} for item in items]
         )
         if messages:
@@ -199,7 +201,7 @@ class _Addition:
 
 
 async def _show(client: Any, chat_ids: Sequence[str]) -> None:
-    statement = Statement(client)
+    statement = SqlStatement(client)
     await statement.run(
         f"DELETE FROM chat_tags WHERE tag = {statement.bind(UNFINISHED)}"  # noqa: S608
         f" AND chat_id {statement.among(chat_ids)}"
@@ -211,12 +213,12 @@ async def _chat_columns(chat: Chat) -> Record:
         "id": chat.id,
         "user_id": chat.user_id,
         **title_columns(chat.title),
-        "head": await encode_large_mended(chat.head, "chat"),
+        "head": await encode_large_sanitised(chat.head, "chat"),
         "current_id": chat.current_id,
         "archived": chat.archived,
         "pinned": chat.pinned,
         "folder_id": chat.folder_id,
-        "meta": await encode_large_mended(chat.meta, "meta"),
+        "meta": await encode_large_sanitised(chat.meta, "meta"),
         "last_read_at": chat.last_read_at,
         "updated_at": chat.updated_at,
         "created_at": chat.created_at,
@@ -226,7 +228,7 @@ async def _chat_columns(chat: Chat) -> Record:
 def title_columns(title: str) -> dict[str, str]:
     """Return the columns of a title."""
     text = storable(title)
-    return {"title": text, "title_key": folded(text)}
+    return {"title": text, "title_key": casefold_nfc(text)}
 
 
 def _tag_columns(chat_id: str, tag_id: str, name: str) -> Record:

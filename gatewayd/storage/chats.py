@@ -7,17 +7,17 @@ from gatewayd import json_encoder
 from gatewayd.chats.records import Chat, ChatChange, ChatQuery, Message, NewChat, SharedChat, Tag
 from gatewayd.errors import invalid, not_found
 from gatewayd.storage import chat_slices
-from gatewayd.storage.chat_slices import IS_WHOLE, UNFINISHED, title_columns
-from gatewayd.storage.engine.failures import translated
-from gatewayd.storage.engine.fields import decode_large, fits
-from gatewayd.storage.engine.sanitiser import encode_large_mended
-from gatewayd.storage.engine.statements import Statement, containing
-from gatewayd.storage.engine.transactions import writing
-from gatewayd.storage.engine.upserts import upsert
+from gatewayd.storage.chat_slices import IS_COMPLETE, UNFINISHED, title_columns
+from gatewayd.storage.engine.failures import translate_errors
+from gatewayd.storage.engine.fields import decode_large, fits_columns
+from gatewayd.storage.engine.sanitiser import encode_large_sanitised
+from gatewayd.storage.engine.statements import SqlStatement, contains_pattern
+from gatewayd.storage.engine.transactions import write_transaction
+from gatewayd.storage.engine.upserts import upsert_rows
 from gatewayd.storage.message_limits import check_content
 from gatewayd.storage.messages import encode_list
 from gatewayd.storage.tables.chats import ChatRow, ChatTagRow, SharedChatRow
-from gatewayd.time_slices import Pace
+from gatewayd.time_slices import LoopPacer
 
 ORDERS: Final = {"updated_at": "updated_at", "created_at": "created_at", "title": "title_key"}
 """The column that each order of a listing goes by."""
@@ -35,7 +35,7 @@ CONTAINS: Final = (
 )
 
 
-class ChatRows:
+class TortoiseChats:
     """Implements `chats.interfaces.ChatStore`."""
 
     async def add(self, chat: Chat, messages: Sequence[Message], *, is_copy: bool = False) -> None:
@@ -52,7 +52,7 @@ class ChatRows:
 
     async def check(self, messages: Sequence[Message]) -> None:
         """Raise too_large for a message over the limits of a stored one."""
-        pace = Pace()
+        pace = LoopPacer()
         for message in messages:
             await pace.turn()
             check_content(message.content)
@@ -61,18 +61,20 @@ class ChatRows:
 
     async def find(self, chat_id: str) -> Chat | None:
         """Return one chat."""
-        if not fits(ChatRow, id=chat_id):
+        if not fits_columns(ChatRow, id=chat_id):
             return None
-        with translated("read a chat"):
-            statement = Statement(ChatRow._meta.db)
-            found = await _read(statement, f"{SELECT} WHERE c.id = {statement.bind(chat_id)} AND {IS_WHOLE}")
+        with translate_errors("read a chat"):
+            statement = SqlStatement(ChatRow._meta.db)
+            found = await _read(
+                statement, f"{SELECT} WHERE c.id = {statement.bind(chat_id)} AND {IS_COMPLETE}"
+            )
         return found[0] if found else None
 
     async def list(self, query: ChatQuery) -> tuple[Sequence[Chat], int]:
         """Return one page of chats without their messages, and the count of all that match."""
         if query.sort_by not in ORDERS:
             raise invalid(f"cannot order chats by {query.sort_by!r}", param="sort_by")
-        statement = Statement(ChatRow._meta.db)
+        statement = SqlStatement(ChatRow._meta.db)
         conditions = _conditions(statement, query)
         if conditions is None:
             return [], 0
@@ -85,22 +87,22 @@ class ChatRows:
         page = (
             f" ORDER BY {column} {direction}, c.id {direction}{statement.window(query.offset, query.limit)}"
         )
-        with translated("list chats"):
+        with translate_errors("list chats"):
             [counted] = await counting.run(f"SELECT COUNT(*) AS total{FROM}{where}")
             return await _read(statement, f"{SELECT}{where}{page}"), counted["total"]
 
     async def change(self, chat_id: str, change: ChatChange, at: int) -> bool:
         """Change a chat; `at` is its new `updated_at`. False when there is none."""
-        if not fits(ChatRow, id=chat_id):
+        if not fits_columns(ChatRow, id=chat_id):
             return False
-        async with writing("change the chat"):
+        async with write_transaction("change the chat"):
             return await ChatRow.filter(id=chat_id).update(**await _changed(change), updated_at=at) > 0
 
     async def touch(self, chat_id: str, at: int) -> bool:
         """Set `updated_at` alone, and write nothing when it is that already."""
-        if not fits(ChatRow, id=chat_id):
+        if not fits_columns(ChatRow, id=chat_id):
             return False
-        with translated("change the chat"):
+        with translate_errors("change the chat"):
             found: Any = await ChatRow.filter(id=chat_id).values_list("updated_at", flat=True)
             if found and found[0] != at:
                 return await ChatRow.filter(id=chat_id).update(updated_at=at) > 0
@@ -108,11 +110,11 @@ class ChatRows:
 
     async def hide(self, chat_id: str) -> bool:
         """Make a chat unfinished, as the first step to delete it; False when there is none."""
-        return fits(ChatRow, id=chat_id) and bool(await chat_slices.hide("id", chat_id))
+        return fits_columns(ChatRow, id=chat_id) and bool(await chat_slices.hide("id", chat_id))
 
     async def hide_all(self, user_id: str) -> Sequence[str]:
         """Make every chat of a user unfinished, and return their ids."""
-        return await chat_slices.hide("user_id", user_id) if fits(ChatRow, user_id=user_id) else []
+        return await chat_slices.hide("user_id", user_id) if fits_columns(ChatRow, user_id=user_id) else []
 
     async def list_unfinished(self) -> Sequence[str]:
         """Return the ids of the chats of which a process that died has left a part."""
@@ -124,46 +126,47 @@ class ChatRows:
 
     async def archive_all(self, user_id: str, *, archived: bool) -> None:
         """Set `archived` of every chat of a user, in several transactions; `updated_at` stays."""
-        if not fits(ChatRow, user_id=user_id):
+        if not fits_columns(ChatRow, user_id=user_id):
             return
-        with translated("read the chats"):
-            finding = Statement(ChatRow._meta.db)
+        with translate_errors("read the chats"):
+            finding = SqlStatement(ChatRow._meta.db)
             user, other = finding.bind(user_id), finding.bind(not archived)
             found = await finding.run(
-                f"SELECT c.id FROM chats c WHERE c.user_id = {user} AND c.archived = {other} AND {IS_WHOLE}"  # noqa: S608
+                f"SELECT c.id FROM chats c WHERE c.user_id = {user}"  # noqa: S608
+                f" AND c.archived = {other} AND {IS_COMPLETE}"
             )
         for start in range(0, len(found), MAX_ARCHIVED_ROWS):
             some = [row["id"] for row in found[start : start + MAX_ARCHIVED_ROWS]]
-            async with writing("change the chat"):
+            async with write_transaction("change the chat"):
                 await ChatRow.filter(id__in=some).update(archived=archived)
 
     async def add_tag(self, chat_id: str, tag: Tag) -> None:
         """Give a chat a tag; nothing happens when it has it. Raises not_found when there is no such chat."""
         row = ChatTagRow(chat_id=chat_id, tag=tag.id, name=tag.name)
-        async with writing("add the tag", not_found("chat", chat_id)):
+        async with write_transaction("add the tag", not_found("chat", chat_id)):
             await ChatTagRow.bulk_create([row], ignore_conflicts=True)
 
     async def remove_tags(self, chat_id: str, tag_ids: Sequence[str] | None = None) -> None:
         """Take these tags from a chat, or all."""
-        if not fits(ChatTagRow, chat_id=chat_id):
+        if not fits_columns(ChatTagRow, chat_id=chat_id):
             return
         gone = ChatTagRow.filter(chat_id=chat_id).exclude(tag=UNFINISHED)
         if tag_ids is not None:
-            gone = gone.filter(tag__in=[each for each in tag_ids if fits(ChatTagRow, tag=each)])
-        async with writing("remove tags"):
+            gone = gone.filter(tag__in=[each for each in tag_ids if fits_columns(ChatTagRow, tag=each)])
+        async with write_transaction("remove tags"):
             await gone.delete()
 
     async def tags(self, *, user_id: str | None = None, chat_id: str | None = None) -> Sequence[Tag]:
         """Return the tags of a chat, or all that the chats of a user have, each once, by name."""
-        statement = Statement(ChatTagRow._meta.db)
-        conditions = [IS_WHOLE]
+        statement = SqlStatement(ChatTagRow._meta.db)
+        conditions = [IS_COMPLETE]
         for column, value in (("c.user_id", user_id), ("c.id", chat_id)):
             if value is not None:
-                if not fits(ChatRow, id=value):
+                if not fits_columns(ChatRow, id=value):
                     return []
                 conditions.append(f"{column} = {statement.bind(value)}")
         where = f" WHERE {' AND '.join(conditions)}"
-        with translated("read tags"):
+        with translate_errors("read tags"):
             rows = await statement.run(
                 "SELECT t.tag AS id, MIN(t.name) AS name, c.user_id AS user_id FROM chats c"  # noqa: S608
                 f" JOIN chat_tags t ON t.chat_id = c.id{where} GROUP BY c.user_id, t.tag ORDER BY 2, 1, 3"
@@ -179,14 +182,14 @@ class ChatRows:
             "document": b"".join(await json_encoder.encode(shared.document)).decode(),
             "created_at": shared.created_at,
         }
-        async with writing("share the chat", not_found("chat", shared.chat_id)):
-            await upsert(SharedChatRow, [columns], ["chat_id"])
+        async with write_transaction("share the chat", not_found("chat", shared.chat_id)):
+            await upsert_rows(SharedChatRow, [columns], ["chat_id"])
 
     async def find_shared(self, share_id: str) -> SharedChat | None:
         """Return what was shared under an id."""
-        if not fits(SharedChatRow, id=share_id):
+        if not fits_columns(SharedChatRow, id=share_id):
             return None
-        with translated("read a shared chat"):
+        with translate_errors("read a shared chat"):
             row = await SharedChatRow.get_or_none(id=share_id)
             chat_id = "" if row is None else str(row.chat_id)  # type: ignore[attr-defined]
             is_gone = await ChatTagRow.filter(chat_id=chat_id, tag=UNFINISHED).exists()
@@ -202,9 +205,9 @@ class ChatRows:
 
     async def unshare(self, chat_id: str) -> bool:
         """Forget what was shared of a chat."""
-        if not fits(SharedChatRow, chat_id=chat_id):
+        if not fits_columns(SharedChatRow, chat_id=chat_id):
             return False
-        async with writing("stop sharing the chat"):
+        async with write_transaction("stop sharing the chat"):
             return await SharedChatRow.filter(chat_id=chat_id).delete() > 0
 
 
@@ -217,22 +220,22 @@ async def _changed(change: ChatChange) -> dict[str, Any]:
     if change.title is not None:
         columns |= title_columns(change.title)
     if change.head is not None:
-        columns["head"] = await encode_large_mended(change.head, "chat")
+        columns["head"] = await encode_large_sanitised(change.head, "chat")
     if change.meta is not None:
-        columns["meta"] = await encode_large_mended(change.meta, "meta")
+        columns["meta"] = await encode_large_sanitised(change.meta, "meta")
     return columns
 
 
-def _conditions(statement: Statement, query: ChatQuery) -> list[str] | None:
+def _conditions(statement: SqlStatement, query: ChatQuery) -> list[str] | None:
     """Return the conditions of a listing, None when no chat can fulfil them."""
-    pattern = containing(query.text)
+    pattern = contains_pattern(query.text)
     texts = {"user_id": query.user_id, "folder_id": query.folder_id}
-    possible = all(value is None or fits(ChatRow, **{name: value}) for name, value in texts.items())
-    if pattern is None or not possible or not all(fits(ChatTagRow, tag=tag) for tag in query.tags):
+    possible = all(value is None or fits_columns(ChatRow, **{name: value}) for name, value in texts.items())
+    if pattern is None or not possible or not all(fits_columns(ChatTagRow, tag=tag) for tag in query.tags):
         return None
     exact = {**texts, "archived": query.archived, "pinned": query.pinned}
     conditions = [f"c.{name} = {statement.bind(value)}" for name, value in exact.items() if value is not None]
-    conditions.append(IS_WHOLE)
+    conditions.append(IS_COMPLETE)
     if query.shared is not None:
         conditions.append(f"s.id IS {'NOT ' if query.shared else ''}NULL")
     conditions += [
@@ -244,17 +247,17 @@ def _conditions(statement: Statement, query: ChatQuery) -> list[str] | None:
     return conditions
 
 
-async def _read(statement: Statement, sql: str) -> list[Chat]:
+async def _read(statement: SqlStatement, sql: str) -> list[Chat]:
     """Return the chats of a statement with their tags, in two statements."""
     rows = await statement.run(sql)
     if not rows:
         return []
-    tagged = Statement(statement.client)
+    tagged = SqlStatement(statement.client)
     among = tagged.among([row["id"] for row in rows])
     tags: dict[str, list[str]] = {}
     for each in await tagged.run(f"SELECT chat_id, tag FROM chat_tags WHERE chat_id {among} ORDER BY tag"):  # noqa: S608
         tags.setdefault(each["chat_id"], []).append(each["tag"])
-    pace = Pace()
+    pace = LoopPacer()
     found = []
     for row in rows:
         await pace.turn()

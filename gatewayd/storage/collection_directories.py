@@ -3,13 +3,13 @@
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from gatewayd.errors import GatewayError, Kind, not_found, shortened
+from gatewayd.errors import ErrorKind, GatewayError, not_found, shorten
 from gatewayd.knowledge.paths import subtree
-from gatewayd.knowledge.records import Directory
-from gatewayd.storage.engine.failures import translated
-from gatewayd.storage.engine.fields import fits
-from gatewayd.storage.engine.statements import Statement, possible, stored
-from gatewayd.storage.engine.transactions import writing
+from gatewayd.knowledge.records import CollectionDirectory
+from gatewayd.storage.engine.failures import translate_errors
+from gatewayd.storage.engine.fields import fits_columns
+from gatewayd.storage.engine.statements import SqlStatement, storable_ids, stored_values
+from gatewayd.storage.engine.transactions import write_transaction
 from gatewayd.storage.tables.documents import (
     CollectionRow,
     DirectoryRow,
@@ -18,29 +18,29 @@ from gatewayd.storage.tables.documents import (
 )
 
 # A directory and those above it; the depth ends what a damaged database could make a ring.
-LINE: Final = (
+SELECT_ANCESTORS: Final = (
     "WITH RECURSIVE line(id, parent_id, depth) AS ("
     "SELECT id, parent_id, 0 FROM collection_directories WHERE collection_id = {collection} AND id = {id} "
     "UNION ALL SELECT d.id, d.parent_id, line.depth + 1 FROM line JOIN collection_directories d "
     "ON d.id = line.parent_id WHERE d.collection_id = {collection} AND line.depth < {deepest}) "
     "SELECT d.* FROM line JOIN collection_directories d ON d.id = line.id ORDER BY line.depth DESC"
 )
-DEEPEST: Final = 10_000
+MAX_DEPTH: Final = 10_000
 # A sync client knows a file by its path: elsewhere it has none. An origin of ours knows it wherever it is.
-UNPLACED: Final = (
+CLEAR_PLACE: Final = (
     "path = CASE WHEN origin = '' THEN '' ELSE path END, place = CASE WHEN origin = '' THEN '' ELSE place END"
 )
 
 
-class CollectionDirectories:
+class TortoiseCollectionDirectories:
     """The part of `knowledge.interfaces.CollectionStore` about the directories of a collection."""
 
-    async def add_directory(self, directory: Directory) -> None:
+    async def add_directory(self, directory: CollectionDirectory) -> None:
         """Insert a directory; conflict when its parent has one of this name.
 
         Not_found without the collection or the parent in it.
         """
-        async with writing("add the directory"):
+        async with write_transaction("add the directory"):
             await _lock(directory.collection_id)
             await _check(directory)
             row = DirectoryRow(
@@ -54,29 +54,31 @@ class CollectionDirectories:
             )
             await row.save(force_create=True)
 
-    async def list_directories(self, collection_id: str) -> Sequence[Directory]:
+    async def list_directories(self, collection_id: str) -> Sequence[CollectionDirectory]:
         """Return the directories of a collection by id."""
-        if not fits(CollectionRow, id=collection_id):
+        if not fits_columns(CollectionRow, id=collection_id):
             return []
-        with translated("list the directories of the collection"):
+        with translate_errors("list the directories of the collection"):
             rows = await DirectoryRow.filter(collection_id=collection_id).order_by("id")
         return [_directory_of(row) for row in rows]
 
     async def count_directories(self, collection_id: str) -> int:
         """Return how many directories a collection has."""
-        if not fits(CollectionRow, id=collection_id):
+        if not fits_columns(CollectionRow, id=collection_id):
             return 0
-        with translated("count the directories of the collection"):
+        with translate_errors("count the directories of the collection"):
             return await DirectoryRow.filter(collection_id=collection_id).count()
 
-    async def find_line(self, collection_id: str, directory_id: str) -> Sequence[Directory]:
+    async def find_line(self, collection_id: str, directory_id: str) -> Sequence[CollectionDirectory]:
         """Return a directory of a collection and those above it, the highest first; none without it."""
-        if not fits(CollectionRow, id=collection_id) or not fits(DirectoryRow, id=directory_id):
+        if not fits_columns(CollectionRow, id=collection_id) or not fits_columns(
+            DirectoryRow, id=directory_id
+        ):
             return []
-        statement = Statement(DirectoryRow._meta.db)
+        statement = SqlStatement(DirectoryRow._meta.db)
         places = {"collection": statement.bind(collection_id), "id": statement.bind(directory_id)}
-        with translated("read a directory of the collection"):
-            rows = await statement.run(LINE.format(**places, deepest=DEEPEST))
+        with translate_errors("read a directory of the collection"):
+            rows = await statement.run(SELECT_ANCESTORS.format(**places, deepest=MAX_DEPTH))
         return [_directory_of(DirectoryRow._init_from_db(**row)) for row in rows]
 
     async def move_files(
@@ -84,42 +86,42 @@ class CollectionDirectories:
     ) -> Sequence[str]:
         """Put files of a collection into a directory, None for none; those that belong to no origin lose
         their paths. Returns the files that are in the collection."""
-        wanted = possible(FileRow, file_ids)
-        if not wanted or not fits(CollectionRow, id=collection_id):
+        wanted = storable_ids(FileRow, file_ids)
+        if not wanted or not fits_columns(CollectionRow, id=collection_id):
             return []
-        async with writing("move files of the collection") as client:
-            statement = Statement(client)
+        async with write_transaction("move files of the collection") as client:
+            statement = SqlStatement(client)
             # What cannot be a directory is refused where it is stored.
-            [place] = stored(LinkRow, {"directory_id": directory_id})
+            [place] = stored_values(LinkRow, {"directory_id": directory_id})
             target = statement.bind(place)
             mine, among = statement.bind(collection_id), statement.among(wanted)
             rows = await statement.run(
-                f"UPDATE collection_files SET directory_id = {target}, {UNPLACED} "  # noqa: S608 - no values
+                f"UPDATE collection_files SET directory_id = {target}, {CLEAR_PLACE} "  # noqa: S608 - no values
                 f"WHERE collection_id = {mine} AND file_id {among} RETURNING file_id"
             )
         return [row["file_id"] for row in rows]
 
     async def unplace(self, collection_id: str, directory_ids: Sequence[str]) -> None:
         """Take the paths of the files in directories that belong to no origin: the directories moved."""
-        wanted = possible(DirectoryRow, directory_ids)
-        if not wanted or not fits(CollectionRow, id=collection_id):
+        wanted = storable_ids(DirectoryRow, directory_ids)
+        if not wanted or not fits_columns(CollectionRow, id=collection_id):
             return
-        async with writing("move files of the collection") as client:
-            statement = Statement(client)
+        async with write_transaction("move files of the collection") as client:
+            statement = SqlStatement(client)
             mine, among = statement.bind(collection_id), statement.among(wanted)
             await statement.run(
-                f"UPDATE collection_files SET {UNPLACED} "  # noqa: S608 - no values
+                f"UPDATE collection_files SET {CLEAR_PLACE} "  # noqa: S608 - no values
                 f"WHERE collection_id = {mine} AND directory_id {among} AND path <> '' RETURNING id"
             )
 
-    async def change_directory(self, directory: Directory) -> bool:
+    async def change_directory(self, directory: CollectionDirectory) -> bool:
         """Write name, parent and updated_at; False when it is gone.
 
         Conflict and not_found as in `add_directory`, and conflict when it would be inside itself.
         """
-        if not fits(DirectoryRow, id=directory.id):
+        if not fits_columns(DirectoryRow, id=directory.id):
             return False
-        async with writing("change the directory"):
+        async with write_transaction("change the directory"):
             await _lock(directory.collection_id)
             mine = DirectoryRow.filter(id=directory.id, collection_id=directory.collection_id)
             if not await mine.exists():
@@ -136,13 +138,13 @@ class CollectionDirectories:
     async def remove_directories(self, collection_id: str, directory_ids: Sequence[str]) -> Sequence[str]:
         """Delete directories with those below them; return the ids of the files in them, which stay linked,
         in no directory."""
-        wanted = possible(DirectoryRow, directory_ids)
-        if not wanted or not fits(CollectionRow, id=collection_id):
+        wanted = storable_ids(DirectoryRow, directory_ids)
+        if not wanted or not fits_columns(CollectionRow, id=collection_id):
             return []
-        async with writing("remove directories") as client:
+        async with write_transaction("remove directories") as client:
             await _lock(collection_id)
             gone = subtree(await _parents(collection_id), wanted)
-            statement = Statement(client)
+            statement = SqlStatement(client)
             mine, among = statement.bind(collection_id), statement.among(gone)
             files = await statement.copy().run(
                 "UPDATE collection_files SET directory_id = NULL "  # noqa: S608 - no values
@@ -157,7 +159,7 @@ class CollectionDirectories:
 async def _lock(collection_id: str) -> None:
     """Make others who change the directories of a collection wait; not_found when it is gone."""
     found = None
-    if fits(CollectionRow, id=collection_id):
+    if fits_columns(CollectionRow, id=collection_id):
         found = await CollectionRow.filter(id=collection_id).select_for_update(no_key=True).first()
     if found is None:
         raise not_found("collection", collection_id)
@@ -169,30 +171,30 @@ async def _parents(collection_id: str) -> Mapping[str, str | None]:
     return dict(rows)
 
 
-async def _check(directory: Directory) -> None:
+async def _check(directory: CollectionDirectory) -> None:
     """See that the parent is there and has no other directory of this name."""
     beside = DirectoryRow.filter(collection_id=directory.collection_id)
     parent_id = directory.parent_id
     if parent_id is not None and not (
-        fits(DirectoryRow, id=parent_id) and await beside.filter(id=parent_id).exists()
+        fits_columns(DirectoryRow, id=parent_id) and await beside.filter(id=parent_id).exists()
     ):
         raise not_found("directory", parent_id)
-    if not fits(DirectoryRow, name=directory.name):
+    if not fits_columns(DirectoryRow, name=directory.name):
         # What cannot be stored is refused where it is written.
         return
     if await beside.filter(parent_id=parent_id, name=directory.name).exclude(id=directory.id).exists():
-        sentence = f"cannot store the directory: the name {shortened(directory.name)!r} is taken"
-        raise GatewayError(Kind.CONFLICT, sentence, param="name")
+        sentence = f"cannot store the directory: the name {shorten(directory.name)!r} is taken"
+        raise GatewayError(ErrorKind.CONFLICT, sentence, param="name")
 
 
-async def _check_above(directory: Directory) -> None:
+async def _check_above(directory: CollectionDirectory) -> None:
     """See that a directory does not get below itself."""
     parents = await _parents(directory.collection_id)
     above = directory.parent_id
     while above is not None:
         if above == directory.id:
             sentence = f"cannot move the directory {directory.id!r}: it would be inside itself"
-            raise GatewayError(Kind.CONFLICT, sentence, param="parent_id")
+            raise GatewayError(ErrorKind.CONFLICT, sentence, param="parent_id")
         above = parents.get(above)
 
 
@@ -200,8 +202,8 @@ def _number(row: Mapping[str, Any]) -> int:
     return int(row["id"])
 
 
-def _directory_of(row: Any) -> Directory:
-    return Directory(
+def _directory_of(row: Any) -> CollectionDirectory:
+    return CollectionDirectory(
         id=row.id,
         collection_id=row.collection_id,
         parent_id=row.parent_id,

@@ -6,11 +6,11 @@ from typing import Any, Final
 from gatewayd.errors import not_found
 from gatewayd.ids import digest
 from gatewayd.ingest.records import File
-from gatewayd.knowledge.records import Link
-from gatewayd.storage.engine.failures import translated
-from gatewayd.storage.engine.fields import fits
-from gatewayd.storage.engine.statements import Statement, containing, possible, stored
-from gatewayd.storage.engine.transactions import writing
+from gatewayd.knowledge.records import CollectionLink
+from gatewayd.storage.engine.failures import translate_errors
+from gatewayd.storage.engine.fields import fits_columns
+from gatewayd.storage.engine.statements import SqlStatement, contains_pattern, storable_ids, stored_values
+from gatewayd.storage.engine.transactions import write_transaction
 from gatewayd.storage.files import COLUMNS, file_from
 from gatewayd.storage.search import fts, passage_removal
 from gatewayd.storage.tables.documents import (
@@ -20,7 +20,7 @@ from gatewayd.storage.tables.documents import (
 )
 from gatewayd.transactions import after_commit
 
-PIECE: Final = 500
+BATCH_SIZE: Final = 500
 LINKED_FILE: Final = (
     "l.collection_id AS collection_id, l.user_id AS linked_by, l.origin AS origin, l.path AS path, "
     "l.directory_id AS directory_id, l.created_at AS linked_at, "
@@ -28,7 +28,7 @@ LINKED_FILE: Final = (
 )
 
 
-class CollectionLinks:
+class TortoiseCollectionLinks:
     """The part of `knowledge.interfaces.CollectionStore` about the files in a collection.
 
     `wake` is called when there are stale words to purge.
@@ -37,19 +37,19 @@ class CollectionLinks:
     def __init__(self, wake: Callable[[], object] = lambda: None) -> None:
         self._wake = wake
 
-    async def link(self, link: Link) -> bool:
+    async def link(self, link: CollectionLink) -> bool:
         """Put a file into a collection, with its words if it has any; False when it is in already.
 
         A file that is in already keeps its link, but takes over path, origin and directory as they are given,
         empty ones too. Not_found without the collection, conflict without the file.
         """
         columns = _columns(link)
-        async with writing("add the file to the collection") as client:
+        async with write_transaction("add the file to the collection") as client:
             number = await _number(link.collection_id)
-            statement = Statement(client)
+            statement = SqlStatement(client)
             inserted = await statement.run(
                 f"INSERT INTO collection_files ({', '.join(columns)}) "  # noqa: S608 - no values
-                f"VALUES ({statement.bind_all(stored(LinkRow, columns))}) "
+                f"VALUES ({statement.bind_all(stored_values(LinkRow, columns))}) "
                 "ON CONFLICT (collection_id, file_id) DO NOTHING RETURNING id"
             )
             if inserted:
@@ -62,11 +62,11 @@ class CollectionLinks:
 
     async def unlink(self, collection_id: str, file_ids: Sequence[str]) -> Sequence[str]:
         """Take files out, with their words; return those that were in."""
-        wanted = possible(FileRow, file_ids)
-        if not wanted or not fits(CollectionRow, id=collection_id):
+        wanted = storable_ids(FileRow, file_ids)
+        if not wanted or not fits_columns(CollectionRow, id=collection_id):
             return []
-        async with writing("take files out of the collection") as client:
-            statement = Statement(client)
+        async with write_transaction("take files out of the collection") as client:
+            statement = SqlStatement(client)
             mine, among = statement.bind(collection_id), statement.among(wanted)
             rows = await statement.run(
                 f"DELETE FROM collection_files WHERE collection_id = {mine} AND file_id {among} "  # noqa: S608
@@ -81,14 +81,14 @@ class CollectionLinks:
             after_commit(self._wake)
         return taken
 
-    async def find_links(self, collection_id: str, file_ids: Sequence[str]) -> Mapping[str, Link]:
+    async def find_links(self, collection_id: str, file_ids: Sequence[str]) -> Mapping[str, CollectionLink]:
         """Return the links of those of the files that are in the collection, by file id, in one statement."""
-        wanted = possible(FileRow, file_ids)
-        if not wanted or not fits(CollectionRow, id=collection_id):
+        wanted = storable_ids(FileRow, file_ids)
+        if not wanted or not fits_columns(CollectionRow, id=collection_id):
             return {}
-        statement = Statement(LinkRow._meta.db)
+        statement = SqlStatement(LinkRow._meta.db)
         mine, among = statement.bind(collection_id), statement.among(wanted)
-        with translated("read the files of the collection"):
+        with translate_errors("read the files of the collection"):
             rows = await statement.run(
                 f"SELECT * FROM collection_files WHERE collection_id = {mine} AND file_id {among}"  # noqa: S608
             )
@@ -104,22 +104,22 @@ class CollectionLinks:
         query: str = "",
         offset: int = 0,
         limit: int | None = None,
-    ) -> tuple[Sequence[tuple[Link, File]], int]:
+    ) -> tuple[Sequence[tuple[CollectionLink, File]], int]:
         """Return one page of files in any status, in the order of linking, and the count of all.
 
         An empty `directory_id` limits them to those in no directory.
         """
-        statement = Statement(LinkRow._meta.db)
+        statement = SqlStatement(LinkRow._meta.db)
         source = _listed(statement, collection_id, (origin, directory_id), query)
         if source is None:
             return [], 0
         counting = statement.copy()
-        with translated("list the files of the collection"):
+        with translate_errors("list the files of the collection"):
             [counted] = await counting.run(f"SELECT COUNT(*) AS total FROM {source}")  # noqa: S608
             ids = f"SELECT l.id FROM {source} ORDER BY l.id{statement.window(offset, limit)}"  # noqa: S608
             # In pieces, so that others have their turn while many are read.
             wanted = [row["id"] for row in await statement.run(ids)]
-            pieces = [wanted[at : at + PIECE] for at in range(0, len(wanted), PIECE)]
+            pieces = [wanted[at : at + BATCH_SIZE] for at in range(0, len(wanted), BATCH_SIZE)]
             found = [each for piece in pieces for each in await _read(piece)]
         return found, counted["total"]
 
@@ -128,9 +128,11 @@ class CollectionLinks:
 
         Files that lie at a path never count: whoever keeps them in step may have the same text twice.
         """
-        if not fits(FileRow, text_hash=text_hash, id=but) or not fits(CollectionRow, id=collection_id):
+        if not fits_columns(FileRow, text_hash=text_hash, id=but) or not fits_columns(
+            CollectionRow, id=collection_id
+        ):
             return None
-        statement = Statement(LinkRow._meta.db)
+        statement = SqlStatement(LinkRow._meta.db)
         same, mine, own = statement.bind(text_hash), statement.bind(collection_id), statement.bind(but)
         # SQLite keeps the order of a cross join: few files have the same text, many may be in the collection.
         query = (
@@ -138,19 +140,19 @@ class CollectionLinks:
             f"WHERE f.text_hash = {same} AND l.collection_id = {mine} AND l.file_id = f.id AND l.path = '' "
             f"AND l.file_id <> {own} ORDER BY l.id LIMIT 1"
         )
-        with translated("read the files of the collection"):
+        with translate_errors("read the files of the collection"):
             rows = await statement.run(query)
         return rows[0]["file_id"] if rows else None
 
 
-def place_of(origin: str, path: str) -> str:
+def place_key(origin: str, path: str) -> str:
     """Return what a place in a collection is looked up by, empty for a file that lies at no path."""
     return digest(f"{origin}\x00{path}") if path else ""
 
 
 async def _number(collection_id: str) -> int:
     found: Any = None
-    if fits(CollectionRow, id=collection_id):
+    if fits_columns(CollectionRow, id=collection_id):
         found = await CollectionRow.filter(id=collection_id).values_list("number", flat=True)
     if not found:
         raise not_found("collection", collection_id)
@@ -158,14 +160,14 @@ async def _number(collection_id: str) -> int:
 
 
 def _listed(
-    statement: Statement, collection_id: str, place: tuple[str | None, str | None], query: str
+    statement: SqlStatement, collection_id: str, place: tuple[str | None, str | None], query: str
 ) -> str | None:
     """Return where the links `l` that `list_files` asks for are, None when there can be none; `place` is
     origin and directory."""
     given = dict(zip(("origin", "directory_id"), place, strict=True))
     texts = {name: text for name, text in given.items() if text is not None}
-    pattern = containing(query)
-    if pattern is None or not fits(LinkRow, collection_id=collection_id, **texts):
+    pattern = contains_pattern(query)
+    if pattern is None or not fits_columns(LinkRow, collection_id=collection_id, **texts):
         return None
     conditions = [f"l.collection_id = {statement.bind(collection_id)}"]
     for name, text in texts.items():
@@ -178,9 +180,9 @@ def _listed(
     return f"collection_files l{files} WHERE {' AND '.join(conditions)}"
 
 
-async def _read(link_ids: Sequence[int]) -> list[tuple[Link, File]]:
+async def _read(link_ids: Sequence[int]) -> list[tuple[CollectionLink, File]]:
     """Return links with their files, in the order of the links."""
-    statement = Statement(LinkRow._meta.db)
+    statement = SqlStatement(LinkRow._meta.db)
     numbers = ", ".join(str(int(number)) for number in link_ids)
     rows = await statement.run(
         f"SELECT {LINKED_FILE} FROM collection_files l JOIN files f ON f.id = l.file_id "  # noqa: S608 - numbers
@@ -189,9 +191,9 @@ async def _read(link_ids: Sequence[int]) -> list[tuple[Link, File]]:
     return [(_link_from(row), file_from(row)) for row in rows]
 
 
-def _link_from(row: Mapping[str, Any]) -> Link:
+def _link_from(row: Mapping[str, Any]) -> CollectionLink:
     """Return the link of a row with the columns of LINKED_FILE."""
-    return Link(
+    return CollectionLink(
         collection_id=row["collection_id"],
         file_id=row["id"],
         user_id=row["linked_by"],
@@ -202,21 +204,21 @@ def _link_from(row: Mapping[str, Any]) -> Link:
     )
 
 
-def _columns(link: Link) -> dict[str, Any]:
+def _columns(link: CollectionLink) -> dict[str, Any]:
     return {
         "collection_id": link.collection_id,
         "file_id": link.file_id,
         "user_id": link.user_id,
         "origin": link.origin,
         "path": link.path,
-        "place": place_of(link.origin, link.path),
+        "place": place_key(link.origin, link.path),
         "directory_id": link.directory_id,
         "created_at": link.created_at,
     }
 
 
-def _link_of(row: Any) -> Link:
-    return Link(
+def _link_of(row: Any) -> CollectionLink:
+    return CollectionLink(
         collection_id=row.collection_id,
         file_id=row.file_id,
         user_id=row.user_id,

@@ -9,13 +9,13 @@ from gatewayd.ids import digest
 from gatewayd.ingest.records import FileStatus
 from gatewayd.knowledge.records import Collection
 from gatewayd.storage import grants
-from gatewayd.storage.collection_directories import CollectionDirectories
-from gatewayd.storage.collection_links import CollectionLinks
-from gatewayd.storage.engine.failures import translated
-from gatewayd.storage.engine.fields import decode, encode, fits
-from gatewayd.storage.engine.statements import Statement, containing, possible
-from gatewayd.storage.engine.transactions import writing
-from gatewayd.storage.grants import Resource
+from gatewayd.storage.collection_directories import TortoiseCollectionDirectories
+from gatewayd.storage.collection_links import TortoiseCollectionLinks
+from gatewayd.storage.engine.failures import translate_errors
+from gatewayd.storage.engine.fields import decode, encode, fits_columns
+from gatewayd.storage.engine.statements import SqlStatement, contains_pattern, storable_ids
+from gatewayd.storage.engine.transactions import write_transaction
+from gatewayd.storage.grants import GrantResource
 from gatewayd.storage.search import fts
 from gatewayd.storage.tables.accounts import (
     UserRow,
@@ -24,7 +24,7 @@ from gatewayd.storage.tables.documents import (
     CollectionRow,
     FileRow,
 )
-from gatewayd.text import folded
+from gatewayd.text import casefold_nfc
 
 UNFINISHED: Final = ", ".join(
     f"'{status.value}'" for status in FileStatus if status is not FileStatus.COMPLETED
@@ -44,7 +44,7 @@ COUNT_UNFINISHED: Final = (
 NUMBER_DIGITS: Final = 15
 
 
-class TortoiseCollections(CollectionLinks, CollectionDirectories):
+class TortoiseCollections(TortoiseCollectionLinks, TortoiseCollectionDirectories):
     """Implements `knowledge.interfaces.CollectionStore`."""
 
     async def add(self, collection: Collection) -> None:
@@ -57,27 +57,27 @@ class TortoiseCollections(CollectionLinks, CollectionDirectories):
             "user_id": collection.user_id,
             "created_at": collection.created_at,
         }
-        async with writing("add the collection") as client:
+        async with write_transaction("add the collection") as client:
             await CollectionRow(**columns).save(force_create=True)
-            await grants.write(Resource.KNOWLEDGE, collection.id, collection.grants)
+            await grants.write(GrantResource.KNOWLEDGE, collection.id, collection.grants)
             await fts.create(client, number)
 
     async def find(self, collection_id: str) -> Collection | None:
         """Return the collection with this id and its grants; its files are not counted."""
-        if not fits(CollectionRow, id=collection_id):
+        if not fits_columns(CollectionRow, id=collection_id):
             return None
-        with translated("read a collection"):
-            statement = Statement(CollectionRow._meta.db)
+        with translate_errors("read a collection"):
+            statement = SqlStatement(CollectionRow._meta.db)
             found = await _read(statement, f" WHERE c.id = {statement.bind(collection_id)}")
         return found[0] if found else None
 
     async def find_by_name(self, name: str) -> Sequence[Collection]:
         """Return the collections of exactly this name, oldest first; their files are not counted."""
-        if not fits(CollectionRow, name=name):
+        if not fits_columns(CollectionRow, name=name):
             return []
-        with translated("read collections"):
-            statement = Statement(CollectionRow._meta.db)
-            key, exact = statement.bind(folded(name)), statement.bind(name)
+        with translate_errors("read collections"):
+            statement = SqlStatement(CollectionRow._meta.db)
+            key, exact = statement.bind(casefold_nfc(name)), statement.bind(name)
             where = f" WHERE c.name_key = {key} AND c.name = {exact} ORDER BY c.created_at, c.id"
             return await _read(statement, where)
 
@@ -91,15 +91,15 @@ class TortoiseCollections(CollectionLinks, CollectionDirectories):
         limit: int | None = None,
     ) -> tuple[Sequence[Collection], int]:
         """Return one page of collections, last changed first, and the count of all, in five statements."""
-        pattern = containing(query)
-        if pattern is None or (reader is not None and not fits(CollectionRow, user_id=reader[0])):
+        pattern = contains_pattern(query)
+        if pattern is None or (reader is not None and not fits_columns(CollectionRow, user_id=reader[0])):
             return [], 0
-        statement = Statement(CollectionRow._meta.db)
+        statement = SqlStatement(CollectionRow._meta.db)
         conditions = []
         if reader is not None:
             user_id, group_ids = reader
-            readable = grants.readable(
-                statement, Resource.KNOWLEDGE, "c.id", (user_id, possible(UserRow, group_ids))
+            readable = grants.readable_condition(
+                statement, GrantResource.KNOWLEDGE, "c.id", (user_id, storable_ids(UserRow, group_ids))
             )
             conditions.append(f"(c.user_id = {statement.bind(user_id)} OR {readable})")
         if orphaned:
@@ -110,7 +110,7 @@ class TortoiseCollections(CollectionLinks, CollectionDirectories):
         where = f" WHERE {' AND '.join(conditions)}" if conditions else ""
         counting = statement.copy()
         page = f"{where} ORDER BY c.updated_at DESC, c.id DESC{statement.window(offset, limit)}"
-        with translated("list collections"):
+        with translate_errors("list collections"):
             [counted] = await counting.run(f"SELECT COUNT(*) AS total FROM collections c{where}")  # noqa: S608
             found = await _read(statement, page)
             counts = await _count(statement.client, [each.id for each in found])
@@ -118,13 +118,13 @@ class TortoiseCollections(CollectionLinks, CollectionDirectories):
 
     async def holding(self, file_ids: Sequence[str]) -> Mapping[str, Sequence[Collection]]:
         """Return the collections that hold each of the files, oldest link first, in three statements."""
-        statement = Statement(CollectionRow._meta.db)
-        among = statement.among(possible(FileRow, file_ids))
-        with translated("read the collections of files"):
+        statement = SqlStatement(CollectionRow._meta.db)
+        among = statement.among(storable_ids(FileRow, file_ids))
+        with translate_errors("read the collections of files"):
             links = await statement.run(
                 f"SELECT file_id, collection_id FROM collection_files WHERE file_id {among} ORDER BY id"  # noqa: S608
             )
-            reading = Statement(statement.client)
+            reading = SqlStatement(statement.client)
             wanted = reading.among(list({link["collection_id"] for link in links}))
             known = {each.id: each for each in await _read(reading, f" WHERE c.id {wanted}")}
         found: dict[str, list[Collection]] = {}
@@ -135,52 +135,52 @@ class TortoiseCollections(CollectionLinks, CollectionDirectories):
 
     async def count_files(self, collection_id: str) -> int:
         """Return how many completed files a collection has."""
-        if not fits(CollectionRow, id=collection_id):
+        if not fits_columns(CollectionRow, id=collection_id):
             return 0
-        with translated("count the files of the collection"):
+        with translate_errors("count the files of the collection"):
             counts = await _count(CollectionRow._meta.db, [collection_id])
         return counts.get(collection_id, 0)
 
     async def has_files(self, collection_id: str) -> bool:
         """Tell whether a collection has a completed file, without counting."""
-        if not fits(CollectionRow, id=collection_id):
+        if not fits_columns(CollectionRow, id=collection_id):
             return False
-        statement = Statement(CollectionRow._meta.db)
+        statement = SqlStatement(CollectionRow._meta.db)
         mine, completed = statement.bind(collection_id), statement.bind(FileStatus.COMPLETED.value)
         query = (
             "SELECT 1 AS found FROM collection_files l CROSS JOIN files f "  # noqa: S608 - no values
             f"WHERE l.collection_id = {mine} AND f.id = l.file_id AND f.status = {completed} LIMIT 1"
         )
-        with translated("look for files in the collection"):
+        with translate_errors("look for files in the collection"):
             return bool(await statement.run(query))
 
     async def change(self, collection: Collection) -> bool:
         """Write owner, name, description, meta, grants and updated_at; False when it is gone."""
         columns = {**_columns(collection), "user_id": collection.user_id}
-        if not fits(CollectionRow, id=collection.id):
+        if not fits_columns(CollectionRow, id=collection.id):
             return False
-        async with writing("change the collection"):
+        async with write_transaction("change the collection"):
             if not await CollectionRow.filter(id=collection.id).update(**columns):
                 return False
-            await grants.write(Resource.KNOWLEDGE, collection.id, collection.grants)
+            await grants.write(GrantResource.KNOWLEDGE, collection.id, collection.grants)
         return True
 
     async def remove(self, collection_id: str) -> bool:
         """Delete a collection; links and directories go along by their foreign keys, and files stay."""
-        if not fits(CollectionRow, id=collection_id):
+        if not fits_columns(CollectionRow, id=collection_id):
             return False
-        async with writing("remove the collection") as client:
+        async with write_transaction("remove the collection") as client:
             if not await CollectionRow.filter(id=collection_id).delete():
                 return False
-            await grants.remove(Resource.KNOWLEDGE, collection_id)
+            await grants.remove(GrantResource.KNOWLEDGE, collection_id)
             await fts.drop(client, _number_of(collection_id))
         return True
 
 
-async def _read(statement: Statement, clauses: str) -> list[Collection]:
+async def _read(statement: SqlStatement, clauses: str) -> list[Collection]:
     """Return the collections that the end of a statement asks for."""
     rows = await statement.run(f"{SELECT}{clauses}")
-    access = await grants.read(Resource.KNOWLEDGE, [row["id"] for row in rows])
+    access = await grants.read(GrantResource.KNOWLEDGE, [row["id"] for row in rows])
     return [_collection_of(row, access.get(row["id"], ())) for row in rows]
 
 
@@ -188,7 +188,7 @@ async def _count(client: Any, ids: Sequence[str]) -> Mapping[str, int]:
     """Return how many completed files collections have, by collection."""
     if not ids:
         return {}
-    linked, unfinished = Statement(client), Statement(client)
+    linked, unfinished = SqlStatement(client), SqlStatement(client)
     links = await linked.run(COUNT_LINKS.format(among=linked.among(ids)))
     # For many, going once through the files is faster than looking each of them up in each collection.
     only = f" AND l.collection_id = {unfinished.bind(ids[0])}" if len(ids) == 1 else ""
@@ -207,9 +207,9 @@ def _number_of(collection_id: str) -> int:
 def _columns(collection: Collection) -> dict[str, Any]:
     return {
         "name": collection.name,
-        "name_key": folded(collection.name),
+        "name_key": casefold_nfc(collection.name),
         "description": collection.description,
-        "description_key": folded(collection.description),
+        "description_key": casefold_nfc(collection.description),
         "meta": encode(collection.meta, "meta"),
         "updated_at": collection.updated_at,
     }

@@ -5,20 +5,20 @@ from dataclasses import fields
 from typing import Any, Final
 
 from gatewayd.ingest.records import File, FileStatus
-from gatewayd.storage.engine.failures import translated
-from gatewayd.storage.engine.fields import decode, encode, fits
-from gatewayd.storage.engine.statements import Statement, matching, possible
-from gatewayd.storage.engine.transactions import writing
+from gatewayd.storage.engine.failures import translate_errors
+from gatewayd.storage.engine.fields import decode, encode, fits_columns
+from gatewayd.storage.engine.statements import SqlStatement, like_pattern, storable_ids
+from gatewayd.storage.engine.transactions import write_transaction
 from gatewayd.storage.search import passage_removal
 from gatewayd.storage.tables.documents import (
     REMOVED,
     FileRow,
     LinkRow,
 )
-from gatewayd.text import folded
+from gatewayd.text import casefold_nfc
 from gatewayd.transactions import after_commit
 
-PAGE: Final = 1000
+PAGE_SIZE: Final = 1000
 COLUMNS: Final = tuple(each.name for each in fields(File))
 """The columns that a record is made of: those of the same names."""
 
@@ -31,24 +31,24 @@ class TortoiseFiles:
 
     async def add(self, file: File) -> None:
         """Insert a file."""
-        async with writing("add the file"):
+        async with write_transaction("add the file"):
             await FileRow(id=file.id, **columns_of(file)).save(force_create=True)
 
     async def find(self, file_id: str) -> File | None:
         """Return the file with this id."""
-        if passage_removal.is_marker(file_id) or not fits(FileRow, id=file_id):
+        if passage_removal.is_marker(file_id) or not fits_columns(FileRow, id=file_id):
             return None
-        with translated("read a file"):
+        with translate_errors("read a file"):
             row = await FileRow.get_or_none(id=file_id)
         return None if row is None else file_of(row)
 
     async def find_many(self, file_ids: Sequence[str]) -> Mapping[str, File]:
         """Return those of the files that exist, by id, in one statement."""
-        statement = Statement(FileRow._meta.db)
+        statement = SqlStatement(FileRow._meta.db)
         wanted = statement.among(
-            [each for each in possible(FileRow, file_ids) if not passage_removal.is_marker(each)]
+            [each for each in storable_ids(FileRow, file_ids) if not passage_removal.is_marker(each)]
         )
-        with translated("read files"):
+        with translate_errors("read files"):
             rows = await statement.run(f"SELECT * FROM files WHERE id {wanted}")  # noqa: S608 - no values
         found = {row["id"]: file_from(row) for row in rows}
         return {file_id: found[file_id] for file_id in dict.fromkeys(file_ids) if file_id in found}
@@ -64,10 +64,10 @@ class TortoiseFiles:
         limit: int | None = None,
     ) -> tuple[Sequence[File], int]:
         """Return one page of files, newest first, and the count of all."""
-        name = matching(pattern)
-        if name is None or (user_id is not None and not fits(FileRow, user_id=user_id)):
+        name = like_pattern(pattern)
+        if name is None or (user_id is not None and not fits_columns(FileRow, user_id=user_id)):
             return [], 0
-        statement = Statement(FileRow._meta.db)
+        statement = SqlStatement(FileRow._meta.db)
         # Markers have no owner.
         conditions = (
             [f"status <> '{REMOVED}'"] if user_id is None else [f"user_id = {statement.bind(user_id)}"]
@@ -81,7 +81,7 @@ class TortoiseFiles:
         where = f" WHERE {' AND '.join(conditions)}" if conditions else ""
         counting = statement.copy()
         page = f"{where} ORDER BY created_at DESC, id DESC{statement.window(offset, limit)}"
-        with translated("list files"):
+        with translate_errors("list files"):
             [counted] = await counting.run(f"SELECT COUNT(*) AS total FROM files{where}")  # noqa: S608
             rows = await statement.run(f"SELECT * FROM files{page}")  # noqa: S608 - no values
         return [file_from(row) for row in rows], counted["total"]
@@ -89,16 +89,16 @@ class TortoiseFiles:
     async def change(self, file: File) -> bool:
         """Write every field of a file; False when it is gone."""
         columns = columns_of(file)
-        if not fits(FileRow, id=file.id):
+        if not fits_columns(FileRow, id=file.id):
             return False
-        async with writing("change the file"):
+        async with write_transaction("change the file"):
             return await FileRow.filter(id=file.id).update(**columns) > 0
 
     async def remove(self, file_id: str) -> bool:
         """Delete a file; all but the words of its passages go along by their foreign keys."""
-        if not fits(FileRow, id=file_id):
+        if not fits_columns(FileRow, id=file_id):
             return False
-        async with writing("remove the file") as client:
+        async with write_transaction("remove the file") as client:
             # In the order in which a publication locks them.
             await FileRow.filter(id=file_id).select_for_update()
             is_left = await passage_removal.discard(client, file_id)
@@ -111,8 +111,8 @@ class TortoiseFiles:
         """Yield the ids of all files, in order, a few in memory at a time."""
         last = ""
         while True:
-            with translated("list files"):
-                rows = FileRow.filter(id__gt=last).exclude(status=REMOVED).order_by("id").limit(PAGE)
+            with translate_errors("list files"):
+                rows = FileRow.filter(id__gt=last).exclude(status=REMOVED).order_by("id").limit(PAGE_SIZE)
                 found: Sequence[Any] = await rows.values_list("id", flat=True)
             if not found:
                 return
@@ -122,9 +122,9 @@ class TortoiseFiles:
 
     async def collections_of(self, file_id: str) -> Sequence[str]:
         """Return the ids of the collections that hold a file, in the order of linking."""
-        if not fits(FileRow, id=file_id):
+        if not fits_columns(FileRow, id=file_id):
             return []
-        with translated("read the collections of the file"):
+        with translate_errors("read the collections of the file"):
             links: Any = (
                 LinkRow.filter(file_id=file_id).order_by("id").values_list("collection_id", flat=True)
             )
@@ -136,7 +136,7 @@ def columns_of(file: File) -> dict[str, Any]:
     return {
         "user_id": file.user_id,
         "name": file.name,
-        "name_key": folded(file.name),
+        "name_key": casefold_nfc(file.name),
         "size": file.size,
         "digest": file.digest,
         "checksum": file.checksum,

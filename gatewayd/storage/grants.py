@@ -4,13 +4,13 @@ from collections.abc import Mapping, Sequence
 from enum import StrEnum
 
 from gatewayd.catalog.records import EVERYBODY, Grant
-from gatewayd.storage.engine.statements import Statement
+from gatewayd.storage.engine.statements import SqlStatement
 from gatewayd.storage.tables.accounts import (
     GrantRow,
 )
 
 
-class Resource(StrEnum):
+class GrantResource(StrEnum):
     """What has an access list, by the names that clients see (peer-compatible)."""
 
     MODEL = "model"
@@ -20,11 +20,11 @@ class Resource(StrEnum):
     TOOL_SERVER = "tool_server"
 
 
-async def read(resource: Resource, ids: Sequence[str]) -> Mapping[str, tuple[Grant, ...]]:
+async def read(resource: GrantResource, ids: Sequence[str]) -> Mapping[str, tuple[Grant, ...]]:
     """Return the access lists of those of the resources that have one, by id, in one statement."""
     if not ids:
         return {}
-    statement = Statement(GrantRow._meta.db)
+    statement = SqlStatement(GrantRow._meta.db)
     kind, wanted = statement.bind(resource.value), statement.among(ids)
     return _by_resource(
         await statement.run(
@@ -34,13 +34,13 @@ async def read(resource: Resource, ids: Sequence[str]) -> Mapping[str, tuple[Gra
     )
 
 
-async def read_all(resource: Resource) -> Mapping[str, tuple[Grant, ...]]:
+async def read_all(resource: GrantResource) -> Mapping[str, tuple[Grant, ...]]:
     """Return the access lists of all resources of a kind."""
     rows = GrantRow.filter(resource_type=resource.value).order_by("id")
     return _by_resource(await rows.values("resource_id", "principal_type", "principal_id", "permission"))
 
 
-async def write(resource: Resource, resource_id: str, grants: Sequence[Grant]) -> None:
+async def write(resource: GrantResource, resource_id: str, grants: Sequence[Grant]) -> None:
     """Replace the access list of a resource, inside the caller's transaction."""
     await remove(resource, resource_id)
     rows = [
@@ -57,12 +57,14 @@ async def write(resource: Resource, resource_id: str, grants: Sequence[Grant]) -
         await GrantRow.bulk_create(rows)
 
 
-async def remove(resource: Resource, resource_id: str) -> None:
+async def remove(resource: GrantResource, resource_id: str) -> None:
     """Delete the access list of a resource, inside the caller's transaction."""
     await GrantRow.filter(resource_type=resource.value, resource_id=resource_id).delete()
 
 
-def readable(statement: Statement, resource: Resource, column: str, reader: tuple[str, Sequence[str]]) -> str:
+def readable_condition(
+    statement: SqlStatement, resource: GrantResource, column: str, reader: tuple[str, Sequence[str]]
+) -> str:
     """Return the condition that a user (id, ids of the groups) has a grant on what `column` is the id of."""
     user_id, group_ids = reader
     kind, users, groups = (

@@ -7,24 +7,24 @@ from typing import Any, Final
 
 from tortoise.functions import Count
 
-from gatewayd.accounts.records import Group, Role, Source
+from gatewayd.accounts.records import Group, MembershipSource, Role
 from gatewayd.errors import not_found
-from gatewayd.storage.engine.failures import translated
-from gatewayd.storage.engine.fields import decode, encode, encode_optional, fits
-from gatewayd.storage.engine.readers import Reader, column
-from gatewayd.storage.engine.statements import Statement, possible
-from gatewayd.storage.engine.transactions import placeholder, writing
+from gatewayd.storage.engine.failures import translate_errors
+from gatewayd.storage.engine.fields import decode, encode, encode_optional, fits_columns
+from gatewayd.storage.engine.readers import QueryReader, read_column
+from gatewayd.storage.engine.statements import SqlStatement, storable_ids
+from gatewayd.storage.engine.transactions import placeholder, write_transaction
 from gatewayd.storage.scim import identity_index
 from gatewayd.storage.tables.accounts import (
     GroupRow,
     MembershipRow,
     UserRow,
 )
-from gatewayd.text import folded
+from gatewayd.text import casefold_nfc
 
-BATCH: Final = 500
+BATCH_SIZE: Final = 500
 # What nobody named is called as the user is.
-RENAMING: Final = (
+ON_CONFLICT_RENAME: Final = (
     "(group_id, user_id, source) DO UPDATE SET display = excluded.display WHERE excluded.display <> "
     "COALESCE(group_members.display, (SELECT COALESCE(u.display_name, u.name) FROM users u"
     " WHERE u.id = excluded.user_id))"
@@ -35,7 +35,7 @@ MEMBER_IDS: Final = (
     "SELECT u.id FROM users u WHERE u.id IN (SELECT user_id FROM group_members WHERE group_id = {group})"
     " ORDER BY u.name_key, u.id"
 )
-OUTSIDE: Final = (
+COUNT_OUTSIDE: Final = (
     "SELECT COUNT(*) FROM users u WHERE u.role <> {admin}"
     " AND u.id IN (SELECT user_id FROM group_members WHERE group_id = {group})"
     " AND u.id NOT IN (SELECT user_id FROM group_members WHERE group_id {others})"
@@ -48,125 +48,129 @@ class TortoiseGroups:
     What looks at all members of a group is read by `reader`, if there is one.
     """
 
-    def __init__(self, reader: Reader | None = None) -> None:
+    def __init__(self, reader: QueryReader | None = None) -> None:
         self._reader = reader
 
     async def add(self, group: Group) -> None:
         """Insert a group; conflict when the id, the name (any case) or an external id is taken."""
-        async with writing("add the group"):
+        async with write_transaction("add the group"):
             await GroupRow(**_columns(group)).save(force_create=True)
-            await identity_index.keep(
-                {"group_id": group.id}, identity_index.NONE, identity_index.of_group(group)
+            await identity_index.update_lookups(
+                {"group_id": group.id}, identity_index.NO_LOOKUPS, identity_index.of_group(group)
             )
 
     async def find(self, group_id: str) -> Group | None:
         """Return the group with this id."""
-        if not fits(GroupRow, id=group_id):
+        if not fits_columns(GroupRow, id=group_id):
             return None
-        with translated("read a group"):
+        with translate_errors("read a group"):
             row = await GroupRow.filter(id=group_id).first()
-        return None if row is None else group_of(row)
+        return None if row is None else group_from_row(row)
 
     async def find_by_name(self, name: str) -> Group | None:
         """Return the group with this name, in any case."""
-        if not fits(GroupRow, name=name):
+        if not fits_columns(GroupRow, name=name):
             return None
-        with translated("read a group"):
-            row = await GroupRow.filter(name_key=folded(name)).first()
-        return None if row is None else group_of(row)
+        with translate_errors("read a group"):
+            row = await GroupRow.filter(name_key=casefold_nfc(name)).first()
+        return None if row is None else group_from_row(row)
 
     async def list(self, *, user_id: str | None = None) -> Sequence[Group]:
         """Return all groups, or those of one user, by name."""
         wanted = GroupRow.all()
-        with translated("list groups"):
+        with translate_errors("list groups"):
             if user_id is not None:
                 mine = (await self.list_group_ids([user_id])).get(user_id, ())
                 wanted = GroupRow.filter(id__in=list(mine))
                 if not mine:
                     return []
             rows = await wanted.order_by("name_key")
-        return [group_of(row) for row in rows]
+        return [group_from_row(row) for row in rows]
 
     async def change(self, group: Group) -> bool:
         """Write every field, and the external ids if they changed; conflict as in `add`."""
         columns = _columns(group)
         del columns["id"]
-        async with writing("change the group"):
+        async with write_transaction("change the group"):
             row = await _locked(group.id)
             if row is None:
                 return False
             await GroupRow.filter(id=group.id).update(**columns)
-            before, after = identity_index.of_group(group_of(row)), identity_index.of_group(group)
-            await identity_index.keep({"group_id": group.id}, before, after)
+            before, after = identity_index.of_group(group_from_row(row)), identity_index.of_group(group)
+            await identity_index.update_lookups({"group_id": group.id}, before, after)
         return True
 
     async def remove(self, group_id: str) -> bool:
         """Delete a group; its memberships go along by their foreign key."""
-        if not fits(GroupRow, id=group_id):
+        if not fits_columns(GroupRow, id=group_id):
             return False
-        async with writing("remove the group"):
+        async with write_transaction("remove the group"):
             return await GroupRow.filter(id=group_id).delete() > 0
 
     async def list_member_ids(self, group_id: str) -> Sequence[str]:
         """Return the ids of the members by name, in one statement."""
-        if not fits(GroupRow, id=group_id):
+        if not fits_columns(GroupRow, id=group_id):
             return []
-        statement = Statement(GroupRow._meta.db)
-        with translated("list members"):
-            return await column(self._reader, statement, MEMBER_IDS.format(group=statement.bind(group_id)))
+        statement = SqlStatement(GroupRow._meta.db)
+        with translate_errors("list members"):
+            return await read_column(
+                self._reader, statement, MEMBER_IDS.format(group=statement.bind(group_id))
+            )
 
     async def list_group_ids(self, user_ids: Sequence[str]) -> Mapping[str, Sequence[str]]:
         """Return the group ids of each of the users, one query for each five hundred users."""
         found: dict[str, dict[str, None]] = {}
-        with translated("list memberships"):
+        with translate_errors("list memberships"):
             for batch in _batches(user_ids):
                 members = MembershipRow.filter(user_id__in=batch).order_by("id")
                 for user_id, group_id in await members.values_list("user_id", "group_id"):
                     found.setdefault(str(user_id), {})[str(group_id)] = None
         return {user_id: list(group_ids) for user_id, group_ids in found.items()}
 
-    async def list_sources(self, group_id: str, user_ids: Sequence[str]) -> Mapping[str, Sequence[Source]]:
+    async def list_sources(
+        self, group_id: str, user_ids: Sequence[str]
+    ) -> Mapping[str, Sequence[MembershipSource]]:
         """Return who put each of the users into a group, one query for each five hundred users."""
-        if not fits(GroupRow, id=group_id):
+        if not fits_columns(GroupRow, id=group_id):
             return {}
-        found: dict[str, list[Source]] = {}
-        with translated("list members"):
+        found: dict[str, list[MembershipSource]] = {}
+        with translate_errors("list members"):
             for batch in _batches(user_ids):
                 members = MembershipRow.filter(group_id=group_id, user_id__in=batch).order_by("id")
                 for user_id, source in await members.values_list("user_id", "source"):
-                    found.setdefault(str(user_id), []).append(Source(source))
+                    found.setdefault(str(user_id), []).append(MembershipSource(source))
         return found
 
-    async def count_by_source(self, group_id: str) -> Mapping[Source, int]:
+    async def count_by_source(self, group_id: str) -> Mapping[MembershipSource, int]:
         """Return how many members each source has put into a group."""
-        if not fits(GroupRow, id=group_id):
+        if not fits_columns(GroupRow, id=group_id):
             return {}
-        with translated("count members"):
+        with translate_errors("count members"):
             members = MembershipRow.filter(group_id=group_id).group_by("source")
             counted = await members.annotate(users=Count("id")).values_list("source", "users")
-        return {Source(source): users for source, users in counted}
+        return {MembershipSource(source): users for source, users in counted}
 
     async def count_members_outside(self, group_id: str, group_ids: Sequence[str]) -> int:
         """Return how many members but administrators are in none of the other groups, in one statement."""
-        if not fits(GroupRow, id=group_id):
+        if not fits_columns(GroupRow, id=group_id):
             return 0
-        statement = Statement(GroupRow._meta.db)
-        query = OUTSIDE.format(
+        statement = SqlStatement(GroupRow._meta.db)
+        query = COUNT_OUTSIDE.format(
             admin=statement.bind(Role.ADMIN.value),
             group=statement.bind(group_id),
-            others=statement.among(possible(GroupRow, group_ids)),
+            others=statement.among(storable_ids(GroupRow, group_ids)),
         )
-        with translated("count members"):
-            [count] = await column(self._reader, statement, query)
+        with translate_errors("count members"):
+            [count] = await read_column(self._reader, statement, query)
         return int(count)
 
     async def count_members(
-        self, group_ids: Sequence[str], *, source: Source | None = None
+        self, group_ids: Sequence[str], *, source: MembershipSource | None = None
     ) -> Mapping[str, int]:
         """Return how many users there are by group, one query for each five hundred groups."""
         found: dict[str, int] = {}
         by_source = {} if source is None else {"source": source.value}
-        with translated("count members"):
+        with translate_errors("count members"):
             for batch in _batches(group_ids):
                 members = MembershipRow.filter(group_id__in=batch, **by_source).group_by("group_id")
                 counted = members.annotate(users=Count("user_id", distinct=True))
@@ -178,7 +182,7 @@ class TortoiseGroups:
         group_id: str,
         user_ids: Sequence[str],
         *,
-        source: Source,
+        source: MembershipSource,
         at: int,
         displays: Mapping[str, str] | None = None,
     ) -> int:
@@ -190,20 +194,20 @@ class TortoiseGroups:
         async with _changing_members(group_id, "add members") as client:
             return sum([await _add(client, batch, adding) for batch in _batches(user_ids)])
 
-    async def keep_members(self, group_id: str, user_ids: Sequence[str], *, source: Source) -> int:
+    async def keep_members(self, group_id: str, user_ids: Sequence[str], *, source: MembershipSource) -> int:
         """Remove all whom the source has added but these; return how many; not_found without the group."""
         async with _changing_members(group_id, "remove members") as client:
-            statement = Statement(client)
+            statement = SqlStatement(client)
             removed, _ = await client.execute_query(
                 f"DELETE FROM group_members WHERE group_id = {statement.bind(group_id)}"  # noqa: S608 - no values
                 f" AND source = {statement.bind(source.value)}"
-                f" AND NOT user_id {statement.among(possible(UserRow, user_ids))}",
+                f" AND NOT user_id {statement.among(storable_ids(UserRow, user_ids))}",
                 statement.values,
             )
             return int(removed)
 
     async def remove_members(
-        self, group_id: str, user_ids: Sequence[str], *, source: Source | None = None
+        self, group_id: str, user_ids: Sequence[str], *, source: MembershipSource | None = None
     ) -> int:
         """Remove users whom the source, None any, has added; return how many; not_found without the group."""
         async with _changing_members(group_id, "remove members") as client:
@@ -211,9 +215,9 @@ class TortoiseGroups:
 
     async def touch(self, group_id: str, *, at: int, modified_us: int) -> None:
         """Write when a group last changed."""
-        if not fits(GroupRow, id=group_id):
+        if not fits_columns(GroupRow, id=group_id):
             return
-        async with writing("change the group"):
+        async with write_transaction("change the group"):
             await GroupRow.filter(id=group_id).update(updated_at=at, modified_us=modified_us)
 
 
@@ -228,9 +232,9 @@ async def _locked(group_id: str) -> GroupRow | None:
 @asynccontextmanager
 async def _changing_members(group_id: str, what: str) -> AsyncIterator[Any]:
     """Change the members of a group that exists, and lock it; not_found when it does not."""
-    if not fits(GroupRow, id=group_id):
+    if not fits_columns(GroupRow, id=group_id):
         raise not_found("group", group_id)
-    async with writing(what) as client:
+    async with write_transaction(what) as client:
         if await _locked(group_id) is None:
             raise not_found("group", group_id)
         yield client
@@ -241,7 +245,7 @@ class _Adding:
     """The group that gets members, their source, the moment, and what the source calls some of them."""
 
     group_id: str
-    source: Source
+    source: MembershipSource
     at: int
     displays: Mapping[str, str]
 
@@ -262,14 +266,16 @@ async def _add(client: Any, user_ids: Sequence[str], adding: _Adding) -> int:
         "INSERT INTO group_members (group_id, user_id, source, created_at, display) "
         f"SELECT {one}, u.id, {two}, CAST({three} AS BIGINT), sent.display "
         "FROM sent JOIN users u ON u.id = sent.user_id WHERE TRUE ORDER BY u.id "
-        f"ON CONFLICT {RENAMING if any(displays) else 'DO NOTHING'} RETURNING user_id"
+        f"ON CONFLICT {ON_CONFLICT_RENAME if any(displays) else 'DO NOTHING'} RETURNING user_id"
     )
     named = [value for pair in zip(user_ids, displays, strict=True) for value in pair]
     values = [adding.group_id, adding.source.value, adding.at, *named]
     return len(await client.execute_query_dict(query, values))
 
 
-async def _remove(client: Any, group_id: str, user_ids: Sequence[str], source: Source | None) -> int:
+async def _remove(
+    client: Any, group_id: str, user_ids: Sequence[str], source: MembershipSource | None
+) -> int:
     values = [group_id, *user_ids, *([source.value] if source else [])]
     one, *places = [placeholder(client, place) for place in range(1, len(values) + 1)]
     by_source = f" AND source = {places.pop()}" if source else ""
@@ -283,15 +289,15 @@ async def _remove(client: Any, group_id: str, user_ids: Sequence[str], source: S
 
 def _batches(ids: Sequence[str]) -> Sequence[Sequence[str]]:
     """Return the ids of users or groups that can be, each once, in parts small enough for one statement."""
-    ids = [each for each in dict.fromkeys(ids) if fits(UserRow, id=each)]
-    return [ids[start : start + BATCH] for start in range(0, len(ids), BATCH)]
+    ids = [each for each in dict.fromkeys(ids) if fits_columns(UserRow, id=each)]
+    return [ids[start : start + BATCH_SIZE] for start in range(0, len(ids), BATCH_SIZE)]
 
 
 def _columns(group: Group) -> dict[str, Any]:
     return {
         "id": group.id,
         "name": group.name,
-        "name_key": folded(group.name),
+        "name_key": casefold_nfc(group.name),
         "description": group.description,
         "user_id": group.user_id,
         "permissions": encode(group.permissions, "permissions"),
@@ -304,7 +310,7 @@ def _columns(group: Group) -> dict[str, Any]:
     }
 
 
-def group_of(row: GroupRow) -> Group:
+def group_from_row(row: GroupRow) -> Group:
     """Return the record of a row."""
     return Group(
         id=row.id,

@@ -3,13 +3,13 @@
 from collections.abc import Sequence
 from typing import Any, Final
 
-from gatewayd.ingest.records import Job
+from gatewayd.ingest.records import IngestJob
 from gatewayd.ingest.size_classes import CLASS_LIMITS, QueueKey, SizeClass
-from gatewayd.storage.engine.failures import translated
-from gatewayd.storage.engine.fields import fits
-from gatewayd.storage.engine.statements import Statement, stored
-from gatewayd.storage.engine.transactions import writing
-from gatewayd.storage.engine.upserts import upsert
+from gatewayd.storage.engine.failures import translate_errors
+from gatewayd.storage.engine.fields import fits_columns
+from gatewayd.storage.engine.statements import SqlStatement, stored_values
+from gatewayd.storage.engine.transactions import write_transaction
+from gatewayd.storage.engine.upserts import upsert_rows
 from gatewayd.storage.tables.documents import (
     JobRow,
 )
@@ -18,7 +18,7 @@ MAX_WAITING_ROWS: Final = 2000
 """Of a size class."""
 
 # One user may have most of the jobs of a size class: the first ones of each user come before the second ones.
-WAITING: Final = (
+SELECT_WAITING: Final = (
     "WITH due AS (SELECT files.user_id, jobs.file_id, jobs.created_at, jobs.id, {size} AS size "
     "FROM ingest_jobs AS jobs JOIN files ON files.id = jobs.file_id "
     "WHERE jobs.not_before <= {now} AND jobs.lease_until <= {now}), "
@@ -30,7 +30,7 @@ WAITING: Final = (
     "SELECT user_id, file_id, size FROM ranked WHERE place_in_class <= {rows} ORDER BY size, place_in_class"
 )
 # The class of a file, as `size_class_of` tells it.
-SIZE: Final = (
+SIZE_CLASS_CASE: Final = (
     "CASE "
     + " ".join(
         f"WHEN files.size <= {limit.max_bytes} AND files.chunks <= {limit.max_passages} THEN {limit.size:d}"
@@ -40,18 +40,18 @@ SIZE: Final = (
 )
 # The jobs that can be had are chosen once, and on PostgreSQL those that another daemon is taking are left to
 # it.
-LEASE: Final = (
+LEASE_JOBS: Final = (
     "WITH free AS MATERIALIZED (SELECT id FROM ingest_jobs "
     "WHERE file_id {files} AND not_before <= {now} AND lease_until <= {now}{skipping}) "
     "UPDATE ingest_jobs SET attempts = attempts + 1, lease_owner = {owner}, lease_until = {until} "
     "WHERE id IN (SELECT id FROM free) RETURNING *"
 )
-SKIPPING: Final = " FOR UPDATE SKIP LOCKED"
-RELEASE: Final = (
+SKIP_LOCKED: Final = " FOR UPDATE SKIP LOCKED"
+RELEASE_JOBS: Final = (
     "UPDATE ingest_jobs SET lease_owner = '', lease_until = 0, "
     "attempts = CASE WHEN attempts > 0 THEN attempts - 1 ELSE 0 END WHERE lease_owner = {owner}"
 )
-NEXT: Final = (
+SELECT_NEXT_DUE: Final = (
     "SELECT MIN(CASE WHEN lease_until > not_before THEN lease_until ELSE not_before END) AS due"
     " FROM ingest_jobs WHERE not_before > {now} OR lease_until > {now}"
 )
@@ -60,7 +60,7 @@ NEXT: Final = (
 class TortoiseJobs:
     """Implements `ingest.interfaces.JobStore`."""
 
-    async def put(self, job: Job) -> None:
+    async def put(self, job: IngestJob) -> None:
         """Insert the job of a file, or replace it."""
         columns = {
             "file_id": job.file_id,
@@ -71,90 +71,92 @@ class TortoiseJobs:
             "error": job.error,
             "created_at": job.created_at,
         }
-        async with writing("queue the file"):
-            await upsert(JobRow, [columns], ["file_id"])
+        async with write_transaction("queue the file"):
+            await upsert_rows(JobRow, [columns], ["file_id"])
 
-    async def find(self, file_id: str) -> Job | None:
+    async def find(self, file_id: str) -> IngestJob | None:
         """Return the job of a file."""
-        if not fits(JobRow, file_id=file_id):
+        if not fits_columns(JobRow, file_id=file_id):
             return None
-        with translated("read a job"):
+        with translate_errors("read a job"):
             row = await JobRow.get_or_none(file_id=file_id)
         return None if row is None else _job_of(row)
 
     async def waiting(self, now: int, limit: int) -> Sequence[tuple[QueueKey, str]]:
         """Return the due and free jobs, up to `limit` of each key, as (key, file)."""
-        statement = Statement(JobRow._meta.db)
+        statement = SqlStatement(JobRow._meta.db)
         places = {"limit": statement.bind(limit), "rows": statement.bind(MAX_WAITING_ROWS)}
-        sql = WAITING.format(now=statement.bind(now), size=SIZE, **places)
-        with translated("read the queue"):
+        sql = SELECT_WAITING.format(now=statement.bind(now), size=SIZE_CLASS_CASE, **places)
+        with translate_errors("read the queue"):
             rows = await statement.run(sql)
         return [(QueueKey(row["user_id"], SizeClass(row["size"])), row["file_id"]) for row in rows]
 
-    async def lease(self, owner: str, file_ids: Sequence[str], *, now: int, until: int) -> Sequence[Job]:
+    async def lease(
+        self, owner: str, file_ids: Sequence[str], *, now: int, until: int
+    ) -> Sequence[IngestJob]:
         """Take the jobs of some files that are due and free, counting an attempt; no two callers get one."""
         if not file_ids:
             return []
-        [holder] = stored(JobRow, {"lease_owner": owner})
-        async with writing("take jobs") as client:
-            statement = Statement(client)
+        [holder] = stored_values(JobRow, {"lease_owner": owner})
+        async with write_transaction("take jobs") as client:
+            statement = SqlStatement(client)
             places = {
                 "now": statement.bind(now),
                 "files": statement.among(file_ids),
                 "owner": statement.bind(holder),
                 "until": statement.bind(until),
-                "skipping": SKIPPING if statement.is_postgres else "",
+                "skipping": SKIP_LOCKED if statement.is_postgres else "",
             }
-            taken = await statement.run(LEASE.format(**places))
+            taken = await statement.run(LEASE_JOBS.format(**places))
         rows = [JobRow._init_from_db(**row) for row in taken]
         return [_job_of(row) for row in sorted(rows, key=_age)]
 
     async def renew(self, file_id: str, owner: str, until: int) -> bool:
         """Hold a lease for longer; False when it is no longer the owner's."""
-        if not fits(JobRow, file_id=file_id, lease_owner=owner):
+        if not fits_columns(JobRow, file_id=file_id, lease_owner=owner):
             return False
-        async with writing("keep the job"):
+        async with write_transaction("keep the job"):
             mine = JobRow.filter(file_id=file_id, lease_owner=owner)
             return await mine.update(lease_until=until) > 0
 
     async def release(self, owner: str) -> None:
         """Free all jobs of an owner and take back the attempt."""
-        if not owner or not fits(JobRow, lease_owner=owner):
+        if not owner or not fits_columns(JobRow, lease_owner=owner):
             return
-        async with writing("give back jobs") as client:
-            statement = Statement(client)
-            await statement.run(RELEASE.format(owner=statement.bind(owner)))
+        async with write_transaction("give back jobs") as client:
+            statement = SqlStatement(client)
+            await statement.run(RELEASE_JOBS.format(owner=statement.bind(owner)))
 
     async def remove(self, file_id: str) -> bool:
         """Delete a job."""
-        if not fits(JobRow, file_id=file_id):
+        if not fits_columns(JobRow, file_id=file_id):
             return False
-        async with writing("remove the job"):
+        async with write_transaction("remove the job"):
             return await JobRow.filter(file_id=file_id).delete() > 0
 
     async def hasten(self, attempts: int, latest: int) -> None:
         """Let the free jobs of so many attempts be due at `latest` that would be due later."""
-        async with writing("change jobs"):
+        async with write_transaction("change jobs"):
             late = JobRow.filter(attempts=attempts, lease_owner="", not_before__gt=latest)
             await late.update(not_before=latest)
 
-    async def list(self, *, leased: bool = False) -> Sequence[Job]:
+    async def list(self, *, leased: bool = False) -> Sequence[IngestJob]:
         """Return all jobs, or those that are `leased` to anybody, oldest first."""
         wanted = JobRow.exclude(lease_owner="") if leased else JobRow.all()
-        with translated("list jobs"):
+        with translate_errors("list jobs"):
             rows = await wanted.order_by("created_at", "id")
         return [_job_of(row) for row in rows]
 
     async def count(self) -> int:
         """Return how many jobs there are."""
-        with translated("count jobs"):
+        with translate_errors("count jobs"):
             return await JobRow.all().count()
 
     async def next_due(self, now: int) -> int | None:
         """Return when the next of the jobs can be leased that cannot be now, None when there is none."""
-        statement = Statement(JobRow._meta.db)
-        sql = NEXT.format(now=statement.bind(now))
-        with translated("read the queue"):
+        statement = SqlStatement(JobRow._meta.db)
+        sql = SELECT_NEXT_DUE.format(now=statement.bind(now))
+        with translate_errors("read the queue"):
             [row] = await statement.run(sql)
         due: int | None = row["due"]
         return due
@@ -164,8 +166,8 @@ def _age(row: JobRow) -> tuple[int, int]:
     return row.created_at, row.id
 
 
-def _job_of(row: Any) -> Job:
-    return Job(
+def _job_of(row: Any) -> IngestJob:
+    return IngestJob(
         file_id=row.file_id,
         attempts=row.attempts,
         not_before=row.not_before,

@@ -4,13 +4,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 
 from gatewayd.accounts.records import ApiKey
-from gatewayd.storage.engine.failures import translated
-from gatewayd.storage.engine.fields import fits
-from gatewayd.storage.engine.transactions import placeholder, writing
+from gatewayd.storage.engine.failures import translate_errors
+from gatewayd.storage.engine.fields import fits_columns
+from gatewayd.storage.engine.transactions import placeholder, write_transaction
 from gatewayd.storage.tables.accounts import (
     ApiKeyRow,
 )
-from gatewayd.text import folded
+from gatewayd.text import casefold_nfc
 
 
 class TortoiseKeys:
@@ -18,46 +18,46 @@ class TortoiseKeys:
 
     async def add(self, key: ApiKey) -> None:
         """Insert a key; conflict when the user has one of this name (any case)."""
-        async with writing("add the key"):
-            await ApiKeyRow(**asdict(key), name_key=folded(key.name)).save(force_create=True)
+        async with write_transaction("add the key"):
+            await ApiKeyRow(**asdict(key), name_key=casefold_nfc(key.name)).save(force_create=True)
 
     async def find(self, key_id: str) -> ApiKey | None:
         """Return the key with this id."""
-        if not fits(ApiKeyRow, id=key_id):
+        if not fits_columns(ApiKeyRow, id=key_id):
             return None
-        with translated("read a key"):
+        with translate_errors("read a key"):
             row = await ApiKeyRow.get_or_none(id=key_id)
         return None if row is None else _record_of(row)
 
     async def find_by_digest(self, digest: str) -> ApiKey | None:
         """Return the key with this SHA-256."""
-        if not fits(ApiKeyRow, digest=digest):
+        if not fits_columns(ApiKeyRow, digest=digest):
             return None
-        with translated("read a key"):
+        with translate_errors("read a key"):
             row = await ApiKeyRow.get_or_none(digest=digest)
         return None if row is None else _record_of(row)
 
     async def list(self, *, user_id: str | None = None) -> Sequence[ApiKey]:
         """Return the keys of one user, or all, oldest first."""
-        if user_id is not None and not fits(ApiKeyRow, user_id=user_id):
+        if user_id is not None and not fits_columns(ApiKeyRow, user_id=user_id):
             return []
         wanted = ApiKeyRow.all() if user_id is None else ApiKeyRow.filter(user_id=user_id)
-        with translated("list keys"):
+        with translate_errors("list keys"):
             rows = await wanted.order_by("created_at", "id")
         return [_record_of(row) for row in rows]
 
     async def remove(self, key_id: str) -> bool:
         """Delete a key."""
-        if not fits(ApiKeyRow, id=key_id):
+        if not fits_columns(ApiKeyRow, id=key_id):
             return False
-        async with writing("remove the key"):
+        async with write_transaction("remove the key"):
             return await ApiKeyRow.filter(id=key_id).delete() > 0
 
     async def touch(self, seen: Mapping[str, int]) -> None:
         """Write last_used_at for many keys in one transaction, never backwards."""
         # In one order everywhere, so that two processes cannot wait for each other.
-        rows = [(at, key_id) for key_id, at in sorted(seen.items()) if fits(ApiKeyRow, id=key_id)]
-        async with writing("write last-used times") as client:
+        rows = [(at, key_id) for key_id, at in sorted(seen.items()) if fits_columns(ApiKeyRow, id=key_id)]
+        async with write_transaction("write last-used times") as client:
             one, two = placeholder(client, 1), placeholder(client, 2)
             await client.execute_many(
                 f"UPDATE api_keys SET last_used_at = {one} WHERE id = {two}"  # noqa: S608 - placeholders only

@@ -8,24 +8,31 @@ import orjson
 from gatewayd.chats.json_limits import MAX_VALUES
 from gatewayd.chats.records import MAX_CONTENT_CHARACTERS
 from gatewayd.storage.chat_sizes import ChatSizes, size_of_text
-from gatewayd.storage.engine.failures import translated
-from gatewayd.storage.engine.fields import decode, fits
-from gatewayd.storage.engine.statements import Statement
-from gatewayd.storage.engine.transactions import writing
+from gatewayd.storage.engine.failures import translate_errors
+from gatewayd.storage.engine.fields import decode, fits_columns
+from gatewayd.storage.engine.statements import SqlStatement
+from gatewayd.storage.engine.transactions import write_transaction
 from gatewayd.storage.message_limits import check_content, check_items, content_too_large
-from gatewayd.storage.messages import append_items, check_list, encode_items, lock, one, replace_items
+from gatewayd.storage.messages import (
+    append_items,
+    check_list,
+    encode_items,
+    lock_message,
+    message_condition,
+    replace_items,
+)
 from gatewayd.storage.tables.chats import ChatMessageItemRow, ChatMessageRow
-from gatewayd.text import MAX_NON_STARTERS, folded, is_continuation, storable
-from gatewayd.time_slices import in_slices
+from gatewayd.text import MAX_NON_STARTERS, casefold_nfc, is_continuation, storable
+from gatewayd.time_slices import map_slices
 
 END_CHARACTERS: Final = MAX_NON_STARTERS + 2
 """A character, the combining characters that it may have, and a joiner."""
 
-VALUES_OF_A_PART: Final = 3
+VALUES_PER_PART: Final = 3
 """The object, its type and its text."""
 
 
-class EffectRows:
+class TortoiseMessageEvents:
     """Implements `events.interfaces.MessageEffects`."""
 
     def __init__(self) -> None:
@@ -33,50 +40,50 @@ class EffectRows:
 
     async def append_content(self, chat_id: str, message_id: str, text: str) -> bool:
         """Add text to the end of the content; to a list, as a part of its own."""
-        if not fits(ChatMessageRow, chat_id=chat_id, id=message_id):
+        if not fits_columns(ChatMessageRow, chat_id=chat_id, id=message_id):
             return False
         check_content(text)
         await self._sizes.check(chat_id, size_of_text(text))
-        text = await in_slices(storable, text)
+        text = await map_slices(storable, text)
         if not is_continuation(text):
-            return await _append(chat_id, message_id, text, await in_slices(folded, text))
+            return await _append(chat_id, message_id, text, await map_slices(casefold_nfc, text))
         return await _append_to_end(chat_id, message_id, text)
 
     async def replace_content(self, chat_id: str, message_id: str, text: str) -> bool:
         """Make the content this text."""
-        if not fits(ChatMessageRow, chat_id=chat_id, id=message_id):
+        if not fits_columns(ChatMessageRow, chat_id=chat_id, id=message_id):
             return False
         check_content(text)
         await self._sizes.check(chat_id, size_of_text(text))
-        text = await in_slices(storable, text)
-        statement = Statement(ChatMessageRow._meta.db)
-        said, key = statement.bind(text), statement.bind(await in_slices(folded, text))
+        text = await map_slices(storable, text)
+        statement = SqlStatement(ChatMessageRow._meta.db)
+        said, key = statement.bind(text), statement.bind(await map_slices(casefold_nfc, text))
         return await _update(
             statement, f"content = {said}, content_key = {key}, parts = NULL", chat_id, message_id
         )
 
     async def append_items(self, chat_id: str, message_id: str, kind: str, values: Sequence[Any]) -> bool:
         """Add JSON values to the end of a list of a message, in their order."""
-        if not fits(ChatMessageRow, chat_id=chat_id, id=message_id):
+        if not fits_columns(ChatMessageRow, chat_id=chat_id, id=message_id):
             return False
         encoded = await self._encoded(chat_id, kind, values)
-        async with writing("add to the message"):
-            found = await lock(chat_id, message_id)
+        async with write_transaction("add to the message"):
+            found = await lock_message(chat_id, message_id)
             if found is not None and encoded:
                 await append_items(found["number"], kind, encoded)
         return found is not None
 
     async def put_item(self, chat_id: str, message_id: str, kind: str, value: Mapping[str, Any]) -> bool:
         """Put an object in the place of the one with the same `type` and `id` of a list, or at its end."""
-        if not fits(ChatMessageRow, chat_id=chat_id, id=message_id):
+        if not fits_columns(ChatMessageRow, chat_id=chat_id, id=message_id):
             return False
         [text] = await self._encoded(chat_id, kind, [value])
-        async with writing("add to the message"):
+        async with write_transaction("add to the message"):
             # Two that come at the same time would both find no object to replace.
-            found = await lock(chat_id, message_id)
+            found = await lock_message(chat_id, message_id)
             if found is None:
                 return False
-            statement = Statement(ChatMessageItemRow._meta.db)
+            statement = SqlStatement(ChatMessageItemRow._meta.db)
             if await statement.run(_replacement(statement, found["number"], kind, text)):
                 await check_list(found["number"], kind)
             else:
@@ -85,22 +92,22 @@ class EffectRows:
 
     async def replace_items(self, chat_id: str, message_id: str, kind: str, values: Sequence[Any]) -> bool:
         """Make a list of a message these values."""
-        if not fits(ChatMessageRow, chat_id=chat_id, id=message_id):
+        if not fits_columns(ChatMessageRow, chat_id=chat_id, id=message_id):
             return False
         encoded = await self._encoded(chat_id, kind, values)
-        async with writing("replace a list of the message"):
-            found = await lock(chat_id, message_id)
+        async with write_transaction("replace a list of the message"):
+            found = await lock_message(chat_id, message_id)
             if found is not None:
                 await replace_items(found["number"], kind, encoded)
         return found is not None
 
     async def items(self, chat_id: str, message_id: str, kind: str) -> Sequence[Any]:
         """Return the values of a list of a message, oldest first; empty when there is no such message."""
-        if not fits(ChatMessageRow, chat_id=chat_id, id=message_id):
+        if not fits_columns(ChatMessageRow, chat_id=chat_id, id=message_id):
             return []
-        statement = Statement(ChatMessageItemRow._meta.db)
-        message, wanted = one(statement, chat_id, message_id), statement.bind(kind)
-        with translated("read a list of a message"):
+        statement = SqlStatement(ChatMessageItemRow._meta.db)
+        message, wanted = message_condition(statement, chat_id, message_id), statement.bind(kind)
+        with translate_errors("read a list of a message"):
             rows = await statement.run(
                 f"SELECT value FROM chat_message_items WHERE kind = {wanted} AND message_id ="  # noqa: S608
                 f" (SELECT number FROM chat_messages WHERE {message}) ORDER BY id"
@@ -121,12 +128,12 @@ async def _append_to_end(chat_id: str, message_id: str, text: str) -> bool:
         if end is None:
             return False
         # To fold a long text takes seconds, in which others write; seldom to the same message.
-        key = await in_slices(folded, end + text)
-        async with writing("write the message"):
-            found = await lock(chat_id, message_id)
+        key = await map_slices(casefold_nfc, end + text)
+        async with write_transaction("write the message"):
+            found = await lock_message(chat_id, message_id)
             current = None if found is None else await _end_of_key(chat_id, message_id)
             if is_last and current not in (None, end):
-                end, key = current, await in_slices(folded, current + text)
+                end, key = current, await map_slices(casefold_nfc, current + text)
             if current == end:
                 return await _append(chat_id, message_id, text, key, replaced=len(end))
         end = current
@@ -135,7 +142,7 @@ async def _append_to_end(chat_id: str, message_id: str, text: str) -> bool:
 
 async def _append(chat_id: str, message_id: str, text: str, key: str, *, replaced: int = 0) -> bool:
     """Add text to a content, and its folded form in place of so many characters at the end of the key."""
-    statement = Statement(ChatMessageRow._meta.db)
+    statement = SqlStatement(ChatMessageRow._meta.db)
     said, added = statement.bind(text), statement.bind(key)
     part = {"type": "text", "text": text}
     # Of no list, NULL, both make NULL.
@@ -148,7 +155,7 @@ async def _append(chat_id: str, message_id: str, text: str, key: str, *, replace
         length = "COALESCE(length(parts), length(content))"
         values = "(SELECT COUNT(*) FROM json_tree(parts))"
     room = statement.bind(MAX_CONTENT_CHARACTERS - len(text))
-    room_of_values = statement.bind(MAX_VALUES - VALUES_OF_A_PART)
+    room_of_values = statement.bind(MAX_VALUES - VALUES_PER_PART)
     kept = "content_key"
     if replaced:
         kept = f"substr(content_key, 1, length(content_key) - {statement.bind(replaced)})"
@@ -169,14 +176,14 @@ async def _end_of_key(chat_id: str, message_id: str) -> str | None:
 
     None when there is no such message.
     """
-    statement = Statement(ChatMessageRow._meta.db)
+    statement = SqlStatement(ChatMessageRow._meta.db)
     end = (
         f"right(content_key, {END_CHARACTERS})"
         if statement.is_postgres
         else f"substr(content_key, -{END_CHARACTERS})"
     )
-    message = one(statement, chat_id, message_id)
-    with translated("read the message"):
+    message = message_condition(statement, chat_id, message_id)
+    with translate_errors("read the message"):
         rows = await statement.run(f"SELECT {end} AS key_end FROM chat_messages WHERE {message}")  # noqa: S608
     if not rows:
         return None
@@ -188,10 +195,10 @@ async def _end_of_key(chat_id: str, message_id: str) -> str | None:
 
 
 async def _update(
-    statement: Statement, changes: str, chat_id: str, message_id: str, condition: str = ""
+    statement: SqlStatement, changes: str, chat_id: str, message_id: str, condition: str = ""
 ) -> bool:
-    message = one(statement, chat_id, message_id)
-    with translated("write the message"):
+    message = message_condition(statement, chat_id, message_id)
+    with translate_errors("write the message"):
         rows = await statement.run(
             f"UPDATE chat_messages SET {changes} WHERE {message}{condition} RETURNING number"  # noqa: S608
         )
@@ -199,13 +206,13 @@ async def _update(
 
 
 async def _is_there(chat_id: str, message_id: str) -> bool:
-    statement = Statement(ChatMessageRow._meta.db)
-    message = one(statement, chat_id, message_id)
-    with translated("find the message"):
+    statement = SqlStatement(ChatMessageRow._meta.db)
+    message = message_condition(statement, chat_id, message_id)
+    with translate_errors("find the message"):
         return bool(await statement.run(f"SELECT 1 FROM chat_messages WHERE {message}"))  # noqa: S608
 
 
-def _replacement(statement: Statement, number: int, kind: str, text: str) -> str:
+def _replacement(statement: SqlStatement, number: int, kind: str, text: str) -> str:
     """Return the statement that replaces the first object with the `type` and `id` of an encoded one."""
     encoded = orjson.loads(text)
     written, names = statement.bind(text), ("type", "id")

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from gatewayd.chats.json_limits import MAX_VALUES
 from gatewayd.chats.records import MAX_CONTENT_CHARACTERS, MAX_ITEMS, MAX_ITEMS_BYTES
-from gatewayd.errors import GatewayError, Kind
+from gatewayd.errors import ErrorKind, GatewayError
 
 
 def check_content(text: str) -> None:
@@ -21,7 +21,7 @@ def check_items(kind: str, values: Sequence[str], *, count: int = 0, size: int =
     added = sum(len(value.encode()) for value in values)
     if count + len(values) > MAX_ITEMS or size + added > MAX_ITEMS_BYTES:
         raise GatewayError(
-            Kind.TOO_LARGE,
+            ErrorKind.TOO_LARGE,
             f"cannot write the message: its {kind} would have over {MAX_ITEMS} values"
             f" or {MAX_ITEMS_BYTES} bytes",
             param=kind,
@@ -32,7 +32,7 @@ def check_items(kind: str, values: Sequence[str], *, count: int = 0, size: int =
 def content_too_large() -> GatewayError:
     """Return the error for a text that would become too long."""
     return GatewayError(
-        Kind.TOO_LARGE,
+        ErrorKind.TOO_LARGE,
         f"cannot write the message: its content would have over {MAX_CONTENT_CHARACTERS} characters,"
         f" or its parts over {MAX_VALUES} values",
         param="content",

@@ -7,16 +7,16 @@ from typing import Any, Final, NamedTuple
 from gatewayd.chats.json_limits import check_member
 from gatewayd.chats.records import Message, MessageChange, MessageState
 from gatewayd.errors import not_found
-from gatewayd.storage.engine.failures import translated
-from gatewayd.storage.engine.fields import decode_large, fits
-from gatewayd.storage.engine.sanitiser import encode_large_mended, encode_mended
-from gatewayd.storage.engine.statements import Statement, stored
-from gatewayd.storage.engine.transactions import writing
-from gatewayd.storage.engine.upserts import insert, upsert
+from gatewayd.storage.engine.failures import translate_errors
+from gatewayd.storage.engine.fields import decode_large, fits_columns
+from gatewayd.storage.engine.sanitiser import encode_large_sanitised, encode_sanitised
+from gatewayd.storage.engine.statements import SqlStatement, stored_values
+from gatewayd.storage.engine.transactions import write_transaction
+from gatewayd.storage.engine.upserts import insert_rows, upsert_rows
 from gatewayd.storage.message_limits import check_content, check_items
 from gatewayd.storage.tables.chats import ChatMessageItemRow, ChatMessageRow
-from gatewayd.text import folded, storable
-from gatewayd.time_slices import Pace, in_slices
+from gatewayd.text import casefold_nfc, storable
+from gatewayd.time_slices import LoopPacer, map_slices
 
 SELECT: Final = (
     "SELECT number, id, parent_id, role, content, parts, done, state, attributes, timestamp"
@@ -31,23 +31,23 @@ class EncodedMessage(NamedTuple):
     lists: Mapping[str, Sequence[str]]
 
 
-class MessageRows:
+class TortoiseMessages:
     """Implements `chats.interfaces.MessageStore`."""
 
     async def list(self, chat_id: str) -> Sequence[Message]:
         """Return all messages of a chat in the order of their making."""
-        if not fits(ChatMessageRow, chat_id=chat_id):
+        if not fits_columns(ChatMessageRow, chat_id=chat_id):
             return []
-        with translated("read the messages of a chat"):
-            statement = Statement(ChatMessageRow._meta.db)
+        with translate_errors("read the messages of a chat"):
+            statement = SqlStatement(ChatMessageRow._meta.db)
             return await _read(statement, f"{SELECT} chat_id = {statement.bind(chat_id)} ORDER BY number")
 
     async def count(self, chat_id: str) -> int:
         """Return how many messages a chat has."""
-        if not fits(ChatMessageRow, chat_id=chat_id):
+        if not fits_columns(ChatMessageRow, chat_id=chat_id):
             return 0
-        with translated("count the messages of a chat"):
-            statement = Statement(ChatMessageRow._meta.db)
+        with translate_errors("count the messages of a chat"):
+            statement = SqlStatement(ChatMessageRow._meta.db)
             [row] = await statement.run(
                 f"SELECT COUNT(*) AS total FROM chat_messages WHERE chat_id = {statement.bind(chat_id)}"  # noqa: S608
             )
@@ -55,27 +55,27 @@ class MessageRows:
 
     async def size(self, chat_id: str) -> int:
         """Return how many bytes the messages of a chat hold."""
-        if not fits(ChatMessageRow, chat_id=chat_id):
+        if not fits_columns(ChatMessageRow, chat_id=chat_id):
             return 0
-        with translated("measure the messages of a chat"):
+        with translate_errors("measure the messages of a chat"):
             return await size_of_chat(chat_id)
 
     async def find(self, chat_id: str, message_id: str) -> Message | None:
         """Return one message."""
-        if not fits(ChatMessageRow, chat_id=chat_id, id=message_id):
+        if not fits_columns(ChatMessageRow, chat_id=chat_id, id=message_id):
             return None
-        with translated("read a message"):
-            statement = Statement(ChatMessageRow._meta.db)
-            found = await _read(statement, f"{SELECT} {one(statement, chat_id, message_id)}")
+        with translate_errors("read a message"):
+            statement = SqlStatement(ChatMessageRow._meta.db)
+            found = await _read(statement, f"{SELECT} {message_condition(statement, chat_id, message_id)}")
         return found[0] if found else None
 
     async def branch(self, chat_id: str, message_id: str) -> Sequence[Message]:
         """Return the messages from the root to this one; a parent that is missing or repeated ends it."""
-        if not fits(ChatMessageRow, chat_id=chat_id, id=message_id):
+        if not fits_columns(ChatMessageRow, chat_id=chat_id, id=message_id):
             return []
-        with translated("read the messages of a chat"):
+        with translate_errors("read the messages of a chat"):
             numbers = await _branch(chat_id, message_id)
-            statement = Statement(ChatMessageRow._meta.db)
+            statement = SqlStatement(ChatMessageRow._meta.db)
             found = await _read(statement, f"{SELECT} number {statement.among(list(numbers.values()))}")
         order = {each: place for place, each in enumerate(numbers)}
         return sorted(found, key=lambda message: order[message.id], reverse=True)
@@ -83,24 +83,24 @@ class MessageRows:
     async def put(self, chat_id: str, messages: Sequence[Message]) -> None:
         """Insert messages, or replace them whole; not_found when there is no such chat."""
         encoded = await _encode(chat_id, messages)
-        async with writing("store messages", not_found("chat", chat_id)):
+        async with write_transaction("store messages", not_found("chat", chat_id)):
             await _write(encoded)
 
     async def change(self, chat_id: str, message_id: str, change: MessageChange) -> bool:
         """Change one message; False when there is none."""
-        if not fits(ChatMessageRow, chat_id=chat_id, id=message_id):
+        if not fits_columns(ChatMessageRow, chat_id=chat_id, id=message_id):
             return False
         # Encoding a long text takes seconds, and other writes would wait for the transaction.
         columns = await _changed(change)
         encoded = {kind: await encode_items(kind, values) for kind, values in (change.items or {}).items()}
-        async with writing("change the message"):
-            found = await lock(chat_id, message_id)
+        async with write_transaction("change the message"):
+            found = await lock_message(chat_id, message_id)
             if found is None:
                 return False
             if change.attributes is not None:
                 columns["attributes"] = await _merged(found["attributes"], change.attributes)
             if columns:
-                statement = Statement(ChatMessageRow._meta.db)
+                statement = SqlStatement(ChatMessageRow._meta.db)
                 pairs = [f"{name} = {statement.bind(value)}" for name, value in columns.items()]
                 number = statement.bind(found["number"])
                 await statement.run(
@@ -112,10 +112,10 @@ class MessageRows:
 
     async def remove(self, chat_id: str, message_id: str) -> bool:
         """Delete a message; its children get its parent."""
-        if not fits(ChatMessageRow, chat_id=chat_id, id=message_id):
+        if not fits_columns(ChatMessageRow, chat_id=chat_id, id=message_id):
             return False
-        async with writing("remove the message"):
-            found = await lock(chat_id, message_id)
+        async with write_transaction("remove the message"):
+            found = await lock_message(chat_id, message_id)
             if found is None:
                 return False
             children = ChatMessageRow.filter(chat_id=chat_id, parent_id=message_id)
@@ -125,9 +125,9 @@ class MessageRows:
 
     async def end_running(self, error: Mapping[str, Any]) -> int:
         """Make every message in the state RUNNING done with `error`; return how many."""
-        async with writing("end what was being answered") as client:
-            statement = Statement(client)
-            value = statement.bind(encode_mended(dict(error), "error"))
+        async with write_transaction("end what was being answered") as client:
+            statement = SqlStatement(client)
+            value = statement.bind(encode_sanitised(dict(error), "error"))
             if statement.is_postgres:
                 merged = f"attributes || jsonb_build_object('error', {value}::jsonb)"
             else:
@@ -143,19 +143,19 @@ class MessageRows:
         return len(rows)
 
 
-def one(statement: Statement, chat_id: str, message_id: str, table: str = "") -> str:
+def message_condition(statement: SqlStatement, chat_id: str, message_id: str, table: str = "") -> str:
     """Return the condition that a row of `chat_messages`, called `table` with a dot, is this message."""
     return f"{table}chat_id = {statement.bind(chat_id)} AND {table}id = {statement.bind(message_id)}"
 
 
-async def lock(chat_id: str, message_id: str) -> dict[str, Any] | None:
+async def lock_message(chat_id: str, message_id: str) -> dict[str, Any] | None:
     """Return the number, parent_id and attributes of a message, locked for the caller's transaction."""
-    statement = Statement(ChatMessageRow._meta.db)
+    statement = SqlStatement(ChatMessageRow._meta.db)
     # SQLite has one writer.
     ending = " FOR NO KEY UPDATE" if statement.is_postgres else ""
     rows = await statement.run(
         "SELECT number, parent_id, attributes FROM chat_messages"  # noqa: S608 - no values
-        f" WHERE {one(statement, chat_id, message_id)}{ending}"
+        f" WHERE {message_condition(statement, chat_id, message_id)}{ending}"
     )
     return rows[0] if rows else None
 
@@ -172,10 +172,10 @@ async def _encode(chat_id: str, messages: Sequence[Message]) -> Sequence[Encoded
 async def _write(messages: Sequence[EncodedMessage]) -> None:
     """Insert messages, or replace them whole, inside the caller's transaction."""
     records = [each.columns for each in messages]
-    rows = await upsert(ChatMessageRow, records, ["chat_id", "id"], returning="number, id")
+    rows = await upsert_rows(ChatMessageRow, records, ["chat_id", "id"], returning="number, id")
     numbers = {row["id"]: row["number"] for row in rows}
     if numbers:
-        statement = Statement(ChatMessageItemRow._meta.db)
+        statement = SqlStatement(ChatMessageItemRow._meta.db)
         gone = statement.among(list(numbers.values()))
         await statement.run(f"DELETE FROM chat_message_items WHERE message_id {gone}")  # noqa: S608
     items = [
@@ -184,7 +184,7 @@ async def _write(messages: Sequence[EncodedMessage]) -> None:
         for kind, values in each.lists.items()
         for value in values
     ]
-    await insert(ChatMessageItemRow, items)
+    await insert_rows(ChatMessageItemRow, items)
 
 
 async def encode_list(kind: str, values: Sequence[Any], *, is_copy: bool = False) -> Sequence[str]:
@@ -200,7 +200,7 @@ async def encode_list(kind: str, values: Sequence[Any], *, is_copy: bool = False
 
 async def encode_items(kind: str, values: Sequence[Any]) -> Sequence[str]:
     """Return values for a list of a message as JSON; too_large for one that could not be read back."""
-    pace = Pace()
+    pace = LoopPacer()
     for value in values:
         await pace.turn()
         check_member(value, kind)
@@ -208,11 +208,11 @@ async def encode_items(kind: str, values: Sequence[Any]) -> Sequence[str]:
 
 
 async def _encoded(kind: str, values: Sequence[Any]) -> Sequence[str]:
-    pace = Pace()
+    pace = LoopPacer()
     encoded = []
     for value in values:
         await pace.turn()
-        encoded.append(await encode_large_mended(value, kind))
+        encoded.append(await encode_large_sanitised(value, kind))
     return encoded
 
 
@@ -237,14 +237,14 @@ async def check_list(number: int, kind: str) -> None:
 
 
 async def _insert_items(number: int, kind: str, values: Sequence[str]) -> None:
-    await insert(
+    await insert_rows(
         ChatMessageItemRow, [{"message_id": number, "kind": kind, "value": value} for value in values]
     )
 
 
 async def _size_of_list(number: int, kind: str) -> tuple[int, int]:
     """Return how many values a list of a message has, and their bytes."""
-    statement = Statement(ChatMessageItemRow._meta.db)
+    statement = SqlStatement(ChatMessageItemRow._meta.db)
     size = "octet_length(value::text)" if statement.is_postgres else "length(CAST(value AS BLOB))"
     [row] = await statement.run(
         f"SELECT COUNT(*) AS count, COALESCE(SUM({size}), 0) AS size FROM chat_message_items"  # noqa: S608
@@ -255,7 +255,7 @@ async def _size_of_list(number: int, kind: str) -> tuple[int, int]:
 
 async def size_of_chat(chat_id: str) -> int:
     """Return how many bytes the messages of a chat hold, their lists with them."""
-    statement = Statement(ChatMessageRow._meta.db)
+    statement = SqlStatement(ChatMessageRow._meta.db)
     chat = statement.bind(chat_id)
     size = "octet_length({}::text)" if statement.is_postgres else "length(CAST({} AS BLOB))"
     sizes = " + ".join(f"COALESCE({size.format(name)}, 0)" for name in ("content", "parts", "attributes"))
@@ -277,7 +277,7 @@ async def columns_of(chat_id: str, message: Message, *, is_copy: bool = False) -
         **await _content(message.content, message.parts, is_copy=is_copy),
         "done": message.done,
         "state": message.state.value,
-        "attributes": await encode_large_mended(message.attributes, "attributes"),
+        "attributes": await encode_large_sanitised(message.attributes, "attributes"),
         "timestamp": message.timestamp,
     }
 
@@ -287,14 +287,14 @@ async def _content(content: str, parts: list[Any] | None, *, is_copy: bool = Fal
     if parts is None:
         if not is_copy:
             check_content(content)
-        text = await in_slices(storable, content)
-        return {"content": text, "content_key": await in_slices(folded, text), "parts": None}
+        text = await map_slices(storable, content)
+        return {"content": text, "content_key": await map_slices(casefold_nfc, text), "parts": None}
     texts = [part.get("text") for part in parts if isinstance(part, dict)]
-    key = await in_slices(storable, "\n".join(text for text in texts if isinstance(text, str)))
+    key = await map_slices(storable, "\n".join(text for text in texts if isinstance(text, str)))
     return {
         "content": "",
-        "content_key": await in_slices(folded, key),
-        "parts": await encode_large_mended(parts, "content"),
+        "content_key": await map_slices(casefold_nfc, key),
+        "parts": await encode_large_sanitised(parts, "content"),
     }
 
 
@@ -306,14 +306,14 @@ async def _changed(change: MessageChange) -> dict[str, Any]:
             columns[name] = getattr(change, name)
     if change.content is not None or change.parts is not None:
         columns |= await _content(change.content or "", change.parts)
-    return dict(zip(columns, stored(ChatMessageRow, columns), strict=True))
+    return dict(zip(columns, stored_values(ChatMessageRow, columns), strict=True))
 
 
 async def _merged(attributes: str, changes: Mapping[str, Any]) -> str:
     """Return the stored attributes of a message with changes merged in; a None takes one away."""
     merged = {**await decode_large(attributes, "the attributes of a message"), **changes}
     kept = {name: value for name, value in merged.items() if value is not None}
-    return await encode_large_mended(kept, "attributes")
+    return await encode_large_sanitised(kept, "attributes")
 
 
 async def _branch(chat_id: str, message_id: str) -> dict[str, int]:
@@ -321,7 +321,7 @@ async def _branch(chat_id: str, message_id: str) -> dict[str, int]:
 
     A recursive query would do it, too, but PostgreSQL plans it badly while it knows little of the table.
     """
-    statement = Statement(ChatMessageRow._meta.db)
+    statement = SqlStatement(ChatMessageRow._meta.db)
     rows = await statement.run(
         f"SELECT id, parent_id, number FROM chat_messages WHERE chat_id = {statement.bind(chat_id)}"  # noqa: S608
     )
@@ -334,10 +334,10 @@ async def _branch(chat_id: str, message_id: str) -> dict[str, int]:
     return numbers
 
 
-async def _read(statement: Statement, sql: str) -> list[Message]:
+async def _read(statement: SqlStatement, sql: str) -> list[Message]:
     rows = await statement.run(sql)
     items = await _items([row["number"] for row in rows]) if rows else {}
-    pace = Pace()
+    pace = LoopPacer()
     found = []
     for row in rows:
         await pace.turn()
@@ -346,13 +346,13 @@ async def _read(statement: Statement, sql: str) -> list[Message]:
 
 
 async def _items(numbers: Sequence[int]) -> Mapping[int, dict[str, list[Any]]]:
-    statement = Statement(ChatMessageItemRow._meta.db)
+    statement = SqlStatement(ChatMessageItemRow._meta.db)
     rows = await statement.run(
         "SELECT message_id, kind, value FROM chat_message_items"  # noqa: S608 - no values
         f" WHERE message_id {statement.among(numbers)} ORDER BY id"
     )
     found: dict[int, dict[str, list[Any]]] = defaultdict(dict)
-    pace = Pace()
+    pace = LoopPacer()
     for row in rows:
         await pace.turn()
         value = await decode_large(row["value"], f"the {row['kind']} of a message")

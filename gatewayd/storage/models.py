@@ -4,10 +4,10 @@ from collections.abc import Sequence
 
 from gatewayd.catalog.records import Grant, ModelRecord
 from gatewayd.storage import grants
-from gatewayd.storage.engine.failures import translated
-from gatewayd.storage.engine.fields import decode, encode, fits
-from gatewayd.storage.engine.transactions import writing
-from gatewayd.storage.grants import Resource
+from gatewayd.storage.engine.failures import translate_errors
+from gatewayd.storage.engine.fields import decode, encode, fits_columns
+from gatewayd.storage.engine.transactions import write_transaction
+from gatewayd.storage.grants import GrantResource
 from gatewayd.storage.tables.accounts import (
     ModelRow,
 )
@@ -18,20 +18,20 @@ class TortoiseModels:
 
     async def list(self) -> Sequence[ModelRecord]:
         """Return all records by id, in two queries."""
-        with translated("list model records"):
+        with translate_errors("list model records"):
             rows = await ModelRow.all().order_by("id")
-            lists = await grants.read_all(Resource.MODEL)
+            lists = await grants.read_all(GrantResource.MODEL)
         return [_record_of(row, lists.get(row.id, ())) for row in rows]
 
     async def find(self, model_id: str) -> ModelRecord | None:
         """Return one record."""
-        if not fits(ModelRow, id=model_id):
+        if not fits_columns(ModelRow, id=model_id):
             return None
-        with translated("read a model record"):
+        with translate_errors("read a model record"):
             row = await ModelRow.get_or_none(id=model_id)
             if row is None:
                 return None
-            lists = await grants.read(Resource.MODEL, [model_id])
+            lists = await grants.read(GrantResource.MODEL, [model_id])
         return _record_of(row, lists.get(model_id, ()))
 
     async def put(self, record: ModelRecord) -> None:
@@ -46,19 +46,19 @@ class TortoiseModels:
             "updated_at": record.updated_at,
             "created_at": record.created_at,
         }
-        async with writing("store the model record"):
+        async with write_transaction("store the model record"):
             row = ModelRow(id=record.id, **columns)
             await ModelRow.bulk_create([row], on_conflict=["id"], update_fields=list(columns))
-            await grants.write(Resource.MODEL, record.id, record.grants)
+            await grants.write(GrantResource.MODEL, record.id, record.grants)
 
     async def remove(self, model_id: str) -> bool:
         """Delete a record and its grants."""
-        if not fits(ModelRow, id=model_id):
+        if not fits_columns(ModelRow, id=model_id):
             return False
-        async with writing("remove the model record"):
+        async with write_transaction("remove the model record"):
             # In the order of `put`, so that the two cannot wait for each other.
             removed = await ModelRow.filter(id=model_id).delete() > 0
-            await grants.remove(Resource.MODEL, model_id)
+            await grants.remove(GrantResource.MODEL, model_id)
         return removed
 
 

@@ -3,14 +3,14 @@
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-from gatewayd.storage.engine.failures import translated
-from gatewayd.storage.engine.statements import Statement
-from gatewayd.storage.engine.transactions import writing
+from gatewayd.storage.engine.failures import translate_errors
+from gatewayd.storage.engine.statements import SqlStatement
+from gatewayd.storage.engine.transactions import write_transaction
 from gatewayd.storage.tables.accounts import (
     ResponseIdRow,
 )
 
-BATCH: Final = 500
+BATCH_SIZE: Final = 500
 """Rows of one statement."""
 
 
@@ -20,13 +20,13 @@ class TortoiseResponseIds:
     async def add(self, digests: Sequence[str], user_id: str, at: int) -> None:
         """Remember who received ids; one that somebody received before stays theirs."""
         rows = [ResponseIdRow(digest=digest, user_id=user_id, created_at=at) for digest in digests]
-        async with writing("remember the ids of a response"):
-            await ResponseIdRow.bulk_create(rows, batch_size=BATCH, ignore_conflicts=True)
+        async with write_transaction("remember the ids of a response"):
+            await ResponseIdRow.bulk_create(rows, batch_size=BATCH_SIZE, ignore_conflicts=True)
 
     async def owners(self, digests: Sequence[str]) -> Mapping[str, str]:
         """Return the users who received ids, by digest; those of nobody are left out."""
-        with translated("read the ids of a response"):
-            statement = Statement(ResponseIdRow._meta.db)
+        with translate_errors("read the ids of a response"):
+            statement = SqlStatement(ResponseIdRow._meta.db)
             rows = await statement.run(
                 f"SELECT digest, user_id FROM response_ids WHERE digest {statement.among(digests)}"  # noqa: S608
             )
@@ -34,11 +34,11 @@ class TortoiseResponseIds:
 
     async def prune(self, before: int, most: int) -> int:
         """Forget ids received before a time, and of each user all but the `most` newest; return how many."""
-        async with writing("forget the ids of responses"):
+        async with write_transaction("forget the ids of responses"):
             gone = await ResponseIdRow.filter(created_at__lt=before).delete()
         for user_id in await _users_with_over(most):
-            async with writing("forget the ids of responses"):
-                statement = Statement(ResponseIdRow._meta.db)
+            async with write_transaction("forget the ids of responses"):
+                statement = SqlStatement(ResponseIdRow._meta.db)
                 user = statement.bind(user_id)
                 rows = await statement.run(
                     "DELETE FROM response_ids WHERE digest IN (SELECT digest FROM response_ids"  # noqa: S608
@@ -50,8 +50,8 @@ class TortoiseResponseIds:
 
 
 async def _users_with_over(most: int) -> list[str]:
-    statement = Statement(ResponseIdRow._meta.db)
-    with translated("count the ids of responses"):
+    statement = SqlStatement(ResponseIdRow._meta.db)
+    with translate_errors("count the ids of responses"):
         rows = await statement.run(
             "SELECT user_id FROM response_ids GROUP BY user_id"  # noqa: S608
             f" HAVING COUNT(*) > {statement.bind(most)}"

@@ -1,8 +1,8 @@
 """Session tokens that were ended before they expired."""
 
-from gatewayd.storage.engine.failures import translated
-from gatewayd.storage.engine.fields import fits
-from gatewayd.storage.engine.transactions import writing
+from gatewayd.storage.engine.failures import translate_errors
+from gatewayd.storage.engine.fields import fits_columns
+from gatewayd.storage.engine.transactions import write_transaction
 from gatewayd.storage.tables.accounts import (
     RevocationRow,
 )
@@ -14,17 +14,17 @@ class TortoiseRevocations:
     async def add(self, jti: str, user_id: str, expires_at: int) -> None:
         """Remember a token id as revoked; doing it twice is no error."""
         row = RevocationRow(jti=jti, user_id=user_id, expires_at=expires_at)
-        async with writing("revoke the session"):
+        async with write_transaction("revoke the session"):
             await RevocationRow.bulk_create([row], ignore_conflicts=True)
 
     async def contains(self, jti: str) -> bool:
         """Tell whether the token was revoked."""
-        if not fits(RevocationRow, jti=jti):
+        if not fits_columns(RevocationRow, jti=jti):
             return False
-        with translated("read a session"):
+        with translate_errors("read a session"):
             return await RevocationRow.exists(jti=jti)
 
     async def prune(self, before: int) -> int:
         """Forget tokens that expired before this time; return how many."""
-        async with writing("forget revoked sessions"):
+        async with write_transaction("forget revoked sessions"):
             return await RevocationRow.filter(expires_at__lt=before).delete()

@@ -5,33 +5,33 @@ from collections.abc import Sequence
 from gatewayd.catalog.records import Grant
 from gatewayd.plugins.servers.records import ServerType, ToolServer
 from gatewayd.storage import grants
-from gatewayd.storage.engine.failures import translated
-from gatewayd.storage.engine.fields import decode, encode, encode_optional, fits
-from gatewayd.storage.engine.transactions import writing
-from gatewayd.storage.engine.upserts import upsert
-from gatewayd.storage.grants import Resource
+from gatewayd.storage.engine.failures import translate_errors
+from gatewayd.storage.engine.fields import decode, encode, encode_optional, fits_columns
+from gatewayd.storage.engine.transactions import write_transaction
+from gatewayd.storage.engine.upserts import upsert_rows
+from gatewayd.storage.grants import GrantResource
 from gatewayd.storage.tables.plugins import ToolServerRow
 
 
-class ToolServerRows:
+class TortoiseToolServers:
     """Implements `plugins.toolservers.ToolServerStore`; what is stored here has the origin DATABASE."""
 
     async def list(self) -> Sequence[ToolServer]:
         """Return all servers with their grants, by id."""
-        with translated("list tool servers"):
+        with translate_errors("list tool servers"):
             rows = await ToolServerRow.all().order_by("id")
-            lists = await grants.read_all(Resource.TOOL_SERVER)
+            lists = await grants.read_all(GrantResource.TOOL_SERVER)
         return [_record_of(row, lists.get(row.id, ())) for row in rows]
 
     async def find(self, server_id: str) -> ToolServer | None:
         """Return one server."""
-        if not fits(ToolServerRow, id=server_id):
+        if not fits_columns(ToolServerRow, id=server_id):
             return None
-        with translated("read a tool server"):
+        with translate_errors("read a tool server"):
             row = await ToolServerRow.get_or_none(id=server_id)
             if row is None:
                 return None
-            lists = await grants.read(Resource.TOOL_SERVER, [server_id])
+            lists = await grants.read(GrantResource.TOOL_SERVER, [server_id])
         return _record_of(row, lists.get(server_id, ()))
 
     async def put(self, server: ToolServer) -> None:
@@ -52,18 +52,18 @@ class ToolServerRows:
             "updated_at": server.updated_at,
             "created_at": server.created_at,
         }
-        async with writing("store the tool server"):
-            await upsert(ToolServerRow, [columns], ["id"])
-            await grants.write(Resource.TOOL_SERVER, server.id, server.grants)
+        async with write_transaction("store the tool server"):
+            await upsert_rows(ToolServerRow, [columns], ["id"])
+            await grants.write(GrantResource.TOOL_SERVER, server.id, server.grants)
 
     async def remove(self, server_id: str) -> bool:
         """Delete a server and its grants."""
-        if not fits(ToolServerRow, id=server_id):
+        if not fits_columns(ToolServerRow, id=server_id):
             return False
-        async with writing("remove the tool server"):
+        async with write_transaction("remove the tool server"):
             # In the order of `put`, so that the two cannot wait for each other.
             removed = await ToolServerRow.filter(id=server_id).delete() > 0
-            await grants.remove(Resource.TOOL_SERVER, server_id)
+            await grants.remove(GrantResource.TOOL_SERVER, server_id)
         return removed
 
 

@@ -7,18 +7,18 @@ from typing import Any, Final
 
 from tortoise.expressions import Q
 
-from gatewayd.accounts.records import Email, Identity, ProviderRole, Role, User
-from gatewayd.errors import GatewayError, Kind, invalid
-from gatewayd.storage.engine.failures import translated
-from gatewayd.storage.engine.fields import decode, encode_optional, fits
-from gatewayd.storage.engine.readers import Reader, column
-from gatewayd.storage.engine.statements import Statement, containing, possible
-from gatewayd.storage.engine.transactions import placeholder, writing
+from gatewayd.accounts.records import Email, ProviderIdentity, ProviderRole, Role, User
+from gatewayd.errors import ErrorKind, GatewayError, invalid
+from gatewayd.storage.engine.failures import translate_errors
+from gatewayd.storage.engine.fields import decode, encode_optional, fits_columns
+from gatewayd.storage.engine.readers import QueryReader, read_column
+from gatewayd.storage.engine.statements import SqlStatement, contains_pattern, storable_ids
+from gatewayd.storage.engine.transactions import placeholder, write_transaction
 from gatewayd.storage.scim import identity_index
 from gatewayd.storage.tables.accounts import (
     UserRow,
 )
-from gatewayd.text import folded
+from gatewayd.text import casefold_nfc
 
 ORDERS: Final = frozenset({"name", "email", "role", "created_at", "updated_at", "last_active_at"})
 
@@ -29,39 +29,39 @@ class TortoiseUsers:
     What looks at all users is read by `reader`, if there is one.
     """
 
-    def __init__(self, reader: Reader | None = None) -> None:
+    def __init__(self, reader: QueryReader | None = None) -> None:
         self._reader = reader
 
     async def add(self, user: User, password_hash: str | None) -> None:
         """Insert a user and what they are looked up by; conflict when something is taken."""
         with _address_named(user):
-            async with writing("add the user"):
+            async with write_transaction("add the user"):
                 await UserRow(**_columns(user), password_hash=password_hash).save(force_create=True)
-                await identity_index.keep(
-                    {"user_id": user.id}, identity_index.NONE, identity_index.of_user(user)
+                await identity_index.update_lookups(
+                    {"user_id": user.id}, identity_index.NO_LOOKUPS, identity_index.of_user(user)
                 )
 
     async def find(self, user_id: str) -> User | None:
         """Return the user with this id."""
-        if not fits(UserRow, id=user_id):
+        if not fits_columns(UserRow, id=user_id):
             return None
-        with translated("read a user"):
+        with translate_errors("read a user"):
             row = await UserRow.get_or_none(id=user_id)
-        return None if row is None else record_of(row)
+        return None if row is None else user_from_row(row)
 
     async def find_by_email(self, email: str) -> User | None:
         """Return the user with this normalised e-mail address."""
-        if not fits(UserRow, email=email):
+        if not fits_columns(UserRow, email=email):
             return None
-        with translated("read a user"):
+        with translate_errors("read a user"):
             row = await UserRow.get_or_none(email=email)
-        return None if row is None else record_of(row)
+        return None if row is None else user_from_row(row)
 
     async def find_password_hash(self, user_id: str) -> str | None:
         """Return the password hash, None when there is none."""
-        if not fits(UserRow, id=user_id):
+        if not fits_columns(UserRow, id=user_id):
             return None
-        with translated("read a user"):
+        with translate_errors("read a user"):
             row = await UserRow.get_or_none(id=user_id).only("password_hash")
         return None if row is None else row.password_hash
 
@@ -77,39 +77,39 @@ class TortoiseUsers:
         """Return one page and the count of all that fit."""
         if order_by not in ORDERS:
             raise invalid(f"cannot order users by {order_by!r}", param="order_by")
-        if not (fits(UserRow, name_key=folded(query)) or fits(UserRow, email=query)):
+        if not (fits_columns(UserRow, name_key=casefold_nfc(query)) or fits_columns(UserRow, email=query)):
             return [], 0
         found = UserRow.all()
         if query:
             # Both columns are folded already, and SQLite could fold ASCII only.
-            key = folded(query)
+            key = casefold_nfc(query)
             found = found.filter(Q(name_key__contains=key) | Q(email__contains=key))
         sign = "-" if descending else ""
         column = "name_key" if order_by == "name" else order_by
         page = found.order_by(f"{sign}{column}", f"{sign}id").offset(offset)
-        with translated("list users"):
+        with translate_errors("list users"):
             total = await found.count()
             rows = await (page if limit is None else page.limit(limit))
-        return [record_of(row) for row in rows], total
+        return [user_from_row(row) for row in rows], total
 
     async def list_ids(self, *, query: str = "") -> Sequence[str]:
         """Return the ids of all users whose name or address contains `query`, in one statement."""
-        statement, where = Statement(UserRow._meta.db), ""
+        statement, where = SqlStatement(UserRow._meta.db), ""
         if query:
-            pattern = containing(query)
+            pattern = contains_pattern(query)
             if pattern is None:
                 return []
             name, email = statement.like(pattern), statement.like(pattern)
             where = f" WHERE name_key {name} OR email {email}"
-        with translated("list users"):
+        with translate_errors("list users"):
             found = f"SELECT id FROM users{where} ORDER BY created_at, id"  # noqa: S608 - no values
-            return await column(self._reader, statement, found)
+            return await read_column(self._reader, statement, found)
 
     async def list_by_ids(self, user_ids: Sequence[str]) -> Sequence[User]:
         """Return the users with these ids, in their order."""
-        with translated("list users"):
-            rows = await UserRow.filter(id__in=possible(UserRow, user_ids))
-        found = {row.id: record_of(row) for row in rows}
+        with translate_errors("list users"):
+            rows = await UserRow.filter(id__in=storable_ids(UserRow, user_ids))
+        found = {row.id: user_from_row(row) for row in rows}
         return [found[user_id] for user_id in user_ids if user_id in found]
 
     async def change(self, user: User) -> bool:
@@ -117,7 +117,7 @@ class TortoiseUsers:
         columns = _columns(user)
         del columns["id"]
         with _address_named(user):
-            async with writing("change the user"):
+            async with write_transaction("change the user"):
                 # Locked, so that what it is looked up by now is what this replaces.
                 row = await UserRow.filter(id=user.id).select_for_update(no_key=True).first()
                 if row is None:
@@ -126,45 +126,45 @@ class TortoiseUsers:
                 changed = {name: value for name, value in columns.items() if value != getattr(row, name)}
                 if changed:
                     await UserRow.filter(id=user.id).update(**changed)
-                before, after = identity_index.of_user(record_of(row)), identity_index.of_user(user)
-                await identity_index.keep({"user_id": user.id}, before, after)
+                before, after = identity_index.of_user(user_from_row(row)), identity_index.of_user(user)
+                await identity_index.update_lookups({"user_id": user.id}, before, after)
         return True
 
     async def set_password_hash(self, user_id: str, password_hash: str | None) -> bool:
         """Write the password hash alone."""
-        if not fits(UserRow, id=user_id):
+        if not fits_columns(UserRow, id=user_id):
             return False
-        async with writing("change the password"):
+        async with write_transaction("change the password"):
             return await UserRow.filter(id=user_id).update(password_hash=password_hash) > 0
 
     async def remove(self, user_id: str) -> bool:
         """Delete a user; memberships and keys go along by their foreign keys."""
-        if not fits(UserRow, id=user_id):
+        if not fits_columns(UserRow, id=user_id):
             return False
-        async with writing("remove the user"):
+        async with write_transaction("remove the user"):
             return await UserRow.filter(id=user_id).delete() > 0
 
     async def count(self) -> int:
         """Return how many users exist."""
-        with translated("count users"):
+        with translate_errors("count users"):
             return await UserRow.all().count()
 
     async def count_active_admins(self) -> int:
         """Return how many active administrators exist."""
-        with translated("count users"):
+        with translate_errors("count users"):
             return await UserRow.filter(role=Role.ADMIN.value, active=True).count()
 
     async def find_first_admin_id(self) -> str | None:
         """Return the id of the oldest administrator."""
-        with translated("read a user"):
+        with translate_errors("read a user"):
             row = await UserRow.filter(role=Role.ADMIN.value).order_by("created_at", "id").first().only("id")
         return None if row is None else row.id
 
     async def touch(self, seen: Mapping[str, int]) -> None:
         """Write last_active_at for many users in one transaction, never backwards."""
         # In one order everywhere, so that two processes cannot wait for each other.
-        rows = [(at, user_id) for user_id, at in sorted(seen.items()) if fits(UserRow, id=user_id)]
-        async with writing("write last-active times") as client:
+        rows = [(at, user_id) for user_id, at in sorted(seen.items()) if fits_columns(UserRow, id=user_id)]
+        async with write_transaction("write last-active times") as client:
             one, two = placeholder(client, 1), placeholder(client, 2)
             await client.execute_many(
                 f"UPDATE users SET last_active_at = {one} WHERE id = {two} AND last_active_at < {one}",  # noqa: S608
@@ -172,7 +172,7 @@ class TortoiseUsers:
             )
 
 
-def record_of(row: UserRow) -> User:
+def user_from_row(row: UserRow) -> User:
     """Return the record of a row."""
     return User(
         id=row.id,
@@ -196,10 +196,10 @@ def record_of(row: UserRow) -> User:
     )
 
 
-def _identity_of(row: UserRow) -> Identity:
+def _identity_of(row: UserRow) -> ProviderIdentity:
     emails = decode(row.emails, f"the emails of user {row.id}")
     roles = decode(row.roles, f"the roles of user {row.id}")
-    return Identity(
+    return ProviderIdentity(
         user_name=row.user_name,
         display_name=row.display_name,
         formatted_name=row.formatted_name,
@@ -219,7 +219,12 @@ def _columns(user: User) -> dict[str, Any]:
     emails = [asdict(each) for each in person.emails]
     columns["emails"] = encode_optional(emails or None, "emails")
     columns["roles"] = encode_optional([asdict(each) for each in person.roles] or None, "roles")
-    return {**columns, "role": user.role.value, "name_key": folded(user.name), **identity_index.keys_of(user)}
+    return {
+        **columns,
+        "role": user.role.value,
+        "name_key": casefold_nfc(user.name),
+        **identity_index.keys_of(user),
+    }
 
 
 @contextmanager
@@ -228,7 +233,10 @@ def _address_named(user: User) -> Iterator[None]:
     try:
         yield
     except GatewayError as error:
-        if (error.kind, error.param) != (Kind.CONFLICT, "user_name") or user.identity.user_name is not None:
+        if (error.kind, error.param) != (
+            ErrorKind.CONFLICT,
+            "user_name",
+        ) or user.identity.user_name is not None:
             raise
         sentence = "cannot store the user: the e-mail address is taken"
-        raise GatewayError(Kind.CONFLICT, sentence, param="email", code=error.code) from error
+        raise GatewayError(ErrorKind.CONFLICT, sentence, param="email", code=error.code) from error

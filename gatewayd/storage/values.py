@@ -3,9 +3,9 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from gatewayd.storage.engine.failures import translated
-from gatewayd.storage.engine.fields import decode, encode, fits
-from gatewayd.storage.engine.transactions import writing
+from gatewayd.storage.engine.failures import translate_errors
+from gatewayd.storage.engine.fields import decode, encode, fits_columns
+from gatewayd.storage.engine.transactions import write_transaction
 from gatewayd.storage.tables.accounts import (
     ValueRow,
 )
@@ -16,7 +16,7 @@ class TortoiseValues:
 
     async def load(self) -> Mapping[str, Any]:
         """Return all stored values."""
-        with translated("read the settings"):
+        with translate_errors("read the settings"):
             rows = await ValueRow.all().order_by("name")
         return {row.name: decode(row.value, f"the setting {row.name}") for row in rows}
 
@@ -27,7 +27,7 @@ class TortoiseValues:
             ValueRow(name=name, value=encode(value, name), updated_at=at, updated_by=by)
             for name, value in sorted(values.items())
         ]
-        async with writing("store the settings"):
+        async with write_transaction("store the settings"):
             if rows:
                 await ValueRow.bulk_create(
                     rows, on_conflict=["name"], update_fields=["value", "updated_at", "updated_by"]
@@ -35,6 +35,6 @@ class TortoiseValues:
 
     async def remove(self, names: Sequence[str]) -> int:
         """Forget values; return how many were stored."""
-        known = [name for name in names if fits(ValueRow, name=name)]
-        async with writing("reset the settings"):
+        known = [name for name in names if fits_columns(ValueRow, name=name)]
+        async with write_transaction("reset the settings"):
             return await ValueRow.filter(name__in=known).delete() if known else 0

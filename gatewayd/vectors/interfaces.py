@@ -15,7 +15,7 @@ Row = NDArray[np.float32]
 Header = Mapping[str, Any]
 
 
-class Model(Protocol):
+class InferenceModel(Protocol):
     """Computes a row of `width` numbers for a text of a request; from any thread."""
 
     @property
@@ -28,7 +28,7 @@ class Model(Protocol):
         ...
 
 
-def unit_row(found: NDArray[Any]) -> Row:
+def normalise_row(found: NDArray[Any]) -> Row:
     """Return a vector as one of length 1; one of zeros becomes one of no numbers, which is refused."""
     row: Row = np.array(found, dtype=np.float32)
     with np.errstate(invalid="ignore"):

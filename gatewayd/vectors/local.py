@@ -8,33 +8,33 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Any, Final
 
-from gatewayd.errors import GatewayError, Kind
-from gatewayd.extras import Extra, is_installed, refusal
-from gatewayd.ingest.embedding_prefixes import MARK_LENGTH, Prefixes
+from gatewayd.errors import ErrorKind, GatewayError
+from gatewayd.extras import PackageExtra, is_installed, missing_extra_error
+from gatewayd.ingest.embedding_prefixes import MARK_CHARACTERS, EmbeddingPrefixes
 from gatewayd.ingest.fair_gate import FairGate
-from gatewayd.ingest.records import Purpose, Space
+from gatewayd.ingest.records import EmbeddingPurpose, EmbeddingSpace
 from gatewayd.ingest.size_classes import OTHER_WORK, QueueKey
-from gatewayd.sandbox.confinement import Sandbox
-from gatewayd.tasks import Tasks
+from gatewayd.sandbox.confinement import SandboxMode
+from gatewayd.tasks import TaskRegistry
 from gatewayd.vectors.models import catalogue
-from gatewayd.vectors.models.catalogue import Builtin, Engine
+from gatewayd.vectors.models.catalogue import ModelEngine, PackagedModel
 from gatewayd.vectors.process import ANSWER_SECONDS, IDLE_SECONDS, OPEN_SECONDS, ModelProcess, Prepare
-from gatewayd.workers import Worker, WorkerDiedError, WorkerOptions
+from gatewayd.workers import WorkerDiedError, WorkerOptions, WorkerProcess
 
 log = logging.getLogger(__name__)
 
-BUILD: Final = "gatewayd.vectors.models.build"
-OFFLINE: Final = {"HF_HUB_OFFLINE": "1"}
+BUILD_MODULE: Final = "gatewayd.vectors.models.build"
+OFFLINE_ENVIRONMENT: Final = {"HF_HUB_OFFLINE": "1"}
 POOLINGS: Final = ("mean", "cls")
-FILES: Final = (catalogue.GRAPH, catalogue.TOKENIZER, "tokenizer_config.json", "config.json")
+MODEL_FILES: Final = (catalogue.GRAPH_FILE, catalogue.TOKENIZER_FILE, "tokenizer_config.json", "config.json")
 """What the folder of a model must hold."""
 
 NICENESS: Final = 10
 DOWNLOAD_SECONDS: Final = 3600.0
 """How long a model may take to be opened that is downloaded first."""
-PASSAGES: Final = 16
+PASSAGE_BATCH_SIZE: Final = 16
 """Passages of one turn: about half a second for one thread."""
-PATIENCE: Final = 10
+PASSAGE_TIME_FACTOR: Final = 10
 """How many times the limit of a question the passages of a turn may take: their threads are patient."""
 
 
@@ -64,7 +64,7 @@ class LocalOptions:
     model: str
     folder: Path
     threads: int = 1
-    sandbox: Sandbox = Sandbox.AUTO
+    sandbox: SandboxMode = SandboxMode.AUTO
     query_prefix: str | None = None
     content_prefix: str | None = None
     pooling: str = "mean"
@@ -76,17 +76,21 @@ class LocalOptions:
 class LocalEmbedder:
     """An `ingest.interfaces.Embedder` over a process that is started on first use and ended when idle."""
 
-    def __init__(self, options: LocalOptions, tasks: Tasks) -> None:
+    def __init__(self, options: LocalOptions, tasks: TaskRegistry) -> None:
         builtin = catalogue.find_builtin(options.model) if options.kind is LocalKind.BUILTIN else None
         self._options = options
         self._builtin = builtin
         self._tasks = tasks
-        self._own = Prefixes(builtin.query_prefix, builtin.content_prefix) if builtin else Prefixes()
-        self._prefixes = Prefixes(
+        self._own = (
+            EmbeddingPrefixes(builtin.query_prefix, builtin.content_prefix)
+            if builtin
+            else EmbeddingPrefixes()
+        )
+        self._prefixes = EmbeddingPrefixes(
             self._own.query if options.query_prefix is None else options.query_prefix,
             self._own.passage if options.content_prefix is None else options.content_prefix,
         )
-        self._space: Space | None = None
+        self._space: EmbeddingSpace | None = None
         self._passages = FairGate(options.threads + 1)
         self._process = open_process(options, self._opening, tasks)
 
@@ -95,7 +99,7 @@ class LocalEmbedder:
         """The id of the process while it runs."""
         return self._process.pid
 
-    async def space(self) -> Space:
+    async def space(self) -> EmbeddingSpace:
         """Return the space of the vectors.
 
         Raises not_configured when the model is not installed; models that are not built in may raise
@@ -105,7 +109,9 @@ class LocalEmbedder:
             self._space = await self._find_space()
         return self._space
 
-    async def embed(self, texts: Sequence[str], purpose: Purpose, key: QueueKey = OTHER_WORK) -> bytes:
+    async def embed(
+        self, texts: Sequence[str], purpose: EmbeddingPurpose, key: QueueKey = OTHER_WORK
+    ) -> bytes:
         """Return a vector of length 1 for each text, in order, as little-endian float32.
 
         Queries overtake passages, which take turns by `key`. Raises GatewayError: not_configured,
@@ -116,13 +122,13 @@ class LocalEmbedder:
         prefixed = [self._prefixes.before(purpose) + text for text in texts]
         request = {"purpose": purpose, "priority": purpose}
         seconds = self._options.seconds
-        if purpose is Purpose.QUERY:
+        if purpose is EmbeddingPurpose.QUERY:
             return await self._process.rows(prefixed, request, seconds)
         found = []
-        for start in range(0, len(prefixed), PASSAGES):
+        for start in range(0, len(prefixed), PASSAGE_BATCH_SIZE):
             async with self._passages.held(key):
-                turn = prefixed[start : start + PASSAGES]
-                found.append(await self._process.rows(turn, request, seconds * PATIENCE))
+                turn = prefixed[start : start + PASSAGE_BATCH_SIZE]
+                found.append(await self._process.rows(turn, request, seconds * PASSAGE_TIME_FACTOR))
         return b"".join(found)
 
     async def warm(self) -> None:
@@ -133,33 +139,33 @@ class LocalEmbedder:
         """End the process."""
         await self._process.close()
 
-    async def _find_space(self) -> Space:
+    async def _find_space(self) -> EmbeddingSpace:
         options, builtin = self._options, self._builtin
         mark = self._prefixes.mark(self._own)
         if builtin is not None:
-            describe(options, "embed")
+            describe_model(options, "embed")
             catalogue.find_source(builtin)
-            return Space(f"builtin:{builtin.name}:{builtin.revision}{mark}", catalogue.DIMENSION)
+            return EmbeddingSpace(f"builtin:{builtin.name}:{builtin.revision}{mark}", catalogue.DIMENSION)
         width = await self._process.width()
         if options.kind is LocalKind.FASTEMBED:
-            return Space(f"fastembed:{options.model}{mark}", width)
-        graph = Path(options.model) / catalogue.GRAPH
+            return EmbeddingSpace(f"fastembed:{options.model}{mark}", width)
+        graph = Path(options.model) / catalogue.GRAPH_FILE
         digest = await asyncio.to_thread(catalogue.digest, graph)
-        name = f"directory:{Path(options.model).name}:{digest[:MARK_LENGTH]}:{options.pooling}"
-        return Space(name + mark, width)
+        name = f"directory:{Path(options.model).name}:{digest[:MARK_CHARACTERS]}:{options.pooling}"
+        return EmbeddingSpace(name + mark, width)
 
     async def _opening(self) -> Mapping[str, Any]:
         """Return how the process opens the model."""
         options = self._options
-        opening = describe(options, "embed")
+        opening = describe_model(options, "embed")
         if self._builtin is None:
             return opening
         folder, pooling = await self._made(self._builtin)
         return {**opening, "path": str(folder), "pooling": pooling}
 
-    async def _made(self, model: Builtin) -> tuple[Path, str]:
+    async def _made(self, model: PackagedModel) -> tuple[Path, str]:
         """Return a built-in model's folder and how its output is pooled, making it first if needed."""
-        folder = catalogue.folder_of(self._options.folder, model)
+        folder = catalogue.model_folder(self._options.folder, model)
         if await asyncio.to_thread(catalogue.is_ready, folder, model):
             return folder, "none"
         catalogue.find_source(model)
@@ -168,56 +174,56 @@ class LocalEmbedder:
         except WorkerDiedError as error:
             if not model.is_usable_as_shipped:
                 sentence = f"cannot make the embedding model {model.name!r} ready: the process {error.reason}"
-                raise GatewayError(Kind.NOT_CONFIGURED, sentence) from error
+                raise GatewayError(ErrorKind.NOT_CONFIGURED, sentence) from error
             log.warning("cannot make the fast form of the model %r: the process %s", model.name, error.reason)
-            shipped = await asyncio.to_thread(catalogue.make_shipped, self._options.folder, model)
+            shipped = await asyncio.to_thread(catalogue.make_shipped_folder, self._options.folder, model)
             return shipped, "mean"
         return folder, "none"
 
-    async def _build(self, model: Builtin) -> None:
-        worker = await Worker.start(WorkerOptions(BUILD, nice=NICENESS), self._tasks)
+    async def _build(self, model: PackagedModel) -> None:
+        worker = await WorkerProcess.start(WorkerOptions(BUILD_MODULE, nice=NICENESS), self._tasks)
         try:
             await worker.call({"state": str(self._options.folder), "model": model.name})
         finally:
             await worker.close()
 
 
-def open_process(options: LocalOptions, opening: Prepare, tasks: Tasks) -> ModelProcess:
+def open_process(options: LocalOptions, opening: Prepare, tasks: TaskRegistry) -> ModelProcess:
     """Return what keeps the process of a model, which `opening` describes."""
     is_downloaded = options.kind is LocalKind.FASTEMBED
     return ModelProcess(
         options.model,
         opening,
-        options.environment if is_downloaded else OFFLINE,
+        options.environment if is_downloaded else OFFLINE_ENVIRONMENT,
         tasks,
         idle_seconds=options.idle_seconds,
         open_seconds=DOWNLOAD_SECONDS if is_downloaded else OPEN_SECONDS,
     )
 
 
-def describe(options: LocalOptions, task: str) -> dict[str, Any]:
+def describe_model(options: LocalOptions, task: str) -> dict[str, Any]:
     """Return what `vectors.child` opens; not_configured when the model cannot be used as it is given."""
     builtin = catalogue.find_builtin(options.model) if options.kind is LocalKind.BUILTIN else None
-    extra = Extra.FASTEMBED if builtin is None else builtin.extra
+    extra = PackageExtra.FASTEMBED if builtin is None else builtin.extra
     if extra is not None and not is_installed(extra):
-        raise refusal(f"cannot use the model {options.model!r}", extra)
+        raise missing_extra_error(f"cannot use the model {options.model!r}", extra)
     if options.kind is LocalKind.DIRECTORY:
-        missing = [name for name in FILES if not Path(options.model, name).is_file()]
+        missing = [name for name in MODEL_FILES if not Path(options.model, name).is_file()]
         if missing:
             raise _refused(options.model, f"its folder has no {', no '.join(missing)}")
         if options.pooling not in POOLINGS:
             raise _refused(options.model, f"its pooling must be {' or '.join(POOLINGS)}")
     return {
-        "engine": Engine.FASTEMBED if builtin is None else builtin.engine,
+        "engine": ModelEngine.FASTEMBED if builtin is None else builtin.engine,
         "task": task,
         "name": options.model,
         "path": options.model if options.kind is LocalKind.DIRECTORY else None,
         "pooling": options.pooling,
-        "cache": str(options.folder / catalogue.MODELS / "fastembed"),
+        "cache": str(options.folder / catalogue.MODELS_FOLDER / "fastembed"),
         "threads": options.threads,
         "sandbox": options.sandbox,
     }
 
 
 def _refused(name: str, why: str) -> GatewayError:
-    return GatewayError(Kind.NOT_CONFIGURED, f"cannot use the model {name!r}: {why}")
+    return GatewayError(ErrorKind.NOT_CONFIGURED, f"cannot use the model {name!r}: {why}")

@@ -10,11 +10,11 @@ from gatewayd.workers import make_nice
 
 Job = Callable[[], None]
 
-PATIENCE: Final = 10
+PASSAGE_NICENESS: Final = 10
 """What is added to the niceness of threads whose jobs can wait."""
 
 
-class Lane:
+class JobThread:
     """A queue of jobs with threads that end with the process."""
 
     def __init__(self, name: str, threads: int, *, is_patient: bool) -> None:
@@ -29,14 +29,14 @@ class Lane:
 
     def _work(self) -> None:
         if self._is_patient:
-            lower()
+            lower_priority()
         while True:
             self._jobs.get()()
             if self._is_patient and self._jobs.empty():
                 return_memory()
 
 
-def lower() -> None:
+def lower_priority() -> None:
     """Add to the niceness of the calling thread."""
     # By its own number: a confined process may do that and no more.
-    make_nice(0, PATIENCE)
+    make_nice(0, PASSAGE_NICENESS)

@@ -7,10 +7,10 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any, Final
 
 from gatewayd.deadlines import TimeLimit
-from gatewayd.errors import GatewayError, Kind
-from gatewayd.tasks import Tasks
+from gatewayd.errors import ErrorKind, GatewayError
+from gatewayd.tasks import TaskRegistry
 from gatewayd.text import encodable
-from gatewayd.workers import Worker, WorkerDiedError, WorkerLateError, WorkerOptions
+from gatewayd.workers import WorkerDiedError, WorkerLateError, WorkerOptions, WorkerProcess
 
 log = logging.getLogger(__name__)
 
@@ -19,7 +19,7 @@ IDLE_SECONDS: Final = 600.0
 OPEN_SECONDS: Final = 120.0
 """How long a model on this machine may take to be opened."""
 ANSWER_SECONDS: Final = 60.0
-ATTEMPTS: Final = 2
+MAX_ATTEMPTS: Final = 2
 
 ENVIRONMENT: Final = {
     # One heap: threads that allocate from their own keep several times what they use.
@@ -41,7 +41,7 @@ class ModelProcess:
         name: str,
         prepare: Prepare,
         environment: Mapping[str, str],
-        tasks: Tasks,
+        tasks: TaskRegistry,
         idle_seconds: float = IDLE_SECONDS,
         open_seconds: float = OPEN_SECONDS,
     ) -> None:
@@ -53,10 +53,10 @@ class ModelProcess:
         self._open_seconds = open_seconds
         self._watching = ""
         # Who waits for the process that is being started, and the task that starts it.
-        self._opening: asyncio.Future[Worker] | None = None
+        self._opening: asyncio.Future[WorkerProcess] | None = None
         self._opener = ""
         self._starting = asyncio.Lock()
-        self._worker: Worker | None = None
+        self._worker: WorkerProcess | None = None
         self._width = 0
         self._busy = 0
         self._used = 0.0
@@ -93,7 +93,7 @@ class ModelProcess:
         loop = asyncio.get_running_loop()
         due = loop.time() + seconds
         reason = ""
-        for _ in range(ATTEMPTS):
+        for _ in range(MAX_ATTEMPTS):
             worker = await self._started_within(due - loop.time(), seconds)
             self._busy += 1
             try:
@@ -117,14 +117,14 @@ class ModelProcess:
         async with self._starting:
             await self._replace(None)
 
-    async def _started_within(self, left: float, seconds: float) -> Worker:
+    async def _started_within(self, left: float, seconds: float) -> WorkerProcess:
         try:
             async with TimeLimit(max(0.0, left)):
                 return await self._started()
         except TimeoutError as error:
             raise self._late(seconds) from error
 
-    async def _started(self) -> Worker:
+    async def _started(self) -> WorkerProcess:
         """Return the process; one that has to be started is started also when who waits for it gives up."""
         if self._is_closed:
             raise self._unavailable("is not started while the gateway stops")
@@ -135,7 +135,7 @@ class ModelProcess:
             self._opener = self._tasks.spawn(f"start of the model {self._name}", self._open(self._opening))
         return await asyncio.shield(self._opening)
 
-    async def _open(self, opening: asyncio.Future[Worker]) -> None:
+    async def _open(self, opening: asyncio.Future[WorkerProcess]) -> None:
         failure = self._unavailable("was not started")
         try:
             async with self._starting:
@@ -152,9 +152,9 @@ class ModelProcess:
                 # All who waited may have given up.
                 opening.exception()
 
-    async def _start(self) -> Worker:
+    async def _start(self) -> WorkerProcess:
         request = await self._prepare()
-        worker = await Worker.start(self._options, self._tasks)
+        worker = await WorkerProcess.start(self._options, self._tasks)
         async with contextlib.AsyncExitStack() as stack:
             stack.push_async_callback(worker.close)
             try:
@@ -165,7 +165,7 @@ class ModelProcess:
         self._width = answer["width"]
         return worker
 
-    async def _replace(self, worker: Worker | None) -> None:
+    async def _replace(self, worker: WorkerProcess | None) -> None:
         """Use another process, or none, and end the former one."""
         await self._tasks.stop(self._watching)
         former, self._worker = self._worker, worker
@@ -176,7 +176,7 @@ class ModelProcess:
             name = f"idle time of the model {self._name}"
             self._watching = self._tasks.spawn(name, self._watch(worker))
 
-    async def _watch(self, worker: Worker) -> None:
+    async def _watch(self, worker: WorkerProcess) -> None:
         """End a process that has had nothing to do for long."""
         loop = asyncio.get_running_loop()
         while worker is self._worker and worker.is_alive:
@@ -191,8 +191,8 @@ class ModelProcess:
 
     def _unavailable(self, reason: str) -> GatewayError:
         sentence = f"cannot use the model {self._name!r}: its process {reason}"
-        return GatewayError(Kind.UNAVAILABLE, sentence)
+        return GatewayError(ErrorKind.UNAVAILABLE, sentence)
 
     def _late(self, seconds: float) -> GatewayError:
         sentence = f"cannot use the model {self._name!r}: its process did not answer within {seconds:g} s"
-        return GatewayError(Kind.TIMEOUT, sentence)
+        return GatewayError(ErrorKind.TIMEOUT, sentence)

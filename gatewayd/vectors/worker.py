@@ -22,26 +22,26 @@ from typing import TYPE_CHECKING, Any, Final, Protocol, cast
 
 import numpy as np
 
-from gatewayd.errors import GatewayError, Kind
+from gatewayd.errors import ErrorKind, GatewayError
 from gatewayd.process_memory import return_memory
 from gatewayd.sandbox import confinement
-from gatewayd.sandbox.confinement import Sandbox
-from gatewayd.vectors.models.catalogue import Engine
-from gatewayd.vectors.priority_threads import Lane
-from gatewayd.workers import Header, Parent
+from gatewayd.sandbox.confinement import SandboxMode
+from gatewayd.vectors.models.catalogue import ModelEngine
+from gatewayd.vectors.priority_threads import JobThread
+from gatewayd.workers import Header, ParentPipe
 
 if TYPE_CHECKING:
-    from gatewayd.vectors.interfaces import Model
+    from gatewayd.vectors.interfaces import InferenceModel
 
 QUERY: Final = "query"
 LOADERS: Final = {
-    Engine.WORDPIECE: "gatewayd.vectors.models.wordpiece",
-    Engine.FASTEMBED: "gatewayd.vectors.models.fastembed_models",
+    ModelEngine.WORDPIECE: "gatewayd.vectors.models.wordpiece",
+    ModelEngine.FASTEMBED: "gatewayd.vectors.models.fastembed_models",
 }
 """Loaded in the sandbox: a library of it starts a thread, and only threads that begin later are confined."""
 
 
-class Answers(Protocol):
+class AnswerWriter(Protocol):
     """Where answers go; `workers.Parent`."""
 
     def answer(self, message: Header, header: Header, blob: bytes = b"") -> None:
@@ -53,14 +53,14 @@ class Answers(Protocol):
         ...
 
 
-class Serving:
+class EmbeddingWorker:
     """Answers requests with a model."""
 
-    def __init__(self, answers: Answers, model: "Model", threads: int) -> None:
+    def __init__(self, answers: AnswerWriter, model: "InferenceModel", threads: int) -> None:
         self._answers = answers
         self._model = model
-        self._passages = Lane("passages", threads, is_patient=True)
-        self._queries = Lane("queries", 1, is_patient=False)
+        self._passages = JobThread("passages", threads, is_patient=True)
+        self._queries = JobThread("queries", 1, is_patient=False)
 
     def take(self, message: Header) -> None:
         """Start on a request; it is answered when its last text is done."""
@@ -73,7 +73,7 @@ class Serving:
 class _Call:
     """One request."""
 
-    def __init__(self, answers: Answers, model: "Model", message: Header) -> None:
+    def __init__(self, answers: AnswerWriter, model: "InferenceModel", message: Header) -> None:
         self._answers = answers
         self._model = model
         self._message = message
@@ -94,14 +94,16 @@ class _Call:
         if np.isfinite(self._rows).all():
             self._answers.answer(self._message, {}, self._rows.tobytes())
             return
-        error = GatewayError(Kind.UPSTREAM_FAILED, "cannot use what the model computed: it has no numbers")
+        error = GatewayError(
+            ErrorKind.UPSTREAM_FAILED, "cannot use what the model computed: it has no numbers"
+        )
         self._answers.refuse(self._message, error)
 
 
 def main() -> None:
     """Answer until the parent closes the pipe."""
     threading.excepthook = _give_up
-    parent = Parent()
+    parent = ParentPipe()
     messages = parent.messages()
     opening = next(messages, None)
     serving = None if opening is None else _opened(parent, opening[0])
@@ -112,17 +114,17 @@ def main() -> None:
     os._exit(0)
 
 
-def _opened(parent: Parent, message: Header) -> Serving | None:
+def _opened(parent: ParentPipe, message: Header) -> EmbeddingWorker | None:
     if message["path"] is not None:
-        confinement.enter(Sandbox(message["sandbox"]), [Path(message["path"])])
+        confinement.apply_sandbox(SandboxMode(message["sandbox"]), [Path(message["path"])])
     try:
-        model = cast("Model", import_module(LOADERS[message["engine"]]).load(message))
+        model = cast("InferenceModel", import_module(LOADERS[message["engine"]]).load(message))
     except GatewayError as error:
         parent.refuse(message, error)
         return None
     return_memory()
     parent.answer(message, {"width": model.width})
-    return Serving(parent, model, message["threads"])
+    return EmbeddingWorker(parent, model, message["threads"])
 
 
 def _give_up(failure: Any) -> None:

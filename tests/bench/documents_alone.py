@@ -15,10 +15,10 @@ from contextlib import AsyncExitStack
 from pathlib import Path
 
 from gatewayd.extract.pool import ExtractorPool, PoolOptions
-from gatewayd.ingest.embedder import BATCH
-from gatewayd.ingest.records import Purpose
+from gatewayd.ingest.embedder import BATCH_SIZE
+from gatewayd.ingest.records import EmbeddingPurpose
 from gatewayd.ingest.size_classes import OTHER_WORK
-from gatewayd.tasks import Tasks
+from gatewayd.tasks import TaskRegistry
 from gatewayd.vectors.local import LocalEmbedder
 from tests.bench.documents_site import ROOT, opened_embedder
 from tests.bench.processes import follow_priority
@@ -40,15 +40,15 @@ class Alone:
         async with self._places:
             extraction = await self._pool.extract(path, path.name, "application/pdf", OTHER_WORK)
             texts = [extraction.text[chunk.start : chunk.end] for chunk in extraction.chunks]
-            for start in range(0, len(texts), BATCH):
-                await self._embedder.embed(texts[start : start + BATCH], Purpose.PASSAGE)
+            for start in range(0, len(texts), BATCH_SIZE):
+                await self._embedder.embed(texts[start : start + BATCH_SIZE], EmbeddingPurpose.PASSAGE)
         return len(texts)
 
 
 async def serve(state: Path) -> None:
     """Answer until standard input ends."""
     cores = len(os.sched_getaffinity(0))
-    tasks = Tasks()
+    tasks = TaskRegistry()
     async with AsyncExitStack() as stack:
         stack.push_async_callback(tasks.close)
         pool = ExtractorPool(PoolOptions(state / "incoming", workers=cores), tasks)

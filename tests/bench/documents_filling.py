@@ -12,12 +12,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gatewayd import ids
-from gatewayd.ingest.records import Chunk, Extraction, File, FileStatus, Space, VectorBatch
-from gatewayd.ingest.vector_codec import packed
-from gatewayd.knowledge.records import Collection, Link
+from gatewayd.ingest.records import EmbeddingSpace, ExtractionResult, File, FileStatus, TextChunk, VectorBatch
+from gatewayd.ingest.vector_codec import pack_ids
+from gatewayd.knowledge.records import Collection, CollectionLink
 from gatewayd.storage.collections import TortoiseCollections
 from gatewayd.storage.engine.database import Database
-from gatewayd.storage.engine.location import Location
+from gatewayd.storage.engine.location import DatabaseLocation
 from gatewayd.storage.engine.migrate import migrate_open
 from gatewayd.storage.engine.readers import open_reader
 from gatewayd.storage.files import TortoiseFiles
@@ -63,7 +63,9 @@ class Vectors:
 class Filler:
     """Fills an open database."""
 
-    def __init__(self, passages: TortoisePassages, space: Space, vectors: Vectors, seed: int = 11) -> None:
+    def __init__(
+        self, passages: TortoisePassages, space: EmbeddingSpace, vectors: Vectors, seed: int = 11
+    ) -> None:
         self._files = TortoiseFiles()
         self._collections = TortoiseCollections()
         self._passages = passages
@@ -101,26 +103,28 @@ class Filler:
             updated_at=AT,
         )
         await self._files.add(file)
-        await self._collections.link(Link(collection_id, file.id, OWNER, created_at=AT))
+        await self._collections.link(CollectionLink(collection_id, file.id, OWNER, created_at=AT))
         await self._passages.stage(file.id, extraction)
         staged = await self._passages.missing(file.id, self._space.name, len(texts))
         numbers = [number for number, _ in staged]
-        batch = VectorBatch(file.id, packed(numbers), rows.astype("<f4").tobytes())
+        batch = VectorBatch(file.id, pack_ids(numbers), rows.astype("<f4").tobytes())
         await self._passages.add_vectors(self._space.name, batch)
         await self._passages.publish(file)
         return numbers
 
 
-def _extraction(texts: Sequence[str]) -> Extraction:
-    chunks: list[Chunk] = []
+def _extraction(texts: Sequence[str]) -> ExtractionResult:
+    chunks: list[TextChunk] = []
     start = 0
     for number, text in enumerate(texts):
-        chunks.append(Chunk(number, start, start + len(text)))
+        chunks.append(TextChunk(number, start, start + len(text)))
         start += len(text) + 2
-    return Extraction("\n\n".join(texts), tuple(chunks))
+    return ExtractionResult("\n\n".join(texts), tuple(chunks))
 
 
-async def fill(location: Location, space: Space, real: Rows, sizes: Sequence[int]) -> list[Filled]:
+async def fill(
+    location: DatabaseLocation, space: EmbeddingSpace, real: Rows, sizes: Sequence[int]
+) -> list[Filled]:
     """Fill an empty database with collections of these sizes, in a space that is searched."""
     async with Database.open(location) as database:
         await migrate_open(database)

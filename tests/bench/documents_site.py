@@ -15,11 +15,11 @@ from typing import Any, Final
 
 import numpy as np
 
-from gatewayd.ingest.records import Purpose, Space
-from gatewayd.storage.engine.location import Location, parse
-from gatewayd.tasks import Tasks
+from gatewayd.ingest.records import EmbeddingPurpose, EmbeddingSpace
+from gatewayd.storage.engine.location import DatabaseLocation, parse
+from gatewayd.tasks import TaskRegistry
 from gatewayd.vectors.local import LocalEmbedder, LocalKind, LocalOptions
-from gatewayd.vectors.models.catalogue import MODELS
+from gatewayd.vectors.models.catalogue import MODELS_FOLDER
 from tests.bench.documents_corpus import Writer
 from tests.bench.documents_filling import Filled, Rows, fill
 from tests.bench.measure import say
@@ -60,16 +60,18 @@ class Model:
     """The built-in model, made ready once: its folder, its space, and vectors of real passages."""
 
     folder: Path
-    space: Space
+    space: EmbeddingSpace
     real: Rows
 
     def lend(self, state: Path) -> None:
         """Give a gateway's state directory a copy of what was made."""
-        shutil.copytree(self.folder / MODELS, state / MODELS)
+        shutil.copytree(self.folder / MODELS_FOLDER, state / MODELS_FOLDER)
 
 
 @asynccontextmanager
-async def opened_embedder(folder: Path, tasks: Tasks, threads: int = 1) -> AsyncIterator[LocalEmbedder]:
+async def opened_embedder(
+    folder: Path, tasks: TaskRegistry, threads: int = 1
+) -> AsyncIterator[LocalEmbedder]:
     """Yield the model in a process of its own, and end it."""
     embedder = LocalEmbedder(LocalOptions(LocalKind.BUILTIN, MODEL, folder, threads=threads), tasks)
     try:
@@ -84,12 +86,12 @@ def made_model(folder: Path, passages: int) -> Model:
     texts = [writer.passage() for _ in range(passages)]
 
     async def make() -> Model:
-        tasks = Tasks()
+        tasks = TaskRegistry()
         async with AsyncExitStack() as stack:
             stack.push_async_callback(tasks.close)
             embedder = await stack.enter_async_context(opened_embedder(folder, tasks, threads=2))
             space = await embedder.space()
-            return Model(folder, space, _rows(await embedder.embed(texts, Purpose.PASSAGE)))
+            return Model(folder, space, _rows(await embedder.embed(texts, EmbeddingPurpose.PASSAGE)))
 
     return asyncio.run(make())
 
@@ -98,11 +100,11 @@ def query_vectors(model: Model, questions: Sequence[str]) -> Rows:
     """Return the vectors that the gateway searches with."""
 
     async def embed() -> Rows:
-        tasks = Tasks()
+        tasks = TaskRegistry()
         async with AsyncExitStack() as stack:
             stack.push_async_callback(tasks.close)
             embedder = await stack.enter_async_context(opened_embedder(model.folder, tasks))
-            return _rows(await embedder.embed(questions, Purpose.QUERY))
+            return _rows(await embedder.embed(questions, EmbeddingPurpose.QUERY))
 
     return asyncio.run(embed())
 
@@ -217,7 +219,7 @@ class Database:
     server: Postgres | None = None
 
     @property
-    def location(self) -> Location:
+    def location(self) -> DatabaseLocation:
         """Return what opens it."""
         return parse(self.url, POOL_SIZE)
 

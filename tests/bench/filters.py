@@ -16,7 +16,7 @@ from dataclasses import dataclass
 
 import uvloop
 
-from gatewayd.completions.records import Chunk
+from gatewayd.completions.records import CompletionChunk
 from tests.bench.measure import show
 from tests.fakes.functions import FunctionWorld, ask, function, function_world
 from tests.fakes.models import make_actor
@@ -131,7 +131,7 @@ async def stream(world: FunctionWorld, together: int) -> None:
     """Read one stream of `CHUNKS` events to its bytes."""
     frame = b'data: {"id":"c","object":"chat.completion.chunk","created":1,"model":"m",'
     frame += b'"choices":[{"index":0,"delta":{"content":" secret words"},"finish_reason":null}]}\n\n'
-    world.source.script = lambda _: [Chunk(raw=frame * together) for _ in range(CHUNKS // together)]
+    world.source.script = lambda _: [CompletionChunk(raw=frame * together) for _ in range(CHUNKS // together)]
     answer = await world.pipeline.run(ask(stream=True), ADMIN)
     if answer.chunks is None:
         raise RuntimeError("a stream was asked for")

@@ -21,7 +21,7 @@ import uvloop
 from gatewayd.plugins.isolation.loader import IsolationMode
 from gatewayd.plugins.isolation.plugin import IsolatedPlugin
 from gatewayd.plugins.runtime.handles import PluginHandle
-from gatewayd.plugins.runtime.iterators import Items
+from gatewayd.plugins.runtime.iterators import PluginIterator
 from tests.fakes.isolated import Isolating
 from tests.fakes.plugins import make_registry, plugin_of, scope_of
 
@@ -94,7 +94,7 @@ async def longest_pause(work: Awaitable[object]) -> float:
 async def per_piece(pipe: PluginHandle) -> float:
     """Return the microseconds for a piece of a stream."""
     items = await pipe.call("pipe", scope_of(), {"body": body()})
-    if not isinstance(items, Items):
+    if not isinstance(items, PluginIterator):
         raise TypeError("the pipe gives a stream")
     began = time.perf_counter()
     pieces = [item async for item in items]

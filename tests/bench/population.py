@@ -5,9 +5,9 @@ from dataclasses import dataclass
 from typing import Final, TypeVar
 
 from gatewayd import ids
-from gatewayd.accounts.records import Email, Group, Identity, Role, Source, User
+from gatewayd.accounts.records import Email, Group, MembershipSource, ProviderIdentity, Role, User
 from gatewayd.storage.engine.database import Database
-from gatewayd.storage.engine.location import Location
+from gatewayd.storage.engine.location import DatabaseLocation
 from gatewayd.storage.engine.migrate import migrate_open
 from gatewayd.storage.groups import _columns as group_columns
 from gatewayd.storage.tables.accounts import (
@@ -47,7 +47,7 @@ def external_id_of(number: int) -> str:
     return f"ext-{number:08d}"
 
 
-async def populate(location: Location, size: Population) -> list[str]:
+async def populate(location: DatabaseLocation, size: Population) -> list[str]:
     """Fill an empty database and return the ids of the groups."""
     async with Database.open(location) as database:
         await migrate_open(database)
@@ -74,7 +74,7 @@ def _user(number: int) -> User:
         role=Role.USER,
         active=number % 20 != 0,
         scim={PROVIDER: {"external_id": external_id_of(number)}},
-        identity=Identity(
+        identity=ProviderIdentity(
             email,
             f"Person{number} {surname}",
             None,
@@ -136,7 +136,7 @@ async def _add_members(groups: Sequence[Group], users: Sequence[User], size: Pop
     for part in _parts(pairs):
         await MembershipRow.bulk_create(
             [
-                MembershipRow(group_id=group, user_id=user, source=Source.SCIM.value, created_at=AT)
+                MembershipRow(group_id=group, user_id=user, source=MembershipSource.SCIM.value, created_at=AT)
                 for group, user in part
             ]
         )

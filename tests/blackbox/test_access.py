@@ -10,7 +10,7 @@ import pytest
 
 from gatewayd.accounts.records import Role
 from gatewayd.http.openapi import POLICY
-from gatewayd.http.routes import Access
+from gatewayd.http.routes import RouteAccess
 from tests.fakes.roles import AUTHS, GROUPS, SCIM_TOKEN, Site, opened_roles
 from tests.fakes.samples import SAMPLES
 from tests.fakes.samples_documents import BYTES, DOCUMENT_SAMPLES, KNOWLEDGE, RETRIEVAL, UPLOAD, upload
@@ -101,7 +101,7 @@ def asked(site: Site) -> list[str]:
     ]
 
 
-def rows(site: Site) -> dict[tuple[str, str], Access]:
+def rows(site: Site) -> dict[tuple[str, str], RouteAccess]:
     """Return every documented row with its policy."""
     policies = {sentence: access for access, sentence in POLICY.items()}
     document = site.call("GET", "/openapi.json")[1]
@@ -114,10 +114,12 @@ def rows(site: Site) -> dict[tuple[str, str], Access]:
 
 def test_each_row_has_a_policy_and_a_sample(site: Site) -> None:
     found = rows(site)
-    guarded = {row for row, access in found.items() if access not in {Access.PUBLIC, Access.OPTIONAL}}
+    guarded = {
+        row for row, access in found.items() if access not in {RouteAccess.PUBLIC, RouteAccess.OPTIONAL}
+    }
     assert guarded == ALL_SAMPLES.keys() | OWN_TESTS | SCIM_SAMPLES.keys()
-    assert {row for row, access in found.items() if access is Access.SCIM} == SCIM_SAMPLES.keys()
-    open_rows = {row for row, access in found.items() if access in {Access.PUBLIC, Access.OPTIONAL}}
+    assert {row for row, access in found.items() if access is RouteAccess.SCIM} == SCIM_SAMPLES.keys()
+    open_rows = {row for row, access in found.items() if access in {RouteAccess.PUBLIC, RouteAccess.OPTIONAL}}
     assert open_rows == {
         ("GET", "/health"),
         ("GET", "/health/db"),
@@ -150,9 +152,9 @@ def test_row_lets_in_whom_it_should(site: Site, row: tuple[str, str]) -> None:
     assert status(None) == 401
     assert status("sk-" + "0" * 64) == 401
     assert status("eyJhbGciOiJub25lIn0.e30.") == 401
-    assert status(site.pending) == (200 if access is Access.ACCOUNT else 403)
-    assert access is Access.ACCOUNT or asked(site) == []
-    assert status(site.user) == (403 if access is Access.ADMIN else 200)
+    assert status(site.pending) == (200 if access is RouteAccess.ACCOUNT else 403)
+    assert access is RouteAccess.ACCOUNT or asked(site) == []
+    assert status(site.user) == (403 if access is RouteAccess.ADMIN else 200)
     path, body = ALL_SAMPLES[row](site)
     assert audited(site, row, path, body) == (200, int(is_change(row)))
     # A new path that reaches a provider fails here until tests.fakes.samples_models says what holds for it.
@@ -204,10 +206,10 @@ def test_no_row_lets_a_page_of_another_origin_write(site: Site) -> None:
 def test_no_row_reads_a_body_that_a_form_can_send(site: Site) -> None:
     passed_over = {("POST", "/ollama/api/blobs/{digest}")}
     for (method, path), access in rows(site).items():
-        if method in {"GET", "HEAD"} or (access is Access.SCIM and method == "DELETE"):
+        if method in {"GET", "HEAD"} or (access is RouteAccess.SCIM and method == "DELETE"):
             continue
         place = re.sub(r"\{\w+\}", "0", path)
-        token = SCIM_TOKEN if access is Access.SCIM else site.admin
+        token = SCIM_TOKEN if access is RouteAccess.SCIM else site.admin
         for kind in ("text/plain", "application/x-www-form-urlencoded"):
             reply = site.send(method, place, b"{}", token, {"Content-Type": kind})
             assert (reply.status == 415) == ((method, path) not in passed_over), (method, path)

@@ -7,7 +7,7 @@ from functools import cached_property
 from typing import Any
 
 from gatewayd.accounts.authenticator import Authenticator
-from gatewayd.accounts.change_notifier import Change, Changes
+from gatewayd.accounts.change_notifier import AccountChange, AccountChangeNotifier
 from gatewayd.accounts.current_rights import CurrentRights
 from gatewayd.accounts.devices import DeviceCookies
 from gatewayd.accounts.groups import Groups
@@ -23,8 +23,8 @@ from gatewayd.accounts.setup import Setup
 from gatewayd.accounts.sign_in import SignIn
 from gatewayd.accounts.sign_up import SignUp, SignUpOptions
 from gatewayd.accounts.users import Users
-from gatewayd.http.routes import Access, Route
-from gatewayd.transactions import Commits
+from gatewayd.http.routes import Route, RouteAccess
+from gatewayd.transactions import CallbackTransactor
 from tests.fakes.edge import Client, bearer, serving
 from tests.fakes.stores import Memory, MemoryGroups, MemoryKeys, MemoryRevocations, MemoryUsers, MemoryValues
 
@@ -73,14 +73,14 @@ class Accounts:
     sign_up_options: SignUpOptions = EASY_SIGN_UP
 
     def __post_init__(self) -> None:
-        self.changes = Changes()
-        self.commits = Commits(self.memory)
+        self.changes = AccountChangeNotifier()
+        self.commits = CallbackTransactor(self.memory)
         self.users_store = MemoryUsers(self.memory)
         self.groups_store = MemoryGroups(self.memory)
         self.keys_store = MemoryKeys(self.memory)
         self.values_store = MemoryValues(self.memory)
         self.passwords = FakePasswords()
-        self.heard: list[Change] = []
+        self.heard: list[AccountChange] = []
         self.changes.subscribe(self.heard.append)
 
     def clock(self) -> int:
@@ -207,9 +207,9 @@ async def serving_accounts(accounts: Accounts, rows: Sequence[Route]) -> AsyncIt
 async def check_access(site: Site, rows: Sequence[Route]) -> int:
     """Check that each row refuses whom it must: 401 without an account, 403 with too little; count them."""
     refused = {
-        Access.ACCOUNT: (),
-        Access.VERIFIED: (site.pending,),
-        Access.ADMIN: (site.pending, site.user),
+        RouteAccess.ACCOUNT: (),
+        RouteAccess.VERIFIED: (site.pending,),
+        RouteAccess.ADMIN: (site.pending, site.user),
     }
     checked = 0
     for row in rows:

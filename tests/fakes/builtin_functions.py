@@ -2,8 +2,8 @@
 
 from typing import Any
 
-from gatewayd.plugins.records import SWITCHES, Family, Origin, Plugin, PluginKind
-from gatewayd.plugins.registry import Sources
+from gatewayd.plugins.records import SWITCHES_KEY, Plugin, PluginFamily, PluginKind, PluginOrigin
+from gatewayd.plugins.registry import PluginSources
 from tests.fakes.plugins import Plugged, make_registry
 
 
@@ -11,13 +11,13 @@ def with_builtin(plugin_id: str, *, make_request: Any = None, events: Any = None
     """Return a registry with the built-in functions, where one is switched on and has these valves."""
     kept = Plugin(
         id=plugin_id,
-        family=Family.FUNCTION,
+        family=PluginFamily.FUNCTION,
         kind=PluginKind.FILTER,
         user_id="",
         name="",
         content="",
-        origin=Origin.BUILTIN,
+        origin=PluginOrigin.BUILTIN,
         valves=valves,
-        meta={SWITCHES: {"is_active": True, "is_global": True}},
+        meta={SWITCHES_KEY: {"is_active": True, "is_global": True}},
     )
-    return make_registry(kept, sources=Sources(), make_request=make_request, events=events)
+    return make_registry(kept, sources=PluginSources(), make_request=make_request, events=events)

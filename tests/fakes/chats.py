@@ -17,8 +17,8 @@ from gatewayd.chats.records import (
     SharedChat,
     Tag,
 )
-from gatewayd.errors import GatewayError, Kind, not_found
-from gatewayd.storage.engine.sanitiser import encode_mended
+from gatewayd.errors import ErrorKind, GatewayError, not_found
+from gatewayd.storage.engine.sanitiser import encode_sanitised
 from gatewayd.storage.message_limits import check_content, check_items
 
 
@@ -69,7 +69,7 @@ class MemoryChats:
 
     def _check_free(self, chat_id: str) -> None:
         if chat_id in self._state.chats:
-            raise GatewayError(Kind.CONFLICT, f"cannot add chat {chat_id!r}: the id is taken")
+            raise GatewayError(ErrorKind.CONFLICT, f"cannot add chat {chat_id!r}: the id is taken")
 
     async def add_all(self, chats: AsyncIterator[NewChat]) -> None:
         """Insert chats with their messages and tags, all or none."""
@@ -86,7 +86,7 @@ class MemoryChats:
         for message in messages:
             check_content(message.content)
             for kind, values in message.items.items():
-                check_items(kind, [encode_mended(value, kind) for value in values])
+                check_items(kind, [encode_sanitised(value, kind) for value in values])
 
     async def find(self, chat_id: str) -> Chat | None:
         """Return one chat."""
@@ -325,7 +325,7 @@ class MemoryEffects:
         message = self._state.message(chat_id, message_id)
         if message is None:
             return False
-        check_items(kind, [encode_mended(value, kind) for value in values])
+        check_items(kind, [encode_sanitised(value, kind) for value in values])
         items = {**message.items, kind: deepcopy(list(values))}
         return self._put(
             chat_id, replace(message, items={name: kept for name, kept in items.items() if kept})

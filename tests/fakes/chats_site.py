@@ -8,14 +8,14 @@ from typing import Any
 from gatewayd.accounts.records import User
 from gatewayd.chats.service import Chats
 from gatewayd.chats.services import ChatServices
-from gatewayd.chats.shares import Sharing
+from gatewayd.chats.shares import ChatSharing
 from gatewayd.chats.tags import ChatTags
-from gatewayd.chats.transfer import Transfer
-from gatewayd.events.records import Target
+from gatewayd.chats.transfer import ChatTransfer
+from gatewayd.events.records import EventTarget
 from gatewayd.http.public.chats.lists import ChatListRoutes
 from gatewayd.http.public.chats.routes import StoredChatRoutes
 from gatewayd.http.routes import Route
-from gatewayd.tasks import Tasks
+from gatewayd.tasks import TaskRegistry
 from tests.fakes.accounts import Accounts, Site, serving_accounts
 from tests.fakes.chats import ChatState, MemoryChats, MemoryMessages
 
@@ -33,18 +33,18 @@ class ChatHouse:
         self.state = ChatState()
         self.store = MemoryChats(self.state)
         self.messages = MemoryMessages(self.state)
-        self.tasks = Tasks()
-        self.told: list[tuple[Target, Any]] = []
+        self.tasks = TaskRegistry()
+        self.told: list[tuple[EventTarget, Any]] = []
         commits, clock = self.accounts.commits, self.accounts.clock
         self.chats = Chats(
             self.store, self.messages, commits, clock, admin_access=self.admin_access, tasks=self.tasks
         )
         self.tags = ChatTags(self.store, self.chats.access)
-        self.sharing = Sharing(self.chats, self.store, clock)
-        self.transfer = Transfer(self.chats, self.store, clock)
+        self.sharing = ChatSharing(self.chats, self.store, clock)
+        self.transfer = ChatTransfer(self.chats, self.store, clock)
         self.services = ChatServices(self.chats, self.tags, self.sharing, self.transfer)
 
-    async def notify(self, target: Target, event: Any) -> bool:
+    async def notify(self, target: EventTarget, event: Any) -> bool:
         self.told.append((target, event))
         return True
 

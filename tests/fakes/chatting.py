@@ -3,7 +3,7 @@
 from typing import Any
 
 from gatewayd.chats.records import Chat, Message
-from gatewayd.plugins.records import Family, Plugin, PluginKind
+from gatewayd.plugins.records import Plugin, PluginFamily, PluginKind
 from gatewayd.plugins.servers.records import ToolServer
 
 
@@ -19,10 +19,10 @@ def message(message_id: str, parent_id: str | None = None, **fields: Any) -> Mes
     )
 
 
-def plugin(plugin_id: str, family: Family = Family.FUNCTION, **fields: Any) -> Plugin:
+def plugin(plugin_id: str, family: PluginFamily = PluginFamily.FUNCTION, **fields: Any) -> Plugin:
     """Return a plugin named like its id: a filter, or a tool."""
-    kind = PluginKind.TOOL if family is Family.TOOL else PluginKind.FILTER
-    content = "class Tools: ..." if family is Family.TOOL else "class Filter: ..."
+    kind = PluginKind.TOOL if family is PluginFamily.TOOL else PluginKind.FILTER
+    content = "class Tools: ..." if family is PluginFamily.TOOL else "class Filter: ..."
     values = {"id": plugin_id, "family": family, "kind": kind, "user_id": "u1", "name": plugin_id}
     return Plugin(**{**values, "content": content} | fields)
 

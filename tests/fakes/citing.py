@@ -7,14 +7,14 @@ from typing import Any
 import orjson
 
 from gatewayd.accounts.records import Role
-from gatewayd.completions.records import Chunk
+from gatewayd.completions.records import CompletionChunk
 from gatewayd.http.public.completions.chat import ChatRoutes
 from gatewayd.http.public.completions.messages import MessageRoutes
 from gatewayd.http.public.runtime.conversion import RuntimeConversion
 from gatewayd.http.public.runtime.routes import RuntimeRoutes
-from gatewayd.http.routes import Access
+from gatewayd.http.routes import RouteAccess
 from gatewayd.pipeline.documents.attachments import AttachmentOptions, DocumentAttachments
-from gatewayd.pipeline.embeddings import Embeddings
+from gatewayd.pipeline.embeddings import EmbeddingService
 from gatewayd.pipeline.filters.inputs import InputFilters
 from gatewayd.pipeline.pipeline import NoFilters, NoTools, Pipeline
 from tests.fakes.edge import Client, bearer, serving
@@ -29,7 +29,10 @@ TEXT = "ssh opens a shell on another machine"
 QUESTION = "what opens a shell?"
 FILES = [{"type": "file", "id": "f1"}, {"type": "file", "id": "gone"}]
 MESSAGES = [{"role": "user", "content": QUESTION}]
-WHOLE = [Chunk(events=[openai_chunk(content="ssh")]), Chunk(events=[openai_chunk(finish_reason="stop")])]
+WHOLE = [
+    CompletionChunk(events=[openai_chunk(content="ssh")]),
+    CompletionChunk(events=[openai_chunk(finish_reason="stop")]),
+]
 
 REQUESTS: dict[str, tuple[str, dict[str, Any]]] = {
     "openai": ("/api/chat/completions", {"messages": MESSAGES}),
@@ -67,7 +70,7 @@ async def gateway(world: World) -> AsyncIterator[Place]:
     async with two_runtimes(source) as scene:
         attachments = DocumentAttachments(world.documents, AttachmentOptions())
         pipeline = Pipeline(scene.catalog, NoFilters(), attachments, NoTools())
-        conversion = RuntimeConversion(pipeline, Embeddings(scene.catalog, NoFilters()))
+        conversion = RuntimeConversion(pipeline, EmbeddingService(scene.catalog, NoFilters()))
         runs = make_plain_runs(scene.catalog, pipeline, scene.tasks)
         rows = [
             *ChatRoutes(runs, body_limit=100_000).routes(),
@@ -76,7 +79,7 @@ async def gateway(world: World) -> AsyncIterator[Place]:
                 scene.runtimes, conversion, InputFilters(scene.catalog, NoFilters()), body_limit=100_000
             ).routes(),
         ]
-        asked = [row for row in rows if row.access is Access.VERIFIED]
+        asked = [row for row in rows if row.access is RouteAccess.VERIFIED]
         async with serving(asked, {"ann": ANN}) as client:
             yield Place(client, source, scene.near)
 

@@ -9,22 +9,22 @@ import unicodedata
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from gatewayd.accounts.display_identity import shown
+from gatewayd.accounts.display_identity import display_identity
 from gatewayd.accounts.records import Group, User
 from gatewayd.scim import attributes
 from gatewayd.scim.filters.conditions import (
-    All,
-    Compare,
+    AllCondition,
+    AnyCondition,
+    CompareCondition,
     Condition,
-    Either,
-    Element,
-    Not,
+    ElementCondition,
+    NotCondition,
     Operator,
-    Present,
+    PresentCondition,
     Value,
 )
-from gatewayd.scim.links import ID, SUBJECT, read_links
-from gatewayd.scim.records import GroupEntry, Reference, ResourceType, UserEntry
+from gatewayd.scim.links import EXTERNAL_ID_FIELD, SUBJECT_FIELD, read_links
+from gatewayd.scim.records import GroupEntry, MembershipReference, ResourceType, UserEntry
 
 Values = Mapping[str, Sequence[Value]]
 """The values of each attribute by whole name; empty texts are no values."""
@@ -57,10 +57,10 @@ def singles(entry: UserEntry | GroupEntry, provider: str, *, by_subject: bool = 
         group = entry.group
         kept = {"displayName": group.name, **_common(group, "Group", _external_id(group.scim, provider))}
     else:
-        user, seen = entry.user, shown(entry.user)
+        user, seen = entry.user, display_identity(entry.user)
         external_id = _external_id(user.scim, provider)
         if by_subject:
-            external_id = read_links(user.oauth, SUBJECT).get(provider)
+            external_id = read_links(user.oauth, SUBJECT_FIELD).get(provider)
         kept = {
             "userName": seen.user_name,
             "displayName": seen.display_name,
@@ -79,7 +79,7 @@ def elements(entry: UserEntry | GroupEntry) -> Mapping[str, Sequence[Values]]:
         return {"members": [_reference("members", "User", member) for member in entry.members or ()]}
     emails = [
         _filled({"emails.value": email.value, "emails.type": email.type, "emails.primary": email.primary})
-        for email in shown(entry.user).emails
+        for email in display_identity(entry.user).emails
     ]
     return {
         "emails": emails,
@@ -91,17 +91,17 @@ def _holds(
     condition: Condition, values: Values, rows: Mapping[str, Sequence[Values]], resource: ResourceType
 ) -> bool:
     match condition:
-        case Compare(attribute, operator, wanted):
+        case CompareCondition(attribute, operator, wanted):
             return _compares(values[attribute], operator, wanted, is_exact(resource, attribute))
-        case Present(attribute):
+        case PresentCondition(attribute):
             return _is_present(attribute, values, rows)
-        case Element(attribute, inner):
+        case ElementCondition(attribute, inner):
             return any(_holds(inner, row, {}, resource) for row in rows[attribute])
-        case Not(inner):
+        case NotCondition(inner):
             return not _holds(inner, values, rows, resource)
-        case All(parts):
+        case AllCondition(parts):
             return all(_holds(part, values, rows, resource) for part in parts)
-        case Either(parts):
+        case AnyCondition(parts):
             return any(_holds(part, values, rows, resource) for part in parts)
 
 
@@ -118,7 +118,7 @@ def _is_present(attribute: str, values: Values, rows: Mapping[str, Sequence[Valu
 
 def is_exact(resource: ResourceType, attribute: str) -> bool:
     """Tell whether the texts of an attribute are compared in their very case."""
-    place = attributes.find(resource, attribute)
+    place = attributes.find_attribute(resource, attribute)
     if place is None:
         raise KeyError(attribute)
     return place.attribute.is_case_exact
@@ -159,10 +159,10 @@ def _common(resource: User | Group, name: str, external_id: str | None) -> Mappi
 
 
 def _external_id(scim: Mapping[str, Any] | None, provider: str) -> str | None:
-    return read_links(scim, ID).get(provider)
+    return read_links(scim, EXTERNAL_ID_FIELD).get(provider)
 
 
-def _reference(attribute: str, kind: str, reference: Reference) -> Values:
+def _reference(attribute: str, kind: str, reference: MembershipReference) -> Values:
     return _filled(
         {
             f"{attribute}.value": reference.id,

@@ -17,49 +17,49 @@ from gatewayctl.client import ControlClient
 from gatewayctl.main import main
 from gatewayctl.transport import Transport
 from gatewayd.catalog.service import Catalog, CatalogOptions
-from gatewayd.completions.records import Body, Chunk
+from gatewayd.completions.records import Body, CompletionChunk
 from gatewayd.errors import GatewayError
-from gatewayd.http.app import build
-from gatewayd.http.control.accounts.grantees import Principals
-from gatewayd.http.control.accounts.groups import GroupRoutes
-from gatewayd.http.control.accounts.keys import KeyRoutes
+from gatewayd.http.app import build_application
+from gatewayd.http.control.accounts.grantees import GranteeFinder
+from gatewayd.http.control.accounts.groups import ControlGroupRoutes
+from gatewayd.http.control.accounts.keys import ControlKeyRoutes
 from gatewayd.http.control.accounts.links import LinkRoutes
-from gatewayd.http.control.accounts.permissions import PermissionRoutes
+from gatewayd.http.control.accounts.permissions import ControlPermissionRoutes
 from gatewayd.http.control.accounts.scim import ScimStateRoutes
 from gatewayd.http.control.accounts.scim_tokens import ScimTokenRoutes
 from gatewayd.http.control.accounts.setup import SetupRoutes
-from gatewayd.http.control.accounts.users import UserRoutes
+from gatewayd.http.control.accounts.users import ControlUserRoutes
 from gatewayd.http.control.chat import ControlChatRoutes
 from gatewayd.http.control.database import ControlDatabaseRoutes
 from gatewayd.http.control.documents.collection_files import CollectionFileRoutes
 from gatewayd.http.control.documents.collection_search import CollectionSearchRoutes
 from gatewayd.http.control.documents.collections import CollectionRoutes
-from gatewayd.http.control.documents.files import FileReceiver, FileRoutes
+from gatewayd.http.control.documents.files import ControlFileRoutes, FileReceiver
 from gatewayd.http.control.documents.queue import QueueRoutes
 from gatewayd.http.control.documents.reindex import ReindexRoutes
 from gatewayd.http.control.documents.serializers import DocumentViews
 from gatewayd.http.control.edge import ControlEdge
-from gatewayd.http.control.health import ControlHealthRoutes, Workings
-from gatewayd.http.control.impersonation import Viewers
-from gatewayd.http.control.models.models import ModelRoutes
-from gatewayd.http.control.peer import Peers
+from gatewayd.http.control.health import ControlHealthRoutes, DaemonFacts
+from gatewayd.http.control.impersonation import ControlActors
+from gatewayd.http.control.models.models import ControlModelRoutes
+from gatewayd.http.control.peer import PeerRules
 from gatewayd.http.control.settings import SettingRoutes
-from gatewayd.http.control.transactions import Writes
+from gatewayd.http.control.transactions import WriteTransactions
 from gatewayd.http.routes import Route
-from gatewayd.ingest.reindex import Reindexing
-from gatewayd.knowledge.checks import Checks
-from gatewayd.knowledge.directories import Directories
-from gatewayd.knowledge.full_text import Wholes
+from gatewayd.ingest.reindex import ReindexRunner
+from gatewayd.knowledge.checks import IndexChecks
+from gatewayd.knowledge.directories import DirectoryService
+from gatewayd.knowledge.full_text import FullTextReader
 from gatewayd.knowledge.retrieval import SearchOptions
-from gatewayd.knowledge.scopes import Scopes
-from gatewayd.knowledge.sync import Sync
+from gatewayd.knowledge.scopes import ScopeResolver
+from gatewayd.knowledge.sync import CollectionSync
 from gatewayd.pipeline.documents.attachments import AttachmentOptions, DocumentAttachments
-from gatewayd.pipeline.documents.attachments import Documents as AttachedDocuments
+from gatewayd.pipeline.documents.attachments import ReferenceServices as AttachedDocuments
 from gatewayd.pipeline.pipeline import NoFilters, NoTools, Pipeline
-from gatewayd.scim.links import Links
-from gatewayd.scim.request_log import Activity
+from gatewayd.scim.links import ProviderLinks
+from gatewayd.scim.request_log import ScimRequestLog
 from gatewayd.scim.tokens.rotation import ScimTokenKeeper, TokenSource
-from gatewayd.tasks import Tasks
+from gatewayd.tasks import TaskRegistry
 from tests.fakes.accounts import Accounts
 from tests.fakes.control_live import LiveServices
 from tests.fakes.control_plugins import PluginHouse, make_house
@@ -125,7 +125,7 @@ class Control:
     keeper: ScimTokenKeeper
     live: LiveServices
     plugins: PluginHouse
-    activity: Activity = field(default_factory=Activity)
+    activity: ScimRequestLog = field(default_factory=ScimRequestLog)
     check: FakeCheck = field(default_factory=FakeCheck)
     vector_cache: dict[str, object] = field(default_factory=lambda: dict(VECTOR_CACHE))
 
@@ -138,12 +138,12 @@ class Control:
         return await asyncio.to_thread(method, *args, **named)
 
 
-def say(*texts: str) -> Callable[[Body], Sequence[Chunk | Exception]]:
+def say(*texts: str) -> Callable[[Body], Sequence[CompletionChunk | Exception]]:
     """Return the script of a source that answers with these pieces."""
 
-    def script(body: Body) -> Sequence[Chunk | Exception]:
+    def script(body: Body) -> Sequence[CompletionChunk | Exception]:
         return [
-            Chunk(events=[{"id": "c1", "choices": [{"index": 0, "delta": {"content": text}}]}])
+            CompletionChunk(events=[{"id": "c1", "choices": [{"index": 0, "delta": {"content": text}}]}])
             for text in texts
         ]
 
@@ -152,26 +152,26 @@ def say(*texts: str) -> Callable[[Body], Sequence[Chunk | Exception]]:
 
 def rows(control: Control, pipeline: Pipeline) -> Sequence[Route]:
     accounts = control.accounts
-    writes = Writes(accounts.commits)
-    viewers = Viewers(accounts.users, accounts.rules, accounts.permissions)
+    writes = WriteTransactions(accounts.commits)
+    viewers = ControlActors(accounts.users, accounts.rules, accounts.permissions)
     directory = MemoryDirectory(accounts.memory)
-    links = Links(accounts.users, accounts.groups, directory, accounts.commits, PROVIDER)
+    links = ProviderLinks(accounts.users, accounts.groups, directory, accounts.commits, PROVIDER)
     return [
         *SetupRoutes(accounts.setup, writes).routes(),
-        *UserRoutes(accounts.users, accounts.groups, writes).routes(),
-        *GroupRoutes(accounts.groups, accounts.users, writes).routes(),
+        *ControlUserRoutes(accounts.users, accounts.groups, writes).routes(),
+        *ControlGroupRoutes(accounts.groups, accounts.users, writes).routes(),
         *LinkRoutes(links, accounts.users, accounts.groups, writes).routes(),
         *ScimTokenRoutes(control.keeper).routes(),
         *ScimStateRoutes(control.keeper, directory, control.activity, PROVIDER).routes(),
-        *PermissionRoutes(accounts.permissions, accounts.groups, accounts.users, writes).routes(),
-        *KeyRoutes(accounts.keys, accounts.users, writes, accounts.clock).routes(),
-        *ModelRoutes(control.catalog, viewers, accounts.users, accounts.groups, writes).routes(),
+        *ControlPermissionRoutes(accounts.permissions, accounts.groups, accounts.users, writes).routes(),
+        *ControlKeyRoutes(accounts.keys, accounts.users, writes, accounts.clock).routes(),
+        *ControlModelRoutes(control.catalog, viewers, accounts.users, accounts.groups, writes).routes(),
         *SettingRoutes(accounts.runtime, writes).routes(),
         *ControlHealthRoutes(
             control.health,
             control.catalog,
             "1.2.3",
-            Workings("full", "hnsw", lambda: (0.9621, 1111), lambda: control.vector_cache),
+            DaemonFacts("full", "hnsw", lambda: (0.9621, 1111), lambda: control.vector_cache),
             accounts.clock,
         ).routes(),
         *ControlDatabaseRoutes(control.check).routes(),
@@ -186,18 +186,18 @@ def rows(control: Control, pipeline: Pipeline) -> Sequence[Route]:
     ]
 
 
-def document_rows(control: Control, viewers: Viewers, writes: Writes) -> Sequence[Route]:
+def document_rows(control: Control, viewers: ControlActors, writes: WriteTransactions) -> Sequence[Route]:
     accounts, documents = control.accounts, control.documents
-    principals = Principals(accounts.users, accounts.groups)
+    principals = GranteeFinder(accounts.users, accounts.groups)
     collections, members = documents.collections, documents.members
     views = DocumentViews(collections, principals)
     receiver = FileReceiver(documents.uploads, collections, principals, max_size=documents.rules.max_size)
-    sync = Sync(documents.holdings, members, Directories(documents.holdings, members))
+    sync = CollectionSync(documents.holdings, members, DirectoryService(documents.holdings, members))
     words = MemoryWords(documents.library)
-    checks = Checks(collections, documents.passages, words, documents.index, documents.spaces)
-    reindexing = Reindexing(documents.spaces, MemorySpaces(documents.library), documents.tasks)
+    checks = IndexChecks(collections, documents.passages, words, documents.index, documents.spaces)
+    reindexing = ReindexRunner(documents.spaces, MemorySpaces(documents.library), documents.tasks)
     return [
-        *FileRoutes(documents.files, receiver, views, principals, viewers, writes).routes(),
+        *ControlFileRoutes(documents.files, receiver, views, principals, viewers, writes).routes(),
         *QueueRoutes(documents.queue).routes(),
         *CollectionRoutes(collections, views, principals, viewers, writes).routes(),
         *CollectionFileRoutes(collections, members, sync, views, viewers).routes(),
@@ -207,8 +207,8 @@ def document_rows(control: Control, viewers: Viewers, writes: Writes) -> Sequenc
 
 
 def attachments(documents: DocumentServices) -> DocumentAttachments:
-    scopes = Scopes(documents.files, documents.collections)
-    wholes = Wholes(documents.passages, documents.store)
+    scopes = ScopeResolver(documents.files, documents.collections)
+    wholes = FullTextReader(documents.passages, documents.store)
     attached = AttachedDocuments(documents.files, documents.collections, scopes, documents.retrieval, wholes)
     return DocumentAttachments(attached, AttachmentOptions())
 
@@ -221,13 +221,13 @@ async def control_socket(
 
     Documents are kept in `documents` there; without `works` none is processed until the queue is started.
     """
-    tasks = Tasks()
+    tasks = TaskRegistry()
     control = make_control(folder, tasks)
     documents = control.documents
     pipeline = Pipeline(control.catalog, NoFilters(), attachments(documents), NoTools())
     owner = os.geteuid() if owner_uid is None else owner_uid
-    edge = ControlEdge(Peers("", owner), tasks)
-    app = build(edge, rows(control, pipeline), body_limit=1024 * 1024)
+    edge = ControlEdge(PeerRules("", owner), tasks)
+    app = build_application(edge, rows(control, pipeline), body_limit=1024 * 1024)
     runner = web.AppRunner(app, access_log=None, handler_cancellation=True, shutdown_timeout=1)
     await runner.setup()
     await documents.spaces.open()
@@ -245,7 +245,7 @@ async def control_socket(
         await tasks.close()
 
 
-def make_control(folder: Path, tasks: Tasks) -> Control:
+def make_control(folder: Path, tasks: TaskRegistry) -> Control:
     """Return what the socket of a folder stands on, with two models."""
     source = FakeSource(models=[make_model("alpha"), make_model("beta/b:1")], script=say("hel", "lo"))
     catalog = Catalog(FakeRecords(), tasks, CatalogOptions())

@@ -8,18 +8,18 @@ from typing import Any
 from gatewayd.accounts.records import Actor, CredentialKind, User
 from gatewayd.bus.memory import MemoryBus
 from gatewayd.deferred_writes import DeferredWrites
-from gatewayd.events.calls import Calls
+from gatewayd.events.calls import EventCalls
 from gatewayd.events.hub import Hub
-from gatewayd.events.records import Target
-from gatewayd.events.service import Events
-from gatewayd.http.control.accounts.grantees import Principals
+from gatewayd.events.records import EventTarget
+from gatewayd.events.service import EventService
+from gatewayd.http.control.accounts.grantees import GranteeFinder
 from gatewayd.http.control.events import ControlEventRoutes
-from gatewayd.http.control.impersonation import Viewers
+from gatewayd.http.control.impersonation import ControlActors
 from gatewayd.http.control.stored_chats import ControlStoredChatRoutes
 from gatewayd.http.control.tasks import ControlTaskRoutes
 from gatewayd.http.routes import Route
-from gatewayd.pipeline.runs.control import Stopping
-from gatewayd.tasks import Purpose
+from gatewayd.pipeline.runs.control import TaskControl
+from gatewayd.tasks import TaskOwner
 from tests.fakes.accounts import Accounts
 from tests.fakes.chats import MemoryEffects
 from tests.fakes.chats_site import ChatHouse, document
@@ -37,16 +37,16 @@ class LiveServices:
         self.house = ChatHouse(self.accounts)
         self.tasks = self.house.tasks
         self.hub = Hub(MemoryBus())
-        self.calls = Calls(self.hub, timeout=0, grace=self.grace)
-        self.events = Events(
+        self.calls = EventCalls(self.hub, timeout=0, grace=self.grace)
+        self.events = EventService(
             MemoryEffects(self.house.state), self.hub, self.calls, DeferredWrites(self.tasks)
         )
 
-    def rows(self, viewers: Viewers) -> Sequence[Route]:
-        principals = Principals(self.accounts.users, self.accounts.groups)
+    def rows(self, viewers: ControlActors) -> Sequence[Route]:
+        principals = GranteeFinder(self.accounts.users, self.accounts.groups)
         chats = self.house.chats
         stored = ControlStoredChatRoutes(self.house.services, principals, viewers)
-        tasks = ControlTaskRoutes(Stopping(self.tasks, chats), chats, principals, viewers)
+        tasks = ControlTaskRoutes(TaskControl(self.tasks, chats), chats, principals, viewers)
         return [
             *stored.routes(),
             *tasks.routes(),
@@ -60,7 +60,7 @@ class LiveServices:
 
     def work(self, user: User, chat_id: str = "", message_id: str = "") -> str:
         """Start a task that runs until it is stopped, and return its id."""
-        purpose = Purpose(user.id, chat_id, message_id)
+        purpose = TaskOwner(user.id, chat_id, message_id)
         return self.tasks.spawn("answer", asyncio.Event().wait(), purpose)  # type: ignore[arg-type]
 
     async def heard(self, user_id: str, count: int = 1) -> None:
@@ -69,12 +69,12 @@ class LiveServices:
             await asyncio.sleep(0.005)
 
     async def emit(self, user: User, kind: str, data: Any, chat_id: str = "c1") -> None:
-        await self.events.emit(Target(user.id, chat_id, "m1"), {"type": kind, "data": data})
+        await self.events.emit(EventTarget(user.id, chat_id, "m1"), {"type": kind, "data": data})
 
     def ask(self, user: User, kind: str, data: Any, chat_id: str = "c1") -> "asyncio.Future[Any]":
         """Call a user and return what will hold the answer."""
         return asyncio.ensure_future(
-            self.events.call(Target(user.id, chat_id, "m1"), {"type": kind, "data": data})
+            self.events.call(EventTarget(user.id, chat_id, "m1"), {"type": kind, "data": data})
         )
 
     async def close(self) -> None:

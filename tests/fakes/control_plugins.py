@@ -7,28 +7,28 @@ from pathlib import Path
 
 from gatewayd.catalog.service import Catalog
 from gatewayd.http.control.accounts.access_lists import AccessLists
-from gatewayd.http.control.accounts.grantees import Principals
+from gatewayd.http.control.accounts.grantees import GranteeFinder
 from gatewayd.http.control.accounts.permission_audit import PermissionAuditRoutes
-from gatewayd.http.control.impersonation import Viewers
-from gatewayd.http.control.models.custom_models import CustomModelRoutes, ModelParts
+from gatewayd.http.control.impersonation import ControlActors
+from gatewayd.http.control.models.custom_models import CustomModelParts, CustomModelRoutes
 from gatewayd.http.control.plugins.access import PluginAccessRoutes
-from gatewayd.http.control.plugins.plugins import PluginRoutes, PluginServices
+from gatewayd.http.control.plugins.plugins import ControlPluginServices, PluginRoutes
 from gatewayd.http.control.plugins.serializers import PluginViews
-from gatewayd.http.control.plugins.tool_servers import ToolServerRoutes
+from gatewayd.http.control.plugins.tool_servers import ControlToolServerRoutes
 from gatewayd.http.control.plugins.valves import PluginValveRoutes
-from gatewayd.http.control.transactions import Writes
+from gatewayd.http.control.transactions import WriteTransactions
 from gatewayd.http.routes import Route
-from gatewayd.knowledge.collections import Collections
+from gatewayd.knowledge.collections import CollectionService
 from gatewayd.plugins.access import PluginAccess
 from gatewayd.plugins.audit import PermissionAudit
-from gatewayd.plugins.installation import Installing
+from gatewayd.plugins.installation import PluginInstaller
 from gatewayd.plugins.placement import PluginPlaces
-from gatewayd.plugins.servers.config import Connections
+from gatewayd.plugins.servers.config import ConfiguredServers
 from gatewayd.plugins.servers.records import ServerOrigin, ToolServer
 from gatewayd.plugins.servers.service import KnownServers, ToolServers
-from gatewayd.plugins.service import Plugins
-from gatewayd.plugins.source.check_process import Checker
-from gatewayd.plugins.source.requirements import Installation
+from gatewayd.plugins.service import PluginService
+from gatewayd.plugins.source.check_process import SourceChecker
+from gatewayd.plugins.source.requirements import InstallationOptions
 from gatewayd.transactions import Transactor
 from gatewayd.upstream.tools.servers import ToolServerOptions, make_tool_servers
 from tests.fakes.accounts import Accounts
@@ -121,24 +121,28 @@ class PluginHouse:
     directory: Path
     servers: MemoryServers = field(default_factory=MemoryServers)
 
-    def server_rows(self, accounts: Accounts, viewers: Viewers) -> Sequence[Route]:
+    def server_rows(self, accounts: Accounts, viewers: ControlActors) -> Sequence[Route]:
         fixed = ToolServer("fixed", "Fixed", "http://127.0.0.1:9", origin=ServerOrigin.SETTINGS)
-        known = KnownServers(self.servers, Connections((fixed,), ("cannot use tool_server_connections[1]",)))
+        known = KnownServers(
+            self.servers, ConfiguredServers((fixed,), ("cannot use tool_server_connections[1]",))
+        )
         tools = make_tool_servers(known, self.plugged.tasks, ToolServerOptions())
         lists = AccessLists(accounts.users, accounts.groups)
-        writes = Writes(Undoing(accounts.commits, self.servers))
-        return ToolServerRoutes(
+        writes = WriteTransactions(Undoing(accounts.commits, self.servers))
+        return ControlToolServerRoutes(
             ToolServers(known, self.servers, tools, accounts.clock), lists, viewers, writes
         ).routes()
 
-    def rows(self, accounts: Accounts, viewers: Viewers) -> Sequence[Route]:
+    def rows(self, accounts: Accounts, viewers: ControlActors) -> Sequence[Route]:
         registry, store = self.plugged.registry, self.plugged.store
         access = PluginAccess(current=accounts.current.of)
-        plugins = Plugins(registry, store, accounts.commits, access, accounts.clock)
+        plugins = PluginService(registry, store, accounts.commits, access, accounts.clock)
         audit = PermissionAudit(registry, accounts.users, accounts.groups, accounts.permissions)
-        checker = Checker(Installation(Path("/nonexistent")), 20.0)
-        services = PluginServices(plugins, Installing(plugins, registry, checker, accounts.clock), checker)
-        principals = Principals(accounts.users, accounts.groups)
+        checker = SourceChecker(InstallationOptions(Path("/nonexistent")), 20.0)
+        services = ControlPluginServices(
+            plugins, PluginInstaller(plugins, registry, checker, accounts.clock), checker
+        )
+        principals = GranteeFinder(accounts.users, accounts.groups)
         lists = AccessLists(accounts.users, accounts.groups)
         views = PluginViews(registry, PluginPlaces(registry), principals, lists)
         return [
@@ -149,10 +153,15 @@ class PluginHouse:
         ]
 
     def model_rows(
-        self, catalog: Catalog, collections: Collections, accounts: Accounts, viewers: Viewers, writes: Writes
+        self,
+        catalog: Catalog,
+        collections: CollectionService,
+        accounts: Accounts,
+        viewers: ControlActors,
+        writes: WriteTransactions,
     ) -> Sequence[Route]:
         lists = AccessLists(accounts.users, accounts.groups)
-        parts = ModelParts(collections, self.plugged.registry, viewers)
+        parts = CustomModelParts(collections, self.plugged.registry, viewers)
         return CustomModelRoutes(catalog, lists, parts, accounts.users, writes).routes()
 
 

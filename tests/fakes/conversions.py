@@ -9,10 +9,10 @@ from gatewayd.catalog.service import Catalog, CatalogOptions
 from gatewayd.dialects import openai
 from gatewayd.dialects.anthropic import dialect as anthropic
 from gatewayd.dialects.ollama import dialect as ollama
-from gatewayd.errors import GatewayError, Kind
+from gatewayd.errors import ErrorKind, GatewayError
 from gatewayd.pipeline.pipeline import NoFilters, NoTools, Pipeline
 from gatewayd.pipeline.records import ChatRequest
-from gatewayd.tasks import Tasks
+from gatewayd.tasks import TaskRegistry
 from gatewayd.upstream.sources.config import ProviderConfig, SourceKind
 from gatewayd.upstream.sources.factory import open_source
 from tests.fakes import fields_messages, fields_openai, fields_runtime
@@ -59,7 +59,7 @@ class Conversions:
         try:
             after = await self._sent(table, sample.request, kind)
         except GatewayError as error:
-            if error.kind is not Kind.INVALID_REQUEST:
+            if error.kind is not ErrorKind.INVALID_REQUEST:
                 raise
             return "refused"
         if after == before:
@@ -82,7 +82,7 @@ async def converting() -> AsyncIterator[Conversions]:
     """Start a provider of each kind."""
     async with AsyncExitStack() as stack:
         upstream = await stack.enter_async_context(FakeUpstream())
-        tasks = Tasks()
+        tasks = TaskRegistry()
         stack.push_async_callback(tasks.close)
         urls = {"openai": upstream.openai_url, "anthropic": upstream.base_url, "ollama": upstream.base_url}
         sources = [

@@ -2,10 +2,19 @@
 
 from collections.abc import Mapping, Sequence
 
-from gatewayd.accounts.display_identity import shown
-from gatewayd.accounts.records import Group, Source, User
+from gatewayd.accounts.display_identity import display_identity
+from gatewayd.accounts.records import Group, MembershipSource, User
 from gatewayd.scim.filters.conditions import Value
-from gatewayd.scim.records import Counts, GroupEntry, Item, Page, Query, Reference, ResourceType, UserEntry
+from gatewayd.scim.records import (
+    GroupEntry,
+    Item,
+    MembershipReference,
+    ResourceCounts,
+    ResourcePage,
+    ResourceQuery,
+    ResourceType,
+    UserEntry,
+)
 from tests.fakes.conditions import elements, evaluate, fold, is_exact, singles
 from tests.fakes.stores import Memory
 
@@ -17,7 +26,7 @@ class MemoryDirectory:
         self._memory = memory
         self.asked: list[str] = []
 
-    async def list_users(self, query: Query) -> Page[User]:
+    async def list_users(self, query: ResourceQuery) -> ResourcePage[User]:
         self.asked.append("list_users")
         users = sorted(self._memory.tables.users.values(), key=lambda user: user.id)
         groups = self._groups_of()
@@ -25,7 +34,7 @@ class MemoryDirectory:
         found = [entry for entry in entries if _fits(entry, query)]
         return _page([entry.user for entry in _sorted(found, query)], query)
 
-    async def list_groups(self, query: Query) -> Page[Group]:
+    async def list_groups(self, query: ResourceQuery) -> ResourcePage[Group]:
         self.asked.append("list_groups")
         groups = sorted(self._memory.tables.groups.values(), key=lambda group: group.id)
         members = self._members_of()
@@ -33,11 +42,11 @@ class MemoryDirectory:
         found = [entry for entry in entries if _fits(entry, query)]
         return _page([entry.group for entry in _sorted(found, query)], query)
 
-    async def list_groups_of(self, user_ids: Sequence[str]) -> Mapping[str, Sequence[Reference]]:
+    async def list_groups_of(self, user_ids: Sequence[str]) -> Mapping[str, Sequence[MembershipReference]]:
         self.asked.append("list_groups_of")
         return _only(self._groups_of(), user_ids)
 
-    async def list_members_of(self, group_ids: Sequence[str]) -> Mapping[str, Sequence[Reference]]:
+    async def list_members_of(self, group_ids: Sequence[str]) -> Mapping[str, Sequence[MembershipReference]]:
         self.asked.append("list_members_of")
         return _only(self._members_of(), group_ids)
 
@@ -45,10 +54,10 @@ class MemoryDirectory:
         self.asked.append("list_known")
         return frozenset(user_ids) & self._memory.tables.users.keys()
 
-    async def count(self) -> Counts:
+    async def count(self) -> ResourceCounts:
         users = self._memory.tables.users.values()
         groups = self._memory.tables.groups.values()
-        return Counts(
+        return ResourceCounts(
             users=len(users),
             active_users=sum(user.is_verified for user in users),
             provisioned_users=sum(
@@ -61,32 +70,32 @@ class MemoryDirectory:
 
     def _memberships(self) -> list[tuple[str, str]]:
         members = self._memory.tables.members
-        return sorted((group, user) for group, user, source in members if source is Source.SCIM)
+        return sorted((group, user) for group, user, source in members if source is MembershipSource.SCIM)
 
-    def _groups_of(self) -> dict[str, list[Reference]]:
-        found: dict[str, list[Reference]] = {}
+    def _groups_of(self) -> dict[str, list[MembershipReference]]:
+        found: dict[str, list[MembershipReference]] = {}
         for group_id, user_id in self._memberships():
             name = self._memory.tables.groups[group_id].name
-            found.setdefault(user_id, []).append(Reference(group_id, name))
+            found.setdefault(user_id, []).append(MembershipReference(group_id, name))
         return found
 
-    def _members_of(self) -> dict[str, list[Reference]]:
-        found: dict[str, list[Reference]] = {}
+    def _members_of(self) -> dict[str, list[MembershipReference]]:
+        found: dict[str, list[MembershipReference]] = {}
         for group_id, user_id in self._memberships():
             user = self._memory.tables.users[user_id]
-            sent = self._memory.tables.displays.get((group_id, user_id, Source.SCIM))
-            display = sent or shown(user).display_name or user.name
-            found.setdefault(group_id, []).append(Reference(user_id, display))
+            sent = self._memory.tables.displays.get((group_id, user_id, MembershipSource.SCIM))
+            display = sent or display_identity(user).display_name or user.name
+            found.setdefault(group_id, []).append(MembershipReference(user_id, display))
         return found
 
 
-def _fits(entry: UserEntry | GroupEntry, query: Query) -> bool:
+def _fits(entry: UserEntry | GroupEntry, query: ResourceQuery) -> bool:
     if query.condition is None:
         return True
     return evaluate(query.condition, entry, query.provider, by_subject=query.by_subject)
 
 
-def _sorted(entries: list[Item], query: Query) -> list[Item]:
+def _sorted(entries: list[Item], query: ResourceQuery) -> list[Item]:
     sort = query.sort
     if sort is None:
         return entries
@@ -114,11 +123,13 @@ def _first(rows: Sequence[Mapping[str, Sequence[Value]]], sort: str) -> Sequence
     return chosen[0][sort] if chosen else ()
 
 
-def _page(items: list[Item], query: Query) -> Page[Item]:
-    return Page(items[query.offset : query.offset + query.limit], len(items))
+def _page(items: list[Item], query: ResourceQuery) -> ResourcePage[Item]:
+    return ResourcePage(items[query.offset : query.offset + query.limit], len(items))
 
 
-def _only(found: Mapping[str, list[Reference]], ids: Sequence[str]) -> Mapping[str, Sequence[Reference]]:
+def _only(
+    found: Mapping[str, list[MembershipReference]], ids: Sequence[str]
+) -> Mapping[str, Sequence[MembershipReference]]:
     assert len(ids) <= 200
     return {each: found[each] for each in ids if each in found}
 

@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from gatewayd.accounts.records import PermissionTree, Role, User
-from gatewayd.http.public.files.on_demand import Processing
-from gatewayd.http.public.files.owners import Owners
+from gatewayd.http.public.files.on_demand import FileProcessing
+from gatewayd.http.public.files.owners import OwnerFinder
 from gatewayd.http.public.files.routes import FileRoutes
 from gatewayd.http.public.files.status import StatusStreams
 from gatewayd.http.public.files.upload import FileUploads
@@ -20,24 +20,24 @@ from gatewayd.http.public.knowledge.routes import KnowledgeRoutes
 from gatewayd.http.public.knowledge.sync import KnowledgeSyncRoutes
 from gatewayd.http.routes import Route
 from gatewayd.ingest.blobs import LocalBlobs
-from gatewayd.ingest.embedding_spaces import Models, Spaces, SpaceStores
+from gatewayd.ingest.embedding_spaces import EmbeddingSpaces, SpaceModels, SpaceStores
 from gatewayd.ingest.file_notifications import FileWatch
-from gatewayd.ingest.files import Files
-from gatewayd.ingest.processor import Processor
+from gatewayd.ingest.files import FileService
+from gatewayd.ingest.processor import FileProcessor
 from gatewayd.ingest.queue import IngestQueue, QueueOptions
-from gatewayd.ingest.updates import IngestStores, Removal, Updates
-from gatewayd.ingest.upload import Intake, UploadRules
+from gatewayd.ingest.updates import FileRemoval, IndexUpdates, IngestStores
+from gatewayd.ingest.upload import UploadRules, UploadService
 from gatewayd.knowledge.access import CollectionAccess
-from gatewayd.knowledge.collections import Collections
-from gatewayd.knowledge.directories import Directories
-from gatewayd.knowledge.index_updates import Freshness
-from gatewayd.knowledge.members import Holdings, Members
-from gatewayd.knowledge.retrieval import Library as SearchedLibrary
-from gatewayd.knowledge.retrieval import Retrieval, SearchOptions
-from gatewayd.knowledge.scopes import Scopes
-from gatewayd.knowledge.sync import Sync
-from gatewayd.knowledge.uploads import Uploads
-from gatewayd.tasks import Tasks
+from gatewayd.knowledge.collections import CollectionService
+from gatewayd.knowledge.directories import DirectoryService
+from gatewayd.knowledge.index_updates import IndexNotifier
+from gatewayd.knowledge.members import CollectionMembers, CollectionServices
+from gatewayd.knowledge.retrieval import RetrievalService, SearchOptions
+from gatewayd.knowledge.retrieval import SearchBackends as SearchedLibrary
+from gatewayd.knowledge.scopes import ScopeResolver
+from gatewayd.knowledge.sync import CollectionSync
+from gatewayd.knowledge.uploads import DocumentUploads
+from gatewayd.tasks import TaskRegistry
 from tests.fakes.accounts import Accounts, Site, serving_accounts
 from tests.fakes.edge import bearer
 from tests.fakes.ingest import (
@@ -66,14 +66,14 @@ class DocumentServices:
         self.accounts = Accounts(memory=self.library, configured_permissions=USUAL)
         self.folder = folder
         self.rules = rules or UploadRules(LIMIT, 0, frozenset())
-        self.tasks = Tasks()
+        self.tasks = TaskRegistry()
         self.embedder = HashEmbedder()
         self.extractor = PlainExtractor()
         self.store = MemoryCollections(self.library)
         self.passages = MemoryPassages(self.library)
         self.index = ExactIndex(self.passages)
         self.access = CollectionAccess(self.store)
-        self.freshness = Freshness(self.index, self.tasks)
+        self.freshness = IndexNotifier(self.index, self.tasks)
 
     @cached_property
     def stores(self) -> IngestStores:
@@ -86,71 +86,71 @@ class DocumentServices:
         )
 
     @cached_property
-    def updates(self) -> Updates:
-        return Updates(self.index, self.stores.blobs, FileWatch())
+    def updates(self) -> IndexUpdates:
+        return IndexUpdates(self.index, self.stores.blobs, FileWatch())
 
     @cached_property
-    def spaces(self) -> Spaces:
+    def spaces(self) -> EmbeddingSpaces:
         stores = SpaceStores(MemorySpaces(self.library), self.passages, self.stores.files)
-        return Spaces(stores, Models(self.embedder, lambda _: None), self.updates)
+        return EmbeddingSpaces(stores, SpaceModels(self.embedder, lambda _: None), self.updates)
 
     @cached_property
-    def processor(self) -> Processor:
-        return Processor(self.stores, self.extractor, self.spaces, self.updates)
+    def processor(self) -> FileProcessor:
+        return FileProcessor(self.stores, self.extractor, self.spaces, self.updates)
 
     @cached_property
     def queue(self) -> IngestQueue:
         return IngestQueue(self.stores, self.processor, self.tasks, QueueOptions(attempts=1))
 
     @cached_property
-    def files(self) -> Files:
-        intake = Intake(self.stores, self.rules, self.queue.wake)
-        return Files(self.stores, intake, self.access, self.processor, self.updates)
+    def files(self) -> FileService:
+        intake = UploadService(self.stores, self.rules, self.queue.wake)
+        return FileService(self.stores, intake, self.access, self.processor, self.updates)
 
     @cached_property
-    def collections(self) -> Collections:
-        return Collections(self.store, self.access, self.accounts.commits, self.freshness)
+    def collections(self) -> CollectionService:
+        return CollectionService(self.store, self.access, self.accounts.commits, self.freshness)
 
     @cached_property
-    def holdings(self) -> Holdings:
-        return Holdings(
+    def holdings(self) -> CollectionServices:
+        return CollectionServices(
             self.collections,
             self.store,
             self.files,
-            Removal(self.stores, self.updates),
+            FileRemoval(self.stores, self.updates),
             self.access,
             self.accounts.commits,
             self.freshness,
         )
 
     @cached_property
-    def members(self) -> Members:
-        return Members(self.holdings)
+    def members(self) -> CollectionMembers:
+        return CollectionMembers(self.holdings)
 
     @cached_property
-    def uploads(self) -> Uploads:
-        return Uploads(self.holdings)
+    def uploads(self) -> DocumentUploads:
+        return DocumentUploads(self.holdings)
 
     @cached_property
-    def retrieval(self) -> Retrieval:
+    def retrieval(self) -> RetrievalService:
         words = MemoryWords(self.library)
         library = SearchedLibrary(self.index, words, self.passages, self.stores.files, self.store)
-        return Retrieval(library, self.spaces)
+        return RetrievalService(library, self.spaces)
 
     def rows(self) -> list[Route]:
         """Return every row about documents."""
         uploads = FileUploads(self.files, self.uploads, max_size=self.rules.max_size)
-        replies = CollectionReplies(self.collections, self.members, Owners(self.accounts.users))
-        directories = Directories(self.holdings, self.members)
-        sync = Sync(self.holdings, self.members, directories)
-        processing = Processing(self.files, self.members, self.uploads, text_limit=LIMIT)
+        replies = CollectionReplies(self.collections, self.members, OwnerFinder(self.accounts.users))
+        directories = DirectoryService(self.holdings, self.members)
+        sync = CollectionSync(self.holdings, self.members, directories)
+        processing = FileProcessing(self.files, self.members, self.uploads, text_limit=LIMIT)
         statuses = StatusStreams(seconds=0.05)
         return [
             *FileRoutes(self.files, uploads, text_limit=LIMIT, statuses=statuses).routes(),
             *KnowledgeRoutes(self.collections, self.members, replies).routes(),
             *KnowledgeSyncRoutes(self.members, directories, sync, replies).routes(),
             *RetrievalRoutes(
-                self.retrieval, Scopes(self.files, self.collections), SearchOptions(), processing
+                self.retrieval, ScopeResolver(self.files, self.collections), SearchOptions(), processing
             ).routes(),
         ]
 

@@ -8,18 +8,18 @@ from typing import Any
 from aiohttp.test_utils import TestClient, TestServer
 
 from gatewayd.accounts.records import Actor
-from gatewayd.errors import GatewayError, Kind
-from gatewayd.http.access_revocation import ShutOut
-from gatewayd.http.app import build
-from gatewayd.http.connections.capacity import Room
-from gatewayd.http.connections.minimum_rate import Rates
-from gatewayd.http.middleware import Authenticator, Doors, Edge, EdgeOptions, TicketDoor
+from gatewayd.errors import ErrorKind, GatewayError
+from gatewayd.http.access_revocation import AccessRevocation
+from gatewayd.http.app import build_application
+from gatewayd.http.connections.capacity import DescriptorBudget
+from gatewayd.http.connections.minimum_rate import MinimumRates
+from gatewayd.http.middleware import EdgeOptions, EdgeServices, PublicEdge, RequestAuthenticator, TicketStore
 from gatewayd.http.routes import Route
-from gatewayd.http.scim_auth import ProvisioningDoor
-from gatewayd.http.server import Server
-from gatewayd.scim.request_log import Activity
+from gatewayd.http.scim_auth import ScimAuthenticator
+from gatewayd.http.server import HttpServer
+from gatewayd.scim.request_log import ScimRequestLog
 from gatewayd.scim.tokens.credential import ScimTokens
-from gatewayd.tasks import Tasks
+from gatewayd.tasks import TaskRegistry
 from tests.fakes.replies import checked
 
 Client = TestClient[Any, Any]
@@ -35,7 +35,7 @@ class FakeAuthenticator:
     async def authenticate(self, credential: str, method: str, path: str) -> Actor:
         self.seen.append((credential, method, path))
         if credential not in self.actors:
-            raise GatewayError(Kind.UNAUTHENTICATED, "cannot accept the credential")
+            raise GatewayError(ErrorKind.UNAUTHENTICATED, "cannot accept the credential")
         return self.actors[credential]
 
 
@@ -46,18 +46,18 @@ async def serving(
     *,
     options: EdgeOptions | None = None,
     body_limit: int = 1024 * 1024,
-    authenticator: Authenticator | None = None,
-    door: ProvisioningDoor | None = None,
-    shut_out: ShutOut | None = None,
-    tickets: TicketDoor | None = None,
-    rates: Rates | None = None,
+    authenticator: RequestAuthenticator | None = None,
+    door: ScimAuthenticator | None = None,
+    shut_out: AccessRevocation | None = None,
+    tickets: TicketStore | None = None,
+    rates: MinimumRates | None = None,
 ) -> AsyncIterator[Client]:
-    tasks = Tasks()
-    provisioning = door or ProvisioningDoor(ScimTokens(False, ()), Activity(), "")
+    tasks = TaskRegistry()
+    provisioning = door or ScimAuthenticator(ScimTokens(False, ()), ScimRequestLog(), "")
     accounts = authenticator or FakeAuthenticator(actors or {})
-    doors = Doors(accounts, provisioning, shut_out or ShutOut(), tickets)
-    edge = Edge(doors, tasks, options or EdgeOptions())
-    application = build(edge, map(checked, rows), body_limit=body_limit, rates=rates)
+    doors = EdgeServices(accounts, provisioning, shut_out or AccessRevocation(), tickets)
+    edge = PublicEdge(doors, tasks, options or EdgeOptions())
+    application = build_application(edge, map(checked, rows), body_limit=body_limit, rates=rates)
     server = TestServer(application, handler_cancellation=True)
     async with TestClient(server) as client:
         await client.start_server()
@@ -70,16 +70,16 @@ async def listening(
     rows: Sequence[Route],
     actors: Mapping[str, Actor] | None = None,
     *,
-    room: Room | None = None,
-    rates: Rates | None = None,
+    room: DescriptorBudget | None = None,
+    rates: MinimumRates | None = None,
     options: EdgeOptions | None = None,
 ) -> AsyncIterator[tuple[str, int]]:
     """Serve routes on connections of our own, as the daemon does, and yield their address."""
-    tasks = Tasks()
-    door = ProvisioningDoor(ScimTokens(False, ()), Activity(), "")
-    doors = Doors(FakeAuthenticator(actors or {}), door, ShutOut())
-    edge = Edge(doors, tasks, options or EdgeOptions())
-    server = Server(build(edge, rows, body_limit=1024 * 1024, rates=rates, room=room))
+    tasks = TaskRegistry()
+    door = ScimAuthenticator(ScimTokens(False, ()), ScimRequestLog(), "")
+    doors = EdgeServices(FakeAuthenticator(actors or {}), door, AccessRevocation())
+    edge = PublicEdge(doors, tasks, options or EdgeOptions())
+    server = HttpServer(build_application(edge, rows, body_limit=1024 * 1024, rates=rates, room=room))
     await server.open()
     host, _, port = (await server.listen_tcp("127.0.0.1", 0)).rpartition(":")
     yield host, int(port)

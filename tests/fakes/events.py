@@ -10,16 +10,16 @@ import orjson
 from gatewayd.bus.memory import MemoryBus
 from gatewayd.chats.records import Chat, Message
 from gatewayd.deferred_writes import DeferredWrites
-from gatewayd.events.calls import Calls
+from gatewayd.events.calls import EventCalls
 from gatewayd.events.hub import Hub
-from gatewayd.events.records import Target
-from gatewayd.events.rooms import Limits, Subscription
-from gatewayd.events.service import Events
-from gatewayd.tasks import Tasks
+from gatewayd.events.records import EventTarget
+from gatewayd.events.rooms import EventLimits, Subscription
+from gatewayd.events.service import EventService
+from gatewayd.tasks import TaskRegistry
 from tests.fakes.chats import ChatState, MemoryEffects
 
 SOON = 5.0
-TARGET = Target("ann", "c1", "m1", "s1")
+TARGET = EventTarget("ann", "c1", "m1", "s1")
 
 
 class Clock:
@@ -61,7 +61,7 @@ class EventSite:
     """Everything that events need, in memory."""
 
     state: ChatState = field(default_factory=make_state)
-    limits: Limits = field(default_factory=Limits)
+    limits: EventLimits = field(default_factory=EventLimits)
     clock: Clock = field(default_factory=Clock)
     timeout: float = 60.0
     grace: float = 60.0
@@ -69,9 +69,9 @@ class EventSite:
     def __post_init__(self) -> None:
         self.bus = MemoryBus()
         self.hub = Hub(self.bus, self.limits, clock=self.clock)
-        self.calls = Calls(self.hub, timeout=self.timeout, grace=self.grace)
-        self.deferred = DeferredWrites(Tasks())
-        self.events = Events(MemoryEffects(self.state), self.hub, self.calls, self.deferred)
+        self.calls = EventCalls(self.hub, timeout=self.timeout, grace=self.grace)
+        self.deferred = DeferredWrites(TaskRegistry())
+        self.events = EventService(MemoryEffects(self.state), self.hub, self.calls, self.deferred)
 
     def message(self, chat_id: str = "c1") -> Message:
         """Return the stored message of a chat."""

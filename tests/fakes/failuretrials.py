@@ -8,15 +8,15 @@ from typing import Any
 
 import pytest
 
-from gatewayd.errors import GatewayError, Kind
-from gatewayd.extract.messages import AnswerLimits, pack, unpack
+from gatewayd.errors import ErrorKind, GatewayError
+from gatewayd.extract.messages import AnswerLimits, pack_answer, unpack_answer
 from gatewayd.extract.pool import ExtractorPool, PoolOptions
-from gatewayd.extract.records import Document
-from gatewayd.ingest.queue import BEGINNINGS, IngestQueue
-from gatewayd.ingest.records import Chunk, File, Job
+from gatewayd.extract.records import ExtractedDocument
+from gatewayd.ingest.queue import MAX_LEASES, IngestQueue
+from gatewayd.ingest.records import File, IngestJob, TextChunk
 from gatewayd.ingest.size_classes import OTHER_WORK
-from gatewayd.tasks import Tasks
-from gatewayd.workers import Worker
+from gatewayd.tasks import TaskRegistry
+from gatewayd.workers import WorkerProcess
 from tests.fakes import documents
 from tests.fakes.ingesting import Ingest, ingesting
 
@@ -32,7 +32,9 @@ async def begun_often(folder: Path) -> str:
     async with ingesting(folder) as ingest:
         await ingest.queue.close()
         file = await ingest.upload("a.txt", "text")
-        await ingest.jobs.put(Job(file.id, attempts=BEGINNINGS, lease_owner="dead", lease_until=1 << 40))
+        await ingest.jobs.put(
+            IngestJob(file.id, attempts=MAX_LEASES, lease_owner="dead", lease_until=1 << 40)
+        )
         return await worked(ingest, file)
 
 
@@ -49,19 +51,19 @@ async def refused_by_pool(folder: Path, data: bytes, *, ends: int = 0, **options
     """Return the sentence with which processes refuse a document; with `ends` a signal ends them."""
     path = folder / "blob"
     path.write_bytes(data)
-    tasks = Tasks()
+    tasks = TaskRegistry()
     pool = ExtractorPool(PoolOptions(folder / "incoming", **options), tasks)
-    call = Worker.call
+    call = WorkerProcess.call
 
-    async def ended(worker: Worker, *arguments: Any, **named: Any) -> Any:
+    async def ended(worker: WorkerProcess, *arguments: Any, **named: Any) -> Any:
         os.kill(worker.pid, ends)
         return await call(worker, *arguments, **named)
 
     with pytest.MonkeyPatch.context() as patch, pytest.raises(GatewayError) as caught:
         if ends:
-            patch.setattr(Worker, "call", ended)
+            patch.setattr(WorkerProcess, "call", ended)
         await pool.extract(path, "x", None, OTHER_WORK)
-    assert caught.value.kind is Kind.INVALID_REQUEST
+    assert caught.value.kind is ErrorKind.INVALID_REQUEST
     await pool.close()
     await tasks.close()
     return caught.value.message
@@ -70,20 +72,20 @@ async def refused_by_pool(folder: Path, data: bytes, *, ends: int = 0, **options
 async def disbelieved(_: Path) -> str:
     """Return the sentence about an answer that is none."""
     with pytest.raises(GatewayError) as caught:
-        unpack({}, b"", AnswerLimits(1000, 100))
+        unpack_answer({}, b"", AnswerLimits(1000, 100))
     return caught.value.message
 
 
 async def refused_by_packer(_: Path) -> str:
     """Return the sentence about a document whose chunks take too much."""
-    chunks = [Chunk(0, 0, 1, None, "x" * 1000)] * 1100
+    chunks = [TextChunk(0, 0, 1, None, "x" * 1000)] * 1100
     with pytest.raises(GatewayError) as caught:
-        pack(Document("x", ()), chunks, AnswerLimits(1, 1))
+        pack_answer(ExtractedDocument("x", ()), chunks, AnswerLimits(1, 1))
     return caught.value.message
 
 
 def away() -> GatewayError:
-    return GatewayError(Kind.UNAVAILABLE, "cannot reach it")
+    return GatewayError(ErrorKind.UNAVAILABLE, "cannot reach it")
 
 
 LONG = b"[" + b"[]," * 9_000_000 + b"1]"

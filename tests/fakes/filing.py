@@ -2,8 +2,8 @@
 
 from typing import Any
 
-from gatewayd.ingest.records import File, Job
-from gatewayd.knowledge.records import Collection, Directory, Link
+from gatewayd.ingest.records import File, IngestJob
+from gatewayd.knowledge.records import Collection, CollectionDirectory, CollectionLink
 
 
 def file(file_id: str, **fields: Any) -> File:
@@ -18,9 +18,9 @@ def file(file_id: str, **fields: Any) -> File:
     return File(file_id, **{**values, **fields})
 
 
-def job(file_id: str, **fields: Any) -> Job:
+def job(file_id: str, **fields: Any) -> IngestJob:
     """Return a job that is free and due."""
-    return Job(file_id, **fields)
+    return IngestJob(file_id, **fields)
 
 
 def collection(collection_id: str, **fields: Any) -> Collection:
@@ -28,12 +28,12 @@ def collection(collection_id: str, **fields: Any) -> Collection:
     return Collection(collection_id, **{"user_id": "owner", "name": f"Collection {collection_id}", **fields})
 
 
-def link(collection_id: str, file_id: str, **fields: Any) -> Link:
+def link(collection_id: str, file_id: str, **fields: Any) -> CollectionLink:
     """Return a link at no path."""
-    return Link(collection_id, file_id, **{"user_id": "owner", **fields})
+    return CollectionLink(collection_id, file_id, **{"user_id": "owner", **fields})
 
 
-def directory(directory_id: str, parent_id: str | None = None, **fields: Any) -> Directory:
+def directory(directory_id: str, parent_id: str | None = None, **fields: Any) -> CollectionDirectory:
     """Return a directory of the collection c1."""
     values = {"collection_id": "c1", "name": directory_id, "user_id": "owner", **fields}
-    return Directory(directory_id, parent_id=parent_id, **values)
+    return CollectionDirectory(directory_id, parent_id=parent_id, **values)

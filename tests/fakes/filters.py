@@ -10,19 +10,19 @@ from datetime import UTC, datetime, timedelta, timezone
 from hypothesis import strategies as st
 from hypothesis.strategies import SearchStrategy
 
-from gatewayd.scim.attributes import SCHEMAS, Attribute, Kind, Place, places
+from gatewayd.scim.attributes import SCHEMAS, Attribute, AttributeType, QualifiedAttribute, attributes_by_path
 from gatewayd.scim.filters.conditions import Operator
 from gatewayd.scim.filters.syntax import (
-    Comparison,
+    AttributeComparison,
+    AttributeName,
+    AttributePresence,
     Conjunction,
     Disjunction,
+    FilterExpression,
     Literal,
-    Name,
     Negation,
-    Node,
-    Path,
-    Presence,
-    Selection,
+    PatchPath,
+    ValueSelection,
 )
 from gatewayd.scim.records import ResourceType
 
@@ -60,41 +60,53 @@ class Values:
         null = st.tuples(st.sampled_from(EQUALITY), st.none())
         operators: tuple[Operator, ...] = tuple(Operator)
         values: SearchStrategy[Literal] = self.texts
-        if attribute.kind is Kind.BOOLEAN:
+        if attribute.kind is AttributeType.BOOLEAN:
             operators, values = EQUALITY, st.sampled_from([True, False, "true", "True", "FALSE"])
-        elif attribute.kind is Kind.DATE_TIME:
+        elif attribute.kind is AttributeType.DATE_TIME:
             operators, values = (*EQUALITY, *ORDER), self.moments
         return st.one_of(*3 * [st.tuples(st.sampled_from(operators), values)], null)
 
 
-def nodes(resource: ResourceType, values: Values | None = None, max_leaves: int = 8) -> SearchStrategy[Node]:
+def nodes(
+    resource: ResourceType, values: Values | None = None, max_leaves: int = 8
+) -> SearchStrategy[FilterExpression]:
     """Return filters on resources of a type that mean something."""
     given = values or Values()
-    searchable = [place for place in places(resource).values() if place.attribute.kind is not Kind.REFERENCE]
+    searchable = [
+        place
+        for place in attributes_by_path(resource).values()
+        if place.attribute.kind is not AttributeType.REFERENCE
+    ]
     leaves = [leaf for place in searchable for leaf in _leaves(_names(resource, place), place, given)]
     leaves.append(_schemas(resource))
     for place in searchable:
         if place.attribute.is_multiple:
             inner = inner_nodes(resource, place.name, given)
-            leaves.append(st.builds(Selection, _names(resource, place), inner))
+            leaves.append(st.builds(ValueSelection, _names(resource, place), inner))
     return _combined(st.one_of(leaves), max_leaves)
 
 
-def inner_nodes(resource: ResourceType, attribute: str, values: Values | None = None) -> SearchStrategy[Node]:
+def inner_nodes(
+    resource: ResourceType, attribute: str, values: Values | None = None
+) -> SearchStrategy[FilterExpression]:
     """Return filters on one value of a multi-valued attribute, as they stand in brackets."""
-    place = places(resource)[attribute.lower()]
+    place = attributes_by_path(resource)[attribute.lower()]
     return _combined(st.one_of(list(_inner(place, values or Values()))), 3)
 
 
-def any_nodes() -> SearchStrategy[Node]:
+def any_nodes() -> SearchStrategy[FilterExpression]:
     """Return filters with any names and values that the syntax has, whether these mean something or not."""
     names, parts = _any_words().filter(lambda word: word.lower() != "not"), _any_words()
     urns = st.sampled_from([None, "urn:a", "URN:ietf:x_y.z-1:2.0:User", SCHEMAS[ResourceType.USER].urn])
     numbers = st.integers(1 - 10**99, 10**99 - 1) | st.floats(allow_nan=False, allow_infinity=False)
     literals = st.one_of(TEXTS, numbers, st.booleans(), st.none())
-    named = st.builds(Name, names, st.none() | parts, urns)
-    leaves = st.builds(Presence, named) | st.builds(Comparison, named, st.sampled_from(Operator), literals)
-    selections = st.builds(Selection, st.builds(Name, names, st.none(), urns), _combined(leaves, 3))
+    named = st.builds(AttributeName, names, st.none() | parts, urns)
+    leaves = st.builds(AttributePresence, named) | st.builds(
+        AttributeComparison, named, st.sampled_from(Operator), literals
+    )
+    selections = st.builds(
+        ValueSelection, st.builds(AttributeName, names, st.none(), urns), _combined(leaves, 3)
+    )
     return _combined(leaves | selections, 8)
 
 
@@ -103,7 +115,7 @@ def filter_texts(resource: ResourceType, values: Values | None = None) -> Search
     return nodes(resource, values).flatmap(texts_of)
 
 
-def texts_of(node: Node) -> SearchStrategy[str]:
+def texts_of(node: FilterExpression) -> SearchStrategy[str]:
     """Return the ways to write a filter."""
     return st.integers(0, 2**32).map(lambda seed: written(node, seed))
 
@@ -117,12 +129,12 @@ def spoilt_texts(resource: ResourceType) -> SearchStrategy[str]:
     return st.builds(_spoil, filter_texts(resource), mistakes)
 
 
-def written(node: Node, seed: int | None = None) -> str:
+def written(node: FilterExpression, seed: int | None = None) -> str:
     """Return a filter's text: the plain one, or one of many with keywords in any case and odd blanks."""
     return _Writer(seed).text(node)
 
 
-def written_path(path: Path, seed: int | None = None) -> str:
+def written_path(path: PatchPath, seed: int | None = None) -> str:
     """Return a path's text."""
     brackets = "" if path.inner is None else f"[{written(path.inner, seed)}]"
     return f"{path.name}{brackets}" + (f".{path.part}" if path.part else "")
@@ -132,13 +144,13 @@ class _Writer:
     def __init__(self, seed: int | None) -> None:
         self._random = None if seed is None else random.Random(seed)
 
-    def text(self, node: Node) -> str:
+    def text(self, node: FilterExpression) -> str:
         match node:
-            case Comparison():
+            case AttributeComparison():
                 return f"{node.name}{self._word(node.operator)}{self._value(node.value)}"
-            case Presence():
+            case AttributePresence():
                 return f"{node.name}{self._word('pr').rstrip()}"
-            case Selection():
+            case ValueSelection():
                 return f"{node.name}[{self._spare()}{self._maybe_grouped(node.inner)}{self._spare()}]"
             case Negation():
                 return f"{self._word('not').strip()}{self._spare()}({self.text(node.inner)})"
@@ -147,14 +159,14 @@ class _Writer:
             case Disjunction():
                 return self._word("or").join(self._term(inner) for inner in node.nodes)
 
-    def _term(self, node: Node, *weaker: type[Node]) -> str:
+    def _term(self, node: FilterExpression, *weaker: type[FilterExpression]) -> str:
         """Put brackets around what would read otherwise: a weaker operator, or a chain within a chain."""
         is_same = isinstance(node, Conjunction if weaker else Disjunction)
         if is_same or isinstance(node, weaker):
             return f"({self.text(node)})"
         return self._maybe_grouped(node)
 
-    def _maybe_grouped(self, node: Node) -> str:
+    def _maybe_grouped(self, node: FilterExpression) -> str:
         inner = self.text(node)
         if self._random is None or self._random.random() < 0.8:
             return inner
@@ -177,8 +189,8 @@ class _Writer:
         return shown
 
 
-def _combined(leaves: SearchStrategy[Node], max_leaves: int) -> SearchStrategy[Node]:
-    def extend(inner: SearchStrategy[Node]) -> SearchStrategy[Node]:
+def _combined(leaves: SearchStrategy[FilterExpression], max_leaves: int) -> SearchStrategy[FilterExpression]:
+    def extend(inner: SearchStrategy[FilterExpression]) -> SearchStrategy[FilterExpression]:
         several = st.lists(inner, min_size=2, max_size=3).map(tuple)
         return st.one_of(
             st.builds(Negation, inner), st.builds(Conjunction, several), st.builds(Disjunction, several)
@@ -192,33 +204,41 @@ def _any_words() -> SearchStrategy[str]:
     return keywords | st.from_regex(r"\$?[A-Za-z][A-Za-z0-9_$-]{0,8}", fullmatch=True)
 
 
-def _leaves(names: SearchStrategy[Name], place: Place, values: Values) -> Iterator[SearchStrategy[Node]]:
-    yield st.builds(Presence, names)
+def _leaves(
+    names: SearchStrategy[AttributeName], place: QualifiedAttribute, values: Values
+) -> Iterator[SearchStrategy[FilterExpression]]:
+    yield st.builds(AttributePresence, names)
     value = next((part for part in place.attribute.parts if part.name == "value"), None)
-    if place.attribute.kind is not Kind.COMPLEX or value:
+    if place.attribute.kind is not AttributeType.COMPLEX or value:
         compared = values.of(value or place.attribute)
     else:
         compared = st.tuples(st.sampled_from(EQUALITY), st.none())
-    yield st.builds(lambda name, pair: Comparison(name, *pair), names, compared)
+    yield st.builds(lambda name, pair: AttributeComparison(name, *pair), names, compared)
 
 
-def _inner(place: Place, values: Values) -> Iterator[SearchStrategy[Node]]:
+def _inner(place: QualifiedAttribute, values: Values) -> Iterator[SearchStrategy[FilterExpression]]:
     for part in place.attribute.parts:
-        if part.kind is not Kind.REFERENCE:
-            whole = st.builds(Name, _cased(place.name), _cased(part.name))
-            yield from _leaves(whole | st.builds(Name, _cased(part.name)), Place(part.name, part), values)
+        if part.kind is not AttributeType.REFERENCE:
+            whole = st.builds(AttributeName, _cased(place.name), _cased(part.name))
+            yield from _leaves(
+                whole | st.builds(AttributeName, _cased(part.name)),
+                QualifiedAttribute(part.name, part),
+                values,
+            )
 
 
-def _schemas(resource: ResourceType) -> SearchStrategy[Node]:
+def _schemas(resource: ResourceType) -> SearchStrategy[FilterExpression]:
     urns = st.sampled_from([schema.urn for schema in SCHEMAS.values()])
-    return st.builds(Comparison, st.builds(Name, _cased("schemas")), st.sampled_from(EQUALITY), urns)
+    return st.builds(
+        AttributeComparison, st.builds(AttributeName, _cased("schemas")), st.sampled_from(EQUALITY), urns
+    )
 
 
-def _names(resource: ResourceType, place: Place) -> SearchStrategy[Name]:
+def _names(resource: ResourceType, place: QualifiedAttribute) -> SearchStrategy[AttributeName]:
     urn = SCHEMAS[resource].urn
     head, _, tail = place.name.partition(".")
     part = _cased(tail) if tail else st.none()
-    return st.builds(Name, _cased(head), part, st.none() | st.sampled_from([urn, urn.upper()]))
+    return st.builds(AttributeName, _cased(head), part, st.none() | st.sampled_from([urn, urn.upper()]))
 
 
 def _cased(name: str) -> SearchStrategy[str]:

@@ -7,11 +7,11 @@ from pathlib import Path
 from typing import Any
 
 from gatewayd.ingest.records import File, FileStatus
-from gatewayd.knowledge.records import Collection, Link
+from gatewayd.knowledge.records import Collection, CollectionLink
 from gatewayd.storage import migrations
 from gatewayd.storage.collections import TortoiseCollections
 from gatewayd.storage.engine.database import Database
-from gatewayd.storage.engine.location import Location
+from gatewayd.storage.engine.location import DatabaseLocation
 from gatewayd.storage.engine.migrate import migrate_open
 from gatewayd.storage.engine.transactions import placeholder
 from gatewayd.storage.files import columns_of
@@ -33,7 +33,7 @@ def write_package(folder: Path) -> None:
     importlib.invalidate_caches()
 
 
-async def make_former(location: Location, files: Mapping[str, Sequence[str]]) -> None:
+async def make_former(location: DatabaseLocation, files: Mapping[str, Sequence[str]]) -> None:
     """Make a database with the collection `a` of files, each given by the texts of its passages."""
     async with Database.open(location) as database:
         await migrate_open(database, PACKAGE)
@@ -74,7 +74,7 @@ async def _add_passages(client: Any, file_id: str, texts: Sequence[str]) -> None
 
 
 async def _link(client: Any, file_id: str) -> None:
-    link = Link("a", file_id, "u")
+    link = CollectionLink("a", file_id, "u")
     places = ", ".join(placeholder(client, place) for place in range(1, 8))
     columns = "collection_id, file_id, user_id, origin, path, place, created_at"
     values = [link.collection_id, file_id, link.user_id, "", "", "", 0]

@@ -9,17 +9,17 @@ from gatewayd.catalog.records import ModelRecord
 from gatewayd.catalog.service import Catalog, CatalogOptions
 from gatewayd.chats.records import Chat, Message
 from gatewayd.pipeline.filters.chain import PluginFilters
-from gatewayd.pipeline.filters.outlets import Outlets
-from gatewayd.pipeline.functions.actions import Actions
-from gatewayd.pipeline.functions.source import FunctionSource, relisting
+from gatewayd.pipeline.filters.outlets import OutletRunner
+from gatewayd.pipeline.functions.actions import ActionRunner
+from gatewayd.pipeline.functions.source import FunctionSource, refresh_listener
 from gatewayd.pipeline.pipeline import NoTools, Pipeline
 from gatewayd.pipeline.records import ChatRequest
-from gatewayd.pipeline.runs.message_updates import Rewriting
+from gatewayd.pipeline.runs.message_updates import MessageUpdates
 from gatewayd.pipeline.tools.calls import ToolEffects
 from gatewayd.plugins.records import Plugin
-from gatewayd.plugins.registry import Registry, Sources
-from gatewayd.plugins.tool_results import Media
-from gatewayd.tasks import Tasks
+from gatewayd.plugins.registry import PluginManager, PluginSources
+from gatewayd.plugins.tool_results import ResultMedia
+from gatewayd.tasks import TaskRegistry
 from tests.fakes.attachments import NoAttachments
 from tests.fakes.chats import ChatState, MemoryChats, MemoryMessages
 from tests.fakes.models import FakeRecords, FakeSource, make_actor, make_model
@@ -35,22 +35,22 @@ def function(plugin_id: str, source: str, **changes: Any) -> Plugin:
 class FunctionWorld:
     """Everything around a registry; models `m` and `n` are those of `source`."""
 
-    registry: Registry
-    tasks: Tasks
+    registry: PluginManager
+    tasks: TaskRegistry
     catalog: Catalog
     source: FakeSource
     functions: FunctionSource
     events: NotedEvents
     state: ChatState = field(default_factory=ChatState)
     runs_outlets: bool = False
-    kept: list[Media] = field(default_factory=list)
+    kept: list[ResultMedia] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         self.filters = PluginFilters(self.registry, self.catalog.find_record, lambda: self.runs_outlets)
-        self.rewriting = Rewriting(MemoryChats(self.state), MemoryMessages(self.state))
-        self.outlets = Outlets(self.filters, self.catalog, self.rewriting)
+        self.rewriting = MessageUpdates(MemoryChats(self.state), MemoryMessages(self.state))
+        self.outlets = OutletRunner(self.filters, self.catalog, self.rewriting)
         effects = ToolEffects(self.events, self._keep)
-        self.actions = Actions(self.registry, self.catalog, self.rewriting, effects, self.tasks)
+        self.actions = ActionRunner(self.registry, self.catalog, self.rewriting, effects, self.tasks)
         self.pipeline = Pipeline(self.catalog, self.filters, NoAttachments(), NoTools())
 
     async def attach(self, model_id: str, **meta: Any) -> None:
@@ -67,7 +67,7 @@ class FunctionWorld:
         assert found is not None
         return found
 
-    async def _keep(self, actor: object, item: Media) -> dict[str, Any]:
+    async def _keep(self, actor: object, item: ResultMedia) -> dict[str, Any]:
         self.kept.append(item)
         return {"type": item.type, "url": "/kept"}
 
@@ -77,13 +77,13 @@ async def function_world(
     *plugins: Plugin, seconds: float = 20.0, is_safe: bool = False
 ) -> AsyncIterator[FunctionWorld]:
     """Open a world with these functions, all of them ready to be called."""
-    sources = Sources(has_builtin=False, is_safe=is_safe)
+    sources = PluginSources(has_builtin=False, is_safe=is_safe)
     async with make_registry(*plugins, sources=sources) as plugged:
         registry, tasks, events = plugged.registry, plugged.tasks, plugged.events
         catalog = Catalog(FakeRecords(), tasks, CatalogOptions())
         source = FakeSource(models=[make_model("m"), make_model("n")])
         functions = FunctionSource(registry, events, tasks, seconds=seconds)
-        registry.subscribe(relisting(catalog, functions))
+        registry.subscribe(refresh_listener(catalog, functions))
         catalog.use([source, functions])
         await catalog.list(make_actor())
         yield FunctionWorld(registry, tasks, catalog, source, functions, events)

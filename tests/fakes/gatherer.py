@@ -4,12 +4,12 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from gatewayd import ids
-from gatewayd.completions.deltas import REASONING, said, thought, usage_of
-from gatewayd.completions.json_access import mapping, sequence, text
+from gatewayd.completions.deltas import REASONING_FIELDS, reasoning_of, text_of, usage_of
+from gatewayd.completions.json_access import as_mapping, as_sequence, as_text
 from gatewayd.completions.records import Body
 from gatewayd.completions.tool_calls import ToolCallAssembler
 
-_GATHERED = frozenset({*REASONING, "role", "content", "refusal", "tool_calls", "function_call"})
+_GATHERED = frozenset({*REASONING_FIELDS, "role", "content", "refusal", "tool_calls", "function_call"})
 
 _HEAD = {"id": str, "created": int, "model": str}
 """Fields of an event that stay as they came first, with the type that clients insist on."""
@@ -35,8 +35,8 @@ class _Choice:
 
     def add(self, choice: Mapping[str, Any]) -> None:
         """Take this choice of one event."""
-        self._add_delta(mapping(choice.get("delta")) or mapping(choice.get("message")))
-        _merge(self._logprobs, mapping(choice.get("logprobs")))
+        self._add_delta(as_mapping(choice.get("delta")) or as_mapping(choice.get("message")))
+        _merge(self._logprobs, as_mapping(choice.get("logprobs")))
         kept = {"index", "delta", "message", "logprobs", "usage"}
         self._fields.update(
             {key: value for key, value in choice.items() if key not in kept and value not in (None, "")}
@@ -67,12 +67,12 @@ class _Choice:
         }
 
     def _add_delta(self, delta: Mapping[str, Any]) -> None:
-        self._role = text(delta.get("role")) or self._role
-        self._content.append(said(delta))
-        thoughts = thought(delta)
+        self._role = as_text(delta.get("role")) or self._role
+        self._content.append(text_of(delta))
+        thoughts = reasoning_of(delta)
         if thoughts:
             self._thoughts.append(thoughts)
-        if text(delta.get("refusal")):
+        if as_text(delta.get("refusal")):
             self._refusal.append(delta["refusal"])
         self._calls.add(delta.get("tool_calls"))
         if isinstance(delta.get("function_call"), dict):
@@ -103,7 +103,7 @@ class Gatherer:
                 elif name not in ("object", "choices", "usage", "error", "event") and value is not None:
                     self._fields[name] = value
             self._add_usage(usage_of(event))
-            for choice in sequence(event.get("choices")):
+            for choice in as_sequence(event.get("choices")):
                 if isinstance(choice, dict):
                     self._choice(choice.get("index")).add(choice)
 

@@ -6,9 +6,9 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from gatewayd.accounts.records import Actor, CredentialKind, Role, User
-from gatewayd.errors import GatewayError, Kind
-from gatewayd.events.records import Target
-from gatewayd.plugins.interfaces import Host, HostUpload
+from gatewayd.errors import ErrorKind, GatewayError
+from gatewayd.events.records import EventTarget
+from gatewayd.plugins.interfaces import HostUpload, PluginHost
 from gatewayd.plugins.runtime.context import CallScope
 
 ADA = {
@@ -219,7 +219,7 @@ class FakeCompletions:
     ) -> Mapping[str, Any] | AsyncIterator[bytes]:
         self.asked.append({"user": user_id, "body": body, "whole": whole_pipeline, "scope": scope})
         if body["model"] == "missing":
-            raise GatewayError(Kind.NOT_FOUND, "cannot find model 'missing'")
+            raise GatewayError(ErrorKind.NOT_FOUND, "cannot find model 'missing'")
         if body.get("stream"):
             return self._frames()
         text = f"{user_id}: {body['messages'][-1]['content']}"
@@ -325,10 +325,10 @@ class FakeSettings:
         return self.values
 
 
-def make_host(directory: Path) -> Host:
+def make_host(directory: Path) -> PluginHost:
     """Return a host that keeps contents and plugins' own data below a directory."""
     directory.joinpath("blobs").mkdir()
-    return Host(
+    return PluginHost(
         users=FakeUsers(),
         chats=FakeChats(),
         files=FakeFiles(directory / "blobs"),
@@ -351,4 +351,4 @@ def _copied(value: Any) -> Any:
 def make_scope(user_id: str) -> CallScope:
     """Return a call for a user."""
     user = User(user_id, f"{user_id}@example.org", user_id.title(), Role.USER)
-    return CallScope(Actor(user, CredentialKind.SESSION, (), {}), Target(user_id, "c1", "m2", "s1"))
+    return CallScope(Actor(user, CredentialKind.SESSION, (), {}), EventTarget(user_id, "c1", "m2", "s1"))

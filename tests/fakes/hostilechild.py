@@ -20,8 +20,8 @@ from typing import Any, Final
 import orjson
 
 from gatewayd.extract import child
-from gatewayd.extract.records import Document
-from gatewayd.ingest.records import Part
+from gatewayd.extract.records import ExtractedDocument
+from gatewayd.ingest.records import TextPart
 from gatewayd.sandbox import landlock, seccomp
 
 X86_64: Final = {"ptrace": 101, "process_vm_readv": 310, "mount": 165, "unshare": 272, "bpf": 321}
@@ -69,7 +69,9 @@ def attempts(parent: int, foreign: Path, own: Path) -> Mapping[str, Callable[[],
     return tries
 
 
-def read(path: Path, name: str, content_type: str | None, limits: object, formatted: bytes) -> Document:
+def read(
+    path: Path, name: str, content_type: str | None, limits: object, formatted: bytes
+) -> ExtractedDocument:
     """Try everything."""
     asked = orjson.loads(path.read_bytes())
     if name == "abort":
@@ -86,7 +88,7 @@ def read(path: Path, name: str, content_type: str | None, limits: object, format
     thread.start()
     thread.join()
     text = orjson.dumps(outcomes).decode()
-    return Document(text, (Part(0, len(text)),))
+    return ExtractedDocument(text, (TextPart(0, len(text)),))
 
 
 def lack(*_: object, **__: object) -> None:
@@ -97,7 +99,7 @@ def lack(*_: object, **__: object) -> None:
 def main() -> None:
     for name in orjson.loads(sys.argv[1]).get("without", ()):
         (landlock if name == "Landlock" else seccomp).restrict = lack  # type: ignore[assignment]
-    child.read = read  # type: ignore[attr-defined]
+    child.read_document = read  # type: ignore[attr-defined]
     signal.signal(signal.SIGPIPE, signal.SIG_DFL)
     child.main()
 

@@ -12,7 +12,7 @@ from gatewayd.catalog.records import EVERYBODY, Grant, ModelRecord
 from gatewayd.catalog.service import Catalog, CatalogOptions
 from gatewayd.dialects import openai
 from gatewayd.knowledge.retrieval import SearchOptions
-from gatewayd.knowledge.scopes import Scopes
+from gatewayd.knowledge.scopes import ScopeResolver
 from gatewayd.pipeline.functions.source import FunctionSource
 from gatewayd.pipeline.interfaces import Attachments, ChatFilters
 from gatewayd.pipeline.pipeline import NoDocuments, NoFilters, Pipeline
@@ -20,22 +20,22 @@ from gatewayd.pipeline.tasks.models import TaskModels
 from gatewayd.pipeline.tools.calls import ToolEffects
 from gatewayd.pipeline.tools.plugin_tools import PluginTools
 from gatewayd.pipeline.tools.toolbox import PluginToolBox
-from gatewayd.plugin_host.actors import Actors
+from gatewayd.plugin_host.actors import PluginActors
 from gatewayd.plugin_host.builder import (
-    AccountParts,
-    ChatParts,
-    DocumentParts,
+    HostAccountParts,
+    HostChatParts,
+    HostDocumentParts,
+    HostModelParts,
     HostParts,
-    ModelParts,
-    PluginParts,
+    HostPluginParts,
     make_host,
 )
 from gatewayd.plugins.access import PluginAccess
-from gatewayd.plugins.interfaces import Host
-from gatewayd.plugins.open_webui.finder import Installed, install
+from gatewayd.plugins.interfaces import PluginHost
+from gatewayd.plugins.open_webui.finder import InstalledModules, install
 from gatewayd.plugins.records import Plugin
 from gatewayd.plugins.runtime.context import CallScope
-from gatewayd.plugins.service import Plugins
+from gatewayd.plugins.service import PluginService
 from gatewayd.plugins.user_valves import UserValves
 from tests.fakes.chats import MemoryEffects
 from tests.fakes.chats_site import ChatHouse
@@ -50,13 +50,13 @@ SMALL = ModelRecord("small", "root", "Small", params={"top_k": 3}, grants=(Grant
 class Hosting:
     """A host, what is behind it, and two accounts."""
 
-    host: Host
+    host: PluginHost
     documents: DocumentServices
     chats: ChatHouse
     source: FakeSource
     catalog: Catalog
     plugged: Plugged
-    actors: Actors
+    actors: PluginActors
     ann: User
     admin: User
 
@@ -79,7 +79,7 @@ class Wishes:
 class Requests:
     """Makes the requests of plugins, once the import names are there."""
 
-    installed: Installed | None = None
+    installed: InstalledModules | None = None
 
     def __call__(self, scope: CallScope) -> Any:
         assert self.installed is not None
@@ -107,8 +107,8 @@ async def hosting(folder: Path, wishes: Wishes | None = None) -> AsyncIterator[H
             HostParts(
                 accounts=account_parts(documents),
                 documents=document_parts(documents),
-                chats=ChatParts(house.chats, house.tags, MemoryEffects(house.state)),
-                models=ModelParts(catalog, pipeline, wishes.filters, openai),
+                chats=HostChatParts(house.chats, house.tags, MemoryEffects(house.state)),
+                models=HostModelParts(catalog, pipeline, wishes.filters, openai),
                 plugins=plugin_parts(plugged, documents, toolbox),
                 configured=lambda: wishes.configured,
                 data_dir=folder / "plugin-data",
@@ -128,7 +128,7 @@ async def hosting(folder: Path, wishes: Wishes | None = None) -> AsyncIterator[H
                 source,
                 catalog,
                 plugged,
-                Actors(accounts.users, accounts.rules, accounts.permissions),
+                PluginActors(accounts.users, accounts.rules, accounts.permissions),
                 await accounts.add_user("ann"),
                 await accounts.add_user("root", Role.ADMIN),
             )
@@ -140,28 +140,28 @@ async def hosting(folder: Path, wishes: Wishes | None = None) -> AsyncIterator[H
             await documents.tasks.close()
 
 
-def account_parts(documents: DocumentServices) -> AccountParts:
+def account_parts(documents: DocumentServices) -> HostAccountParts:
     accounts = documents.accounts
-    return AccountParts(
+    return HostAccountParts(
         accounts.users, accounts.groups, accounts.rules, accounts.permissions, accounts.runtime
     )
 
 
-def document_parts(documents: DocumentServices) -> DocumentParts:
-    return DocumentParts(
+def document_parts(documents: DocumentServices) -> HostDocumentParts:
+    return HostDocumentParts(
         files=documents.files,
         uploads=documents.uploads,
         members=documents.members,
         collections=documents.collections,
-        scopes=Scopes(documents.files, documents.collections),
+        scopes=ScopeResolver(documents.files, documents.collections),
         retrieval=documents.retrieval,
         search=SearchOptions(),
         spaces=documents.spaces,
     )
 
 
-def plugin_parts(plugged: Plugged, documents: DocumentServices, toolbox: PluginToolBox) -> PluginParts:
+def plugin_parts(plugged: Plugged, documents: DocumentServices, toolbox: PluginToolBox) -> HostPluginParts:
     access = PluginAccess()
-    plugins = Plugins(plugged.registry, plugged.store, documents.accounts.commits, access)
+    plugins = PluginService(plugged.registry, plugged.store, documents.accounts.commits, access)
     user_valves = UserValves(plugged.registry, plugged.user_valves, access)
-    return PluginParts(plugged.registry, plugins, user_valves, toolbox)
+    return HostPluginParts(plugged.registry, plugins, user_valves, toolbox)

@@ -16,24 +16,24 @@ import numpy.typing as npt
 import pytest
 
 from gatewayd.ingest.interfaces import VectorIndex
-from gatewayd.ingest.records import Scope, ScopeKind, Space, VectorBatch
+from gatewayd.ingest.records import EmbeddingSpace, ScopeKind, SearchScope, VectorBatch
 
 Rows = npt.NDArray[np.float32]
 
-SPACE = Space("test:plain", 8)
-OTHER_SPACE = Space("test:other", 4)
+SPACE = EmbeddingSpace("test:plain", 8)
+OTHER_SPACE = EmbeddingSpace("test:other", 4)
 BATCH = 3
 """Rows in a batch of `MemoryPassages`: few, so that files have several."""
 
 
-def collection(name: str) -> Scope:
+def collection(name: str) -> SearchScope:
     """Return the scope of a collection."""
-    return Scope(ScopeKind.COLLECTION, name)
+    return SearchScope(ScopeKind.COLLECTION, name)
 
 
-def single(name: str) -> Scope:
+def single(name: str) -> SearchScope:
     """Return the scope of one file."""
-    return Scope(ScopeKind.FILE, name)
+    return SearchScope(ScopeKind.FILE, name)
 
 
 def unit(rows: npt.ArrayLike) -> Rows:
@@ -70,7 +70,7 @@ class IndexHarness(Protocol):
     index: VectorIndex
 
     async def put(
-        self, file_id: str, rows: Rows, collections: Sequence[str] = (), space: Space = SPACE
+        self, file_id: str, rows: Rows, collections: Sequence[str] = (), space: EmbeddingSpace = SPACE
     ) -> Sequence[int]:
         """Complete a file, or replace it, with a passage for each vector; return the ids of the passages.
 
@@ -79,7 +79,7 @@ class IndexHarness(Protocol):
         """
         ...
 
-    async def embed(self, file_id: str, rows: Rows, space: Space) -> None:
+    async def embed(self, file_id: str, rows: Rows, space: EmbeddingSpace) -> None:
         """Give the passages of a file vectors in another space."""
         ...
 
@@ -103,7 +103,7 @@ class MemoryPassages:
     calls: list[str] = field(default_factory=list)
 
     def put(
-        self, file_id: str, rows: Rows, collections: Sequence[str] = (), space: Space = SPACE
+        self, file_id: str, rows: Rows, collections: Sequence[str] = (), space: EmbeddingSpace = SPACE
     ) -> list[int]:
         """Complete or replace a file; return the ids of its passages."""
         self.drop_vectors(file_id)
@@ -127,13 +127,13 @@ class MemoryPassages:
             if file_id in files:
                 files.remove(file_id)
 
-    def files(self, space: str, scope: Scope) -> list[str]:
+    def files(self, space: str, scope: SearchScope) -> list[str]:
         """Return the files of a scope that have vectors in a space, in the order of their passages."""
         names = [scope.id] if scope.kind is ScopeKind.FILE else self.members.get(scope.id, [])
         held = [name for name in names if (space, name) in self.vectors and self.ids[name]]
         return sorted(held, key=lambda name: self.ids[name])
 
-    def truth(self, space: Space, scope: Scope) -> dict[int, Rows]:
+    def truth(self, space: EmbeddingSpace, scope: SearchScope) -> dict[int, Rows]:
         """Return the vector of each passage in a scope."""
         return {
             passage_id: row
@@ -150,24 +150,24 @@ class MemoryPassages:
             for at in starts
         ]
 
-    async def load(self, space: str, scope: Scope) -> AsyncIterator[VectorBatch]:
+    async def load(self, space: str, scope: SearchScope) -> AsyncIterator[VectorBatch]:
         """Yield the vectors of a scope."""
         self.calls.append("load")
         for batch in [one for name in self.files(space, scope) for one in self.batches(space, name)]:
             yield batch
 
-    async def load_file(self, space: str, scope: Scope, file_id: str) -> Sequence[VectorBatch]:
+    async def load_file(self, space: str, scope: SearchScope, file_id: str) -> Sequence[VectorBatch]:
         """Return the vectors of one file in a scope."""
         self.calls.append("load_file")
         return self.batches(space, file_id) if file_id in self.files(space, scope) else []
 
-    async def load_ids(self, space: str, scope: Scope) -> AsyncIterator[tuple[str, bytes]]:
+    async def load_ids(self, space: str, scope: SearchScope) -> AsyncIterator[tuple[str, bytes]]:
         """Yield the files and ids of a scope."""
         self.calls.append("load_ids")
         for batch in [one for name in self.files(space, scope) for one in self.batches(space, name)]:
             yield batch.file_id, batch.ids
 
-    async def count_vectors(self, space: str, scope: Scope) -> int:
+    async def count_vectors(self, space: str, scope: SearchScope) -> int:
         """Return how many vectors a scope has."""
         self.calls.append("count_vectors")
         return sum(len(self.ids[name]) for name in self.files(space, scope))
@@ -181,12 +181,12 @@ class MemoryHarness:
     passages: MemoryPassages
 
     async def put(
-        self, file_id: str, rows: Rows, collections: Sequence[str] = (), space: Space = SPACE
+        self, file_id: str, rows: Rows, collections: Sequence[str] = (), space: EmbeddingSpace = SPACE
     ) -> Sequence[int]:
         """Complete or replace a file."""
         return self.passages.put(file_id, rows, collections, space)
 
-    async def embed(self, file_id: str, rows: Rows, space: Space) -> None:
+    async def embed(self, file_id: str, rows: Rows, space: EmbeddingSpace) -> None:
         """Give the passages of a file vectors in another space."""
         assert len(rows) == len(self.passages.ids[file_id])
         self.passages.vectors[space.name, file_id] = np.array(rows)
@@ -201,14 +201,14 @@ class MemoryHarness:
 
 
 async def found(
-    index: VectorIndex, scope: Scope, row: Rows, limit: int = 10, space: Space = SPACE
+    index: VectorIndex, scope: SearchScope, row: Rows, limit: int = 10, space: EmbeddingSpace = SPACE
 ) -> list[tuple[int, float]]:
     """Return what a search finds: ids and scores."""
     hits = await index.search(space, scope, packed(row), limit)
     return [(hit.passage_id, hit.score) for hit in hits]
 
 
-async def found_ids(index: VectorIndex, scope: Scope, row: Rows, limit: int = 10) -> list[int]:
+async def found_ids(index: VectorIndex, scope: SearchScope, row: Rows, limit: int = 10) -> list[int]:
     """Return the ids that a search finds."""
     return [passage_id for passage_id, _ in await found(index, scope, row, limit)]
 

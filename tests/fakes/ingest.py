@@ -12,24 +12,24 @@ from pathlib import Path
 from typing import Any
 
 from gatewayd.accounts.records import Actor
-from gatewayd.errors import GatewayError, Kind
-from gatewayd.ingest.chunker import ChunkRules, cut
+from gatewayd.errors import ErrorKind, GatewayError
+from gatewayd.ingest.chunker import ChunkRules, split_text
 from gatewayd.ingest.records import (
-    Extraction,
+    EmbeddingPurpose,
+    EmbeddingSpace,
+    ExtractionResult,
     File,
     FileStatus,
-    Hit,
-    Job,
-    Part,
-    Purpose,
-    Scope,
+    IngestJob,
     ScopeKind,
-    Space,
+    SearchHit,
+    SearchScope,
+    TextPart,
     VectorBatch,
 )
 from gatewayd.ingest.size_classes import OTHER_WORK, QueueKey, size_class_of
-from gatewayd.ingest.vector_codec import packed, unpacked
-from gatewayd.knowledge.records import Link, StoredPassage
+from gatewayd.ingest.vector_codec import pack_ids, unpack_ids
+from gatewayd.knowledge.records import CollectionLink, StoredPassage
 from tests.fakes.stores import Memory, Tables
 
 DIMENSION = 64
@@ -48,13 +48,13 @@ class Documents(Tables):
     """Everything that is stored about documents, beside the accounts; `links` by collection and file."""
 
     files: dict[str, File] = field(default_factory=dict)
-    jobs: dict[str, Job] = field(default_factory=dict)
+    jobs: dict[str, IngestJob] = field(default_factory=dict)
     texts: dict[tuple[str, bool], str] = field(default_factory=dict)
     passages: dict[int, Row] = field(default_factory=dict)
     vectors: dict[tuple[str, int], bytes] = field(default_factory=dict)
-    spaces: dict[str, Space] = field(default_factory=dict)
+    spaces: dict[str, EmbeddingSpace] = field(default_factory=dict)
     active: str | None = None
-    links: dict[tuple[str, str], Link] = field(default_factory=dict)
+    links: dict[tuple[str, str], CollectionLink] = field(default_factory=dict)
     last_passage: int = 0
 
     def __deepcopy__(self, memo: dict[int, Any]) -> "Documents":
@@ -78,7 +78,7 @@ class Documents(Tables):
             if row.passage.file_id == file_id and row.staged == staged
         ]
 
-    def files_in(self, scope: Scope) -> list[str]:
+    def files_in(self, scope: SearchScope) -> list[str]:
         """Return the completed files of a scope."""
         if scope.kind is ScopeKind.FILE:
             found = [scope.id]
@@ -171,14 +171,14 @@ class MemoryJobs:
         self._library = library
 
     @property
-    def _rows(self) -> dict[str, Job]:
+    def _rows(self) -> dict[str, IngestJob]:
         return self._library.tables.jobs
 
-    async def put(self, job: Job) -> None:
+    async def put(self, job: IngestJob) -> None:
         async with self._library.transaction():
             self._rows[job.file_id] = job
 
-    async def find(self, file_id: str) -> Job | None:
+    async def find(self, file_id: str) -> IngestJob | None:
         await asyncio.sleep(0)
         return self._rows.get(file_id)
 
@@ -191,7 +191,9 @@ class MemoryJobs:
             found.setdefault(key, []).append((key, job.file_id))
         return [pair for pairs in found.values() for pair in pairs[:limit]]
 
-    async def lease(self, owner: str, file_ids: Sequence[str], *, now: int, until: int) -> Sequence[Job]:
+    async def lease(
+        self, owner: str, file_ids: Sequence[str], *, now: int, until: int
+    ) -> Sequence[IngestJob]:
         if not file_ids:
             return []
         async with self._library.transaction():
@@ -203,7 +205,7 @@ class MemoryJobs:
             self._rows.update({job.file_id: job for job in taken})
             return taken
 
-    def _free(self, now: int) -> list[Job]:
+    def _free(self, now: int) -> list[IngestJob]:
         return [job for job in self._ordered() if job.not_before <= now and job.lease_until <= now]
 
     async def renew(self, file_id: str, owner: str, until: int) -> bool:
@@ -233,10 +235,10 @@ class MemoryJobs:
         dues = [max(job.not_before, job.lease_until) for job in self._rows.values()]
         return min((due for due in dues if due > now), default=None)
 
-    def _ordered(self) -> Sequence[Job]:
+    def _ordered(self) -> Sequence[IngestJob]:
         return sorted(self._rows.values(), key=lambda job: (job.created_at, job.file_id))
 
-    async def list(self, *, leased: bool = False) -> Sequence[Job]:
+    async def list(self, *, leased: bool = False) -> Sequence[IngestJob]:
         return [job for job in self._ordered() if job.lease_owner or not leased]
 
     async def count(self) -> int:
@@ -249,12 +251,14 @@ class MemoryPassages:
     def __init__(self, library: Library) -> None:
         self._library = library
 
-    async def stage(self, file_id: str, extraction: Extraction) -> None:
+    async def stage(self, file_id: str, extraction: ExtractionResult) -> None:
         async with self._library.transaction():
             tables = self._library.tables
             tables.drop_passages(file_id, staged=True)
             if file_id not in tables.files:
-                raise GatewayError(Kind.CONFLICT, f"cannot keep the text of file {file_id!r}: it is gone")
+                raise GatewayError(
+                    ErrorKind.CONFLICT, f"cannot keep the text of file {file_id!r}: it is gone"
+                )
             tables.texts[file_id, True] = extraction.text
             for chunk in extraction.chunks:
                 tables.last_passage += 1
@@ -323,7 +327,7 @@ class MemoryPassages:
     async def find_text(self, file_id: str) -> str | None:
         return self._library.tables.texts.get((file_id, False))
 
-    async def count(self, scope: Scope) -> int:
+    async def count(self, scope: SearchScope) -> int:
         tables = self._library.tables
         return sum(len(tables.rows(file_id, staged=False)) for file_id in tables.files_in(scope))
 
@@ -349,25 +353,25 @@ class MemoryPassages:
                 tables.vectors[space, new] = tables.vectors[space, old]
             return True
 
-    async def load(self, space: str, scope: Scope) -> AsyncIterator[VectorBatch]:
+    async def load(self, space: str, scope: SearchScope) -> AsyncIterator[VectorBatch]:
         for file_id in self._library.tables.files_in(scope):
             for batch in await self.load_file(space, scope, file_id):
                 yield batch
 
-    async def load_file(self, space: str, scope: Scope, file_id: str) -> Sequence[VectorBatch]:
+    async def load_file(self, space: str, scope: SearchScope, file_id: str) -> Sequence[VectorBatch]:
         tables = self._library.tables
         if file_id not in tables.files_in(scope):
             return []
         keys = [key for key, _ in tables.rows(file_id, staged=False) if (space, key) in tables.vectors]
         vectors = b"".join(tables.vectors[space, key] for key in keys)
-        return [VectorBatch(file_id, packed(keys), vectors)] if keys else []
+        return [VectorBatch(file_id, pack_ids(keys), vectors)] if keys else []
 
-    async def load_ids(self, space: str, scope: Scope) -> AsyncIterator[tuple[str, bytes]]:
+    async def load_ids(self, space: str, scope: SearchScope) -> AsyncIterator[tuple[str, bytes]]:
         async for batch in self.load(space, scope):
             yield batch.file_id, batch.ids
 
-    async def count_vectors(self, space: str, scope: Scope) -> int:
-        return sum([len(unpacked(ids)) async for _, ids in self.load_ids(space, scope)])
+    async def count_vectors(self, space: str, scope: SearchScope) -> int:
+        return sum([len(unpack_ids(ids)) async for _, ids in self.load_ids(space, scope)])
 
     async def read(self, passage_ids: Sequence[int]) -> Mapping[int, StoredPassage]:
         rows = self._library.tables.passages
@@ -384,14 +388,14 @@ class MemorySpaces:
     def __init__(self, library: Library) -> None:
         self._library = library
 
-    async def add(self, space: Space) -> None:
+    async def add(self, space: EmbeddingSpace) -> None:
         async with self._library.transaction():
             self._library.tables.spaces.setdefault(space.name, space)
 
-    async def list(self) -> Sequence[Space]:
+    async def list(self) -> Sequence[EmbeddingSpace]:
         return list(self._library.tables.spaces.values())
 
-    async def find_active(self) -> Space | None:
+    async def find_active(self) -> EmbeddingSpace | None:
         tables = self._library.tables
         return None if tables.active is None else tables.spaces[tables.active]
 
@@ -433,14 +437,16 @@ class HashEmbedder:
     """
 
     def __init__(self, name: str = "test:hash:1") -> None:
-        self._space = Space(name, DIMENSION)
+        self._space = EmbeddingSpace(name, DIMENSION)
         self.failures: list[BaseException | None] = []
         self.texts: list[str] = []
 
-    async def space(self) -> Space:
+    async def space(self) -> EmbeddingSpace:
         return self._space
 
-    async def embed(self, texts: Sequence[str], purpose: Purpose, key: QueueKey = OTHER_WORK) -> bytes:
+    async def embed(
+        self, texts: Sequence[str], purpose: EmbeddingPurpose, key: QueueKey = OTHER_WORK
+    ) -> bytes:
         await asyncio.sleep(0)
         if self.failures and (failure := self.failures.pop(0)) is not None:
             raise failure
@@ -461,30 +467,32 @@ class ExactIndex:
 
     def __init__(self, passages: MemoryPassages) -> None:
         self._passages = passages
-        self.learned: list[tuple[Scope, str]] = []
-        self.forgotten: list[Scope] = []
+        self.learned: list[tuple[SearchScope, str]] = []
+        self.forgotten: list[SearchScope] = []
 
-    async def search(self, space: Space, scope: Scope, vector: bytes, limit: int) -> Sequence[Hit]:
+    async def search(
+        self, space: EmbeddingSpace, scope: SearchScope, vector: bytes, limit: int
+    ) -> Sequence[SearchHit]:
         found = await self._all(space, scope, vector)
-        hits = [Hit(passage_id, cosine) for passage_id, cosine in found.items()]
+        hits = [SearchHit(passage_id, cosine) for passage_id, cosine in found.items()]
         return sorted(hits, key=lambda hit: (-hit.score, hit.passage_id))[:limit]
 
     async def similarities(
-        self, space: Space, scope: Scope, vector: bytes, passage_ids: Sequence[int]
+        self, space: EmbeddingSpace, scope: SearchScope, vector: bytes, passage_ids: Sequence[int]
     ) -> Mapping[int, float]:
         found = await self._all(space, scope, vector)
         return {passage_id: found[passage_id] for passage_id in passage_ids if passage_id in found}
 
-    async def refresh(self, scope: Scope, file_id: str) -> None:
+    async def refresh(self, scope: SearchScope, file_id: str) -> None:
         self.learned.append((scope, file_id))
 
-    async def forget(self, scope: Scope) -> None:
+    async def forget(self, scope: SearchScope) -> None:
         self.forgotten.append(scope)
 
-    async def check(self, space: Space, scope: Scope) -> Sequence[str]:
+    async def check(self, space: EmbeddingSpace, scope: SearchScope) -> Sequence[str]:
         return []
 
-    async def _all(self, space: Space, scope: Scope, vector: bytes) -> dict[int, float]:
+    async def _all(self, space: EmbeddingSpace, scope: SearchScope, vector: bytes) -> dict[int, float]:
         wanted = array("f", vector)
         found: dict[int, float] = {}
         async for batch in self._passages.load(space.name, scope):
@@ -501,7 +509,7 @@ class MemoryWords:
     def __init__(self, library: Library) -> None:
         self._library = library
 
-    async def search(self, scope: Scope, query: str, limit: int) -> Sequence[Hit]:
+    async def search(self, scope: SearchScope, query: str, limit: int) -> Sequence[SearchHit]:
         wanted = set(words(query))
         tables = self._library.tables
         hits = []
@@ -510,10 +518,10 @@ class MemoryWords:
                 found = words(row.passage.text)
                 common = sum(word in wanted for word in found)
                 if common:
-                    hits.append(Hit(key, len(wanted.intersection(found)) + common / len(found)))
+                    hits.append(SearchHit(key, len(wanted.intersection(found)) + common / len(found)))
         return sorted(hits, key=lambda hit: (-hit.score, hit.passage_id))[:limit]
 
-    async def check(self, scope: Scope) -> Sequence[str]:
+    async def check(self, scope: SearchScope) -> Sequence[str]:
         return []
 
 
@@ -528,7 +536,9 @@ class PlainExtractor:
         self.failures: list[BaseException | None] = []
         self.names: list[str] = []
 
-    async def extract(self, path: Path, name: str, content_type: str | None, key: QueueKey) -> Extraction:
+    async def extract(
+        self, path: Path, name: str, content_type: str | None, key: QueueKey
+    ) -> ExtractionResult:
         await asyncio.sleep(0)
         self.names.append(name)
         if self.failures and (failure := self.failures.pop(0)) is not None:
@@ -536,13 +546,13 @@ class PlainExtractor:
         return extraction_of(path.read_text(), self._rules)
 
 
-def extraction_of(text: str, rules: ChunkRules | None = None) -> Extraction:
+def extraction_of(text: str, rules: ChunkRules | None = None) -> ExtractionResult:
     """Return a text cut as one part; where it has form feeds, these end its pages."""
     rules = rules or ChunkRules(size=200, overlap=20)
-    chunks = cut(text, [Part(0, len(text))], rules)
+    chunks = split_text(text, [TextPart(0, len(text))], rules)
     pages = text.split("\f") if "\f" in text else []
     blank = [page for page in pages if not page.strip()]
-    return Extraction(text, chunks, len(pages) or None, blank_pages=len(blank))
+    return ExtractionResult(text, chunks, len(pages) or None, blank_pages=len(blank))
 
 
 class NoGrants:

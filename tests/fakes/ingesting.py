@@ -10,18 +10,18 @@ from typing import Any
 from gatewayd.accounts.records import Actor, CredentialKind, Role, User
 from gatewayd.ingest.blobs import LocalBlobs
 from gatewayd.ingest.chunker import ChunkRules
-from gatewayd.ingest.embedding_spaces import Models, Spaces, SpaceStores
+from gatewayd.ingest.embedding_spaces import EmbeddingSpaces, SpaceModels, SpaceStores
 from gatewayd.ingest.file_notifications import FileWatch
-from gatewayd.ingest.files import Files
+from gatewayd.ingest.files import FileService
 from gatewayd.ingest.interfaces import Embedder
-from gatewayd.ingest.processor import Processor
+from gatewayd.ingest.processor import FileProcessor
 from gatewayd.ingest.queue import IngestQueue, QueueOptions
-from gatewayd.ingest.records import File, Scope, ScopeKind
-from gatewayd.ingest.updates import IngestStores, Updates
-from gatewayd.ingest.upload import Intake, Upload, UploadRules
-from gatewayd.knowledge.records import Link
-from gatewayd.tasks import Tasks
-from gatewayd.transactions import Commits, Transactor
+from gatewayd.ingest.records import File, ScopeKind, SearchScope
+from gatewayd.ingest.updates import IndexUpdates, IngestStores
+from gatewayd.ingest.upload import NewFile, UploadRules, UploadService
+from gatewayd.knowledge.records import CollectionLink
+from gatewayd.tasks import TaskRegistry
+from gatewayd.transactions import CallbackTransactor, Transactor
 from tests.fakes.ingest import (
     ExactIndex,
     HashEmbedder,
@@ -57,7 +57,7 @@ class Ingest:
     """The services, and the stores below them. `wrap` puts something around each store that they use."""
 
     folder: Path
-    tasks: Tasks
+    tasks: TaskRegistry
     library: Library = field(default_factory=Library)
     rules: UploadRules = field(default_factory=lambda: UploadRules(1 << 20, 0, frozenset()))
     options: QueueOptions = field(default_factory=lambda: QueueOptions(pause=0))
@@ -80,20 +80,28 @@ class Ingest:
         self.blobs = LocalBlobs(self.folder)
         files, passages = self.wrap(self.files_store), self.wrap(self.passages)
         self.stores = IngestStores(
-            Commits(self.transactor or self.library), files, self.wrap(self.jobs), passages, self.blobs
+            CallbackTransactor(self.transactor or self.library),
+            files,
+            self.wrap(self.jobs),
+            passages,
+            self.blobs,
         )
-        self.updates = Updates(self.index, self.blobs, self.watch)
-        self.spaces = Spaces(
+        self.updates = IndexUpdates(self.index, self.blobs, self.watch)
+        self.spaces = EmbeddingSpaces(
             SpaceStores(self.wrap(self.spaces_store), passages, files),
-            Models(self.configured, self.others.get),
+            SpaceModels(self.configured, self.others.get),
             self.updates,
         )
-        self.processor = Processor(self.stores, self.extractor, self.spaces, self.updates, RULES, self.clock)
+        self.processor = FileProcessor(
+            self.stores, self.extractor, self.spaces, self.updates, RULES, self.clock
+        )
         self.queue = IngestQueue(
             self.stores, self.processor, self.tasks, self.options, self.clock, lambda: 0.5
         )
-        self.intake = Intake(self.stores, self.rules, self.queue.wake, self.clock)
-        self.files = Files(self.stores, self.intake, self.grants, self.processor, self.updates, self.clock)
+        self.intake = UploadService(self.stores, self.rules, self.queue.wake, self.clock)
+        self.files = FileService(
+            self.stores, self.intake, self.grants, self.processor, self.updates, self.clock
+        )
 
     def clock(self) -> int:
         return self.time
@@ -102,7 +110,7 @@ class Ingest:
         """Accept a file of `owner`."""
         data = text.encode() if isinstance(text, str) else text
         fields = {"content_type": None, "user_id": "owner", "data": {}} | named
-        return await self.files.intake.keep(Upload(name=name, **fields), stream(data))
+        return await self.files.intake.keep(NewFile(name=name, **fields), stream(data))
 
     async def completed(self, name: str, text: str | bytes, **named: Any) -> File:
         """Accept a file and wait until it is processed."""
@@ -111,7 +119,7 @@ class Ingest:
 
     async def link(self, collection_id: str, file_id: str, path: str = "") -> None:
         async with self.library.transaction():
-            self.library.tables.links[collection_id, file_id] = Link(
+            self.library.tables.links[collection_id, file_id] = CollectionLink(
                 collection_id, file_id, "owner", path=path
             )
 
@@ -121,13 +129,13 @@ class Ingest:
 
     async def vectors(self, file_id: str, space: str = "test:hash:1") -> int:
         """Return how many passages of a file have a vector that can be searched."""
-        return await self.passages.count_vectors(space, Scope(ScopeKind.FILE, file_id))
+        return await self.passages.count_vectors(space, SearchScope(ScopeKind.FILE, file_id))
 
 
 @asynccontextmanager
 async def ingesting(folder: Path, **named: Any) -> AsyncIterator[Ingest]:
     """Run the services, with the queue at work."""
-    tasks = Tasks()
+    tasks = TaskRegistry()
     ingest = Ingest(folder, tasks, **named)
     await ingest.spaces.open()
     ingest.queue.start()

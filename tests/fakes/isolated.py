@@ -6,15 +6,15 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from gatewayd.plugins.interfaces import Host
+from gatewayd.plugins.interfaces import PluginHost
 from gatewayd.plugins.isolation.host_calls import QuestionParts
 from gatewayd.plugins.isolation.loader import IsolatedLoader, IsolationChoice, IsolationMode
 from gatewayd.plugins.isolation.plugin import IsolatedPlugin
 from gatewayd.plugins.isolation.process import ProcessOptions
 from gatewayd.plugins.isolation.supervisor import IsolationOptions
-from gatewayd.plugins.runtime.arguments import Surroundings
+from gatewayd.plugins.runtime.arguments import CallServices
 from gatewayd.plugins.source.check import make_host
-from gatewayd.tasks import Tasks
+from gatewayd.tasks import TaskRegistry
 from tests.fakes.plugins import Plugged, make_registry, plugin_of, scope_of
 
 
@@ -28,10 +28,10 @@ class Isolating:
     most: int = 8
     mode: IsolationMode = IsolationMode.PROCESS
     environment: Mapping[str, str] = field(default_factory=dict)
-    host: Host | None = None
+    host: PluginHost | None = None
     debug_loggers: Sequence[str] = ()
 
-    def __call__(self, around: Surroundings, tasks: Tasks) -> IsolatedLoader:
+    def __call__(self, around: CallServices, tasks: TaskRegistry) -> IsolatedLoader:
         bounds = ProcessOptions(self.memory, self.seconds, self.environment)
         options = IsolationOptions(bounds, None, 20.0, self.debug_loggers)
         answering = QuestionParts(around, lambda: self.host or make_host({}, self.folder))

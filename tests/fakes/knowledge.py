@@ -8,32 +8,39 @@ from typing import cast
 from gatewayd import ids
 from gatewayd.accounts.records import Actor, CredentialKind, PermissionTree, Role, User
 from gatewayd.catalog.records import Grant
-from gatewayd.errors import GatewayError, Kind
+from gatewayd.errors import ErrorKind, GatewayError
 from gatewayd.ingest.blobs import LocalBlobs
 from gatewayd.ingest.file_notifications import FileWatch
-from gatewayd.ingest.files import Files
+from gatewayd.ingest.files import FileService
 from gatewayd.ingest.interfaces import Embedder
-from gatewayd.ingest.processor import Processor
-from gatewayd.ingest.records import Extraction, File, FileStatus, Purpose, Space, VectorBatch
-from gatewayd.ingest.updates import IngestStores, Removal, Updates
-from gatewayd.ingest.upload import Intake, UploadRules
+from gatewayd.ingest.processor import FileProcessor
+from gatewayd.ingest.records import (
+    EmbeddingPurpose,
+    EmbeddingSpace,
+    ExtractionResult,
+    File,
+    FileStatus,
+    VectorBatch,
+)
+from gatewayd.ingest.updates import FileRemoval, IndexUpdates, IngestStores
+from gatewayd.ingest.upload import UploadRules, UploadService
 from gatewayd.knowledge.access import CollectionAccess
-from gatewayd.knowledge.collections import Collections, NewCollection
-from gatewayd.knowledge.directories import Directories
-from gatewayd.knowledge.full_text import Wholes
-from gatewayd.knowledge.index_updates import Freshness
+from gatewayd.knowledge.collections import CollectionService, NewCollection
+from gatewayd.knowledge.directories import DirectoryService
+from gatewayd.knowledge.full_text import FullTextReader
+from gatewayd.knowledge.index_updates import IndexNotifier
 from gatewayd.knowledge.interfaces import CollectionStore
-from gatewayd.knowledge.members import Holdings, Members
-from gatewayd.knowledge.paths import line_to
-from gatewayd.knowledge.records import Collection, Directory, Link
-from gatewayd.knowledge.retrieval import Library as SearchedLibrary
-from gatewayd.knowledge.retrieval import Retrieval
-from gatewayd.knowledge.scopes import Scopes
-from gatewayd.knowledge.sync import Sync
-from gatewayd.knowledge.uploads import Uploads
-from gatewayd.pipeline.documents.attachments import Documents as Documents_
-from gatewayd.tasks import Tasks
-from gatewayd.transactions import Commits
+from gatewayd.knowledge.members import CollectionMembers, CollectionServices
+from gatewayd.knowledge.paths import ancestor_directories
+from gatewayd.knowledge.records import Collection, CollectionDirectory, CollectionLink
+from gatewayd.knowledge.retrieval import RetrievalService
+from gatewayd.knowledge.retrieval import SearchBackends as SearchedLibrary
+from gatewayd.knowledge.scopes import ScopeResolver
+from gatewayd.knowledge.sync import CollectionSync
+from gatewayd.knowledge.uploads import DocumentUploads
+from gatewayd.pipeline.documents.attachments import ReferenceServices as Documents_
+from gatewayd.tasks import TaskRegistry
+from gatewayd.transactions import CallbackTransactor
 from tests.fakes.ingest import (
     Documents,
     ExactIndex,
@@ -52,7 +59,7 @@ class Shelves(Documents):
     """Everything that is stored about collections; links stand in `Documents`."""
 
     collections: dict[str, Collection] = field(default_factory=dict)
-    directories: dict[str, Directory] = field(default_factory=dict)
+    directories: dict[str, CollectionDirectory] = field(default_factory=dict)
 
 
 class KnowledgeLibrary(Library):
@@ -128,11 +135,11 @@ class MemoryCollections:
             tables.links = {key: link for key, link in tables.links.items() if key[0] != collection_id}
             return tables.collections.pop(collection_id, None) is not None
 
-    async def link(self, link: Link) -> bool:
+    async def link(self, link: CollectionLink) -> bool:
         async with self._library.transaction():
             tables = self._library.tables
             if link.collection_id not in tables.collections or link.file_id not in tables.files:
-                raise GatewayError(Kind.CONFLICT, "cannot link: the collection or the file is gone")
+                raise GatewayError(ErrorKind.CONFLICT, "cannot link: the collection or the file is gone")
             known = tables.links.get((link.collection_id, link.file_id))
             if known is not None:
                 link = replace(known, path=link.path, origin=link.origin, directory_id=link.directory_id)
@@ -144,7 +151,7 @@ class MemoryCollections:
             links = self._library.tables.links
             return [file_id for file_id in file_ids if links.pop((collection_id, file_id), None)]
 
-    async def find_links(self, collection_id: str, file_ids: Sequence[str]) -> Mapping[str, Link]:
+    async def find_links(self, collection_id: str, file_ids: Sequence[str]) -> Mapping[str, CollectionLink]:
         links = self._library.tables.links
         found = {file_id: links.get((collection_id, file_id)) for file_id in file_ids}
         return {file_id: link for file_id, link in found.items() if link is not None}
@@ -158,7 +165,7 @@ class MemoryCollections:
         query: str = "",
         offset: int = 0,
         limit: int | None = None,
-    ) -> tuple[Sequence[tuple[Link, File]], int]:
+    ) -> tuple[Sequence[tuple[CollectionLink, File]], int]:
         tables = self._library.tables
         found = [
             (link, tables.files[link.file_id])
@@ -176,25 +183,25 @@ class MemoryCollections:
                 return file.id
         return None
 
-    async def add_directory(self, directory: Directory) -> None:
+    async def add_directory(self, directory: CollectionDirectory) -> None:
         async with self._library.transaction():
             known = await self.list_directories(directory.collection_id)
             if directory.parent_id is not None and all(each.id != directory.parent_id for each in known):
-                raise GatewayError(Kind.NOT_FOUND, f"cannot find directory {directory.parent_id!r}")
+                raise GatewayError(ErrorKind.NOT_FOUND, f"cannot find directory {directory.parent_id!r}")
             if any((each.parent_id, each.name) == (directory.parent_id, directory.name) for each in known):
-                raise GatewayError(Kind.CONFLICT, "cannot store the directory: the name is taken")
+                raise GatewayError(ErrorKind.CONFLICT, "cannot store the directory: the name is taken")
             self._library.tables.directories[directory.id] = directory
 
-    async def list_directories(self, collection_id: str) -> Sequence[Directory]:
+    async def list_directories(self, collection_id: str) -> Sequence[CollectionDirectory]:
         found = self._library.tables.directories.values()
         return [each for each in found if each.collection_id == collection_id]
 
     async def count_directories(self, collection_id: str) -> int:
         return len(await self.list_directories(collection_id))
 
-    async def find_line(self, collection_id: str, directory_id: str) -> Sequence[Directory]:
+    async def find_line(self, collection_id: str, directory_id: str) -> Sequence[CollectionDirectory]:
         try:
-            return line_to(await self.list_directories(collection_id), directory_id)
+            return ancestor_directories(await self.list_directories(collection_id), directory_id)
         except GatewayError:
             return []
 
@@ -211,7 +218,7 @@ class MemoryCollections:
             if link.collection_id == collection_id and link.directory_id in directory_ids:
                 await self.move_files(collection_id, [link.file_id], link.directory_id)
 
-    async def change_directory(self, directory: Directory) -> bool:
+    async def change_directory(self, directory: CollectionDirectory) -> bool:
         async with self._library.transaction():
             known = directory.id in self._library.tables.directories
             self._library.tables.directories[directory.id] = directory
@@ -257,28 +264,30 @@ class World:
     embedder: HashEmbedder
     space: "OneSpace"
     index: ExactIndex
-    holdings: Holdings
-    members: Members
-    directories: Directories
-    sync: Sync
-    uploads: Uploads
-    retrieval: Retrieval
+    holdings: CollectionServices
+    members: CollectionMembers
+    directories: DirectoryService
+    sync: CollectionSync
+    uploads: DocumentUploads
+    retrieval: RetrievalService
     documents: Documents_
     watch: "Watch"
 
     @property
-    def collections(self) -> Collections:
+    def collections(self) -> CollectionService:
         return self.holdings.collections
 
     @property
     def store(self) -> CollectionStore:
         return self.holdings.store
 
-    async def shelve(self, file: File, text: str | Extraction, *collection_ids: str, **place: str) -> File:
+    async def shelve(
+        self, file: File, text: str | ExtractionResult, *collection_ids: str, **place: str
+    ) -> File:
         """Keep a completed file with its passages and vectors, in some collections."""
         kept = await shelve(self.library, file, text, self.embedder)
         for collection_id in collection_ids:
-            await self.store.link(Link(collection_id, file.id, file.user_id, created_at=1, **place))
+            await self.store.link(CollectionLink(collection_id, file.id, file.user_id, created_at=1, **place))
         return kept
 
     async def collection(self, actor: Actor, name: str = "docs", *grants: Grant) -> str:
@@ -291,27 +300,29 @@ class World:
 def build_world(folder: Path, *, bypass_admins: bool = True, clock: ids.Clock = lambda: 100) -> World:
     """Return services over an empty database; blobs are kept in `folder`."""
     library, embedder = KnowledgeLibrary(), HashEmbedder()
-    transactor = Commits(library)
+    transactor = CallbackTransactor(library)
     passages, files_store, store = MemoryPassages(library), MemoryFiles(library), MemoryCollections(library)
     blobs = LocalBlobs(folder)
     stores = IngestStores(transactor, files_store, MemoryJobs(library), passages, blobs)
     index = ExactIndex(passages)
     watch = Watch()
-    updates = Updates(index, blobs, watch)
+    updates = IndexUpdates(index, blobs, watch)
     access = CollectionAccess(store, bypass_admins=bypass_admins)
     rules = UploadRules(max_size=1000, max_count=0, extensions=frozenset())
-    intake = Intake(stores, rules, lambda: None, clock)
-    files = Files(stores, intake, access, cast(Processor, None), updates, clock)
-    freshness = Freshness(index, Tasks())
-    collections = Collections(store, access, transactor, freshness, clock)
-    removal = Removal(stores, updates)
-    holdings = Holdings(collections, store, files, removal, access, transactor, freshness, clock)
-    members = Members(holdings)
-    directories = Directories(holdings, members)
+    intake = UploadService(stores, rules, lambda: None, clock)
+    files = FileService(stores, intake, access, cast(FileProcessor, None), updates, clock)
+    freshness = IndexNotifier(index, TaskRegistry())
+    collections = CollectionService(store, access, transactor, freshness, clock)
+    removal = FileRemoval(stores, updates)
+    holdings = CollectionServices(collections, store, files, removal, access, transactor, freshness, clock)
+    members = CollectionMembers(holdings)
+    directories = DirectoryService(holdings, members)
     space = OneSpace(embedder)
     searched = SearchedLibrary(index, MemoryWords(library), passages, files_store, store)
-    retrieval = Retrieval(searched, space)
-    documents = Documents_(files, collections, Scopes(files, collections), retrieval, Wholes(passages, store))
+    retrieval = RetrievalService(searched, space)
+    documents = Documents_(
+        files, collections, ScopeResolver(files, collections), retrieval, FullTextReader(passages, store)
+    )
     return World(
         library,
         embedder,
@@ -320,8 +331,8 @@ def build_world(folder: Path, *, bypass_admins: bool = True, clock: ids.Clock = 
         holdings,
         members,
         directories,
-        Sync(holdings, members, directories),
-        Uploads(holdings),
+        CollectionSync(holdings, members, directories),
+        DocumentUploads(holdings),
         retrieval,
         documents,
         watch,
@@ -342,7 +353,7 @@ class OneSpace:
         self.embedder = embedder
         self.asked = 0
 
-    async def query(self) -> tuple[Space, Embedder] | None:
+    async def query(self) -> tuple[EmbeddingSpace, Embedder] | None:
         self.asked += 1
         return None if self.embedder is None else (await self.embedder.space(), self.embedder)
 
@@ -366,7 +377,7 @@ def person(
 async def shelve(
     library: KnowledgeLibrary,
     file: File,
-    text: str | Extraction,
+    text: str | ExtractionResult,
     embedder: HashEmbedder | None = None,
 ) -> File:
     """Keep a completed file with its passages, and their vectors when there is a model."""
@@ -377,7 +388,7 @@ async def shelve(
         space = await embedder.space()
         library.tables.spaces.setdefault(space.name, space)
         missing = await passages.missing(file.id, space.name, 10_000)
-        vectors = await embedder.embed([each for _, each in missing], Purpose.PASSAGE)
+        vectors = await embedder.embed([each for _, each in missing], EmbeddingPurpose.PASSAGE)
         ids = b"".join(key.to_bytes(8, "little") for key, _ in missing)
         await passages.add_vectors(space.name, VectorBatch(file.id, ids, vectors))
         embedder.texts.clear()

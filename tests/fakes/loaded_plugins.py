@@ -4,12 +4,14 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
 
-from gatewayd.plugins.runtime.instance import Loaded
+from gatewayd.plugins.runtime.instance import PluginInstance
 from tests.fakes.plugins import Plugged, make_registry, plugin_of, scope_of
 
 
 @asynccontextmanager
-async def running(content: str, plugin_id: str = "p", **fields: Any) -> AsyncIterator[tuple[Loaded, Plugged]]:
+async def running(
+    content: str, plugin_id: str = "p", **fields: Any
+) -> AsyncIterator[tuple[PluginInstance, Plugged]]:
     plugin = plugin_of(plugin_id, content, **fields)
     async with make_registry(plugin) as plugged:
         yield await plugged.registry.loaded(plugin.family, plugin_id), plugged

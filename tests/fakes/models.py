@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from gatewayd.accounts.records import Actor, CredentialKind, Role, User
 from gatewayd.catalog.interfaces import CallContext
 from gatewayd.catalog.records import Model, ModelRecord
-from gatewayd.completions.records import Body, Chunk, Completion
+from gatewayd.completions.records import Body, Completion, CompletionChunk
 
 
 def make_model(model_id: str, source: str = "fake", **changes: object) -> Model:
@@ -34,7 +34,7 @@ class FakeSource:
     models: Sequence[Model] = ()
     failure: Exception | None = None
     hold: asyncio.Event | None = None
-    script: Callable[[Body], Sequence[Chunk | Exception]] | None = None
+    script: Callable[[Body], Sequence[CompletionChunk | Exception]] | None = None
     asked: list[Body] = field(default_factory=list)
     contexts: list[CallContext] = field(default_factory=list)
     listed: int = 0
@@ -56,7 +56,7 @@ class FakeSource:
         message = {"role": "assistant", "content": "hello"}
         return Completion(body={"id": "c1", "choices": [{"index": 0, "message": message}]})
 
-    async def stream(self, body: Body, model: Model, context: CallContext) -> AsyncIterator[Chunk]:
+    async def stream(self, body: Body, model: Model, context: CallContext) -> AsyncIterator[CompletionChunk]:
         self.asked.append(body)
         self.contexts.append(context)
         try:

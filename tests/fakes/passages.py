@@ -9,9 +9,18 @@ from typing import Any
 
 from gatewayd.ids import digest
 from gatewayd.ingest.interfaces import LexicalIndex
-from gatewayd.ingest.records import Chunk, Extraction, File, FileStatus, Scope, ScopeKind, Space, VectorBatch
-from gatewayd.ingest.vector_codec import packed
-from gatewayd.knowledge.records import Collection, Link
+from gatewayd.ingest.records import (
+    EmbeddingSpace,
+    ExtractionResult,
+    File,
+    FileStatus,
+    ScopeKind,
+    SearchScope,
+    TextChunk,
+    VectorBatch,
+)
+from gatewayd.ingest.vector_codec import pack_ids
+from gatewayd.knowledge.records import Collection, CollectionLink
 from gatewayd.storage.collections import TortoiseCollections
 from gatewayd.storage.engine.database import Database
 from gatewayd.storage.engine.readers import PoolReader, SqliteReader, open_reader
@@ -20,7 +29,7 @@ from gatewayd.storage.search.embedding_spaces import TortoiseSpaces
 from gatewayd.storage.search.lexical import open_lexical
 from gatewayd.storage.search.passages import TortoisePassages
 
-SPACE = Space("test:four", 4)
+SPACE = EmbeddingSpace("test:four", 4)
 
 
 @dataclass(frozen=True)
@@ -35,23 +44,23 @@ class Shelf:
     spaces: TortoiseSpaces
     words: LexicalIndex
 
-    async def collect(self, collection_id: str) -> Scope:
+    async def collect(self, collection_id: str) -> SearchScope:
         """Make a collection and return its scope."""
         await self.collections.add(Collection(collection_id, "u", collection_id))
-        return Scope(ScopeKind.COLLECTION, collection_id)
+        return SearchScope(ScopeKind.COLLECTION, collection_id)
 
     async def upload(self, file_id: str, collection_id: str | None = None, *, path: str = "") -> None:
         """Add a pending file, and its link."""
         await self.files.add(document(file_id))
         if collection_id is not None:
-            await self.collections.link(Link(collection_id, file_id, "u", "", path))
+            await self.collections.link(CollectionLink(collection_id, file_id, "u", "", path))
 
-    async def embed(self, file_id: str, space: Space = SPACE) -> Sequence[int]:
+    async def embed(self, file_id: str, space: EmbeddingSpace = SPACE) -> Sequence[int]:
         """Give all passages of a file a vector, which `direction` says by its text; return their ids."""
         rows = await self.passages.missing(file_id, space.name, 1_000_000)
         ids = [number for number, _ in rows]
         vectors = b"".join(direction(text, space.dimension) for _, text in rows)
-        await self.passages.add_vectors(space.name, VectorBatch(file_id, packed(ids), vectors))
+        await self.passages.add_vectors(space.name, VectorBatch(file_id, pack_ids(ids), vectors))
         return ids
 
     async def publish(self, file_id: str, *texts: str, embed: bool = True) -> Sequence[str]:
@@ -65,7 +74,7 @@ class Shelf:
             replace(found, status=FileStatus.COMPLETED, chunks=len(texts), text_hash=digest("\n".join(texts)))
         )
 
-    async def find(self, scope: Scope, query: str, limit: int = 10) -> Sequence[str]:
+    async def find(self, scope: SearchScope, query: str, limit: int = 10) -> Sequence[str]:
         """Return the texts of the passages with a word of the query, best first."""
         hits = await self.words.search(scope, query, limit)
         assert [hit.score for hit in hits] == sorted((hit.score for hit in hits), reverse=True)
@@ -76,7 +85,7 @@ class Shelf:
         stored = await self.passages.read(passage_ids)
         return [stored[number].text for number in passage_ids]
 
-    async def loaded(self, scope: Scope, space: str = SPACE.name) -> dict[str, list[float]]:
+    async def loaded(self, scope: SearchScope, space: str = SPACE.name) -> dict[str, list[float]]:
         """Return the vectors of a scope by the text of their passage."""
         found: dict[int, list[float]] = {}
         async for batch in self.passages.load(space, scope):
@@ -103,12 +112,12 @@ def document(file_id: str, **changes: Any) -> File:
     return replace(file, **changes)
 
 
-def extraction(*texts: str) -> Extraction:
+def extraction(*texts: str) -> ExtractionResult:
     """Return a document whose chunks are these texts."""
     whole = "\n".join(texts)
     starts = [sum(len(text) + 1 for text in texts[:number]) for number in range(len(texts))]
-    chunks = [Chunk(number, at, at + len(texts[number])) for number, at in enumerate(starts)]
-    return Extraction(whole, tuple(chunks))
+    chunks = [TextChunk(number, at, at + len(texts[number])) for number, at in enumerate(starts)]
+    return ExtractionResult(whole, tuple(chunks))
 
 
 def direction(text: str, dimension: int = SPACE.dimension) -> bytes:

@@ -9,20 +9,20 @@ from typing import Any
 
 from gatewayd.accounts.records import Actor, CredentialKind, PermissionTree, Role, User
 from gatewayd.catalog.records import Grant
-from gatewayd.events.records import Target
-from gatewayd.plugins.records import Family, Plugin, PluginKind, Problem
-from gatewayd.plugins.registry import Registry, Sources
-from gatewayd.plugins.runtime.arguments import RequestMaker, Surroundings
+from gatewayd.events.records import EventTarget
+from gatewayd.plugins.records import Plugin, PluginFamily, PluginKind, PluginProblem
+from gatewayd.plugins.registry import PluginManager, PluginSources
+from gatewayd.plugins.runtime.arguments import CallServices, RequestMaker
 from gatewayd.plugins.runtime.context import CallScope
 from gatewayd.plugins.runtime.handles import PluginIsolation
-from gatewayd.plugins.runtime.loader import Loading
+from gatewayd.plugins.runtime.loader import LoadingOptions
 from gatewayd.plugins.source import code as source_code
 from gatewayd.plugins.source import frontmatter
-from gatewayd.plugins.source.requirements import Installation, Requirements
-from gatewayd.tasks import Tasks
+from gatewayd.plugins.source.requirements import InstallationOptions, RequirementsInstaller
+from gatewayd.tasks import TaskRegistry
 
-Key = tuple[Family, str]
-Isolating = Callable[[Surroundings, Tasks], PluginIsolation]
+Key = tuple[PluginFamily, str]
+Isolating = Callable[[CallServices, TaskRegistry], PluginIsolation]
 
 
 class MemoryPlugins:
@@ -31,20 +31,20 @@ class MemoryPlugins:
     def __init__(self, *plugins: Plugin) -> None:
         self.rows: dict[Key, Plugin] = {(one.family, one.id): one for one in plugins}
 
-    async def list(self, family: Family | None = None) -> Sequence[Plugin]:
+    async def list(self, family: PluginFamily | None = None) -> Sequence[Plugin]:
         rows = [row for row in self.rows.values() if family in (None, row.family)]
         return sorted(rows, key=lambda row: (row.id, row.family))
 
-    async def find(self, family: Family, plugin_id: str) -> Plugin | None:
+    async def find(self, family: PluginFamily, plugin_id: str) -> Plugin | None:
         return self.rows.get((family, plugin_id))
 
     async def put(self, plugin: Plugin) -> None:
         self.rows[plugin.family, plugin.id] = plugin
 
-    async def remove(self, family: Family, plugin_id: str) -> bool:
+    async def remove(self, family: PluginFamily, plugin_id: str) -> bool:
         return self.rows.pop((family, plugin_id), None) is not None
 
-    async def note(self, family: Family, plugin_id: str, problem: Problem | None) -> None:
+    async def note(self, family: PluginFamily, plugin_id: str, problem: PluginProblem | None) -> None:
         if row := self.rows.get((family, plugin_id)):
             self.rows[family, plugin_id] = replace(row, problem=problem)
 
@@ -53,12 +53,12 @@ class MemoryUserValves:
     """A `UserValvesStore` in memory."""
 
     def __init__(self) -> None:
-        self.values: dict[tuple[str, Family, str], dict[str, Any]] = {}
+        self.values: dict[tuple[str, PluginFamily, str], dict[str, Any]] = {}
 
-    async def find(self, user_id: str, family: Family, plugin_id: str) -> dict[str, Any] | None:
+    async def find(self, user_id: str, family: PluginFamily, plugin_id: str) -> dict[str, Any] | None:
         return self.values.get((user_id, family, plugin_id))
 
-    async def put(self, user_id: str, family: Family, plugin_id: str, values: dict[str, Any]) -> None:
+    async def put(self, user_id: str, family: PluginFamily, plugin_id: str, values: dict[str, Any]) -> None:
         self.values[user_id, family, plugin_id] = values
 
 
@@ -66,17 +66,17 @@ class MemoryUserValves:
 class NotedEvents:
     """Events and calls as plugins send them; calls are answered with `answers`, in their order."""
 
-    emitted: list[tuple[Target, Any]] = field(default_factory=list)
-    asked: list[tuple[Target, Any]] = field(default_factory=list)
+    emitted: list[tuple[EventTarget, Any]] = field(default_factory=list)
+    asked: list[tuple[EventTarget, Any]] = field(default_factory=list)
     answers: list[Any] = field(default_factory=list)
     arrived: asyncio.Event = field(default_factory=asyncio.Event)
 
-    async def emit(self, target: Target, event: Any) -> bool:
+    async def emit(self, target: EventTarget, event: Any) -> bool:
         self.emitted.append((target, event))
         self.arrived.set()
         return True
 
-    async def call(self, target: Target, event: Any) -> Any:
+    async def call(self, target: EventTarget, event: Any) -> Any:
         self.asked.append((target, event))
         answer = self.answers.pop(0) if self.answers else None
         if isinstance(answer, Exception):
@@ -96,8 +96,8 @@ class Plugged:
     store: MemoryPlugins
     user_valves: MemoryUserValves
     events: NotedEvents
-    tasks: Tasks
-    registry: Registry
+    tasks: TaskRegistry
+    registry: PluginManager
 
     async def __aenter__(self) -> "Plugged":
         await self.registry.open()
@@ -111,8 +111,8 @@ class Plugged:
 def make_registry(
     *plugins: Plugin,
     directory: Path | None = None,
-    sources: Sources | None = None,
-    installation: Installation | None = None,
+    sources: PluginSources | None = None,
+    installation: InstallationOptions | None = None,
     make_request: RequestMaker | None = None,
     timeout: float = 20.0,
     events: Any = None,
@@ -123,16 +123,16 @@ def make_registry(
 
     Call it where a loop runs, and enter it: `async with make_registry(plugin_of(...)) as plugged:`.
     """
-    store, tasks = MemoryPlugins(*plugins), Tasks()
+    store, tasks = MemoryPlugins(*plugins), TaskRegistry()
     events = NotedEvents() if events is None else events
     user_valves = MemoryUserValves() if user_valves is None else user_valves
-    around = Surroundings(asyncio.get_running_loop(), events, user_valves, make_request)
-    requirements = Requirements(installation or Installation(Path("/nonexistent")))
-    registry = Registry(
+    around = CallServices(asyncio.get_running_loop(), events, user_valves, make_request)
+    requirements = RequirementsInstaller(installation or InstallationOptions(Path("/nonexistent")))
+    registry = PluginManager(
         store,
         around,
-        Loading(requirements, timeout, None if isolation is None else isolation(around, tasks)),
-        sources or Sources(directory, has_builtin=False),
+        LoadingOptions(requirements, timeout, None if isolation is None else isolation(around, tasks)),
+        sources or PluginSources(directory, has_builtin=False),
         tasks,
     )
     return Plugged(store, user_valves, events, tasks, registry)
@@ -142,10 +142,10 @@ def plugin_of(plugin_id: str, content: str, **fields: Any) -> Plugin:
     """Return a stored, active plugin of a source, which may be indented; the kind is that of its class."""
     text = textwrap.dedent(content).lstrip("\n")
     try:
-        family, kind = source_code.kind_by_text(text)
+        family, kind = source_code.detect_kind(text)
     except Exception:
-        family, kind = Family.FUNCTION, PluginKind.FILTER
-    manifest = frontmatter.read(text)
+        family, kind = PluginFamily.FUNCTION, PluginKind.FILTER
+    manifest = frontmatter.parse_frontmatter(text)
     made = Plugin(
         id=plugin_id,
         family=family,
@@ -174,7 +174,7 @@ def actor_of(
 def scope_of(actor: Actor | None = None, **fields: Any) -> CallScope:
     """Return what a call knows: chat `c1`, message `m1` and session `s1`, unless `target` says otherwise."""
     actor = actor or actor_of()
-    target = fields.pop("target", Target(actor.user_id, "c1", "m1", "s1"))
+    target = fields.pop("target", EventTarget(actor.user_id, "c1", "m1", "s1"))
     return CallScope(actor, target, **fields)
 
 

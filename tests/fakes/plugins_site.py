@@ -6,18 +6,18 @@ from dataclasses import dataclass
 from typing import Any
 
 from gatewayd.accounts.records import Actor, User
-from gatewayd.http.public.files.owners import Owners
-from gatewayd.http.public.plugins.functions import FunctionRoutes, PluginServices
-from gatewayd.http.public.plugins.serializers import PluginShapes
+from gatewayd.http.public.files.owners import OwnerFinder
+from gatewayd.http.public.plugins.functions import FunctionRoutes, PublicPluginServices
+from gatewayd.http.public.plugins.serializers import PluginSerializer
 from gatewayd.http.public.plugins.tools import ToolRoutes
 from gatewayd.http.routes import Route
 from gatewayd.plugins.access import PluginAccess
 from gatewayd.plugins.function_sync import FunctionSync
 from gatewayd.plugins.interfaces import PluginStore, UserValvesStore
 from gatewayd.plugins.records import Plugin
-from gatewayd.plugins.registry import Registry
+from gatewayd.plugins.registry import PluginManager
 from gatewayd.plugins.servers.records import ToolServer
-from gatewayd.plugins.service import Plugins
+from gatewayd.plugins.service import PluginService
 from gatewayd.plugins.user_valves import UserValves
 from gatewayd.transactions import Transactor
 from tests.fakes.accounts import Accounts, Site, serving_accounts
@@ -28,19 +28,19 @@ TOOLS = "/api/v1/tools"
 
 
 def make_services(
-    registry: Registry,
+    registry: PluginManager,
     store: PluginStore,
     user_valves: UserValvesStore,
     accounts: Accounts,
     transactor: Transactor | None = None,
-) -> PluginServices:
+) -> PublicPluginServices:
     """Return what the routes call."""
     access, commits = PluginAccess(current=accounts.current.of), transactor or accounts.commits
-    return PluginServices(
-        Plugins(registry, store, commits, access, accounts.clock),
+    return PublicPluginServices(
+        PluginService(registry, store, commits, access, accounts.clock),
         UserValves(registry, user_valves, access),
         FunctionSync(registry, store, commits, access, accounts.clock),
-        PluginShapes(registry, access, Owners(accounts.users)),
+        PluginSerializer(registry, access, OwnerFinder(accounts.users)),
     )
 
 

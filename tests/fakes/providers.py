@@ -7,7 +7,7 @@ from gatewayd.accounts.records import Role
 from gatewayd.catalog.interfaces import ModelSource
 from gatewayd.catalog.service import Catalog, CatalogOptions
 from gatewayd.http.routes import Route
-from gatewayd.tasks import Tasks
+from gatewayd.tasks import TaskRegistry
 from gatewayd.upstream.sources.config import ProviderConfig, SourceKind
 from gatewayd.upstream.sources.factory import open_source
 from tests.fakes.edge import Client, serving
@@ -26,7 +26,7 @@ async def three_providers(
 
     The credentials are the names of ACTORS; nothing is granted.
     """
-    tasks = Tasks()
+    tasks = TaskRegistry()
     async with FakeUpstream() as fake:
         sources: list[ModelSource] = [
             open_source(ProviderConfig("acme", SourceKind.OPENAI, fake.openai_url, prefix="acme.")),

@@ -4,9 +4,9 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
-from gatewayd.accounts.records import Source, User
+from gatewayd.accounts.records import MembershipSource, User
 from gatewayd.scim.groups import ProvisionedGroups
-from gatewayd.scim.records import Resource, Search
+from gatewayd.scim.records import Resource, SearchParameters
 from gatewayd.scim.renderer import render_group, render_user
 from gatewayd.scim.users import ProvisionedUsers
 from tests.fakes.accounts import Accounts
@@ -61,19 +61,19 @@ class Provisioning:
 
     async def found(self, filter: str | None = None, **more: Any) -> list[str]:
         """Return the user names that a search finds, in order."""
-        found = await self.users.search(Search(filter=filter, **more), with_groups=False)
+        found = await self.users.search(SearchParameters(filter=filter, **more), with_groups=False)
         shown = [render_user(entry, self.provider, BASE) for entry in found.entries]
         return [resource["userName"] for resource in shown]
 
     async def found_groups(self, filter: str | None = None, **more: Any) -> list[str]:
         """Return the names of the groups that a search finds, in order."""
-        found = await self.groups.search(Search(filter=filter, **more), with_members=False)
+        found = await self.groups.search(SearchParameters(filter=filter, **more), with_members=False)
         return [entry.group.name for entry in found.entries]
 
     async def account(self, user_id: str) -> User:
         return await self.accounts.users.get(user_id)
 
-    async def sources(self, group_id: str) -> dict[str, list[Source]]:
+    async def sources(self, group_id: str) -> dict[str, list[MembershipSource]]:
         groups = self.accounts.groups
         found = await groups.list_sources(group_id, await groups.list_member_ids(group_id))
         return {user_id: sorted(sources) for user_id, sources in found.items()}

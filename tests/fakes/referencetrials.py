@@ -3,7 +3,7 @@
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
-from gatewayd.errors import GatewayError, Kind
+from gatewayd.errors import ErrorKind, GatewayError
 from gatewayd.knowledge.retrieval import SearchOptions
 from gatewayd.pipeline.documents.attachments import AttachmentOptions, DocumentAttachments
 from gatewayd.pipeline.records import ChatRequest
@@ -51,7 +51,7 @@ class Broken:
     """A reranker that is away."""
 
     async def rerank(self, query: str, texts: Any) -> Any:
-        raise GatewayError(Kind.UNAVAILABLE, "cannot reach it")
+        raise GatewayError(ErrorKind.UNAVAILABLE, "cannot reach it")
 
 
 async def without_reranker(world: World) -> Any:

@@ -11,7 +11,7 @@ from jsonschema import Draft202012Validator
 
 from gatewayd.http.openapi import resolved
 from gatewayd.http.responses.json_parts import PartsReply
-from gatewayd.http.routes import Access, Route
+from gatewayd.http.routes import Route, RouteAccess
 
 JSON_TYPES = {"application/json", "application/scim+json"}
 
@@ -38,7 +38,7 @@ def faults_of(content: Mapping[str, Any], components: Any, media_type: str, body
 
 def checked(row: Route) -> Route:
     """Return a row of the public application whose handler fails when a success is not as it is declared."""
-    if row.access is Access.CONTROL or row.reply is None:
+    if row.access is RouteAccess.CONTROL or row.reply is None:
         return row
     declared, schemas = row.reply, dict[str, Any]()
     content: dict[str, Any] = {name: {} for name in declared.media_types}

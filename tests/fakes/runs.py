@@ -13,24 +13,24 @@ from gatewayd.catalog.service import Catalog, CatalogOptions
 from gatewayd.chats.access import ChatAccess
 from gatewayd.chats.interfaces import ChatStore, MessageStore
 from gatewayd.chats.records import Chat, Message
-from gatewayd.chats.renderer import show_branch
-from gatewayd.chats.run_writer import Answers
-from gatewayd.completions.records import Body, Chunk, Completion
+from gatewayd.chats.renderer import render_branch
+from gatewayd.chats.run_writer import RunMessageWriter
+from gatewayd.completions.records import Body, Completion, CompletionChunk
 from gatewayd.deferred_writes import DeferredWrites
-from gatewayd.errors import GatewayError, Kind
+from gatewayd.errors import ErrorKind, GatewayError
 from gatewayd.events.interfaces import MessageEffects
-from gatewayd.events.records import Target
+from gatewayd.events.records import EventTarget
 from gatewayd.pipeline.pipeline import NoFilters
-from gatewayd.pipeline.records import Answer, ChatRequest, ToolStep
-from gatewayd.pipeline.runs.control import Stopping
-from gatewayd.pipeline.runs.executor import Desk
-from gatewayd.pipeline.runs.interfaces import Asking, Conversation, Emitting, RunOutlets
-from gatewayd.pipeline.runs.message_updates import Rewriting
-from gatewayd.pipeline.runs.post_processor import After
-from gatewayd.pipeline.runs.service import Runs
-from gatewayd.pipeline.tasks.background import Background
+from gatewayd.pipeline.records import ChatAnswer, ChatRequest, ToolStep
+from gatewayd.pipeline.runs.control import TaskControl
+from gatewayd.pipeline.runs.executor import RunServices
+from gatewayd.pipeline.runs.interfaces import ChatPipeline, EventEmitter, LoadConversation, RunOutlets
+from gatewayd.pipeline.runs.message_updates import MessageUpdates
+from gatewayd.pipeline.runs.post_processor import PostProcessing
+from gatewayd.pipeline.runs.service import RunService
+from gatewayd.pipeline.tasks.background import BackgroundWork
 from gatewayd.pipeline.tasks.models import TaskModels
-from gatewayd.tasks import Tasks
+from gatewayd.tasks import TaskRegistry
 from gatewayd.transactions import Transactor
 from tests.fakes.chats import ChatState, MemoryChats, MemoryEffects, MemoryMessages
 from tests.fakes.models import FakeRecords, FakeSource, make_actor, make_model
@@ -49,9 +49,9 @@ class FakeEvents:
     """Remembers what was emitted, and applies what persists of it."""
 
     effects: MemoryEffects
-    told: list[tuple[Target, dict[str, Any]]] = field(default_factory=list)
+    told: list[tuple[EventTarget, dict[str, Any]]] = field(default_factory=list)
 
-    async def emit(self, target: Target, event: Any) -> bool:
+    async def emit(self, target: EventTarget, event: Any) -> bool:
         where = (target.chat_id, target.message_id)
         if event["type"] == "message":
             await self.effects.append_content(*where, event["data"]["content"])
@@ -82,14 +82,14 @@ class FakePipeline:
     before: Callable[[], Awaitable[object]] | None = None
     """What happens before an answer begins."""
 
-    async def run(self, request: ChatRequest, actor: Actor) -> Answer:
+    async def run(self, request: ChatRequest, actor: Actor) -> ChatAnswer:
         self.asked.append(request)
         if self.before is not None:
             await self.before()
         script = self.scripts.get(request.model, self.scripts.get("", ("hello",)))
         if script and isinstance(script[0], GatewayError):
             raise script[0]
-        answer = Answer(sources=list(self.sources), warnings=list(request.warnings))
+        answer = ChatAnswer(sources=list(self.sources), warnings=list(request.warnings))
         if request.stream:
             answer.chunks = self._chunks(script, answer)
             return answer
@@ -106,18 +106,20 @@ class FakePipeline:
         )
         return answer
 
-    async def _chunks(self, script: Sequence[Step], answer: Answer) -> AsyncGenerator[Chunk, None]:
+    async def _chunks(
+        self, script: Sequence[Step], answer: ChatAnswer
+    ) -> AsyncGenerator[CompletionChunk, None]:
         try:
             for step in script:
                 value = await self._do(step, answer)
                 if isinstance(value, str):
-                    yield Chunk(events=[{"choices": [{"index": 0, "delta": {"content": value}}]}])
+                    yield CompletionChunk(events=[{"choices": [{"index": 0, "delta": {"content": value}}]}])
                 elif value is not None:
-                    yield Chunk(events=[value])
+                    yield CompletionChunk(events=[value])
         finally:
             self.closed += 1
 
-    async def _do(self, step: Step, answer: Answer) -> str | Body | None:
+    async def _do(self, step: Step, answer: ChatAnswer) -> str | Body | None:
         match step:
             case Exception():
                 raise step
@@ -143,7 +145,7 @@ class FakeOwnedChats:
         return await self._access.owned(actor, chat_id)
 
     async def branch(self, chat_id: str, message_id: str) -> list[dict[str, Any]]:
-        return show_branch(await self._messages.branch(chat_id, message_id))
+        return render_branch(await self._messages.branch(chat_id, message_id))
 
 
 class RunPlaces:
@@ -155,7 +157,7 @@ class RunPlaces:
 
     def begin_run(self, account: str) -> Callable[[], None]:
         if len(self.taken) == self.limit:
-            raise GatewayError(Kind.RATE_LIMITED, "cannot take the request: there are too many")
+            raise GatewayError(ErrorKind.RATE_LIMITED, "cannot take the request: there are too many")
         self.taken.append(account)
         return partial(self.taken.remove, account)
 
@@ -167,11 +169,11 @@ class World:
     state: ChatState
     pipeline: FakePipeline
     events: FakeEvents
-    tasks: Tasks
+    tasks: TaskRegistry
     source: FakeSource
     models: TaskModels
-    runs: Runs
-    stopping: Stopping
+    runs: RunService
+    stopping: TaskControl
     deferred: DeferredWrites
     room: RunPlaces
 
@@ -205,7 +207,7 @@ class Stores:
     transactor: Transactor = field(default_factory=Memory)
 
 
-async def make_catalog(source: FakeSource, tasks: Tasks) -> Catalog:
+async def make_catalog(source: FakeSource, tasks: TaskRegistry) -> Catalog:
     """Return a catalogue whose models everybody may use."""
     everybody = (Grant("user", EVERYBODY, "read"),)
     records = FakeRecords(
@@ -221,29 +223,29 @@ async def make_catalog(source: FakeSource, tasks: Tasks) -> Catalog:
 def make_runs(
     stores: Stores,
     catalog: Catalog,
-    pipeline: Asking,
-    events: Emitting,
-    tasks: Tasks,
+    pipeline: ChatPipeline,
+    events: EventEmitter,
+    tasks: TaskRegistry,
     outlets: RunOutlets | None = None,
     models: TaskModels | None = None,
     deferred: DeferredWrites | None = None,
     room: RunPlaces | None = None,
-) -> Runs:
+) -> RunService:
     """Return runs over their parts."""
     owned = FakeOwnedChats(stores.chats, stores.messages)
     deferred = deferred or DeferredWrites(tasks)
-    rewriting = Rewriting(stores.chats, stores.messages, deferred)
+    rewriting = MessageUpdates(stores.chats, stores.messages, deferred)
     models = models or TaskModels(catalog, NoFilters())
-    background = Background(models, stores.chats, stores.messages, events, deferred)
-    after = After(outlets or NoOutlets(), background, owned, rewriting, events)
-    answers = Answers(stores.messages, stores.chats, stores.transactor)
-    desk = Desk(
+    background = BackgroundWork(models, stores.chats, stores.messages, events, deferred)
+    after = PostProcessing(outlets or NoOutlets(), background, owned, rewriting, events)
+    answers = RunMessageWriter(stores.messages, stores.chats, stores.transactor)
+    desk = RunServices(
         pipeline, answers, stores.messages, stores.effects, events, tasks, deferred, room or RunPlaces()
     )
-    return Runs(desk, catalog, stores.chats, owned, after)
+    return RunService(desk, catalog, stores.chats, owned, after)
 
 
-def make_plain_runs(catalog: Catalog, pipeline: Asking, tasks: Tasks) -> Runs:
+def make_plain_runs(catalog: Catalog, pipeline: ChatPipeline, tasks: TaskRegistry) -> RunService:
     """Return runs without any chat."""
     state = ChatState()
     effects = MemoryEffects(state)
@@ -255,7 +257,7 @@ class NoOutlets:
     """Runs no filter."""
 
     async def run_for_run(
-        self, request: ChatRequest, actor: Actor, conversation: Conversation
+        self, request: ChatRequest, actor: Actor, conversation: LoadConversation
     ) -> list[dict[str, Any]] | None:
         """Leave the messages as they are."""
         return None
@@ -264,7 +266,7 @@ class NoOutlets:
 @asynccontextmanager
 async def running_world(outlets: RunOutlets | None = None) -> AsyncIterator[World]:
     """Open a world; close the tasks at the end."""
-    state, tasks = ChatState(), Tasks()
+    state, tasks = ChatState(), TaskRegistry()
     effects = MemoryEffects(state)
     stores = Stores(MemoryChats(state), MemoryMessages(state), effects)
     await stores.chats.add(
@@ -278,7 +280,7 @@ async def running_world(outlets: RunOutlets | None = None) -> AsyncIterator[Worl
     deferred = DeferredWrites(tasks)
     room = RunPlaces()
     runs = make_runs(stores, catalog, pipeline, events, tasks, outlets, models, deferred, room)
-    stopping = Stopping(tasks, FakeOwnedChats(stores.chats, stores.messages))
+    stopping = TaskControl(tasks, FakeOwnedChats(stores.chats, stores.messages))
     yield World(state, pipeline, events, tasks, source, models, runs, stopping, deferred, room)
     await deferred.close(0)
     await tasks.close()

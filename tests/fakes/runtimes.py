@@ -7,18 +7,18 @@ from dataclasses import dataclass
 from gatewayd.accounts.records import Role
 from gatewayd.catalog.interfaces import ModelSource
 from gatewayd.catalog.records import Grant
-from gatewayd.catalog.runtimes import Runtimes
+from gatewayd.catalog.runtimes import ModelRuntimes
 from gatewayd.catalog.service import Catalog, CatalogOptions
 from gatewayd.http.public.runtime.admin import RuntimeAdminRoutes
 from gatewayd.http.public.runtime.conversion import RuntimeConversion
 from gatewayd.http.public.runtime.routes import RuntimeRoutes
 from gatewayd.http.public.runtime.unknown_paths import RuntimeOthersRoutes
-from gatewayd.pipeline.embeddings import Embeddings
+from gatewayd.pipeline.embeddings import EmbeddingService
 from gatewayd.pipeline.filters.inputs import InputFilters
 from gatewayd.pipeline.interfaces import ChatFilters
 from gatewayd.pipeline.pipeline import NoFilters, NoTools, Pipeline
-from gatewayd.tasks import Tasks
-from gatewayd.upstream.sources.config import ProviderConfig, SourceKind, Timeouts
+from gatewayd.tasks import TaskRegistry
+from gatewayd.upstream.sources.config import ProviderConfig, SourceKind, UpstreamTimeouts
 from gatewayd.upstream.sources.ollama import OllamaSource
 from tests.fakes.attachments import NoAttachments
 from tests.fakes.edge import Client, serving
@@ -29,7 +29,7 @@ ADMIN = make_actor()
 USER = make_actor("u", Role.USER)
 ACTORS = {"admin": ADMIN, "user": USER, "pending": make_actor("p", Role.PENDING)}
 BODY_LIMIT = 100_000
-TIMEOUTS = Timeouts(connect=2.0, first_byte=30.0, idle=30.0)
+TIMEOUTS = UpstreamTimeouts(connect=2.0, first_byte=30.0, idle=30.0)
 
 
 @dataclass
@@ -42,8 +42,8 @@ class Scene:
     near: FakeUpstream
     far: FakeUpstream
     catalog: Catalog
-    runtimes: Runtimes
-    tasks: Tasks
+    runtimes: ModelRuntimes
+    tasks: TaskRegistry
 
     async def let(self, *model_ids: str) -> None:
         """Permit the models to everybody."""
@@ -53,7 +53,7 @@ class Scene:
 
 @asynccontextmanager
 async def two_runtimes(*others: ModelSource, prefix: str = "far.") -> AsyncIterator[Scene]:
-    tasks = Tasks()
+    tasks = TaskRegistry()
     async with AsyncExitStack() as stack:
         near = await stack.enter_async_context(FakeUpstream(["shared:latest", "near:1b"]))
         far = await stack.enter_async_context(FakeUpstream(["lone:latest", "shared:latest"]))
@@ -66,14 +66,14 @@ async def two_runtimes(*others: ModelSource, prefix: str = "far.") -> AsyncItera
         await catalog.list_all()
         near.requests.clear()
         far.requests.clear()
-        yield Scene(near, far, catalog, Runtimes(catalog), tasks)
+        yield Scene(near, far, catalog, ModelRuntimes(catalog), tasks)
 
 
 @asynccontextmanager
 async def serving_runtimes(scene: Scene, filters: ChatFilters | None = None) -> AsyncIterator[Client]:
     pipeline = Pipeline(scene.catalog, NoFilters(), NoAttachments(), NoTools())
     inputs = InputFilters(scene.catalog, filters or NoFilters())
-    conversion = RuntimeConversion(pipeline, Embeddings(scene.catalog, NoFilters()))
+    conversion = RuntimeConversion(pipeline, EmbeddingService(scene.catalog, NoFilters()))
     rows = [
         *RuntimeRoutes(scene.runtimes, conversion, inputs, body_limit=BODY_LIMIT).routes(),
         *RuntimeAdminRoutes(scene.runtimes, body_limit=BODY_LIMIT).routes(),

@@ -11,9 +11,9 @@ import orjson
 from gatewayd.http.middleware import EdgeOptions
 from gatewayd.http.public.scim.discovery import ScimDiscoveryRoutes
 from gatewayd.http.public.scim.routes import ScimGroupRoutes, ScimUserRoutes
-from gatewayd.http.scim_auth import ProvisioningDoor
+from gatewayd.http.scim_auth import ScimAuthenticator
 from gatewayd.scim.records import PublicSite
-from gatewayd.scim.request_log import Activity
+from gatewayd.scim.request_log import ScimRequestLog
 from gatewayd.scim.tokens.credential import ScimTokens
 from tests.fakes.edge import Client, bearer, serving
 from tests.fakes.provisioning import Provisioning
@@ -47,7 +47,7 @@ class ScimSite:
     scim: Provisioning
     client: Client
     tokens: ScimTokens
-    activity: Activity
+    activity: ScimRequestLog
 
     async def call(
         self, method: str, path: str, body: Any = None, headers: Mapping[str, str] | None = None
@@ -82,13 +82,13 @@ async def serving_scim(
     options: EdgeOptions | None = None,
     address: str = "",
 ) -> AsyncIterator[ScimSite]:
-    scim, tokens, activity = Provisioning(provider), ScimTokens(enabled, (TOKEN,)), Activity()
+    scim, tokens, activity = Provisioning(provider), ScimTokens(enabled, (TOKEN,)), ScimRequestLog()
     rows = [
         *ScimUserRoutes(scim.users, provider).routes(),
         *ScimGroupRoutes(scim.groups, provider).routes(),
         *ScimDiscoveryRoutes().routes(),
     ]
-    door = ProvisioningDoor(tokens, activity, provider, lambda: 1_000, PublicSite(address))
+    door = ScimAuthenticator(tokens, activity, provider, lambda: 1_000, PublicSite(address))
     authenticator = scim.accounts.authenticator
     async with serving(rows, door=door, authenticator=authenticator, options=options) as client:
         yield ScimSite(scim, client, tokens, activity)

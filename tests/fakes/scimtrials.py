@@ -8,10 +8,10 @@ from typing import Any
 from urllib.parse import quote
 
 from gatewayd.accounts.texts import MAX_EMAIL, MAX_NAME
-from gatewayd.errors import GatewayError, Kind
+from gatewayd.errors import ErrorKind, GatewayError
 from gatewayd.http.errors import render
-from gatewayd.http.public.scim.messages import LIMIT
-from gatewayd.http.routes import Dialect
+from gatewayd.http.public.scim.messages import MAX_BODY_BYTES
+from gatewayd.http.routes import RouteDialect
 from gatewayd.scim import parser as scim_parser
 from gatewayd.scim import projection, roles, values
 from gatewayd.scim.attributes import SCHEMAS
@@ -120,8 +120,8 @@ def many_emails(site: Site, size: int) -> Reply:
 
 Trial = Callable[[Site, int], Reply]
 TRIALS: Mapping[str, tuple[int, Trial]] = {
-    "bytes of a body": (LIMIT, padded),
-    "characters of a filter or path": (grammar.MAX_TEXT, long_filter),
+    "bytes of a body": (MAX_BODY_BYTES, padded),
+    "characters of a filter or path": (grammar.MAX_TEXT_CHARACTERS, long_filter),
     "comparisons of a filter": (
         grammar.MAX_COMPARISONS,
         lambda site, size: site.search(USER, " or ".join(["id pr"] * size)),
@@ -157,13 +157,13 @@ TRIALS: Mapping[str, tuple[int, Trial]] = {
         lambda site, size: site.ask("POST", "/Users", person(displayName="n" * size)),
     ),
     "characters of the type of an e-mail address": (
-        values.MAX_TYPE,
+        values.MAX_TYPE_CHARACTERS,
         lambda site, size: site.ask(
             "POST", "/Users", person(emails=[{"value": f"{size}@example.net", "type": "t" * size}])
         ),
     ),
     "characters of an external id": (
-        values.MAX_EXTERNAL_ID,
+        values.MAX_EXTERNAL_ID_CHARACTERS,
         lambda site, size: site.ask("POST", "/Users", person(externalId="e" * size)),
     ),
     "roles of a user": (
@@ -179,7 +179,7 @@ TRIALS: Mapping[str, tuple[int, Trial]] = {
 
 def told(error: GatewayError) -> Reply:
     """Return the answer to a failure that no request brings about at will."""
-    reply = render(error, Dialect.SCIM)
+    reply = render(error, RouteDialect.SCIM)
     assert isinstance(reply.body, bytes)
     return Reply(reply.status, {}, reply.body)
 
@@ -225,14 +225,14 @@ ERRORS: Mapping[Error, Sequence[Callable[[Site], Reply]]] = {
         lambda site: site.ask("GET", "/Shoes"),
     ),
     ("405", "-"): (lambda site: site.ask("DELETE", "/Users"),),
-    ("408", "-"): (lambda _: told(GatewayError(Kind.INVALID_REQUEST, "cannot", code="body_timeout")),),
+    ("408", "-"): (lambda _: told(GatewayError(ErrorKind.INVALID_REQUEST, "cannot", code="body_timeout")),),
     ("409", "uniqueness"): (
         lambda site: site.ask("POST", "/Users", {"userName": PERSON["userName"]}),
         lambda site: site.ask("POST", "/Users", person(emails=[PERSON["userName"]])),
         lambda site: site.ask("POST", "/Users", person(externalId=PERSON["externalId"])),
         lambda site: site.ask("POST", "/Groups", {"displayName": "ANALYSTS"}),
     ),
-    ("413", "-"): (lambda site: padded(site, LIMIT + 1),),
+    ("413", "-"): (lambda site: padded(site, MAX_BODY_BYTES + 1),),
     ("413", "tooMany"): tuple(
         lambda site, label=label: TRIALS[label][1](site, TRIALS[label][0] + 1)
         for label in (
@@ -255,5 +255,5 @@ ERRORS: Mapping[Error, Sequence[Callable[[Site], Reply]]] = {
     ("501", "-"): tuple(
         lambda site, path=path: site.ask("POST", path, {}) for path in ("/Bulk", "/Me", "/.search")
     ),
-    ("503", "-"): (lambda _: told(GatewayError(Kind.UNAVAILABLE, "cannot", retry_after=2)),),
+    ("503", "-"): (lambda _: told(GatewayError(ErrorKind.UNAVAILABLE, "cannot", retry_after=2)),),
 }

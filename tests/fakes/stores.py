@@ -9,10 +9,10 @@ from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from gatewayd.accounts.display_identity import shown
-from gatewayd.accounts.records import ApiKey, Group, Role, Source, User
-from gatewayd.errors import GatewayError, Kind, not_found
-from gatewayd.text import folded
+from gatewayd.accounts.display_identity import display_identity
+from gatewayd.accounts.records import ApiKey, Group, MembershipSource, Role, User
+from gatewayd.errors import ErrorKind, GatewayError, not_found
+from gatewayd.text import casefold_nfc
 
 
 @dataclass
@@ -22,8 +22,8 @@ class Tables:
     users: dict[str, User] = field(default_factory=dict)
     passwords: dict[str, str | None] = field(default_factory=dict)
     groups: dict[str, Group] = field(default_factory=dict)
-    members: dict[tuple[str, str, Source], int] = field(default_factory=dict)
-    displays: dict[tuple[str, str, Source], str] = field(default_factory=dict)
+    members: dict[tuple[str, str, MembershipSource], int] = field(default_factory=dict)
+    displays: dict[tuple[str, str, MembershipSource], str] = field(default_factory=dict)
     keys: dict[str, ApiKey] = field(default_factory=dict)
     revoked: dict[str, tuple[str, int]] = field(default_factory=dict)
     values: dict[str, Any] = field(default_factory=dict)
@@ -86,7 +86,7 @@ def names(providers: Mapping[str, Any] | None, member: str) -> set[tuple[str, st
 
 
 def taken(what: str) -> GatewayError:
-    return GatewayError(Kind.CONFLICT, f"cannot store: the {what} is taken", param=what, code="taken")
+    return GatewayError(ErrorKind.CONFLICT, f"cannot store: the {what} is taken", param=what, code="taken")
 
 
 class MemoryUsers:
@@ -204,7 +204,7 @@ class MemoryUsers:
 
     @staticmethod
     def _user_name(user: User) -> str:
-        return folded(shown(user).user_name or "")
+        return casefold_nfc(display_identity(user).user_name or "")
 
 
 class MemoryGroups:
@@ -258,20 +258,22 @@ class MemoryGroups:
         return {user_id: list(group_ids) for user_id, group_ids in found.items()}
 
     async def count_members(
-        self, group_ids: Sequence[str], *, source: Source | None = None
+        self, group_ids: Sequence[str], *, source: MembershipSource | None = None
     ) -> Mapping[str, int]:
         members = self._memory.tables.members
         counted = {(here, user_id) for here, user_id, by in members if source in (None, by)}
         return Counter(here for here, _ in counted if here in group_ids)
 
-    async def list_sources(self, group_id: str, user_ids: Sequence[str]) -> Mapping[str, Sequence[Source]]:
-        found: dict[str, list[Source]] = {}
+    async def list_sources(
+        self, group_id: str, user_ids: Sequence[str]
+    ) -> Mapping[str, Sequence[MembershipSource]]:
+        found: dict[str, list[MembershipSource]] = {}
         for here, user_id, source in self._memory.tables.members:
             if here == group_id and user_id in user_ids:
                 found.setdefault(user_id, []).append(source)
         return found
 
-    async def count_by_source(self, group_id: str) -> Mapping[Source, int]:
+    async def count_by_source(self, group_id: str) -> Mapping[MembershipSource, int]:
         return Counter(source for here, _, source in self._memory.tables.members if here == group_id)
 
     async def count_members_outside(self, group_id: str, group_ids: Sequence[str]) -> int:
@@ -285,7 +287,7 @@ class MemoryGroups:
         group_id: str,
         user_ids: Sequence[str],
         *,
-        source: Source,
+        source: MembershipSource,
         at: int,
         displays: Mapping[str, str] | None = None,
     ) -> int:
@@ -307,7 +309,7 @@ class MemoryGroups:
             tables.displays.update({member: display for member, display in changed.items() if display})
             return len(changed)
 
-    async def keep_members(self, group_id: str, user_ids: Sequence[str], *, source: Source) -> int:
+    async def keep_members(self, group_id: str, user_ids: Sequence[str], *, source: MembershipSource) -> int:
         self._check_there(group_id)
         members = self._memory.tables.members
         there = [user_id for here, user_id, by in members if (here, by) == (group_id, source)]
@@ -315,7 +317,7 @@ class MemoryGroups:
         return await self.remove_members(group_id, gone, source=source)
 
     async def remove_members(
-        self, group_id: str, user_ids: Sequence[str], *, source: Source | None = None
+        self, group_id: str, user_ids: Sequence[str], *, source: MembershipSource | None = None
     ) -> int:
         async with self._memory.transaction():
             self._check_there(group_id)
@@ -340,9 +342,9 @@ class MemoryGroups:
             if group_id in groups:
                 groups[group_id] = replace(groups[group_id], updated_at=at, modified_us=modified_us)
 
-    def _display(self, member: tuple[str, str, Source]) -> str:
+    def _display(self, member: tuple[str, str, MembershipSource]) -> str:
         user = self._memory.tables.users[member[1]]
-        return self._memory.tables.displays.get(member) or shown(user).display_name or user.name
+        return self._memory.tables.displays.get(member) or display_identity(user).display_name or user.name
 
     def _check(self, group: Group) -> None:
         for other in self._memory.tables.groups.values():

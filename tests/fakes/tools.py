@@ -10,10 +10,10 @@ import orjson
 from gatewayd.accounts.records import Actor
 from gatewayd.catalog.interfaces import CallContext
 from gatewayd.catalog.records import Grant, Model
-from gatewayd.completions.records import Body, Chunk, Completion
-from gatewayd.events.records import Target
+from gatewayd.completions.records import Body, Completion, CompletionChunk
+from gatewayd.events.records import EventTarget
 from gatewayd.pipeline.tools.calls import OfferedTool, ToolCalls, ToolEffects
-from gatewayd.plugins.records import Family, Plugin, PluginKind
+from gatewayd.plugins.records import Plugin, PluginFamily, PluginKind
 from gatewayd.plugins.runtime.context import CallScope
 from tests.fakes.models import FakeSource, make_actor
 
@@ -54,9 +54,9 @@ class FakeTool:
 class FakeEvents:
     """Remembers events."""
 
-    sent: list[tuple[Target, Any]] = field(default_factory=list)
+    sent: list[tuple[EventTarget, Any]] = field(default_factory=list)
 
-    async def emit(self, target: Target, event: Any) -> bool:
+    async def emit(self, target: EventTarget, event: Any) -> bool:
         self.sent.append((target, event))
         return True
 
@@ -83,7 +83,7 @@ class FakeServers:
 
 def make_scope(actor: Actor | None = None, chat_id: str = "c1") -> CallScope:
     actor = actor or make_actor()
-    return CallScope(actor, Target(actor.user_id, chat_id, "m1" if chat_id else ""))
+    return CallScope(actor, EventTarget(actor.user_id, chat_id, "m1" if chat_id else ""))
 
 
 def make_runner(
@@ -136,14 +136,14 @@ class ScriptedModel(FakeSource):
             reply["usage"] = answer.usage
         return Completion(body=reply)
 
-    async def stream(self, body: Body, model: Model, context: CallContext) -> AsyncIterator[Chunk]:
+    async def stream(self, body: Body, model: Model, context: CallContext) -> AsyncIterator[CompletionChunk]:
         self.contexts.append(context)
         answer = self._next(body)
         try:
             if answer.error is not None:
                 raise answer.error
             for event in self._events(answer, f"c{len(self.asked)}"):
-                yield Chunk(events=[event])
+                yield CompletionChunk(events=[event])
         finally:
             self.closed_streams += 1
 
@@ -184,7 +184,7 @@ class FakeKit:
     def plugin(self) -> Plugin:
         return Plugin(
             self.id,
-            Family.TOOL,
+            PluginFamily.TOOL,
             PluginKind.TOOL,
             self.owner,
             self.id,
@@ -210,11 +210,11 @@ class FakeRegistry:
     def __init__(self, *kits: FakeKit) -> None:
         self.kits = {kit.id: kit for kit in kits}
 
-    def find(self, family: Family, plugin_id: str) -> Plugin | None:
-        kit = self.kits.get(plugin_id) if family is Family.TOOL else None
+    def find(self, family: PluginFamily, plugin_id: str) -> Plugin | None:
+        kit = self.kits.get(plugin_id) if family is PluginFamily.TOOL else None
         return kit.plugin if kit else None
 
-    async def loaded(self, family: Family, plugin_id: str) -> FakeKit:
+    async def loaded(self, family: PluginFamily, plugin_id: str) -> FakeKit:
         kit = self.kits[plugin_id]
         if kit.problem is not None:
             raise kit.problem

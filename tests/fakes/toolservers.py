@@ -16,12 +16,12 @@ from mcp.server.mcpserver import Context, Image, MCPServer
 from mcp.server.mcpserver.exceptions import ToolError
 
 from gatewayd.accounts.records import Actor
-from gatewayd.events.records import Target
+from gatewayd.events.records import EventTarget
 from gatewayd.plugins.runtime.context import CallScope
-from gatewayd.plugins.servers.config import Connections
+from gatewayd.plugins.servers.config import ConfiguredServers
 from gatewayd.plugins.servers.records import ServerType, ToolServer
 from gatewayd.plugins.servers.service import KnownServers
-from gatewayd.tasks import Tasks
+from gatewayd.tasks import TaskRegistry
 from gatewayd.upstream.tools.servers import ServerTools, ToolServerOptions, make_tool_servers
 from tests.fakes.models import make_actor
 from tests.fakes.serverstore import MemoryServers
@@ -33,7 +33,7 @@ KEY = "secret-key-of-the-server"
 def make_scope(actor: Actor | None = None, **more: Any) -> CallScope:
     """Return the scope of a call in message m1 of chat c1."""
     actor = actor or make_actor()
-    return CallScope(actor, Target(actor.user_id, "c1", "m1"), **more)
+    return CallScope(actor, EventTarget(actor.user_id, "c1", "m1"), **more)
 
 
 @contextlib.asynccontextmanager
@@ -41,8 +41,8 @@ async def serving(
     *servers: ToolServer, configured: Sequence[ToolServer] = (), **options: Any
 ) -> AsyncIterator[ServerTools]:
     """Give what finds the tools of these servers."""
-    tasks = Tasks()
-    known = KnownServers(MemoryServers(*servers), Connections(tuple(configured)))
+    tasks = TaskRegistry()
+    known = KnownServers(MemoryServers(*servers), ConfiguredServers(tuple(configured)))
     made = make_tool_servers(known, tasks, ToolServerOptions(**options))
     try:
         yield made

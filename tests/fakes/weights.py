@@ -6,7 +6,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from gatewayd.builtin_model.weights import fetch_weights, find_weights
-from gatewayd.extras import Extra, is_installed, refusal
+from gatewayd.extras import PackageExtra, is_installed, missing_extra_error
 
 
 def cache_dir() -> Path:
@@ -20,8 +20,8 @@ def obtain_weights() -> Path:
 
     Also when there is no engine that could run them.
     """
-    if not is_installed(Extra.LOCAL):
-        raise refusal("cannot run the built-in model", Extra.LOCAL)
+    if not is_installed(PackageExtra.LOCAL):
+        raise missing_extra_error("cannot run the built-in model", PackageExtra.LOCAL)
     cache = cache_dir()
     found = find_weights(cache, None)
     if found is not None:

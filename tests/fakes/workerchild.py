@@ -6,8 +6,8 @@ import signal
 import sys
 import time
 
-from gatewayd.errors import GatewayError, Kind
-from gatewayd.workers import Parent
+from gatewayd.errors import ErrorKind, GatewayError
+from gatewayd.workers import ParentPipe
 
 
 def _taken(size: int) -> str:
@@ -29,7 +29,7 @@ def _another(leaves: bool) -> int:
 
 
 def main() -> None:  # noqa: C901
-    parent = Parent()
+    parent = ParentPipe()
     for message, blob in parent.messages():
         match message["do"]:
             case "echo":
@@ -40,7 +40,9 @@ def main() -> None:  # noqa: C901
                 parent.answer(message, {"said": "second"})
                 parent.answer(later, {"said": "first"})
             case "refuse":
-                parent.refuse(message, GatewayError(Kind.CONFLICT, "cannot do it", param="do", code="no"))
+                parent.refuse(
+                    message, GatewayError(ErrorKind.CONFLICT, "cannot do it", param="do", code="no")
+                )
             case "print":
                 sys.stdout.write("x" * 200_000)
                 sys.stdout.flush()

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from gatewayd.deadlines import GRACE_SECONDS, LATE_SECONDS
+from gatewayd.deadlines import GRACE_SECONDS, PAUSE_THRESHOLD_SECONDS
 from tests.fakes.background import background_upstream
 from tests.fakes.daemon import Daemon, running_daemon
 from tests.fakes.ingest_killing import FILES, QUERY, Caller
@@ -57,7 +57,7 @@ def test_a_pause_of_the_daemon_is_not_the_providers(tmp_path: Path, *, is_daemon
                 with stopped(daemon.process.pid):
                     provider.release()
                     making.start()
-                    time.sleep(LIMIT + LATE_SECONDS + 1.0)
+                    time.sleep(LIMIT + PAUSE_THRESHOLD_SECONDS + 1.0)
                 making.join(60)
                 some.assert_there(line)
             asking.join(60)

@@ -5,12 +5,12 @@ import json
 import pytest
 
 from gatewayctl.failures import TABLE, CommandError
-from gatewayd.errors import Kind
+from gatewayd.errors import ErrorKind
 
 
 def test_every_kind_of_the_daemon_has_a_row() -> None:
-    assert {kind.value for kind in Kind} <= set(TABLE)
-    own = set(TABLE) - {kind.value for kind in Kind}
+    assert {kind.value for kind in ErrorKind} <= set(TABLE)
+    own = set(TABLE) - {kind.value for kind in ErrorKind}
     assert own == {"cancelled", "usage", "system", "unreachable", "protocol_mismatch", "busy", "stopped"}
 
 

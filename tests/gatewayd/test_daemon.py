@@ -18,7 +18,7 @@ import pytest
 
 from gatewayd import daemon as composition
 from gatewayd.daemon import _every
-from gatewayd.errors import GatewayError, Kind
+from gatewayd.errors import ErrorKind, GatewayError
 from gatewayd.settings import load
 from tests.conftest import missing
 from tests.fakes.daemon import Daemon, environment, free_port, run_daemon, running_daemon, wait_ready
@@ -69,7 +69,7 @@ async def test_a_chore_that_goes_on_failing_is_logged_once(caplog: pytest.LogCap
         if is_failing is None:
             ended.set()
         if is_failing:
-            raise GatewayError(Kind.UNAVAILABLE, "cannot write")
+            raise GatewayError(ErrorKind.UNAVAILABLE, "cannot write")
 
     chore = asyncio.ensure_future(_every(0, work))
     await ended.wait()

@@ -4,7 +4,7 @@ import time
 
 import pytest
 
-from gatewayd.deadlines import GRACE_SECONDS, LATE_SECONDS, TimeLimit, grace
+from gatewayd.deadlines import GRACE_SECONDS, PAUSE_THRESHOLD_SECONDS, TimeLimit, pause_extension
 from tests.fakes.sockets import on_both_loops
 
 
@@ -41,12 +41,12 @@ async def test_what_came_during_a_pause_of_the_loop_is_in_time() -> None:
             line = asyncio.ensure_future(reader.readline())
             await asyncio.sleep(0)
             theirs.sendall(b"in time\n")
-            time.sleep(0.1 + LATE_SECONDS + 0.1)
+            time.sleep(0.1 + PAUSE_THRESHOLD_SECONDS + 0.1)
             assert await line == b"in time\n"
         writer.close()
 
 
 def test_a_pause_leaves_a_moment_more() -> None:
-    assert grace(10.0, 10.0 + LATE_SECONDS, 60.0) == 0.0
-    assert grace(10.0, 11.0, 60.0) == GRACE_SECONDS
-    assert grace(10.0, 11.0, 0.2) == 0.2
+    assert pause_extension(10.0, 10.0 + PAUSE_THRESHOLD_SECONDS, 60.0) == 0.0
+    assert pause_extension(10.0, 11.0, 60.0) == GRACE_SECONDS
+    assert pause_extension(10.0, 11.0, 0.2) == 0.2

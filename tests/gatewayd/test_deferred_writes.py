@@ -9,12 +9,12 @@ import pytest
 
 from gatewayd import deferred_writes
 from gatewayd.deferred_writes import DeferredWrites
-from gatewayd.errors import GatewayError, Kind
-from gatewayd.tasks import Tasks
+from gatewayd.errors import ErrorKind, GatewayError
+from gatewayd.tasks import TaskRegistry
 from gatewayd.write_attempts import DeferredWrite
 
 SOON = 5.0
-AWAY = GatewayError(Kind.UNAVAILABLE, "cannot write: the database is away")
+AWAY = GatewayError(ErrorKind.UNAVAILABLE, "cannot write: the database is away")
 KEY = ("c", "m")
 OTHER = ("c", "n")
 
@@ -27,7 +27,7 @@ class Store:
         self.written: list[Any] = []
         self.superseded: list[Any] = []
         self.attempts = 0
-        self.tasks = Tasks()
+        self.tasks = TaskRegistry()
         self.deferred = DeferredWrites(self.tasks, lambda: 0.0)
 
     async def put(
@@ -189,7 +189,9 @@ async def test_a_message_that_cannot_be_written_holds_up_no_other(
     assert await asyncio.wait_for(large.wait(), SOON)
 
 
-@pytest.mark.parametrize("failure", [GatewayError(Kind.TOO_LARGE, "cannot: too long"), KeyError("a bug")])
+@pytest.mark.parametrize(
+    "failure", [GatewayError(ErrorKind.TOO_LARGE, "cannot: too long"), KeyError("a bug")]
+)
 async def test_another_failure_is_final_and_holds_up_nothing(
     failure: Exception, store: Store, pauses: Sequence[float], caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -208,7 +210,7 @@ async def test_another_failure_is_final_and_holds_up_nothing(
 
 
 async def test_another_failure_of_the_first_attempt_is_raised(store: Store) -> None:
-    store.failures["*"] = GatewayError(Kind.INTERNAL, "cannot: it is damaged")
+    store.failures["*"] = GatewayError(ErrorKind.INTERNAL, "cannot: it is damaged")
     with pytest.raises(GatewayError, match="damaged"):
         await store.put(1)
     assert not store.deferred.count
@@ -225,7 +227,7 @@ async def test_what_is_kept_is_bounded(
     for key in (KEY, OTHER):
         with pytest.raises(GatewayError) as caught:
             await store.put("event", key, size=size)
-        assert caught.value.kind is Kind.UNAVAILABLE
+        assert caught.value.kind is ErrorKind.UNAVAILABLE
     # Answers have the other half to themselves.
     for number in range(2, 4):
         await store.put(number, size=size, is_answer=True)
@@ -370,7 +372,10 @@ async def test_a_caller_who_can_come_again_is_told_so(store: Store, pauses: Sequ
     with pytest.raises(GatewayError) as caught:
         async with store.deferred.turn(KEY):
             store.written.append("overtaking")
-    assert (caught.value.kind, caught.value.retry_after) == (Kind.UNAVAILABLE, deferred_writes.RETRY_SECONDS)
+    assert (caught.value.kind, caught.value.retry_after) == (
+        ErrorKind.UNAVAILABLE,
+        deferred_writes.RETRY_SECONDS,
+    )
     assert store.written == ["own", "other"]
     await store.deferred.close(0)
 

@@ -9,13 +9,13 @@ import pytest
 
 from gatewayd import descriptors
 from gatewayd.descriptors import (
-    COUNTING_PART,
-    KEPT_SECONDS,
+    COUNT_COST_FACTOR,
+    MAX_COUNT_AGE_SECONDS,
     FileCount,
-    control_files,
     file_limit,
     has_spare_files,
     open_files,
+    reserved_control_files,
 )
 
 
@@ -65,7 +65,7 @@ def test_what_else_the_kernel_says_is_raised(monkeypatch: pytest.MonkeyPatch, tm
         open_files()
 
 
-@pytest.mark.parametrize(("took", "kept"), [(0.001, COUNTING_PART * 0.001), (0.5, KEPT_SECONDS)])
+@pytest.mark.parametrize(("took", "kept"), [(0.001, COUNT_COST_FACTOR * 0.001), (0.5, MAX_COUNT_AGE_SECONDS)])
 def test_counting_takes_a_part_of_the_time(monkeypatch: pytest.MonkeyPatch, took: float, kept: float) -> None:
     now, counts = [0.0], iter([10, 20])
 
@@ -102,4 +102,4 @@ def test_the_control_socket_keeps_its_descriptors(
     monkeypatch.setattr(descriptors, "open_files", lambda: count)
     monkeypatch.setattr(descriptors, "_COUNT", FileCount())
     assert has_spare_files() is spare
-    assert control_files(limit) in (64, 2048)
+    assert reserved_control_files(limit) in (64, 2048)

@@ -1,12 +1,12 @@
 """Tests for gatewayd.errors."""
 
-from gatewayd.errors import GatewayError, Kind, invalid, not_found
+from gatewayd.errors import ErrorKind, GatewayError, invalid, not_found
 
 
 def test_error_carries_everything() -> None:
-    error = GatewayError(Kind.RATE_LIMITED, "cannot answer", param="model", code="busy", retry_after=3)
+    error = GatewayError(ErrorKind.RATE_LIMITED, "cannot answer", param="model", code="busy", retry_after=3)
     assert (error.kind, error.message, error.param, error.code, error.retry_after) == (
-        Kind.RATE_LIMITED,
+        ErrorKind.RATE_LIMITED,
         "cannot answer",
         "model",
         "busy",
@@ -18,7 +18,7 @@ def test_error_carries_everything() -> None:
 def test_shorthands_name_what_is_wrong() -> None:
     assert invalid("cannot accept role", param="role").param == "role"
     missing = not_found("user", "u1")
-    assert missing.kind is Kind.NOT_FOUND
+    assert missing.kind is ErrorKind.NOT_FOUND
     assert "'u1'" in missing.message
 
 
@@ -28,5 +28,5 @@ def test_a_long_name_is_repeated_in_part() -> None:
 
 
 def test_what_a_plugin_says_can_be_written() -> None:
-    error = GatewayError(Kind.PLUGIN_FAILED, "cannot go on: \ud800 and ü")
+    error = GatewayError(ErrorKind.PLUGIN_FAILED, "cannot go on: \ud800 and ü")
     assert error.message == str(error) == "cannot go on: ? and ü"

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from gatewayd.fsync import flush
+from gatewayd.fsync import sync_to_disk
 
 
 def test_files_and_folders_are_written_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -14,8 +14,8 @@ def test_files_and_folders_are_written_out(tmp_path: Path, monkeypatch: pytest.M
     file = tmp_path / "file"
     file.touch()
     opened = len(list(Path("/proc/self/fd").iterdir()))
-    flush(file)
-    flush(tmp_path)
+    sync_to_disk(file)
+    sync_to_disk(tmp_path)
     assert flushed == [file.stat().st_ino, tmp_path.stat().st_ino]
     assert len(list(Path("/proc/self/fd").iterdir())) == opened
 
@@ -26,6 +26,6 @@ def test_a_disk_that_refuses_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyP
 
     monkeypatch.setattr(os, "fsync", refuse)
     with pytest.raises(OSError, match="the disk is gone"):
-        flush(tmp_path)
+        sync_to_disk(tmp_path)
     with pytest.raises(FileNotFoundError):
-        flush(tmp_path / "absent")
+        sync_to_disk(tmp_path / "absent")

@@ -35,17 +35,17 @@ def test_now_counts_whole_seconds() -> None:
 
 def test_a_clock_for_durations_is_not_set_with_the_wall_clock() -> None:
     wall, boot = [1_700_000_000], [50.5]
-    clock = ids.steady(lambda: wall[0], lambda: boot[0])
+    clock = ids.steady_clock(lambda: wall[0], lambda: boot[0])
     assert clock() == 1_700_000_000
     wall[0] -= 3600
     boot[0] += 2.25
     assert clock() == 1_700_000_002
-    assert ids.now() - 1 <= ids.steady()() <= ids.now() + 1
+    assert ids.now() - 1 <= ids.steady_clock()() <= ids.now() + 1
 
 
 def test_a_clock_for_deletions_is_not_set_ahead_and_is_set_back() -> None:
     wall, boot = [1_700_000_000], [50.0]
-    clock = ids.cautious(lambda: wall[0], lambda: boot[0])
+    clock = ids.retention_clock(lambda: wall[0], lambda: boot[0])
     wall[0] += 3600
     assert clock() == 1_700_000_000
     wall[0] -= 7200

@@ -11,15 +11,23 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gatewayd import json_decoder
-from gatewayd.errors import GatewayError, Kind
-from gatewayd.json_decoder import BULK, LARGE, SMALL, JsonLimits, JsonMembers, Undecoded, decode
-from gatewayd.time_slices import Pace
+from gatewayd.errors import ErrorKind, GatewayError
+from gatewayd.json_decoder import (
+    BULK_LIMITS,
+    LARGE_LIMITS,
+    SMALL_LIMITS,
+    JsonLimits,
+    JsonMembers,
+    UndecodedMember,
+    decode,
+)
+from gatewayd.time_slices import LoopPacer
 
 TEXTS = [
     "", 'a"b\\', "é漢😀" * 40, "x" * 700, "\\" * 150, "\n\u0001" * 150, "[{,}]:\"", "\\u0041", '"' * 90,
 ]  # fmt: skip
 NAMES = ["", '"', "\\", "é[,", '{"}:']
-CHATS = Undecoded("chats", 3)
+CHATS = UndecodedMember("chats", 3)
 
 
 @pytest.fixture
@@ -57,7 +65,7 @@ def at_once(text: bytes) -> Any:
 
 async def in_pieces(text: bytes) -> Any:
     try:
-        return await decode(text, LARGE)
+        return await decode(text, LARGE_LIMITS)
     except GatewayError as error:
         # Blanks and numbers of this length are refused: nobody writes them.
         return at_once(text) if "too long" in error.message else GatewayError
@@ -71,7 +79,7 @@ async def test_pieces_make_what_the_decoder_makes_at_once(seed: int) -> None:
         value = {"v": some_value(chance)}
         is_ascii, indent = chance.random() < 0.5, chance.choice([None, 1])
         text = json.dumps(value, ensure_ascii=is_ascii, indent=indent).encode()
-        assert await decode(text, LARGE) == value
+        assert await decode(text, LARGE_LIMITS) == value
         odd = damaged(chance, text)
         assert await in_pieces(odd) == at_once(odd)
 
@@ -80,7 +88,7 @@ async def test_pieces_make_what_the_decoder_makes_at_once(seed: int) -> None:
 async def test_any_bytes_give_a_value_or_a_clear_refusal(data: bytes) -> None:
     refusal = None
     try:
-        await decode(data, SMALL)
+        await decode(data, SMALL_LIMITS)
     except GatewayError as error:
         refusal = error
     assert refusal is None or refusal.code == "json_invalid"
@@ -97,8 +105,8 @@ async def test_any_bytes_give_a_value_or_a_clear_refusal(data: bytes) -> None:
 )
 async def test_what_holds_too_much_is_refused_before_it_is_built(text: bytes, words: str) -> None:
     with pytest.raises(GatewayError, match=words) as caught:
-        await decode(text, LARGE)
-    assert caught.value.kind is Kind.TOO_LARGE
+        await decode(text, LARGE_LIMITS)
+    assert caught.value.kind is ErrorKind.TOO_LARGE
 
 
 async def test_brackets_and_commas_in_texts_do_not_count() -> None:
@@ -110,8 +118,8 @@ async def test_brackets_and_commas_in_texts_do_not_count() -> None:
 @pytest.mark.parametrize("text", [b"[" * 65 + b"]" * 65, b'{"a":' * 450 + b"1" + b"}" * 450])
 async def test_depth_is_bounded(text: bytes) -> None:
     with pytest.raises(GatewayError, match="deeper than 64 levels"):
-        await decode(text, BULK)
-    assert await decode(b"[" * 64 + b"]" * 64, BULK)
+        await decode(text, BULK_LIMITS)
+    assert await decode(b"[" * 64 + b"]" * 64, BULK_LIMITS)
 
 
 @pytest.mark.parametrize(
@@ -126,14 +134,17 @@ async def test_depth_is_bounded(text: bytes) -> None:
 )
 async def test_what_nobody_writes_is_refused(text: bytes, words: str) -> None:
     with pytest.raises(GatewayError, match=words):
-        await decode(text, BULK)
+        await decode(text, BULK_LIMITS)
 
 
 @pytest.mark.parametrize("character", ["a", "é", "漢", "😀", "\n", '"', "\\", "\u0001"])
 async def test_a_long_text_is_built_of_parts(character: str) -> None:
     text = character * 3_000_000 + "end"
-    assert (await decode(json.dumps({"a": text, "b": [text]}).encode(), SMALL)) == {"a": text, "b": [text]}
-    assert (await decode(orjson.dumps([text]), SMALL)) == [text]
+    assert (await decode(json.dumps({"a": text, "b": [text]}).encode(), SMALL_LIMITS)) == {
+        "a": text,
+        "b": [text],
+    }
+    assert (await decode(orjson.dumps([text]), SMALL_LIMITS)) == [text]
 
 
 @pytest.mark.parametrize(
@@ -151,8 +162,8 @@ async def test_a_long_text_of_escapes_is_built_of_small_parts(
         return json.loads(data)
 
     monkeypatch.setattr("gatewayd.json_decoder.orjson.loads", noted)
-    assert await decode(text, SMALL) == whole
-    assert max(sizes) <= json_decoder.TEXT_BYTES + 5
+    assert await decode(text, SMALL_LIMITS) == whole
+    assert max(sizes) <= json_decoder.MAX_TEXT_SLICE_BYTES + 5
 
 
 @pytest.mark.parametrize(
@@ -170,10 +181,10 @@ async def test_the_memory_of_one_text_is_bounded(
 ) -> None:
     monkeypatch.setattr("gatewayd.json_decoder.MAX_TEXT_BYTES", 8_000_000)
     for text in (first + "x" * (characters - 1), "x" * (characters - 1) + first):
-        [found] = await decode(f'["{text}"]'.encode(), SMALL)
+        [found] = await decode(f'["{text}"]'.encode(), SMALL_LIMITS)
         assert len(found) == characters
         with pytest.raises(GatewayError, match=f"more than {characters} characters"):
-            await decode(f'["{text}x"]'.encode(), SMALL)
+            await decode(f'["{text}x"]'.encode(), SMALL_LIMITS)
 
 
 @pytest.mark.usefixtures("tiny")
@@ -183,14 +194,14 @@ async def test_the_memory_of_one_text_is_bounded(
 async def test_a_long_text_with_a_broken_escape_is_refused(bad: str) -> None:
     for text in (f"{bad}{'x' * 500}", f"{'x' * 150}{bad}{'x' * 50}", "\\n" * 300 + bad):
         with pytest.raises(GatewayError, match="as JSON"):
-            await decode(f'{{"a":"{text}"}}'.encode(), SMALL)
+            await decode(f'{{"a":"{text}"}}'.encode(), SMALL_LIMITS)
 
 
 @pytest.mark.parametrize(
     "number", ["18446744073709551615", "-9223372036854775808", "0.12345678901234567890123"]
 )
 async def test_numbers_that_can_be_passed_on_are_taken(number: str) -> None:
-    assert await decode(f'{{"seed": {number}}}'.encode(), SMALL)
+    assert await decode(f'{{"seed": {number}}}'.encode(), SMALL_LIMITS)
 
 
 @pytest.mark.parametrize("number", ["18446744073709551616", "-9223372036854775809", "1" * 5000])
@@ -198,12 +209,12 @@ async def test_numbers_that_can_be_passed_on_are_taken(number: str) -> None:
 async def test_integers_that_would_change_are_refused(number: str, size: int) -> None:
     text = f'{{"text": "12345678901234567890123{"x" * size}", "seed": {number}}}'.encode()
     with pytest.raises(GatewayError) as caught:
-        await decode(text, SMALL)
+        await decode(text, SMALL_LIMITS)
     assert caught.value.code == "json_invalid"
 
 
 async def test_members_are_decoded_when_their_turn_comes() -> None:
-    value = await decode(b'{"a": [1, 2], "chats": [{"x": [1]}, [] , 3 ], "b": {}}', SMALL, CHATS)
+    value = await decode(b'{"a": [1, 2], "chats": [{"x": [1]}, [] , 3 ], "b": {}}', SMALL_LIMITS, CHATS)
     members = value.pop("chats")
     assert value == {"a": [1, 2], "b": {}}
     assert isinstance(members, JsonMembers)
@@ -213,8 +224,8 @@ async def test_members_are_decoded_when_their_turn_comes() -> None:
 
 
 async def test_others_are_served_between_members(monkeypatch: pytest.MonkeyPatch) -> None:
-    members = (await decode(b'{"chats": [1, 2]}', SMALL, CHATS))["chats"]
-    monkeypatch.setattr(Pace, "seconds", 0.0)
+    members = (await decode(b'{"chats": [1, 2]}', SMALL_LIMITS, CHATS))["chats"]
+    monkeypatch.setattr(LoopPacer, "seconds", 0.0)
     turns: list[object] = []
     asyncio.get_running_loop().call_soon(turns.append, "other")
     async for each in members.each():
@@ -229,7 +240,7 @@ async def test_large_members_are_decoded_where_they_stand(seed: int) -> None:
     for _ in range(40):
         values = [[some_value(chance)] for _ in range(chance.randint(0, 3))]
         text = json.dumps({"b": 1, "chats": values}, indent=chance.choice([None, 1])).encode()
-        value = await decode(text, LARGE, CHATS)
+        value = await decode(text, LARGE_LIMITS, CHATS)
         assert [each async for each in value["chats"].each()] == values
 
 
@@ -240,15 +251,15 @@ async def test_limits_hold_for_each_member() -> None:
     with pytest.raises(GatewayError, match="more lists and objects than 9"):
         await decode(b'{"chats":[%b,[%b,%b]]}' % (each, each, each), JsonLimits(9, 20), CHATS)
     with pytest.raises(GatewayError, match="cannot accept chats: there are more than 3"):
-        await decode(b'{"chats":[1,2,3,4]}', SMALL, CHATS)
+        await decode(b'{"chats":[1,2,3,4]}', SMALL_LIMITS, CHATS)
 
 
 @pytest.mark.parametrize("text", [b'{"chats": 5}', b'{"chats": {"chats": [1]}}', b'[{"chats": [1]}]', b"{}"])
 async def test_only_a_list_in_the_outermost_object_stays_undecoded(text: bytes) -> None:
-    assert await decode(text, SMALL, CHATS) == orjson.loads(text)
+    assert await decode(text, SMALL_LIMITS, CHATS) == orjson.loads(text)
 
 
 @pytest.mark.parametrize("text", [b'{"chats":[1,]}', b'{"chats":[,1]}', b'{"chats":[1}', b'{"chats":[1]'])
 async def test_broken_lists_are_refused(text: bytes) -> None:
     with pytest.raises(GatewayError, match="as JSON"):
-        await decode(text, SMALL, CHATS)
+        await decode(text, SMALL_LIMITS, CHATS)

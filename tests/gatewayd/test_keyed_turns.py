@@ -2,11 +2,11 @@
 
 import asyncio
 
-from gatewayd.keyed_turns import Turns
+from gatewayd.keyed_turns import KeyedLocks
 
 
 async def test_turns_of_one_key_are_taken_in_order_and_of_others_at_once() -> None:
-    turns: Turns[str] = Turns()
+    turns: KeyedLocks[str] = KeyedLocks()
     go = asyncio.Event()
     order: list[str] = []
 
@@ -30,7 +30,7 @@ async def test_turns_of_one_key_are_taken_in_order_and_of_others_at_once() -> No
 
 
 async def test_who_is_cancelled_while_waiting_holds_nobody_up() -> None:
-    turns: Turns[str] = Turns()
+    turns: KeyedLocks[str] = KeyedLocks()
     go = asyncio.Event()
 
     async def take(hold: bool) -> str:

@@ -5,7 +5,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from gatewayd.process_memory import GROWN, MemoryKeeper, return_memory
+from gatewayd.process_memory import MIN_GROWTH_BYTES, MemoryKeeper, return_memory
 
 PROGRAM = """
 from pathlib import Path
@@ -50,7 +50,14 @@ def test_what_was_freed_is_given_back() -> None:
 
 
 async def test_memory_is_given_back_when_the_process_has_grown() -> None:
-    held = [100 * GROWN, 100 * GROWN + 1, 99 * GROWN, 100 * GROWN, 95 * GROWN, 95 * GROWN]
+    held = [
+        100 * MIN_GROWTH_BYTES,
+        100 * MIN_GROWTH_BYTES + 1,
+        99 * MIN_GROWTH_BYTES,
+        100 * MIN_GROWTH_BYTES,
+        95 * MIN_GROWTH_BYTES,
+        95 * MIN_GROWTH_BYTES,
+    ]
     given: list[int] = []
     forgotten: list[int] = []
 

@@ -5,11 +5,11 @@ import logging
 
 import pytest
 
-from gatewayd.tasks import Purpose, Tasks
+from gatewayd.tasks import TaskOwner, TaskRegistry
 
 
 async def test_stop_cancels_and_waits() -> None:
-    tasks = Tasks()
+    tasks = TaskRegistry()
     cancelled = asyncio.Event()
 
     async def work() -> None:
@@ -27,7 +27,7 @@ async def test_stop_cancels_and_waits() -> None:
 
 
 async def test_failure_is_logged_with_its_name(caplog: pytest.LogCaptureFixture) -> None:
-    tasks = Tasks()
+    tasks = TaskRegistry()
 
     async def work() -> None:
         raise RuntimeError("boom")
@@ -41,7 +41,7 @@ async def test_failure_is_logged_with_its_name(caplog: pytest.LogCaptureFixture)
 
 
 async def test_finish_runs_to_the_end_though_its_caller_leaves() -> None:
-    tasks = Tasks()
+    tasks = TaskRegistry()
     release, finished = asyncio.Event(), asyncio.Event()
 
     async def work() -> int:
@@ -60,7 +60,7 @@ async def test_finish_runs_to_the_end_though_its_caller_leaves() -> None:
 
 
 async def test_close_ends_everything() -> None:
-    tasks = Tasks()
+    tasks = TaskRegistry()
     tasks.spawn("one", asyncio.Event().wait())  # type: ignore[arg-type]
     tasks.spawn("two", asyncio.Event().wait())  # type: ignore[arg-type]
     await tasks.close()
@@ -68,16 +68,16 @@ async def test_close_ends_everything() -> None:
 
 
 async def test_tasks_that_users_started_are_found_by_chat() -> None:
-    tasks = Tasks()
+    tasks = TaskRegistry()
 
     async def work() -> None:
         await asyncio.Event().wait()
 
     tasks.spawn("of the gateway", work())
-    task_id = tasks.spawn("answer", work(), Purpose("u1", "c1", "m1"))
+    task_id = tasks.spawn("answer", work(), TaskOwner("u1", "c1", "m1"))
     found = tasks.find(task_id)
     assert found is not None
-    assert (found.name, found.purpose) == ("answer", Purpose("u1", "c1", "m1"))
+    assert (found.name, found.purpose) == ("answer", TaskOwner("u1", "c1", "m1"))
     assert tasks.started() == [found]
     assert tasks.started(chat_id="c1") == [found]
     assert not tasks.started(chat_id="c2")
@@ -87,13 +87,13 @@ async def test_tasks_that_users_started_are_found_by_chat() -> None:
 
 
 async def test_what_users_started_is_ended_alone_and_counted() -> None:
-    tasks = Tasks()
+    tasks = TaskRegistry()
 
     async def work() -> None:
         await asyncio.Event().wait()
 
     kept = tasks.spawn("of the gateway", work())
-    tasks.spawn("answer", work(), Purpose("u1", "c1", "m1"))
+    tasks.spawn("answer", work(), TaskOwner("u1", "c1", "m1"))
     await asyncio.sleep(0)
     assert [await tasks.end_started(), await tasks.end_started()] == [1, 0]
     assert list(tasks.list()) == [kept]
@@ -102,7 +102,7 @@ async def test_what_users_started_is_ended_alone_and_counted() -> None:
 
 
 async def test_awaited_work_with_a_purpose_is_found_and_stopped() -> None:
-    tasks = Tasks()
+    tasks = TaskRegistry()
     begun = asyncio.Event()
 
     async def work() -> None:
@@ -111,7 +111,7 @@ async def test_awaited_work_with_a_purpose_is_found_and_stopped() -> None:
 
     async def wait() -> str:
         try:
-            await tasks.finish("work", work(), Purpose("u1", "c1", "m1"))
+            await tasks.finish("work", work(), TaskOwner("u1", "c1", "m1"))
         except asyncio.CancelledError:
             return "stopped"
         return "finished"
@@ -119,14 +119,14 @@ async def test_awaited_work_with_a_purpose_is_found_and_stopped() -> None:
     waiting = asyncio.ensure_future(wait())
     await begun.wait()
     [info] = tasks.started(chat_id="c1")
-    assert (info.name, info.purpose) == ("work", Purpose("u1", "c1", "m1"))
+    assert (info.name, info.purpose) == ("work", TaskOwner("u1", "c1", "m1"))
     assert await tasks.stop(info.id)
     assert await waiting == "stopped"
     assert not tasks.started()
 
 
 async def test_last_write_of_a_stopped_task_is_not_cut_off_by_a_second_stop() -> None:
-    tasks = Tasks()
+    tasks = TaskRegistry()
     begun, stopping, go_on = asyncio.Event(), asyncio.Event(), asyncio.Event()
     written = []
 
@@ -140,7 +140,7 @@ async def test_last_write_of_a_stopped_task_is_not_cut_off_by_a_second_stop() ->
             written.append(tasks.is_closing)
             raise
 
-    task_id = tasks.spawn("work", work(), Purpose("u1", "c1"))
+    task_id = tasks.spawn("work", work(), TaskOwner("u1", "c1"))
     await begun.wait()
     stops = [asyncio.ensure_future(tasks.stop(task_id))]
     await stopping.wait()
@@ -152,7 +152,7 @@ async def test_last_write_of_a_stopped_task_is_not_cut_off_by_a_second_stop() ->
 
 
 async def test_the_end_of_a_task_is_told_also_when_it_never_began() -> None:
-    tasks, ended = Tasks(), []
+    tasks, ended = TaskRegistry(), []
 
     async def work(name: str) -> None:
         ended.append(f"work of {name}")

@@ -6,16 +6,16 @@ from collections.abc import Iterator
 
 import pytest
 
-from gatewayd.time_slices import SLICE_CHARACTERS, Pace, in_slices, paced
+from gatewayd.time_slices import SLICE_CHARACTERS, LoopPacer, iterate_paced, map_slices
 
 
 async def test_others_are_served_when_a_slice_is_used_up(monkeypatch: pytest.MonkeyPatch) -> None:
     turns: list[str] = []
     asyncio.get_running_loop().call_soon(turns.append, "other")
-    await Pace().turn()
+    await LoopPacer().turn()
     assert turns == []
-    monkeypatch.setattr(Pace, "seconds", 0.0)
-    await Pace().turn()
+    monkeypatch.setattr(LoopPacer, "seconds", 0.0)
+    await LoopPacer().turn()
     assert turns == ["other"]
 
 
@@ -24,11 +24,11 @@ async def test_slices_make_what_the_whole_makes(text: str) -> None:
     def composed(part: str) -> str:
         return unicodedata.normalize("NFC", part)
 
-    assert await in_slices(composed, text) == composed(text)
+    assert await map_slices(composed, text) == composed(text)
 
 
 async def test_others_are_served_between_items(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(Pace, "seconds", 0.0)
+    monkeypatch.setattr(LoopPacer, "seconds", 0.0)
     turns: list[object] = []
 
     def items() -> Iterator[int]:
@@ -37,7 +37,7 @@ async def test_others_are_served_between_items(monkeypatch: pytest.MonkeyPatch) 
             yield number
 
     asyncio.get_running_loop().call_soon(turns.append, "other")
-    assert await paced(items()) == [0, 1]
+    assert await iterate_paced(items()) == [0, 1]
     assert turns == [0, "other", 1]
 
 
@@ -49,5 +49,5 @@ async def test_no_slice_is_large() -> None:
         return part
 
     text = "漢" * 500_000
-    assert await in_slices(noted, text) == text
+    assert await map_slices(noted, text) == text
     assert max(sizes) <= 2 * SLICE_CHARACTERS

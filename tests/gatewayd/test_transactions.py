@@ -2,16 +2,16 @@ import asyncio
 
 import pytest
 
-from gatewayd.transactions import Commits, after_commit
+from gatewayd.transactions import CallbackTransactor, after_commit
 from tests.fakes.stores import Memory
 
 
 @pytest.fixture
-def commits() -> Commits:
-    return Commits(Memory())
+def commits() -> CallbackTransactor:
+    return CallbackTransactor(Memory())
 
 
-async def fail_inside(commits: Commits, done: list[str]) -> None:
+async def fail_inside(commits: CallbackTransactor, done: list[str]) -> None:
     async with commits.transaction():
         after_commit(lambda: done.append("lost"))
         raise ZeroDivisionError
@@ -23,7 +23,7 @@ async def test_outside_of_a_block_it_happens_at_once() -> None:
     assert done == ["now"]
 
 
-async def test_it_waits_for_the_outermost_block(commits: Commits) -> None:
+async def test_it_waits_for_the_outermost_block(commits: CallbackTransactor) -> None:
     done: list[str] = []
     async with commits.exclusive("x"):
         async with commits.transaction():
@@ -33,7 +33,7 @@ async def test_it_waits_for_the_outermost_block(commits: Commits) -> None:
     assert done == ["inner", "outer"]
 
 
-async def test_what_is_rolled_back_never_happened(commits: Commits) -> None:
+async def test_what_is_rolled_back_never_happened(commits: CallbackTransactor) -> None:
     done: list[str] = []
     with pytest.raises(ZeroDivisionError):
         await fail_inside(commits, done)
@@ -42,7 +42,7 @@ async def test_what_is_rolled_back_never_happened(commits: Commits) -> None:
     assert done == []
 
 
-async def test_an_inner_block_that_fails_is_forgotten_alone(commits: Commits) -> None:
+async def test_an_inner_block_that_fails_is_forgotten_alone(commits: CallbackTransactor) -> None:
     done: list[str] = []
     async with commits.transaction():
         after_commit(lambda: done.append("kept"))
@@ -51,7 +51,7 @@ async def test_an_inner_block_that_fails_is_forgotten_alone(commits: Commits) ->
     assert done == ["kept"]
 
 
-async def test_a_task_that_outlives_the_block_is_outside(commits: Commits) -> None:
+async def test_a_task_that_outlives_the_block_is_outside(commits: CallbackTransactor) -> None:
     done: list[str] = []
     go = asyncio.Event()
 

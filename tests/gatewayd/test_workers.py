@@ -9,33 +9,33 @@ from pathlib import Path
 import pytest
 
 from gatewayd import workers
-from gatewayd.errors import GatewayError, Kind
-from gatewayd.tasks import Tasks
+from gatewayd.errors import ErrorKind, GatewayError
+from gatewayd.tasks import TaskRegistry
 from gatewayd.workers import (
-    LENGTHS,
+    FRAME_LENGTHS,
     MAX_ANSWER_BYTES,
     MAX_HEADER_BYTES,
     ROOT,
-    Worker,
     WorkerDiedError,
     WorkerLateError,
     WorkerOptions,
-    frame,
+    WorkerProcess,
+    encode_frame,
 )
 from tests.fakes.sockets import on_both_loops
 
 CHILD = "tests.fakes.workerchild"
-TOLD = {"kind": Kind.CONFLICT, "message": "cannot do it", "param": None, "code": None}
-Start = Callable[..., Awaitable[Worker]]
+TOLD = {"kind": ErrorKind.CONFLICT, "message": "cannot do it", "param": None, "code": None}
+Start = Callable[..., Awaitable[WorkerProcess]]
 
 
 @pytest.fixture
 async def start() -> AsyncIterator[Start]:
-    tasks = Tasks()
-    workers: list[Worker] = []
+    tasks = TaskRegistry()
+    workers: list[WorkerProcess] = []
 
-    async def started(module: str = CHILD, **options: object) -> Worker:
-        workers.append(await Worker.start(WorkerOptions(module, **options), tasks))  # type: ignore[arg-type]
+    async def started(module: str = CHILD, **options: object) -> WorkerProcess:
+        workers.append(await WorkerProcess.start(WorkerOptions(module, **options), tasks))  # type: ignore[arg-type]
         return workers[-1]
 
     yield started
@@ -45,7 +45,7 @@ async def start() -> AsyncIterator[Start]:
         await asyncio.sleep(0)
 
 
-async def ended(worker: Worker, tasks: Tasks) -> None:
+async def ended(worker: WorkerProcess, tasks: TaskRegistry) -> None:
     await worker.close()
     while tasks.list():
         await asyncio.sleep(0)
@@ -67,8 +67,8 @@ async def test_a_message_is_answered_with_its_blob(start: Start) -> None:
 
 @on_both_loops
 async def test_a_worker_is_out_of_reach_of_the_terminal_in_the_same_session() -> None:
-    tasks = Tasks()
-    worker = await Worker.start(WorkerOptions(CHILD), tasks)
+    tasks = TaskRegistry()
+    worker = await WorkerProcess.start(WorkerOptions(CHILD), tasks)
     try:
         await worker.call({"do": "echo", "say": ""})
         assert os.getpgid(worker.pid) == worker.pid
@@ -89,13 +89,18 @@ async def test_a_failure_of_the_child_is_raised_as_it_is(start: Start) -> None:
     with pytest.raises(GatewayError) as caught:
         await worker.call({"do": "refuse"})
     error = caught.value
-    assert (error.kind, error.message, error.param, error.code) == (Kind.CONFLICT, "cannot do it", "do", "no")
+    assert (error.kind, error.message, error.param, error.code) == (
+        ErrorKind.CONFLICT,
+        "cannot do it",
+        "do",
+        "no",
+    )
     assert (await worker.call({"do": "echo", "say": "still here"}))[0] == {"said": "still here"}
 
 
 async def test_what_a_child_says_is_one_line_that_a_database_keeps(start: Start) -> None:
     worker = await start()
-    answer = frame({"number": 0, "error": {**TOLD, "message": "cannot read\n it\0"}})
+    answer = encode_frame({"number": 0, "error": {**TOLD, "message": "cannot read\n it\0"}})
     with pytest.raises(GatewayError) as caught:
         await worker.call({"do": "nonsense", "bytes": answer.decode("latin-1")})
     assert caught.value.message == "cannot read it\ufffd"
@@ -157,15 +162,15 @@ async def test_every_call_ends_when_the_child_does(start: Start) -> None:
 @pytest.mark.parametrize(
     "answer",
     [
-        LENGTHS.pack(2, MAX_ANSWER_BYTES - 1),
-        LENGTHS.pack(MAX_HEADER_BYTES + 1, 0),
-        LENGTHS.pack(3, 0) + b"{,}",
-        LENGTHS.pack(2, 0) + b"[]",
-        frame({"number": 0, "error": {"kind": "nonsense"}}),
-        frame({"number": 0, "error": "text"}),
-        frame({"number": 0, "error": {**TOLD, "message": ["cannot"]}}),
-        frame({"number": 0, "error": {**TOLD, "code": 1}}),
-        frame({"number": 0, "error": {**TOLD, "message": "x" * 4097}}),
+        FRAME_LENGTHS.pack(2, MAX_ANSWER_BYTES - 1),
+        FRAME_LENGTHS.pack(MAX_HEADER_BYTES + 1, 0),
+        FRAME_LENGTHS.pack(3, 0) + b"{,}",
+        FRAME_LENGTHS.pack(2, 0) + b"[]",
+        encode_frame({"number": 0, "error": {"kind": "nonsense"}}),
+        encode_frame({"number": 0, "error": "text"}),
+        encode_frame({"number": 0, "error": {**TOLD, "message": ["cannot"]}}),
+        encode_frame({"number": 0, "error": {**TOLD, "code": 1}}),
+        encode_frame({"number": 0, "error": {**TOLD, "message": "x" * 4097}}),
     ],
     ids=[
         *("too long", "too long a header", "no JSON", "no object", "unknown kind", "no error"),
@@ -179,8 +184,8 @@ async def test_a_child_that_answers_with_nonsense_is_ended(start: Start, answer:
 
 
 async def test_the_longest_answer_is_that_of_the_options() -> None:
-    tasks = Tasks()
-    worker = await Worker.start(WorkerOptions(CHILD, answer_bytes=100), tasks)
+    tasks = TaskRegistry()
+    worker = await WorkerProcess.start(WorkerOptions(CHILD, answer_bytes=100), tasks)
     assert (await worker.call({"do": "echo", "say": "x"}))[0] == {"said": "x"}
     assert (await died(worker.call({"do": "echo", "say": "x" * 100}))).ended_by is signal.SIGKILL
     await tasks.close()
@@ -206,8 +211,8 @@ async def test_a_child_that_hangs_is_killed_and_every_call_ends(start: Start) ->
 
 @on_both_loops
 async def test_a_call_after_the_death_of_a_child_tells_of_it_before_that_is_known() -> None:
-    tasks = Tasks()
-    worker = await Worker.start(WorkerOptions(CHILD), tasks)
+    tasks = TaskRegistry()
+    worker = await WorkerProcess.start(WorkerOptions(CHILD), tasks)
     await worker.call({"do": "echo", "say": ""})
     worker.kill()
     calls = []
@@ -220,9 +225,9 @@ async def test_a_call_after_the_death_of_a_child_tells_of_it_before_that_is_know
 
 
 async def test_a_child_that_cannot_read_any_more_is_ended(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(workers, "LAST_WORDS", 0.1)
-    tasks = Tasks()
-    worker = await Worker.start(WorkerOptions(CHILD), tasks)
+    monkeypatch.setattr(workers, "EXIT_SECONDS", 0.1)
+    tasks = TaskRegistry()
+    worker = await WorkerProcess.start(WorkerOptions(CHILD), tasks)
     await worker.call({"do": "close input"})
     while worker._pipe() is not None:
         await worker.tell({"do": "hear", "say": "nobody"})
@@ -255,8 +260,8 @@ async def test_a_child_ends_by_itself_when_it_is_closed(start: Start) -> None:
 
 
 async def test_the_end_of_all_tasks_ends_the_child() -> None:
-    tasks = Tasks()
-    worker = await Worker.start(WorkerOptions(CHILD), tasks)
+    tasks = TaskRegistry()
+    worker = await WorkerProcess.start(WorkerOptions(CHILD), tasks)
     await worker.call({"do": "echo", "say": ""})
     await tasks.close()
     assert not worker.is_alive
@@ -284,7 +289,7 @@ async def test_a_program_that_cannot_be_started_is_unavailable(
     monkeypatch.setattr(sys, "executable", str(tmp_path / "nothing"))
     with pytest.raises(GatewayError) as caught:
         await start()
-    assert caught.value.kind is Kind.UNAVAILABLE
+    assert caught.value.kind is ErrorKind.UNAVAILABLE
 
 
 def test_a_child_dies_with_its_parent() -> None:
@@ -318,12 +323,12 @@ def test_a_child_dies_with_its_parent() -> None:
 
 
 async def test_a_child_is_heard_without_being_asked() -> None:
-    tasks, heard = Tasks(), []
+    tasks, heard = TaskRegistry(), []
 
     async def hear(header: dict[str, object], blob: bytes) -> None:
         heard.append((header, blob))
 
-    worker = await Worker.start(WorkerOptions(CHILD), tasks, hear)
+    worker = await WorkerProcess.start(WorkerOptions(CHILD), tasks, hear)
     await worker.tell({"do": "hear", "say": "told"})
     await worker.call({"do": "speak", "times": 3}, b"x")
     spoken = [({"said": number}, b"x") for number in range(3)]
@@ -333,12 +338,12 @@ async def test_a_child_is_heard_without_being_asked() -> None:
 
 
 async def test_a_child_that_says_what_cannot_be_heard_is_ended() -> None:
-    tasks = Tasks()
+    tasks = TaskRegistry()
 
     async def hear(header: dict[str, object], blob: bytes) -> None:
         raise ValueError("no")
 
-    worker = await Worker.start(WorkerOptions(CHILD), tasks, hear)
+    worker = await WorkerProcess.start(WorkerOptions(CHILD), tasks, hear)
     assert (await died(worker.call({"do": "speak", "times": 1}))).ended_by is signal.SIGKILL
     await ended(worker, tasks)
 
@@ -357,8 +362,8 @@ async def test_the_memory_that_is_written_to_is_bounded(start: Start) -> None:
 
 @on_both_loops
 async def test_what_a_child_has_started_ends_with_it() -> None:
-    tasks = Tasks()
-    worker = await Worker.start(WorkerOptions(CHILD, has_children=True), tasks)
+    tasks = TaskRegistry()
+    worker = await WorkerProcess.start(WorkerOptions(CHILD, has_children=True), tasks)
     other = (await worker.call({"do": "start another", "leaves": False}))[0]["pid"]
     assert Path(f"/proc/{other}").exists()
     worker.kill()
@@ -372,9 +377,9 @@ async def test_what_a_child_has_started_ends_with_it() -> None:
 async def test_the_end_of_a_child_is_seen_although_another_process_has_its_pipe(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(workers, "LAST_WORDS", 0.1)
-    tasks = Tasks()
-    worker = await Worker.start(WorkerOptions(CHILD, has_children=True), tasks)
+    monkeypatch.setattr(workers, "EXIT_SECONDS", 0.1)
+    tasks = TaskRegistry()
+    worker = await WorkerProcess.start(WorkerOptions(CHILD, has_children=True), tasks)
     other = (await worker.call({"do": "start another", "leaves": True}))[0]["pid"]
     try:
         death = await died(worker.call({"do": "echo", "say": ""}, seconds=None))

@@ -4,8 +4,8 @@ import asyncio
 
 import pytest
 
-from gatewayd.errors import GatewayError, Kind
-from gatewayd.write_attempts import Attempts
+from gatewayd.errors import ErrorKind, GatewayError
+from gatewayd.write_attempts import WriteAttempts
 
 
 async def test_a_write_that_is_given_up_before_it_began_writes_nothing() -> None:
@@ -14,13 +14,13 @@ async def test_a_write_that_is_given_up_before_it_began_writes_nothing() -> None
     async def work(is_superseded: bool) -> None:
         written.append(is_superseded)
 
-    attempts = Attempts(work)
+    attempts = WriteAttempts(work)
     first = attempts.first()
     attempts.give_up()
     await first
     with pytest.raises(GatewayError) as caught:
         await attempts.result()
-    assert (caught.value.kind, written) == (Kind.UNAVAILABLE, [])
+    assert (caught.value.kind, written) == (ErrorKind.UNAVAILABLE, [])
 
 
 async def test_again_waits_for_the_first_attempt_that_nobody_waits_for() -> None:
@@ -30,7 +30,7 @@ async def test_again_waits_for_the_first_attempt_that_nobody_waits_for() -> None
         await released.wait()
         written.append(is_superseded)
 
-    attempts = Attempts(work)
+    attempts = WriteAttempts(work)
     first = asyncio.ensure_future(attempts.first())
     again = asyncio.ensure_future(attempts.again())
     await asyncio.sleep(0)

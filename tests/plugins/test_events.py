@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from gatewayd.events.records import Helper
+from gatewayd.events.records import EventHelper
 from gatewayd.events.table import EVENT_TYPES
 from tests.fakes.plugged import Asked, Site, wait_until
 from tests.plugins.corpus.event_showcase import EVENTS
@@ -76,7 +76,11 @@ def effects(message: dict[str, Any]) -> dict[str, Any]:
 def test_every_type_of_the_table_is_emitted_here() -> None:
     emitted = {EVENTS[name]["type"] for name, _ in EMITTED}
     emitters = {
-        name for row in EVENT_TYPES if row.helper is Helper.EMITTER for name in row.names if name not in OWN
+        name
+        for row in EVENT_TYPES
+        if row.helper is EventHelper.EMITTER
+        for name in row.names
+        if name not in OWN
     }
     assert emitters <= emitted
     assert {name for name, _ in EMITTED} | {*DROPPED, "more embeds", "other embeds"} == EVENTS.keys()

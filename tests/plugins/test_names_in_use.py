@@ -10,7 +10,7 @@ from typing import Any, Final
 
 import pytest
 
-from gatewayd.plugins.open_webui.finder import Installed, install
+from gatewayd.plugins.open_webui.finder import InstalledModules, install
 from gatewayd.plugins.open_webui.placeholders import NotProvidedError
 from tests.fakes.host import make_host
 from tests.fakes.plugged import CORPUS
@@ -21,13 +21,13 @@ MISSING: Final = object()
 
 
 @pytest.fixture
-async def installed(tmp_path: Path) -> AsyncIterator[Installed]:
+async def installed(tmp_path: Path) -> AsyncIterator[InstalledModules]:
     names = install(make_host(tmp_path), asyncio.get_running_loop())
     yield names
     names.close()
 
 
-def found(installed: Installed, name: str) -> Any:
+def found(installed: InstalledModules, name: str) -> Any:
     """Return what a name stands for, MISSING when the gateway has nothing of it."""
     parts = name.split(".")
     value: Any = installed.app
@@ -67,7 +67,7 @@ async def awaited(value: Any) -> Any:
     return await value
 
 
-def failing(installed: Installed, word: str) -> list[str]:
+def failing(installed: InstalledModules, word: str) -> list[str]:
     chosen = [one.name for one in DECISIONS if one.word == word]
     if word == OFFERED:
         return [name for name in chosen if found(installed, name) is MISSING]
@@ -75,7 +75,7 @@ def failing(installed: Installed, word: str) -> list[str]:
 
 
 @pytest.mark.parametrize("word", [OFFERED, REFUSED])
-async def test_what_is_decided_is_so(installed: Installed, word: str) -> None:
+async def test_what_is_decided_is_so(installed: InstalledModules, word: str) -> None:
     # In a thread, as plugins run: some names ask the gateway.
     assert await asyncio.to_thread(failing, installed, word) == []
 

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final, Literal
 
-from gatewayd.completions.deltas import Thought, calls_of, thoughts_of, words_of
+from gatewayd.completions.deltas import ReasoningPiece, calls_of, reasoning_pieces_of, text_or_refusal_of
 from gatewayd.completions.records import Body
 from gatewayd.completions.tool_calls import PLACEHOLDERS, ToolCall, ToolCallAssembler, parse_object
 from gatewayd.ids import NewId
@@ -19,7 +19,7 @@ INVALID_INPUT: Final = "INVALID_JSON"
 
 
 @dataclass(slots=True)
-class Block:
+class ContentBlock:
     """One content block.
 
     `parts` are texts not yet taken, `thoughts` all of a thinking block's, `call` is a tool_use block's.
@@ -84,15 +84,15 @@ class Block:
                 return {**self.head(), "input": input_of(self.call) if self.call else {}}
 
 
-class Blocks:
+class ContentBlockQueue:
     """Takes messages or deltas in order; `queue` holds the blocks, whose first may be taken away."""
 
     def __init__(self, new_id: NewId) -> None:
         self._new_id = new_id
         self._calls = ToolCallAssembler(new_id)
-        self._tools: list[Block] = []
+        self._tools: list[ContentBlock] = []
         self._ids: set[str] = set()
-        self.queue: deque[Block] = deque()
+        self.queue: deque[ContentBlock] = deque()
         self.characters = 0
 
     @property
@@ -102,15 +102,15 @@ class Blocks:
 
     def add(self, delta: Mapping[str, Any]) -> None:
         """Add what a message or a delta says: its thinking, then its text, then its calls."""
-        for thought in thoughts_of(delta):
+        for thought in reasoning_pieces_of(delta):
             self._think(thought)
-        words = words_of(delta)
+        words = text_or_refusal_of(delta)
         if words:
             self.characters += len(words)
             self._tail("text").parts.append(words)
         for piece in self._calls.add(calls_of(delta)):
             if piece.is_first:
-                block = Block("tool_use", call=piece.call)
+                block = ContentBlock("tool_use", call=piece.call)
                 self.queue.append(block)
                 self._tools.append(block)
 
@@ -122,22 +122,22 @@ class Blocks:
                 self.name_call(block)
         return [block.whole() for block in blocks]
 
-    def name_call(self, block: Block) -> None:
+    def name_call(self, block: ContentBlock) -> None:
         """Give a tool_use block its id: the provider's, or a new one where that is missing or used twice."""
         given = block.call.id if block.call is not None else ""
         block.id = given if given and given not in self._ids else f"toolu_{self._new_id().replace('-', '')}"
         self._ids.add(block.id)
 
-    def _tail(self, kind: Literal["thinking", "text"]) -> Block:
+    def _tail(self, kind: Literal["thinking", "text"]) -> ContentBlock:
         """Return the last block if it is of this kind and open, else a new one."""
         if self.queue and self.queue[-1].kind == kind and not self.queue[-1].signature:
             return self.queue[-1]
-        self.queue.append(Block(kind))
+        self.queue.append(ContentBlock(kind))
         return self.queue[-1]
 
-    def _think(self, thought: Thought) -> None:
+    def _think(self, thought: ReasoningPiece) -> None:
         if thought.data:
-            self.queue.append(Block("redacted_thinking", data=thought.data))
+            self.queue.append(ContentBlock("redacted_thinking", data=thought.data))
             return
         if thought.signature and self.queue and self.queue[-1].signature == thought.signature:
             return

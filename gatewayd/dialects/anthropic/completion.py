@@ -11,7 +11,7 @@ from typing import Any, Final
 
 import orjson
 
-from gatewayd.completions.json_access import count, mapping, sequence, text
+from gatewayd.completions.json_access import as_count, as_mapping, as_sequence, as_text
 from gatewayd.completions.records import Body
 
 FINISH_REASONS: Final = {
@@ -40,9 +40,11 @@ def to_completion(message: Mapping[str, Any], created: int) -> Body:
     reason = message.get("stop_reason")
     choice = {
         "index": 0,
-        "message": _reply([block for block in sequence(message.get("content")) if isinstance(block, dict)]),
+        "message": _reply(
+            [block for block in as_sequence(message.get("content")) if isinstance(block, dict)]
+        ),
         "logprobs": None,
-        **finish(reason if isinstance(reason, str) else "end_turn", message.get("stop_sequence")),
+        **finish_fields(reason if isinstance(reason, str) else "end_turn", message.get("stop_sequence")),
     }
     return {
         "id": message.get("id"),
@@ -50,11 +52,11 @@ def to_completion(message: Mapping[str, Any], created: int) -> Body:
         "created": created,
         "model": message.get("model"),
         "choices": [choice],
-        "usage": to_usage(mapping(message.get("usage"))),
+        "usage": to_usage(as_mapping(message.get("usage"))),
     }
 
 
-def finish(stop_reason: object, stop_sequence: object) -> Body:
+def finish_fields(stop_reason: object, stop_sequence: object) -> Body:
     """Return the fields of a choice that say why it ended."""
     fields: Body = {"finish_reason": finish_reason(stop_reason)}
     if isinstance(stop_sequence, str):
@@ -71,10 +73,10 @@ def finish_reason(stop_reason: object) -> str:
 
 def to_usage(usage: Mapping[str, Any]) -> Body:
     """Return OpenAI usage; tokens read from and written to the cache are part of the prompt."""
-    written = count(usage.get("cache_creation_input_tokens"))
-    read = count(usage.get("cache_read_input_tokens"))
-    prompt = count(usage.get("input_tokens")) + written + read
-    completion = count(usage.get("output_tokens"))
+    written = as_count(usage.get("cache_creation_input_tokens"))
+    read = as_count(usage.get("cache_read_input_tokens"))
+    prompt = as_count(usage.get("input_tokens")) + written + read
+    completion = as_count(usage.get("output_tokens"))
     converted: Body = {
         "prompt_tokens": prompt,
         "completion_tokens": completion,
@@ -83,34 +85,34 @@ def to_usage(usage: Mapping[str, Any]) -> Body:
         "cache_creation_input_tokens": written,
         "cache_read_input_tokens": read,
     }
-    details = mapping(usage.get("output_tokens_details"))
+    details = as_mapping(usage.get("output_tokens_details"))
     if details:
-        thought = count(details.get("thinking_tokens"))
+        thought = as_count(details.get("thinking_tokens"))
         converted["completion_tokens_details"] = {"reasoning_tokens": thought}
     converted.update({name: usage[name] for name in EXTRA_USAGE if usage.get(name) is not None})
     return converted
 
 
-def annotations(citations: Sequence[Any], start: int, end: int) -> list[Body]:
+def to_annotations(citations: Sequence[Any], start: int, end: int) -> list[Body]:
     """Return the citations of web pages as OpenAI annotations of the text from `start` to `end`."""
     found = []
-    for citation in map(mapping, citations):
-        url = text(citation.get("url"))
+    for citation in map(as_mapping, citations):
+        url = as_text(citation.get("url"))
         if url:
             place = {"start_index": start, "end_index": end}
-            cited = {"url": url, "title": text(citation.get("title")), **place}
+            cited = {"url": url, "title": as_text(citation.get("title")), **place}
             found.append({"type": "url_citation", "url_citation": cited})
     return found
 
 
 def _reply(blocks: Sequence[Mapping[str, Any]]) -> Body:
     calls = [_tool_call(block) for block in blocks if block.get("type") == "tool_use"]
-    said = "".join(text(block.get("text")) for block in blocks if block.get("type") == "text")
+    said = "".join(as_text(block.get("text")) for block in blocks if block.get("type") == "text")
     thoughts = [block for block in blocks if block.get("type") in THOUGHTS]
     own = [block for block in blocks if block.get("type") not in ("text", "tool_use", *THOUGHTS)]
     reply: Body = {"role": "assistant", "content": said if said or not calls else None}
     if thoughts:
-        reply["reasoning_content"] = "".join(text(block.get("thinking")) for block in thoughts)
+        reply["reasoning_content"] = "".join(as_text(block.get("thinking")) for block in thoughts)
         reply["thinking_blocks"] = thoughts
     if calls:
         reply["tool_calls"] = calls
@@ -126,10 +128,10 @@ def _cited(blocks: Sequence[Mapping[str, Any]]) -> Body:
     for block in blocks:
         if block.get("type") != "text":
             continue
-        end = start + len(text(block.get("text")))
-        citations = sequence(block.get("citations"))
+        end = start + len(as_text(block.get("text")))
+        citations = as_sequence(block.get("citations"))
         cited += citations
-        noted += annotations(citations, start, end)
+        noted += to_annotations(citations, start, end)
         start = end
     return {name: value for name, value in (("citations", cited), ("annotations", noted)) if value}
 

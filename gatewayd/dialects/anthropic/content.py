@@ -9,7 +9,7 @@ from typing import Any, Final
 
 import orjson
 
-from gatewayd.completions.json_access import text
+from gatewayd.completions.json_access import as_text
 from gatewayd.completions.records import Body
 from gatewayd.errors import GatewayError, invalid
 
@@ -21,7 +21,7 @@ SERVER_BLOCKS: Final = frozenset(
 _RESULT_MEDIA: Final = "Returned by tool call {}:"
 
 
-class Omissions:
+class OmittedFields:
     """What a request asks for and the OpenAI shape cannot say."""
 
     def __init__(self) -> None:
@@ -39,7 +39,7 @@ class Omissions:
         return [f"cannot convert {names}: only a provider that speaks the messages protocol gets it"]
 
 
-def to_messages(messages: Any, omitted: Omissions) -> list[Body]:
+def to_messages(messages: Any, omitted: OmittedFields) -> list[Body]:
     """Return the OpenAI messages; raises invalid_request naming the field that is wrong."""
     if not isinstance(messages, list):
         raise invalid("cannot accept messages: expected a list", param="messages")
@@ -83,7 +83,7 @@ def system_messages(system: Any, where: str) -> list[Body]:
     return [{"role": "system", "content": "\n".join(part["text"] for part in parts)}]
 
 
-def _user(content: Any, where: str, omitted: Omissions) -> list[Body]:
+def _user(content: Any, where: str, omitted: OmittedFields) -> list[Body]:
     """Return the tool results of a turn, as they answer the calls before it, then the rest of the turn."""
     results: list[Body] = []
     media: list[Body] = []
@@ -101,7 +101,7 @@ def _user(content: Any, where: str, omitted: Omissions) -> list[Body]:
     return [*results, {"role": "user", "content": _collapsed(rest)}]
 
 
-def _assistant(content: Any, where: str, omitted: Omissions) -> Body:
+def _assistant(content: Any, where: str, omitted: OmittedFields) -> Body:
     thoughts: list[Body] = []
     calls: list[Body] = []
     parts: list[Body] = []
@@ -142,7 +142,7 @@ def _blocks(content: Any, where: str) -> Iterator[tuple[Body, str]]:
         yield block, name
 
 
-def _parts(block: Body, where: str, omitted: Omissions) -> list[Body]:
+def _parts(block: Body, where: str, omitted: OmittedFields) -> list[Body]:
     """Return the parts that one block of text, images or documents becomes."""
     kind = block["type"]
     if kind == "text":
@@ -178,7 +178,7 @@ def _image(block: Body, where: str) -> list[Body]:
     return [_marked({"type": "image_url", "image_url": {"url": url}}, block)]
 
 
-def _document(block: Body, where: str, omitted: Omissions) -> list[Body]:
+def _document(block: Body, where: str, omitted: OmittedFields) -> list[Body]:
     parts: list[Body]
     source = _source(block, where)
     title, context = block.get("title"), block.get("context")
@@ -191,7 +191,7 @@ def _document(block: Body, where: str, omitted: Omissions) -> list[Body]:
                 parts += _parts(inner, name, omitted)
         case "base64":
             url = _data_url(source, f"{where}.source", "application/pdf")
-            file = {"filename": text(title) or "document.pdf", "file_data": url}
+            file = {"filename": as_text(title) or "document.pdf", "file_data": url}
             parts = [{"type": "file", "file": file}]
         case "url" | "file":
             return [block]
@@ -203,7 +203,7 @@ def _document(block: Body, where: str, omitted: Omissions) -> list[Body]:
     return _headed(head, parts, block)
 
 
-def _search_result(block: Body, where: str, omitted: Omissions) -> list[Body]:
+def _search_result(block: Body, where: str, omitted: OmittedFields) -> list[Body]:
     parts = []
     for inner, name in _blocks(block.get("content"), f"{where}.content"):
         parts += _parts(inner, name, omitted)
@@ -233,7 +233,7 @@ def _tool_use(block: Body, where: str) -> Body:
     return {"id": _read_text(block, "id", where), "type": "function", "function": function}
 
 
-def _tool_result(block: Body, where: str, omitted: Omissions) -> tuple[Body, list[Body]]:
+def _tool_result(block: Body, where: str, omitted: OmittedFields) -> tuple[Body, list[Body]]:
     """Return the tool message, which takes text only, and parts for a user message with all else."""
     call_id = _read_text(block, "tool_use_id", where)
     parts = []
@@ -260,7 +260,7 @@ def _collapsed(parts: list[Body]) -> str | list[Body]:
     if not parts:
         return ""
     if len(parts) == 1 and parts[0].keys() == {"type", "text"}:
-        return text(parts[0]["text"])
+        return as_text(parts[0]["text"])
     return parts
 
 

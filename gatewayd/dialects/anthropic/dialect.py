@@ -11,17 +11,17 @@ from typing import Any, Final
 import orjson
 
 from gatewayd.completions.deltas import first_choices, usage_of
-from gatewayd.completions.json_access import mapping, sequence, text
+from gatewayd.completions.json_access import as_mapping, as_sequence, as_text
 from gatewayd.completions.provider_errors import OVERFLOW
 from gatewayd.completions.records import Body
-from gatewayd.dialects.anthropic.blocks import Blocks
-from gatewayd.dialects.anthropic.content import Omissions, system_messages, to_messages
-from gatewayd.dialects.anthropic.reply import message_id, render_usage, stop_of
+from gatewayd.dialects.anthropic.blocks import ContentBlockQueue
+from gatewayd.dialects.anthropic.content import OmittedFields, system_messages, to_messages
+from gatewayd.dialects.anthropic.reply import message_id, render_usage, stop_reason_of
 from gatewayd.dialects.anthropic.request import add_fields
 from gatewayd.dialects.openai import parse_files
-from gatewayd.errors import GatewayError, Kind, invalid
+from gatewayd.errors import ErrorKind, GatewayError, invalid
 from gatewayd.ids import NewId
-from gatewayd.pipeline.documents.plugin_context import OF_CHATS, OWN_FIELDS
+from gatewayd.pipeline.documents.plugin_context import CHAT_FIELDS, OWN_FIELDS
 from gatewayd.pipeline.endpoints import check_names, model_of
 from gatewayd.pipeline.records import ChatRequest
 
@@ -50,12 +50,12 @@ def parse_request(value: Mapping[str, Any]) -> ChatRequest:
     check_names(value)
     native = {name: field for name, field in value.items() if name not in OWN_FIELDS}
     # Nothing is kept of these requests: a chat that one names is neither looked up nor told to plugins.
-    options = {name: value[name] for name in OWN_FIELDS - OF_CHATS if name in value}
+    options = {name: value[name] for name in OWN_FIELDS - CHAT_FIELDS if name in value}
     model = model_of(value)
     stream = value.get("stream", False)
     if not isinstance(stream, bool | None):
         raise invalid("cannot accept stream: expected true or false", param="stream")
-    omitted = Omissions()
+    omitted = OmittedFields()
     messages = system_messages(value.get("system"), "system") + to_messages(value.get("messages"), omitted)
     body: Body = {"model": model, "messages": messages}
     add_fields(body, native, omitted)
@@ -103,10 +103,10 @@ def render_completion(
     """
     choice = next(first_choices(body), None)
     if choice is None:
-        raise GatewayError(Kind.UPSTREAM_FAILED, "cannot convert the answer: it has no choice")
-    blocks = Blocks(new_id)
-    blocks.add(_numbered(mapping(choice.get("message"))))
-    stop_reason, stop_sequence = stop_of(choice, blocks.calls_tools, stop_sequences)
+        raise GatewayError(ErrorKind.UPSTREAM_FAILED, "cannot convert the answer: it has no choice")
+    blocks = ContentBlockQueue(new_id)
+    blocks.add(_numbered(as_mapping(choice.get("message"))))
+    stop_reason, stop_sequence = stop_reason_of(choice, blocks.calls_tools, stop_sequences)
     return {
         "id": message_id(body.get("id"), new_id),
         "type": "message",
@@ -138,7 +138,7 @@ def render_error_event(error: GatewayError, kind_type: str) -> bytes:
 
 def _numbered(message: Mapping[str, Any]) -> Body:
     """Give each call of a whole message a number of its own, whatever the provider says."""
-    calls = [call for call in sequence(message.get("tool_calls")) if isinstance(call, dict)]
+    calls = [call for call in as_sequence(message.get("tool_calls")) if isinstance(call, dict)]
     return {**message, "tool_calls": [{**call, "index": index} for index, call in enumerate(calls)]}
 
 
@@ -150,8 +150,8 @@ def _plain_message(message: Any) -> Any:
     if not isinstance(parts, list):
         return plain
     for part in parts:
-        if isinstance(part, dict) and text(part.get("type")) in FOREIGN_PARTS:
-            told = f"{part['type']} of source type {mapping(part.get('source')).get('type')!r:.80}"
+        if isinstance(part, dict) and as_text(part.get("type")) in FOREIGN_PARTS:
+            told = f"{part['type']} of source type {as_mapping(part.get('source')).get('type')!r:.80}"
             raise invalid(
                 f"cannot send messages: the provider of this model takes no {told}", param="messages"
             )

@@ -7,7 +7,7 @@ them is asked by effort alone.
 from collections.abc import Mapping
 from typing import Any, Final
 
-from gatewayd.completions.json_access import mapping, sequence
+from gatewayd.completions.json_access import as_mapping, as_sequence
 from gatewayd.completions.records import Body
 from gatewayd.dialects.anthropic.completion import THOUGHTS
 from gatewayd.errors import invalid
@@ -21,7 +21,7 @@ MIN_BUDGET: Final = 1024
 """The least that the protocol accepts."""
 
 
-def reasoning(body: Mapping[str, Any], request: Mapping[str, Any], capabilities: object) -> Body:
+def reasoning_fields(body: Mapping[str, Any], request: Mapping[str, Any], capabilities: object) -> Body:
     """Return the fields `thinking`, `effort` and `max_tokens` that a body's `reasoning_effort` asks for.
 
     `request` is the rest of the messages request: a caller's own `thinking` is not touched, one with a budget
@@ -30,7 +30,7 @@ def reasoning(body: Mapping[str, Any], request: Mapping[str, Any], capabilities:
     invalid_request.
     """
     level = body.get("reasoning_effort")
-    if level is None or mapping(request.get("thinking")).get("type") == "enabled":
+    if level is None or as_mapping(request.get("thinking")).get("type") == "enabled":
         return {}
     if level == "none":
         return {} if "thinking" in request else {"thinking": {"type": "disabled"}}
@@ -38,7 +38,7 @@ def reasoning(body: Mapping[str, Any], request: Mapping[str, Any], capabilities:
     if level not in LEVELS:
         known = "none, minimal, low, medium, high, xhigh, max"
         raise invalid(f"cannot read reasoning_effort: it is none of {known}", param="reasoning_effort")
-    able = mapping(capabilities)
+    able = as_mapping(capabilities)
     effort = _effort(level, able)
     fields = {} if effort is None else {"effort": effort}
     if "thinking" in request or not _may_think(request):
@@ -50,7 +50,7 @@ def _effort(level: str, able: Mapping[str, Any]) -> str | None:
     """Return the highest level up to the wanted one that the model takes."""
     if not able:
         return level
-    known = mapping(able.get("effort"))
+    known = as_mapping(able.get("effort"))
     wanted = LEVELS[: LEVELS.index(level) + 1]
     return next((name for name in reversed(wanted) if _is_supported(known, name)), None)
 
@@ -58,7 +58,7 @@ def _effort(level: str, able: Mapping[str, Any]) -> str | None:
 def _thinking(
     level: str, body: Mapping[str, Any], request: Mapping[str, Any], able: Mapping[str, Any]
 ) -> Body:
-    types = mapping(mapping(able.get("thinking")).get("types"))
+    types = as_mapping(as_mapping(able.get("thinking")).get("types"))
     if _is_supported(types, "adaptive"):
         return {"thinking": {"type": "adaptive"}}
     if not _is_supported(types, "enabled") or _continues_calls(request):
@@ -73,16 +73,16 @@ def _thinking(
 
 
 def _may_think(request: Mapping[str, Any]) -> bool:
-    is_forced = mapping(request.get("tool_choice")).get("type") in {"any", "tool"}
+    is_forced = as_mapping(request.get("tool_choice")).get("type") in {"any", "tool"}
     return not is_forced and request.get("temperature") in (None, 1) and request.get("top_k") is None
 
 
 def _continues_calls(request: Mapping[str, Any]) -> bool:
     """Whether the last turn of the model called tools without the thinking that led to it."""
     turns = [turn for turn in request["messages"] if turn["role"] == "assistant"]
-    kinds = [mapping(block).get("type") for block in sequence(turns[-1]["content"])] if turns else []
+    kinds = [as_mapping(block).get("type") for block in as_sequence(turns[-1]["content"])] if turns else []
     return "tool_use" in kinds and kinds[0] not in THOUGHTS
 
 
 def _is_supported(known: Mapping[str, Any], name: str) -> bool:
-    return mapping(known.get(name)).get("supported") is True
+    return as_mapping(known.get(name)).get("supported") is True

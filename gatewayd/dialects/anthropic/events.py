@@ -5,11 +5,11 @@ from typing import Any
 
 import orjson
 
-from gatewayd.completions.embedded_json import holds_too_much
-from gatewayd.completions.json_access import count, mapping, sequence, text
+from gatewayd.completions.embedded_json import has_too_many_values
+from gatewayd.completions.json_access import as_count, as_mapping, as_sequence, as_text
 from gatewayd.completions.limits import check_calls
 from gatewayd.completions.records import Body
-from gatewayd.dialects.anthropic.completion import annotations, finish, to_usage
+from gatewayd.dialects.anthropic.completion import finish_fields, to_annotations, to_usage
 
 
 class EventDecoder:
@@ -19,7 +19,7 @@ class EventDecoder:
     `is_complete` when a stop reason was seen. With `include_usage` a chunk with the usage follows the one
     with the finish reason. What is only known when its block is over comes then, whole: `thinking_blocks`
     with their signatures (the thoughts themselves have come as `reasoning_content`), `server_tool_blocks`,
-    `citations` and `annotations`, under the names of `anthropic_completion`.
+    `citations` and `to_annotations`, under the names of `anthropic_completion`.
     """
 
     def __init__(self, created: int, *, include_usage: bool) -> None:
@@ -39,13 +39,13 @@ class EventDecoder:
         """Return the chunks for one event; pings and unknown events give none."""
         match event.get("type"):
             case "message_start":
-                return self._start(mapping(event.get("message")))
+                return self._start(as_mapping(event.get("message")))
             case "content_block_start":
-                return self._block(count(event.get("index")), mapping(event.get("content_block")))
+                return self._block(as_count(event.get("index")), as_mapping(event.get("content_block")))
             case "content_block_delta":
-                return self._delta(count(event.get("index")), mapping(event.get("delta")))
+                return self._delta(as_count(event.get("index")), as_mapping(event.get("delta")))
             case "content_block_stop":
-                return self._block_end(count(event.get("index")))
+                return self._block_end(as_count(event.get("index")))
             case "message_delta":
                 return self._end(event)
             case "message_stop":
@@ -58,16 +58,16 @@ class EventDecoder:
 
     def _start(self, message: Mapping[str, Any]) -> list[Body]:
         self._id, self._model = message.get("id"), message.get("model")
-        self._usage.update(mapping(message.get("usage")))
+        self._usage.update(as_mapping(message.get("usage")))
         return [self._chunk({"role": "assistant", "content": ""})]
 
     def _block(self, index: int, given: Mapping[str, Any]) -> list[Body]:
         block = self._blocks[index] = _Block(given, self._calls, self._said)
         match given.get("type"):
             case "text":
-                return self._text(text(given.get("text")))
+                return self._text(as_text(given.get("text")))
             case "thinking":
-                return self._thought(text(given.get("thinking")))
+                return self._thought(as_text(given.get("thinking")))
             case "tool_use":
                 self._calls += 1
                 check_calls(self._calls)
@@ -86,10 +86,10 @@ class EventDecoder:
         block.add(delta)
         match delta.get("type"):
             case "text_delta":
-                return self._text(text(delta.get("text")))
+                return self._text(as_text(delta.get("text")))
             case "thinking_delta":
-                return self._thought(text(delta.get("thinking")))
-            case "input_json_delta" if block.is_call and text(delta.get("partial_json")):
+                return self._thought(as_text(delta.get("thinking")))
+            case "input_json_delta" if block.is_call and as_text(delta.get("partial_json")):
                 return [self._arguments(block.call, delta["partial_json"])]
         return []
 
@@ -111,9 +111,9 @@ class EventDecoder:
         return [self._chunk(delta)] if delta else []
 
     def _end(self, event: Mapping[str, Any]) -> list[Body]:
-        given = mapping(event.get("usage"))
+        given = as_mapping(event.get("usage"))
         self._usage.update({name: value for name, value in given.items() if value is not None})
-        delta = mapping(event.get("delta"))
+        delta = as_mapping(event.get("delta"))
         reason = delta.get("stop_reason")
         chunks: list[Body] = []
         if reason is not None:
@@ -121,7 +121,7 @@ class EventDecoder:
             for index in sorted(self._blocks):
                 chunks += self._block_end(index)
             last = self._chunk({})
-            last["choices"][0].update(finish(reason, delta.get("stop_sequence")))
+            last["choices"][0].update(finish_fields(reason, delta.get("stop_sequence")))
             chunks.append(last)
         if self._include_usage and self.is_complete:
             chunks.append({**self._chunk({}), "choices": [], "usage": to_usage(self._usage)})
@@ -148,9 +148,9 @@ class _Block:
         self.parts: list[str] = []
         self._given = given
         self._start = start
-        self._thoughts = [text(given.get("thinking"))]
-        self._signatures = [text(given.get("signature"))]
-        self._citations = list(sequence(given.get("citations")))
+        self._thoughts = [as_text(given.get("thinking"))]
+        self._signatures = [as_text(given.get("signature"))]
+        self._citations = list(as_sequence(given.get("citations")))
 
     @property
     def is_call(self) -> bool:
@@ -159,9 +159,9 @@ class _Block:
 
     def add(self, delta: Mapping[str, Any]) -> None:
         """Take one delta."""
-        self._thoughts.append(text(delta.get("thinking")))
-        self._signatures.append(text(delta.get("signature")))
-        self.parts.append(text(delta.get("partial_json")))
+        self._thoughts.append(as_text(delta.get("thinking")))
+        self._signatures.append(as_text(delta.get("signature")))
+        self.parts.append(as_text(delta.get("partial_json")))
         if delta.get("citation") is not None:
             self._citations.append(delta["citation"])
 
@@ -185,14 +185,14 @@ class _Block:
     def _cited(self, end: int) -> Body:
         if not self._citations:
             return {}
-        noted = annotations(self._citations, self._start, end)
+        noted = to_annotations(self._citations, self._start, end)
         return {"citations": self._citations, **({"annotations": noted} if noted else {})}
 
     def _with_input(self) -> Body:
         given = "".join(self.parts)
         if not given:
             return dict(self._given)
-        if holds_too_much(given):
+        if has_too_many_values(given):
             return {**self._given, "input": given}
         try:
             return {**self._given, "input": orjson.loads(given)}

@@ -3,7 +3,7 @@
 from collections.abc import Collection, Mapping
 from typing import Any, Final
 
-from gatewayd.completions.json_access import count, mapping, text
+from gatewayd.completions.json_access import as_count, as_mapping, as_text
 from gatewayd.completions.records import Body
 from gatewayd.dialects.token_estimate import length_tokens
 from gatewayd.ids import NewId
@@ -31,7 +31,7 @@ _NATURAL: Final = frozenset({"stop", "eos", "end_turn", "eos_token", "length", "
 """Texts in a provider's stop fields that name a reason and not a stop sequence."""
 
 
-def stop_of(
+def stop_reason_of(
     choice: Mapping[str, Any], has_calls: bool, stop_sequences: Collection[str] | None
 ) -> tuple[str, str | None]:
     """Return stop reason and stop sequence.
@@ -39,15 +39,15 @@ def stop_of(
     An answer with calls that ended by itself stops for them, whatever the provider names as reason. A stop
     sequence is known only where the provider names it in `stop_reason` or `matched_stop`.
     """
-    reason = text(choice.get("native_finish_reason"))
+    reason = as_text(choice.get("native_finish_reason"))
     if reason not in NATIVE_REASONS:
-        reason = STOP_REASONS.get(text(choice.get("finish_reason")), "end_turn")
+        reason = STOP_REASONS.get(as_text(choice.get("finish_reason")), "end_turn")
     if has_calls and reason in ("end_turn", "stop_sequence"):
         return "tool_use", None
     if reason not in ("end_turn", "stop_sequence"):
         return reason, None
     for name in ("stop_reason", "matched_stop", "stop_sequence"):
-        matched = text(choice.get(name))
+        matched = as_text(choice.get(name))
         if matched and (matched not in _NATURAL if stop_sequences is None else matched in stop_sequences):
             return "stop_sequence", matched
     return reason, None
@@ -58,28 +58,28 @@ def render_usage(usage: object, input_tokens: int = 0, characters: int = 0) -> B
 
     What the provider did not count is estimated: `input_tokens` as given, the answer by its `characters`.
     """
-    given = mapping(usage)
-    prompt_details = mapping(given.get("prompt_tokens_details"))
+    given = as_mapping(usage)
+    prompt_details = as_mapping(given.get("prompt_tokens_details"))
     read = (
-        count(given.get("cache_read_input_tokens"))
-        or count(prompt_details.get("cached_tokens"))
-        or count(given.get("prompt_cache_hit_tokens"))
+        as_count(given.get("cache_read_input_tokens"))
+        or as_count(prompt_details.get("cached_tokens"))
+        or as_count(given.get("prompt_cache_hit_tokens"))
     )
-    written = count(given.get("cache_creation_input_tokens")) or count(
+    written = as_count(given.get("cache_creation_input_tokens")) or as_count(
         prompt_details.get("cache_write_tokens")
     )
-    prompt = count(given.get("prompt_tokens"))
-    fresh = max(0, prompt - read - written) if prompt else count(given.get("input_tokens"))
+    prompt = as_count(given.get("prompt_tokens"))
+    fresh = max(0, prompt - read - written) if prompt else as_count(given.get("input_tokens"))
     if not (fresh or read or written):
         fresh = input_tokens
-    answer = count(given.get("completion_tokens")) or count(given.get("output_tokens"))
+    answer = as_count(given.get("completion_tokens")) or as_count(given.get("output_tokens"))
     converted: Body = {
         "input_tokens": fresh,
         "cache_creation_input_tokens": written,
         "cache_read_input_tokens": read,
         "output_tokens": answer or length_tokens(characters),
     }
-    thinking = count(mapping(given.get("completion_tokens_details")).get("reasoning_tokens"))
+    thinking = as_count(as_mapping(given.get("completion_tokens_details")).get("reasoning_tokens"))
     if thinking:
         converted["output_tokens_details"] = {"thinking_tokens": thinking}
     for name, expected in _SAME_USAGE.items():

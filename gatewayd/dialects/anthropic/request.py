@@ -6,7 +6,7 @@ from typing import Any, Final
 
 from gatewayd import ids
 from gatewayd.completions.records import Body
-from gatewayd.dialects.anthropic.content import Omissions
+from gatewayd.dialects.anthropic.content import OmittedFields
 from gatewayd.errors import invalid
 
 SAME_NAME: Final[Mapping[str, type | UnionType]] = {
@@ -30,14 +30,14 @@ MEDIUM_BUDGET: Final = 4_096
 HIGH_BUDGET: Final = 16_384
 """Tokens of `thinking.budget_tokens` from which the effort is no longer low, and no longer medium."""
 
-USER_LENGTH: Final = 64
+MAX_USER_CHARACTERS: Final = 64
 """Characters that OpenAI takes as the name of a user; a longer one becomes its SHA-256, just as long."""
 
 _EFFORTS: Final = {"low": "low", "medium": "medium", "high": "high", "xhigh": "high", "max": "high"}
 _TOOL_FIELDS: Final = frozenset({"type", "name", "description", "input_schema", "cache_control"})
 
 
-def add_fields(body: Body, value: Mapping[str, Any], omitted: Omissions) -> None:
+def add_fields(body: Body, value: Mapping[str, Any], omitted: OmittedFields) -> None:
     """Add to `body` what `value` says beside its messages; raises invalid_request naming the field."""
     body["max_tokens"] = _max_tokens(value)
     for name, expected in SAME_NAME.items():
@@ -51,7 +51,7 @@ def add_fields(body: Body, value: Mapping[str, Any], omitted: Omissions) -> None
         body["stop"] = stop
     user = _object(value, "metadata").get("user_id")
     if isinstance(user, str) and user:
-        body["user"] = user if len(user) <= USER_LENGTH else ids.digest(user)
+        body["user"] = user if len(user) <= MAX_USER_CHARACTERS else ids.digest(user)
     _add_effort(body, value, omitted)
     _add_format(body, value)
     _add_tools(body, value, omitted)
@@ -67,7 +67,7 @@ def _max_tokens(value: Mapping[str, Any]) -> int:
     return limit
 
 
-def _add_effort(body: Body, value: Mapping[str, Any], omitted: Omissions) -> None:
+def _add_effort(body: Body, value: Mapping[str, Any], omitted: OmittedFields) -> None:
     """Say how much to think: the named effort, else by the budget; `thinking` itself stays beside it."""
     thinking = _object(value, "thinking")
     effort = _object(value, "output_config").get("effort")
@@ -111,7 +111,7 @@ def _add_format(body: Body, value: Mapping[str, Any]) -> None:
                 raise invalid(f"cannot accept {name}: expected a json_schema with a schema", param=name)
 
 
-def _add_tools(body: Body, value: Mapping[str, Any], omitted: Omissions) -> None:
+def _add_tools(body: Body, value: Mapping[str, Any], omitted: OmittedFields) -> None:
     tools = value.get("tools")
     if tools is not None and not isinstance(tools, list):
         raise invalid("cannot accept tools: expected a list", param="tools")
@@ -130,7 +130,7 @@ def _add_tools(body: Body, value: Mapping[str, Any], omitted: Omissions) -> None
         body["parallel_tool_calls"] = False
 
 
-def _tool(tool: Any, where: str, omitted: Omissions) -> Body | None:
+def _tool(tool: Any, where: str, omitted: OmittedFields) -> Body | None:
     """Return the function, or None for a tool that the provider runs or defines itself."""
     if not isinstance(tool, dict):
         raise invalid(f"cannot accept {where}: expected an object", param=where)

@@ -10,10 +10,10 @@ sentence of the system prompt. The text of a tool message is the tool's own: "Er
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from gatewayd.completions.json_access import mapping, sequence, text
+from gatewayd.completions.json_access import as_mapping, as_sequence, as_text
 from gatewayd.completions.records import Body
 from gatewayd.dialects.anthropic.completion import THOUGHTS
-from gatewayd.dialects.anthropic.effort import reasoning
+from gatewayd.dialects.anthropic.effort import reasoning_fields
 from gatewayd.dialects.fields import check_arguments, json_schema, parse_arguments, parse_data_url, read_list
 from gatewayd.errors import GatewayError, invalid
 
@@ -40,7 +40,7 @@ def to_request(body: Mapping[str, Any], capabilities: object = None) -> Body:
     given = read_list(body, "messages")
     check_arguments(given)
     system, messages = _split_messages(given)
-    if mapping(body.get("response_format")).get("type") == "json_object":
+    if as_mapping(body.get("response_format")).get("type") == "json_object":
         system.append({"type": "text", "text": JSON_ONLY})
     request: Body = {"model": body.get("model"), "messages": messages, "max_tokens": _max_tokens(body)}
     if system:
@@ -93,8 +93,8 @@ def _user(message: Mapping[str, Any], where: str) -> list[Body]:
 
 
 def _assistant(message: Mapping[str, Any], where: str) -> list[Body]:
-    blocks = [block for block in sequence(message.get("thinking_blocks")) if _is_signed(block)]
-    blocks += [block for block in sequence(message.get("server_tool_blocks")) if isinstance(block, dict)]
+    blocks = [block for block in as_sequence(message.get("thinking_blocks")) if _is_signed(block)]
+    blocks += [block for block in as_sequence(message.get("server_tool_blocks")) if isinstance(block, dict)]
     said = _blocks(message.get("content"), f"{where}.content")
     blocks += [block for block in said if block.get("type") not in THOUGHTS or _is_signed(block)]
     for index, call in enumerate(read_list(message, "tool_calls", f"{where}.tool_calls")):
@@ -104,9 +104,9 @@ def _assistant(message: Mapping[str, Any], where: str) -> list[Body]:
 
 def _is_signed(block: object) -> bool:
     """Whether a thought is the provider's own, as it takes no other."""
-    known = mapping(block)
-    proof = {"thinking": "signature", "redacted_thinking": "data"}.get(text(known.get("type")), "")
-    return bool(text(known.get(proof)))
+    known = as_mapping(block)
+    proof = {"thinking": "signature", "redacted_thinking": "data"}.get(as_text(known.get("type")), "")
+    return bool(as_text(known.get(proof)))
 
 
 def _tool_use(call: Any, where: str) -> Body:
@@ -207,7 +207,7 @@ def _max_tokens(body: Mapping[str, Any]) -> Any:
 
 def _add_account(request: Body, body: Mapping[str, Any]) -> None:
     """Say for whom the request is made, and how it is paid for, where the protocol has a word for it."""
-    for user in (mapping(body.get("metadata")).get("user_id"), body.get("user")):
+    for user in (as_mapping(body.get("metadata")).get("user_id"), body.get("user")):
         if isinstance(user, str) and user:
             request["metadata"] = {"user_id": user}
             break
@@ -219,11 +219,11 @@ def _add_account(request: Body, body: Mapping[str, Any]) -> None:
 def _add_output(request: Body, body: Mapping[str, Any], capabilities: object) -> None:
     """Say how much to think, in the protocol's words if the caller used them, and in what shape to answer."""
     config = {}
-    effort = mapping(body.get("output_config")).get("effort")
+    effort = as_mapping(body.get("output_config")).get("effort")
     if effort is not None:
         config["effort"] = effort
     else:
-        asked = reasoning(body, request, capabilities)
+        asked = reasoning_fields(body, request, capabilities)
         if "effort" in asked:
             config["effort"] = asked.pop("effort")
         request.update(asked)

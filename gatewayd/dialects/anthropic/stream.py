@@ -6,10 +6,10 @@ from typing import Any, Final
 import orjson
 
 from gatewayd.completions.deltas import delta_of, first_choices, usage_of
-from gatewayd.completions.json_access import count
+from gatewayd.completions.json_access import as_count
 from gatewayd.completions.records import Body
-from gatewayd.dialects.anthropic.blocks import Block, Blocks
-from gatewayd.dialects.anthropic.reply import message_id, render_usage, stop_of
+from gatewayd.dialects.anthropic.blocks import ContentBlock, ContentBlockQueue
+from gatewayd.dialects.anthropic.reply import message_id, render_usage, stop_reason_of
 from gatewayd.ids import NewId
 
 _END_FIELDS: Final = frozenset(
@@ -45,7 +45,7 @@ class MessageStream:
         self._input_tokens = input_tokens
         self._new_id = new_id
         self._stop_sequences = stop_sequences
-        self._blocks = Blocks(new_id)
+        self._blocks = ContentBlockQueue(new_id)
         self._out: list[bytes] = []
         self._index = 0
         self._is_open = False
@@ -74,7 +74,7 @@ class MessageStream:
             return b""
         self._start(None)
         self._drain(is_last=True)
-        reason, sequence_ = stop_of(self._end, self._blocks.calls_tools, self._stop_sequences)
+        reason, sequence_ = stop_reason_of(self._end, self._blocks.calls_tools, self._stop_sequences)
         usage = render_usage(self._usage, self._input_tokens, self._blocks.characters)
         delta = {"stop_reason": reason, "stop_sequence": sequence_}
         self._emit({"type": "message_delta", "delta": delta, "usage": usage})
@@ -86,7 +86,7 @@ class MessageStream:
         if self._is_finished:
             return
         usage = usage_of(event)
-        if any(count(value) for value in usage.values()):
+        if any(as_count(value) for value in usage.values()):
             self._usage.update({name: value for name, value in usage.items() if value is not None})
         for choice in first_choices(event):
             self._start(event.get("id"))
@@ -131,7 +131,7 @@ class MessageStream:
             self._is_open = False
             queue.popleft()
 
-    def _tell(self, block: Block, *, is_last: bool) -> None:
+    def _tell(self, block: ContentBlock, *, is_last: bool) -> None:
         if not self._is_open:
             if block.kind == "tool_use":
                 self._blocks.name_call(block)

@@ -13,16 +13,16 @@ from typing import Any, Final
 import orjson
 
 from gatewayd.catalog.records import Model
-from gatewayd.completions.deltas import calls_of, thought, usage_of, words_of
-from gatewayd.completions.json_access import count, mapping, sequence
+from gatewayd.completions.deltas import calls_of, reasoning_of, text_or_refusal_of, usage_of
+from gatewayd.completions.json_access import as_count, as_mapping, as_sequence
 from gatewayd.completions.records import Body
 from gatewayd.completions.tool_calls import parse_object, whole_calls
 from gatewayd.dialects.embeddings import check_count
 from gatewayd.dialects.fields import check_arguments, read_list, read_text
-from gatewayd.dialects.ollama.messages import Conversation, with_images
+from gatewayd.dialects.ollama.messages import ConversationConverter, with_images
 from gatewayd.dialects.ollama.options import is_streamed, to_fields, to_tools
 from gatewayd.dialects.openai import parse_files
-from gatewayd.errors import GatewayError, Kind, invalid
+from gatewayd.errors import ErrorKind, GatewayError, invalid
 from gatewayd.pipeline.endpoints import model_of
 from gatewayd.pipeline.records import ChatRequest
 
@@ -44,7 +44,7 @@ def parse_chat(value: Mapping[str, Any], *, is_local: bool = False) -> ChatReque
     asks that the model be loaded: see `load_reason`.
     """
     warnings: list[str] = []
-    conversation = Conversation(warnings)
+    conversation = ConversationConverter(warnings)
     messages = read_list(value, "messages")
     check_arguments(messages)
     for index, message in enumerate(messages):
@@ -132,7 +132,7 @@ def _request(
 
 
 @dataclass(frozen=True, slots=True)
-class Timing:
+class ReplyTiming:
     """When an answer was there and how long it took.
 
     `created` is in epoch seconds; `total_ns` and `first_ns` are the nanoseconds from the request to the end
@@ -144,50 +144,50 @@ class Timing:
     first_ns: int = 0
 
 
-def render_chat(completion: Mapping[str, Any], model: str, timing: Timing) -> Body:
+def render_chat(completion: Mapping[str, Any], model: str, timing: ReplyTiming) -> Body:
     """Return the only reply to a chat request; `model` is the id that was asked for.
 
     Raises upstream_failed for a completion without a choice, or with arguments that are not a JSON object.
     """
     choice = _choice(completion, model)
-    message = mapping(choice.get("message"))
-    reply: Body = {"role": "assistant", "content": words_of(message)}
-    if thought(message):
-        reply["thinking"] = thought(message)
-    calls = tool_calls(whole_calls(calls_of(message)))
+    message = as_mapping(choice.get("message"))
+    reply: Body = {"role": "assistant", "content": text_or_refusal_of(message)}
+    if reasoning_of(message):
+        reply["thinking"] = reasoning_of(message)
+    calls = render_tool_calls(whole_calls(calls_of(message)))
     if calls:
         reply["tool_calls"] = calls
     return {
-        **head(model, timing.created),
+        **reply_head(model, timing.created),
         "message": reply,
-        **logprobs(choice),
-        **ending(choice.get("finish_reason"), counters(completion, timing)),
+        **render_logprobs(choice),
+        **reply_end(choice.get("finish_reason"), render_counters(completion, timing)),
     }
 
 
-def render_generate(completion: Mapping[str, Any], model: str, timing: Timing) -> Body:
+def render_generate(completion: Mapping[str, Any], model: str, timing: ReplyTiming) -> Body:
     """Return the only reply to a generate request; fields and errors as in `render_chat`."""
     answer = render_chat(completion, model, timing)
     message = answer.pop("message")
     reply = {"response": message.pop("content"), **message}
     del reply["role"]
-    return {**head(model, timing.created), **reply, **answer}
+    return {**reply_head(model, timing.created), **reply, **answer}
 
 
 def render_load(model: str, reason: str, created: int, *, generate: bool) -> Body:
     """Return the reply to a request for which `load_reason` gave `reason`."""
     reply: Body = {"response": ""} if generate else {"message": {"role": "assistant", "content": ""}}
-    return {**head(model, created), **reply, "done": True, "done_reason": reason}
+    return {**reply_head(model, created), **reply, "done": True, "done_reason": reason}
 
 
-def render_embed(answer: Mapping[str, Any], model: str, timing: Timing) -> Body:
+def render_embed(answer: Mapping[str, Any], model: str, timing: ReplyTiming) -> Body:
     """Return the reply to an embed request for an OpenAI embeddings answer with lists of numbers."""
     return {
         "model": model,
         "embeddings": _vectors(answer),
         "total_duration": timing.total_ns,
         "load_duration": 0,
-        "prompt_eval_count": count(mapping(answer.get("usage")).get("prompt_tokens")),
+        "prompt_eval_count": as_count(as_mapping(answer.get("usage")).get("prompt_tokens")),
     }
 
 
@@ -220,12 +220,12 @@ def render_show(model: Model, capabilities: Sequence[str] = ("completion", "tool
     }
 
 
-def head(model: str, created: int) -> Body:
+def reply_head(model: str, created: int) -> Body:
     """Return what every reply and line begins with."""
     return {"model": model, "created_at": timestamp(created)}
 
 
-def ending(finish_reason: object, counted: Mapping[str, int]) -> Body:
+def reply_end(finish_reason: object, counted: Mapping[str, int]) -> Body:
     """Return what a last line or an only reply ends with: this dialect knows two reasons."""
     return {"done": True, "done_reason": "length" if finish_reason == "length" else "stop", **counted}
 
@@ -235,32 +235,32 @@ def timestamp(created: int) -> str:
     return datetime.fromtimestamp(created, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
-def tool_calls(calls: Sequence[Mapping[str, Any]]) -> list[Body]:
+def render_tool_calls(calls: Sequence[Mapping[str, Any]]) -> list[Body]:
     """Return the calls of a `ToolCallAssembler`; raises upstream_failed for arguments that are no object."""
     return [_tool_call(call, index) for index, call in enumerate(calls)]
 
 
-def logprobs(choice: Mapping[str, Any]) -> Body:
+def render_logprobs(choice: Mapping[str, Any]) -> Body:
     """Return the field for the log probabilities of a choice's tokens, or nothing."""
-    found = mapping(choice.get("logprobs")).get("content")
+    found = as_mapping(choice.get("logprobs")).get("content")
     return {"logprobs": found} if isinstance(found, list) and found else {}
 
 
-def counters(answer: Mapping[str, Any], timing: Timing) -> dict[str, int]:
+def render_counters(answer: Mapping[str, Any], timing: ReplyTiming) -> dict[str, int]:
     """Return the counters for the usage in a completion or event; durations are in nanoseconds.
 
     What a runtime counted itself comes before what was measured here; tokens that nobody counted are 0.
     """
-    usage, timings = usage_of(answer), mapping(answer.get("timings"))
+    usage, timings = usage_of(answer), as_mapping(answer.get("timings"))
     measured = {
         "total_duration": timing.total_ns,
         "load_duration": 0,
-        "prompt_eval_count": count(usage.get("prompt_tokens")) or count(timings.get("prompt_n")),
+        "prompt_eval_count": as_count(usage.get("prompt_tokens")) or as_count(timings.get("prompt_n")),
         "prompt_eval_duration": _nanoseconds(timings.get("prompt_ms")) or timing.first_ns,
-        "eval_count": count(usage.get("completion_tokens")) or count(timings.get("predicted_n")),
+        "eval_count": as_count(usage.get("completion_tokens")) or as_count(timings.get("predicted_n")),
         "eval_duration": _nanoseconds(timings.get("predicted_ms")) or timing.total_ns - timing.first_ns,
     }
-    return {name: count(usage.get(name)) or value for name, value in measured.items()}
+    return {name: as_count(usage.get(name)) or value for name, value in measured.items()}
 
 
 def _nanoseconds(milliseconds: object) -> int:
@@ -270,10 +270,10 @@ def _nanoseconds(milliseconds: object) -> int:
 
 
 def _choice(completion: Mapping[str, Any], model: str) -> Mapping[str, Any]:
-    for choice in sequence(completion.get("choices")):
+    for choice in as_sequence(completion.get("choices")):
         if isinstance(choice, dict):
             return choice
-    raise GatewayError(Kind.UPSTREAM_FAILED, f"cannot give the answer of {model!r}: it has no choices")
+    raise GatewayError(ErrorKind.UPSTREAM_FAILED, f"cannot give the answer of {model!r}: it has no choices")
 
 
 def _tool_call(call: Mapping[str, Any], index: int) -> Body:
@@ -288,14 +288,14 @@ def _arguments(given: str, name: str) -> Body:
     if arguments is not None:
         return arguments
     raise GatewayError(
-        Kind.UPSTREAM_FAILED,
+        ErrorKind.UPSTREAM_FAILED,
         f"cannot give the call of tool {name!r:.80}: its arguments are no whole JSON object",
     )
 
 
 def _vectors(answer: Mapping[str, Any]) -> list[Any]:
-    found = [item for item in sequence(answer.get("data")) if isinstance(item, dict)]
-    return [item.get("embedding") for item in sorted(found, key=lambda item: count(item.get("index")))]
+    found = [item for item in as_sequence(answer.get("data")) if isinstance(item, dict)]
+    return [item.get("embedding") for item in sorted(found, key=lambda item: as_count(item.get("index")))]
 
 
 def _tag(model: Model) -> Body:
@@ -312,7 +312,7 @@ def _tag(model: Model) -> Body:
         "digest": hashlib.sha256(model.id.encode("utf-8", "surrogatepass")).hexdigest(),
         "details": _details(model),
     }
-    own = {} if model.detail.get("preset") else mapping(model.detail.get("ollama"))
+    own = {} if model.detail.get("preset") else as_mapping(model.detail.get("ollama"))
     return {**tag, **own, "name": model.id, "model": model.id}
 
 

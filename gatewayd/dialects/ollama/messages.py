@@ -66,7 +66,7 @@ class _OpenCalls:
         return None
 
 
-class Conversation:
+class ConversationConverter:
     """Takes the messages in their order; gives tool calls ids, and tool messages the call that they answer.
 
     This dialect matches calls and results by name and order, the OpenAI shape by ids. An id of ours is made

@@ -10,8 +10,8 @@ from typing import Any
 
 import orjson
 
-from gatewayd.completions.deltas import thought
-from gatewayd.completions.json_access import count, mapping, sequence, text
+from gatewayd.completions.deltas import reasoning_of
+from gatewayd.completions.json_access import as_count, as_mapping, as_sequence, as_text
 from gatewayd.completions.limits import check_calls
 from gatewayd.completions.records import Body
 from gatewayd.dialects.fields import check_arguments, json_schema, parse_arguments, parse_data_url, read_list
@@ -188,8 +188,8 @@ def finish_reason(done_reason: object, *, called: bool) -> str:
 
 def to_usage(reply: Mapping[str, Any]) -> Body:
     """Return OpenAI usage and the runtime's own counters (durations in nanoseconds, tokens per second)."""
-    prompt = count(reply.get("prompt_eval_count"))
-    completion = count(reply.get("eval_count"))
+    prompt = as_count(reply.get("prompt_eval_count"))
+    completion = as_count(reply.get("eval_count"))
     usage: Body = {
         "prompt_tokens": prompt,
         "completion_tokens": completion,
@@ -197,9 +197,9 @@ def to_usage(reply: Mapping[str, Any]) -> Body:
     }
     usage.update({name: reply[name] for name in _COUNTERS if name in reply})
     for name, counter in _RATES:
-        nanoseconds = count(reply.get(f"{counter}_duration"))
+        nanoseconds = as_count(reply.get(f"{counter}_duration"))
         if nanoseconds:
-            usage[name] = round(count(reply.get(f"{counter}_count")) * 1e9 / nanoseconds, 2)
+            usage[name] = round(as_count(reply.get(f"{counter}_count")) * 1e9 / nanoseconds, 2)
     return usage
 
 
@@ -232,18 +232,18 @@ def from_embed(answer: Mapping[str, Any], model: str) -> Body:
     data = [
         {"object": "embedding", "index": index, "embedding": vector} for index, vector in enumerate(vectors)
     ]
-    tokens = count(answer.get("prompt_eval_count"))
+    tokens = as_count(answer.get("prompt_eval_count"))
     usage = {"prompt_tokens": tokens, "total_tokens": tokens}
     return {"object": "list", "data": data, "model": model, "usage": usage}
 
 
 def _delta(message: Mapping[str, Any], first_call: int, new_id: NewId) -> Body:
     delta: Body = {}
-    if text(message.get("content")):
+    if as_text(message.get("content")):
         delta["content"] = message["content"]
-    if text(message.get("thinking")):
+    if as_text(message.get("thinking")):
         delta["reasoning_content"] = message["thinking"]
-    calls = [call for call in sequence(message.get("tool_calls")) if isinstance(call, dict)]
+    calls = [call for call in as_sequence(message.get("tool_calls")) if isinstance(call, dict)]
     if calls:
         delta["tool_calls"] = [_tool_call(call, first_call + i, new_id) for i, call in enumerate(calls)]
     return delta
@@ -264,7 +264,7 @@ def _tool_call(call: Mapping[str, Any], index: int, new_id: NewId) -> Body:
 
 
 def _logprobs(reply: Mapping[str, Any]) -> Body | None:
-    tokens = sequence(reply.get("logprobs"))
+    tokens = as_sequence(reply.get("logprobs"))
     return {"content": tokens, "refusal": None} if tokens else None
 
 
@@ -273,10 +273,10 @@ def _tools(body: Mapping[str, Any]) -> list[Any]:
     tools, choice = read_list(body, "tools"), body.get("tool_choice")
     if choice == "none":
         return []
-    name = mapping(mapping(choice).get("function")).get("name")
+    name = as_mapping(as_mapping(choice).get("function")).get("name")
     if name is None:
         return tools
-    chosen = [tool for tool in tools if mapping(mapping(tool).get("function")).get("name") == name]
+    chosen = [tool for tool in tools if as_mapping(as_mapping(tool).get("function")).get("name") == name]
     if not chosen:
         raise invalid(f"cannot choose tool {name!r:.80}: it is not among the tools", param="tool_choice")
     return chosen
@@ -297,10 +297,10 @@ def _message(message: Mapping[str, Any], where: str, names: dict[str, Any]) -> B
     """Convert one message; `names` remembers which function each tool call id asked for."""
     role = message.get("role")
     words, images = _content(message.get("content"), f"{where}.content")
-    converted: Body = {"role": _ROLES.get(text(role), role), "content": words}
+    converted: Body = {"role": _ROLES.get(as_text(role), role), "content": words}
     if images:
         converted["images"] = images
-    thoughts = thought(message)
+    thoughts = reasoning_of(message)
     if thoughts:
         converted["thinking"] = thoughts
     calls = read_list(message, "tool_calls", f"{where}.tool_calls")
@@ -309,7 +309,7 @@ def _message(message: Mapping[str, Any], where: str, names: dict[str, Any]) -> B
             _call(call, f"{where}.tool_calls[{index}]", names) for index, call in enumerate(calls)
         ]
     if converted["role"] == "tool":
-        name = names.get(text(message.get("tool_call_id"))) or message.get("name")
+        name = names.get(as_text(message.get("tool_call_id"))) or message.get("name")
         if name:
             converted["tool_name"] = name
         if message.get("tool_call_id"):
@@ -321,7 +321,7 @@ def _call(call: Any, where: str, names: dict[str, Any]) -> Body:
     function = call.get("function") if isinstance(call, dict) else None
     if not isinstance(function, dict):
         raise invalid(f"cannot read {where}: it has no function", param=where)
-    names[text(call.get("id"))] = function.get("name")
+    names[as_text(call.get("id"))] = function.get("name")
     arguments = parse_arguments(function.get("arguments"), f"{where}.function.arguments")
     converted: Body = {"function": {"name": function.get("name"), "arguments": arguments}}
     if call.get("id"):
@@ -382,7 +382,7 @@ def _think(body: Mapping[str, Any]) -> Any:
 
 
 def _format(response_format: object) -> Any:
-    kind = mapping(response_format).get("type")
+    kind = as_mapping(response_format).get("type")
     if kind == "json_object":
         return "json"
     schema = json_schema(response_format)

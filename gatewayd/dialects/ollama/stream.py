@@ -10,22 +10,22 @@ from gatewayd.completions.deltas import (
     calls_of,
     delta_of,
     first_choices,
+    reasoning_of,
     sentence_of,
-    thought,
+    text_or_refusal_of,
     usage_of,
-    words_of,
 )
-from gatewayd.completions.json_access import mapping
+from gatewayd.completions.json_access import as_mapping
 from gatewayd.completions.records import Body
 from gatewayd.completions.tool_calls import ToolCallAssembler
 from gatewayd.dialects.ollama.dialect import (
-    Timing,
-    counters,
-    ending,
-    head,
-    logprobs,
+    ReplyTiming,
+    render_counters,
     render_error,
-    tool_calls,
+    render_logprobs,
+    render_tool_calls,
+    reply_end,
+    reply_head,
 )
 from gatewayd.errors import GatewayError
 
@@ -59,7 +59,7 @@ class ChatLines:
         """Return the lines for the next events, often none."""
         return b"".join(self._event(event) for event in events if not self.is_failed)
 
-    def finish(self, timing: Timing) -> bytes:
+    def finish(self, timing: ReplyTiming) -> bytes:
         """Return what ends the stream: the tool calls, and the line with the reason and the counters.
 
         It is an error line when a tool call came without a whole JSON object.
@@ -67,11 +67,11 @@ class ChatLines:
         if self.is_failed:
             return b""
         try:
-            calls = tool_calls(self._calls.calls())
+            calls = render_tool_calls(self._calls.calls())
         except GatewayError as error:
             return self._failed(error.message)
         line = self._line("", timing.created, {"tool_calls": calls}) if calls else b""
-        last = ending(self._reason, counters(self._counted, timing))
+        last = reply_end(self._reason, render_counters(self._counted, timing))
         return line + self._line("", timing.created, {}, last)
 
     def _event(self, event: Mapping[str, Any]) -> bytes:
@@ -80,7 +80,7 @@ class ChatLines:
         usage = usage_of(event)
         if usage:
             self._counted["usage"] = {**self._counted.get("usage", {}), **usage}
-        if mapping(event.get("timings")):
+        if as_mapping(event.get("timings")):
             self._counted["timings"] = event["timings"]
         return b"".join(map(self._choice, first_choices(event)))
 
@@ -88,9 +88,9 @@ class ChatLines:
         delta = delta_of(choice)
         self._calls.add(calls_of(delta))
         self._reason = choice.get("finish_reason") or self._reason
-        words = words_of(delta)
-        thoughts = thought(delta)
-        measured = logprobs(choice)
+        words = text_or_refusal_of(delta)
+        thoughts = reasoning_of(delta)
+        measured = render_logprobs(choice)
         if not (words or thoughts or measured):
             return b""
         return self._line(words, self._clock(), {"thinking": thoughts} if thoughts else {}, measured)
@@ -102,7 +102,7 @@ class ChatLines:
             reply: Body = {"response": words, **said_more}
         else:
             reply = {"message": {"role": "assistant", "content": words, **said_more}}
-        line = {**head(self._model, created), **reply, "done": False, **(rest or {})}
+        line = {**reply_head(self._model, created), **reply, "done": False, **(rest or {})}
         if self._sources:
             line["sources"], self._sources = list(self._sources), ()
         return orjson.dumps(line) + b"\n"

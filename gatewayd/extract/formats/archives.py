@@ -5,15 +5,15 @@ from pathlib import Path
 from typing import IO, Final
 from xml.parsers import expat
 
-from gatewayd.extract.records import MB, Limits
+from gatewayd.extract.records import MB, DocumentLimits
 from gatewayd.extract.text_builder import ENCRYPTED, DocumentError
 
-BLOCK: Final = 4096
+BLOCK_BYTES: Final = 4096
 ENCRYPTION_BIT: Final = 1
 UNKNOWN_ENCODING: Final = 18
 
 
-def open_archive(path: Path, limits: Limits) -> zipfile.ZipFile:
+def open_archive(path: Path, limits: DocumentLimits) -> zipfile.ZipFile:
     """Return an archive whose entries are within the limits; the caller closes it."""
     archive = zipfile.ZipFile(path)
     try:
@@ -24,7 +24,7 @@ def open_archive(path: Path, limits: Limits) -> zipfile.ZipFile:
     return archive
 
 
-def _check(archive: zipfile.ZipFile, limits: Limits) -> None:
+def _check(archive: zipfile.ZipFile, limits: DocumentLimits) -> None:
     entries = archive.infolist()
     if len(entries) > limits.entries:
         raise DocumentError(f"its archive has {len(entries)} entries, more than {limits.entries}")
@@ -70,7 +70,7 @@ class _Prolog:
     def declares_type(self, member: IO[bytes]) -> bool:
         """Read up to the first element; False for what is no XML."""
         try:
-            while not self._is_over and (block := member.read(BLOCK)):
+            while not self._is_over and (block := member.read(BLOCK_BYTES)):
                 self._parser.Parse(block, False)
         except expat.ExpatError as error:
             # An encoding that only the reader knows could hide a declaration.

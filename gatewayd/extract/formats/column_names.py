@@ -14,7 +14,7 @@ MAX_ROWS_COMPARED: Final = 20
 """Rows below that a row is compared with."""
 
 ROWS_NEEDED: Final = MAX_ROWS_ABOVE + 1 + MAX_ROWS_COMPARED
-"""Rows of a table that `names_row` looks at."""
+"""Rows of a table that `find_header_row` looks at."""
 
 MAX_NAME_CHARACTERS: Final = 200
 MAX_CODE_WORDS: Final = 2
@@ -66,7 +66,7 @@ class TableColumn:
         if self.kind in {CellKind.WORDS, CellKind.SIGNS}:
             return False
         if self.kind is CellKind.NUMBER:
-            return not self.values or any(cell_kind(value) in _NUMBERS for value in self.values)
+            return not self.values or any(classify_cell(value) in _NUMBERS for value in self.values)
         return self.kind is self.value_kind
 
     @property
@@ -82,7 +82,7 @@ class TableColumn:
         return self.kind is CellKind.WORDS and self.value_kind in {None, CellKind.WORDS, CellKind.SIGNS}
 
 
-def names_row(rows: Sequence[Sequence[str]]) -> int | None:
+def find_header_row(rows: Sequence[Sequence[str]]) -> int | None:
     """Return which of the first rows of a table has the names of its columns; None when there is none.
 
     Titles, notes and lines that begin with `#` may stand above it.
@@ -90,11 +90,11 @@ def names_row(rows: Sequence[Sequence[str]]) -> int | None:
     for number, cells in enumerate(rows[: MAX_ROWS_ABOVE + 1]):
         if sum(1 for cell in cells if cell.strip()) > 1 and not is_comment(cells[0]):
             below = rows[number + 1 : number + 1 + MAX_ROWS_COMPARED]
-            return number if are_names(cells, below) else None
+            return number if are_column_names(cells, below) else None
     return None
 
 
-def are_names(cells: Sequence[str], below: Sequence[Sequence[str]]) -> bool:
+def are_column_names(cells: Sequence[str], below: Sequence[Sequence[str]]) -> bool:
     """Tell whether the cells of a row are the names of the columns of the rows below it.
 
     They are when more of them are words, years or dates than numbers, none is a value of the kind that its
@@ -118,7 +118,7 @@ def is_comment(line: str) -> bool:
     return _COMMENT.match(line) is not None
 
 
-def cell_kind(cell: str) -> CellKind:
+def classify_cell(cell: str) -> CellKind:
     """Return what a cell holds that is not blank."""
     if len(cell) > MAX_NAME_CHARACTERS:
         return CellKind.WORDS
@@ -140,9 +140,9 @@ def cell_kind(cell: str) -> CellKind:
 def _column(rows: Iterable[Sequence[str]], place: int, cell: str) -> TableColumn:
     values = [row[place].strip() for row in rows if place < len(row) and row[place].strip()]
     name = cell.strip()
-    kinds = Counter(map(cell_kind, values))
+    kinds = Counter(map(classify_cell, values))
     most = next((kind for kind, count in kinds.items() if 2 * count > len(values)), None)
-    return TableColumn(name, cell_kind(name), values, most)
+    return TableColumn(name, classify_cell(name), values, most)
 
 
 def _are_years(columns: Sequence[TableColumn]) -> bool:

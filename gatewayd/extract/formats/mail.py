@@ -10,19 +10,19 @@ from typing import Final
 from gatewayd.extract.encodings import decode
 from gatewayd.extract.formats.markup import to_markdown
 from gatewayd.extract.input_bytes import read_bytes
-from gatewayd.extract.records import Document, Source
-from gatewayd.extract.text_builder import Draft
+from gatewayd.extract.records import DocumentSource, ExtractedDocument
+from gatewayd.extract.text_builder import TextBuilder
 
-FIELDS: Final = ("Subject", "From", "To", "Cc", "Date")
+SHOWN_FIELDS: Final = ("Subject", "From", "To", "Cc", "Date")
 # The library's time to decode a header grows with the square of its length.
 MAX_HEADER_CHARACTERS: Final = 20_000
 
 
-def read(source: Source) -> Document:
+def read(source: DocumentSource) -> ExtractedDocument:
     """Return the main headers, the text or else the HTML of a message, and the names of what is attached."""
     message = message_from_bytes(read_bytes(source).lstrip())
-    draft = Draft(source.limits.text)
-    for name in FIELDS:
+    draft = TextBuilder(source.limits.text)
+    for name in SHOWN_FIELDS:
         if value := _header(message, name):
             draft.write(f"{name}: {value}\n")
     texts, pages, attached = [], [], []

@@ -6,23 +6,23 @@ from typing import Final
 
 from gatewayd.extract.encodings import charset_of, decode
 from gatewayd.extract.formats.markup import to_markdown
-from gatewayd.extract.formats.plain import as_document
+from gatewayd.extract.formats.plain import single_part_document
 from gatewayd.extract.input_bytes import read_bytes
-from gatewayd.extract.records import Document, Source
+from gatewayd.extract.records import DocumentSource, ExtractedDocument
 
 # The lines with name and section, a table before mandoc 1.14.7.
 MARGINS: Final = re.compile(r'<(table|div) class="(?:head|foot)".*?</\1>', re.DOTALL)
 HEADING: Final = re.compile(r"(</?h)([1-5])\b")
 
 
-def read(source: Source) -> Document:
+def read(source: DocumentSource) -> ExtractedDocument:
     """Return the text of a page of which mandoc has made HTML, with the title name(section); before, the page
     as it is: the process that reads documents cannot start mandoc."""
     if not source.formatted:
         text = decode(read_bytes(source), charset_of(source.content_type))
-        return replace(as_document(text, source), is_roff=True)
+        return replace(single_part_document(text, source), is_roff=True)
     text, title = page_text(source.formatted.decode())
-    return as_document(text, source, title=title, is_markdown=True)
+    return single_part_document(text, source, title=title, is_markdown=True)
 
 
 def page_text(html: str) -> tuple[str, str]:

@@ -7,10 +7,10 @@ from selectolax.lexbor import LexborHTMLParser, LexborNode
 
 from gatewayd.extract.encodings import charset_of, decode
 from gatewayd.extract.input_bytes import read_bytes
-from gatewayd.extract.records import Document, Source
-from gatewayd.extract.text_builder import DocumentError, Draft
+from gatewayd.extract.records import DocumentSource, ExtractedDocument
+from gatewayd.extract.text_builder import DocumentError, TextBuilder
 
-DROPPED: Final = {
+DROPPED_ELEMENTS: Final = {
     "head",
     "script",
     "style",
@@ -24,7 +24,7 @@ DROPPED: Final = {
 }
 HEADINGS: Final = {"h1": "# ", "h2": "## ", "h3": "### ", "h4": "#### ", "h5": "##### ", "h6": "###### "}
 # Lines of their own, with a blank line around them, and without.
-BLOCKS: Final = {
+BLOCK_ELEMENTS: Final = {
     "p",
     "blockquote",
     "table",
@@ -37,41 +37,41 @@ BLOCKS: Final = {
     "figure",
     *HEADINGS,
 }
-LINES: Final = {
+LINE_ELEMENTS: Final = {
     *("div", "li", "tr", "dt", "dd", "main", "header", "footer", "aside", "form", "fieldset", "option"),
     *("caption", "figcaption", "address", "hr", "summary", "details", "body", "center"),
 }
-CELLS: Final = {"td", "th"}
+CELL_ELEMENTS: Final = {"td", "th"}
 CHARSET: Final = re.compile(rb"<meta[^>]{0,300}?charset\s*=\s*(?:[\"']\s*)?([a-zA-Z0-9_:.-]{1,40})", re.I)
 XML_ENCODING: Final = re.compile(rb"^\s*<\?xml[^>]{0,200}?encoding\s*=\s*[\"']([a-zA-Z0-9_:.-]{1,40})")
-META_WITHIN: Final = 4096
+META_SEARCH_BYTES: Final = 4096
 
 # The parser's time grows with the square of the depth.
-DEEPEST: Final = 20_000
+MAX_DEPTH: Final = 20_000
 TAGS: Final = re.compile(r"<(/?)([a-z][a-z0-9]*)", re.I)
 # Elements that have no end, or that end where the next one begins.
-UNENDED: Final = {
+VOID_ELEMENTS: Final = {
     *("area", "base", "br", "col", "embed", "hr", "img", "input", "link", "meta", "param", "source", "track"),
     *("wbr", "p", "li", "dt", "dd", "td", "th", "tr", "thead", "tbody", "option", "body", "html", "head"),
 }
 SPACES: Final = re.compile(r"\s+")
 
 
-def read(source: Source) -> Document:
+def read(source: DocumentSource) -> ExtractedDocument:
     """Return the text of a page without what is for navigation and programs."""
     data = read_bytes(source)
-    text, title = to_markdown(decode(data, declared_charset(data, source.content_type)))
-    draft = Draft(source.limits.text)
+    text, title = to_markdown(decode(data, find_charset(data, source.content_type)))
+    draft = TextBuilder(source.limits.text)
     draft.write(text)
     draft.end_part(is_markdown=True)
     return draft.finish(title=title)
 
 
-def declared_charset(data: bytes, content_type: str | None) -> str | None:
+def find_charset(data: bytes, content_type: str | None) -> str | None:
     """Return the encoding that a header or the page itself declares."""
     if named := charset_of(content_type):
         return named
-    head = data[:META_WITHIN]
+    head = data[:META_SEARCH_BYTES]
     declared = CHARSET.search(head) or XML_ENCODING.search(head)
     return declared[1].decode("ascii") if declared else None
 
@@ -90,10 +90,10 @@ def to_markdown(html: str) -> tuple[str, str | None]:
 def _check_depth(html: str) -> None:
     depth = 0
     for end, name in TAGS.findall(html):
-        if name.lower() not in UNENDED:
+        if name.lower() not in VOID_ELEMENTS:
             depth = max(depth - 1, 0) if end else depth + 1
-            if depth > DEEPEST:
-                raise DocumentError(f"its elements are nested more than {DEEPEST} deep")
+            if depth > MAX_DEPTH:
+                raise DocumentError(f"its elements are nested more than {MAX_DEPTH} deep")
 
 
 def _walk(root: LexborNode, writer: "_Writer") -> None:
@@ -102,16 +102,16 @@ def _walk(root: LexborNode, writer: "_Writer") -> None:
     path: list[LexborNode] = []
     while node is not None:
         tag = node.tag or ""
-        below = None if tag in DROPPED else node.child
+        below = None if tag in DROPPED_ELEMENTS else node.child
         if tag == "-text":
             writer.add(node.text_content or "")
-        elif tag not in DROPPED:
+        elif tag not in DROPPED_ELEMENTS:
             writer.enter(tag)
         if below is not None:
             path.append(node)
             node = below
             continue
-        if tag != "-text" and tag not in DROPPED:
+        if tag != "-text" and tag not in DROPPED_ELEMENTS:
             writer.leave(tag)
         while node is not None and node.next is None:
             node = path.pop() if path else None
@@ -143,15 +143,15 @@ class _Writer:
 
     def enter(self, tag: str) -> None:
         """Begin an element."""
-        if tag in BLOCKS or tag in LINES:
-            self._end_line(is_block=tag in BLOCKS)
+        if tag in BLOCK_ELEMENTS or tag in LINE_ELEMENTS:
+            self._end_line(is_block=tag in BLOCK_ELEMENTS)
         if tag in HEADINGS:
             self._prefix = HEADINGS[tag]
         elif tag == "li":
             self._prefix = "- "
         elif tag == "tr":
             self._cells = 0
-        elif tag in CELLS:
+        elif tag in CELL_ELEMENTS:
             if self._cells:
                 self._line.append("\t")
             self._cells += 1
@@ -163,8 +163,8 @@ class _Writer:
 
     def leave(self, tag: str) -> None:
         """End an element."""
-        if tag in BLOCKS or tag in LINES:
-            self._end_line(is_block=tag in BLOCKS and tag != "pre")
+        if tag in BLOCK_ELEMENTS or tag in LINE_ELEMENTS:
+            self._end_line(is_block=tag in BLOCK_ELEMENTS and tag != "pre")
         if tag in HEADINGS or tag == "li":
             self._prefix = ""
         elif tag == "pre":

@@ -5,28 +5,28 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final
 
 from gatewayd.extract.encodings import decode
-from gatewayd.extract.formats.plain import as_document
+from gatewayd.extract.formats.plain import single_part_document
 from gatewayd.extract.input_bytes import read_bytes
-from gatewayd.extract.records import Document, Source
-from gatewayd.extract.text_builder import Draft
+from gatewayd.extract.records import DocumentSource, ExtractedDocument
+from gatewayd.extract.text_builder import TextBuilder
 
-LONGEST_LINE: Final = 2000
+MAX_LINE_CHARACTERS: Final = 2000
 TEXT_OUTPUT: Final = "text/plain"
 
 
-def read(source: Source) -> Document:
+def read(source: DocumentSource) -> ExtractedDocument:
     """Return JSON with a line for each value, notebooks as Markdown, and other text as it is."""
     text = decode(read_bytes(source))
     try:
         value = json.loads(text)
     except (ValueError, RecursionError):
         # A text that only begins like JSON, or one value a line.
-        return as_document(text, source)
+        return single_part_document(text, source)
     if isinstance(value, dict) and "nbformat" in value and (cells := _cells(value)) is not None:
         return _notebook(value, cells, source)
-    if "\\u" in text or any(len(line) > LONGEST_LINE for line in text.splitlines()):
+    if "\\u" in text or any(len(line) > MAX_LINE_CHARACTERS for line in text.splitlines()):
         text = json.dumps(value, ensure_ascii=False, indent=1)
-    return as_document(text, source)
+    return single_part_document(text, source)
 
 
 def _cells(notebook: Mapping[str, Any]) -> list[object] | None:
@@ -40,8 +40,10 @@ def _cells(notebook: Mapping[str, Any]) -> list[object] | None:
     return [cell for cells in lists for cell in cells] if lists else None
 
 
-def _notebook(notebook: Mapping[str, Any], cells: Iterable[object], source: Source) -> Document:
-    draft = Draft(source.limits.text)
+def _notebook(
+    notebook: Mapping[str, Any], cells: Iterable[object], source: DocumentSource
+) -> ExtractedDocument:
+    draft = TextBuilder(source.limits.text)
     language = _inside(notebook, "metadata", "kernelspec", "language")
     for cell in cells:
         if not isinstance(cell, dict):

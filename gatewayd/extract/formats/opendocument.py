@@ -6,8 +6,8 @@ from lxml import etree
 
 from gatewayd.extract.formats.archives import open_archive, refuse_entities
 from gatewayd.extract.formats.tabular import write_sheet
-from gatewayd.extract.records import Document, Source
-from gatewayd.extract.text_builder import ENCRYPTED, DocumentError, Draft, heading, row
+from gatewayd.extract.records import DocumentSource, ExtractedDocument
+from gatewayd.extract.text_builder import ENCRYPTED, DocumentError, TextBuilder, markdown_heading, table_row
 
 OFFICE: Final = "{urn:oasis:names:tc:opendocument:xmlns:office:1.0}"
 TEXT: Final = "{urn:oasis:names:tc:opendocument:xmlns:text:1.0}"
@@ -17,8 +17,8 @@ PRESENTATION: Final = "{urn:oasis:names:tc:opendocument:xmlns:presentation:1.0}"
 TITLE: Final = ".//{http://purl.org/dc/elements/1.1/}title"
 
 # A value that is repeated further fills a sheet to its edge.
-MOST_REPEATS: Final = 64
-MOST_SPACES: Final = 1000
+MAX_REPEATS: Final = 64
+MAX_SPACES: Final = 1000
 # Comments, deleted text, and what stands in the master page.
 SKIPPED: Final = {
     f"{OFFICE}annotation",
@@ -32,7 +32,7 @@ PARAGRAPHS: Final = {f"{TEXT}p", f"{TEXT}h"}
 ENCRYPTION: Final = b"encryption-data"
 
 
-def read(source: Source) -> Document:
+def read(source: DocumentSource) -> ExtractedDocument:
     """Return the text of a document: parts are the slides or sheets, or there is one."""
     with open_archive(source.path, source.limits) as archive:
         refuse_entities(archive)
@@ -44,7 +44,7 @@ def read(source: Source) -> Document:
             meta = _parsed(archive.read("meta.xml")) if "meta.xml" in names else content
         except etree.LxmlError as error:
             raise DocumentError(f"it is damaged: {error}") from error
-    reader = _Reader(Draft(source.limits.text))
+    reader = _Reader(TextBuilder(source.limits.text))
     pages = reader.read_body(content.find(f"{OFFICE}body"))
     return reader.draft.finish(pages=pages, title=meta.findtext(TITLE))
 
@@ -56,7 +56,7 @@ def _parsed(data: bytes) -> Any:
 class _Reader:
     """Writes what it meets in a document to a draft."""
 
-    def __init__(self, draft: Draft) -> None:
+    def __init__(self, draft: TextBuilder) -> None:
         self.draft = draft
 
     def read_body(self, body: Any) -> int | None:
@@ -79,7 +79,9 @@ class _Reader:
                 self.draft.write("Notes: ")
                 self._blocks(frame)
             elif frame.get(f"{PRESENTATION}class") == "title":
-                self.draft.write(heading(1, " ".join(_text(line) for line in frame.iter(f"{TEXT}p"))))
+                self.draft.write(
+                    markdown_heading(1, " ".join(_text(line) for line in frame.iter(f"{TEXT}p")))
+                )
             else:
                 self._block(frame)
         self.draft.end_part(page=number, is_markdown=True)
@@ -97,12 +99,12 @@ class _Reader:
             return
         if element.tag == f"{TEXT}h":
             level = element.get(f"{TEXT}outline-level") or "1"
-            self.draft.write(heading(int(level) if level.isdecimal() else 1, _text(element)))
+            self.draft.write(markdown_heading(int(level) if level.isdecimal() else 1, _text(element)))
         elif element.tag == f"{TEXT}p":
             self._paragraph(element)
         elif element.tag == f"{TABLE}table":
             for line in element.iter(f"{TABLE}table-row"):
-                self.draft.write(row(_cells(line)))
+                self.draft.write(table_row(_cells(line)))
             self.draft.write("\n")
         else:
             self._blocks(element)
@@ -124,7 +126,7 @@ def _cells(line: Any) -> list[str]:
             continue
         text = " ".join(_text(paragraph) for paragraph in cell.iter(f"{TEXT}p", f"{TEXT}h"))
         repeats = cell.get(f"{TABLE}number-columns-repeated") or "1"
-        cells.extend([text] * min(int(repeats) if repeats.isdecimal() else 1, MOST_REPEATS))
+        cells.extend([text] * min(int(repeats) if repeats.isdecimal() else 1, MAX_REPEATS))
     return cells
 
 
@@ -142,7 +144,7 @@ def _inline(element: Any) -> str:
         return ""
     if element.tag == f"{TEXT}s":
         count = element.get(f"{TEXT}c") or "1"
-        return " " * min(int(count) if count.isdecimal() else 1, MOST_SPACES)
+        return " " * min(int(count) if count.isdecimal() else 1, MAX_SPACES)
     if element.tag == f"{TEXT}tab":
         return "\t"
     if element.tag == f"{TEXT}line-break":

@@ -8,10 +8,10 @@ from typing import Any, Final
 
 import pymupdf
 
-from gatewayd.errors import shortened
+from gatewayd.errors import shorten
 from gatewayd.extract.formats.archives import open_archive
-from gatewayd.extract.records import Document, Source
-from gatewayd.extract.text_builder import ENCRYPTED, NOTHING, DocumentError, Draft
+from gatewayd.extract.records import DocumentSource, ExtractedDocument
+from gatewayd.extract.text_builder import ENCRYPTED, NO_TEXT, DocumentError, TextBuilder
 
 # What the library has no types for.
 OPEN: Final[Any] = pymupdf.open
@@ -20,17 +20,17 @@ TOOLS: Final[Any] = pymupdf.TOOLS
 FLAGS: Final = pymupdf.TEXTFLAGS_TEXT | pymupdf.TEXT_DEHYPHENATE
 FAILURES: Final = (pymupdf.mupdf.FzErrorBase, pymupdf.FileDataError, RuntimeError)
 HYPHENS: Final = re.compile(r"([^\W\d_]{2})[-\u00ad]\n([^\W\d_])")
-TAIL: Final = 4096
+TAIL_BYTES: Final = 4096
 # Pages between two times that the library is told to forget what it keeps for later.
-KEPT_PAGES: Final = 50
-SCANNED: Final = (
+PAGES_BETWEEN_CLEANUPS: Final = 50
+NO_TEXT_IN_PAGES: Final = (
     "no text was found in its {} pages (scanned?); run text recognition (OCR) on it and upload the result"
 )
-LONGEST_REASON: Final = 100
+MAX_REASON_CHARACTERS: Final = 100
 OUT_OF_MEMORY: Final = "alloc"
 
 
-def read_pdf(source: Source) -> Document:
+def read_pdf(source: DocumentSource) -> ExtractedDocument:
     """Return the text of a PDF; a part is a page."""
     with _opened(source.path, "pdf") as pdf:
         if pdf.needs_pass:
@@ -41,20 +41,20 @@ def read_pdf(source: Source) -> Document:
         if count == 0:
             raise DocumentError("it has no pages")
         _check_pages(count, source)
-        draft = Draft(source.limits.text)
+        draft = TextBuilder(source.limits.text)
         for number, text in enumerate(_texts(pdf, range(count)), 1):
             draft.write(text)
             draft.end_part(page=number)
         title = (pdf.metadata or {}).get("title")
-    return draft.finish(pages=count, title=title, nothing=SCANNED.format(count))
+    return draft.finish(pages=count, title=title, nothing=NO_TEXT_IN_PAGES.format(count))
 
 
-def read_epub(source: Source) -> Document:
+def read_epub(source: DocumentSource) -> ExtractedDocument:
     """Return the text of a book; a part is a chapter."""
     with open_archive(source.path, source.limits) as archive:
         is_protected = "META-INF/rights.xml" in archive.namelist()
     with _opened(source.path, "epub") as book:
-        draft = Draft(source.limits.text)
+        draft = TextBuilder(source.limits.text)
         labels = _chapter_labels(book)
         for chapter in range(book.chapter_count):
             count = book.chapter_page_count(chapter)
@@ -64,7 +64,7 @@ def read_epub(source: Source) -> Document:
             draft.end_part(label=labels.get(chapter))
         title = (book.metadata or {}).get("title")
     protected = "it is protected against copying (DRM)"
-    return draft.finish(title=title, nothing=protected if is_protected else NOTHING)
+    return draft.finish(title=title, nothing=protected if is_protected else NO_TEXT)
 
 
 @contextmanager
@@ -78,7 +78,7 @@ def _opened(path: Path, kind: str) -> Iterator[Any]:
     except FAILURES as error:
         if OUT_OF_MEMORY in str(error):
             raise MemoryError from error
-        reason = shortened(" ".join(str(error).split()), LONGEST_REASON)
+        reason = shorten(" ".join(str(error).split()), MAX_REASON_CHARACTERS)
         # Where the gateway keeps its files is nobody's business.
         told = "" if str(path) in str(error) else f" ({reason})"
         raise DocumentError(f"it is damaged{told}; repair it or make it again") from error
@@ -89,7 +89,7 @@ def _texts(document: Any, places: range | list[tuple[int, int]]) -> Iterator[str
     for number, place in enumerate(places, 1):
         text = document.load_page(place).get_text("text", flags=FLAGS)
         yield HYPHENS.sub(_joined, text)
-        if number % KEPT_PAGES == 0:
+        if number % PAGES_BETWEEN_CLEANUPS == 0:
             TOOLS.store_shrink(100)
 
 
@@ -98,14 +98,14 @@ def _joined(found: re.Match[str]) -> str:
     return found[1] + found[2] if found[2].islower() else found[0]
 
 
-def _check_pages(count: int, source: Source) -> None:
+def _check_pages(count: int, source: DocumentSource) -> None:
     if count > source.limits.pages:
         raise DocumentError(f"it has {count} pages, more than {source.limits.pages}; split it")
 
 
 def _is_cut_off(path: Path) -> bool:
     with path.open("rb") as file:
-        file.seek(max(path.stat().st_size - TAIL, 0))
+        file.seek(max(path.stat().st_size - TAIL_BYTES, 0))
         return b"%%EOF" not in file.read()
 
 

@@ -8,8 +8,8 @@ from typing import Any, Final
 from lxml import etree
 
 from gatewayd.extract.formats.archives import open_archive, refuse_entities
-from gatewayd.extract.records import Document, Source
-from gatewayd.extract.text_builder import DocumentError, Draft, heading, row
+from gatewayd.extract.records import DocumentSource, ExtractedDocument
+from gatewayd.extract.text_builder import DocumentError, TextBuilder, markdown_heading, table_row
 
 # Files of the strict form have the same names in other namespaces: `{*}` is any of them.
 RELATION: Final = (
@@ -22,12 +22,12 @@ TABLE: Final = "{*}graphic/{*}graphicData/{*}tbl"
 PACKAGE: Final = ""
 
 
-def read(source: Source) -> Document:
+def read(source: DocumentSource) -> ExtractedDocument:
     """Return the text of a presentation as Markdown: a part is a slide with its tables and notes."""
     with open_archive(source.path, source.limits) as archive:
         refuse_entities(archive)
         package = _Package(archive)
-        draft = Draft(source.limits.text)
+        draft = TextBuilder(source.limits.text)
         try:
             main = package.related(PACKAGE, "/officeDocument")
             if main is None:
@@ -87,24 +87,24 @@ class _Package:
         }
 
 
-def _write_slide(slide: Any, draft: Draft) -> None:
+def _write_slide(slide: Any, draft: TextBuilder) -> None:
     shapes = slide.find("{*}cSld/{*}spTree")
     # The placeholder of the title is the one without an index.
     titles = (shape for shape in shapes.iterfind("{*}sp") if _placeholder(shape).get("idx", "0") == "0")
     title = next(titles, None)
     if title is not None:
-        draft.write(heading(1, _text(title)))
+        draft.write(markdown_heading(1, _text(title)))
     for shape in _shapes(shapes):
         table = shape.find(TABLE)
         if table is not None:
             for line in table.iterfind("{*}tr"):
-                draft.write(row([_text(cell) for cell in line.iterfind("{*}tc")]))
+                draft.write(table_row([_text(cell) for cell in line.iterfind("{*}tc")]))
             draft.write("\n")
         elif shape is not title and (text := _text(shape).strip()):
             draft.write(f"{text}\n\n")
 
 
-def _write_notes(notes: Any, draft: Draft) -> None:
+def _write_notes(notes: Any, draft: TextBuilder) -> None:
     for shape in notes.iterfind("{*}cSld/{*}spTree/{*}sp") if notes is not None else ():
         if _placeholder(shape).get("type") == "body":
             if text := _text(shape).strip():

@@ -8,9 +8,9 @@ from itertools import accumulate, chain, islice
 from pathlib import PurePath
 from typing import Final
 
-from gatewayd.extract.formats.column_names import ROWS_NEEDED, is_comment, names_row
-from gatewayd.extract.records import Source
-from gatewayd.extract.text_builder import Draft, row
+from gatewayd.extract.formats.column_names import ROWS_NEEDED, find_header_row, is_comment
+from gatewayd.extract.records import DocumentSource
+from gatewayd.extract.text_builder import TextBuilder, table_row
 
 MAX_HEAD_CHARACTERS: Final = 64 * 1024
 """Beginning of a text in which the names of its columns are looked for."""
@@ -22,14 +22,14 @@ LINE: Final = re.compile(r"[^\r\n]*(?:\r\n?|\n)|[^\r\n]+")
 """A line as the rows of tables end; form feeds and the like may stand in a cell."""
 
 
-def write_sheet(name: str, rows: Iterable[Sequence[str]], draft: Draft) -> None:
+def write_sheet(name: str, rows: Iterable[Sequence[str]], draft: TextBuilder) -> None:
     """Write a sheet under its name, unless it is empty: a line is a row, with a tab between cells."""
     filled = filter(any, rows)
     first = [*islice(filled, ROWS_NEEDED)]
-    names = names_row(first)
+    names = find_header_row(first)
     is_begun = False
     for number, cells in enumerate(chain(first, filled)):
-        line = row([*cells])
+        line = table_row([*cells])
         if line and not is_begun:
             draft.write(f"Sheet: {name}\n")
             is_begun = True
@@ -37,13 +37,13 @@ def write_sheet(name: str, rows: Iterable[Sequence[str]], draft: Draft) -> None:
     draft.end_part(label=name)
 
 
-def is_table(source: Source) -> bool:
+def is_table(source: DocumentSource) -> bool:
     """Tell whether a text is a table of values that a character separates, by its name and media type."""
     media_type = (source.content_type or "").partition(";")[0].strip().lower()
     return PurePath(source.name).suffix.lower() in SUFFIXES or media_type in TYPES
 
 
-def columns_at(text: str) -> tuple[int, int]:
+def find_header_line(text: str) -> tuple[int, int]:
     """Return where the names of the columns of such a text stand, without the end of the line; an empty
     stretch when it has none."""
     head = text[:MAX_HEAD_CHARACTERS]
@@ -61,7 +61,7 @@ def columns_at(text: str) -> tuple[int, int]:
         for cells in islice(reader, ROWS_NEEDED):
             rows.append(cells)
             numbers.append(reader.line_num)
-    found = names_row(rows)
+    found = find_header_row(rows)
     if found is None:
         return 0, 0
     start, end = ends[numbers[found]], ends[numbers[found + 1]]

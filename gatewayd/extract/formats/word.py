@@ -10,18 +10,18 @@ from docx.opc.constants import RELATIONSHIP_TYPE
 from lxml import etree
 
 from gatewayd.extract.formats.archives import open_archive, refuse_entities
-from gatewayd.extract.records import Document, Source
-from gatewayd.extract.text_builder import DocumentError, Draft, heading, row
+from gatewayd.extract.records import DocumentSource, ExtractedDocument
+from gatewayd.extract.text_builder import DocumentError, TextBuilder, markdown_heading, table_row
 
 W: Final = "{http://schemas.openxmlformats.org/wordprocessingml/2006/main}"
 FALLBACK: Final = "{http://schemas.openxmlformats.org/markup-compatibility/2006}Fallback"
 NAMED_HEADING: Final = re.compile(r"heading ([1-9])")
-LONGEST_CHAIN: Final = 10
+MAX_STYLE_CHAIN: Final = 10
 BREAKS: Final = {f"{W}tab": "\t", f"{W}br": "\n", f"{W}cr": "\n", f"{W}noBreakHyphen": "-"}
 NOTES: Final = (RELATIONSHIP_TYPE.FOOTNOTES, RELATIONSHIP_TYPE.ENDNOTES)
 
 
-def read(source: Source) -> Document:
+def read(source: DocumentSource) -> ExtractedDocument:
     """Return the text of a document as Markdown: paragraphs, headings, tables and notes in their order."""
     with open_archive(source.path, source.limits) as archive:
         refuse_entities(archive)
@@ -31,7 +31,7 @@ def read(source: Source) -> Document:
         body = _tree(main)
     except (docx.opc.exceptions.OpcError, etree.LxmlError) as error:
         raise DocumentError(f"it is damaged: {error}") from error
-    reader = _Reader(Draft(source.limits.text), _heading_levels(main))
+    reader = _Reader(TextBuilder(source.limits.text), _heading_levels(main))
     reader.read(body)
     for part in _related(main, NOTES):
         reader.read(_tree(part))
@@ -63,7 +63,7 @@ def _heading_levels(main: Any) -> dict[str, int]:
 
 
 def _level(style: Any, styles: dict[str, Any]) -> int:
-    for _ in range(LONGEST_CHAIN):
+    for _ in range(MAX_STYLE_CHAIN):
         name = _value(style, f"{W}name").lower()
         if found := NAMED_HEADING.fullmatch(name):
             return int(found[1])
@@ -86,7 +86,7 @@ def _value(element: Any, path: str) -> str:
 class _Reader:
     """Writes what it meets in a document to a draft."""
 
-    def __init__(self, draft: Draft, levels: dict[str, int]) -> None:
+    def __init__(self, draft: TextBuilder, levels: dict[str, int]) -> None:
         self.draft = draft
         self._levels = levels
 
@@ -105,7 +105,7 @@ class _Reader:
         text, boxes = _texts(paragraph)
         level = self._levels.get(_value(paragraph, f"{W}pPr/{W}pStyle"), 0)
         if level:
-            self.draft.write(heading(level, text))
+            self.draft.write(markdown_heading(level, text))
         elif text.strip():
             is_item = paragraph.find(f"{W}pPr/{W}numPr") is not None
             self.draft.write(f"- {text.strip()}\n" if is_item else f"{text.strip()}\n\n")
@@ -116,7 +116,9 @@ class _Reader:
         for line in table.iter(f"{W}tr"):
             # The rows of a table in a cell come with that cell.
             if next(line.iterancestors(f"{W}tbl")) is table:
-                self.draft.write(row([_cell(cell) for cell in line.iter(f"{W}tc") if _row_of(cell) is line]))
+                self.draft.write(
+                    table_row([_cell(cell) for cell in line.iter(f"{W}tc") if _row_of(cell) is line])
+                )
         self.draft.write("\n")
 
 

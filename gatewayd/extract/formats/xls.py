@@ -5,9 +5,9 @@ from types import TracebackType
 import python_calamine
 
 from gatewayd.extract.formats.tabular import write_sheet
-from gatewayd.extract.formats.xlsx import shown_rows
-from gatewayd.extract.records import Document, Source
-from gatewayd.extract.text_builder import ENCRYPTED, DocumentError, Draft
+from gatewayd.extract.formats.xlsx import format_rows
+from gatewayd.extract.records import DocumentSource, ExtractedDocument
+from gatewayd.extract.text_builder import ENCRYPTED, DocumentError, TextBuilder
 
 
 class _Panics:
@@ -22,13 +22,13 @@ class _Panics:
             raise DocumentError("it is damaged: its records make no sense") from error
 
 
-def read(source: Source) -> Document:
+def read(source: DocumentSource) -> ExtractedDocument:
     """Return the text of an .xls file: a part is a sheet."""
-    draft = Draft(source.limits.text)
+    draft = TextBuilder(source.limits.text)
     try:
         with _Panics(), python_calamine.CalamineWorkbook.from_path(source.path) as book:
             for name in book.sheet_names:
-                write_sheet(name, shown_rows(book.get_sheet_by_name(name).iter_rows()), draft)
+                write_sheet(name, format_rows(book.get_sheet_by_name(name).iter_rows()), draft)
     except python_calamine.PasswordError as error:
         raise DocumentError(ENCRYPTED) from error
     except python_calamine.CalamineError as error:

@@ -9,7 +9,7 @@ from aiohttp import web
 
 from gatewayd.accounts.attempts import network_of
 from gatewayd.http.connections.slots import SeatedConnection
-from gatewayd.http.connections.uses import Use
+from gatewayd.http.connections.uses import RequestUse
 from gatewayd.http.context import client_address
 
 LOOPBACK: Final = (IPv4Network("127.0.0.0/8"), IPv6Network("::1/128"))
@@ -18,14 +18,14 @@ IDENTITY_PROVIDER: Final = "an identity provider"
 """The account of whoever has the SCIM token: no id is like that."""
 
 
-class Admission:
+class RequestAdmission:
     """Counts requests; those of an address in `proxies` count for no address."""
 
     def __init__(self, proxies: tuple[IPv4Network | IPv6Network, ...]) -> None:
         self._has_proxies = bool(proxies)
         self._counted = lru_cache(maxsize=4096)(partial(counted_address, proxies=proxies))
 
-    def count(self, request: web.Request, account: str, use: Use) -> None:
+    def count(self, request: web.Request, account: str, use: RequestUse) -> None:
         """Count a request for an account, "" for none, until it is answered; raises as `Room.hold` does."""
         connection = request.protocol
         if isinstance(connection, SeatedConnection):
@@ -34,7 +34,7 @@ class Admission:
                 network = self._network(request, connection)
             connection.hold(account, network, use)
 
-    def count_work(self, request: web.Request, account: str, use: Use) -> Callable[[], None]:
+    def count_work(self, request: web.Request, account: str, use: RequestUse) -> Callable[[], None]:
         """Count a request whose work goes on when its client leaves; raises as `Room.hold` does.
 
         What is returned is to be called when the work is done.
@@ -57,18 +57,18 @@ def take_place(request: web.Request) -> None:
     """
     connection = request.protocol
     if isinstance(connection, SeatedConnection) and connection.is_spare:
-        connection.hold("", "", Use.REQUEST)
+        connection.hold("", "", RequestUse.REQUEST)
 
 
-def count(request: web.Request, use: Use) -> None:
+def count(request: web.Request, use: RequestUse) -> None:
     """Count a request for nobody; raises as `Room.hold` does."""
     connection = request.protocol
     if isinstance(connection, SeatedConnection):
         connection.hold("", "", use)
 
 
-def count_work(request: web.Request, use: Use) -> Callable[[], None]:
-    """Count a request for nobody, as `Admission.count_work` does."""
+def count_work(request: web.Request, use: RequestUse) -> Callable[[], None]:
+    """Count a request for nobody, as `RequestAdmission.count_work` does."""
     connection = request.protocol
     return connection.hold_work("", "", use) if isinstance(connection, SeatedConnection) else _nothing
 

@@ -12,44 +12,44 @@ from typing import Final, Protocol
 
 from aiohttp import web
 
-from gatewayd.descriptors import FileCount, control_files, file_limit
-from gatewayd.errors import GatewayError, Kind
-from gatewayd.http.connections.uses import Bounds, RoomRules, Use
+from gatewayd.descriptors import FileCount, file_limit, reserved_control_files
+from gatewayd.errors import ErrorKind, GatewayError
+from gatewayd.http.connections.uses import ConcurrencyBounds, ConcurrencyRules, RequestUse
 
-OWN_FILES: Final = 104
+RESERVED_DESCRIPTORS: Final = 104
 """Descriptors kept for a SQLite database, the log, the worker processes and the providers."""
 
-HEALTH_FILES: Final = 32
+HEALTH_DESCRIPTORS: Final = 32
 """Descriptors kept for connections that ask for the health while all others are taken."""
 
-ACCOUNT_PART: Final = 4
+ACCOUNT_DIVISOR: Final = 4
 """One account holds at most a fourth of the descriptors."""
 
-ADDRESS_PART: Final = 2
+ADDRESS_DIVISOR: Final = 2
 """One address holds at most half of the descriptors, and so do all connections without a credential."""
 
 RETRY_SECONDS: Final = 2
 """What a refused client is told to wait."""
 
-EVICTED_PART: Final = 64
+EVICTION_DIVISOR: Final = 64
 """When room is needed, a 64th of all that there is gives way at once."""
 
-LOOK_SECONDS: Final = 0.1
+EVICTION_PAUSE_SECONDS: Final = 0.1
 """How long nobody is looked for who could give way, after nobody was found."""
 
 MAX_IDLE_HOLDERS: Final = 1024
 """With more accounts, or addresses, those that hold nothing are dropped."""
 
-MAX_USE_FILES: Final = max(use.files for use in Use)
+MAX_USE_DESCRIPTORS: Final = max(use.files for use in RequestUse)
 
-TELL_SECONDS: Final = 60.0
+LOG_PAUSE_SECONDS: Final = 60.0
 """At most one line in this time says that connections are closed or refused."""
 
 log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
-class Places:
+class DescriptorLimits:
     """Descriptors for everybody, those beyond them for questions about the health, those of the first that
     connections without a credential may hold, and how many the process may have open."""
 
@@ -59,14 +59,14 @@ class Places:
     open_files: int
 
 
-class Need(Enum):
+class EvictionNeed(Enum):
     """What others give way for: the part of those without a credential, or the room."""
 
     PART = auto()
     ROOM = auto()
 
 
-class Seat(Protocol):
+class LimitedConnection(Protocol):
     """A connection, as the room sees it; `is_spare` says that it has a spare place."""
 
     is_spare: bool
@@ -101,40 +101,40 @@ class Seat(Protocol):
         ...
 
 
-class Holder:
-    """What one account or one address holds: descriptors, and how many requests of each `Use`."""
+class DescriptorHolder:
+    """What one account or one address holds: descriptors, and how many requests of each `RequestUse`."""
 
     __slots__ = ("counts", "files")
 
     def __init__(self) -> None:
         self.files = 0
-        self.counts = [0] * len(Use)
+        self.counts = [0] * len(RequestUse)
 
 
-class Holders:
+class HolderTable:
     """The accounts, or the addresses, that hold something; each has bounds.
 
     Those that hold nothing any more are dropped when there are many.
     """
 
-    def __init__(self, kind: str, bounds: Bounds, most_files: int) -> None:
+    def __init__(self, kind: str, bounds: ConcurrencyBounds, most_files: int) -> None:
         self._kind = kind
         self._bounds = bounds.named()
         self._most_files = most_files
         # With fewer descriptors nobody is at a bound: a request has one at least.
-        self._checked_from = min([*self._bounds.values(), most_files - MAX_USE_FILES])
-        self._held: dict[str, Holder] = {}
+        self._checked_from = min([*self._bounds.values(), most_files - MAX_USE_DESCRIPTORS])
+        self._held: dict[str, DescriptorHolder] = {}
         self._max_holders = MAX_IDLE_HOLDERS
 
     def __len__(self) -> int:
         """How many are kept."""
         return len(self._held)
 
-    def add(self, name: str, use: Use) -> Holder:
+    def add(self, name: str, use: RequestUse) -> DescriptorHolder:
         """Count a request for a holder and return it; rate_limited over a bound."""
         holder = self._held.get(name)
         if holder is None:
-            holder = self._held[name] = Holder()
+            holder = self._held[name] = DescriptorHolder()
             if len(self._held) > self._max_holders:
                 self._drop_idle(holder)
         elif holder.files >= self._checked_from:
@@ -143,19 +143,19 @@ class Holders:
         holder.counts[use.place] += 1
         return holder
 
-    def remove(self, holder: Holder, use: Use) -> None:
+    def remove(self, holder: DescriptorHolder, use: RequestUse) -> None:
         """Count a request no more."""
         holder.files -= use.files
         holder.counts[use.place] -= 1
 
-    def _drop_idle(self, new: Holder) -> None:
+    def _drop_idle(self, new: DescriptorHolder) -> None:
         self._held = {name: each for name, each in self._held.items() if each.files or each is new}
         self._max_holders = max(MAX_IDLE_HOLDERS, 2 * len(self._held))
 
-    def _check(self, holder: Holder, use: Use) -> None:
+    def _check(self, holder: DescriptorHolder, use: RequestUse) -> None:
         for name in use.counted:
             most = self._bounds.get(name, math.inf)
-            if sum(holder.counts[each.place] for each in Use if name in each.counted) >= most:
+            if sum(holder.counts[each.place] for each in RequestUse if name in each.counted) >= most:
                 what = f"{most} {name} at once, the most for one {self._kind}"
                 raise _too_many(f"the {self._kind} has {what}", name)
         if holder.files + use.files > self._most_files:
@@ -163,16 +163,19 @@ class Holders:
             raise _too_many(f"the {self._kind} holds {what}", use.counted[-1])
 
 
-class Hold:
+class RequestHold:
     """What one request holds, and who answers for it.
 
     `more` are the descriptors beside that of a connection, which `enter` counts. Each of the `owners` is to
-    give it to `Room.release`: the connection, and the work of a request that goes on without its client.
+    give it to `DescriptorBudget.release`: the connection, and the work of a request that goes on without its
+    client.
     """
 
     __slots__ = ("account", "address", "more", "owners", "use")
 
-    def __init__(self, account: Holder | None, address: Holder | None, use: Use, more: int) -> None:
+    def __init__(
+        self, account: DescriptorHolder | None, address: DescriptorHolder | None, use: RequestUse, more: int
+    ) -> None:
         self.account = account
         self.address = address
         self.use = use
@@ -180,7 +183,7 @@ class Hold:
         self.owners = 1
 
 
-class Room:
+class DescriptorBudget:
     """Gives descriptors to connections and to their requests.
 
     Connections that wait for a request give way to others, the oldest first. So do, when there are none,
@@ -191,26 +194,26 @@ class Room:
 
     def __init__(
         self,
-        places: Places,
-        rules: RoomRules | None = None,
+        places: DescriptorLimits,
+        rules: ConcurrencyRules | None = None,
         *,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self.places = places
         self.taken = 0
         self._strangers = 0
-        self._seats: set[Seat] = set()
-        chosen = rules or RoomRules()
-        self._accounts = Holders("account", chosen.account, places.limit // ACCOUNT_PART)
-        self._addresses = Holders("address", chosen.address, places.limit // ADDRESS_PART)
+        self._seats: set[LimitedConnection] = set()
+        chosen = rules or ConcurrencyRules()
+        self._accounts = HolderTable("account", chosen.account, places.limit // ACCOUNT_DIVISOR)
+        self._addresses = HolderTable("address", chosen.address, places.limit // ADDRESS_DIVISOR)
         self._clock = clock
         self._files = FileCount(clock)
         self._told_at = -math.inf
         # When nobody was found who could give way: for a part, and for the room.
-        self._looked_at = {Need.PART: -math.inf, Need.ROOM: -math.inf}
+        self._looked_at = {EvictionNeed.PART: -math.inf, EvictionNeed.ROOM: -math.inf}
         self._closed = self._refused = 0
 
-    def enter(self, seat: Seat) -> bool:
+    def enter(self, seat: LimitedConnection) -> bool:
         """Take a place for a new connection; False when there is none, not even a spare one."""
         self.taken += 1
         self._strangers += 1
@@ -227,7 +230,7 @@ class Room:
         limit, strangers, spare = self.places.limit, self.places.strangers, self.places.spare
         return self.taken <= limit + spare and self._strangers <= strangers + spare
 
-    def leave(self, seat: Seat) -> None:
+    def leave(self, seat: LimitedConnection) -> None:
         """Give the place of a connection back; may be called again."""
         if seat in self._seats:
             self._seats.discard(seat)
@@ -235,18 +238,18 @@ class Room:
             if seat.is_stranger:
                 self._strangers -= 1
 
-    def know(self, seat: Seat) -> None:
+    def note_authenticated(self, seat: LimitedConnection) -> None:
         """Note that a stranger is about to be none."""
         if seat in self._seats:
             self._strangers -= 1
 
-    def hold(self, seat: Seat, account: str, address: str, use: Use) -> Hold:
+    def hold(self, seat: LimitedConnection, account: str, address: str, use: RequestUse) -> RequestHold:
         """Count a request; what is returned is to be given to `release`.
 
         Raises rate_limited over a bound of the account or the address, unavailable when the room is full.
         """
         by_account = self._accounts.add(account, use) if account else None
-        hold = Hold(by_account, None, use, 0)
+        hold = RequestHold(by_account, None, use, 0)
         if not (address or use.files > 1 or seat.is_spare):
             return hold
         try:
@@ -262,15 +265,15 @@ class Room:
 
         Raises as `hold` does.
         """
-        hold = Hold(self._accounts.add(account, Use.RUN), None, Use.RUN, 0)
+        hold = RequestHold(self._accounts.add(account, RequestUse.RUN), None, RequestUse.RUN, 0)
         try:
-            self._take(None, hold, Use.RUN.files)
+            self._take(None, hold, RequestUse.RUN.files)
         except GatewayError:
             self.release(hold)
             raise
         return partial(self.release, hold)
 
-    def release(self, hold: Hold) -> None:
+    def release(self, hold: RequestHold) -> None:
         """Give back what a request held, once the last owner does."""
         hold.owners -= 1
         if hold.owners:
@@ -281,7 +284,7 @@ class Room:
         if hold.address is not None:
             self._addresses.remove(hold.address, hold.use)
 
-    def _take(self, seat: Seat | None, hold: Hold, more: int) -> None:
+    def _take(self, seat: LimitedConnection | None, hold: RequestHold, more: int) -> None:
         """Take descriptors beside that of a connection, and for a spare connection its own."""
         hold.more = more
         self.taken += more
@@ -292,38 +295,38 @@ class Room:
         if seat is not None:
             seat.is_spare = False
 
-    def _make_part(self, asking: Seat) -> bool:
+    def _make_part(self, asking: LimitedConnection) -> bool:
         """Let strangers give way while there are more than their part; False when none of them can.
 
         `asking` is counted already.
         """
 
-        def gives_way(each: Seat) -> bool:
+        def gives_way(each: LimitedConnection) -> bool:
             return each.is_stranger and each.is_blocked and each is not asking
 
         while asking.is_stranger and self._strangers > self.places.strangers:
-            if not self._look(Need.PART, gives_way):
+            if not self._look(EvictionNeed.PART, gives_way):
                 return False
         return True
 
-    def _make_room(self, asking: Seat | None) -> bool:
+    def _make_room(self, asking: LimitedConnection | None) -> bool:
         """Let others give way while more is taken than there is; False when nobody can."""
         while self.taken > self.places.limit:
             if not self._evict_any(asking):
                 return False
         return True
 
-    def _evict_any(self, asking: Seat | None) -> bool:
+    def _evict_any(self, asking: LimitedConnection | None) -> bool:
         return self._look(
-            Need.ROOM,
+            EvictionNeed.ROOM,
             lambda each: each.is_waiting and each is not asking,
             lambda each: each.is_anonymous and each.is_blocked and each is not asking,
         )
 
-    def _look(self, need: Need, *tests: Callable[[Seat], bool]) -> bool:
+    def _look(self, need: EvictionNeed, *tests: Callable[[LimitedConnection], bool]) -> bool:
         """Let connections give way that pass the first test that any of them passes."""
         now = self._clock()
-        if now < self._looked_at[need] + LOOK_SECONDS:
+        if now < self._looked_at[need] + EVICTION_PAUSE_SECONDS:
             # Nobody could give way a moment ago.
             return False
         for test in tests:
@@ -334,9 +337,9 @@ class Room:
         self._looked_at[need] = now
         return False
 
-    def _evict(self, found: list[Seat]) -> None:
+    def _evict(self, found: list[LimitedConnection]) -> None:
         """Close the oldest of some connections: one, or several where there is room for many."""
-        count = max(1, self.places.limit // EVICTED_PART)
+        count = max(1, self.places.limit // EVICTION_DIVISOR)
         for seat in nsmallest(count, found, key=_since):
             self.leave(seat)
             seat.evict()
@@ -346,23 +349,23 @@ class Room:
     def _tell(self) -> None:
         """Log, at most once a minute, how many connections were closed and refused since the last line."""
         now = self._clock()
-        if now < self._told_at + TELL_SECONDS:
+        if now < self._told_at + LOG_PAUSE_SECONDS:
             return
         counts = {"closed": self._closed, "refused": self._refused, "limit": self.places.limit}
         log.warning("connections are closed or refused, as there is no room for more", extra=counts)
         self._told_at, self._closed, self._refused = now, 0, 0
 
 
-def _since(seat: Seat) -> float:
+def _since(seat: LimitedConnection) -> float:
     return seat.since
 
 
-ROOM: Final = web.AppKey("room", Room)
+DESCRIPTOR_BUDGET: Final = web.AppKey("room", DescriptorBudget)
 
 
 def _no_room(what: str) -> GatewayError:
     return GatewayError(
-        Kind.UNAVAILABLE,
+        ErrorKind.UNAVAILABLE,
         f"cannot take the request: the gateway has its {what} in use",
         code="too_many_connections",
         retry_after=RETRY_SECONDS,
@@ -371,25 +374,29 @@ def _no_room(what: str) -> GatewayError:
 
 def _too_many(reason: str, name: str) -> GatewayError:
     return GatewayError(
-        Kind.RATE_LIMITED,
+        ErrorKind.RATE_LIMITED,
         f"cannot take the request: {reason}",
         code=f"too_many_{name}",
         retry_after=RETRY_SECONDS,
     )
 
 
-def public_places(pool_size: int = 0) -> Places:
+def public_descriptor_limits(pool_size: int = 0) -> DescriptorLimits:
     """Return the places of the public application, by the limit of open files.
 
     `pool_size` is how many connections to a database server there may be.
     """
     soft = file_limit()
-    limit = max(soft - control_files(soft) - HEALTH_FILES - OWN_FILES - pool_size, soft // 2)
-    return Places(limit, HEALTH_FILES, limit // ADDRESS_PART, soft - control_files(soft))
+    limit = max(
+        soft - reserved_control_files(soft) - HEALTH_DESCRIPTORS - RESERVED_DESCRIPTORS - pool_size, soft // 2
+    )
+    return DescriptorLimits(
+        limit, HEALTH_DESCRIPTORS, limit // ADDRESS_DIVISOR, soft - reserved_control_files(soft)
+    )
 
 
-def control_places() -> Places:
+def control_descriptor_limits() -> DescriptorLimits:
     """Return the places of the control socket, by the limit of open files."""
     soft = file_limit()
-    limit = control_files(soft)
-    return Places(limit, 0, limit, soft)
+    limit = reserved_control_files(soft)
+    return DescriptorLimits(limit, 0, limit, soft)

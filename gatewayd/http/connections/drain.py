@@ -101,7 +101,7 @@ class DrainingConnection(web.RequestHandler):
         return self._is_spared
 
 
-def listens(request: web.Request) -> None:
+def mark_as_listener(request: web.Request) -> None:
     """Note that a request is a stream of events: a stop ends it, and does not wait for it."""
     if isinstance(request.protocol, DrainingConnection):
         request.protocol.is_listening = True

@@ -33,17 +33,17 @@ SEND_RATE: Final = MinimumRate(1024, 30.0)
 
 
 @dataclass(frozen=True, slots=True)
-class Rates:
+class MinimumRates:
     """The minimum rates of one application: for the bodies of requests, and for answers."""
 
     body: MinimumRate = BODY_RATE
     send: MinimumRate = SEND_RATE
 
 
-RATES: Final = web.AppKey("rates", Rates)
+RATES: Final = web.AppKey("rates", MinimumRates)
 
 
-class Credit:
+class RateCredit:
     """How long a peer may go on: `left` seconds."""
 
     __slots__ = ("_rate", "left")
@@ -72,7 +72,7 @@ class BodyReader:
     def __init__(self, content: StreamReader, rate: MinimumRate) -> None:
         self._content = content
         self._rate = rate
-        self._credit = Credit(rate)
+        self._credit = RateCredit(rate)
 
     async def read(self, size: int = -1) -> bytes:
         """Return up to `size` bytes, or all that is there; none at the end.
@@ -104,4 +104,4 @@ class BodyReader:
 
 def body_reader(request: web.Request) -> BodyReader:
     """Return what reads the body of a request at the rate of its application."""
-    return BodyReader(request.content, request.app.get(RATES, Rates()).body)
+    return BodyReader(request.content, request.app.get(RATES, MinimumRates()).body)

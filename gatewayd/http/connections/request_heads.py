@@ -8,9 +8,9 @@ from typing import Any, Final
 from aiohttp import HttpVersion11, http_exceptions, web
 
 from gatewayd import ids
-from gatewayd.errors import GatewayError, Kind, invalid
-from gatewayd.http.connections.capacity import ROOM, Room, public_places
-from gatewayd.http.connections.minimum_rate import RATES, Rates
+from gatewayd.errors import ErrorKind, GatewayError, invalid
+from gatewayd.http.connections.capacity import DESCRIPTOR_BUDGET, DescriptorBudget, public_descriptor_limits
+from gatewayd.http.connections.minimum_rate import RATES, MinimumRates
 from gatewayd.http.connections.slots import SeatedConnection
 from gatewayd.http.connections.slow_readers import UnsentWatch
 from gatewayd.http.errors import render
@@ -24,7 +24,7 @@ log = logging.getLogger(__name__)
 RequestFactory = Callable[..., web.BaseRequest]
 
 
-class Connection(SeatedConnection):
+class ServerConnection(SeatedConnection):
     """One connection. The library's own error pages are never shown: they repeat what was sent."""
 
     _timer: asyncio.TimerHandle | None = None
@@ -32,7 +32,7 @@ class Connection(SeatedConnection):
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Start the clock of the first head; later ones are under that of idle connections."""
         super().connection_made(transport)
-        if isinstance(self._manager, Connections) and self._manager.is_draining:
+        if isinstance(self._manager, ConnectionServer) and self._manager.is_draining:
             self.drain()
         if self.transport is not None:
             self._timer = self._loop.call_later(HEAD_SECONDS, self._on_slow_head)
@@ -72,7 +72,9 @@ class Connection(SeatedConnection):
         place = {"request_id": request_id, "route": "-"}
         if status >= 500:
             log.error("request failed", exc_info=exc, extra=place)
-            failure = GatewayError(Kind.INTERNAL, f"cannot serve the request: see the log for {request_id}")
+            failure = GatewayError(
+                ErrorKind.INTERNAL, f"cannot serve the request: see the log for {request_id}"
+            )
         else:
             failure = invalid(f"cannot read the request: {_reason(exc)}", code="malformed_request")
             log.info("request refused: %s", failure.message, extra={**place, "status": status})
@@ -87,10 +89,12 @@ class Connection(SeatedConnection):
         self.force_close()
 
 
-class Connections(web.Server):
+class ConnectionServer(web.Server):
     """Makes the connections of one application."""
 
-    def __init__(self, plain: web.Server, options: dict[str, Any], room: Room, rates: Rates) -> None:
+    def __init__(
+        self, plain: web.Server, options: dict[str, Any], room: DescriptorBudget, rates: MinimumRates
+    ) -> None:
         super().__init__(
             plain.request_handler,
             request_factory=self._heard(plain.request_factory),
@@ -103,7 +107,7 @@ class Connections(web.Server):
 
     def __call__(self) -> web.RequestHandler:
         """Return the protocol of a new connection."""
-        connection = Connection(self, loop=asyncio.get_running_loop(), **self._options)
+        connection = ServerConnection(self, loop=asyncio.get_running_loop(), **self._options)
         connection.room = self._room
         self._unsent.start()
         return connection
@@ -114,13 +118,13 @@ class Connections(web.Server):
         for connection in self.open():
             connection.drain()
 
-    def open(self) -> Sequence[Connection]:
+    def open(self) -> Sequence[ServerConnection]:
         """Return the connections."""
-        return [connection for connection in self.connections if isinstance(connection, Connection)]
+        return [connection for connection in self.connections if isinstance(connection, ServerConnection)]
 
     def _heard(self, factory: RequestFactory) -> RequestFactory:
         def make(message: Any, payload: Any, protocol: Any, writer: Any, task: Any) -> web.BaseRequest:
-            if isinstance(protocol, Connection):
+            if isinstance(protocol, ServerConnection):
                 protocol.heard()
                 protocol.begin(payload, writer)
                 message = protocol.begun(message)
@@ -129,7 +133,7 @@ class Connections(web.Server):
         return make
 
 
-class Runner(web.AppRunner):
+class ServerRunner(web.AppRunner):
     """An application's runner with connections of ours; `options` are those of the protocol."""
 
     __slots__ = ("_options",)
@@ -139,11 +143,17 @@ class Runner(web.AppRunner):
         self._options = options
 
     async def _make_server(self) -> web.Server:
-        room = self.app[ROOM] if ROOM in self.app else Room(public_places())
-        return Connections(await super()._make_server(), self._options, room, self.app.get(RATES, Rates()))
+        room = (
+            self.app[DESCRIPTOR_BUDGET]
+            if DESCRIPTOR_BUDGET in self.app
+            else DescriptorBudget(public_descriptor_limits())
+        )
+        return ConnectionServer(
+            await super()._make_server(), self._options, room, self.app.get(RATES, MinimumRates())
+        )
 
 
-async def expect(request: web.Request) -> None:
+async def send_100_continue(request: web.Request) -> None:
     """Tell a client that waits for that to send its body; others are ignored (RFC 9110, 10.1.1)."""
     if request.version >= HttpVersion11 and request.headers.get("Expect", "").lower() == "100-continue":
         await request.writer.write(b"HTTP/1.1 100 Continue\r\n\r\n")
@@ -151,8 +161,8 @@ async def expect(request: web.Request) -> None:
         request.writer.output_size = 0
 
 
-async def hold(request: web.Request) -> None:
-    """Leave it to the handler to call `expect`."""
+async def defer_100_continue(request: web.Request) -> None:
+    """Leave it to the handler to call `send_100_continue`."""
 
 
 def _reason(error: BaseException | None) -> str:

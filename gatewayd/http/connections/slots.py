@@ -8,10 +8,10 @@ from typing import cast
 from aiohttp import StreamReader, web
 from aiohttp.abc import AbstractStreamWriter
 
-from gatewayd.http.connections.capacity import Hold, Room
+from gatewayd.http.connections.capacity import DescriptorBudget, RequestHold
 from gatewayd.http.connections.drain import DrainingConnection
 from gatewayd.http.connections.slow_readers import acknowledged_bytes
-from gatewayd.http.connections.uses import Use
+from gatewayd.http.connections.uses import RequestUse
 
 
 class SeatedConnection(DrainingConnection):
@@ -20,7 +20,7 @@ class SeatedConnection(DrainingConnection):
     It is closed when there is none.
     """
 
-    room: Room
+    room: DescriptorBudget
     network: str | None = None
     """The network that its last request was counted for, None before the first."""
 
@@ -31,7 +31,7 @@ class SeatedConnection(DrainingConnection):
     _writer: AbstractStreamWriter | None = None
     _payload: StreamReader | None = None
     _written = 0
-    _hold: Hold | None = None
+    _hold: RequestHold | None = None
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Take a place."""
@@ -54,19 +54,19 @@ class SeatedConnection(DrainingConnection):
         self._writer = writer
         self._payload = payload
 
-    def hold(self, account: str, address: str, use: Use) -> None:
-        """Count the request for an account and an address ("" for none); raises as `Room.hold` does."""
+    def hold(self, account: str, address: str, use: RequestUse) -> None:
+        """Count the request for an account and an address, "" for none; raises as `DescriptorBudget.hold`."""
         if self._hold is not None:
             self._release()
-        if use is Use.PROBE or self._wire is None:
+        if use is RequestUse.PROBE or self._wire is None:
             return
         self._hold = self.room.hold(self, account, address, use)
         if account and self.is_stranger:
-            self.room.know(self)
+            self.room.note_authenticated(self)
             self.is_stranger = False
 
-    def hold_work(self, account: str, address: str, use: Use) -> Callable[[], None]:
-        """Count a request whose work goes on when the client leaves; raises as `Room.hold` does.
+    def hold_work(self, account: str, address: str, use: RequestUse) -> Callable[[], None]:
+        """Count a request whose work goes on when the client leaves; raises as `DescriptorBudget.hold` does.
 
         What is returned is to be called when the work is done.
         """

@@ -12,9 +12,9 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Final, Protocol
 
-from gatewayd.http.connections.minimum_rate import Credit, MinimumRate
+from gatewayd.http.connections.minimum_rate import MinimumRate, RateCredit
 
-LOOKS: Final = 6
+CHECKS_PER_WINDOW: Final = 6
 """How often a connection is looked at in the time that a peer may stay below the rate."""
 
 _INFO_BYTES: Final = 128
@@ -24,7 +24,7 @@ _BYTES_ACKED: Final = 120
 log = logging.getLogger(__name__)
 
 
-class Sender(Protocol):
+class SendingConnection(Protocol):
     """A connection, as this module sees it."""
 
     @property
@@ -51,7 +51,7 @@ class Sender(Protocol):
 class _Slow:
     """A connection with bytes that wait: what its peer had taken by when."""
 
-    credit: Credit
+    credit: RateCredit
     sent: int
     at: float
 
@@ -59,12 +59,12 @@ class _Slow:
 class UnsentWatch:
     """Looks at the connections of one server; `start` is to be called when there is a new one."""
 
-    def __init__(self, connections: Callable[[], Iterable[Sender]], rate: MinimumRate) -> None:
+    def __init__(self, connections: Callable[[], Iterable[SendingConnection]], rate: MinimumRate) -> None:
         self._connections = connections
         self._rate = rate
-        self._pause = rate.seconds / LOOKS
+        self._pause = rate.seconds / CHECKS_PER_WINDOW
         self._timer: asyncio.TimerHandle | None = None
-        self._slow: dict[Sender, _Slow] = {}
+        self._slow: dict[SendingConnection, _Slow] = {}
 
     def start(self) -> None:
         """Look from time to time, until there is no connection."""
@@ -80,7 +80,7 @@ class UnsentWatch:
             if not connection.unsent:
                 continue
             sent = connection.sent
-            slow = before.get(connection) or _Slow(Credit(self._rate), sent, now)
+            slow = before.get(connection) or _Slow(RateCredit(self._rate), sent, now)
             # The time in which the daemon itself did not run is not the peer's.
             waited = min(now - slow.at, 2 * self._pause)
             slow.credit.note(waited, max(sent - slow.sent, 0))
@@ -96,7 +96,7 @@ class UnsentWatch:
         has_any = self.look(loop.time())
         self._timer = loop.call_later(self._pause, self._on_timer) if has_any else None
 
-    def _cut(self, connection: Sender) -> None:
+    def _cut(self, connection: SendingConnection) -> None:
         log.info(
             "connection cut: the client took %s",
             self._rate,

@@ -6,11 +6,11 @@ from typing import Final
 
 from gatewayd.pipeline.embeddings import MAX_PARALLEL
 
-BOUNDS: Final = ("connections", "uploads", "downloads", "streams")
+BOUND_NAMES: Final = ("connections", "uploads", "downloads", "streams")
 """The names of the bounds."""
 
 
-class Use(Enum):
+class RequestUse(Enum):
     """What a request is: how many descriptors it has, and the bounds that it counts for, its own last.
 
     `place` is its own among all.
@@ -39,7 +39,7 @@ class Use(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Bounds:
+class ConcurrencyBounds:
     """How many requests at once; 0 for no bound."""
 
     connections: int = 0
@@ -48,13 +48,13 @@ class Bounds:
     streams: int = 0
 
     def named(self) -> dict[str, int]:
-        """Return those that there are, by their names in `BOUNDS`."""
-        return {name: most for name in BOUNDS if (most := getattr(self, name))}
+        """Return those that there are, by their names in `BOUND_NAMES`."""
+        return {name: most for name in BOUND_NAMES if (most := getattr(self, name))}
 
 
 @dataclass(frozen=True, slots=True)
-class RoomRules:
+class ConcurrencyRules:
     """The bounds of one account and of one address."""
 
-    account: Bounds = Bounds()
-    address: Bounds = Bounds()
+    account: ConcurrencyBounds = ConcurrencyBounds()
+    address: ConcurrencyBounds = ConcurrencyBounds()

@@ -12,31 +12,31 @@ from gatewayd.accounts.records import Actor
 from gatewayd.catalog.interfaces import Viewer
 from gatewayd.catalog.records import Model
 from gatewayd.dialects import openai
-from gatewayd.errors import GatewayError, Kind
+from gatewayd.errors import ErrorKind, GatewayError
 from gatewayd.http.body import read_model
 from gatewayd.http.context import request_id
-from gatewayd.http.control.impersonation import Viewers
+from gatewayd.http.control.impersonation import ControlActors
 from gatewayd.http.control.peer import PEER
 from gatewayd.http.control.rows import serve
 from gatewayd.http.errors import body_of
-from gatewayd.http.responses.streams import OpenAiFrames, Streams, openai_frames, send_whole
-from gatewayd.http.routes import Dialect, Route
-from gatewayd.json_decoder import LARGE
+from gatewayd.http.responses.streams import AnswerStreams, OpenAiFrames, openai_frames, send_whole
+from gatewayd.http.routes import Route, RouteDialect
+from gatewayd.json_decoder import LARGE_LIMITS
 from gatewayd.knowledge.records import Collection
-from gatewayd.pipeline.records import Answer, ChatRequest
+from gatewayd.pipeline.records import ChatAnswer, ChatRequest
 
-BODY_LIMIT: Final = 16 * 1024 * 1024
+MAX_BODY_BYTES: Final = 16 * 1024 * 1024
 
 
-class Answers(Protocol):
+class ChatCompleter(Protocol):
     """What answers; the chat pipeline is one."""
 
-    async def run(self, request: ChatRequest, actor: Actor) -> Answer:
+    async def run(self, request: ChatRequest, actor: Actor) -> ChatAnswer:
         """Answer a request; a failure before the first chunk raises, one after it raises from `chunks`."""
         ...
 
 
-class Models(Protocol):
+class ModelLister(Protocol):
     """What knows the models; the catalogue is one."""
 
     async def list(self, viewer: Viewer, *, refresh: bool = False) -> Sequence[Model]:
@@ -44,7 +44,7 @@ class Models(Protocol):
         ...
 
 
-class Collections(Protocol):
+class CollectionResolver(Protocol):
     """What knows the collections."""
 
     async def resolve(self, actor: Actor, ref: str) -> Collection:
@@ -57,18 +57,24 @@ class ControlFrames(OpenAiFrames):
 
     def fail(self, error: GatewayError) -> bytes:
         """Return the error frame."""
-        return b"data: " + orjson.dumps(body_of(error, Dialect.CONTROL)) + b"\n\n"
+        return b"data: " + orjson.dumps(body_of(error, RouteDialect.CONTROL)) + b"\n\n"
 
 
 class ControlChatRoutes:
     """Questions on the control socket."""
 
-    def __init__(self, answers: Answers, models: Models, collections: Collections, viewers: Viewers) -> None:
+    def __init__(
+        self,
+        answers: ChatCompleter,
+        models: ModelLister,
+        collections: CollectionResolver,
+        viewers: ControlActors,
+    ) -> None:
         self._answers = answers
         self._models = models
         self._collections = collections
         self._viewers = viewers
-        self._streams = Streams()
+        self._streams = AnswerStreams()
 
     def routes(self) -> Sequence[Route]:
         """Return the rows."""
@@ -81,7 +87,7 @@ class ControlChatRoutes:
 
         Both may have `sources` and `warnings`, a stream in a chunk without choices before the others.
         """
-        wanted = await read_model(request, wire.Chat, BODY_LIMIT, LARGE)
+        wanted = await read_model(request, wire.Chat, MAX_BODY_BYTES, LARGE_LIMITS)
         actor = await self._viewers.choose(wanted.user, request[PEER])
         body: dict[str, Any] = wanted.model_dump(exclude={"user"}, exclude_none=True)
         body["stream"] = wanted.stream
@@ -108,11 +114,11 @@ class ControlChatRoutes:
     async def _first_model(self, actor: Actor) -> str:
         found = await self._models.list(actor)
         if not found:
-            raise GatewayError(Kind.NOT_FOUND, "cannot ask: there is no model", param="model")
+            raise GatewayError(ErrorKind.NOT_FOUND, "cannot ask: there is no model", param="model")
         return found[0].id
 
 
-def _first_frame(answer: Answer) -> bytes:
+def _first_frame(answer: ChatAnswer) -> bytes:
     # A completion has its sources itself, and gives them to its frames.
     told: dict[str, Any] = {"sources": answer.sources} if answer.sources and answer.chunks else {}
     if answer.warnings:

@@ -9,11 +9,11 @@ from gatewayctl.wire import database as wire
 from gatewayctl.wire import routes
 from gatewayd.http.body import read_model
 from gatewayd.http.control.rows import serve
-from gatewayd.http.control.transactions import answer
+from gatewayd.http.control.transactions import control_reply
 from gatewayd.http.routes import Route
 
 
-class Check(Protocol):
+class DamageChecker(Protocol):
     """What looks for damage to the database."""
 
     async def run(self, seconds: float) -> Sequence[str]:
@@ -24,7 +24,7 @@ class Check(Protocol):
 class ControlDatabaseRoutes:
     """The database on the control socket."""
 
-    def __init__(self, check: Check) -> None:
+    def __init__(self, check: DamageChecker) -> None:
         self._check = check
 
     def routes(self) -> Sequence[Route]:
@@ -37,4 +37,4 @@ class ControlDatabaseRoutes:
         """Take `DatabaseCheck`, answer `DatabaseState`."""
         wanted = await read_model(request, wire.DatabaseCheck)
         problems = list(await self._check.run(wanted.timeout))
-        return answer(wire.DatabaseState(status="damaged" if problems else "sound", problems=problems))
+        return control_reply(wire.DatabaseState(status="damaged" if problems else "sound", problems=problems))

@@ -7,14 +7,14 @@ from aiohttp.typedefs import Middleware
 
 from gatewayctl.wire.base import HEADER, VERSION
 from gatewayd import ids
-from gatewayd.errors import GatewayError, Kind
+from gatewayd.errors import ErrorKind, GatewayError
 from gatewayd.http.connections.admission import count, count_work
 from gatewayd.http.context import REPLY_HEADERS, REQUEST_ID
-from gatewayd.http.control.peer import PEER, Peers
+from gatewayd.http.control.peer import PEER, PeerRules
 from gatewayd.http.errors import guard
-from gatewayd.http.middleware import SANE_REQUEST_ID, may_end, standard_headers
-from gatewayd.http.routes import Access, Dialect, Handler, Route
-from gatewayd.tasks import Tasks
+from gatewayd.http.middleware import SANE_REQUEST_ID, is_cancellable, standard_headers
+from gatewayd.http.routes import Handler, Route, RouteAccess, RouteDialect
+from gatewayd.tasks import TaskRegistry
 
 # What a browser adds and no client of ours does: a page must not reach the socket through a forwarder.
 BROWSER_HEADERS: Final = (hdrs.ORIGIN, hdrs.REFERER)
@@ -23,19 +23,19 @@ BROWSER_HEADERS: Final = (hdrs.ORIGIN, hdrs.REFERER)
 class ControlEdge:
     """Wraps the handlers of the control application; see `http.edge.Wrapper`."""
 
-    def __init__(self, peers: Peers, tasks: Tasks) -> None:
+    def __init__(self, peers: PeerRules, tasks: TaskRegistry) -> None:
         self._peers = peers
         self._tasks = tasks
 
     def wrap(self, route: Route) -> Handler:
         """Return the handler of a row; a write runs to its end even when its client leaves."""
-        if route.access is not Access.CONTROL:
+        if route.access is not RouteAccess.CONTROL:
             raise ValueError(f"{route.path} is no control route")
 
         async def serve(request: web.Request) -> web.StreamResponse:
-            if may_end(route, request):
-                return await guard(_counted(route, request), Dialect.CONTROL, request, route.path)
-            work = guard(_finished(route, request), Dialect.CONTROL, request, route.path)
+            if is_cancellable(route, request):
+                return await guard(_counted(route, request), RouteDialect.CONTROL, request, route.path)
+            work = guard(_finished(route, request), RouteDialect.CONTROL, request, route.path)
             return await self._tasks.finish(route.path, work)
 
         return serve
@@ -51,7 +51,7 @@ class ControlEdge:
             request[REPLY_HEADERS] = {**standard_headers(request[REQUEST_ID]), HEADER: VERSION}
             path = request.match_info.route.resource
             route = path.canonical if path is not None else "-"
-            reply = await guard(self._admitted(request, handler), Dialect.CONTROL, request, route)
+            reply = await guard(self._admitted(request, handler), RouteDialect.CONTROL, request, route)
             if not reply.prepared:
                 reply.headers.update(request[REPLY_HEADERS])
             return reply
@@ -63,12 +63,14 @@ class ControlEdge:
         for name in BROWSER_HEADERS:
             if name in request.headers:
                 raise GatewayError(
-                    Kind.FORBIDDEN, f"cannot answer a browser: the request has a {name} header", param=name
+                    ErrorKind.FORBIDDEN,
+                    f"cannot answer a browser: the request has a {name} header",
+                    param=name,
                 )
         spoken = request.headers.get(HEADER)
         if spoken != VERSION:
             raise GatewayError(
-                Kind.INVALID_REQUEST,
+                ErrorKind.INVALID_REQUEST,
                 f"cannot speak protocol {spoken!r}: this daemon speaks {VERSION!r}",
                 param=HEADER,
                 code="protocol_mismatch",

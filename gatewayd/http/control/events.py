@@ -10,26 +10,26 @@ from aiohttp import web
 from gatewayctl.wire import events as wire
 from gatewayctl.wire import routes
 from gatewayd.errors import invalid, not_found
-from gatewayd.events.calls import Calls
+from gatewayd.events.calls import EventCalls
 from gatewayd.events.hub import EVERYBODY, Hub
-from gatewayd.events.records import Call
+from gatewayd.events.records import EventCall
 from gatewayd.events.rooms import Subscription
 from gatewayd.http.body import read_model
-from gatewayd.http.control.accounts.grantees import Principals
+from gatewayd.http.control.accounts.grantees import GranteeFinder
 from gatewayd.http.control.rows import serve
 from gatewayd.http.control.tasks import ChatOwners
-from gatewayd.http.control.transactions import answer, audit, is_set, timestamp
+from gatewayd.http.control.transactions import audit, control_reply, is_set, timestamp
 from gatewayd.http.responses.sse import relay
 from gatewayd.http.routes import Route
-from gatewayd.json_decoder import LARGE
+from gatewayd.json_decoder import LARGE_LIMITS
 
-ANSWER_LIMIT: Final = 16 * 1024 * 1024
+MAX_ANSWER_BYTES: Final = 16 * 1024 * 1024
 
 
 class ControlEventRoutes:
     """Events and calls on the control socket."""
 
-    def __init__(self, hub: Hub, calls: Calls, chats: ChatOwners, principals: Principals) -> None:
+    def __init__(self, hub: Hub, calls: EventCalls, chats: ChatOwners, principals: GranteeFinder) -> None:
         self._hub = hub
         self._calls = calls
         self._chats = chats
@@ -65,11 +65,13 @@ class ControlEventRoutes:
         else:
             found = self._calls.pending((await self._principals.owner(ref)).id)
         emails = await self._principals.emails(call.target.user_id for call in found)
-        return answer(wire.CallList(calls=[_call(call, emails[call.target.user_id]) for call in found]))
+        return control_reply(
+            wire.CallList(calls=[_call(call, emails[call.target.user_id]) for call in found])
+        )
 
     async def answer(self, request: web.Request) -> web.StreamResponse:
-        """Take `CallAnswer`, answer `Call`; conflict when it has one, not_found when it does not wait."""
-        wanted = await read_model(request, wire.CallAnswer, ANSWER_LIMIT, LARGE)
+        """`CallAnswer` -> `Call`; conflict when it has an answer, not_found when it does not wait."""
+        wanted = await read_model(request, wire.CallAnswer, MAX_ANSWER_BYTES, LARGE_LIMITS)
         if ("result" in wanted.model_fields_set) == (wanted.error is not None):
             raise invalid("cannot accept the answer: give either result or error", param="result")
         call_id = request.match_info["id"]
@@ -83,7 +85,7 @@ class ControlEventRoutes:
             self._calls.answer(user_id, call_id, wanted.result)
         audit(request, "call answer", call_id)
         emails = await self._principals.emails([user_id])
-        return answer(_call(waiting[call_id], emails[user_id]))
+        return control_reply(_call(waiting[call_id], emails[user_id]))
 
     async def _whose(self, request: web.Request) -> str:
         ref, chat_id = request.query.get("user"), request.query.get("chat")
@@ -106,7 +108,7 @@ class ControlEventRoutes:
         return b"%bdata: %b\n\n" % (head, orjson.dumps(told.model_dump()))
 
 
-def _call(call: Call, email: str) -> wire.Call:
+def _call(call: EventCall, email: str) -> wire.Call:
     return wire.Call(
         id=call.id,
         user_id=call.target.user_id,

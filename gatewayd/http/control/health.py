@@ -11,13 +11,13 @@ from gatewayctl.wire import routes
 from gatewayctl.wire.base import VERSION
 from gatewayd import ids
 from gatewayd.errors import GatewayError
-from gatewayd.http.connections.uses import Use
+from gatewayd.http.connections.uses import RequestUse
 from gatewayd.http.control.rows import serve
-from gatewayd.http.control.transactions import answer, timestamp
+from gatewayd.http.control.transactions import control_reply, timestamp
 from gatewayd.http.routes import Route
 
 
-class Monitor(Protocol):
+class DaemonMonitor(Protocol):
     """What tells whether the database answers and the event loop turns."""
 
     @property
@@ -30,7 +30,7 @@ class Monitor(Protocol):
         ...
 
 
-class Sources(Protocol):
+class SourceStates(Protocol):
     """What knows the model sources; the catalogue is one."""
 
     def source_states(self) -> Sequence[Mapping[str, object]]:
@@ -39,7 +39,7 @@ class Sources(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Workings:
+class DaemonFacts:
     """How the daemon works, as it was found at the start; None where another program does the work.
 
     `find_recall` returns the lowest measured recall of a graph with its ef_search, None while there is none,
@@ -57,23 +57,23 @@ class ControlHealthRoutes:
 
     def __init__(
         self,
-        monitor: Monitor,
-        sources: Sources,
+        monitor: DaemonMonitor,
+        sources: SourceStates,
         version: str,
-        workings: Workings,
+        workings: DaemonFacts,
         clock: ids.Clock | None = None,
     ) -> None:
         self._monitor = monitor
         self._sources = sources
         self._version = version
         self._workings = workings
-        self._clock = clock or ids.steady()
+        self._clock = clock or ids.steady_clock()
         self._started_at = self._clock()
 
     def routes(self) -> Sequence[Route]:
         """Return the rows."""
         return [
-            serve(routes.GET_HEALTH, self.show, use=Use.PROBE),
+            serve(routes.GET_HEALTH, self.show, use=RequestUse.PROBE),
         ]
 
     async def show(self, request: web.Request) -> web.StreamResponse:
@@ -85,7 +85,7 @@ class ControlHealthRoutes:
         cache = self._vector_cache()
         problems = [*(state.problem for state in states), cache.problem if cache else None]
         is_warned = any(each is not None for each in problems)
-        return answer(
+        return control_reply(
             wire.Health(
                 status="fail" if problem is not None else "warn" if is_warned else "pass",
                 version=self._version,

@@ -4,11 +4,11 @@ from gatewayd.accounts.key_rules import KeyRules
 from gatewayd.accounts.permissions import Permissions
 from gatewayd.accounts.records import Actor, CredentialKind, Role, User
 from gatewayd.accounts.users import Users
-from gatewayd.errors import GatewayError, Kind
-from gatewayd.http.control.peer import Peer
+from gatewayd.errors import ErrorKind, GatewayError
+from gatewayd.http.control.peer import SocketPeer
 
 
-class Viewers:
+class ControlActors:
     """Makes actors: the operator, who may everything, or an account with its own rights."""
 
     def __init__(self, users: Users, rules: KeyRules, permissions: Permissions) -> None:
@@ -16,10 +16,10 @@ class Viewers:
         self._rules = rules
         self._permissions = permissions
 
-    def operator(self, peer: Peer) -> Actor:
+    def operator(self, peer: SocketPeer) -> Actor:
         """Return the unix user at the socket as an administrator without an account."""
         user = User(id=f"control:{peer.name}", email="", name=peer.name, role=Role.ADMIN)
-        return Actor(user, CredentialKind.CONTROL, (), self._permissions.effective(user, ()))
+        return Actor(user, CredentialKind.CONTROL, (), self._permissions.effective_permissions(user, ()))
 
     async def account(self, ref: str) -> Actor:
         """Return an account by id or e-mail; forbidden when it is pending or deactivated."""
@@ -28,10 +28,10 @@ class Viewers:
         actor = Actor(user, CredentialKind.CONTROL, rights.group_ids, rights.permissions)
         if not actor.is_verified:
             raise GatewayError(
-                Kind.FORBIDDEN, f"cannot ask as {user.email!r}: the account is pending or deactivated"
+                ErrorKind.FORBIDDEN, f"cannot ask as {user.email!r}: the account is pending or deactivated"
             )
         return actor
 
-    async def choose(self, ref: str | None, peer: Peer) -> Actor:
+    async def choose(self, ref: str | None, peer: SocketPeer) -> Actor:
         """Return the account when one is named, else the operator."""
         return self.operator(peer) if ref is None else await self.account(ref)

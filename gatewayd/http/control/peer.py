@@ -10,14 +10,14 @@ from typing import Final
 
 from aiohttp import web
 
-from gatewayd.errors import GatewayError, Kind
+from gatewayd.errors import ErrorKind, GatewayError
 
 # struct ucred of unix(7): process, user and group id.
-CREDENTIALS: Final = struct.Struct("3i")
+CREDENTIALS_STRUCT: Final = struct.Struct("3i")
 
 
 @dataclass(frozen=True, slots=True)
-class Peer:
+class SocketPeer:
     """The process that connected, as the kernel knows it."""
 
     pid: int
@@ -33,28 +33,28 @@ class Peer:
             return str(self.uid)
 
 
-PEER: web.RequestKey[Peer] = web.RequestKey("peer", Peer)
+PEER: web.RequestKey[SocketPeer] = web.RequestKey("peer", SocketPeer)
 
 
-class Peers:
+class PeerRules:
     """Lets in root, the daemon's own user, and the members of one group ("" for none)."""
 
     def __init__(self, group: str, owner_uid: int) -> None:
         self._group = group
         self._owner_uid = owner_uid
 
-    def admit(self, request: web.Request) -> Peer:
+    def admit(self, request: web.Request) -> SocketPeer:
         """Return the peer of a request; forbidden when it may not use the control socket."""
         peer = read_peer(request)
         if peer.uid not in {0, self._owner_uid} and not self._is_member(peer):
             group = f" or a member of the group {self._group!r}" if self._group else ""
             raise GatewayError(
-                Kind.FORBIDDEN,
+                ErrorKind.FORBIDDEN,
                 f"cannot use the control socket as {peer.name!r}: only root, the daemon's user{group} may",
             )
         return peer
 
-    def _is_member(self, peer: Peer) -> bool:
+    def _is_member(self, peer: SocketPeer) -> bool:
         if not self._group:
             return False
         try:
@@ -65,11 +65,11 @@ class Peers:
         return gid in os.getgrouplist(name, peer.gid)
 
 
-def read_peer(request: web.Request) -> Peer:
+def read_peer(request: web.Request) -> SocketPeer:
     """Return the peer of a connection; forbidden when it is no unix socket."""
     transport = request.transport
     channel = transport.get_extra_info("socket") if transport is not None else None
     if channel is None or channel.family != socket.AF_UNIX:
-        raise GatewayError(Kind.FORBIDDEN, "cannot tell who asks: the connection is no unix socket")
-    data = channel.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, CREDENTIALS.size)
-    return Peer(*CREDENTIALS.unpack(data))
+        raise GatewayError(ErrorKind.FORBIDDEN, "cannot tell who asks: the connection is no unix socket")
+    data = channel.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, CREDENTIALS_STRUCT.size)
+    return SocketPeer(*CREDENTIALS_STRUCT.unpack(data))

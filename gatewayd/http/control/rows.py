@@ -5,8 +5,8 @@ from typing import Any
 
 from gatewayctl.wire.endpoint import Endpoint
 from gatewayctl.wire.routes import ENDPOINTS
-from gatewayd.http.connections.uses import Use
-from gatewayd.http.routes import Access, Dialect, Handler, Route
+from gatewayd.http.connections.uses import RequestUse
+from gatewayd.http.routes import Handler, Route, RouteAccess, RouteDialect
 
 
 def serve(
@@ -15,16 +15,16 @@ def serve(
     *,
     interruptible: bool = False,
     invites: bool = False,
-    use: Use = Use.REQUEST,
+    use: RequestUse = RequestUse.REQUEST,
 ) -> Route:
     """Return the row of an endpoint; see `Route` for the rest."""
     return Route(
         endpoint.method,
         endpoint.path,
         handler,
-        Access.CONTROL,
+        RouteAccess.CONTROL,
         endpoint.summary,
-        Dialect.CONTROL,
+        RouteDialect.CONTROL,
         interruptible=interruptible,
         invites=invites,
         use=use,

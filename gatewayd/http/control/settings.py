@@ -12,14 +12,14 @@ from gatewayd.accounts.runtime_settings import RuntimeSettings, RuntimeValue
 from gatewayd.http.audit import note_change
 from gatewayd.http.body import read_model
 from gatewayd.http.control.rows import serve
-from gatewayd.http.control.transactions import Writes, answer, author
+from gatewayd.http.control.transactions import WriteTransactions, author, control_reply
 from gatewayd.http.routes import Route
 
 
 class SettingRoutes:
     """Runtime settings on the control socket."""
 
-    def __init__(self, runtime: RuntimeSettings, writes: Writes) -> None:
+    def __init__(self, runtime: RuntimeSettings, writes: WriteTransactions) -> None:
         self._runtime = runtime
         self._writes = writes
 
@@ -33,7 +33,7 @@ class SettingRoutes:
 
     async def list(self, request: web.Request) -> web.StreamResponse:
         """Answer `SettingList`."""
-        return answer(wire.SettingList(settings=[render(value) for value in self._runtime.list()]))
+        return control_reply(wire.SettingList(settings=[render(value) for value in self._runtime.list()]))
 
     async def set(self, request: web.Request) -> web.StreamResponse:
         """Take `SettingChange`, answer `SettingsWritten` with the named settings."""
@@ -85,4 +85,4 @@ def _written(
 ) -> web.Response:
     outcome = Outcome.UNCHANGED if before == after else Outcome.CHANGED
     shown = [render(value) for value in after.values()]
-    return answer(wire.SettingsWritten(outcome=outcome, dry_run=dry_run, settings=shown))
+    return control_reply(wire.SettingsWritten(outcome=outcome, dry_run=dry_run, settings=shown))

@@ -16,28 +16,28 @@ from gatewayd.chats.records import Chat
 from gatewayd.chats.search_query import read_search
 from gatewayd.chats.service import Record
 from gatewayd.chats.services import ChatServices
-from gatewayd.chats.transfer import MAX_IMPORTED
+from gatewayd.chats.transfer import MAX_IMPORTED_CHATS
 from gatewayd.completions.records import DONE
 from gatewayd.errors import GatewayError
 from gatewayd.http.body import read_members, read_model
-from gatewayd.http.control.accounts.grantees import Principals
-from gatewayd.http.control.impersonation import Viewers
+from gatewayd.http.control.accounts.grantees import GranteeFinder
+from gatewayd.http.control.impersonation import ControlActors
 from gatewayd.http.control.peer import PEER
 from gatewayd.http.control.rows import serve
-from gatewayd.http.control.transactions import answer, audit, find_page, is_set, timestamp
+from gatewayd.http.control.transactions import audit, control_reply, find_page, is_set, timestamp
 from gatewayd.http.errors import body_of, log_broken
-from gatewayd.http.responses.sse import open_stream, send
-from gatewayd.http.routes import Dialect, Route
-from gatewayd.json_decoder import CHATS, Undecoded
+from gatewayd.http.responses.sse import open_stream, send_frames
+from gatewayd.http.routes import Route, RouteDialect
+from gatewayd.json_decoder import CHAT_LIMITS, UndecodedMember
 
 MAX_IMPORT_BYTES: Final = 64 * 1024 * 1024
-IMPORTED: Final = Undecoded("chats", MAX_IMPORTED)
+IMPORTED: Final = UndecodedMember("chats", MAX_IMPORTED_CHATS)
 
 
 class ControlStoredChatRoutes:
     """Stored chats on the control socket."""
 
-    def __init__(self, services: ChatServices, principals: Principals, viewers: Viewers) -> None:
+    def __init__(self, services: ChatServices, principals: GranteeFinder, viewers: ControlActors) -> None:
         self._chats = services.chats
         self._transfer = services.transfer
         self._principals = principals
@@ -70,7 +70,7 @@ class ControlStoredChatRoutes:
         found, total = await self._chats.find_all(self._operator(request), query)
         emails = await self._principals.emails(chat.user_id for chat in found)
         shown = [_chat(chat, emails[chat.user_id]) for chat in found]
-        return answer(wire.StoredChatList(chats=shown, total=total))
+        return control_reply(wire.StoredChatList(chats=shown, total=total))
 
     async def show(self, request: web.Request) -> web.StreamResponse:
         """Answer `StoredChatDetail`: the current branch, with `?tree=true` every message."""
@@ -80,9 +80,9 @@ class ControlStoredChatRoutes:
         document = (await self._chats.get(who, chat_id))["chat"]
         branch = document["messages"]
         current = {node["id"] for node in branch}
-        nodes = in_order(document["history"]["messages"]) if is_whole else branch
+        nodes = sort_history(document["history"]["messages"]) if is_whole else branch
         head = (await self._shown(chat)).model_dump()
-        return answer(
+        return control_reply(
             wire.StoredChatDetail(
                 **head,
                 current_id=document["history"]["currentId"],
@@ -97,21 +97,25 @@ class ControlStoredChatRoutes:
         reply = await open_stream(request, {})
         try:
             async for record in records:
-                await send(request, reply, b"data: ")
+                await send_frames(request, reply, b"data: ")
                 for part in await json_encoder.encode(record):
-                    await send(request, reply, part)
-                await send(request, reply, b"\n\n")
+                    await send_frames(request, reply, part)
+                await send_frames(request, reply, b"\n\n")
         except GatewayError as error:
             log_broken(request, error)
-            await send(request, reply, b"data: %b\n\n" % orjson.dumps(body_of(error, Dialect.CONTROL)))
+            await send_frames(
+                request, reply, b"data: %b\n\n" % orjson.dumps(body_of(error, RouteDialect.CONTROL))
+            )
         else:
-            await send(request, reply, DONE)
+            await send_frames(request, reply, DONE)
         await reply.write_eof()
         return reply
 
     async def take(self, request: web.Request) -> web.StreamResponse:
         """Take `ChatImport`, answer `ChatsImported`; all chats are kept, or none."""
-        wanted, members = await read_members(request, wire.ChatImport, MAX_IMPORT_BYTES, IMPORTED, CHATS)
+        wanted, members = await read_members(
+            request, wire.ChatImport, MAX_IMPORT_BYTES, IMPORTED, CHAT_LIMITS
+        )
         owner = await self._principals.owner(wanted.user)
         dry_run = is_set(request, "dry_run")
         if dry_run:
@@ -121,7 +125,7 @@ class ControlStoredChatRoutes:
             made = await self._transfer.take(self._operator(request), members, owner.id)
             audit(request, "chat import", owner.email)
         chats = [_chat(chat, owner.email) for chat in made]
-        return answer(wire.ChatsImported(chats=chats, outcome=Outcome.CREATED, dry_run=dry_run))
+        return control_reply(wire.ChatsImported(chats=chats, outcome=Outcome.CREATED, dry_run=dry_run))
 
     async def remove(self, request: web.Request) -> web.StreamResponse:
         """Answer `StoredChatWritten` with the chat as it was."""
@@ -132,7 +136,9 @@ class ControlStoredChatRoutes:
             # Not in a block: what runs for the chat is stopped first, and does not start again.
             await self._chats.remove(who, chat_id)
             audit(request, "chat remove", chat_id)
-        return answer(wire.StoredChatWritten(**shown.model_dump(), outcome=Outcome.REMOVED, dry_run=dry_run))
+        return control_reply(
+            wire.StoredChatWritten(**shown.model_dump(), outcome=Outcome.REMOVED, dry_run=dry_run)
+        )
 
     async def _wanted(self, wanted: wire.ChatExport, who: Actor) -> AsyncIterator[Record]:
         if wanted.id is not None:
@@ -147,7 +153,7 @@ class ControlStoredChatRoutes:
         return self._viewers.operator(request[PEER])
 
 
-def in_order(nodes: Mapping[str, Mapping[str, Any]]) -> list[Mapping[str, Any]]:
+def sort_history(nodes: Mapping[str, Mapping[str, Any]]) -> list[Mapping[str, Any]]:
     """Return the messages of a history, each after its parent and before the next child of that."""
     ordered = []
     waiting = [node for node in nodes.values() if node["parentId"] is None][::-1]

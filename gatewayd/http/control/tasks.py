@@ -9,13 +9,13 @@ from gatewayctl.wire import routes
 from gatewayctl.wire import tasks as wire
 from gatewayd.errors import invalid, not_found
 from gatewayd.http.body import read_model
-from gatewayd.http.control.accounts.grantees import Principals
-from gatewayd.http.control.impersonation import Viewers
+from gatewayd.http.control.accounts.grantees import GranteeFinder
+from gatewayd.http.control.impersonation import ControlActors
 from gatewayd.http.control.peer import PEER
 from gatewayd.http.control.rows import serve
-from gatewayd.http.control.transactions import answer, audit, timestamp
+from gatewayd.http.control.transactions import audit, control_reply, timestamp
 from gatewayd.http.routes import Route
-from gatewayd.pipeline.runs.control import Stopping
+from gatewayd.pipeline.runs.control import TaskControl
 from gatewayd.tasks import TaskInfo
 
 
@@ -31,7 +31,7 @@ class ControlTaskRoutes:
     """Tasks of users on the control socket."""
 
     def __init__(
-        self, stopping: Stopping, chats: ChatOwners, principals: Principals, viewers: Viewers
+        self, stopping: TaskControl, chats: ChatOwners, principals: GranteeFinder, viewers: ControlActors
     ) -> None:
         self._stopping = stopping
         self._chats = chats
@@ -51,7 +51,7 @@ class ControlTaskRoutes:
         user_id = None if ref is None else (await self._principals.owner(ref)).id
         found = await self._of_chat(chat_id) if chat_id is not None else self._stopping.every()
         mine = [info for info in found if user_id is None or info.purpose.user_id == user_id]
-        return answer(wire.TaskList(tasks=await _shown(mine, self._principals)))
+        return control_reply(wire.TaskList(tasks=await _shown(mine, self._principals)))
 
     async def stop(self, request: web.Request) -> web.StreamResponse:
         """Take `TaskStop`, answer `TasksStopped` once they have ended; not_found for what is not there."""
@@ -69,7 +69,7 @@ class ControlTaskRoutes:
         for info in found:
             await self._stopping.stop(who, info.id)
             audit(request, "task stop", info.id)
-        return answer(wire.TasksStopped(tasks=shown))
+        return control_reply(wire.TasksStopped(tasks=shown))
 
     async def _of_chat(self, chat_id: str) -> Sequence[TaskInfo]:
         """Return the tasks of a chat; not_found when there is neither such a task nor such a chat."""
@@ -79,7 +79,7 @@ class ControlTaskRoutes:
         return found
 
 
-async def _shown(found: Sequence[TaskInfo], principals: Principals) -> list[wire.Task]:
+async def _shown(found: Sequence[TaskInfo], principals: GranteeFinder) -> list[wire.Task]:
     emails = await principals.emails(info.purpose.user_id for info in found)
     return [
         wire.Task(

@@ -16,12 +16,12 @@ from gatewayd.http.context import request_id
 from gatewayd.http.control.peer import PEER
 from gatewayd.transactions import Transactor
 
-LONGEST_PAGE: Final = 1000
+MAX_PAGE_SIZE: Final = 1000
 
 audit_log = logging.getLogger("gatewayd.audit")
 
 
-class Writes:
+class WriteTransactions:
     """Runs changes atomically; with `?dry_run=true` everything is checked and then rolled back."""
 
     def __init__(self, transactor: Transactor) -> None:
@@ -76,19 +76,19 @@ def find_count(request: web.Request, name: str) -> int | None:
 
 def find_page(request: web.Request) -> tuple[int, int]:
     """Return offset and limit of the query string, the limit at most as long as a page may be."""
-    limit = find_count(request, "limit") or LONGEST_PAGE
+    limit = find_count(request, "limit") or MAX_PAGE_SIZE
     value = request.query.get("offset", "0")
     if not (value.isascii() and value.isdigit()) or len(value) > 9:
         raise invalid("cannot accept offset: expected a number", param="offset")
-    return int(value), min(limit, LONGEST_PAGE)
+    return int(value), min(limit, MAX_PAGE_SIZE)
 
 
-def answer(reply: Reply) -> web.Response:
+def control_reply(reply: Reply) -> web.Response:
     """Return a reply of the control protocol."""
     return json_reply(reply.model_dump(mode="json"))
 
 
-async def large_answer(reply: Reply) -> web.StreamResponse:
+async def large_control_reply(reply: Reply) -> web.StreamResponse:
     """Return a reply of the control protocol that may be of any size."""
     return await large_reply(reply.model_dump(mode="json"))
 

@@ -16,7 +16,7 @@ class UserCount(Protocol):
         ...
 
 
-class SignUpDoor(Protocol):
+class SignUpPolicy(Protocol):
     """Knows whether people may make accounts themselves."""
 
     async def is_open(self) -> bool:
@@ -46,7 +46,7 @@ class ClientConfig:
         runtime: RuntimeSettings,
         permissions: Permissions,
         users: UserCount,
-        sign_up: SignUpDoor,
+        sign_up: SignUpPolicy,
     ) -> None:
         self._facts = facts
         self._runtime = runtime

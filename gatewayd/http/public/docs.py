@@ -8,8 +8,8 @@ from typing import Any, Final
 from aiohttp import web
 
 from gatewayd.http.body import json_reply
-from gatewayd.http.openapi import describe
-from gatewayd.http.routes import Access, Route
+from gatewayd.http.openapi import describe_routes
+from gatewayd.http.routes import Route, RouteAccess
 from gatewayd.http.schemas import OBJECT, Reply, answers
 
 ASSETS: Final = {
@@ -34,13 +34,18 @@ class DocsRoutes:
     def routes(self) -> Sequence[Route]:
         """Return the rows of the documentation."""
         document = Route(
-            "GET", "/openapi.json", self.document, Access.PUBLIC, "Describe this API", tag="documentation"
+            "GET",
+            "/openapi.json",
+            self.document,
+            RouteAccess.PUBLIC,
+            "Describe this API",
+            tag="documentation",
         )
         page = Route(
             "GET",
             "/docs",
             partial(self.asset, name="index.html"),
-            Access.PUBLIC,
+            RouteAccess.PUBLIC,
             "Show this description",
             tag="documentation",
             reply=Reply(None, ("text/html",)),
@@ -50,7 +55,7 @@ class DocsRoutes:
                 "GET",
                 f"/docs/{name}",
                 partial(self.asset, name=name),
-                Access.PUBLIC,
+                RouteAccess.PUBLIC,
                 f"Serve {name}",
                 tag="documentation",
                 reply=Reply(None, (media_type,)),
@@ -63,7 +68,7 @@ class DocsRoutes:
     @cached_property
     def _document(self) -> dict[str, Any]:
         # Made when somebody asks for it: most gateways are never asked.
-        return describe(self._rows, title=self._title, version=self._version)
+        return describe_routes(self._rows, title=self._title, version=self._version)
 
     @answers(OBJECT)
     async def document(self, request: web.Request) -> web.StreamResponse:

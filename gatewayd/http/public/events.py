@@ -9,26 +9,26 @@ import orjson
 from aiohttp import web
 from pydantic import BaseModel
 
-from gatewayd.accounts.change_notifier import Change
+from gatewayd.accounts.change_notifier import AccountChange
 from gatewayd.accounts.records import Actor
 from gatewayd.chats.records import Chat
-from gatewayd.errors import GatewayError, Kind, invalid, shortened
-from gatewayd.events.calls import Calls, payload_of
+from gatewayd.errors import ErrorKind, GatewayError, invalid, shorten
+from gatewayd.events.calls import EventCalls, payload_of
 from gatewayd.events.hub import Hub
-from gatewayd.events.records import Call, Target
+from gatewayd.events.records import EventCall, EventTarget
 from gatewayd.events.rooms import Subscription
-from gatewayd.events.service import Events
+from gatewayd.events.service import EventService
 from gatewayd.events.table import external_names
 from gatewayd.events.tickets import LIFE_SECONDS, Tickets
 from gatewayd.http.body import json_reply, read_model, read_object
-from gatewayd.http.connections.uses import Use
+from gatewayd.http.connections.uses import RequestUse
 from gatewayd.http.context import actor, credential, request_id
 from gatewayd.http.public.accounts.session_replies import NO_STORE
 from gatewayd.http.replies import chats
 from gatewayd.http.responses.sse import relay
-from gatewayd.http.routes import Access, Noun, Route
+from gatewayd.http.routes import Route, RouteAccess, RouteGroup
 from gatewayd.http.schemas import EVENT_STREAM, TRUE, answers
-from gatewayd.json_decoder import LARGE
+from gatewayd.json_decoder import LARGE_LIMITS
 
 RETRY_MS: Final = 1000
 """How long a browser waits before it connects again: less than a call waits for it."""
@@ -41,11 +41,11 @@ STREAM_QUERY: Final = {
     "ticket": "Ticket of POST /api/v1/events/ticket, in place of a credential.",
 }
 
-EVENTS: Final = Noun("/api/v1/events", "events")
-MESSAGES: Final = Noun("/api/v1/chats/{chat_id}/messages/{message_id}", "events")
+EVENTS: Final = RouteGroup("/api/v1/events", "events")
+MESSAGES: Final = RouteGroup("/api/v1/chats/{chat_id}/messages/{message_id}", "events")
 
 
-class Ownership(Protocol):
+class ChatOwnership(Protocol):
     """Knows whose a chat is."""
 
     async def owned(self, actor: Actor, chat_id: str) -> Chat:
@@ -64,11 +64,11 @@ class EventBody(BaseModel):
 class EventServices:
     """What the routes stand on."""
 
-    events: Events
+    events: EventService
     hub: Hub
-    calls: Calls
+    calls: EventCalls
     tickets: Tickets
-    chats: Ownership
+    chats: ChatOwnership
 
 
 class EventRoutes:
@@ -88,7 +88,7 @@ class EventRoutes:
 
     def routes(self) -> Sequence[Route]:
         """Return the rows of the stream and of calls, then the one of 4.9."""
-        verified = Access.VERIFIED
+        verified = RouteAccess.VERIFIED
         return [
             Route(
                 "GET",
@@ -98,7 +98,7 @@ class EventRoutes:
                 "Listen to events",
                 tag=EVENTS.tag,
                 tickets=True,
-                use=Use.LISTENER,
+                use=RequestUse.LISTENER,
             ),
             EVENTS.row(
                 "POST", "/ticket", self.ticket, verified, "Get a ticket for the event stream", asks=True
@@ -108,7 +108,7 @@ class EventRoutes:
             MESSAGES.row("POST", "/event", self.emit, verified, "Emit an event", EventBody, asks=True),
         ]
 
-    def on_change(self, change: Change) -> None:
+    def on_change(self, change: AccountChange) -> None:
         """Close the streams of an account whose rights may have ended; who still has them comes back.
 
         What a key is good for hangs on settings, permissions and groups too.
@@ -148,7 +148,7 @@ class EventRoutes:
     @answers(TRUE)
     async def answer(self, request: web.Request) -> web.StreamResponse:
         """`{"result": any}` or `{"error": "..."}` -> true; 409 when answered before, 404 when not waiting."""
-        body = await read_object(request, self._body_limit, LARGE)
+        body = await read_object(request, self._body_limit, LARGE_LIMITS)
         user_id, call_id = actor(request).user_id, request.match_info["id"]
         if ("result" in body) == ("error" in body):
             raise invalid("cannot accept the answer: send either result or error", param="result")
@@ -170,23 +170,23 @@ class EventRoutes:
         """
         if not self._has_external_tools:
             raise GatewayError(
-                Kind.FORBIDDEN,
+                ErrorKind.FORBIDDEN,
                 "cannot emit an event: external tools are off (setting ENABLE_FORWARD_USER_INFO_HEADERS)",
                 code="external_events_disabled",
             )
         chat = await self._chats.owned(actor(request), request.match_info["chat_id"])
-        event = await read_model(request, EventBody, self._body_limit, LARGE)
+        event = await read_model(request, EventBody, self._body_limit, LARGE_LIMITS)
         name, data = event.type, event.data
         if not self._events.is_allowed_outside(name):
             known = ", ".join(external_names())
             raise invalid(
-                f"cannot accept an event of type {shortened(name)!r} from outside: only {known}", param="type"
+                f"cannot accept an event of type {shorten(name)!r} from outside: only {known}", param="type"
             )
-        fault = self._events.fault_of(name, data)
+        fault = self._events.find_fault(name, data)
         if fault is not None:
             raise invalid(f"cannot accept {fault.field}: expected {fault.expected}", param=fault.field)
         message_id = request.match_info["message_id"]
-        target = Target(chat.user_id, chat.id, message_id, request_id=request_id(request))
+        target = EventTarget(chat.user_id, chat.id, message_id, request_id=request_id(request))
         await self._events.accept(target, {"type": name, "data": data})
         return json_reply(data=True)
 
@@ -204,5 +204,5 @@ def session_frame(listener: Subscription) -> bytes:
     return b"%bdata: %b\n\n" % (head.encode(), orjson.dumps(told))
 
 
-def _shown(call: Call) -> dict[str, Any]:
+def _shown(call: EventCall) -> dict[str, Any]:
     return {**payload_of(call), "created_at": call.created_at}

@@ -8,13 +8,13 @@ from aiohttp import web
 from gatewayd.accounts.records import Actor
 from gatewayd.errors import GatewayError
 from gatewayd.http.body import json_reply
-from gatewayd.http.connections.uses import Use
+from gatewayd.http.connections.uses import RequestUse
 from gatewayd.http.context import find_actor
 from gatewayd.http.replies import service
-from gatewayd.http.routes import Access, Noun, Route
+from gatewayd.http.routes import Route, RouteAccess, RouteGroup
 from gatewayd.http.schemas import answers
 
-_row = Noun("", "health").row
+_row = RouteGroup("", "health").row
 
 
 class HealthProbe(Protocol):
@@ -48,19 +48,38 @@ class HealthRoutes:
 
     def routes(self) -> Sequence[Route]:
         """Return the rows of 4.1 that need no credential."""
-        public = Access.PUBLIC
+        public = RouteAccess.PUBLIC
         return [
-            _row("GET", "/health", self.health, public, "Tell whether the gateway works", use=Use.PROBE),
             _row(
-                "GET", "/health/db", self.health, public, "Tell whether the database answers", use=Use.PROBE
+                "GET", "/health", self.health, public, "Tell whether the gateway works", use=RequestUse.PROBE
             ),
-            _row("GET", "/livez", self.live, public, "Tell whether the process turns", use=Use.PROBE),
             _row(
-                "GET", "/readyz", self.readiness, public, "Tell whether requests are welcome", use=Use.PROBE
+                "GET",
+                "/health/db",
+                self.health,
+                public,
+                "Tell whether the database answers",
+                use=RequestUse.PROBE,
             ),
-            _row("GET", "/ready", self.readiness, public, "Tell whether requests are welcome", use=Use.PROBE),
+            _row("GET", "/livez", self.live, public, "Tell whether the process turns", use=RequestUse.PROBE),
+            _row(
+                "GET",
+                "/readyz",
+                self.readiness,
+                public,
+                "Tell whether requests are welcome",
+                use=RequestUse.PROBE,
+            ),
+            _row(
+                "GET",
+                "/ready",
+                self.readiness,
+                public,
+                "Tell whether requests are welcome",
+                use=RequestUse.PROBE,
+            ),
             _row("GET", "/api/version", self.version, public, "Tell the version"),
-            _row("GET", "/api/config", self.config, Access.OPTIONAL, "Tell what clients must know"),
+            _row("GET", "/api/config", self.config, RouteAccess.OPTIONAL, "Tell what clients must know"),
         ]
 
     @answers(service.status)

@@ -5,7 +5,7 @@ from typing import Final
 
 from gatewayd.errors import GatewayError, invalid
 
-LAST_PAGE: Final = 1_000_000
+MAX_PAGE_NUMBER: Final = 1_000_000
 TRUE: Final = frozenset({"true", "1", "yes", "on", "t", "y"})
 FALSE: Final = frozenset({"false", "0", "no", "off", "f", "n"})
 
@@ -13,7 +13,7 @@ PAGE_QUERY: Final = {"page": "Number of the page, from 1."}
 TEXT_QUERY: Final = {"query": "Text to look for."}
 
 
-def flag(query: Mapping[str, str], name: str, *, default: bool) -> bool:
+def parse_flag(query: Mapping[str, str], name: str, *, default: bool) -> bool:
     """Return a switch; a value that is none raises (422)."""
     value = query.get(name)
     if value is None:
@@ -22,24 +22,24 @@ def flag(query: Mapping[str, str], name: str, *, default: bool) -> bool:
         return True
     if value.lower() in FALSE:
         return False
-    raise refused(name, "expected true or false")
+    raise invalid_parameter(name, "expected true or false")
 
 
-def number(query: Mapping[str, str], name: str, default: int, least: int, most: int) -> int:
+def parse_number(query: Mapping[str, str], name: str, default: int, least: int, most: int) -> int:
     """Return a whole number from `least` to `most`; anything else raises (422)."""
     value = query.get(name)
     if value is None:
         return default
     if value.isascii() and value.isdigit() and len(value) < 10 and least <= int(value) <= most:
         return int(value)
-    raise refused(name, f"expected a number from {least} to {most}")
+    raise invalid_parameter(name, f"expected a number from {least} to {most}")
 
 
-def page(query: Mapping[str, str], size: int) -> tuple[int, int]:
-    """Return offset and limit of the page that `page` (from 1) asks for."""
-    return (number(query, "page", 1, 1, LAST_PAGE) - 1) * size, size
+def parse_page(query: Mapping[str, str], size: int) -> tuple[int, int]:
+    """Return offset and limit of the page that `parse_page` (from 1) asks for."""
+    return (parse_number(query, "page", 1, 1, MAX_PAGE_NUMBER) - 1) * size, size
 
 
-def refused(name: str, reason: str) -> GatewayError:
+def invalid_parameter(name: str, reason: str) -> GatewayError:
     """Return the error for a parameter that is not as it should be (422)."""
     return invalid(f"cannot accept {name}: {reason}", param=name, code="validation")

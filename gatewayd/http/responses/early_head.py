@@ -8,8 +8,8 @@ from typing import Self
 
 from aiohttp import web
 
-from gatewayd.http.responses.sse import open_stream, send
-from gatewayd.tasks import Tasks
+from gatewayd.http.responses.sse import open_stream, send_frames
+from gatewayd.tasks import TaskRegistry
 
 
 class EarlyHead:
@@ -23,7 +23,7 @@ class EarlyHead:
     def __init__(
         self,
         request: web.Request,
-        tasks: Tasks,
+        tasks: TaskRegistry,
         ping: bytes,
         headers: Mapping[str, str],
         *,
@@ -64,7 +64,7 @@ class EarlyHead:
         try:
             while not over.is_set():
                 self.reply = self.reply or await open_stream(self._request, self._headers)
-                await send(self._request, self.reply, self._ping)
+                await send_frames(self._request, self.reply, self._ping)
                 with suppress(TimeoutError):
                     await asyncio.wait_for(over.wait(), self._pause)
         except ConnectionError:

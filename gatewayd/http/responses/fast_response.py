@@ -2,7 +2,7 @@
 
 They are for the endpoints that are called most. The general way through the library makes a head in a dozen
 calls and sends the head of a stream by itself, which is a third of what an answer costs. Only plain requests
-(HTTP/1.1, kept alive, not HEAD) are answered so: `is_plain` tells.
+(HTTP/1.1, kept alive, not HEAD) are answered so: `supports_direct_reply` tells.
 """
 
 from collections.abc import Mapping
@@ -20,7 +20,7 @@ from gatewayd.http.context import REPLY_HEADERS
 LAST_CHUNK: Final = b"0\r\n\r\n"
 
 
-def is_plain(request: web.Request) -> bool:
+def supports_direct_reply(request: web.Request) -> bool:
     """Tell whether a request can be answered by a `DirectReply`."""
     return request.version == HttpVersion11 and request.keep_alive and request.method != "HEAD"
 
@@ -70,7 +70,7 @@ class JsonReply(DirectReply):
             **self._common,
             **self._own,
         }
-        put(request, self._begin(request, headers) + self._content)
+        write_bytes(request, self._begin(request, headers) + self._content)
         await request.writer.drain()
 
     async def write_eof(self, data: bytes = b"") -> None:
@@ -120,10 +120,10 @@ class ChunkedReply(DirectReply):
     def _write(self, framed: bytes) -> None:
         if not self._is_sent:
             framed = self._begin(self._request, self._told) + framed
-        put(self._request, framed)
+        write_bytes(self._request, framed)
 
 
-def put(request: web.BaseRequest, data: bytes) -> None:
+def write_bytes(request: web.BaseRequest, data: bytes) -> None:
     """Write to the client's connection; raises ConnectionResetError when the client has gone."""
     transport = request.transport
     if transport is None or transport.is_closing():

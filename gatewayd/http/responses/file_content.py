@@ -8,9 +8,9 @@ from urllib.parse import quote
 
 from aiohttp import web
 
-PDF: Final = "application/pdf"
-TEXT: Final = "text/plain"
-UNKNOWN: Final = "application/octet-stream"
+PDF_TYPE: Final = "application/pdf"
+TEXT_TYPE: Final = "text/plain"
+UNKNOWN_TYPE: Final = "application/octet-stream"
 
 # Whatever a browser would run, or could take for something it runs.
 _RUN: Final = re.compile(
@@ -35,17 +35,17 @@ def file_reply(path: Path, name: str, declared: str | None, *, attachment: bool 
 
 def headers_of(name: str, declared: str | None, *, attachment: bool = False) -> Mapping[str, str]:
     """Return what tells a browser how to treat a file."""
-    shown = shown_type(declared)
+    shown = safe_media_type(declared)
     kind = declared_type(declared)
     headers = {
         "Content-Type": shown,
         "X-Content-Type-Options": "nosniff",
-        "Content-Security-Policy": _PDF_POLICY if kind == PDF else _POLICY,
+        "Content-Security-Policy": _PDF_POLICY if kind == PDF_TYPE else _POLICY,
         "Cache-Control": "private, no-cache",
     }
-    if attachment or kind not in {PDF, TEXT}:
+    if attachment or kind not in {PDF_TYPE, TEXT_TYPE}:
         headers["Content-Disposition"] = disposition("attachment", name)
-    elif kind == PDF:
+    elif kind == PDF_TYPE:
         headers["Content-Disposition"] = disposition("inline", name)
     return headers
 
@@ -53,14 +53,14 @@ def headers_of(name: str, declared: str | None, *, attachment: bool = False) -> 
 def declared_type(declared: str | None) -> str:
     """Return the media type without its parameters, `application/octet-stream` for none that is one."""
     kind = (declared or "").partition(";")[0].strip().lower()
-    return kind if _TYPE.fullmatch(kind) else UNKNOWN
+    return kind if _TYPE.fullmatch(kind) else UNKNOWN_TYPE
 
 
-def shown_type(declared: str | None) -> str:
+def safe_media_type(declared: str | None) -> str:
     """Return the media type to serve; that of plain text for everything that a browser would run."""
     kind = declared_type(declared)
     if _RUN.search(kind):
-        kind = TEXT
+        kind = TEXT_TYPE
     charset = _CHARSET.search(declared or "") if kind.startswith("text/") else None
     return f"{kind}; charset={charset[1]}" if charset else kind
 

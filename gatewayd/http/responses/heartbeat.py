@@ -5,9 +5,9 @@ from collections.abc import Awaitable, Callable
 from types import TracebackType
 from typing import Final, Self
 
-from gatewayd.tasks import Tasks
+from gatewayd.tasks import TaskRegistry
 
-SECONDS: Final = 15.0
+HEARTBEAT_SECONDS: Final = 15.0
 
 
 class Heartbeat:
@@ -18,7 +18,7 @@ class Heartbeat:
     """
 
     def __init__(
-        self, tasks: Tasks, beat: Callable[[], Awaitable[None]], *, seconds: float = SECONDS
+        self, tasks: TaskRegistry, beat: Callable[[], Awaitable[None]], *, seconds: float = HEARTBEAT_SECONDS
     ) -> None:
         self._tasks = tasks
         self._beat = beat

@@ -6,7 +6,7 @@ from typing import Any
 from aiohttp import web
 
 from gatewayd import json_encoder
-from gatewayd.http.responses.sse import open_stream, send
+from gatewayd.http.responses.sse import open_stream, send_frames
 
 
 async def send_records(request: web.Request, records: AsyncIterator[Any]) -> web.StreamResponse:
@@ -14,10 +14,10 @@ async def send_records(request: web.Request, records: AsyncIterator[Any]) -> web
     reply = await open_stream(request, {"Content-Type": "application/json"})
     head = b"["
     async for record in records:
-        await send(request, reply, head)
+        await send_frames(request, reply, head)
         for part in await json_encoder.encode(record):
-            await send(request, reply, part)
+            await send_frames(request, reply, part)
         head = b","
-    await send(request, reply, b"[]" if head == b"[" else b"]")
+    await send_frames(request, reply, b"[]" if head == b"[" else b"]")
     await reply.write_eof()
     return reply

@@ -5,7 +5,7 @@ from typing import Final
 
 from aiohttp import web
 
-from gatewayd.http.responses.sse import send
+from gatewayd.http.responses.sse import send_frames
 
 WRITTEN_BYTES: Final = 128 * 1024
 """Bytes of a write; small parts are joined."""
@@ -28,7 +28,7 @@ class PartsReply(web.StreamResponse):
         parts, self._parts = self._parts, ()
         if isinstance(request, web.Request) and request.method != "HEAD":
             for written in _joined(parts):
-                await send(request, self, written)
+                await send_frames(request, self, written)
         await super().write_eof(data)
 
 

@@ -8,15 +8,15 @@ from typing import Any, Final
 import orjson
 from aiohttp import web
 
-from gatewayd.catalog.interfaces import Forwarded
-from gatewayd.errors import GatewayError, Kind, shortened
+from gatewayd.catalog.interfaces import ForwardedAnswer
+from gatewayd.errors import ErrorKind, GatewayError, shorten
 from gatewayd.http.errors import body_of, log_broken
-from gatewayd.http.responses.sse import open_stream, send
-from gatewayd.http.routes import Dialect
+from gatewayd.http.responses.sse import open_stream, send_frames
+from gatewayd.http.routes import RouteDialect
 
 CONTENT_TYPE: Final = "application/x-ndjson"
 
-HELD_ANSWER: Final = 1024 * 1024
+MAX_HELD_BYTES: Final = 1024 * 1024
 """Bytes of a whole answer that are held back, so that one which breaks off is still a status."""
 
 AtEnd = Callable[[], Awaitable[None]]
@@ -24,7 +24,7 @@ AtEnd = Callable[[], Awaitable[None]]
 
 
 @dataclass(frozen=True, slots=True)
-class Ending:
+class AnswerEnding:
     """How a runtime's answer ends: with a line in which one of `fields` is true."""
 
     provider: str
@@ -35,7 +35,7 @@ class Ending:
         if self._ends(last.rstrip().rpartition(b"\n")[2]):
             return
         raise GatewayError(
-            Kind.UPSTREAM_FAILED,
+            ErrorKind.UPSTREAM_FAILED,
             f"cannot get an answer from provider {self.provider!r}: it ended before it was complete",
         )
 
@@ -43,8 +43,8 @@ class Ending:
         """Log the failure that the last of these lines tells in the runtime's own words."""
         told = (_object_in(last.rstrip().rpartition(b"\n")[2]) or {}).get("error")
         if told:
-            sentence = f"provider {self.provider!r} reported: {shortened(str(told))}"
-            log_broken(request, GatewayError(Kind.UPSTREAM_FAILED, sentence))
+            sentence = f"provider {self.provider!r} reported: {shorten(str(told))}"
+            log_broken(request, GatewayError(ErrorKind.UPSTREAM_FAILED, sentence))
 
     def is_in(self, lines: bytes) -> bool:
         """Tell whether one of these lines ends the answer, as runtimes write it; more may follow."""
@@ -77,16 +77,16 @@ async def open_lines(
 async def send_failure(request: web.Request, reply: web.StreamResponse, error: GatewayError) -> None:
     """Write the last line of an answer that broke off."""
     log_broken(request, error)
-    await send(request, reply, failure_line(error))
+    await send_frames(request, reply, failure_line(error))
 
 
 def failure_line(error: GatewayError) -> bytes:
     """Return the last line of an answer that broke off."""
-    return orjson.dumps(body_of(error, Dialect.OLLAMA)) + b"\n"
+    return orjson.dumps(body_of(error, RouteDialect.OLLAMA)) + b"\n"
 
 
 async def pass_lines(
-    request: web.Request, answer: Forwarded, ending: Ending, at_end: AtEnd | None = None
+    request: web.Request, answer: ForwardedAnswer, ending: AnswerEnding, at_end: AtEnd | None = None
 ) -> web.StreamResponse:
     """Pass lines on as they come; what a source gives of a stream is whole lines.
 
@@ -100,10 +100,10 @@ async def pass_lines(
         )
         try:
             has_ended = ending.is_in(lines)
-            await send_some(request, reply, lines)
+            await send_lines(request, reply, lines)
             async for lines in reads:
                 has_ended = has_ended or ending.is_in(lines)
-                await send(request, reply, lines)
+                await send_frames(request, reply, lines)
             if not has_ended:
                 ending.check(lines)
             ending.note(request, lines)
@@ -116,7 +116,7 @@ async def pass_lines(
 
 
 async def pass_whole(
-    request: web.Request, answer: Forwarded, at_end: AtEnd | None = None
+    request: web.Request, answer: ForwardedAnswer, at_end: AtEnd | None = None
 ) -> web.StreamResponse:
     """Pass on an answer that is no stream.
 
@@ -127,7 +127,7 @@ async def pass_whole(
     async with aclosing(answer) as reads:
         async for read in reads:
             held += read
-            if len(held) > HELD_ANSWER:
+            if len(held) > MAX_HELD_BYTES:
                 return await _pass_rest(request, bytes(held), answer, content_type)
     if at_end is not None:
         await at_end()
@@ -135,7 +135,7 @@ async def pass_whole(
     return web.Response(body=bytes(held), status=answer.status, headers=headers)
 
 
-async def pass_bytes(request: web.Request, answer: Forwarded) -> web.StreamResponse:
+async def pass_bytes(request: web.Request, answer: ForwardedAnswer) -> web.StreamResponse:
     """Pass on an answer of which nothing is known, as it comes; one that breaks off cuts the connection."""
     async with aclosing(answer) as reads:
         first = await anext(reads, b"")
@@ -145,18 +145,18 @@ async def pass_bytes(request: web.Request, answer: Forwarded) -> web.StreamRespo
         return await _pass_rest(request, first, answer, content_type)
 
 
-async def send_some(request: web.Request, reply: web.StreamResponse, lines: bytes) -> None:
+async def send_lines(request: web.Request, reply: web.StreamResponse, lines: bytes) -> None:
     """Write lines, if there are any: an empty write would end the reply."""
     if lines:
-        await send(request, reply, lines)
+        await send_frames(request, reply, lines)
 
 
 async def _pass_rest(
-    request: web.Request, held: bytes, answer: Forwarded, content_type: str
+    request: web.Request, held: bytes, answer: ForwardedAnswer, content_type: str
 ) -> web.StreamResponse:
     reply = await open_lines(request, content_type=content_type, status=answer.status)
-    await send(request, reply, held)
+    await send_frames(request, reply, held)
     async for read in answer:
-        await send(request, reply, read)
+        await send_frames(request, reply, read)
     await reply.write_eof()
     return reply

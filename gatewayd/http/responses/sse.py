@@ -8,9 +8,9 @@ from collections.abc import Awaitable, Callable, Mapping
 
 from aiohttp import web
 
-from gatewayd.http.connections.drain import listens
+from gatewayd.http.connections.drain import mark_as_listener
 from gatewayd.http.context import REPLY_HEADERS, STARTED
-from gatewayd.http.responses.fast_response import ChunkedReply, is_plain
+from gatewayd.http.responses.fast_response import ChunkedReply, supports_direct_reply
 
 
 async def open_stream(
@@ -29,7 +29,7 @@ async def open_stream(
         **common,
         **headers,
     }
-    if is_plain(request):
+    if supports_direct_reply(request):
         reply: web.StreamResponse = ChunkedReply(request, status, told)
     else:
         reply = web.StreamResponse(status=status, headers=told)
@@ -41,20 +41,20 @@ async def open_stream(
 async def relay(
     request: web.Request, first: bytes, following: Callable[[], Awaitable[bytes]]
 ) -> web.StreamResponse:
-    """Answer an event stream: the first frame, then what follows, until b"". Raises as `send` does.
+    """Answer an event stream: the first frame, then what follows, until b"". Raises as `send_frames` does.
 
     A stop ends it once all else is answered.
     """
-    listens(request)
+    mark_as_listener(request)
     reply = await open_stream(request, {})
-    await send(request, reply, first)
+    await send_frames(request, reply, first)
     while frames := await following():
-        await send(request, reply, frames)
+        await send_frames(request, reply, frames)
     await reply.write_eof()
     return reply
 
 
-async def send(request: web.Request, reply: web.StreamResponse, frames: bytes) -> None:
+async def send_frames(request: web.Request, reply: web.StreamResponse, frames: bytes) -> None:
     """Write to the stream, and wait while too much waits to be sent.
 
     Raises ConnectionResetError when the client has gone, or was cut because it takes too little.

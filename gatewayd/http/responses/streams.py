@@ -8,24 +8,24 @@ from typing import Final, Protocol, TypeVar
 from aiohttp import web
 
 from gatewayd.catalog.interfaces import ChunkStream
-from gatewayd.completions.records import DONE, Chunk
+from gatewayd.completions.records import DONE, CompletionChunk
 from gatewayd.dialects import openai
-from gatewayd.errors import GatewayError, Kind
+from gatewayd.errors import ErrorKind, GatewayError
 from gatewayd.http.errors import STATUSES, log_broken
 from gatewayd.http.responses import heartbeat
 from gatewayd.http.responses.early_head import EarlyHead
 from gatewayd.http.responses.heartbeat import Heartbeat
-from gatewayd.http.responses.sse import open_stream, send
-from gatewayd.pipeline.records import Answer, ChatRequest
-from gatewayd.tasks import Tasks
+from gatewayd.http.responses.sse import open_stream, send_frames
+from gatewayd.pipeline.records import ChatAnswer, ChatRequest
+from gatewayd.tasks import TaskRegistry
 
-COMMENT: Final = b": keep-alive\n\n"
+KEEP_ALIVE_FRAME: Final = b": keep-alive\n\n"
 
 
 Asked = TypeVar("Asked")
 
 
-class Edge(Protocol):
+class StreamOpening(Protocol):
     """What a stream of a dialect has before its answer is there; `content_type` is None for events."""
 
     @property
@@ -42,10 +42,10 @@ class Edge(Protocol):
         ...
 
 
-class Frames(Protocol):
+class FrameRenderer(Protocol):
     """Makes the bytes of one stream in the caller's dialect."""
 
-    def feed(self, chunk: Chunk) -> bytes:
+    def feed(self, chunk: CompletionChunk) -> bytes:
         """Return whole frames for a chunk, b"" for none."""
         ...
 
@@ -67,13 +67,13 @@ class OpenAiFrames:
 
     content_type: str | None = None
 
-    def feed(self, chunk: Chunk) -> bytes:
+    def feed(self, chunk: CompletionChunk) -> bytes:
         """Return the chunk's bytes."""
         return chunk.raw
 
     def ping(self) -> bytes:
         """Return a comment, which every client of event streams skips."""
-        return COMMENT
+        return KEEP_ALIVE_FRAME
 
     def finish(self) -> bytes:
         """Return the final `[DONE]`."""
@@ -84,16 +84,19 @@ class OpenAiFrames:
         return openai.render_error(error, STATUSES[error.kind][1])
 
 
-class Streams:
+class AnswerStreams:
     """Streams answers, each with a beat of its own."""
 
     def __init__(
-        self, *, seconds: float = heartbeat.SECONDS, head_seconds: float | None = heartbeat.SECONDS
+        self,
+        *,
+        seconds: float = heartbeat.HEARTBEAT_SECONDS,
+        head_seconds: float | None = heartbeat.HEARTBEAT_SECONDS,
     ) -> None:
         self._seconds = seconds
         self._head_seconds = head_seconds
         # Each is stopped by its stream.
-        self._beats = Tasks()
+        self._beats = TaskRegistry()
         self._waiting: set[asyncio.Task[object]] = set()
         self._stopped: set[asyncio.Task[object]] = set()
 
@@ -112,7 +115,7 @@ class Streams:
         self,
         request: web.Request,
         asked: Awaitable[Asked],
-        edge: Edge,
+        edge: StreamOpening,
         follow: Callable[[Asked, web.StreamResponse | None], Awaitable[web.StreamResponse]],
     ) -> web.StreamResponse:
         """Await an answer and let `follow` send it, on the stream that was begun if it was long in coming.
@@ -131,7 +134,7 @@ class Streams:
             if early.reply is None:
                 raise
             log_broken(request, error)
-            await send(request, early.reply, edge.fail(error))
+            await send_frames(request, early.reply, edge.fail(error))
             await early.reply.write_eof()
             return early.reply
 
@@ -146,7 +149,7 @@ class Streams:
             if task not in self._stopped or task.cancelling() > 1:
                 raise
             task.uncancel()
-            raise GatewayError(Kind.UNAVAILABLE, "cannot get an answer: the gateway stops") from None
+            raise GatewayError(ErrorKind.UNAVAILABLE, "cannot get an answer: the gateway stops") from None
         finally:
             self._waiting.discard(task)
             self._stopped.discard(task)
@@ -157,7 +160,7 @@ class Streams:
         """Return what keeps a stream alive while its source is silent."""
 
         async def beat() -> None:
-            await send(request, reply, ping())
+            await send_frames(request, reply, ping())
 
         return Heartbeat(self._beats, beat, seconds=self._seconds)
 
@@ -165,7 +168,7 @@ class Streams:
         self,
         request: web.Request,
         chunks: ChunkStream,
-        frames: Frames,
+        frames: FrameRenderer,
         headers: Mapping[str, str],
         first: bytes = b"",
         begun: web.StreamResponse | None = None,
@@ -175,23 +178,23 @@ class Streams:
             reply = begun or await open_stream(request, headers)
             try:
                 if first:
-                    await send(request, reply, first)
+                    await send_frames(request, reply, first)
                 async with self.keep_alive(request, reply, frames.ping) as silence:
                     async for chunk in chunks:
                         ready = frames.feed(chunk)
                         if ready:
-                            await send(request, reply, ready)
+                            await send_frames(request, reply, ready)
                             silence.touch()
             except GatewayError as error:
                 log_broken(request, error)
-                await send(request, reply, frames.fail(error))
+                await send_frames(request, reply, frames.fail(error))
             else:
-                await send(request, reply, frames.finish())
+                await send_frames(request, reply, frames.finish())
             await reply.write_eof()
         return reply
 
 
-def openai_frames(answer: Answer, chat: ChatRequest) -> bytes:
+def openai_frames(answer: ChatAnswer, chat: ChatRequest) -> bytes:
     """Return a finished answer as the frames of a stream, for callers who asked for one."""
     if answer.completion is None:
         return DONE
@@ -204,6 +207,6 @@ async def send_whole(
 ) -> web.StreamResponse:
     """Send a stream that is complete already."""
     reply = begun or await open_stream(request, headers)
-    await send(request, reply, frames)
+    await send_frames(request, reply, frames)
     await reply.write_eof()
     return reply

@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 from typing import Final
 
-NAME: Final = "X-Gateway-Warning"
-MAX_LENGTH: Final = 2048
+WARNING_HEADER: Final = "X-Gateway-Warning"
+MAX_HEADER_CHARACTERS: Final = 2048
 REPLACEMENTS: Final = {**dict.fromkeys(range(0x20), "?"), 0x7F: "?"}
 
 
@@ -17,6 +17,10 @@ def warning_headers(sentences: Sequence[str]) -> dict[str, str]:
     if not sentences:
         return {}
     # More sentences than the header has characters have no place in it.
-    joined = "; ".join(sentences[:MAX_LENGTH])[: MAX_LENGTH + 1]
+    joined = "; ".join(sentences[:MAX_HEADER_CHARACTERS])[: MAX_HEADER_CHARACTERS + 1]
     text = joined.translate(REPLACEMENTS).encode("ascii", "replace").decode("ascii")
-    return {NAME: text if len(text) <= MAX_LENGTH else f"{text[: MAX_LENGTH - 3]}..."}
+    return {
+        WARNING_HEADER: text
+        if len(text) <= MAX_HEADER_CHARACTERS
+        else f"{text[: MAX_HEADER_CHARACTERS - 3]}..."
+    }

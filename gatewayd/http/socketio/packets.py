@@ -12,7 +12,7 @@ from gatewayd.errors import GatewayError
 PING: Final = "2"
 DISCONNECT: Final = "41"
 MESSAGE: Final = "4"
-LONGEST_ID: Final = 15
+MAX_ID_DIGITS: Final = 15
 
 
 class PacketType(StrEnum):
@@ -27,7 +27,7 @@ class PacketType(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Packet:
+class SocketPacket:
     """One packet. `data` is what its JSON holds, None without any; `id` asks for or belongs to an answer."""
 
     type: PacketType
@@ -36,18 +36,18 @@ class Packet:
     data: Any = None
 
 
-def read_packet(text: str) -> Packet | None:
+def read_packet(text: str) -> SocketPacket | None:
     """Return a packet, None for one that says nothing to us; raises ValueError when it is malformed."""
     if not text.startswith(MESSAGE):
-        return Packet(PacketType(text[:1])) if text[:1] in (PacketType.CLOSE, PacketType.PONG) else None
+        return SocketPacket(PacketType(text[:1])) if text[:1] in (PacketType.CLOSE, PacketType.PONG) else None
     kind, rest = PacketType(text[:2]), text[2:]
     namespace = "/"
     if rest.startswith("/"):
         namespace, _, rest = rest.partition(",")
-    digits = rest[: len(rest) - len(rest.lstrip("0123456789"))][:LONGEST_ID]
+    digits = rest[: len(rest) - len(rest.lstrip("0123456789"))][:MAX_ID_DIGITS]
     rest = rest[len(digits) :]
     data = _decoded(rest) if rest else None
-    return Packet(kind, namespace, int(digits) if digits else None, data)
+    return SocketPacket(kind, namespace, int(digits) if digits else None, data)
 
 
 def _decoded(text: str) -> Any:

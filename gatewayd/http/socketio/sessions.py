@@ -18,19 +18,19 @@ from aiohttp import WSMsgType, web
 
 from gatewayd import ids
 from gatewayd.accounts.records import Actor, User
-from gatewayd.errors import GatewayError, Kind, invalid
-from gatewayd.events.calls import Calls
+from gatewayd.errors import ErrorKind, GatewayError, invalid
+from gatewayd.events.calls import EventCalls
 from gatewayd.events.hub import Hub
 from gatewayd.events.rooms import Subscription
-from gatewayd.http.connections.admission import Admission
-from gatewayd.http.connections.drain import listens
-from gatewayd.http.connections.uses import Use
+from gatewayd.http.connections.admission import RequestAdmission
+from gatewayd.http.connections.drain import mark_as_listener
+from gatewayd.http.connections.uses import RequestUse
 from gatewayd.http.context import STARTED
 from gatewayd.http.errors import log_refused
-from gatewayd.http.routes import Access, Route
+from gatewayd.http.routes import Route, RouteAccess
 from gatewayd.http.socketio import packets
-from gatewayd.http.socketio.packets import Packet, PacketType
-from gatewayd.tasks import Tasks
+from gatewayd.http.socketio.packets import PacketType, SocketPacket
+from gatewayd.tasks import TaskRegistry
 
 log = logging.getLogger(__name__)
 
@@ -43,10 +43,10 @@ ANONYMOUS_SECONDS: Final = 60.0
 CLOSE_SECONDS: Final = 1.0
 """How long a client may take to confirm the end of its connection (RFC 6455, 7.1.1): a stop waits for it."""
 
-LARGEST_PACKET: Final = 1_000_000
+MAX_PACKET_BYTES: Final = 1_000_000
 """Bytes, as servers of Socket.IO have it: anybody may send one. Larger answers to calls go by HTTP."""
 
-UNANSWERED: Final = 1000
+MAX_UNANSWERED_CALLS: Final = 1000
 """Calls of one connection whose answers are waited for; older ones are answered elsewhere."""
 
 Identify = Callable[[str], Awaitable[Actor]]
@@ -54,7 +54,7 @@ Identify = Callable[[str], Awaitable[Actor]]
 
 
 @dataclass(frozen=True, slots=True)
-class SocketDoors:
+class SocketServices:
     """Who lets a user in: `identify` finds out who it is, `admit` counts the connection for it, or raises.
 
     `tell` writes the log line when they let nobody in.
@@ -71,16 +71,16 @@ class SocketRoutes:
     def __init__(
         self,
         hub: Hub,
-        calls: Calls,
+        calls: EventCalls,
         identify: Identify,
-        tasks: Tasks,
-        admission: Admission | None = None,
+        tasks: TaskRegistry,
+        admission: RequestAdmission | None = None,
     ) -> None:
         self._hub = hub
         self._calls = calls
         self._identify = identify
         self._tasks = tasks
-        self._admission = admission or Admission(())
+        self._admission = admission or RequestAdmission(())
         self._sockets: set[web.WebSocketResponse] = set()
         self._is_open = True
 
@@ -91,7 +91,7 @@ class SocketRoutes:
                 "GET",
                 PATH,
                 self.connect,
-                Access.PUBLIC,
+                RouteAccess.PUBLIC,
                 "Listen to events by Socket.IO",
                 tag="events",
                 guarded=True,
@@ -105,19 +105,19 @@ class SocketRoutes:
         if query.get("EIO") != "4" or query.get("transport") != "websocket":
             raise invalid("cannot connect: only EIO=4 and transport=websocket are served", param="transport")
         if not self._is_open:
-            raise GatewayError(Kind.UNAVAILABLE, "cannot connect: the gateway stops")
-        socket = web.WebSocketResponse(timeout=CLOSE_SECONDS, max_msg_size=LARGEST_PACKET, compress=False)
+            raise GatewayError(ErrorKind.UNAVAILABLE, "cannot connect: the gateway stops")
+        socket = web.WebSocketResponse(timeout=CLOSE_SECONDS, max_msg_size=MAX_PACKET_BYTES, compress=False)
         if not socket.can_prepare(request):
             raise invalid("cannot connect: the request asks for no websocket", param="Upgrade")
         request[STARTED] = socket
-        listens(request)
+        mark_as_listener(request)
         await socket.prepare(request)
         self._sockets.add(socket)
 
         def admit(actor: Actor) -> None:
-            self._admission.count(request, actor.user_id, Use.LISTENER)
+            self._admission.count(request, actor.user_id, RequestUse.LISTENER)
 
-        doors = SocketDoors(self._identify, admit, partial(log_refused, request, "socket without a user"))
+        doors = SocketServices(self._identify, admit, partial(log_refused, request, "socket without a user"))
         connection = _Connection(socket, self._hub, self._calls, doors, self._tasks)
         try:
             await connection.run()
@@ -136,7 +136,12 @@ class SocketRoutes:
 
 class _Connection:
     def __init__(
-        self, socket: web.WebSocketResponse, hub: Hub, calls: Calls, doors: SocketDoors, tasks: Tasks
+        self,
+        socket: web.WebSocketResponse,
+        hub: Hub,
+        calls: EventCalls,
+        doors: SocketServices,
+        tasks: TaskRegistry,
     ) -> None:
         self._socket = socket
         self._hub = hub
@@ -157,7 +162,7 @@ class _Connection:
     async def run(self) -> None:
         """Serve the connection until one of both sides has enough."""
         hello = packets.open_packet(
-            self._session_id, ping_seconds=PING_SECONDS, pong_seconds=PONG_SECONDS, limit=LARGEST_PACKET
+            self._session_id, ping_seconds=PING_SECONDS, pong_seconds=PONG_SECONDS, limit=MAX_PACKET_BYTES
         )
         try:
             await self._socket.send_str(hello)
@@ -171,7 +176,7 @@ class _Connection:
             await self._leave()
             await self._socket.close()
 
-    async def _receive(self) -> Packet | None:
+    async def _receive(self) -> SocketPacket | None:
         """Return the next packet, None at the end; a ping goes out every 25 s, and must be answered."""
         while True:
             if self._listener is None and self._loop.time() > self._began + ANONYMOUS_SECONDS:
@@ -193,7 +198,7 @@ class _Connection:
                 return packet
             self._is_pinged, self._due = False, self._loop.time() + PING_SECONDS
 
-    async def _take(self, packet: Packet) -> None:
+    async def _take(self, packet: SocketPacket) -> None:
         match packet.type:
             case PacketType.CONNECT if packet.namespace != "/":
                 await self._socket.send_str(packets.refusal_packet(packet.namespace))
@@ -208,7 +213,7 @@ class _Connection:
             case _:
                 raise ValueError(f"{packet.type.name.lower()} is not awaited")
 
-    async def _hear(self, packet: Packet) -> None:
+    async def _hear(self, packet: SocketPacket) -> None:
         """Take a client's event; those that are not known to us are left without an answer."""
         name, data = _event_of(packet.data)
         if name == "user-join":
@@ -271,11 +276,11 @@ class _Connection:
             return packets.event_packet(payload)
         self._count += 1
         self._asked[self._count] = orjson.loads(payload)["call_id"]
-        if len(self._asked) > UNANSWERED:
+        if len(self._asked) > MAX_UNANSWERED_CALLS:
             self._asked.popitem(last=False)
         return packets.event_packet(payload, self._count)
 
-    def _answer(self, packet: Packet) -> None:
+    def _answer(self, packet: SocketPacket) -> None:
         call_id = self._asked.pop(packet.id or 0, None)
         if call_id is None or self._listener is None:
             return

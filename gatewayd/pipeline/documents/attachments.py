@@ -7,37 +7,39 @@ from typing import Any, Final
 import orjson
 
 from gatewayd.accounts.records import Actor
-from gatewayd.errors import GatewayError, Kind, shortened
-from gatewayd.ingest.files import Files
-from gatewayd.ingest.records import Scope, ScopeKind
+from gatewayd.errors import ErrorKind, GatewayError, shorten
+from gatewayd.ingest.files import FileService
+from gatewayd.ingest.records import ScopeKind, SearchScope
 from gatewayd.knowledge.citations import (
     Source,
-    context_of,
-    passages_source,
-    render,
-    whole_source,
-    with_distinct_places,
+    make_full_text_source,
+    make_passages_source,
+    render_context,
+    render_template,
+    with_distinct_sources,
 )
-from gatewayd.knowledge.collections import Collections
-from gatewayd.knowledge.full_text import Allowance, Text, Wholes
-from gatewayd.knowledge.passage_selection import normalised
-from gatewayd.knowledge.retrieval import Question, Retrieval, SearchOptions
-from gatewayd.knowledge.scopes import Scopes, unfinished
-from gatewayd.pipeline.documents.prompt_context import after_system, before_question, last_question
+from gatewayd.knowledge.collections import CollectionService
+from gatewayd.knowledge.full_text import CharacterBudget, FullTextReader, TextWithMetadata
+from gatewayd.knowledge.passage_selection import normalise_whitespace
+from gatewayd.knowledge.retrieval import RetrievalService, SearchOptions, SearchQuery
+from gatewayd.knowledge.scopes import ScopeResolver, unfinished_reason
+from gatewayd.pipeline.documents.prompt_context import append_to_system, last_question, prepend_to_question
 from gatewayd.pipeline.records import ChatRequest
-from gatewayd.time_slices import Pace
+from gatewayd.time_slices import LoopPacer
 
-MOST_REFERENCES: Final = 100
+MAX_REFERENCES: Final = 100
 TEXT: Final = "text"
 FULL: Final = "full"
 
 # What makes a reference unusable, and no reason to fail the request.
-OF_A_REFERENCE: Final = frozenset({Kind.NOT_FOUND, Kind.FORBIDDEN, Kind.EMPTY_CONTENT, Kind.INVALID_REQUEST})
+REFERENCE_ERROR_KINDS: Final = frozenset(
+    {ErrorKind.NOT_FOUND, ErrorKind.FORBIDDEN, ErrorKind.EMPTY_CONTENT, ErrorKind.INVALID_REQUEST}
+)
 
-UNREADABLE: Final = frozenset({Kind.NOT_FOUND, Kind.FORBIDDEN})
+UNREADABLE_KINDS: Final = frozenset({ErrorKind.NOT_FOUND, ErrorKind.FORBIDDEN})
 NOT_FOR_CALLER: Final = "cannot use a document of the model: it is not there, or not for the caller"
 
-Reference = dict[str, Any]
+DocumentReference = dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,14 +58,14 @@ class AttachmentOptions:
 
 
 @dataclass(frozen=True, slots=True)
-class Documents:
+class ReferenceServices:
     """Where references are looked up."""
 
-    files: Files
-    collections: Collections
-    scopes: Scopes
-    retrieval: Retrieval
-    wholes: Wholes
+    files: FileService
+    collections: CollectionService
+    scopes: ScopeResolver
+    retrieval: RetrievalService
+    wholes: FullTextReader
 
 
 class DocumentAttachments:
@@ -72,7 +74,7 @@ class DocumentAttachments:
     `options` may be exchanged; requests that have begun keep theirs.
     """
 
-    def __init__(self, documents: Documents, options: AttachmentOptions) -> None:
+    def __init__(self, documents: ReferenceServices, options: AttachmentOptions) -> None:
         self._documents = documents
         self.options = options
 
@@ -89,13 +91,13 @@ class DocumentAttachments:
             if request.files:
                 request.warnings.append("cannot use the files of this request: no user message has a text")
             return list(found)
-        allowance = Allowance(options.full_context_limit, request.warnings)
+        allowance = CharacterBudget(options.full_context_limit, request.warnings)
         of_model = () if actor.is_admin else request.model_files
         work = _Attaching(self._documents, options, actor, query, allowance, of_model)
-        sources = with_distinct_places([*found, *await work.sources(await _distinct(request))])
+        sources = with_distinct_sources([*found, *await work.sources(await _distinct(request))])
         if sources:
-            text = render(options.template, context_of(sources), query)
-            place = after_system if options.system_context else before_question
+            text = render_template(options.template, render_context(sources), query)
+            place = append_to_system if options.system_context else prepend_to_question
             request.body["messages"] = place(request.body["messages"], text)
         return sources
 
@@ -107,25 +109,25 @@ class _Attaching:
     Those `of_model` are in its record, which the caller may not read: a warning does not name them.
     """
 
-    documents: Documents
+    documents: ReferenceServices
     options: AttachmentOptions
     actor: Actor
     query: str
-    allowance: Allowance
-    of_model: Sequence[Reference] = ()
-    question: Question | None = None
+    allowance: CharacterBudget
+    of_model: Sequence[DocumentReference] = ()
+    question: SearchQuery | None = None
     seen: set[str] = field(default_factory=set)
 
-    async def sources(self, references: Sequence[Reference]) -> list[Source]:
+    async def sources(self, references: Sequence[DocumentReference]) -> list[Source]:
         """Return the sources, in the order of the references, each passage in the first that has it."""
         sources = []
         for reference in references:
             try:
                 source = await self._source(reference)
             except GatewayError as error:
-                if error.kind not in OF_A_REFERENCE:
+                if error.kind not in REFERENCE_ERROR_KINDS:
                     raise
-                if error.kind in UNREADABLE:
+                if error.kind in UNREADABLE_KINDS:
                     self._warn_unread(reference, _told(reference), error.message)
                 else:
                     self._warn(_told(reference), error.message)
@@ -134,7 +136,7 @@ class _Attaching:
                 sources.append(source)
         return sources
 
-    async def _source(self, reference: Reference) -> Source | None:
+    async def _source(self, reference: DocumentReference) -> Source | None:
         if isinstance(reference.get("docs"), list):
             return self._docs(reference, reference["docs"])
         match reference.get("type"):
@@ -149,18 +151,18 @@ class _Attaching:
                 self._warn_unread(reference, _told(reference), known)
                 return None
 
-    async def _file(self, reference: Reference) -> Source | None:
+    async def _file(self, reference: DocumentReference) -> Source | None:
         file = await self.documents.files.get(self.actor, _id(reference))
-        problem = unfinished(file)
+        problem = unfinished_reason(file)
         if problem:
             self._warn(_told(reference), problem)
             return None
         named = {**reference, "name": _name(reference) or file.name}
         if self._is_whole(reference):
             return self._whole(named, await self.documents.wholes.file(file, self.allowance))
-        return await self._search(named, [Scope(ScopeKind.FILE, file.id)])
+        return await self._search(named, [SearchScope(ScopeKind.FILE, file.id)])
 
-    async def _collection(self, reference: Reference) -> Source | None:
+    async def _collection(self, reference: DocumentReference) -> Source | None:
         names = reference.get("collection_names")
         if reference.get("legacy") and isinstance(names, list):
             return await self._search(reference, await self._scopes(reference, names))
@@ -171,9 +173,9 @@ class _Attaching:
         named = {**reference, "name": _name(reference) or collection.name}
         if self._is_whole(reference):
             return self._whole(named, await self.documents.wholes.collection(collection, self.allowance))
-        return await self._search(named, [Scope(ScopeKind.COLLECTION, collection.id)])
+        return await self._search(named, [SearchScope(ScopeKind.COLLECTION, collection.id)])
 
-    async def _text(self, reference: Reference) -> Source | None:
+    async def _text(self, reference: DocumentReference) -> Source | None:
         inner = reference.get("file")
         data = inner.get("data") if isinstance(inner, Mapping) else None
         content = reference.get("content") or (data.get("content") if isinstance(data, Mapping) else None)
@@ -189,9 +191,9 @@ class _Attaching:
         self._warn(_told(reference), "it has no content")
         return None
 
-    def _docs(self, reference: Reference, docs: Sequence[Any]) -> Source | None:
+    def _docs(self, reference: DocumentReference, docs: Sequence[Any]) -> Source | None:
         name = _name(reference) or "documents"
-        texts: list[Text] = []
+        texts: list[TextWithMetadata] = []
         for doc in docs:
             content = doc.get("content") if isinstance(doc, Mapping) else None
             if isinstance(content, str) and content.strip():
@@ -200,19 +202,19 @@ class _Attaching:
                 texts.append((metadata if isinstance(metadata, Mapping) else {}, taken))
         return self._whole({**reference, "name": name}, [each for each in texts if each[1]])
 
-    async def _scopes(self, reference: Reference, names: Sequence[Any]) -> list[Scope]:
+    async def _scopes(self, reference: DocumentReference, names: Sequence[Any]) -> list[SearchScope]:
         """Return the scopes of names; each that cannot be used is warned about."""
         scopes = []
-        for name in names[:MOST_REFERENCES]:
+        for name in names[:MAX_REFERENCES]:
             try:
                 scopes.append(await self.documents.scopes.named(self.actor, str(name)))
             except GatewayError as error:
-                if error.kind not in OF_A_REFERENCE:
+                if error.kind not in REFERENCE_ERROR_KINDS:
                     raise
-                self._warn_unread(reference, f"collection {shortened(str(name))!r}", error.message)
+                self._warn_unread(reference, f"collection {shorten(str(name))!r}", error.message)
         return scopes
 
-    async def _search(self, reference: Reference, scopes: Sequence[Scope]) -> Source | None:
+    async def _search(self, reference: DocumentReference, scopes: Sequence[SearchScope]) -> Source | None:
         if not scopes:
             return None
         retrieval = self.documents.retrieval
@@ -226,27 +228,27 @@ class _Attaching:
             self._warn(_told(reference), "nothing in it answers the question")
             return None
         new = [each for each in found.passages if self._is_new(each.stored.text)]
-        return passages_source(reference, new, found.space) if new else None
+        return make_passages_source(reference, new, found.space) if new else None
 
-    def _whole(self, reference: Reference, texts: Sequence[Text]) -> Source | None:
+    def _whole(self, reference: DocumentReference, texts: Sequence[TextWithMetadata]) -> Source | None:
         if not texts:
             if self.allowance.left:
                 self._warn(_told(reference), "it has no text")
             return None
         new = [(metadata, text) for metadata, text in texts if self._is_new(text)]
-        return whole_source(reference, new) if new else None
+        return make_full_text_source(reference, new) if new else None
 
     def _is_new(self, text: str) -> bool:
-        words = normalised(text)
+        words = normalise_whitespace(text)
         if words in self.seen:
             return False
         self.seen.add(words)
         return True
 
-    def _is_whole(self, reference: Reference) -> bool:
+    def _is_whole(self, reference: DocumentReference) -> bool:
         return self.options.full_context or reference.get("context") == FULL
 
-    def _warn_unread(self, reference: Reference, what: str, reason: str) -> None:
+    def _warn_unread(self, reference: DocumentReference, what: str, reason: str) -> None:
         """Warn about what a reference names; nobody has found that the caller may read it."""
         if reference not in self.of_model:
             self._warn(what, reason)
@@ -257,10 +259,10 @@ class _Attaching:
         self.allowance.warnings.append(f"cannot use {what}: {reason}")
 
 
-async def _distinct(request: ChatRequest) -> list[Reference]:
+async def _distinct(request: ChatRequest) -> list[DocumentReference]:
     """Return the references, exact duplicates once; too many are cut, with a warning."""
-    distinct: dict[bytes, Reference] = {}
-    pace = Pace()
+    distinct: dict[bytes, DocumentReference] = {}
+    pace = LoopPacer()
     for reference in request.files:
         await pace.turn()
         try:
@@ -269,26 +271,26 @@ async def _distinct(request: ChatRequest) -> list[Reference]:
         except orjson.JSONEncodeError:
             request.warnings.append(f"cannot use {_told(reference)}: it is no plain JSON, or nests too deep")
             continue
-        if written not in distinct and len(distinct) == MOST_REFERENCES:
-            request.warnings.append(f"cannot use all files: a request may have {MOST_REFERENCES}")
+        if written not in distinct and len(distinct) == MAX_REFERENCES:
+            request.warnings.append(f"cannot use all files: a request may have {MAX_REFERENCES}")
             break
         distinct.setdefault(written, reference)
     return list(distinct.values())
 
 
-def _id(reference: Reference) -> str:
+def _id(reference: DocumentReference) -> str:
     value = reference.get("id")
     return value if isinstance(value, str) else ""
 
 
-def _name(reference: Reference) -> str:
+def _name(reference: DocumentReference) -> str:
     value = reference.get("name")
     return value if isinstance(value, str) else ""
 
 
-def _told(reference: Reference) -> str:
+def _told(reference: DocumentReference) -> str:
     """Return how a sentence names a reference."""
     kind = reference.get("type")
-    what = shortened(kind) if isinstance(kind, str) else "documents"
+    what = shorten(kind) if isinstance(kind, str) else "documents"
     named = _id(reference) or _name(reference)
-    return f"{what} {shortened(named)!r}" if named else what
+    return f"{what} {shorten(named)!r}" if named else what

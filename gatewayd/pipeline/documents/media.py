@@ -5,25 +5,25 @@ from collections.abc import AsyncIterator
 from typing import Any
 
 from gatewayd.accounts.records import Actor
-from gatewayd.ingest.files import Files
-from gatewayd.ingest.upload import Upload
-from gatewayd.plugins.tool_results import Media
+from gatewayd.ingest.files import FileService
+from gatewayd.ingest.upload import NewFile
+from gatewayd.plugins.tool_results import ResultMedia
 
 
 class MediaFiles:
     """A `chat.toolcalls.KeepMedia` over the files; whether the user may upload does not matter here."""
 
-    def __init__(self, files: Files) -> None:
+    def __init__(self, files: FileService) -> None:
         self._files = files
 
-    async def keep(self, actor: Actor, media: Media) -> dict[str, Any]:
+    async def keep(self, actor: Actor, media: ResultMedia) -> dict[str, Any]:
         """Store bytes as a file that is not searched, and return the reference to it (2.3).
 
         Raises too_large.
         """
         extension = mimetypes.guess_extension(media.content_type, strict=False) or ""
         name = f"{media.type}{extension}"
-        upload = Upload(
+        upload = NewFile(
             name=name,
             content_type=media.content_type,
             user_id=actor.user_id,

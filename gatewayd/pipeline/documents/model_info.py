@@ -3,17 +3,17 @@
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from gatewayd.catalog.access_grants import show_grant
+from gatewayd.catalog.access_grants import render_grant
 from gatewayd.catalog.records import Model, ModelRecord
-from gatewayd.completions.json_access import mapping, sequence
+from gatewayd.completions.json_access import as_mapping, as_sequence
 
-USERS_INFO: Final = ("id", "name", "is_active", "updated_at", "created_at")
+PUBLIC_RECORD_FIELDS: Final = ("id", "name", "is_active", "updated_at", "created_at")
 """Members of a record that everybody reads who may use its model.
 
 The others are for administrators: owner, base model, parameters with the system prompt, access list.
 """
 
-USERS_META: Final = frozenset(
+PUBLIC_META_FIELDS: Final = frozenset(
     {
         "builtinTools",
         "capabilities",
@@ -33,10 +33,10 @@ The others are for administrators: documents, tools, filters and actions, which 
 requests, and members that it does not know.
 """
 
-USERS_DETAIL: Final = ("preset", "pipe", "has_user_valves")
+PUBLIC_DETAIL_FIELDS: Final = ("preset", "pipe", "has_user_valves")
 """Members beside `openai` that tell everybody about a model on top of another one."""
 
-SIZES: Final = frozenset(
+PUBLIC_PROVIDER_FIELDS: Final = frozenset(
     {
         "capabilities",
         "context_length",
@@ -56,7 +56,7 @@ def describe_model(model: Model, record: ModelRecord | None) -> dict[str, Any]:
     return _element(model, model.detail, record, None if record is None else render_record(record))
 
 
-def show_model(model: Model, record: ModelRecord | None, *, is_whole: bool) -> dict[str, Any]:
+def render_model(model: Model, record: ModelRecord | None, *, is_whole: bool) -> dict[str, Any]:
     """Return an element of the model list, whole for administrators.
 
     Others get what a client needs: not how the model is prompted, nor what it stands on.
@@ -75,18 +75,18 @@ def render_record(record: ModelRecord) -> dict[str, Any]:
         "name": record.name,
         "params": record.params,
         "meta": record.meta,
-        "access_grants": [show_grant(grant) for grant in record.grants],
+        "access_grants": [render_grant(grant) for grant in record.grants],
         "is_active": record.is_active,
         "updated_at": record.updated_at,
         "created_at": record.created_at,
     }
 
 
-def assigned(record: ModelRecord | None, name: str) -> Sequence[str]:
+def assigned_ids(record: ModelRecord | None, name: str) -> Sequence[str]:
     """Return the ids in a list of a record's `meta`, for example `filterIds`, in their order."""
     if record is None or not record.meta:
         return []
-    return [item for item in sequence(record.meta.get(name)) if isinstance(item, str)]
+    return [item for item in as_sequence(record.meta.get(name)) if isinstance(item, str)]
 
 
 def _element(
@@ -112,15 +112,15 @@ def _element(
 
 def _shown_record(record: ModelRecord) -> dict[str, Any]:
     """Return what everybody reads of a record who may use its model."""
-    meta = {name: value for name, value in mapping(record.meta).items() if name in USERS_META}
-    return {**{name: getattr(record, name) for name in USERS_INFO}, "meta": meta}
+    meta = {name: value for name, value in as_mapping(record.meta).items() if name in PUBLIC_META_FIELDS}
+    return {**{name: getattr(record, name) for name in PUBLIC_RECORD_FIELDS}, "meta": meta}
 
 
 def _shown_detail(model: Model) -> Mapping[str, Any]:
     """Return what everybody may know of a model beside its name: its source's words, but for a base's."""
     if not model.detail.get("preset"):
         return model.detail
-    kept = {name: model.detail[name] for name in USERS_DETAIL if name in model.detail}
-    told = mapping(model.detail.get("openai"))
-    sizes = {name: value for name, value in told.items() if name in SIZES}
+    kept = {name: model.detail[name] for name in PUBLIC_DETAIL_FIELDS if name in model.detail}
+    told = as_mapping(model.detail.get("openai"))
+    sizes = {name: value for name, value in told.items() if name in PUBLIC_PROVIDER_FIELDS}
     return {**kept, "openai": sizes} if sizes else kept

@@ -5,12 +5,12 @@ from typing import Any, Final
 
 from gatewayd.accounts.records import Actor
 from gatewayd.catalog.records import Model, ModelRecord
-from gatewayd.completions.copies import copied
-from gatewayd.completions.json_access import mapping, sequence, text
-from gatewayd.events.records import Target
+from gatewayd.completions.copies import copy_json
+from gatewayd.completions.json_access import as_mapping, as_sequence, as_text
+from gatewayd.events.records import EventTarget
 from gatewayd.pipeline.documents.model_info import describe_model
 from gatewayd.pipeline.records import ChatRequest
-from gatewayd.plugins.runtime.call_depth import depth
+from gatewayd.plugins.runtime.call_depth import current_depth
 from gatewayd.plugins.runtime.context import CallScope, RequestFacts
 
 OWN_FIELDS: Final = frozenset(
@@ -43,10 +43,10 @@ OWN_FIELDS: Final = frozenset(
 )
 """Fields of a chat request that the gateway consumes; a provider never sees them (peer-compatible names)."""
 
-OF_CHATS: Final = frozenset({"chat_id", "id", "message_ids", "session_id", "parent_id"})
+CHAT_FIELDS: Final = frozenset({"chat_id", "id", "message_ids", "session_id", "parent_id"})
 """Those of them that name a stored chat or message, which has to be the caller's before plugins are told."""
 
-SHOWN_PARAMS: Final = (
+PLUGIN_PARAMS: Final = (
     "stream_delta_chunk_size",
     "reasoning_tags",
     "compact_token_threshold",
@@ -74,17 +74,17 @@ def make_scope(request: ChatRequest, model: Model, record: ModelRecord | None, a
         model=described,
         files=request.files or None,
         messages=messages if isinstance(messages, list) else None,
-        level=depth.get(),
+        level=current_depth.get(),
     )
 
 
-def target_of(fields: Mapping[str, Any], actor: Actor, request_id: str) -> Target:
+def target_of(fields: Mapping[str, Any], actor: Actor, request_id: str) -> EventTarget:
     """Return where events of a call go, by the fields `chat_id`, `id` and `session_id` of its body."""
-    return Target(
+    return EventTarget(
         user_id=actor.user_id,
-        chat_id=text(fields.get("chat_id")),
-        message_id=text(fields.get("id")),
-        session_id=text(fields.get("session_id")),
+        chat_id=as_text(fields.get("chat_id")),
+        message_id=as_text(fields.get("id")),
+        session_id=as_text(fields.get("session_id")),
         request_id=request_id,
     )
 
@@ -95,10 +95,10 @@ def user_agent(facts: RequestFacts) -> str:
 
 
 def _metadata(
-    request: ChatRequest, target: Target, facts: RequestFacts, model: dict[str, Any]
+    request: ChatRequest, target: EventTarget, facts: RequestFacts, model: dict[str, Any]
 ) -> dict[str, Any]:
     options = request.options
-    params = mapping(options.get("params"))
+    params = as_mapping(options.get("params"))
     user_message = options.get("user_message")
     return {
         "user_id": target.user_id,
@@ -109,24 +109,24 @@ def _metadata(
         "message_id": target.message_id or None,
         "task_id": None,
         "session_id": target.session_id or None,
-        "user_message": copied(user_message),
-        "user_message_id": mapping(user_message).get("id"),
+        "user_message": copy_json(user_message),
+        "user_message_id": as_mapping(user_message).get("id"),
         "assistant_message_id": options.get("assistant_message_id"),
         "folder_id": options.get("folder_id"),
         "filter_ids": filter_ids(options),
         "tool_ids": options.get("tool_ids"),
         "tool_servers": options.get("tool_servers"),
         "files": request.files or None,
-        "features": dict(mapping(options.get("features"))),
-        "variables": dict(mapping(options.get("variables"))),
-        "chat_variables": dict(mapping(options.get("chat_variables"))),
+        "features": dict(as_mapping(options.get("features"))),
+        "variables": dict(as_mapping(options.get("variables"))),
+        "chat_variables": dict(as_mapping(options.get("chat_variables"))),
         "model": model,
         "model_id": model["id"],
         "direct": False,
-        "params": {name: params[name] for name in SHOWN_PARAMS if name in params},
+        "params": {name: params[name] for name in PLUGIN_PARAMS if name in params},
     }
 
 
 def filter_ids(fields: Mapping[str, Any]) -> list[str]:
     """Return the ids of the toggle filters that a request switches on."""
-    return [item for item in sequence(fields.get("filter_ids")) if isinstance(item, str)]
+    return [item for item in as_sequence(fields.get("filter_ids")) if isinstance(item, str)]

@@ -15,8 +15,8 @@ import orjson
 from gatewayd import ids
 from gatewayd.accounts.records import Actor
 from gatewayd.catalog.records import ModelRecord
-from gatewayd.completions.json_access import mapping
-from gatewayd.pipeline.documents.prompt_context import before_system
+from gatewayd.completions.json_access import as_mapping
+from gatewayd.pipeline.documents.prompt_context import prepend_to_system
 from gatewayd.pipeline.records import ChatRequest
 
 OWN_PARAMS: Final = frozenset(
@@ -75,33 +75,35 @@ def is_altering(record: ModelRecord | None) -> bool:
     """Tell whether requests to a model are changed by what is kept about it."""
     if record is None:
         return False
-    tools = mapping(record.meta).get("toolIds")
-    return bool(system_of(record) or spread(mapping(record.params)) or documents_of(record) or tools)
+    tools = as_mapping(record.meta).get("toolIds")
+    return bool(
+        system_prompt_of(record) or merge_params(as_mapping(record.params)) or documents_of(record) or tools
+    )
 
 
-def system_of(record: ModelRecord) -> str:
+def system_prompt_of(record: ModelRecord) -> str:
     """Return the system prompt of a record with its placeholders, "" for none."""
-    system = mapping(record.params).get("system")
+    system = as_mapping(record.params).get("system")
     return system if isinstance(system, str) and system.strip() else ""
 
 
-def filled_system(
+def render_system_prompt(
     record: ModelRecord, actor: Actor, sent: Any = None, clock: Callable[[], datetime] = local_time
 ) -> str:
     """Return the system prompt of a record with the values of its placeholders, "" for none.
 
     `sent` are the values that the caller sends.
     """
-    system = system_of(record)
-    return fill(system, variables(actor, clock(), sent)) if system else ""
+    system = system_prompt_of(record)
+    return fill_placeholders(system, prompt_variables(actor, clock(), sent)) if system else ""
 
 
 def documents_of(record: ModelRecord) -> Sequence[dict[str, Any]]:
     """Return the references (2.3) to the documents of a record."""
-    return documents(mapping(record.meta).get("knowledge"))
+    return document_references(as_mapping(record.meta).get("knowledge"))
 
 
-def put_params(body: dict[str, Any], params: Mapping[str, Any]) -> None:
+def apply_params(body: dict[str, Any], params: Mapping[str, Any]) -> None:
     """Put parameters of a record into a request; what the caller says of the same things goes.
 
     That is so whatever the case of the name, and whichever of the protocols' names it is.
@@ -116,7 +118,7 @@ def put_params(body: dict[str, Any], params: Mapping[str, Any]) -> None:
     body.update(params)
 
 
-def spread(params: Mapping[str, Any]) -> dict[str, Any]:
+def merge_params(params: Mapping[str, Any]) -> dict[str, Any]:
     """Return the parameters that go to the source; custom ones that hold JSON text hold what it says."""
     custom = params.get("custom_params")
     found = {name: value for name, value in params.items() if name not in OWN_PARAMS | _FIXED}
@@ -125,7 +127,7 @@ def spread(params: Mapping[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in found.items() if value is not None}
 
 
-def documents(knowledge: Any) -> Sequence[dict[str, Any]]:
+def document_references(knowledge: Any) -> Sequence[dict[str, Any]]:
     """Return the references (2.3) in a record's `meta.knowledge`: files, collections and older forms."""
     if not isinstance(knowledge, list):
         return []
@@ -143,7 +145,7 @@ def documents(knowledge: Any) -> Sequence[dict[str, Any]]:
     return found
 
 
-def variables(actor: Actor, now: datetime, sent: Any) -> Mapping[str, str]:
+def prompt_variables(actor: Actor, now: datetime, sent: Any) -> Mapping[str, str]:
     """Return what stands for the placeholders of a prompt: what the caller sent, else what is known here."""
     known = {
         "{{USER_NAME}}": actor.user.name,
@@ -161,7 +163,7 @@ def variables(actor: Actor, now: datetime, sent: Any) -> Mapping[str, str]:
     return known
 
 
-def fill(text: str, values: Mapping[str, str]) -> str:
+def fill_placeholders(text: str, values: Mapping[str, str]) -> str:
     """Return the text with its placeholders replaced, each by its value as it is."""
     return _PLACEHOLDER.sub(lambda found: values.get(found[0], found[0]), text)
 
@@ -169,12 +171,12 @@ def fill(text: str, values: Mapping[str, str]) -> str:
 def _apply_params(
     request: ChatRequest, record: ModelRecord, actor: Actor, clock: Callable[[], datetime]
 ) -> None:
-    changes = spread(record.params)
-    system = filled_system(record, actor, request.options.get("variables"), clock)
+    changes = merge_params(record.params)
+    system = render_system_prompt(record, actor, request.options.get("variables"), clock)
     if changes:
-        put_params(request.body, changes)
+        apply_params(request.body, changes)
     if system:
-        request.body["messages"] = before_system(request.body.get("messages") or [], system)
+        request.body["messages"] = prepend_to_system(request.body.get("messages") or [], system)
     mode = record.params.get("function_calling")
     if isinstance(mode, str) and mode:
         sent = request.options.get("params")

@@ -14,7 +14,7 @@ def last_question(messages: Sequence[Message]) -> str:
     return "" if index is None else _text_of(messages[index].get("content"))
 
 
-def before_question(messages: Sequence[Message], text: str) -> list[Message]:
+def prepend_to_question(messages: Sequence[Message], text: str) -> list[Message]:
     """Return the messages with a text put before the last question; what else it holds stays."""
     index = _last_asked(messages)
     if index is None:
@@ -22,12 +22,12 @@ def before_question(messages: Sequence[Message], text: str) -> list[Message]:
     return _replaced(messages, index, lambda said: f"{text}\n{said}")
 
 
-def before_system(messages: Sequence[Message], text: str) -> list[Message]:
+def prepend_to_system(messages: Sequence[Message], text: str) -> list[Message]:
     """Return the messages with a text put at the start of the first system message, or as one before all."""
     return _with_system(messages, text, lambda said: f"{text}\n{said}", lambda part, parts: [part, *parts])
 
 
-def after_system(messages: Sequence[Message], text: str) -> list[Message]:
+def append_to_system(messages: Sequence[Message], text: str) -> list[Message]:
     """Return the messages with a text put at the end of the first system message, or as one before all."""
     return _with_system(messages, text, lambda said: f"{said}\n\n{text}", lambda part, parts: [*parts, part])
 

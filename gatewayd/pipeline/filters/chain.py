@@ -8,19 +8,19 @@ from typing import Any, Final
 
 from gatewayd.accounts.records import Actor
 from gatewayd.catalog.records import Model, ModelRecord
-from gatewayd.completions.copies import copied
-from gatewayd.completions.records import Body, Chunk, Completion
-from gatewayd.errors import GatewayError, Kind
-from gatewayd.pipeline.documents.model_info import assigned
+from gatewayd.completions.copies import copy_json
+from gatewayd.completions.records import Body, Completion, CompletionChunk
+from gatewayd.errors import ErrorKind, GatewayError
+from gatewayd.pipeline.documents.model_info import assigned_ids
 from gatewayd.pipeline.documents.plugin_context import filter_ids, make_scope
-from gatewayd.pipeline.filters.context import Exchange, not_json
+from gatewayd.pipeline.filters.context import FilterContext, json_problem
 from gatewayd.pipeline.interfaces import ChatFilter, FilterChain
 from gatewayd.pipeline.records import ChatRequest
-from gatewayd.plugins.records import Family, Plugin, PluginKind
-from gatewayd.plugins.registry import Registry
+from gatewayd.plugins.records import Plugin, PluginFamily, PluginKind
+from gatewayd.plugins.registry import PluginManager
 from gatewayd.plugins.runtime.context import CallScope
 from gatewayd.plugins.runtime.handles import PluginHandle
-from gatewayd.plugins.runtime.instance import EVENT, STREAM
+from gatewayd.plugins.runtime.instance import STREAM_METHOD, STREAM_PARAMETER
 from gatewayd.plugins.runtime.invoke import PluginError
 from gatewayd.plugins.runtime.repeated_calls import RepeatedCall, Result
 
@@ -30,19 +30,19 @@ FindRecord = Callable[[str], ModelRecord | None]
 """Returns what an administrator keeps about a model."""
 
 _KINDS: Final = {
-    401: Kind.UNAUTHENTICATED,
-    403: Kind.FORBIDDEN,
-    404: Kind.NOT_FOUND,
-    409: Kind.CONFLICT,
-    413: Kind.TOO_LARGE,
-    429: Kind.RATE_LIMITED,
-    503: Kind.UNAVAILABLE,
-    504: Kind.TIMEOUT,
+    401: ErrorKind.UNAUTHENTICATED,
+    403: ErrorKind.FORBIDDEN,
+    404: ErrorKind.NOT_FOUND,
+    409: ErrorKind.CONFLICT,
+    413: ErrorKind.TOO_LARGE,
+    429: ErrorKind.RATE_LIMITED,
+    503: ErrorKind.UNAVAILABLE,
+    504: ErrorKind.TIMEOUT,
 }
 
 
 @dataclass(frozen=True, slots=True)
-class Chain:
+class FiltersByHook:
     """The filters of one request, by hook."""
 
     inlets: tuple[ChatFilter, ...] = ()
@@ -51,7 +51,7 @@ class Chain:
     handles_files: bool = False
 
 
-EMPTY: Final = Chain()
+EMPTY_CHAIN: Final = FiltersByHook()
 
 
 class PluginFilters:
@@ -61,7 +61,10 @@ class PluginFilters:
     """
 
     def __init__(
-        self, registry: Registry, find_record: FindRecord, runs_outlets: Callable[[], bool] = lambda: False
+        self,
+        registry: PluginManager,
+        find_record: FindRecord,
+        runs_outlets: Callable[[], bool] = lambda: False,
     ) -> None:
         self._registry = registry
         self._find_record = find_record
@@ -76,16 +79,16 @@ class PluginFilters:
         """
         found = self._active(model.id)
         if not found:
-            return EMPTY
+            return EMPTY_CHAIN
         if request.scope is not None:
             found = [plugin for plugin in found if plugin.id not in request.scope.filtered]
         chosen = _ordered([await self._loaded(plugin) for plugin in found], filter_ids(request.options))
         if not chosen:
-            return EMPTY
+            return EMPTY_CHAIN
         if request.scope is None:
             request.scope = make_scope(request, model, self._find_record(model.id), actor)
         is_direct = not request.scope.target.message_id and request.scope.task is None
-        return _chain(chosen, Exchange(request, request.scope), is_direct and self._runs_outlets())
+        return _chain(chosen, FilterContext(request, request.scope), is_direct and self._runs_outlets())
 
     async def are_on(self, model_id: str) -> bool:
         """Tell whether filters run for requests to a model that switch none on.
@@ -96,7 +99,7 @@ class PluginFilters:
         loaded = [await self._loaded(plugin) for plugin in found]
         return any(item.has("inlet") or item.has("stream") for item in _ordered(loaded, ()))
 
-    async def with_outlet(
+    async def list_with_outlet(
         self, model_id: str, wanted: Sequence[str], *, strict: bool
     ) -> Sequence[PluginHandle]:
         """Return the filters of a model that have an outlet, by priority.
@@ -117,11 +120,11 @@ class PluginFilters:
         if self._known is None:
             # Whoever runs the gateway may have said that no plugin is to run.
             is_running = self._registry.is_running
-            plugins = self._registry.list(Family.FUNCTION, PluginKind.FILTER) if is_running else ()
+            plugins = self._registry.list(PluginFamily.FUNCTION, PluginKind.FILTER) if is_running else ()
             self._known = [plugin for plugin in plugins if plugin.is_active]
         if not self._known:
             return ()
-        attached = assigned(self._find_record(model_id), "filterIds")
+        attached = assigned_ids(self._find_record(model_id), "filterIds")
         return [plugin for plugin in self._known if plugin.is_global or plugin.id in attached]
 
     def _forget(self, _: Plugin) -> None:
@@ -132,7 +135,7 @@ class PluginFilters:
             return await self._registry.loaded(plugin.family, plugin.id)
         except GatewayError as error:
             raise GatewayError(
-                Kind.PLUGIN_FAILED,
+                ErrorKind.PLUGIN_FAILED,
                 f"cannot answer without filter {plugin.id!r}, which does not load: {error.message}",
             ) from error
 
@@ -140,7 +143,7 @@ class PluginFilters:
 class PluginFilter:
     """One filter function in one request."""
 
-    def __init__(self, loaded: PluginHandle, exchange: Exchange) -> None:
+    def __init__(self, loaded: PluginHandle, exchange: FilterContext) -> None:
         self._loaded = loaded
         self._exchange = exchange
         self._has_failed = False
@@ -164,10 +167,10 @@ class PluginFilter:
             log.info("an inlet returned nothing: the body stays as it is", extra={"plugin": self._id})
         self._exchange.take(form if given is None else given, self._id)
 
-    async def stream(self, chunk: Chunk) -> Chunk:
+    async def stream(self, chunk: CompletionChunk) -> CompletionChunk:
         """Let the filter change each event; one that it fails on passes as it was."""
         if self._hook is None:
-            self._hook = self._loaded.repeated(STREAM, EVENT, self._exchange.scope)
+            self._hook = self._loaded.repeated(STREAM_METHOD, STREAM_PARAMETER, self._exchange.scope)
         before = chunk.data
         try:
             results = await self._hook.run(before, self._arguments)
@@ -176,13 +179,13 @@ class PluginFilter:
             return chunk
         if all(map(is_, before, results)):
             return chunk
-        return Chunk.of_data(map(self._passed, before, results))
+        return CompletionChunk.of_data(map(self._passed, before, results))
 
     async def outlet(self, completion: Completion, actor: Actor) -> None:
         """Let the filter change a finished answer; when it fails, the answer stays as it is."""
         form = self._exchange.finished(completion)
         after = await run_outlet(self._loaded, self._exchange.scope, form)
-        self._exchange.take_finished(after, completion)
+        self._exchange.take_outlet_result(after, completion)
 
     def _arguments(self) -> Body:
         return {"__body__": self._exchange.form()}
@@ -200,17 +203,17 @@ class PluginFilter:
         self._has_failed = True
 
 
-class FilesDropped:
+class FileRemovalFilter:
     """The last inlet where one of the filters reads the files itself."""
 
-    def __init__(self, exchange: Exchange) -> None:
+    def __init__(self, exchange: FilterContext) -> None:
         self._exchange = exchange
 
     async def inlet(self, request: ChatRequest, model: Model, actor: Actor) -> None:
         """Take the files from the request."""
         self._exchange.drop_files()
 
-    async def stream(self, chunk: Chunk) -> Chunk:
+    async def stream(self, chunk: CompletionChunk) -> CompletionChunk:
         """Return the chunk."""
         return chunk
 
@@ -221,7 +224,7 @@ class FilesDropped:
 
 async def run_outlet(loaded: PluginHandle, scope: CallScope, form: Body) -> Body:
     """Return what an outlet makes of a body; when it fails, which is logged, the body as it was."""
-    before: Body = copied(form)
+    before: Body = copy_json(form)
     try:
         return await apply_outlet(loaded, scope, form)
     except GatewayError as error:
@@ -241,14 +244,14 @@ async def apply_outlet(loaded: PluginHandle, scope: CallScope, form: Body) -> Bo
     problem = _body_problem(after)
     if problem is not None:
         sentence = f"cannot use the body of filter {loaded.plugin.id!r}: {problem}"
-        raise GatewayError(Kind.PLUGIN_FAILED, sentence)
+        raise GatewayError(ErrorKind.PLUGIN_FAILED, sentence)
     return after
 
 
 def refusal(failure: PluginError) -> GatewayError:
     """Return the error by which a plugin refuses a request: its text, and the status when it names one."""
     status = failure.status or 400
-    kind = _KINDS.get(status, Kind.PLUGIN_FAILED if status >= 500 else Kind.INVALID_REQUEST)
+    kind = _KINDS.get(status, ErrorKind.PLUGIN_FAILED if status >= 500 else ErrorKind.INVALID_REQUEST)
     sentence = failure.text or failure.message
     return GatewayError(kind, sentence, code="plugin_refused", retry_after=failure.retry_after)
 
@@ -259,18 +262,20 @@ def _ordered(loaded: Sequence[PluginHandle], wanted: Sequence[str]) -> Sequence[
     return sorted(chosen, key=lambda item: (item.priority(), item.plugin.id))
 
 
-def _chain(chosen: Sequence[PluginHandle], exchange: Exchange, runs_outlets: bool) -> Chain:
+def _chain(chosen: Sequence[PluginHandle], exchange: FilterContext, runs_outlets: bool) -> FiltersByHook:
     filters = [(item, PluginFilter(item, exchange)) for item in chosen]
     handles_files = any(item.flag("file_handler") for item in chosen)
     readers = {item.plugin.id: made for item, made in filters if item.has("inlet")}
     inlets: list[ChatFilter] = list(readers.values())
     if handles_files:
-        inlets.append(FilesDropped(exchange))
+        inlets.append(FileRemovalFilter(exchange))
     outlets = tuple(made for item, made in filters if item.has("outlet")) if runs_outlets else ()
     exchange.begin(has_outlets=bool(outlets))
-    streams = tuple(made for item, made in filters if item.has(STREAM) and not item.is_idle(STREAM))
+    streams = tuple(
+        made for item, made in filters if item.has(STREAM_METHOD) and not item.is_idle(STREAM_METHOD)
+    )
     exchange.scope.filtered |= {item.plugin.id for item in chosen} - readers.keys()
-    return Chain(tuple(inlets), streams, outlets, handles_files)
+    return FiltersByHook(tuple(inlets), streams, outlets, handles_files)
 
 
 def _body_problem(given: Any) -> str | None:
@@ -279,4 +284,4 @@ def _body_problem(given: Any) -> str | None:
     messages = given.get("messages")
     if not isinstance(messages, list) or not all(isinstance(message, dict) for message in messages):
         return "messages is no list of objects"
-    return not_json(given)
+    return json_problem(given)

@@ -4,11 +4,11 @@ from typing import Any, Final
 
 import orjson
 
-from gatewayd.completions.copies import copied
-from gatewayd.completions.deltas import message_of, said
-from gatewayd.completions.json_access import mapping, sequence
+from gatewayd.completions.copies import copy_json
+from gatewayd.completions.deltas import message_of, text_of
+from gatewayd.completions.json_access import as_mapping, as_sequence
 from gatewayd.completions.records import Body, Completion
-from gatewayd.errors import GatewayError, Kind
+from gatewayd.errors import ErrorKind, GatewayError
 from gatewayd.pipeline.documents.plugin_context import OWN_FIELDS, filter_ids
 from gatewayd.pipeline.records import ChatRequest
 from gatewayd.plugins.runtime.context import CallScope
@@ -20,7 +20,7 @@ _ADDED: Final[tuple[str, ...]] = (*_SHARED, "tool_servers")
 """Fields of the gateway's own that inlets may set."""
 
 
-class Exchange:
+class FilterContext:
     """One request on its way through the filters.
 
     The body that they get is the request to the source, with `stream`, `metadata` (the very object that is
@@ -37,9 +37,9 @@ class Exchange:
 
     def begin(self, *, has_outlets: bool) -> None:
         """Make the request this exchange's own, so that nobody else's copy is changed by filters."""
-        self._request.body = copied(self._request.body)
+        self._request.body = copy_json(self._request.body)
         if has_outlets:
-            self._asked = copied(list(sequence(self._request.body.get("messages"))))
+            self._asked = copy_json(list(as_sequence(self._request.body.get("messages"))))
 
     def form(self) -> Body:
         """Return the body as an inlet gets it."""
@@ -53,10 +53,12 @@ class Exchange:
         """Make the request what an inlet returned; plugin_failed, naming the filter, when it is none."""
         problem = _problem(form)
         if problem is not None:
-            raise GatewayError(Kind.PLUGIN_FAILED, f"cannot use the body of filter {filter_id!r}: {problem}")
+            raise GatewayError(
+                ErrorKind.PLUGIN_FAILED, f"cannot use the body of filter {filter_id!r}: {problem}"
+            )
         request = self._request
         request.model = form["model"]
-        request.files = list(sequence(form.get("files")))
+        request.files = list(as_sequence(form.get("files")))
         for name in _SHARED:
             request.options.pop(name, None)
         request.options |= {name: form[name] for name in _ADDED if name in form}
@@ -86,14 +88,14 @@ class Exchange:
             }
         return self._outlet
 
-    def take_finished(self, form: Body, completion: Completion) -> None:
+    def take_outlet_result(self, form: Body, completion: Completion) -> None:
         """Make the answer what an outlet made of it: the content of the last message."""
         self._outlet = form
-        messages = sequence(form.get("messages"))
-        content = mapping(messages[-1]).get("content") if messages else None
+        messages = as_sequence(form.get("messages"))
+        content = as_mapping(messages[-1]).get("content") if messages else None
         if isinstance(content, str) and content != _content(completion):
             choice = completion.body["choices"][0]
-            choice["message"] = {**mapping(choice.get("message")), "content": content}
+            choice["message"] = {**as_mapping(choice.get("message")), "content": content}
 
     def _tell(self, form: Body) -> None:
         """Let everybody who is asked from now on know what has changed."""
@@ -104,7 +106,7 @@ class Exchange:
         scope.messages = request.body["messages"]
         scope.metadata["files"] = scope.files
         scope.metadata["tool_ids"] = request.options.get("tool_ids")
-        scope.metadata["features"] = dict(mapping(request.options.get("features")))
+        scope.metadata["features"] = dict(as_mapping(request.options.get("features")))
 
 
 def _problem(form: Any) -> str | None:
@@ -118,10 +120,10 @@ def _problem(form: Any) -> str | None:
     files = form.get("files")
     if files is not None and not (isinstance(files, list) and all(isinstance(item, dict) for item in files)):
         return "files is no list of objects"
-    return not_json({name: value for name, value in form.items() if name != "metadata"})
+    return json_problem({name: value for name, value in form.items() if name != "metadata"})
 
 
-def not_json(value: Any) -> str | None:
+def json_problem(value: Any) -> str | None:
     """Return why a value cannot be written as JSON, None when it can."""
     try:
         orjson.dumps(value)
@@ -131,4 +133,4 @@ def not_json(value: Any) -> str | None:
 
 
 def _content(completion: Completion) -> str:
-    return said(message_of(completion.body))
+    return text_of(message_of(completion.body))

@@ -3,16 +3,16 @@
 from collections.abc import Mapping, Sequence
 from typing import Any, Final, Protocol
 
-from gatewayd.completions.json_access import mapping, sequence, text
+from gatewayd.completions.json_access import as_mapping, as_sequence, as_text
 from gatewayd.completions.records import Body
 from gatewayd.errors import GatewayError, invalid
-from gatewayd.pipeline.documents.presets import put_params
+from gatewayd.pipeline.documents.presets import apply_params
 from gatewayd.pipeline.records import Endpoint
 
 Messages = Sequence[Mapping[str, Any]]
 
 
-class Conversion(Protocol):
+class RequestConversion(Protocol):
     """One kind of request: what a record and filters do to it, and filters of streams to its answer."""
 
     @property
@@ -67,7 +67,7 @@ class LegacyCompletions:
 
     def with_system(self, body: Body, system: str) -> Body:
         """Refuse: a continued text has no place for instructions."""
-        raise not_expressed(self.path, "model", "its system prompt holds for chats")
+        raise unsupported_parameter(self.path, "model", "its system prompt holds for chats")
 
     def with_params(self, body: Body, params: Mapping[str, Any]) -> Body:
         """Return a request with the parameters under their own names."""
@@ -92,20 +92,21 @@ class LegacyCompletions:
         return changed
 
     def to_chunk(self, event: Body) -> Body | None:
-        """Return the choices with `text` as content of their deltas."""
-        choices = [item for item in sequence(event.get("choices")) if isinstance(item, dict)]
+        """Return the choices with `as_text` as content of their deltas."""
+        choices = [item for item in as_sequence(event.get("choices")) if isinstance(item, dict)]
         if not choices:
             return None
         shown = [
-            {**_without(choice, "text"), "delta": {"content": text(choice.get("text"))}} for choice in choices
+            {**_without(choice, "text"), "delta": {"content": as_text(choice.get("text"))}}
+            for choice in choices
         ]
         return {**event, "object": "chat.completion.chunk", "choices": shown}
 
     def from_chunk(self, event: Body, chunk: Mapping[str, Any]) -> list[Body]:
-        """Return the chunk's choices with the content of their deltas as `text`."""
+        """Return the chunk's choices with the content of their deltas as `as_text`."""
         choices = [
-            {**_without(choice, "delta"), "text": text(mapping(choice.get("delta")).get("content"))}
-            for choice in map(mapping, sequence(chunk.get("choices")))
+            {**_without(choice, "delta"), "text": as_text(as_mapping(choice.get("delta")).get("content"))}
+            for choice in map(as_mapping, as_sequence(chunk.get("choices")))
         ]
         return [{**chunk, "object": event.get("object"), "choices": choices}]
 
@@ -121,7 +122,7 @@ class EmbeddingInputs:
 
     def with_system(self, body: Body, system: str) -> Body:
         """Refuse: a vector obeys no instructions."""
-        raise not_expressed(self.path, "model", "its system prompt holds for chats")
+        raise unsupported_parameter(self.path, "model", "its system prompt holds for chats")
 
     def with_params(self, body: Body, params: Mapping[str, Any]) -> Body:
         """Return a request with those parameters that vectors have."""
@@ -144,28 +145,28 @@ class EmbeddingInputs:
         return [event]
 
 
-def not_expressed(path: str, param: str, reason: str) -> GatewayError:
+def unsupported_parameter(path: str, param: str, reason: str) -> GatewayError:
     """Return the refusal of a request that cannot have what a record or a filter gives to it."""
     return invalid(f"cannot use {path} with this model: {reason}", param=param, code="not_expressible")
 
 
-def text_of(content: object, path: str) -> str:
+def content_text(content: object, path: str) -> str:
     """Return the text of a message's content; invalid_request when it is more than text."""
     if isinstance(content, str):
         return content
-    parts = [mapping(part) for part in sequence(content)]
+    parts = [as_mapping(part) for part in as_sequence(content)]
     texts = [
         part["text"] for part in parts if part.get("type") == "text" and isinstance(part.get("text"), str)
     ]
     if not parts or len(texts) < len(parts):
-        raise not_expressed(path, "model", "a filter made a message of something that is no text")
+        raise unsupported_parameter(path, "model", "a filter made a message of something that is no text")
     return "".join(texts)
 
 
-def content_of(chunk: Mapping[str, Any]) -> str:
+def content_deltas(chunk: Mapping[str, Any]) -> str:
     """Return the content of all deltas of a chunk."""
-    deltas = (mapping(mapping(choice).get("delta")) for choice in sequence(chunk.get("choices")))
-    return "".join(text(delta.get("content")) for delta in deltas)
+    deltas = (as_mapping(as_mapping(choice).get("delta")) for choice in as_sequence(chunk.get("choices")))
+    return "".join(as_text(delta.get("content")) for delta in deltas)
 
 
 def _prompts(given: object, param: str, path: str) -> list[str]:
@@ -173,14 +174,18 @@ def _prompts(given: object, param: str, path: str) -> list[str]:
         return []
     texts = [given] if isinstance(given, str) else given
     if not isinstance(texts, list) or not all(isinstance(item, str) for item in texts):
-        raise not_expressed(path, param, f"filters run for it, and they read {param} as text, not as tokens")
+        raise unsupported_parameter(
+            path, param, f"filters run for it, and they read {param} as text, not as tokens"
+        )
     return texts
 
 
 def _texts(messages: Messages, count: int, path: str) -> list[str]:
     if len(messages) != count or any(message.get("role") != "user" for message in messages):
-        raise not_expressed(path, "model", "a filter adds or removes messages, which this endpoint has not")
-    return [text_of(message.get("content"), path) for message in messages]
+        raise unsupported_parameter(
+            path, "model", "a filter adds or removes messages, which this endpoint has not"
+        )
+    return [content_text(message.get("content"), path) for message in messages]
 
 
 def _said(given: str) -> Body:
@@ -189,7 +194,7 @@ def _said(given: str) -> Body:
 
 def _with(body: Body, params: Mapping[str, Any]) -> Body:
     changed = dict(body)
-    put_params(changed, params)
+    apply_params(changed, params)
     return changed
 
 

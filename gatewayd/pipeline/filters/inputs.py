@@ -8,18 +8,18 @@ from gatewayd.catalog.failover import Candidate
 from gatewayd.catalog.interfaces import CallContext, ModelSource
 from gatewayd.catalog.records import Model, ModelRecord
 from gatewayd.catalog.service import Catalog
-from gatewayd.completions.json_access import sequence
+from gatewayd.completions.json_access import as_sequence
 from gatewayd.completions.records import Body
-from gatewayd.pipeline.documents.presets import documents_of, filled_system, is_altering, spread
-from gatewayd.pipeline.endpoints import check_names, context_of, model_of, placed
-from gatewayd.pipeline.filters.conversions import Conversion, not_expressed
+from gatewayd.pipeline.documents.presets import documents_of, is_altering, merge_params, render_system_prompt
+from gatewayd.pipeline.endpoints import check_names, context_of, model_of, select_source
+from gatewayd.pipeline.filters.conversions import RequestConversion, unsupported_parameter
 from gatewayd.pipeline.interfaces import ChatFilter, ChatFilters, FilterChain
 from gatewayd.pipeline.records import ChatRequest
 from gatewayd.plugins.runtime.context import FactsReader
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class FilteredRequest:
     """A request as the record of its model and the inlets leave it, and whom to put it to.
 
     `streams` are the filters of a streamed answer.
@@ -32,7 +32,7 @@ class Asked:
 
 
 @dataclass(frozen=True, slots=True)
-class Caller:
+class RequestCaller:
     """Who asks, and what plugins may know of the HTTP request. `source` names the only provider to ask."""
 
     actor: Actor
@@ -48,7 +48,9 @@ class InputFilters:
         self._catalog = catalog
         self._filters = filters
 
-    async def apply(self, conversion: Conversion, body: Body, caller: Caller) -> Asked:
+    async def apply(
+        self, conversion: RequestConversion, body: Body, caller: RequestCaller
+    ) -> FilteredRequest:
         """Return the request to put to the sources; the same body where nothing has a part in it.
 
         Raises not_found for a model that the actor may not use, invalid_request where the request cannot hold
@@ -74,25 +76,30 @@ class InputFilters:
             if routed.id != model.id:
                 asked = self._recorded(conversion, asked, routed, caller.actor)
         context = context_of(caller.actor, caller.request_id, scope=request.scope)
-        return Asked(asked, candidates, context, tuple(chain.streams))
+        return FilteredRequest(asked, candidates, context, tuple(chain.streams))
 
-    async def take_part(self, model_id: str) -> bool:
+    async def alters_requests(self, model_id: str) -> bool:
         """Tell whether a record or filters change requests to a model.
 
         Raises plugin_failed for a filter that does not load.
         """
         return is_altering(self._catalog.find_record(model_id)) or await self._filters.are_on(model_id)
 
-    async def _candidates(self, model_id: str, caller: Caller) -> Sequence[Candidate[ModelSource]]:
+    async def _candidates(self, model_id: str, caller: RequestCaller) -> Sequence[Candidate[ModelSource]]:
         candidates = await self._catalog.candidates(model_id, caller.actor)
-        return placed(candidates, caller.source) if caller.source else candidates
+        return select_source(candidates, caller.source) if caller.source else candidates
 
-    def _recorded(self, conversion: Conversion, body: Body, model: Model, actor: Actor) -> Body:
+    def _recorded(self, conversion: RequestConversion, body: Body, model: Model, actor: Actor) -> Body:
         record = self._catalog.find_record(model.id)
         return body if record is None else with_record(conversion, body, record, actor)
 
     async def _filtered(
-        self, conversion: Conversion, request: ChatRequest, chain: FilterChain, model: Model, actor: Actor
+        self,
+        conversion: RequestConversion,
+        request: ChatRequest,
+        chain: FilterChain,
+        model: Model,
+        actor: Actor,
     ) -> Body:
         """Return the request as the inlets leave it."""
         before = request.body
@@ -101,21 +108,21 @@ class InputFilters:
         for item in chain.inlets:
             await item.inlet(request, model, actor)
         if request.files or request.options.get("tool_ids"):
-            raise not_expressed(conversion.path, "model", "a filter adds documents or tools to it")
+            raise unsupported_parameter(conversion.path, "model", "a filter adds documents or tools to it")
         after = {name: value for name, value in request.body.items() if name not in ("messages", "stream")}
         kept = {name: value for name, value in before.items() if name in conversion.texts | {"stream"}}
-        return conversion.from_messages({**after, **kept}, sequence(request.body.get("messages")))
+        return conversion.from_messages({**after, **kept}, as_sequence(request.body.get("messages")))
 
 
-def with_record(conversion: Conversion, body: Body, record: ModelRecord, actor: Actor) -> Body:
+def with_record(conversion: RequestConversion, body: Body, record: ModelRecord, actor: Actor) -> Body:
     """Return a request with a record's system prompt and parameters.
 
     Raises invalid_request when the request has no place for the prompt or the documents of the record.
     """
     if documents_of(record):
-        raise not_expressed(conversion.path, "model", "its documents are for chats")
-    params = spread(record.params) if record.params else {}
+        raise unsupported_parameter(conversion.path, "model", "its documents are for chats")
+    params = merge_params(record.params) if record.params else {}
     if params:
         body = conversion.with_params(body, params)
-    system = filled_system(record, actor)
+    system = render_system_prompt(record, actor)
     return conversion.with_system(body, system) if system else body

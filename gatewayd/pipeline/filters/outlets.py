@@ -4,8 +4,8 @@ from typing import Any, Final
 
 from gatewayd.accounts.records import Actor
 from gatewayd.catalog.service import Catalog
-from gatewayd.completions.copies import copied
-from gatewayd.completions.json_access import text
+from gatewayd.completions.copies import copy_json
+from gatewayd.completions.json_access import as_text
 from gatewayd.completions.records import Body
 from gatewayd.errors import invalid
 from gatewayd.pipeline.documents.model_info import describe_model
@@ -13,18 +13,18 @@ from gatewayd.pipeline.documents.plugin_context import filter_ids, make_scope, t
 from gatewayd.pipeline.endpoints import model_of
 from gatewayd.pipeline.filters.chain import PluginFilters, apply_outlet, run_outlet
 from gatewayd.pipeline.records import ChatRequest
-from gatewayd.pipeline.runs.interfaces import Conversation
-from gatewayd.pipeline.runs.message_updates import Rewriting, messages_of
+from gatewayd.pipeline.runs.interfaces import LoadConversation
+from gatewayd.pipeline.runs.message_updates import MessageUpdates, messages_of
 from gatewayd.plugins.runtime.context import CallScope, RequestFacts
 
-ABSENT: Final[dict[str, Any]] = {"chat_id": "", "session_id": "", "id": ""}
+DEFAULT_FIELDS: Final[dict[str, Any]] = {"chat_id": "", "session_id": "", "id": ""}
 """Fields that plugins read without asking whether the caller sent them."""
 
 
-class Outlets:
+class OutletRunner:
     """Runs the outlet filters of finished answers."""
 
-    def __init__(self, filters: PluginFilters, catalog: Catalog, rewriting: Rewriting) -> None:
+    def __init__(self, filters: PluginFilters, catalog: Catalog, rewriting: MessageUpdates) -> None:
         self._filters = filters
         self._catalog = catalog
         self._rewriting = rewriting
@@ -37,22 +37,22 @@ class Outlets:
         """
         check_messages(body)
         model, _ = await self._catalog.get(model_of(body), actor)
-        is_stored = await self._rewriting.is_stored(actor, text(body.get("chat_id")))
-        loaded = await self._filters.with_outlet(model.id, filter_ids(body), strict=True)
+        is_stored = await self._rewriting.is_stored(actor, as_text(body.get("chat_id")))
+        loaded = await self._filters.list_with_outlet(model.id, filter_ids(body), strict=True)
         if not loaded:
             return body
         before = messages_of(body)
         described = describe_model(model, self._catalog.find_record(model.id))
         scope = call_scope(actor, body, facts, described)
-        form = with_absent(body)
+        form = add_default_fields(body)
         for item in loaded:
             form = await apply_outlet(item, scope, form)
         if is_stored:
             await self._rewriting.keep_contents(scope.target, before, messages_of(form))
-        return without_absent(form, body)
+        return drop_default_fields(form, body)
 
     async def run_for_run(
-        self, request: ChatRequest, actor: Actor, conversation: Conversation
+        self, request: ChatRequest, actor: Actor, conversation: LoadConversation
     ) -> list[dict[str, Any]] | None:
         """Return the messages as the filters leave them, the answer last; None when no filter runs.
 
@@ -60,13 +60,13 @@ class Outlets:
         conversation is read only when a filter runs, as it may be long.
         """
         model, _ = await self._catalog.get(request.model, actor)
-        loaded = await self._filters.with_outlet(model.id, filter_ids(request.options), strict=False)
+        loaded = await self._filters.list_with_outlet(model.id, filter_ids(request.options), strict=False)
         if not loaded:
             return None
         scope = request.scope or make_scope(request, model, self._catalog.find_record(model.id), actor)
         form: Body = {
             "model": request.model,
-            "messages": copied(list(await conversation())),
+            "messages": copy_json(list(await conversation())),
             "chat_id": scope.target.chat_id,
             "session_id": scope.target.session_id,
             "id": scope.target.message_id,
@@ -108,15 +108,15 @@ def check_messages(body: Body) -> None:
             raise invalid(f"cannot accept {where}: expected an object", param=where)
 
 
-def with_absent(body: Body) -> Body:
+def add_default_fields(body: Body) -> Body:
     """Return a body with the ids that plugins expect; the messages are the plugin's to change."""
-    return {**ABSENT, **copied(body)}
+    return {**DEFAULT_FIELDS, **copy_json(body)}
 
 
-def without_absent(form: Body, body: Body) -> Body:
+def drop_default_fields(form: Body, body: Body) -> Body:
     """Return a body without the ids that were put in and that nobody gave a value."""
     return {
         name: value
         for name, value in form.items()
-        if name not in ABSENT or name in body or value != ABSENT[name]
+        if name not in DEFAULT_FIELDS or name in body or value != DEFAULT_FIELDS[name]
     }

@@ -4,13 +4,13 @@ from abc import ABC, abstractmethod
 from collections.abc import AsyncGenerator
 from typing import Self
 
-from gatewayd.catalog.interfaces import Forwarded
+from gatewayd.catalog.interfaces import ForwardedAnswer
 
 
 class PassedAnswer(ABC):
     """A `catalog.interfaces.Forwarded` over another one; subclasses say what becomes of its body."""
 
-    def __init__(self, answer: Forwarded) -> None:
+    def __init__(self, answer: ForwardedAnswer) -> None:
         self._answer = answer
         self._parts = self._body()
 

@@ -7,11 +7,11 @@ from typing import Any, Final, TypeGuard
 
 import orjson
 
-from gatewayd.catalog.interfaces import Forwarded
-from gatewayd.completions.json_access import count, mapping, sequence, text
-from gatewayd.completions.records import Body, Chunk
-from gatewayd.errors import GatewayError, Kind
-from gatewayd.pipeline.filters.conversions import Conversion, content_of
+from gatewayd.catalog.interfaces import ForwardedAnswer
+from gatewayd.completions.json_access import as_count, as_mapping, as_sequence, as_text
+from gatewayd.completions.records import Body, CompletionChunk
+from gatewayd.errors import ErrorKind, GatewayError
+from gatewayd.pipeline.filters.conversions import RequestConversion, content_deltas
 from gatewayd.pipeline.filters.passed_answers import PassedAnswer
 from gatewayd.pipeline.interfaces import ChatFilter
 
@@ -21,12 +21,12 @@ MAX_WHOLE_BYTES: Final = 32 * 1024 * 1024
 MAX_TYPE_CHARACTERS: Final = 64
 """Characters of the type of an event that stands in its `event:` line, too."""
 
-EVENTS: Final = "text/event-stream"
+EVENT_STREAM_TYPE: Final = "text/event-stream"
 
-BEGUN: Final = (".added", ".created", ".queued", ".in_progress")
+UNFINISHED_TYPE_ENDINGS: Final = (".added", ".created", ".queued", ".in_progress")
 """How the types of events end whose texts may go on."""
 
-Place = tuple[int | None, int | None]
+TextPosition = tuple[int | None, int | None]
 """Where a text stands in an answer of the Responses protocol: the indexes of item and part."""
 
 
@@ -39,8 +39,8 @@ class ChangedAnswer(PassedAnswer):
 
     def __init__(
         self,
-        answer: Forwarded,
-        conversion: Conversion,
+        answer: ForwardedAnswer,
+        conversion: RequestConversion,
         filters: Sequence[ChatFilter],
         own: Mapping[str, Any] | None = None,
         *,
@@ -52,11 +52,11 @@ class ChangedAnswer(PassedAnswer):
         self._own = own
         self._is_stream_asked = is_stream_asked
         self._number = 0
-        self._texts: dict[Place, list[str]] = defaultdict(list)
-        self._open: set[Place] = set()
+        self._texts: dict[TextPosition, list[str]] = defaultdict(list)
+        self._open: set[TextPosition] = set()
 
     async def _body(self) -> AsyncGenerator[bytes, None]:
-        is_stream = self.content_type.lower().startswith(EVENTS)
+        is_stream = self.content_type.lower().startswith(EVENT_STREAM_TYPE)
         async with aclosing(self._answer) as reads:
             if not is_stream:
                 yield await self._whole(await _read(reads))
@@ -84,7 +84,7 @@ class ChangedAnswer(PassedAnswer):
         changed = await self._filtered(event)
         for one in changed:
             if one.get("type") == "response.output_text.delta":
-                self._texts[place].append(text(one["delta"]))
+                self._texts[place].append(as_text(one["delta"]))
                 self._open.add(place)
         if is_end:
             self._open.discard(place)
@@ -99,7 +99,7 @@ class ChangedAnswer(PassedAnswer):
 
     async def _shown(self, events: list[Body]) -> list[Body]:
         """Return the events of a chunk as the filters let it through."""
-        chunk = Chunk(events=events)
+        chunk = CompletionChunk(events=events)
         for item in self._filters:
             chunk = await item.stream(chunk)
         return chunk.events
@@ -115,8 +115,8 @@ class ChangedAnswer(PassedAnswer):
         """Return an event that holds whole texts with what the filters made of them."""
         if not self._filters:
             return event
-        kind, place = text(event.get("type")), _place(event)
-        is_over = not kind.endswith(BEGUN)
+        kind, place = as_text(event.get("type")), _place(event)
+        is_over = not kind.endswith(UNFINISHED_TYPE_ENDINGS)
         if kind == "response.output_text.done":
             return _with_text(event, await self._said(place, event.get("text")))
         if "part" in event:
@@ -138,29 +138,29 @@ class ChangedAnswer(PassedAnswer):
     async def _item(self, place: int | None, item: object, *, is_over: bool) -> object:
         if not isinstance(item, dict) or item.get("type") != "message":
             return item
-        parts = enumerate(sequence(item.get("content")))
+        parts = enumerate(as_sequence(item.get("content")))
         content = [await self._part((place, index), part, is_over=is_over) for index, part in parts]
         return {**item, "content": content}
 
-    async def _part(self, place: Place, part: object, *, is_over: bool) -> object:
+    async def _part(self, place: TextPosition, part: object, *, is_over: bool) -> object:
         if not isinstance(part, dict) or part.get("type") != "output_text":
             return part
         return _with_text(part, await self._said(place, part.get("text"), is_over=is_over))
 
-    async def _said(self, place: Place, given: object, *, is_over: bool = True) -> str:
+    async def _said(self, place: TextPosition, given: object, *, is_over: bool = True) -> str:
         """Return what the filters made of a text: of its pieces, or of the whole where none came."""
-        said = text(given)
+        said = as_text(given)
         is_new = place not in self._texts
         if is_new and not said:
             return said
         if is_new or (is_over and place in self._open):
             choice = {
-                "index": count(place[0]),
+                "index": as_count(place[0]),
                 "delta": {"content": said} if is_new else {},
                 "finish_reason": "stop" if is_over else None,
             }
             events = await self._shown([{"object": "chat.completion.chunk", "choices": [choice]}])
-            self._texts[place].extend(content_of(event) for event in events)
+            self._texts[place].extend(content_deltas(event) for event in events)
             (self._open.discard if is_over else self._open.add)(place)
         return "".join(self._texts[place])
 
@@ -179,7 +179,7 @@ class ChangedAnswer(PassedAnswer):
             whole = {**orjson.loads(raw), **(self._own or {})}
         except (orjson.JSONDecodeError, TypeError) as error:
             raise GatewayError(
-                Kind.UPSTREAM_FAILED, "cannot pass an answer on: it is not a JSON object"
+                ErrorKind.UPSTREAM_FAILED, "cannot pass an answer on: it is not a JSON object"
             ) from error
         if filters_read:
             whole = await self._filtered_whole(whole)
@@ -187,7 +187,7 @@ class ChangedAnswer(PassedAnswer):
 
     async def _filtered_whole(self, whole: Body) -> Body:
         """Return a whole answer to a request for a stream as the filters let it through."""
-        choices = [mapping(choice) for choice in sequence(whole.get("choices"))]
+        choices = [as_mapping(choice) for choice in as_sequence(whole.get("choices"))]
         if not choices:
             return await self._response(whole)
         ended = [{**choice, "finish_reason": choice.get("finish_reason") or "stop"} for choice in choices]
@@ -195,13 +195,13 @@ class ChangedAnswer(PassedAnswer):
         return changed
 
 
-async def _read(reads: Forwarded) -> bytes:
+async def _read(reads: ForwardedAnswer) -> bytes:
     data = bytearray()
     async for read in reads:
         data += read
         if len(data) > MAX_WHOLE_BYTES:
             raise GatewayError(
-                Kind.UPSTREAM_FAILED, f"cannot pass an answer on: it is over {MAX_WHOLE_BYTES} bytes"
+                ErrorKind.UPSTREAM_FAILED, f"cannot pass an answer on: it is over {MAX_WHOLE_BYTES} bytes"
             )
     return bytes(data)
 
@@ -235,7 +235,7 @@ def _is_name(kind: object) -> TypeGuard[str]:
     return kind.isascii() and kind.replace(".", "_").isidentifier()
 
 
-def _place(event: Mapping[str, Any]) -> Place:
+def _place(event: Mapping[str, Any]) -> TextPosition:
     return _index(event.get("output_index")), _index(event.get("content_index"))
 
 

@@ -9,24 +9,24 @@ from pydantic import BaseModel
 from gatewayd.accounts.records import Actor
 from gatewayd.catalog.records import Model
 from gatewayd.catalog.service import Catalog
-from gatewayd.completions.json_access import mapping, sequence, text
+from gatewayd.completions.json_access import as_mapping, as_sequence, as_text
 from gatewayd.completions.records import Body
-from gatewayd.errors import GatewayError, Kind, not_found
-from gatewayd.pipeline.documents.model_info import assigned, describe_model
+from gatewayd.errors import ErrorKind, GatewayError, not_found
+from gatewayd.pipeline.documents.model_info import assigned_ids, describe_model
 from gatewayd.pipeline.endpoints import model_of
 from gatewayd.pipeline.filters.chain import refusal
-from gatewayd.pipeline.filters.context import not_json
-from gatewayd.pipeline.filters.outlets import call_scope, check_messages, with_absent
-from gatewayd.pipeline.runs.message_updates import Rewriting, messages_of
-from gatewayd.pipeline.tools.calls import ToolEffects, read_safely
-from gatewayd.plugins.records import Family, Plugin, PluginKind
-from gatewayd.plugins.registry import Registry
+from gatewayd.pipeline.filters.context import json_problem
+from gatewayd.pipeline.filters.outlets import add_default_fields, call_scope, check_messages
+from gatewayd.pipeline.runs.message_updates import MessageUpdates, messages_of
+from gatewayd.pipeline.tools.calls import ToolEffects, interpret_result
+from gatewayd.plugins.records import Plugin, PluginFamily, PluginKind
+from gatewayd.plugins.registry import PluginManager
 from gatewayd.plugins.runtime.context import CallScope, RequestFacts
 from gatewayd.plugins.runtime.handles import PluginHandle
-from gatewayd.plugins.runtime.invoke import PluginError, attempt
-from gatewayd.plugins.runtime.iterators import Items, joined
+from gatewayd.plugins.runtime.invoke import PluginError, run_guarded
+from gatewayd.plugins.runtime.iterators import PluginIterator, join_texts
 from gatewayd.plugins.tool_results import is_mcp
-from gatewayd.tasks import Purpose, Tasks
+from gatewayd.tasks import TaskOwner, TaskRegistry
 
 _RETURNED: Final = (dict, list, bool, int, float)
 """Values that go to the caller as they are; a list of the items of MCP does not."""
@@ -40,11 +40,16 @@ class _Button:
     sub_id: str
 
 
-class Actions:
+class ActionRunner:
     """Runs action functions, each as a task that its user can stop."""
 
     def __init__(
-        self, registry: Registry, catalog: Catalog, rewriting: Rewriting, effects: ToolEffects, tasks: Tasks
+        self,
+        registry: PluginManager,
+        catalog: Catalog,
+        rewriting: MessageUpdates,
+        effects: ToolEffects,
+        tasks: TaskRegistry,
     ) -> None:
         self._registry = registry
         self._catalog = catalog
@@ -65,22 +70,24 @@ class Actions:
         plugin = self._find(action_id)
         model, _ = await self._catalog.get(model_of(body), actor)
         self._check(plugin, model, actor)
-        is_stored = await self._rewriting.is_stored(actor, text(body.get("chat_id")))
+        is_stored = await self._rewriting.is_stored(actor, as_text(body.get("chat_id")))
         button = await self._button(plugin, action_id)
         described = describe_model(model, self._catalog.find_record(model.id))
         scope = call_scope(actor, body, facts, described)
         work = self._run(button, scope, body, is_stored=is_stored)
-        purpose = Purpose(actor.user_id, scope.target.chat_id, scope.target.message_id)
+        purpose = TaskOwner(actor.user_id, scope.target.chat_id, scope.target.message_id)
         try:
             return await self._tasks.finish(f"action {action_id}", work, purpose)
         except asyncio.CancelledError:
             task = asyncio.current_task()
             if task is None or task.cancelling():
                 raise
-            raise GatewayError(Kind.CONFLICT, f"cannot finish action {action_id!r}: it was stopped") from None
+            raise GatewayError(
+                ErrorKind.CONFLICT, f"cannot finish action {action_id!r}: it was stopped"
+            ) from None
 
     def _find(self, action_id: str) -> Plugin:
-        plugin = self._registry.find(Family.FUNCTION, action_id.partition(".")[0])
+        plugin = self._registry.find(PluginFamily.FUNCTION, action_id.partition(".")[0])
         if plugin is None or plugin.kind is not PluginKind.ACTION or not plugin.is_active:
             raise not_found("action", action_id)
         return plugin
@@ -88,25 +95,25 @@ class Actions:
     def _check(self, plugin: Plugin, model: Model, actor: Actor) -> None:
         if plugin.is_global or actor.is_admin:
             return
-        attached = assigned(self._catalog.find_record(model.id), "actionIds")
+        attached = assigned_ids(self._catalog.find_record(model.id), "actionIds")
         if plugin.id not in {action_id.partition(".")[0] for action_id in attached}:
             raise GatewayError(
-                Kind.FORBIDDEN, f"cannot run action {plugin.id!r}: it is not on for model {model.id!r}"
+                ErrorKind.FORBIDDEN, f"cannot run action {plugin.id!r}: it is not on for model {model.id!r}"
             )
 
     async def _button(self, plugin: Plugin, action_id: str) -> _Button:
         loaded = await self._registry.loaded(plugin.family, plugin.id)
         sub_id = action_id.partition(".")[2]
-        known = [text(mapping(item).get("id")) for item in sequence(loaded.value("actions"))]
+        known = [as_text(as_mapping(item).get("id")) for item in as_sequence(loaded.value("actions"))]
         if sub_id and sub_id not in known:
             raise not_found("action", action_id)
         return _Button(loaded, sub_id or plugin.id)
 
     async def _run(self, button: _Button, scope: CallScope, body: Body, *, is_stored: bool) -> Any:
-        arguments = {"body": with_absent(body), "__id__": button.sub_id}
+        arguments = {"body": add_default_fields(body), "__id__": button.sub_id}
         try:
             value = await button.loaded.call("action", scope, arguments)
-            value = await joined(value) if isinstance(value, Items) else value
+            value = await join_texts(value) if isinstance(value, PluginIterator) else value
         except PluginError as failure:
             raise refusal(failure) from failure
         if isinstance(value, BaseModel):
@@ -115,8 +122,8 @@ class Actions:
             return None
         if isinstance(value, str) or is_mcp(value):
             return await self._told(value, button, scope)
-        if not isinstance(value, _RETURNED) or not_json(value) is not None:
-            result = await read_safely(value, button.loaded.plugin.name)
+        if not isinstance(value, _RETURNED) or json_problem(value) is not None:
+            result = await interpret_result(value, button.loaded.plugin.name)
             return (await self._effects.show(scope, result))[0]
         if is_stored and isinstance(value, dict):
             await self._rewriting.keep_messages(scope.target, messages_of(body), messages_of(value))
@@ -128,7 +135,7 @@ class Actions:
         A text is kept as a source, as that of a tool is.
         """
         plugin = button.loaded.plugin
-        result = await read_safely(value, plugin.name)
+        result = await interpret_result(value, plugin.name)
         said, _ = await self._effects.show(scope, result)
         if said and not result.is_notice and button.loaded.flag("citation", default=True):
             source = {
@@ -143,8 +150,8 @@ class Actions:
 
 async def _dumped(value: BaseModel, button: _Button) -> Any:
     """Return a model as an object; code of the plugin, which may do so itself, runs in a thread."""
-    outcome = await asyncio.to_thread(attempt, value.model_dump)
+    outcome = await asyncio.to_thread(run_guarded, value.model_dump)
     if outcome.error is not None:
         name, error = button.loaded.plugin.id, type(outcome.error).__name__
-        raise GatewayError(Kind.PLUGIN_FAILED, f"cannot read the result of action {name!r}: {error}")
+        raise GatewayError(ErrorKind.PLUGIN_FAILED, f"cannot read the result of action {name!r}: {error}")
     return outcome.value

@@ -7,21 +7,21 @@ import orjson
 from pydantic import BaseModel
 
 from gatewayd import ids
-from gatewayd.completions.choices import as_delta, as_end, complete_choices
-from gatewayd.completions.deltas import calls_of, delta_of, first_choices, said, thought, usage_of
-from gatewayd.completions.json_access import mapping, sequence, text
+from gatewayd.completions.choices import choice_to_delta, complete_choices, final_choice
+from gatewayd.completions.deltas import calls_of, delta_of, first_choices, reasoning_of, text_of, usage_of
+from gatewayd.completions.json_access import as_mapping, as_sequence, as_text
 from gatewayd.completions.limits import check_choices
 from gatewayd.completions.records import Body
-from gatewayd.completions.tool_call_indices import CHUNK, CallNumbers
+from gatewayd.completions.tool_call_indices import CHUNK, ToolCallNumbering
 from gatewayd.completions.tool_calls import ToolCallAssembler
-from gatewayd.errors import GatewayError, Kind
-from gatewayd.pipeline.functions.sse_text import Texts
+from gatewayd.errors import ErrorKind, GatewayError
+from gatewayd.pipeline.functions.sse_text import SseTextReader
 
 _WITHOUT_CHOICES: Final = ("event", "error")
 _OF_CHUNKS: Final = frozenset({"choices", "object", "id", "created", "model", "usage", "event"})
 
 
-class PipeReading:
+class PipeReader:
     """Makes chunk events of one pipe's items.
 
     Beside chunks it returns `{"event": {...}}` and `{"error": ...}` as they came, for the caller to act on.
@@ -29,15 +29,15 @@ class PipeReading:
 
     def __init__(self, model: str, *, new_id: ids.NewId = ids.new_id, clock: ids.Clock = ids.now) -> None:
         self._head = {"id": f"{model}-{new_id()}", "object": CHUNK, "created": clock(), "model": model}
-        self._texts = Texts()
-        self._numbers = CallNumbers()
+        self._texts = SseTextReader()
+        self._numbers = ToolCallNumbering()
         self._has_role = False
         self._has_calls = False
         self._is_finished = False
 
     def feed(self, item: Any) -> list[Body]:
         """Return the events that an item makes: none, one or several. Raises plugin_failed for no JSON."""
-        value = plain(item)
+        value = normalise_item(item)
         if value is None:
             return []
         if isinstance(value, dict):
@@ -60,7 +60,7 @@ class PipeReading:
     def _said(self, content: str) -> Body:
         role = {} if self._has_role else {"role": "assistant"}
         self._has_role = True
-        return self._chunk({**role, "content": text(content)}, None)
+        return self._chunk({**role, "content": as_text(content)}, None)
 
     def _chunk(self, delta: Body, finish_reason: str | None) -> Body:
         choice = {"index": 0, "delta": delta, "logprobs": None, "finish_reason": finish_reason}
@@ -68,7 +68,7 @@ class PipeReading:
 
     def _mapping(self, value: Body) -> list[Body]:
         written = _written(value)
-        choices = [mapping(choice) for choice in sequence(value.get("choices"))]
+        choices = [as_mapping(choice) for choice in as_sequence(value.get("choices"))]
         if not choices and any(name in value for name in _WITHOUT_CHOICES):
             return [value]
         if any(isinstance(choice.get("message"), dict) for choice in choices):
@@ -78,7 +78,7 @@ class PipeReading:
         event["choices"] = event.get("choices") or []
         self._numbers.mend(event)
         for choice in choices:
-            delta = mapping(choice.get("delta"))
+            delta = as_mapping(choice.get("delta"))
             self._has_role = self._has_role or "role" in delta
             self._has_calls = self._has_calls or bool(delta.get("tool_calls"))
             self._is_finished = self._is_finished or bool(choice.get("finish_reason"))
@@ -87,11 +87,11 @@ class PipeReading:
     def _whole(self, value: Body, choices: list[Mapping[str, Any]]) -> list[Body]:
         """Return a whole completion as deltas and ends."""
         check_choices(len(choices))
-        deltas = [as_delta(choice, position) for position, choice in enumerate(choices)]
+        deltas = [choice_to_delta(choice, position) for position, choice in enumerate(choices)]
         extra = {name: part for name, part in value.items() if name not in _OF_CHUNKS}
         open_ = [{"logprobs": None, **delta, "finish_reason": None} for delta in deltas]
         events: list[Body] = [{**self._head, "choices": open_, **extra}]
-        events.append({**self._head, "choices": [as_end(delta) for delta in deltas]})
+        events.append({**self._head, "choices": [final_choice(delta) for delta in deltas]})
         self._has_role = self._is_finished = True
         usage = usage_of(value)
         if usage:
@@ -99,7 +99,7 @@ class PipeReading:
         return events
 
 
-class Gathering:
+class CompletionBuilder:
     """Puts the chunk events of one answer together again, for callers who want it whole."""
 
     def __init__(self) -> None:
@@ -114,16 +114,16 @@ class Gathering:
     def add(self, event: Body) -> None:
         """Take one event: sources are added to those before; of several choices the first counts alone."""
         self._usage = usage_of(event) or self._usage
-        self._sources += sequence(event.get("sources"))
+        self._sources += as_sequence(event.get("sources"))
         self._extra |= {name: value for name, value in event.items() if name not in _OF_CHUNKS}
         if self._sources:
             self._extra["sources"] = self._sources
         for choice in first_choices(event):
             delta = delta_of(choice)
-            self._content.append(said(delta))
-            self._reasoning.append(thought(delta))
+            self._content.append(text_of(delta))
+            self._reasoning.append(reasoning_of(delta))
             self._calls.add(calls_of(delta))
-            self._finish = text(choice.get("finish_reason")) or self._finish
+            self._finish = as_text(choice.get("finish_reason")) or self._finish
 
     def body(self, model: str) -> Body:
         """Return the completion."""
@@ -132,11 +132,11 @@ class Gathering:
             message["reasoning_content"] = "".join(self._reasoning)
         if self._calls:
             message["tool_calls"] = self._calls.calls()
-        body = {**self._extra, **completion(model, message, self._finish or "stop")}
+        body = {**self._extra, **make_completion(model, message, self._finish or "stop")}
         return {**body, "usage": dict(self._usage)} if self._usage else body
 
 
-def completion(
+def make_completion(
     model: str,
     message: Body,
     finish_reason: str = "stop",
@@ -155,15 +155,17 @@ def completion(
     }
 
 
-def whole_text(model: str, content: str | None) -> Body:
+def text_completion(model: str, content: str | None) -> Body:
     """Return a completion that says a text, or nothing at all."""
-    return completion(model, {"role": "assistant", "content": None if content is None else text(content)})
+    return make_completion(
+        model, {"role": "assistant", "content": None if content is None else as_text(content)}
+    )
 
 
-def whole_mapping(model: str, value: Body) -> Body:
+def mapping_completion(model: str, value: Body) -> Body:
     """Return a completion that a pipe returned, with what it left out; raises plugin_failed for no JSON."""
     written = _written(value)
-    made = completion(model, {})
+    made = make_completion(model, {})
     head = {name: made[name] for name in ("id", "object", "created", "model")}
     # The objects of a function are its own.
     body: Body = {**head, **orjson.loads(written)}
@@ -172,7 +174,7 @@ def whole_mapping(model: str, value: Body) -> Body:
     return body
 
 
-def plain(item: Any) -> "str | bytes | Body | None":
+def normalise_item(item: Any) -> "str | bytes | Body | None":
     """Return an item as text, bytes, a mapping or None; raises plugin_failed for anything else."""
     if item is None or isinstance(item, str | bytes | dict):
         return item
@@ -197,4 +199,4 @@ def _written(value: Body) -> bytes:
 
 
 def _unusable(reason: str) -> GatewayError:
-    return GatewayError(Kind.PLUGIN_FAILED, f"cannot use what the function gave: {reason}")
+    return GatewayError(ErrorKind.PLUGIN_FAILED, f"cannot use what the function gave: {reason}")

@@ -16,22 +16,28 @@ from gatewayd.accounts.records import Actor, CredentialKind, Role, User
 from gatewayd.catalog.interfaces import CallContext
 from gatewayd.catalog.records import Model
 from gatewayd.catalog.service import Catalog
-from gatewayd.completions.deltas import sentence_in
-from gatewayd.completions.json_access import mapping, sequence, text
-from gatewayd.completions.provider_errors import OVERFLOW, reported_in
-from gatewayd.completions.records import Body, Chunk, Completion
+from gatewayd.completions.deltas import error_message_in
+from gatewayd.completions.json_access import as_mapping, as_sequence, as_text
+from gatewayd.completions.provider_errors import OVERFLOW, parse_reported_failure
+from gatewayd.completions.records import Body, Completion, CompletionChunk
 from gatewayd.deadlines import TimeLimit
-from gatewayd.errors import GatewayError, Kind, not_found
-from gatewayd.events.records import Target
-from gatewayd.pipeline.functions.output import Gathering, PipeReading, plain, whole_mapping, whole_text
-from gatewayd.pipeline.functions.sse_text import DATA
-from gatewayd.pipeline.runs.interfaces import Emitting
-from gatewayd.plugins.records import Family, Plugin, PluginKind
-from gatewayd.plugins.registry import Registry
+from gatewayd.errors import ErrorKind, GatewayError, not_found
+from gatewayd.events.records import EventTarget
+from gatewayd.pipeline.functions.output import (
+    CompletionBuilder,
+    PipeReader,
+    mapping_completion,
+    normalise_item,
+    text_completion,
+)
+from gatewayd.pipeline.functions.sse_text import DATA_PREFIX
+from gatewayd.pipeline.runs.interfaces import EventEmitter
+from gatewayd.plugins.records import Plugin, PluginFamily, PluginKind
+from gatewayd.plugins.registry import PluginManager
 from gatewayd.plugins.runtime.context import CallScope
 from gatewayd.plugins.runtime.handles import PluginHandle
-from gatewayd.plugins.runtime.iterators import Items
-from gatewayd.tasks import Tasks
+from gatewayd.plugins.runtime.iterators import PluginIterator
+from gatewayd.tasks import TaskRegistry
 
 log = logging.getLogger(__name__)
 
@@ -50,7 +56,12 @@ class FunctionSource:
     """A `catalog.interfaces.ModelSource` of the active pipes; one that fails does not touch the others."""
 
     def __init__(
-        self, registry: Registry, events: Emitting, tasks: Tasks, *, seconds: float = LISTING_SECONDS
+        self,
+        registry: PluginManager,
+        events: EventEmitter,
+        tasks: TaskRegistry,
+        *,
+        seconds: float = LISTING_SECONDS,
     ) -> None:
         self._registry = registry
         self._events = events
@@ -70,7 +81,9 @@ class FunctionSource:
 
     async def list_models(self) -> Sequence[Model]:
         """Return the models of all active pipes; those of a pipe that fails now are left out."""
-        found = self._registry.list(Family.FUNCTION, PluginKind.PIPE) if self._registry.is_running else ()
+        found = (
+            self._registry.list(PluginFamily.FUNCTION, PluginKind.PIPE) if self._registry.is_running else ()
+        )
         pipes = [plugin for plugin in found if plugin.is_active]
         kept = {plugin.id for plugin in pipes}
         self._known = {name: known for name, known in self._known.items() if name in kept}
@@ -79,7 +92,7 @@ class FunctionSource:
 
     async def load_model(self, model_id: str) -> bool:
         """Wait for the pipe of a model when it is not loaded yet, as after a start."""
-        plugin = self._registry.find(Family.FUNCTION, model_id.partition(".")[0])
+        plugin = self._registry.find(PluginFamily.FUNCTION, model_id.partition(".")[0])
         if plugin is None or plugin.kind is not PluginKind.PIPE or not plugin.is_active:
             return False
         if self._registry.find_loaded(plugin.family, plugin.id) is not None:
@@ -95,30 +108,30 @@ class FunctionSource:
         """Return what the pipe returns as a completion; plugin_failed when it fails."""
         call = await self._find(model, context)
         value = await call.run(body, stream=False)
-        if value is None or (isinstance(value, str) and not value.startswith(DATA)):
-            return Completion(body=whole_text(model.upstream_id, value))
-        if isinstance(value, dict) and sequence(value.get("choices")):
-            return Completion(body=whole_mapping(model.upstream_id, value))
-        gathering = Gathering()
+        if value is None or (isinstance(value, str) and not value.startswith(DATA_PREFIX)):
+            return Completion(body=text_completion(model.upstream_id, value))
+        if isinstance(value, dict) and as_sequence(value.get("choices")):
+            return Completion(body=mapping_completion(model.upstream_id, value))
+        gathering = CompletionBuilder()
         async with aclosing(call.events(value)) as groups:
             async for group in groups:
                 for event in group:
                     gathering.add(event)
         return Completion(body=gathering.body(model.upstream_id))
 
-    async def stream(self, body: Body, model: Model, context: CallContext) -> AsyncGenerator[Chunk]:
+    async def stream(self, body: Body, model: Model, context: CallContext) -> AsyncGenerator[CompletionChunk]:
         """Yield what the pipe gives, each item as soon as it is there; closing this ends the pipe."""
         call = await self._find(model, context)
         value = await call.run(body, stream=True)
         async with aclosing(call.events(value)) as groups:
             async for group in groups:
-                yield Chunk(events=group)
+                yield CompletionChunk(events=group)
 
     async def close(self) -> None:
         """Release nothing: the registry owns the plugins."""
 
     async def _find(self, model: Model, context: CallContext) -> "_Call":
-        plugin = self._registry.find(Family.FUNCTION, model.upstream_id.partition(".")[0])
+        plugin = self._registry.find(PluginFamily.FUNCTION, model.upstream_id.partition(".")[0])
         if plugin is None or plugin.kind is not PluginKind.PIPE or not plugin.is_active:
             raise not_found("model", model.id)
         loaded = await self._registry.loaded(plugin.family, plugin.id)
@@ -162,7 +175,7 @@ class FunctionSource:
                 self.on_late()
 
 
-def relisting(catalog: Catalog, source: FunctionSource) -> Callable[[Plugin], None]:
+def refresh_listener(catalog: Catalog, source: FunctionSource) -> Callable[[Plugin], None]:
     """Return a listener of the registry that has function models listed anew when a pipe has changed.
 
     They are, too, when one was late.
@@ -182,7 +195,7 @@ def relisting(catalog: Catalog, source: FunctionSource) -> Callable[[Plugin], No
 class _Call:
     """One question to a pipe."""
 
-    def __init__(self, loaded: PluginHandle, model: str, scope: CallScope, events: Emitting) -> None:
+    def __init__(self, loaded: PluginHandle, model: str, scope: CallScope, events: EventEmitter) -> None:
         self._loaded = loaded
         self._model = model
         self._scope = scope
@@ -197,15 +210,15 @@ class _Call:
             return self._loaded.items(value.body_iterator)
         if _has(value, "body") and _has(value, "status_code"):
             value = self._body_of(value)
-        value = plain(value) if isinstance(value, BaseModel) else value
+        value = normalise_item(value) if isinstance(value, BaseModel) else value
         if isinstance(value, dict):
             self._check(value)
         return value
 
     async def events(self, value: Any) -> AsyncGenerator[list[Body]]:
         """Yield the chunks that each item makes; events among them are emitted, an error is raised."""
-        reading = PipeReading(self._model)
-        if isinstance(value, Items):
+        reading = PipeReader(self._model)
+        if isinstance(value, PluginIterator):
             async with aclosing(value):
                 async for item in value:
                     group = await self._passing(reading.feed(item))
@@ -237,21 +250,21 @@ class _Call:
 
     def _body_of(self, response: Any) -> Any:
         """Return the JSON or text of a response that came whole."""
-        content = text_of(response.body)
+        content = response_text(response.body)
         try:
             value = orjson.loads(content)
         except orjson.JSONDecodeError:
             value = content
         if response.status_code >= HTTPStatus.BAD_REQUEST:
-            known = mapping(value)
+            known = as_mapping(value)
             raise self._failure(known.get("error") or known.get("detail") or content)
         return value
 
     def _failure(self, error: Any) -> GatewayError:
-        told = sentence_in(error) or orjson.dumps(error, default=str).decode()
+        told = error_message_in(error) or orjson.dumps(error, default=str).decode()
         sentence = f"pipe {self._loaded.plugin.id}: {told}"
-        reported = reported_in({"error": error}, sentence)
-        kind = Kind.INVALID_REQUEST if reported.code == OVERFLOW else Kind.PLUGIN_FAILED
+        reported = parse_reported_failure({"error": error}, sentence)
+        kind = ErrorKind.INVALID_REQUEST if reported.code == OVERFLOW else ErrorKind.PLUGIN_FAILED
         return GatewayError(kind, sentence, param=reported.param, provider_code=reported.code)
 
 
@@ -263,24 +276,24 @@ async def list_pipes(loaded: PluginHandle) -> Sequence[Model]:
     plugin = loaded.plugin
     found = await loaded.read("pipes")
     if callable(found):
-        scope = CallScope(_NOBODY, Target(""))
+        scope = CallScope(_NOBODY, EventTarget(""))
         found = await loaded.call("pipes", scope, {})
     elif not isinstance(found, list | tuple):
         return [_model(loaded, plugin.id, plugin.name)]
-    if isinstance(found, Items):
+    if isinstance(found, PluginIterator):
         async with aclosing(found):
             found = [item async for item in found]
     if not isinstance(found, list | tuple):
         sentence = f"pipe {plugin.id}: pipes returned a {type(found).__name__}, not a list"
-        raise GatewayError(Kind.PLUGIN_FAILED, sentence)
-    prefix = text(await loaded.read("name"))
+        raise GatewayError(ErrorKind.PLUGIN_FAILED, sentence)
+    prefix = as_text(await loaded.read("name"))
     listed: dict[str, Model] = {}
     for item in found:
-        sub_id = text(mapping(item).get("id"))
+        sub_id = as_text(as_mapping(item).get("id"))
         if not sub_id:
             log.warning("a model without an id is left out", extra={"plugin": plugin.id})
             continue
-        name = f"{prefix}{text(item.get('name')) or sub_id}"
+        name = f"{prefix}{as_text(item.get('name')) or sub_id}"
         listed[sub_id] = _model(loaded, f"{plugin.id}.{sub_id}", name)
     return list(listed.values())
 
@@ -298,7 +311,7 @@ def _model(loaded: PluginHandle, model_id: str, name: str) -> Model:
     )
 
 
-def text_of(content: Any) -> str:
+def response_text(content: Any) -> str:
     """Return the text of a response's body."""
     if isinstance(content, bytes | memoryview):
         return bytes(content).decode("utf-8", "replace")
@@ -317,4 +330,4 @@ def _scope_of(context: CallContext) -> CallScope:
     role = Role(context.user_role) if context.user_role else Role.PENDING
     user = User(context.user_id, context.user_email, context.user_name, role)
     actor = Actor(user, CredentialKind.SESSION, (), {})
-    return CallScope(actor, Target(context.user_id))
+    return CallScope(actor, EventTarget(context.user_id))

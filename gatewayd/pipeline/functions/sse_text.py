@@ -5,17 +5,17 @@ from typing import Final
 
 import orjson
 
-from gatewayd.completions.json_end import JsonEnd
+from gatewayd.completions.json_end import JsonEndFinder
 from gatewayd.completions.limits import MAX_LINE_BYTES
 from gatewayd.completions.records import Body
-from gatewayd.errors import GatewayError, Kind
+from gatewayd.errors import ErrorKind, GatewayError
 
-DATA: Final = "data:"
+DATA_PREFIX: Final = "data:"
 _ASIDE: Final = (":", "event:", "id:", "retry:")
 """How lines of an event stream begin that say nothing of the answer."""
 
 
-class Texts:
+class SseTextReader:
     """Reads texts and bytes: bytes may end inside a character or a line, texts are whole lines or prose.
 
     Once a `data:` line was seen, bytes are an event stream to their end, and of texts those that look so. A
@@ -26,7 +26,7 @@ class Texts:
         self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
         self._pending: list[str] = []
         self._size = 0
-        self._end = JsonEnd()
+        self._end = JsonEndFinder()
         self._is_framed = False
 
     def feed(self, item: str | bytes) -> list[str | Body]:
@@ -34,7 +34,7 @@ class Texts:
         is_text = isinstance(item, str)
         text = item if isinstance(item, str) else self._decoder.decode(item)
         found: list[str | Body] = []
-        if self._pending and is_text and text.startswith(DATA):
+        if self._pending and is_text and text.startswith(DATA_PREFIX):
             # The line before was never ended.
             found += self._line(self._taken())
         elif self._pending and self._continues(text, is_text=is_text):
@@ -42,7 +42,7 @@ class Texts:
         elif self._pending:
             text = self._taken() + text
         if not self._is_frames(text, is_text=is_text):
-            if not is_text and text and DATA.startswith(text):
+            if not is_text and text and DATA_PREFIX.startswith(text):
                 self._hold(text)
             elif text and not (self._is_framed and text.isspace()):
                 found.append(text)
@@ -54,11 +54,13 @@ class Texts:
         rest = self._taken() + self._decoder.decode(b"", final=True)
         if not rest:
             return []
-        return self._line(rest) if self._is_framed or rest.startswith(DATA) else [rest]
+        return self._line(rest) if self._is_framed or rest.startswith(DATA_PREFIX) else [rest]
 
     def _continues(self, text: str, *, is_text: bool) -> bool:
         """Whether a text is no more than the next part of the line that is held."""
-        return self._is_framed and "\n" not in text and (not is_text or self._pending[0].startswith(DATA))
+        return (
+            self._is_framed and "\n" not in text and (not is_text or self._pending[0].startswith(DATA_PREFIX))
+        )
 
     def _continue(self, text: str) -> list[str | Body]:
         """Add to the line that is held, and return it when its JSON is closed by this."""
@@ -73,7 +75,7 @@ class Texts:
         return []
 
     def _hold(self, text: str) -> None:
-        self._end = JsonEnd()
+        self._end = JsonEndFinder()
         self._add(text)
 
     def _add(self, text: str) -> None:
@@ -82,7 +84,7 @@ class Texts:
         self._size += len(text)
         if self._size > MAX_LINE_BYTES:
             message = f"cannot use what the function gave: it has a line over {MAX_LINE_BYTES} characters"
-            raise GatewayError(Kind.PLUGIN_FAILED, message)
+            raise GatewayError(ErrorKind.PLUGIN_FAILED, message)
 
     def _taken(self) -> str:
         taken = "".join(self._pending)
@@ -90,7 +92,7 @@ class Texts:
         return taken
 
     def _is_frames(self, text: str, *, is_text: bool) -> bool:
-        if text.lstrip("\r\n").startswith(DATA):
+        if text.lstrip("\r\n").startswith(DATA_PREFIX):
             return True
         if self._is_framed:
             return not is_text or text.startswith(_ASIDE)
@@ -101,16 +103,16 @@ class Texts:
         self._is_framed = True
         *lines, rest = text.split("\n")
         found = [token for line in lines for token in self._line(line)]
-        if rest and (_is_whole(rest) or (is_text and not rest.startswith(DATA))):
+        if rest and (_is_whole(rest) or (is_text and not rest.startswith(DATA_PREFIX))):
             found += self._line(rest)
         elif rest:
             self._hold(rest)
         return found
 
     def _line(self, line: str) -> list[str | Body]:
-        if not line.startswith(DATA):
+        if not line.startswith(DATA_PREFIX):
             return [] if not line.strip() or line.startswith(_ASIDE) else [line]
-        payload = line[len(DATA) :].strip()
+        payload = line[len(DATA_PREFIX) :].strip()
         if not payload or payload == "[DONE]":
             return []
         try:
@@ -122,8 +124,8 @@ class Texts:
 
 def _is_whole(line: str) -> bool:
     """Whether a line that was not ended yet needs no more."""
-    payload = line[len(DATA) :].strip()
-    if not line.startswith(DATA) or not payload.endswith(("}", "]")):
+    payload = line[len(DATA_PREFIX) :].strip()
+    if not line.startswith(DATA_PREFIX) or not payload.endswith(("}", "]")):
         return False
     if payload == "[DONE]":
         return True

@@ -8,26 +8,26 @@ from itertools import islice
 from typing import Any, Final
 
 from gatewayd import ids, json_decoder
-from gatewayd.catalog.interfaces import Forwarded
-from gatewayd.completions.json_access import mapping, sequence
+from gatewayd.catalog.interfaces import ForwardedAnswer
+from gatewayd.completions.json_access import as_mapping, as_sequence
 from gatewayd.completions.records import Body
 from gatewayd.deferred_writes import DeferredWrites
-from gatewayd.errors import GatewayError, invalid, not_found, shortened
+from gatewayd.errors import GatewayError, invalid, not_found, shorten
 from gatewayd.json_decoder import JsonLimits
 from gatewayd.pipeline.filters.passed_answers import PassedAnswer
-from gatewayd.pipeline.filters.streams import EVENTS, MAX_WHOLE_BYTES
+from gatewayd.pipeline.filters.streams import EVENT_STREAM_TYPE, MAX_WHOLE_BYTES
 from gatewayd.pipeline.interfaces import ResponseIdStore
-from gatewayd.pipeline.responses.references import MAX_REFERENCES, Reference, ids_in, references_in
+from gatewayd.pipeline.responses.references import MAX_REFERENCES, ResponseReference, ids_in, references_in
 from gatewayd.text import MAX_ANSWER_DEPTH
-from gatewayd.time_slices import Pace
-from gatewayd.write_attempts import OF_NO_CHAT, DeferredWrite
+from gatewayd.time_slices import LoopPacer
+from gatewayd.write_attempts import NO_CHAT_ID, DeferredWrite
 
 log = logging.getLogger(__name__)
 
 KEPT_SECONDS: Final = 30 * 86_400
 """For how long an id is remembered."""
 
-MAX_KEPT: Final = 100_000
+MAX_IDS_PER_USER: Final = 100_000
 """Ids that are remembered of one user."""
 
 MAX_ID_CHARACTERS: Final = 512
@@ -48,7 +48,7 @@ SLICE_ITEMS: Final = 500
 
 
 @dataclass(frozen=True, slots=True)
-class Recipient:
+class ResponseRecipient:
     """Who receives an answer, and with which request."""
 
     user_id: str
@@ -72,7 +72,7 @@ class ResponseIds:
         self._deferred = deferred
         self._pending: dict[str, DeferredWrite] = {}
         self._clock = clock
-        self._prune_clock = prune_clock or ids.cautious()
+        self._prune_clock = prune_clock or ids.retention_clock()
 
     async def check(self, body: Body, user_id: str) -> None:
         """Refuse a request with an id that the user has not received.
@@ -92,14 +92,14 @@ class ResponseIds:
                 continue
             if each.noun == "response":
                 raise invalid(
-                    f"cannot find response {shortened(each.id)!r}",
+                    f"cannot find response {shorten(each.id)!r}",
                     param=each.param,
                     code="previous_response_not_found",
                 )
             error = not_found(each.noun, each.id)
             raise GatewayError(error.kind, error.message, param=each.param)
 
-    async def remember(self, given: Iterable[str], recipient: Recipient) -> None:
+    async def remember(self, given: Iterable[str], recipient: ResponseRecipient) -> None:
         """Remember that a user has received ids, now or later.
 
         Raises what the store raises, and its `unavailable` when too much is kept already.
@@ -118,14 +118,14 @@ class ResponseIds:
         owner, request_id = recipient.user_id, recipient.request_id
         # No two writes have the same key: they need not wait for each other.
         write = await self._deferred.write(
-            (OF_NO_CHAT, ids.new_id()), store, digests, owner=owner, is_answer=True, request_id=request_id
+            (NO_CHAT_ID, ids.new_id()), store, digests, owner=owner, is_answer=True, request_id=request_id
         )
         if write is not None:
             self._keep(digests, write)
 
     async def prune(self) -> int:
         """Forget ids that are 30 days old, and the oldest of users with too many; return how many."""
-        return await self._store.prune(self._prune_clock() - KEPT_SECONDS, MAX_KEPT)
+        return await self._store.prune(self._prune_clock() - KEPT_SECONDS, MAX_IDS_PER_USER)
 
     async def _owners(self, digests: Iterable[str]) -> dict[str, str]:
         """Return who received which ids; the database is not asked for those that wait for it."""
@@ -151,14 +151,14 @@ class RememberedAnswer(PassedAnswer):
     whole answer over 32 MiB passes without being remembered.
     """
 
-    def __init__(self, answer: Forwarded, known: ResponseIds, recipient: Recipient) -> None:
+    def __init__(self, answer: ForwardedAnswer, known: ResponseIds, recipient: ResponseRecipient) -> None:
         super().__init__(answer)
         self._known = known
         self._recipient = recipient
         self._given: dict[str, None] = {}
 
     def _body(self) -> AsyncGenerator[bytes, None]:
-        return self._events() if self.content_type.lower().startswith(EVENTS) else self._whole()
+        return self._events() if self.content_type.lower().startswith(EVENT_STREAM_TYPE) else self._whole()
 
     async def _events(self) -> AsyncGenerator[bytes, None]:
         async with aclosing(self._answer) as reads:
@@ -197,7 +197,7 @@ class RememberedAnswer(PassedAnswer):
     async def _take(self, raw: bytes) -> None:
         if len(self._given) >= MAX_REFERENCES:
             return
-        self._given.update(dict.fromkeys(ids_in(mapping(await _decoded(raw)))))
+        self._given.update(dict.fromkeys(ids_in(as_mapping(await _decoded(raw)))))
 
     async def _remember(self) -> None:
         given, self._given = self._given, {}
@@ -208,10 +208,10 @@ class RememberedAnswer(PassedAnswer):
             log.error("the ids of a response are not remembered: %s", error.full_message, extra=extra)
 
 
-async def _references(body: Body) -> list[Reference]:
+async def _references(body: Body) -> list[ResponseReference]:
     """Return what a request names, up to one more than it may name."""
-    pace = Pace()
-    items = sequence(body.get("input"))
+    pace = LoopPacer()
+    items = as_sequence(body.get("input"))
     found = list(islice(references_in({**body, "input": items[:SLICE_ITEMS]}), MAX_REFERENCES + 1))
     for start in range(SLICE_ITEMS, len(items), SLICE_ITEMS):
         if len(found) > MAX_REFERENCES:

@@ -8,11 +8,16 @@ where they are.
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from gatewayd.completions.json_access import count, mapping, sequence, text
+from gatewayd.completions.json_access import as_count, as_mapping, as_sequence, as_text
 from gatewayd.completions.records import Body
-from gatewayd.pipeline.documents.presets import put_params
+from gatewayd.pipeline.documents.presets import apply_params
 from gatewayd.pipeline.documents.prompt_context import SYSTEM_ROLES
-from gatewayd.pipeline.filters.conversions import Messages, content_of, not_expressed, text_of
+from gatewayd.pipeline.filters.conversions import (
+    Messages,
+    content_deltas,
+    content_text,
+    unsupported_parameter,
+)
 from gatewayd.pipeline.records import Endpoint
 
 TEXTS: Final = frozenset({"input_text", "output_text", "text"})
@@ -45,7 +50,7 @@ class ResponseItems:
 
     def with_system(self, body: Body, system: str) -> Body:
         """Return a request with a text at the start of its instructions."""
-        given = text(body.get("instructions"))
+        given = as_text(body.get("instructions"))
         return {**body, "instructions": f"{system}\n{given}" if given else system}
 
     def with_params(self, body: Body, params: Mapping[str, Any]) -> Body:
@@ -54,12 +59,12 @@ class ResponseItems:
         for name, value in params.items():
             match name:
                 case "reasoning_effort":
-                    named["reasoning"] = {**mapping(body.get("reasoning")), "effort": value}
+                    named["reasoning"] = {**as_mapping(body.get("reasoning")), "effort": value}
                 case "response_format":
-                    named["text"] = {**mapping(body.get("text")), "format": _format(mapping(value))}
+                    named["text"] = {**as_mapping(body.get("text")), "format": _format(as_mapping(value))}
                 case _:
                     named[_OTHER_NAMES.get(name, name)] = value
-        put_params(changed, named)
+        apply_params(changed, named)
         return changed
 
     def to_messages(self, body: Body) -> list[Body]:
@@ -68,15 +73,17 @@ class ResponseItems:
         Raises invalid_request for a text in a place that no message has: the variables of a stored prompt, or
         a result of another form.
         """
-        if mapping(body.get("prompt")).get("variables"):
-            raise not_expressed(self.path, "prompt", "filters run for it, and they do not read its variables")
+        if as_mapping(body.get("prompt")).get("variables"):
+            raise unsupported_parameter(
+                self.path, "prompt", "filters run for it, and they do not read its variables"
+            )
         instructions, given = body.get("instructions"), body.get("input")
         messages: list[Body] = []
         if isinstance(instructions, str) and instructions:
             messages.append({"role": "system", "content": instructions})
         if isinstance(given, str):
             return [*messages, {"role": "user", "content": given}]
-        shown = (_message(mapping(item)) for item in sequence(given))
+        shown = (_message(as_mapping(item)) for item in as_sequence(given))
         return [*messages, *(message for message in shown if message is not None)]
 
     def from_messages(self, body: Body, messages: Messages) -> Body:
@@ -86,37 +93,37 @@ class ResponseItems:
         items are made anew, which those with items of other kinds cannot be.
         """
         more = len(messages) - len(self.to_messages({**body, "instructions": None}))
-        has_instructions = bool(text(body.get("instructions")))
+        has_instructions = bool(as_text(body.get("instructions")))
         head = max(more, int(has_instructions))
         if not all(message.get("role") in SYSTEM_ROLES for message in messages[:head]):
             head = int(has_instructions and bool(messages) and messages[0].get("role") in SYSTEM_ROLES)
         changed = dict(body)
         if head or has_instructions:
-            told = [text_of(message.get("content"), self.path) for message in messages[:head]]
+            told = [content_text(message.get("content"), self.path) for message in messages[:head]]
             changed["instructions"] = "\n\n".join(told) or None
         rest = messages[head:]
         given = body.get("input")
         if isinstance(given, str) and _is_plain(rest):
             changed["input"] = rest[0]["content"]
         elif rest or given is not None:
-            changed["input"] = self._items(sequence(given), rest)
+            changed["input"] = self._items(as_sequence(given), rest)
         return changed
 
     def to_chunk(self, event: Body) -> Body | None:
         """Return a piece of the answer's text as content of a delta; its end is a chunk without content."""
         match event.get("type"):
             case "response.output_text.delta":
-                delta, reason = {"content": text(event.get("delta"))}, None
+                delta, reason = {"content": as_text(event.get("delta"))}, None
             case "response.output_text.done":
                 delta, reason = {}, "stop"
             case _:
                 return None
-        choice = {"index": count(event.get("output_index")), "delta": delta, "finish_reason": reason}
+        choice = {"index": as_count(event.get("output_index")), "delta": delta, "finish_reason": reason}
         return {"object": "chat.completion.chunk", "choices": [choice]}
 
     def from_chunk(self, event: Body, chunk: Mapping[str, Any]) -> list[Body]:
         """Return the piece with the content of a chunk; before the end of a text comes what was held back."""
-        said = content_of(chunk)
+        said = content_deltas(chunk)
         if event.get("type") == "response.output_text.delta":
             if "logprobs" in event and said != event.get("delta"):
                 # The tokens of the text as it was.
@@ -127,7 +134,7 @@ class ResponseItems:
         return [piece, event] if said else [event]
 
     def _items(self, items: Sequence[Any], messages: Messages) -> list[Any]:
-        shown = [(item, _message(mapping(item))) for item in items]
+        shown = [(item, _message(as_mapping(item))) for item in items]
         known = [message for _, message in shown if message is not None]
         if [message["role"] for message in known] == [message.get("role") for message in messages]:
             changed = iter(messages)
@@ -135,8 +142,8 @@ class ResponseItems:
                 item if message is None else self._put(item, message, next(changed))
                 for item, message in shown
             ]
-        if any(mapping(item).get("type") not in _NEW for item in items):
-            raise not_expressed(
+        if any(as_mapping(item).get("type") not in _NEW for item in items):
+            raise unsupported_parameter(
                 self.path, "input", "a filter adds or removes messages beside items of other kinds"
             )
         return [item for message in messages for item in _new_items(message, self.path)]
@@ -145,16 +152,16 @@ class ResponseItems:
         """Return an item with what has changed in its message."""
         if after == before:
             return item
-        kind = text(item.get("type"))
+        kind = as_text(item.get("type"))
         content = after.get("content")
         if kind in _INPUTS:
-            calls = sequence(after.get("tool_calls"))
-            function = mapping(mapping(calls[0]).get("function")) if calls else {}
-            return {**item, _INPUTS[kind]: text(function.get("arguments"))}
+            calls = as_sequence(after.get("tool_calls"))
+            function = as_mapping(as_mapping(calls[0]).get("function")) if calls else {}
+            return {**item, _INPUTS[kind]: as_text(function.get("arguments"))}
         if not kind.endswith(_RESULT):
-            return {**item, "content": _content(content, text(after.get("role")))}
+            return {**item, "content": _content(content, as_text(after.get("role")))}
         is_text = isinstance(item["output"], str)
-        return {**item, "output": text_of(content, self.path) if is_text else _content(content, "tool")}
+        return {**item, "output": content_text(content, self.path) if is_text else _content(content, "tool")}
 
 
 def _message(item: Mapping[str, Any]) -> Body | None:
@@ -165,33 +172,33 @@ def _message(item: Mapping[str, Any]) -> Body | None:
     if not isinstance(kind, str):
         return None
     if kind in _INPUTS:
-        function = {"name": text(item.get("name")), "arguments": text(item.get(_INPUTS[kind]))}
-        call = {"id": text(item.get("call_id")), "type": "function", "function": function}
+        function = {"name": as_text(item.get("name")), "arguments": as_text(item.get(_INPUTS[kind]))}
+        call = {"id": as_text(item.get("call_id")), "type": "function", "function": function}
         return {"role": "assistant", "content": "", "tool_calls": [call]}
     if kind.endswith(_RESULT) and kind != _PICTURE:
         shown = _result(item.get("output"), kind)
-        return {"role": "tool", "tool_call_id": text(item.get("call_id")), "content": shown}
+        return {"role": "tool", "tool_call_id": as_text(item.get("call_id")), "content": shown}
     return None
 
 
 def _shown(content: object) -> Any:
-    return content if isinstance(content, str) else [_part(part) for part in sequence(content)]
+    return content if isinstance(content, str) else [_part(part) for part in as_sequence(content)]
 
 
 def _result(output: object, kind: str) -> Any:
     """Return the result of a tool as the content of a message."""
     parts = output if isinstance(output, list) else []
-    if not isinstance(output, str | list) or any(not text(mapping(part).get("type")) for part in parts):
-        raise not_expressed(
+    if not isinstance(output, str | list) or any(not as_text(as_mapping(part).get("type")) for part in parts):
+        raise unsupported_parameter(
             ResponseItems.path, "input", f"filters run for it, and they do not read such a {kind}"
         )
     return _shown(output)
 
 
 def _part(part: Any) -> Any:
-    known = mapping(part)
+    known = as_mapping(part)
     if known.get("type") in TEXTS:
-        return {"type": "text", "text": text(known.get("text"))}
+        return {"type": "text", "text": as_text(known.get("text"))}
     if known.get("type") == "input_image" and isinstance(known.get("image_url"), str):
         detail = {"detail": known["detail"]} if "detail" in known else {}
         return {"type": "image_url", "image_url": {"url": known["image_url"], **detail}}
@@ -201,17 +208,17 @@ def _part(part: Any) -> Any:
 def _content(content: Any, role: str) -> Any:
     """Return the content of a message in this protocol's words."""
     if isinstance(content, str) or not isinstance(content, list):
-        return text(content)
+        return as_text(content)
     kind = "output_text" if role == "assistant" else "input_text"
     return [_own_part(part, kind) for part in content]
 
 
 def _own_part(part: Any, kind: str) -> Any:
-    known = mapping(part)
+    known = as_mapping(part)
     if known.get("type") == "text":
-        return {"type": kind, "text": text(known.get("text"))}
+        return {"type": kind, "text": as_text(known.get("text"))}
     if known.get("type") == "image_url":
-        image = mapping(known.get("image_url"))
+        image = as_mapping(known.get("image_url"))
         detail = {"detail": image["detail"]} if "detail" in image else {}
         return {"type": "input_image", "image_url": image.get("url"), **detail}
     return part
@@ -219,15 +226,15 @@ def _own_part(part: Any, kind: str) -> Any:
 
 def _new_items(message: Mapping[str, Any], path: str) -> list[Body]:
     """Return the items of a message that a request did not have."""
-    role = text(message.get("role"))
+    role = as_text(message.get("role"))
     if role == "tool":
-        output = text_of(message.get("content"), path)
+        output = content_text(message.get("content"), path)
         return [{"type": "function_call_output", "call_id": message.get("tool_call_id"), "output": output}]
     items: list[Body] = []
     if message.get("content"):
         items.append({"type": "message", "role": role, "content": _content(message["content"], role)})
-    for call in map(mapping, sequence(message.get("tool_calls"))):
-        function = mapping(call.get("function"))
+    for call in map(as_mapping, as_sequence(message.get("tool_calls"))):
+        function = as_mapping(call.get("function"))
         named = {
             "call_id": call.get("id"),
             "name": function.get("name"),
@@ -248,5 +255,5 @@ def _format(given: Mapping[str, Any]) -> Body:
     """Return a `response_format` of chats as this protocol has it: the schema beside its type."""
     return {
         **{key: value for key, value in given.items() if key != "json_schema"},
-        **mapping(given.get("json_schema")),
+        **as_mapping(given.get("json_schema")),
     }

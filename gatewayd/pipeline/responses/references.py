@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from gatewayd.completions.json_access import mapping, sequence
+from gatewayd.completions.json_access import as_mapping, as_sequence
 from gatewayd.completions.records import Body
 from gatewayd.errors import invalid
 
@@ -22,7 +22,7 @@ _READ: Final = frozenset({"id", "type", "role", "encrypted_content", "container_
 
 
 @dataclass(frozen=True, slots=True)
-class Reference:
+class ResponseReference:
     """An id, the field of the request that it stands in, and what it is the id of."""
 
     id: str
@@ -30,7 +30,7 @@ class Reference:
     noun: str
 
 
-def references_in(body: Body) -> Iterator[Reference]:
+def references_in(body: Body) -> Iterator[ResponseReference]:
     """Yield what a request names of what its provider keeps: responses, conversations, items, containers.
 
     Raises invalid_request for a field that some providers take for one of those.
@@ -39,30 +39,30 @@ def references_in(body: Body) -> Iterator[Reference]:
     conversation = body.get("conversation")
     yield from _reference(_exact(conversation, "conversation").get("id"), "conversation", "conversation")
     yield from _reference(conversation, "conversation", "conversation")
-    for item in sequence(body.get("input")):
+    for item in as_sequence(body.get("input")):
         known = _exact(item, "input")
         if _is_looked_up(known):
             yield from _reference(known.get("id"), "input", "item")
         yield from _reference(known.get("container_id"), "input", "container")
-    for tool in sequence(body.get("tools")):
+    for tool in as_sequence(body.get("tools")):
         yield from _reference(_exact(tool, "tools").get("container"), "tools", "container")
 
 
 def ids_in(event: Mapping[str, Any]) -> Iterator[str]:
     """Yield the ids that an answer, or an event of one, gives to its caller."""
-    response = mapping(event.get("response"))
+    response = as_mapping(event.get("response"))
     if not response and "type" not in event:
         response = event
     yield from _texts(response.get("id"))
-    for item in (*sequence(response.get("output")), event.get("item")):
-        known = mapping(item)
+    for item in (*as_sequence(response.get("output")), event.get("item")):
+        known = as_mapping(item)
         yield from _texts(known.get("id"))
         yield from _texts(known.get("container_id"))
 
 
 def _exact(value: object, param: str) -> Mapping[str, Any]:
     """Return an object whose names are written as they are read here: some providers ignore their case."""
-    known = mapping(value)
+    known = as_mapping(value)
     for name in known:
         if not (name.islower() and name.isascii()) and name.casefold() in _READ:
             meant = name.casefold()
@@ -80,9 +80,9 @@ def _is_looked_up(item: Mapping[str, Any]) -> bool:
     return kind not in _WRITTEN and not kind.endswith(_OUTPUT)
 
 
-def _reference(value: object, param: str, noun: str) -> Iterator[Reference]:
+def _reference(value: object, param: str, noun: str) -> Iterator[ResponseReference]:
     for each in _texts(value):
-        yield Reference(each, param, noun)
+        yield ResponseReference(each, param, noun)
 
 
 def _texts(value: object) -> Iterator[str]:

@@ -3,16 +3,16 @@
 from collections.abc import Sequence
 
 from gatewayd.accounts.records import Actor
-from gatewayd.errors import GatewayError, Kind, not_found
+from gatewayd.errors import ErrorKind, GatewayError, not_found
 from gatewayd.events.message_effects import is_kept
 from gatewayd.pipeline.runs.interfaces import OwnedChats
-from gatewayd.tasks import TaskInfo, Tasks
+from gatewayd.tasks import TaskInfo, TaskRegistry
 
 
-class Stopping:
+class TaskControl:
     """Lists and stops tasks for those who started them, those whose chat they work at, and administrators."""
 
-    def __init__(self, tasks: Tasks, chats: OwnedChats) -> None:
+    def __init__(self, tasks: TaskRegistry, chats: OwnedChats) -> None:
         self._tasks = tasks
         self._chats = chats
 
@@ -51,7 +51,7 @@ class Stopping:
         try:
             await self._chats.owned(actor, chat_id)
         except GatewayError as error:
-            if error.kind is Kind.NOT_FOUND:
+            if error.kind is ErrorKind.NOT_FOUND:
                 return False
             raise
         return True

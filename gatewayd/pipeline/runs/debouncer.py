@@ -7,17 +7,17 @@ from types import TracebackType
 from typing import Self
 
 from gatewayd.errors import GatewayError
-from gatewayd.tasks import Tasks
+from gatewayd.tasks import TaskRegistry
 
 log = logging.getLogger(__name__)
 
 
-class Paced:
+class Debouncer:
     """Inside a `with` block, calls `work` soon after a `touch`; the first of several failures is logged."""
 
     def __init__(
         self,
-        tasks: Tasks,
+        tasks: TaskRegistry,
         work: Callable[[], Awaitable[object]],
         seconds: Callable[[], float],
         log_fields: Mapping[str, str],

@@ -9,28 +9,34 @@ from typing import Any, Final
 from gatewayd.chats.interfaces import MessageStore
 from gatewayd.chats.records import MAX_CONTENT_CHARACTERS
 from gatewayd.completions.limits import AnswerSizeError
-from gatewayd.completions.reasoning_tags import chosen_tags
-from gatewayd.completions.records import Body, Chunk, Completion
+from gatewayd.completions.reasoning_tags import parse_reasoning_tags
+from gatewayd.completions.records import Body, Completion, CompletionChunk
 from gatewayd.deferred_writes import DeferredWrites
-from gatewayd.errors import GatewayError, Kind
+from gatewayd.errors import ErrorKind, GatewayError
 from gatewayd.events.interfaces import MessageEffects
-from gatewayd.pipeline.interfaces import RunRoom
-from gatewayd.pipeline.records import Answer
-from gatewayd.pipeline.runs.debouncer import Paced
-from gatewayd.pipeline.runs.interfaces import Answers, Asking, Emitting, Running, RunOptions
-from gatewayd.pipeline.runs.message_builder import Assembly
-from gatewayd.pipeline.runs.post_processor import After
-from gatewayd.pipeline.runs.subscriber import Follower
-from gatewayd.tasks import Tasks
+from gatewayd.pipeline.interfaces import RunLimiter
+from gatewayd.pipeline.records import ChatAnswer
+from gatewayd.pipeline.runs.debouncer import Debouncer
+from gatewayd.pipeline.runs.interfaces import (
+    ChatPipeline,
+    EventEmitter,
+    MessageWriter,
+    RunContext,
+    RunOptions,
+)
+from gatewayd.pipeline.runs.message_builder import MessageBuilder
+from gatewayd.pipeline.runs.post_processor import PostProcessing
+from gatewayd.pipeline.runs.subscriber import RunSubscriber
+from gatewayd.tasks import TaskRegistry
 from gatewayd.write_attempts import DeferredWrite, Key, Work
 
 log = logging.getLogger(__name__)
 
-TELL_SECONDS: Final = 0.05
+EMIT_SECONDS: Final = 0.05
 """Between two tellings of a short content; a long one, which is told whole, is told less often."""
 
-TELL_SECONDS_PER_CHARACTER: Final = 1 / 400_000
-TELL_SECONDS_PER_TASK: Final = 0.001
+EMIT_SECONDS_PER_CHARACTER: Final = 1 / 400_000
+EMIT_SECONDS_PER_TASK: Final = 0.001
 """So that the tellings of all answers together stay below a thousand a second."""
 
 SAVE_SECONDS: Final = 1.0
@@ -38,25 +44,25 @@ SAVE_SECONDS_PER_CHARACTER: Final = 1 / 200_000
 """A long content, which is written whole, is written less often."""
 
 GATEWAY_STOPPED: Final = "the gateway was stopped while this was answered"
-STOPPED: Final = "cannot go on: the answer was stopped"
-FAILED: Final = "cannot go on: the gateway itself failed, its log says more"
+ANSWER_STOPPED: Final = "cannot go on: the answer was stopped"
+ANSWER_FAILED: Final = "cannot go on: the gateway itself failed, its log says more"
 
 
 @dataclass(frozen=True, slots=True)
-class Desk:
+class RunServices:
     """What every answer is made with."""
 
-    pipeline: Asking
-    answers: Answers
+    pipeline: ChatPipeline
+    answers: MessageWriter
     messages: MessageStore
     effects: MessageEffects
-    events: Emitting
-    tasks: Tasks
+    events: EventEmitter
+    tasks: TaskRegistry
     deferred: DeferredWrites
-    room: RunRoom
+    room: RunLimiter
 
 
-class Answering:
+class RunExecutor:
     """One answer from the question to the last thing that is made of it.
 
     Events come in the order of peers of this API family. Whatever ends it, the message is done afterwards
@@ -65,14 +71,19 @@ class Answering:
     """
 
     def __init__(
-        self, desk: Desk, running: Running, options: RunOptions, after: After, follower: Follower | None
+        self,
+        desk: RunServices,
+        running: RunContext,
+        options: RunOptions,
+        after: PostProcessing,
+        follower: RunSubscriber | None,
     ) -> None:
         self._desk = desk
         self._running = running
         self._options = options
         self._after = after
         self._follower = follower
-        self._assembly = Assembly(chosen_tags(running.request.options.get("params")))
+        self._assembly = MessageBuilder(parse_reasoning_tags(running.request.options.get("params")))
         self._asked = _conversation(running.request.body)
         self._told_sources = 0
         self._told_content = ""
@@ -116,7 +127,7 @@ class Answering:
             self._check_length()
         await self._tell_more_sources()
         if self._assembly.error is not None:
-            raise GatewayError(Kind.UPSTREAM_FAILED, self._assembly.error)
+            raise GatewayError(ErrorKind.UPSTREAM_FAILED, self._assembly.error)
         await self._tell_content()
         await self._keep(None)
         if self._follower is not None:
@@ -125,7 +136,7 @@ class Answering:
             self._follower.end()
         await self._tell_done()
 
-    async def _read(self, answer: Answer) -> None:
+    async def _read(self, answer: ChatAnswer) -> None:
         """Take the chunks of a streamed answer as they come."""
         if answer.chunks is None:
             raise RuntimeError("an answer has a completion or chunks")
@@ -135,10 +146,10 @@ class Answering:
             chunks = await stack.enter_async_context(aclosing(answer.chunks))
             tasks = self._desk.tasks
             fields = self._running.target.log_fields
-            telling = Paced(tasks, self._tell_content, self._tell_pause, fields)
+            telling = Debouncer(tasks, self._tell_content, self._tell_pause, fields)
             paces = [await stack.enter_async_context(telling)]
             if self._options.is_saved_often and self._running.chat is not None:
-                saving = Paced(tasks, self._save, self._save_pause, fields)
+                saving = Debouncer(tasks, self._save, self._save_pause, fields)
                 paces.append(await stack.enter_async_context(saving))
             async for chunk in chunks:
                 self._assembly.add_steps(answer.steps)
@@ -160,13 +171,13 @@ class Answering:
         """Return what there is of the answer, as far as a message holds it."""
         return self._assembly.content()[:MAX_CONTENT_CHARACTERS]
 
-    def _events(self, chunk: Chunk) -> list[Body]:
+    def _events(self, chunk: CompletionChunk) -> list[Body]:
         """Return what a chunk holds; who follows gets its bytes."""
         if self._follower is None:
             return chunk.events
         raw = chunk.raw
-        self._follower.put(Chunk(raw=raw))
-        return Chunk(raw=raw).events
+        self._follower.put(CompletionChunk(raw=raw))
+        return CompletionChunk(raw=raw).events
 
     async def _tell_content(self) -> None:
         content = self._content()
@@ -176,8 +187,8 @@ class Answering:
 
     def _tell_pause(self) -> float:
         tasks = len(self._desk.tasks.started())
-        by_length = len(self._told_content) * TELL_SECONDS_PER_CHARACTER
-        return max(TELL_SECONDS, by_length, tasks * TELL_SECONDS_PER_TASK)
+        by_length = len(self._told_content) * EMIT_SECONDS_PER_CHARACTER
+        return max(EMIT_SECONDS, by_length, tasks * EMIT_SECONDS_PER_TASK)
 
     async def _save(self) -> None:
         content = self._content()
@@ -282,7 +293,7 @@ class Answering:
         self._assembly.finish()
         await self._tell_content()
         is_kept = await self._keep_or_lose(error.message)
-        if is_kept and error.kind is Kind.INTERNAL and self._follower is None:
+        if is_kept and error.kind is ErrorKind.INTERNAL and self._follower is None:
             # Nobody waits for the answer who would log it.
             told = {"request_id": self._running.request.request_id, "kind": error.kind.value}
             log.error("answer failed: %s", error.full_message, exc_info=error, extra=told)
@@ -291,8 +302,8 @@ class Answering:
 
     async def _stop(self) -> None:
         is_closing = self._desk.tasks.is_closing
-        sentence = GATEWAY_STOPPED if is_closing else STOPPED
-        self._failure = GatewayError(Kind.UNAVAILABLE if is_closing else Kind.CONFLICT, sentence)
+        sentence = GATEWAY_STOPPED if is_closing else ANSWER_STOPPED
+        self._failure = GatewayError(ErrorKind.UNAVAILABLE if is_closing else ErrorKind.CONFLICT, sentence)
         if not self._is_kept:
             self._assembly.finish()
             await self._keep_or_lose(GATEWAY_STOPPED if is_closing else None)
@@ -303,7 +314,7 @@ class Answering:
         """Leave nothing half done, whatever happened, and say that it is over."""
         failure = self._failure
         if failure is None and not self._is_kept:
-            failure = GatewayError(Kind.INTERNAL, FAILED)
+            failure = GatewayError(ErrorKind.INTERNAL, ANSWER_FAILED)
         if self._follower is not None:
             # Who follows a stream has got the source's own error frame.
             self._follower.end(None if self._is_read and self._assembly.error else failure)

@@ -4,7 +4,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from gatewayd.completions.json_access import mapping, sequence, text
+from gatewayd.completions.json_access import as_mapping, as_sequence, as_text
 from gatewayd.completions.records import Body
 
 ROLES: Final = frozenset({"system", "user", "assistant"})
@@ -22,7 +22,7 @@ def to_messages(stored: Sequence[Mapping[str, Any]]) -> list[Body]:
     return [message for message in asked if message["content"]]
 
 
-def plain(content: str) -> str:
+def strip_details(content: str) -> str:
     """Return a content without the elements that show reasoning and tools."""
     kept, at = [], 0
     while found := _DETAILS.search(content, at):
@@ -37,7 +37,7 @@ def plain(content: str) -> str:
 def _to_message(stored: Mapping[str, Any]) -> Body:
     role, content = stored["role"], stored.get("content") or ""
     if role == "assistant" and isinstance(content, str):
-        content = plain(content)
+        content = strip_details(content)
     pictures = _pictures(stored) if role == "user" else []
     if pictures:
         parts = [{"type": "text", "text": content}] if isinstance(content, str) else list(content)
@@ -46,8 +46,8 @@ def _to_message(stored: Mapping[str, Any]) -> Body:
 
 
 def _pictures(stored: Mapping[str, Any]) -> Sequence[Body]:
-    files = [mapping(item) for item in sequence(stored.get("files"))]
-    urls = [text(item.get("url")) for item in files if _is_picture(item)]
+    files = [as_mapping(item) for item in as_sequence(stored.get("files"))]
+    urls = [as_text(item.get("url")) for item in files if _is_picture(item)]
     return [
         {"type": "image_url", "image_url": {"url": url}}
         for url in urls
@@ -56,5 +56,5 @@ def _pictures(stored: Mapping[str, Any]) -> Sequence[Body]:
 
 
 def _is_picture(item: Mapping[str, Any]) -> bool:
-    kind = text(item.get("content_type"))
+    kind = as_text(item.get("content_type"))
     return item.get("type") == "image" or kind.startswith("image/")

@@ -6,22 +6,22 @@ from typing import Any, Protocol
 
 from gatewayd.accounts.records import Actor
 from gatewayd.chats.records import Chat
-from gatewayd.events.records import Target
-from gatewayd.pipeline.records import Answer, ChatRequest
+from gatewayd.events.records import EventTarget
+from gatewayd.pipeline.records import ChatAnswer, ChatRequest
 
 
-class Asking(Protocol):
+class ChatPipeline(Protocol):
     """Answers chat requests: the pipeline."""
 
-    async def run(self, request: ChatRequest, actor: Actor) -> Answer:
+    async def run(self, request: ChatRequest, actor: Actor) -> ChatAnswer:
         """Answer a request; a failure before the first chunk raises, one after it raises from `chunks`."""
         ...
 
 
-class Emitting(Protocol):
+class EventEmitter(Protocol):
     """Tells a user's listeners what happens."""
 
-    async def emit(self, target: Target, event: Any) -> bool:
+    async def emit(self, target: EventTarget, event: Any) -> bool:
         """Apply what the event does to the stored message, and publish it."""
         ...
 
@@ -38,7 +38,7 @@ class OwnedChats(Protocol):
         ...
 
 
-class Answers(Protocol):
+class MessageWriter(Protocol):
     """Writes the messages that runs answer."""
 
     async def begin(
@@ -63,7 +63,7 @@ class Answers(Protocol):
         ...
 
 
-Conversation = Callable[[], Awaitable[Sequence[dict[str, Any]]]]
+LoadConversation = Callable[[], Awaitable[Sequence[dict[str, Any]]]]
 """Reads the messages of a branch, `{"id", "role", "content", ...}`, the answer last."""
 
 
@@ -71,7 +71,7 @@ class RunOutlets(Protocol):
     """The outlet filters of answers to chats."""
 
     async def run_for_run(
-        self, request: ChatRequest, actor: Actor, conversation: Conversation
+        self, request: ChatRequest, actor: Actor, conversation: LoadConversation
     ) -> list[dict[str, Any]] | None:
         """Return the messages as the filters leave them, the answer last; None when no filter runs.
 
@@ -94,11 +94,11 @@ class RunOptions:
 
 
 @dataclass(frozen=True, slots=True)
-class Running:
+class RunContext:
     """One answer to be made: for whom, to which message of which chat; `chat` is None when none is kept."""
 
     request: ChatRequest
     actor: Actor
-    target: Target
+    target: EventTarget
     chat: Chat | None
     background: frozenset[str] = frozenset()

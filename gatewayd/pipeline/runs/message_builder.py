@@ -13,14 +13,14 @@ from gatewayd.completions.deltas import (
     calls_of,
     delta_of,
     first_choices,
+    reasoning_of,
     sentence_of,
-    thought,
+    text_or_refusal_of,
     usage_of,
-    words_of,
 )
-from gatewayd.completions.json_access import mapping, sequence, text
+from gatewayd.completions.json_access import as_mapping, as_sequence, as_text
 from gatewayd.completions.limits import MAX_KEPT_CHARACTERS, AnswerSizeError
-from gatewayd.completions.reasoning_tags import Thinking
+from gatewayd.completions.reasoning_tags import ReasoningSplitter
 from gatewayd.completions.records import Body
 from gatewayd.completions.tool_calls import ToolCallAssembler
 from gatewayd.pipeline.records import ToolStep
@@ -55,7 +55,7 @@ class _Called:
     step: ToolStep
 
 
-class Assembly:
+class MessageBuilder:
     """One answer while it comes, in the order in which its parts came.
 
     `content` shows reasoning and tools as `<details>` elements within the text, `output` has each as an item
@@ -73,7 +73,7 @@ class Assembly:
         self._new_id = new_id
         self._parts: list[_Text | _Called] = []
         self._calls = ToolCallAssembler(new_id)
-        self._thinking = Thinking(tags)
+        self._thinking = ReasoningSplitter(tags)
         self._run: set[str] = set()
         self._known_steps = 0
         self._size = 0
@@ -122,19 +122,19 @@ class Assembly:
 
     def _feed(self, event: Mapping[str, Any]) -> None:
         self.usage = {**self.usage, **usage_of(event)}
-        self.sources += [source for source in sequence(event.get("sources")) if isinstance(source, dict)]
-        self.selected = text(event.get("selected_model_id")) or self.selected
+        self.sources += [source for source in as_sequence(event.get("sources")) if isinstance(source, dict)]
+        self.selected = as_text(event.get("selected_model_id")) or self.selected
         if event.get("error"):
             self.error = sentence_of(event["error"])
         for choice in first_choices(event):
             self._feed_delta(delta_of(choice))
 
     def _feed_delta(self, delta: Mapping[str, Any]) -> None:
-        self._add(thought(delta), is_reasoning=True)
-        for is_reasoning, piece in self._thinking.feed(words_of(delta)):
+        self._add(reasoning_of(delta), is_reasoning=True)
+        for is_reasoning, piece in self._thinking.feed(text_or_refusal_of(delta)):
             self._add(piece, is_reasoning=is_reasoning)
         self._calls.add(calls_of(delta))
-        self.sources += [_cited(item) for item in sequence(delta.get("annotations")) if _is_citation(item)]
+        self.sources += [_cited(item) for item in as_sequence(delta.get("annotations")) if _is_citation(item)]
 
     def _add(self, piece: str, *, is_reasoning: bool) -> None:
         if not piece:
@@ -216,8 +216,8 @@ def _items(part: _Text | _Called) -> Sequence[dict[str, Any]]:
 
 def _asked(call: Mapping[str, Any]) -> dict[str, Any]:
     """Return the item of a call that the model made and nobody has run."""
-    function = mapping(call.get("function"))
-    name, arguments = text(function.get("name")), text(function.get("arguments"))
+    function = as_mapping(call.get("function"))
+    name, arguments = as_text(function.get("name")), as_text(function.get("arguments"))
     return _call_item(f"fc_{call['id']}", call["id"], name, arguments, "in_progress")
 
 
@@ -233,17 +233,17 @@ def _call_item(item_id: str, call_id: str, name: str, arguments: str, status: st
 
 
 def _is_citation(item: object) -> bool:
-    return bool(mapping(mapping(item).get("url_citation")).get("url"))
+    return bool(as_mapping(as_mapping(item).get("url_citation")).get("url"))
 
 
 def _cited(item: object) -> dict[str, Any]:
     """Return a source for a page that the model's provider cites."""
-    page = mapping(mapping(item).get("url_citation"))
+    page = as_mapping(as_mapping(item).get("url_citation"))
     url = str(page["url"])
-    name = text(page.get("title")) or url
+    name = as_text(page.get("title")) or url
     return {
         "source": {"name": name, "url": url},
-        "document": [text(page.get("content")) or name],
+        "document": [as_text(page.get("content")) or name],
         "metadata": [{"source": url, "name": name}],
     }
 

@@ -9,13 +9,13 @@ from gatewayd.accounts.records import Actor
 from gatewayd.accounts.texts import is_plain
 from gatewayd.chats.interfaces import ChatStore, MessageStore
 from gatewayd.chats.json_limits import MAX_VALUES, count_values
-from gatewayd.chats.message_merge import Merging
-from gatewayd.chats.parser import MAX_ID, read_node
+from gatewayd.chats.message_merge import MessageMerger
+from gatewayd.chats.parser import MAX_ID_CHARACTERS, read_node
 from gatewayd.chats.records import MessageChange
-from gatewayd.completions.json_access import mapping, sequence, text
+from gatewayd.completions.json_access import as_mapping, as_sequence, as_text
 from gatewayd.deferred_writes import DeferredWrites
 from gatewayd.errors import GatewayError, not_found
-from gatewayd.events.records import Target
+from gatewayd.events.records import EventTarget
 from gatewayd.write_attempts import Work
 
 log = logging.getLogger(__name__)
@@ -24,7 +24,7 @@ Messages = Sequence[Any]
 """Messages as clients send them; what is no object is left out."""
 
 
-class Rewriting:
+class MessageUpdates:
     """Writes changed messages of chats; those of other users are refused, unknown ones left alone.
 
     With `deferred`, for runs and actions, what the database cannot take now is written later: nobody would
@@ -37,18 +37,18 @@ class Rewriting:
         self._chats = chats
         self._messages = messages
         self._deferred = deferred
-        self._merging = Merging(messages)
+        self._merging = MessageMerger(messages)
 
     async def is_stored(self, actor: Actor, chat_id: str) -> bool:
         """Tell whether a chat is stored; not_found when it is, but not the actor's own."""
-        if not 0 < len(chat_id) <= MAX_ID or not is_plain(chat_id):
+        if not 0 < len(chat_id) <= MAX_ID_CHARACTERS or not is_plain(chat_id):
             return False
         chat = await self._chats.find(chat_id)
         if chat is not None and chat.user_id != actor.user_id:
             raise not_found("chat", chat_id)
         return chat is not None
 
-    async def keep_contents(self, target: Target, before: Messages, after: Messages) -> None:
+    async def keep_contents(self, target: EventTarget, before: Messages, after: Messages) -> None:
         """Keep the contents of a chat that differ, and the old ones as `originalContent`.
 
         Only messages with an id that both lists have are looked at, and of those the ones that could be read
@@ -74,7 +74,7 @@ class Rewriting:
                 continue
             await self._change(target, message_id, change)
 
-    async def keep_messages(self, target: Target, before: Messages, after: Messages) -> None:
+    async def keep_messages(self, target: EventTarget, before: Messages, after: Messages) -> None:
         """Keep every member of the messages of a chat that differ from what was sent; stored ones alone.
 
         A message that cannot be kept is logged and left out.
@@ -93,7 +93,7 @@ class Rewriting:
                 log.warning("a changed message is not kept: %s", error.full_message, extra=extra)
 
     async def _rewrite(
-        self, target: Target, message_id: str, changed: Mapping[str, Any], is_superseded: bool
+        self, target: EventTarget, message_id: str, changed: Mapping[str, Any], is_superseded: bool
     ) -> None:
         stored = await self._messages.find(target.chat_id, message_id)
         if stored is None:
@@ -103,14 +103,14 @@ class Rewriting:
         node = await read_node(kept, "message", message_id)
         await self._merging.rewrite(target.chat_id, stored, node)
 
-    async def _change(self, target: Target, message_id: str, change: MessageChange) -> None:
+    async def _change(self, target: EventTarget, message_id: str, change: MessageChange) -> None:
         async def write(is_superseded: bool) -> None:
             if not is_superseded:
                 await self._messages.change(target.chat_id, message_id, change)
 
         await self._write(target, message_id, write, change)
 
-    async def _write(self, target: Target, message_id: str, work: Work, values: object) -> None:
+    async def _write(self, target: EventTarget, message_id: str, work: Work, values: object) -> None:
         if self._deferred is None:
             await work(False)
             return
@@ -120,17 +120,19 @@ class Rewriting:
 
 def messages_of(value: Mapping[str, Any]) -> list[Any]:
     """Return the messages of a body, the last with the id of the body where it has none itself."""
-    messages = list(sequence(value.get("messages")))
-    message_id = text(value.get("id"))
+    messages = list(as_sequence(value.get("messages")))
+    message_id = as_text(value.get("id"))
     if messages and message_id and isinstance(messages[-1], dict) and not messages[-1].get("id"):
         messages[-1] = {**messages[-1], "id": message_id}
     return messages
 
 
 def _by_id(messages: Messages) -> dict[str, Mapping[str, Any]]:
-    found = (mapping(message) for message in messages)
+    found = (as_mapping(message) for message in messages)
     return {
         message["id"]: message
         for message in found
-        if isinstance(message.get("id"), str) and 0 < len(message["id"]) <= MAX_ID and is_plain(message["id"])
+        if isinstance(message.get("id"), str)
+        and 0 < len(message["id"]) <= MAX_ID_CHARACTERS
+        and is_plain(message["id"])
     }

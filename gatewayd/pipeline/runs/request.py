@@ -10,11 +10,11 @@ from gatewayd.errors import invalid
 from gatewayd.events.message_effects import is_kept
 from gatewayd.pipeline.records import ChatRequest
 
-MOST_ANSWERS: Final = 32
+MAX_ANSWERS: Final = 32
 
 
 @dataclass(frozen=True, slots=True)
-class Answered:
+class AnswerTarget:
     """One message to be answered by one model."""
 
     model: str
@@ -22,7 +22,7 @@ class Answered:
 
 
 @dataclass(frozen=True, slots=True)
-class Order:
+class RunRequest:
     """What a request says about its chat.
 
     Of a chat that `is_stored` messages are kept. `user_message` is the question to keep, `parent_id` the
@@ -32,7 +32,7 @@ class Order:
 
     chat_id: str
     session_id: str
-    answered: tuple[Answered, ...]
+    answered: tuple[AnswerTarget, ...]
     user_message: dict[str, Any] | None = None
     parent_id: str | None = None
     background: frozenset[str] = frozenset()
@@ -61,12 +61,12 @@ def wants_chat(request: ChatRequest) -> bool:
     return is_first and bool(options.get("session_id")) and not options.get("chat_id")
 
 
-def read_order(request: ChatRequest, new_id: ids.NewId = ids.new_id) -> Order:
+def parse_run_request(request: ChatRequest, new_id: ids.NewId = ids.new_id) -> RunRequest:
     """Return the order in a request; invalid_request names the field that is wrong."""
     options = request.options
     question = _question(options.get("user_message"))
     parent = None if question is None else _text(question, "id", "user_message.id")
-    return Order(
+    return RunRequest(
         chat_id=_text(options, "chat_id"),
         session_id=_text(options, "session_id"),
         answered=_answered(request, new_id),
@@ -83,22 +83,22 @@ def has_history(options: Mapping[str, Any]) -> bool:
     return bool(options.get("chat_id")) and isinstance(question, dict) and bool(question.get("id"))
 
 
-def _answered(request: ChatRequest, new_id: ids.NewId) -> tuple[Answered, ...]:
+def _answered(request: ChatRequest, new_id: ids.NewId) -> tuple[AnswerTarget, ...]:
     several = _several(request.options.get("message_ids"))
     if several:
         return several
     message_id = _text(request.options, "id") or _text(request.options, "assistant_message_id")
-    return (Answered(request.model, message_id or new_id()),)
+    return (AnswerTarget(request.model, message_id or new_id()),)
 
 
-def _several(value: object) -> tuple[Answered, ...]:
+def _several(value: object) -> tuple[AnswerTarget, ...]:
     if value is None:
         return ()
     if isinstance(value, dict):
         value = [{"model_id": model, "message_id": message} for model, message in value.items()]
-    if not isinstance(value, list) or len(value) > MOST_ANSWERS:
+    if not isinstance(value, list) or len(value) > MAX_ANSWERS:
         raise invalid(
-            f"cannot accept message_ids: expected a list or an object of at most {MOST_ANSWERS}",
+            f"cannot accept message_ids: expected a list or an object of at most {MAX_ANSWERS}",
             param="message_ids",
         )
     found = [_one(item, f"message_ids[{index}]") for index, item in enumerate(value)]
@@ -107,13 +107,13 @@ def _several(value: object) -> tuple[Answered, ...]:
     return tuple(found)
 
 
-def _one(item: object, where: str) -> Answered:
+def _one(item: object, where: str) -> AnswerTarget:
     if not isinstance(item, dict):
         raise invalid(f"cannot accept {where}: expected an object", param=where)
     model, message = _text(item, "model_id", f"{where}.model_id"), _text(item, "message_id", where)
     if not model or not message:
         raise invalid(f"cannot accept {where}: expected model_id and message_id as text", param=where)
-    return Answered(model, message)
+    return AnswerTarget(model, message)
 
 
 def _question(value: object) -> dict[str, Any] | None:
@@ -149,7 +149,7 @@ def _text(values: Mapping[str, Any], name: str, where: str = "") -> str:
     return value
 
 
-def copies(request: ChatRequest, answered: Sequence[Answered]) -> Sequence[ChatRequest]:
+def copy_for_answers(request: ChatRequest, answered: Sequence[AnswerTarget]) -> Sequence[ChatRequest]:
     """Return a request for each answer, which filters may change without touching the others."""
     if len(answered) == 1:
         request.options = {**request.options, "id": answered[0].message_id}
@@ -158,7 +158,7 @@ def copies(request: ChatRequest, answered: Sequence[Answered]) -> Sequence[ChatR
     return [_copy(request, one) for one in answered]
 
 
-def _copy(request: ChatRequest, one: Answered) -> ChatRequest:
+def _copy(request: ChatRequest, one: AnswerTarget) -> ChatRequest:
     return replace(
         request,
         model=one.model,

@@ -11,30 +11,37 @@ from gatewayd.catalog.service import Catalog
 from gatewayd.chats.interfaces import ChatStore
 from gatewayd.chats.parser import UNTITLED
 from gatewayd.chats.records import Chat
-from gatewayd.errors import GatewayError, Kind, invalid, not_found
+from gatewayd.errors import ErrorKind, GatewayError, invalid, not_found
 from gatewayd.events.message_effects import is_kept
-from gatewayd.events.records import Target
-from gatewayd.pipeline.records import Answer, ChatRequest
-from gatewayd.pipeline.runs.executor import Answering, Desk
+from gatewayd.events.records import EventTarget
+from gatewayd.pipeline.records import ChatAnswer, ChatRequest
+from gatewayd.pipeline.runs.executor import RunExecutor, RunServices
 from gatewayd.pipeline.runs.history import to_messages
-from gatewayd.pipeline.runs.interfaces import OwnedChats, Running, RunOptions
-from gatewayd.pipeline.runs.post_processor import After
-from gatewayd.pipeline.runs.request import Answered, Order, copies, read_order, wants_chat, wants_run
-from gatewayd.pipeline.runs.subscriber import Follower
+from gatewayd.pipeline.runs.interfaces import OwnedChats, RunContext, RunOptions
+from gatewayd.pipeline.runs.post_processor import PostProcessing
+from gatewayd.pipeline.runs.request import (
+    AnswerTarget,
+    RunRequest,
+    copy_for_answers,
+    parse_run_request,
+    wants_chat,
+    wants_run,
+)
+from gatewayd.pipeline.runs.subscriber import RunSubscriber
 from gatewayd.pipeline.tasks import prompts
-from gatewayd.tasks import Purpose
+from gatewayd.tasks import TaskOwner
 from gatewayd.write_attempts import Key
 
-NAME: Final = "answer"
+TASK_NAME: Final = "answer"
 """The name of the tasks."""
 
 
-Leave = Callable[[], None]
+ReleasePlace = Callable[[], None]
 """Gives a place back."""
 
 
 @dataclass(frozen=True, slots=True)
-class Started:
+class StartedRun:
     """What a caller gets who does not wait: the tasks, one for each message, in the order of the request."""
 
     task_ids: tuple[str, ...]
@@ -42,16 +49,16 @@ class Started:
     message_ids: tuple[str, ...]
 
 
-class Runs:
+class RunService:
     """Begins runs, whose callers do not wait for them or follow them."""
 
     def __init__(
         self,
-        desk: Desk,
+        desk: RunServices,
         catalog: Catalog,
         store: ChatStore,
         chats: OwnedChats,
-        after: After,
+        after: PostProcessing,
         clock: ids.Clock = ids.now,
     ) -> None:
         self._clock = clock
@@ -61,7 +68,7 @@ class Runs:
         self._chats = chats
         self._after = after
         self._options = RunOptions()
-        self._beginning: set[Purpose] = set()
+        self._beginning: set[TaskOwner] = set()
 
     def configure(self, options: RunOptions) -> None:
         """Use these options for answers from now on."""
@@ -78,14 +85,14 @@ class Runs:
         if isinstance(chat_id, str) and chat_id:
             await self._find(chat_id, actor)
 
-    def answer(self, request: ChatRequest, actor: Actor) -> Awaitable[Answer | Started]:
+    def answer(self, request: ChatRequest, actor: Actor) -> Awaitable[ChatAnswer | StartedRun]:
         """Answer as the request asks for it: by a run that is not waited for, by one that is, or without one.
 
         Raises not_found when it names a stored chat of somebody else.
         """
         return (self._answer if request.options else self._desk.pipeline.run)(request, actor)
 
-    async def _answer(self, request: ChatRequest, actor: Actor) -> Answer | Started:
+    async def _answer(self, request: ChatRequest, actor: Actor) -> ChatAnswer | StartedRun:
         if wants_chat(request):
             request.options["chat_id"] = await self._make_chat(request, actor)
         if not wants_run(request):
@@ -95,30 +102,30 @@ class Runs:
             return await self.start(request, actor)
         return await self.follow(request, actor)
 
-    async def start(self, request: ChatRequest, actor: Actor) -> Started:
+    async def start(self, request: ChatRequest, actor: Actor) -> StartedRun:
         """Begin to answer and return at once; the tasks are listed before that.
 
         Raises not_found for a chat that is not there or not the actor's and for a model that the actor may
         not use, conflict when a message begins to be answered at this moment.
         """
-        order = read_order(request)
+        order = parse_run_request(request)
         chat = await self._find(order.chat_id, actor)
         if chat is None and order.is_stored:
             raise not_found("chat", order.chat_id)
         return await self._begin(_Launch(order, request, actor, chat, None))
 
-    async def follow(self, request: ChatRequest, actor: Actor) -> Answer:
+    async def follow(self, request: ChatRequest, actor: Actor) -> ChatAnswer:
         """Begin to answer and return the answer as it comes; who no longer reads it does not end it.
 
         A chat that nobody has is no chat: the request is answered and nothing is kept. Raises what the
         pipeline raises, and what `start` does.
         """
-        order = read_order(request)
+        order = parse_run_request(request)
         chat = await self._find(order.chat_id, actor)
         if chat is None and order.is_stored:
             await self._fill(_Launch(order, request, actor, None, None))
             return await self._desk.pipeline.run(request, actor)
-        follower = Follower()
+        follower = RunSubscriber()
         await self._begin(_Launch(order, request, actor, chat, follower))
         return await follower.answer()
 
@@ -132,7 +139,7 @@ class Runs:
         return chat
 
     async def _make_chat(self, request: ChatRequest, actor: Actor) -> str:
-        read_order(request)
+        parse_run_request(request)
         await self._catalog.candidates(request.model, actor)
         now = self._clock()
         head = {"models": [request.model]}
@@ -140,18 +147,20 @@ class Runs:
         await self._store.add(made, ())
         return made.id
 
-    async def _begin(self, launch: "_Launch") -> Started:
+    async def _begin(self, launch: "_Launch") -> StartedRun:
         for one in launch.order.answered:
             await self._catalog.candidates(one.model, launch.actor)
         # A caller who leaves now would leave a message that says for ever that it is being written.
         return await self._desk.tasks.finish("begin of an answer", self._launch(launch))
 
-    async def _launch(self, launch: "_Launch") -> Started:
+    async def _launch(self, launch: "_Launch") -> StartedRun:
         order = launch.order
         # Chats that are not kept may have the same id for several users.
-        purposes = {Purpose(launch.actor.user_id, order.chat_id, one.message_id) for one in order.answered}
+        purposes = {TaskOwner(launch.actor.user_id, order.chat_id, one.message_id) for one in order.answered}
         if purposes & self._beginning:
-            raise GatewayError(Kind.CONFLICT, "cannot answer a message that begins to be answered just now")
+            raise GatewayError(
+                ErrorKind.CONFLICT, "cannot answer a message that begins to be answered just now"
+            )
         self._beginning |= purposes
         try:
             await self._stop_earlier(purposes)
@@ -167,11 +176,11 @@ class Runs:
             self._beginning -= purposes
         # A task that is cancelled before its first step would leave its message as it is.
         await asyncio.sleep(0)
-        return Started(task_ids, order.chat_id, tuple(one.message_id for one in order.answered))
+        return StartedRun(task_ids, order.chat_id, tuple(one.message_id for one in order.answered))
 
-    def _take_places(self, launch: "_Launch") -> list[Leave]:
+    def _take_places(self, launch: "_Launch") -> list[ReleasePlace]:
         """Return what gives the place of each answer back; none is taken when there is not one for each."""
-        places: list[Leave] = []
+        places: list[ReleasePlace] = []
         try:
             for _ in launch.order.answered:
                 places.append(self._desk.room.begin_run(launch.actor.user_id))
@@ -181,31 +190,33 @@ class Runs:
             raise
         return places
 
-    def _spawn(self, launch: "_Launch", places: list[Leave]) -> tuple[str, ...]:
+    def _spawn(self, launch: "_Launch", places: list[ReleasePlace]) -> tuple[str, ...]:
         order, task_ids = launch.order, []
         follower, background = launch.follower, order.background
-        for request, one in zip(copies(launch.request, order.answered), order.answered, strict=True):
+        for request, one in zip(
+            copy_for_answers(launch.request, order.answered), order.answered, strict=True
+        ):
             actor = launch.actor
             ids = order.chat_id, one.message_id, order.session_id
-            target = Target(actor.user_id, *ids, request_id=request.request_id)
-            running = Running(request, actor, target, launch.chat, background)
-            answering = Answering(self._desk, running, self._options, self._after, follower)
-            purpose = Purpose(actor.user_id, order.chat_id, one.message_id)
-            task_ids.append(self._desk.tasks.spawn(NAME, answering.run(), purpose, places.pop()))
+            target = EventTarget(actor.user_id, *ids, request_id=request.request_id)
+            running = RunContext(request, actor, target, launch.chat, background)
+            answering = RunExecutor(self._desk, running, self._options, self._after, follower)
+            purpose = TaskOwner(actor.user_id, order.chat_id, one.message_id)
+            task_ids.append(self._desk.tasks.spawn(TASK_NAME, answering.run(), purpose, places.pop()))
             # One answer is followed, and names the chat.
             follower, background = None, background & {prompts.FOLLOW_UPS.name}
         return tuple(task_ids)
 
-    async def _stop_earlier(self, purposes: Set[Purpose]) -> None:
+    async def _stop_earlier(self, purposes: Set[TaskOwner]) -> None:
         """Stop what still answers the same messages: the new answer takes its place."""
         for info in self._desk.tasks.started():
-            if info.name == NAME and info.purpose in purposes:
+            if info.name == TASK_NAME and info.purpose in purposes:
                 await self._desk.tasks.stop(info.id)
 
     async def _prepare(self, launch: "_Launch") -> None:
         """Keep the question and the empty answers, and take the messages from the chat if need be."""
         order, question = launch.order, launch.order.user_message
-        begun: list[Answered] = []
+        begun: list[AnswerTarget] = []
         try:
             for one in order.answered if launch.chat is not None else ():
                 await self._desk.answers.begin(
@@ -255,8 +266,8 @@ class Runs:
 class _Launch:
     """A run about to begin."""
 
-    order: Order
+    order: RunRequest
     request: ChatRequest
     actor: Actor
     chat: Chat | None
-    follower: Follower | None
+    follower: RunSubscriber | None

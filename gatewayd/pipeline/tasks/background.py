@@ -11,15 +11,15 @@ from gatewayd.chats.tags import make_tag
 from gatewayd.completions.records import Body
 from gatewayd.deferred_writes import DeferredWrites
 from gatewayd.errors import GatewayError
-from gatewayd.pipeline.runs.interfaces import Emitting, Running, RunOptions
+from gatewayd.pipeline.runs.interfaces import EventEmitter, RunContext, RunOptions
 from gatewayd.pipeline.tasks import prompts
 from gatewayd.pipeline.tasks.models import TaskModels
-from gatewayd.write_attempts import OF_CHAT, Key, Work
+from gatewayd.write_attempts import CHAT_ITSELF_ID, Key, Work
 
 log = logging.getLogger(__name__)
 
 
-class Background:
+class BackgroundWork:
     """Makes what a request asks for and the settings permit; what fails is logged and left out.
 
     While the database is away listeners hear of it all the same, and it is written later.
@@ -30,7 +30,7 @@ class Background:
         models: TaskModels,
         chats: ChatStore,
         messages: MessageStore,
-        events: Emitting,
+        events: EventEmitter,
         deferred: DeferredWrites,
         clock: ids.Clock = ids.now,
     ) -> None:
@@ -41,7 +41,7 @@ class Background:
         self._deferred = deferred
         self._clock = clock
 
-    async def run(self, running: Running, messages: Sequence[Body], options: RunOptions) -> None:
+    async def run(self, running: RunContext, messages: Sequence[Body], options: RunOptions) -> None:
         """Make follow-ups, title and tags, in this order; `messages` is the conversation with the answer."""
         steps = (
             (prompts.FOLLOW_UPS, options.makes_follow_ups, self._follow_up),
@@ -59,7 +59,7 @@ class Background:
             except GatewayError as error:
                 log.warning("%s failed: %s", task.name, error.full_message, extra=running.target.log_fields)
 
-    async def _follow_up(self, running: Running, messages: Sequence[Body], answer: str) -> None:
+    async def _follow_up(self, running: RunContext, messages: Sequence[Body], answer: str) -> None:
         questions = prompts.read_follow_ups(answer)
         if not questions:
             return
@@ -73,7 +73,7 @@ class Background:
             await self._defer(running, (target.chat_id, target.message_id), write, questions)
         await self._say(running, "chat:message:follow_ups", {"follow_ups": questions})
 
-    async def _title(self, running: Running, messages: Sequence[Body], answer: str) -> None:
+    async def _title(self, running: RunContext, messages: Sequence[Body], answer: str) -> None:
         title = prompts.read_title(answer) or prompts.fallback_title(messages)
         chat = running.chat
         if chat is None or not title:
@@ -84,10 +84,10 @@ class Background:
             if not is_superseded:
                 await self._chats.change(chat.id, ChatChange(title=title), self._clock())
 
-        await self._defer(running, (chat.id, OF_CHAT), write, title)
+        await self._defer(running, (chat.id, CHAT_ITSELF_ID), write, title)
         await self._say(running, "chat:title", title)
 
-    async def _tag(self, running: Running, messages: Sequence[Body], answer: str) -> None:
+    async def _tag(self, running: RunContext, messages: Sequence[Body], answer: str) -> None:
         chat, names = running.chat, prompts.read_tags(answer)
         if chat is None or not names:
             return
@@ -96,14 +96,14 @@ class Background:
             for name in names:
                 await self._chats.add_tag(chat.id, make_tag(chat.user_id, name))
 
-        await self._defer(running, (chat.id, OF_CHAT), write, names)
+        await self._defer(running, (chat.id, CHAT_ITSELF_ID), write, names)
         await self._say(running, "chat:tags", names)
 
-    async def _defer(self, running: Running, key: Key, work: Work, values: object) -> None:
+    async def _defer(self, running: RunContext, key: Key, work: Work, values: object) -> None:
         target = running.target
         await self._deferred.write(
             key, work, values, owner=target.user_id, is_answer=True, request_id=target.request_id
         )
 
-    async def _say(self, running: Running, event_type: str, data: Any) -> None:
+    async def _say(self, running: RunContext, event_type: str, data: Any) -> None:
         await self._events.emit(running.target, {"type": event_type, "data": data})

@@ -8,14 +8,14 @@ from typing import Any
 from gatewayd.accounts.records import Actor
 from gatewayd.catalog.records import Model, ModelRecord
 from gatewayd.catalog.service import Catalog
-from gatewayd.completions.deltas import message_of, said
+from gatewayd.completions.deltas import message_of, text_of
 from gatewayd.completions.records import Body
-from gatewayd.errors import GatewayError, Kind
+from gatewayd.errors import ErrorKind, GatewayError
 from gatewayd.pipeline.documents.plugin_context import make_scope
 from gatewayd.pipeline.interfaces import ChatFilters
 from gatewayd.pipeline.pipeline import NoDocuments, NoTools, Pipeline
 from gatewayd.pipeline.records import ChatRequest, Endpoint
-from gatewayd.pipeline.tasks.prompts import TaskText
+from gatewayd.pipeline.tasks.prompts import TaskPrompt
 from gatewayd.plugins.runtime.context import CallScope
 
 log = logging.getLogger(__name__)
@@ -34,7 +34,7 @@ class TaskModels:
         self.preferred = preferred
 
     async def text(
-        self, task: TaskText, messages: Sequence[Mapping[str, Any]], request: ChatRequest, actor: Actor
+        self, task: TaskPrompt, messages: Sequence[Mapping[str, Any]], request: ChatRequest, actor: Actor
     ) -> str:
         """Return what a model says to a task about a conversation; `request` is what caused the task."""
         asked = [{"role": "user", "content": task.prompt(messages)}]
@@ -51,7 +51,7 @@ class TaskModels:
         try:
             return await self._ask(task, model, messages, request, actor, original)
         except GatewayError as error:
-            if error.kind is not Kind.NOT_FOUND or model == request.model:
+            if error.kind is not ErrorKind.NOT_FOUND or model == request.model:
                 raise
             log.warning("the task model is not used: %s", error.full_message)
         return await self._ask(task, request.model, messages, request, actor, original)
@@ -70,7 +70,7 @@ class TaskModels:
         answer = await pipeline.run(_asked(request, model, messages), actor)
         if answer.completion is None:
             raise RuntimeError("an answer that is not streamed has a completion")
-        return said(message_of(answer.completion.body))
+        return text_of(message_of(answer.completion.body))
 
 
 class _TaskScopes:

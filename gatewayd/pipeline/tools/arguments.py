@@ -7,12 +7,12 @@ from typing import Any, Final
 
 import orjson
 
-from gatewayd.completions.embedded_json import holds_too_much
-from gatewayd.completions.json_access import mapping, sequence
-from gatewayd.errors import GatewayError, Kind
-from gatewayd.plugins.source.ast_retry import undisturbed
+from gatewayd.completions.embedded_json import has_too_many_values
+from gatewayd.completions.json_access import as_mapping, as_sequence
+from gatewayd.errors import ErrorKind, GatewayError
+from gatewayd.plugins.source.ast_retry import retry_ast_parse
 
-LONGEST_LITERAL: Final = 64 * 1024
+MAX_LITERAL_CHARACTERS: Final = 64 * 1024
 """Characters of arguments that are not JSON and are still read, as a Python literal."""
 
 
@@ -22,17 +22,17 @@ def read_arguments(arguments: str, spec: Mapping[str, Any]) -> dict[str, Any]:
     They are read as JSON, or else as a Python literal, which some models write. Raises invalid_request for
     what is no object.
     """
-    given = parsed(arguments) if arguments.strip() else {}
+    given = parse_arguments(arguments) if arguments.strip() else {}
     if given is None:
         message = f"cannot call {spec.get('name')}: its arguments are not a JSON object"
-        raise GatewayError(Kind.INVALID_REQUEST, message)
-    known = mapping(mapping(spec.get("parameters")).get("properties"))
-    return {name: _coerced(value, mapping(known[name])) for name, value in given.items() if name in known}
+        raise GatewayError(ErrorKind.INVALID_REQUEST, message)
+    known = as_mapping(as_mapping(spec.get("parameters")).get("properties"))
+    return {name: _coerced(value, as_mapping(known[name])) for name, value in given.items() if name in known}
 
 
-def as_object(arguments: str) -> str:
+def to_json_object(arguments: str) -> str:
     """Return arguments as the JSON text of an object: providers refuse a request with others."""
-    if holds_too_much(arguments):
+    if has_too_many_values(arguments):
         return "{}"
     try:
         if isinstance(orjson.loads(arguments), dict):
@@ -40,14 +40,14 @@ def as_object(arguments: str) -> str:
     except orjson.JSONDecodeError:
         pass
     try:
-        return json.dumps(parsed(arguments) or {}, ensure_ascii=False, default=str)
+        return json.dumps(parse_arguments(arguments) or {}, ensure_ascii=False, default=str)
     except (TypeError, ValueError):
         return "{}"
 
 
-def parsed(arguments: str) -> dict[str, Any] | None:
+def parse_arguments(arguments: str) -> dict[str, Any] | None:
     """Return the object that arguments are, None when they are none or hold too much."""
-    if holds_too_much(arguments):
+    if has_too_many_values(arguments):
         return None
     try:
         value = orjson.loads(arguments)
@@ -57,10 +57,10 @@ def parsed(arguments: str) -> dict[str, Any] | None:
 
 
 def _python_literal(arguments: str) -> Any:
-    if len(arguments) > LONGEST_LITERAL:
+    if len(arguments) > MAX_LITERAL_CHARACTERS:
         return None
     try:
-        return undisturbed(lambda: ast.literal_eval(arguments.strip()))
+        return retry_ast_parse(lambda: ast.literal_eval(arguments.strip()))
     except (ValueError, TypeError, SyntaxError, MemoryError, RecursionError):
         return None
 
@@ -89,7 +89,9 @@ def _number(value: str, kinds: set[str]) -> Any:
 def _kinds(schema: Mapping[str, Any]) -> set[str]:
     """Return the JSON types that a parameter may have, but for null."""
     named = schema.get("type")
-    kinds = {named} if isinstance(named, str) else {item for item in sequence(named) if isinstance(item, str)}
-    for other in sequence(schema.get("anyOf")):
-        kinds |= _kinds(mapping(other))
+    kinds = (
+        {named} if isinstance(named, str) else {item for item in as_sequence(named) if isinstance(item, str)}
+    )
+    for other in as_sequence(schema.get("anyOf")):
+        kinds |= _kinds(as_mapping(other))
     return kinds - {"null"}

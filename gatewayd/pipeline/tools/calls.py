@@ -6,23 +6,23 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from gatewayd.accounts.records import Actor
-from gatewayd.completions.json_access import mapping, text
+from gatewayd.completions.json_access import as_mapping, as_text
 from gatewayd.completions.records import Body
-from gatewayd.errors import GatewayError, Kind
-from gatewayd.events.records import Target
+from gatewayd.errors import ErrorKind, GatewayError
+from gatewayd.events.records import EventTarget
 from gatewayd.pipeline.records import ToolStep
-from gatewayd.pipeline.runs.interfaces import Emitting
-from gatewayd.pipeline.tools.arguments import parsed, read_arguments
+from gatewayd.pipeline.runs.interfaces import EventEmitter
+from gatewayd.pipeline.tools.arguments import parse_arguments, read_arguments
 from gatewayd.plugins.runtime.context import CallScope
-from gatewayd.plugins.runtime.invoke import attempt
+from gatewayd.plugins.runtime.invoke import run_guarded
 from gatewayd.plugins.servers.records import Tool
-from gatewayd.plugins.tool_results import Media, ToolResult, read_result
+from gatewayd.plugins.tool_results import ResultMedia, ToolResult, read_result
 
 _PLAIN: Final = frozenset({str, int, float, bool, type(None)})
 
 Source = dict[str, Any]
 
-KeepMedia = Callable[[Actor, Media], Awaitable[dict[str, Any]]]
+KeepMedia = Callable[[Actor, ResultMedia], Awaitable[dict[str, Any]]]
 """Keeps bytes as a file of the actor and returns the reference to it: `{"type", "url", ...}`."""
 
 
@@ -54,10 +54,10 @@ class OfferedTool:
 class ToolEffects:
     """What the results of tools need: where events go, and what keeps files (None: nothing does)."""
 
-    events: Emitting
+    events: EventEmitter
     keep: KeepMedia | None = None
 
-    async def tell(self, target: Target, name: str, values: Sequence[Any]) -> None:
+    async def tell(self, target: EventTarget, name: str, values: Sequence[Any]) -> None:
         """Send the event that adds values of its own name to a message, when there are any."""
         if values:
             await self.events.emit(target, {"type": name, "data": {name: list(values)}})
@@ -77,10 +77,10 @@ class ToolEffects:
         await self.tell(scope.target, "files", files)
         return "\n".join(part for part in (result.text, *problems) if part), tuple(files)
 
-    async def _kept(self, actor: Actor, item: Media) -> dict[str, Any]:
+    async def _kept(self, actor: Actor, item: ResultMedia) -> dict[str, Any]:
         """Return the reference to bytes that are kept as a file; not_configured when nothing keeps files."""
         if self.keep is None:
-            raise GatewayError(Kind.NOT_CONFIGURED, "this gateway keeps no files")
+            raise GatewayError(ErrorKind.NOT_CONFIGURED, "this gateway keeps no files")
         return await self.keep(actor, item)
 
 
@@ -110,20 +110,20 @@ class ToolCalls:
         return [await self._step(call, result) for call, result in zip(calls, results, strict=True)]
 
     async def _result(self, call: Body) -> ToolResult:
-        function = mapping(call.get("function"))
-        name = text(function.get("name"))
+        function = as_mapping(call.get("function"))
+        name = as_text(function.get("name"))
         offered = self._tools.get(name)
         if offered is None:
             return ToolResult(f'Error: Tool "{name}" not found.')
         try:
-            arguments = read_arguments(text(function.get("arguments")), offered.spec)
-            return await read_safely(await offered.tool.run(arguments, self._scope), name)
+            arguments = read_arguments(as_text(function.get("arguments")), offered.spec)
+            return await interpret_result(await offered.tool.run(arguments, self._scope), name)
         except GatewayError as error:
             return ToolResult(error.message)
 
     async def _step(self, call: Body, result: ToolResult) -> ToolStep:
-        function = mapping(call.get("function"))
-        name, arguments = text(function.get("name")), text(function.get("arguments"))
+        function = as_mapping(call.get("function"))
+        name, arguments = as_text(function.get("name")), as_text(function.get("arguments"))
         said, files = await self._effects.show(self._scope, result)
         offered = self._tools.get(name)
         sources: tuple[Source, ...] = ()
@@ -131,18 +131,18 @@ class ToolCalls:
             sources = (source_of(offered, arguments, said),)
         for source in sources:
             await self._effects.events.emit(self._scope.target, {"type": "source", "data": source})
-        return ToolStep(text(call.get("id")), name, arguments, said, files, result.embeds, sources)
+        return ToolStep(as_text(call.get("id")), name, arguments, said, files, result.embeds, sources)
 
 
-async def read_safely(value: Any, name: str) -> ToolResult:
+async def interpret_result(value: Any, name: str) -> ToolResult:
     """Return what a result means; an object that cannot be written as text is told so.
 
     Objects of a plugin's own classes are written by code of the plugin, in a thread.
     """
     if type(value) in _PLAIN:
-        outcome = attempt(lambda: read_result(value, name))
+        outcome = run_guarded(lambda: read_result(value, name))
     else:
-        outcome = await asyncio.to_thread(attempt, lambda: read_result(value, name))
+        outcome = await asyncio.to_thread(run_guarded, lambda: read_result(value, name))
     if isinstance(outcome.value, ToolResult):
         return outcome.value
     return ToolResult(f"Error: cannot read the result of {name}: {type(outcome.error).__name__}")
@@ -150,7 +150,7 @@ async def read_safely(value: Any, name: str) -> ToolResult:
 
 def source_of(offered: OfferedTool, arguments: str, said: str) -> Source:
     """Return the source for a result; one of a tool that is not cited has no name, and is not shown."""
-    parameters = parsed(arguments) or {}
+    parameters = parse_arguments(arguments) or {}
     return {
         "source": {"name": offered.origin} if offered.is_cited else {},
         "document": [said],

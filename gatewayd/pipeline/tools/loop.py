@@ -4,19 +4,19 @@ from collections.abc import AsyncGenerator, Sequence
 from typing import Final, Protocol, Self
 
 from gatewayd.catalog.interfaces import ChunkStream
-from gatewayd.completions.deltas import calls_of, message_of, said, usage_of
-from gatewayd.completions.json_access import mapping, sequence
-from gatewayd.completions.records import Body, Chunk, Completion
+from gatewayd.completions.deltas import calls_of, message_of, text_of, usage_of
+from gatewayd.completions.json_access import as_mapping, as_sequence
+from gatewayd.completions.records import Body, Completion, CompletionChunk
 from gatewayd.completions.tool_calls import whole_calls
 from gatewayd.pipeline.interfaces import ToolUse
 from gatewayd.pipeline.records import ChatRequest, ToolStep
-from gatewayd.pipeline.tools.turn import CALLS, Joined, Round, asked_message
+from gatewayd.pipeline.tools.turn import CALLS, ToolLoopState, ToolTurn, assistant_call_message
 
-FORCED: Final = ("tool_choice",)
+FIRST_TURN_FIELDS: Final = ("tool_choice",)
 """Fields that hold for the first round alone: a model that is made to call would never answer."""
 
 
-class Asking(Protocol):
+class SourceCaller(Protocol):
     """Puts the request, as it is at the moment, to a source of its model."""
 
     async def complete(self) -> Completion:
@@ -55,14 +55,14 @@ class ToolLoop:
         self.steps.extend(steps)
         results = [{"role": "tool", "tool_call_id": step.id, "content": step.result} for step in steps]
         body["messages"] = [*body["messages"], message, *results]
-        for name in FORCED:
+        for name in FIRST_TURN_FIELDS:
             body.pop(name, None)
         return True
 
 
-async def complete(loop: ToolLoop, asking: Asking) -> Completion:
+async def complete_tool_loop(loop: ToolLoop, asking: SourceCaller) -> Completion:
     """Return the answer once the model calls no tool any more: its texts joined, its usage summed."""
-    joined, words, rounds = Joined(), "", 0
+    joined, words, rounds = ToolLoopState(), "", 0
     while True:
         completion = await asking.complete()
         body = completion.body
@@ -70,30 +70,34 @@ async def complete(loop: ToolLoop, asking: Asking) -> Completion:
         joined.add_usage(usage_of(body))
         message = message_of(body)
         calls = whole_calls(calls_of(message))
-        new = said(message)
+        new = text_of(message)
         joined.last_character = words[-1:]
         words += joined.gap(new) + new
-        if body.get("error") or not calls or not await loop.go_on(asked_message(message, calls), calls):
+        if (
+            body.get("error")
+            or not calls
+            or not await loop.go_on(assistant_call_message(message, calls), calls)
+        ):
             break
     return (
         completion if rounds == 1 and not calls else _whole(body, words, joined, loop.note if calls else "")
     )
 
 
-class LoopStream:
+class ToolLoopStream:
     """The chunks of all rounds as one stream: one id, one finish reason, the usage of all.
 
     `aclose` stops the tools that run and closes the source.
     """
 
-    def __init__(self, loop: ToolLoop, asking: Asking, first: ChunkStream) -> None:
+    def __init__(self, loop: ToolLoop, asking: SourceCaller, first: ChunkStream) -> None:
         self._loop = loop
         self._asking = asking
         self._source = first
         self._chunks = self._all()
 
     @classmethod
-    async def start(cls, loop: ToolLoop, asking: Asking) -> Self:
+    async def start(cls, loop: ToolLoop, asking: SourceCaller) -> Self:
         """Wait for the first chunk, so that a failure before it is still a status."""
         return cls(loop, asking, await asking.stream())
 
@@ -101,7 +105,7 @@ class LoopStream:
         """Return itself: a stream is read once."""
         return self
 
-    async def __anext__(self) -> Chunk:
+    async def __anext__(self) -> CompletionChunk:
         """Return the next chunk of any round."""
         return await anext(self._chunks)
 
@@ -110,30 +114,30 @@ class LoopStream:
         await self._chunks.aclose()
         await self._source.aclose()
 
-    async def _all(self) -> AsyncGenerator[Chunk, None]:
-        joined = Joined()
+    async def _all(self) -> AsyncGenerator[CompletionChunk, None]:
+        joined = ToolLoopState()
         while True:
-            part = Round(joined)
+            part = ToolTurn(joined)
             async for chunk in self._source:
                 events = part.feed(chunk.events)
                 if events:
-                    yield Chunk(events=events)
+                    yield CompletionChunk(events=events)
             await self._source.aclose()
             tail, calls = part.close(), part.calls()
             if part.is_broken or not calls:
                 if tail:
-                    yield Chunk(events=tail)
+                    yield CompletionChunk(events=tail)
                 return
             if not await self._loop.go_on(part.message(), calls):
-                yield Chunk(events=_cut(tail, joined, self._loop.note))
+                yield CompletionChunk(events=_cut(tail, joined, self._loop.note))
                 return
             self._source = await self._asking.stream()
 
 
-def _whole(body: Body, words: str, joined: Joined, note: str) -> Completion:
+def _whole(body: Body, words: str, joined: ToolLoopState, note: str) -> Completion:
     """Return the last answer with the texts of all, and the note when it was cut off."""
     message = message_of(body)
-    choice: Body = {"index": 0, **mapping(next(iter(sequence(body.get("choices"))), None))}
+    choice: Body = {"index": 0, **as_mapping(next(iter(as_sequence(body.get("choices"))), None))}
     message["content"] = "\n\n".join(part for part in (words, note) if part)
     if note:
         for name in CALLS:
@@ -143,7 +147,7 @@ def _whole(body: Body, words: str, joined: Joined, note: str) -> Completion:
     return Completion(body={**body, "choices": [{**choice, "message": message}], **used})
 
 
-def _cut(tail: Sequence[Body], joined: Joined, note: str) -> list[Body]:
+def _cut(tail: Sequence[Body], joined: ToolLoopState, note: str) -> list[Body]:
     """Return what ends a stream whose model still calls tools: the note, the reason, the usage."""
     head: Body = {"object": "chat.completion.chunk", **joined.head}
     said_last = {"index": 0, "delta": {"content": joined.gap(note) + note}, "finish_reason": None}

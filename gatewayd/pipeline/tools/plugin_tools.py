@@ -4,13 +4,13 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Protocol
 
 from gatewayd.accounts.records import Actor
-from gatewayd.errors import GatewayError, Kind
+from gatewayd.errors import ErrorKind, GatewayError
 from gatewayd.pipeline.tools.calls import OfferedTool
 from gatewayd.plugins.access import PluginAccess
-from gatewayd.plugins.records import Family, Plugin
+from gatewayd.plugins.records import Plugin, PluginFamily
 from gatewayd.plugins.runtime.context import CallScope
 from gatewayd.plugins.runtime.invoke import PluginError
-from gatewayd.plugins.runtime.iterators import Items, joined
+from gatewayd.plugins.runtime.iterators import PluginIterator, join_texts
 
 
 class LoadedPlugin(Protocol):
@@ -34,14 +34,14 @@ class LoadedPlugin(Protocol):
         ...
 
 
-class PluginRegistry(Protocol):
+class ToolPluginRegistry(Protocol):
     """Where plugins are found; `plugins.registry.Registry` is one."""
 
-    def find(self, family: Family, plugin_id: str) -> Plugin | None:
+    def find(self, family: PluginFamily, plugin_id: str) -> Plugin | None:
         """Return a plugin."""
         ...
 
-    async def loaded(self, family: Family, plugin_id: str) -> LoadedPlugin:
+    async def loaded(self, family: PluginFamily, plugin_id: str) -> LoadedPlugin:
         """Return a plugin that is ready; raises plugin_failed when it cannot be loaded."""
         ...
 
@@ -73,7 +73,7 @@ class PluginTool:
         """Call the method; what it raises is told in its own words, and what it yields is joined."""
         try:
             value = await self._loaded.call(self.name, scope, arguments)
-            return await joined(value) if isinstance(value, Items) else value
+            return await join_texts(value) if isinstance(value, PluginIterator) else value
         except PluginError as failure:
             raise GatewayError(failure.kind, failure.text or failure.message) from failure
 
@@ -81,7 +81,7 @@ class PluginTool:
 class PluginTools:
     """Finds the tools of plugins."""
 
-    def __init__(self, registry: PluginRegistry, access: PluginAccess | None = None) -> None:
+    def __init__(self, registry: ToolPluginRegistry, access: PluginAccess | None = None) -> None:
         self._registry = registry
         self._access = access or PluginAccess()
 
@@ -91,10 +91,10 @@ class PluginTools:
         Raises not_found in the same words for what is not there and what is not the actor's, and
         plugin_failed when it cannot be loaded.
         """
-        plugin = self._registry.find(Family.TOOL, plugin_id)
+        plugin = self._registry.find(PluginFamily.TOOL, plugin_id)
         if plugin is None or not (plugin.is_active and self._access.may_read(actor, plugin)):
-            raise GatewayError(Kind.NOT_FOUND, "there is no such tool, or it is not yours to use")
-        loaded = await self._registry.loaded(Family.TOOL, plugin_id)
+            raise GatewayError(ErrorKind.NOT_FOUND, "there is no such tool, or it is not yours to use")
+        loaded = await self._registry.loaded(PluginFamily.TOOL, plugin_id)
         handles_files = loaded.flag("file_handler")
         is_cited = loaded.flag("citation", default=True)
         tools = [PluginTool(loaded, spec) for spec in loaded.plugin.specs]

@@ -6,13 +6,13 @@ from typing import Any, Final
 import orjson
 
 from gatewayd import ids
-from gatewayd.completions.deltas import said
-from gatewayd.completions.json_access import mapping, sequence, text
+from gatewayd.completions.deltas import text_of
+from gatewayd.completions.json_access import as_mapping, as_sequence, as_text
 from gatewayd.completions.records import Body
 from gatewayd.pipeline.documents.prompt_context import last_question
-from gatewayd.pipeline.tasks.prompts import object_in
+from gatewayd.pipeline.tasks.prompts import find_json_object
 
-LAST_MESSAGES: Final = 4
+MAX_PROMPT_MESSAGES: Final = 4
 """How much of the conversation the choice is made by."""
 
 TEMPLATE: Final = """\
@@ -30,29 +30,31 @@ Answer with a JSON object and nothing else:
 """
 
 
-def choosing(specs: Sequence[Mapping[str, Any]], messages: Sequence[Mapping[str, Any]]) -> list[Body]:
+def tool_choice_request(
+    specs: Sequence[Mapping[str, Any]], messages: Sequence[Mapping[str, Any]]
+) -> list[Body]:
     """Return the messages by which a model is asked which of the functions to call."""
     told = TEMPLATE.format(specs=orjson.dumps(list(specs), option=orjson.OPT_INDENT_2).decode())
     recent = [message for message in messages if message.get("role") in ("user", "assistant")]
-    history = "\n".join(_line(message) for message in recent[-LAST_MESSAGES:])
+    history = "\n".join(_line(message) for message in recent[-MAX_PROMPT_MESSAGES:])
     query = last_question([dict(message) for message in messages])
     asked = f"History:\n{history}\n\nQuery: {query}"
     return [{"role": "system", "content": told}, {"role": "user", "content": asked}]
 
 
 def _line(message: Mapping[str, Any]) -> str:
-    return f'{text(message.get("role")).upper()}: """{said(message)}"""'
+    return f'{as_text(message.get("role")).upper()}: """{text_of(message)}"""'
 
 
-def chosen(answer: str, names: Mapping[str, object], new_id: ids.NewId = ids.new_id) -> list[Body]:
+def parse_tool_choice(answer: str, names: Mapping[str, object], new_id: ids.NewId = ids.new_id) -> list[Body]:
     """Return the calls that an answer names, as tool calls; what cannot be read, or is not known, is none."""
-    value = object_in(answer) or {}
+    value = find_json_object(answer) or {}
     listed = value.get("tool_calls", [value] if value.get("name") else [])
     calls = []
-    for item in (mapping(each) for each in sequence(listed)):
-        name = text(item.get("name"))
+    for item in (as_mapping(each) for each in as_sequence(listed)):
+        name = as_text(item.get("name"))
         if name in names:
-            arguments = orjson.dumps(dict(mapping(item.get("parameters")))).decode()
+            arguments = orjson.dumps(dict(as_mapping(item.get("parameters")))).decode()
             function = {"name": name, "arguments": arguments}
             calls.append({"id": f"call_{new_id()}", "type": "function", "function": function})
     return calls

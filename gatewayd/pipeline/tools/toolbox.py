@@ -10,27 +10,27 @@ from typing import Any, Final
 from gatewayd.accounts.records import Actor
 from gatewayd.catalog.records import Model
 from gatewayd.catalog.service import Catalog
-from gatewayd.completions.json_access import mapping
-from gatewayd.errors import GatewayError, Kind, invalid, shortened
-from gatewayd.pipeline.documents.model_info import assigned
+from gatewayd.completions.json_access import as_mapping
+from gatewayd.errors import ErrorKind, GatewayError, invalid, shorten
+from gatewayd.pipeline.documents.model_info import assigned_ids
 from gatewayd.pipeline.documents.plugin_context import make_scope
 from gatewayd.pipeline.interfaces import ToolUse
 from gatewayd.pipeline.records import ChatRequest
 from gatewayd.pipeline.tasks.models import TaskModels
 from gatewayd.pipeline.tools.calls import OfferedTool, ToolCalls, ToolEffects, source_of
 from gatewayd.pipeline.tools.plugin_tools import PluginTools
-from gatewayd.pipeline.tools.prompt import choosing, chosen
+from gatewayd.pipeline.tools.prompt import parse_tool_choice, tool_choice_request
 from gatewayd.plugins.runtime.context import CallScope
 from gatewayd.plugins.servers.records import SERVER, ToolSources
 
-MOST_TOOL_IDS: Final = 100
-LONGEST_NAME: Final = 64
+MAX_TOOL_IDS: Final = 100
+MAX_NAME_CHARACTERS: Final = 64
 """Characters of a function's name that every provider takes."""
 
 PROMPT_MODES: Final = frozenset({"legacy", "default"})
 """Values of `params.function_calling` for models that do not know tools themselves."""
 
-TASK: Final = "function_calling"
+TOOL_CHOICE_TASK: Final = "function_calling"
 
 _ODD: Final = re.compile(r"[^A-Za-z0-9_-]")
 
@@ -89,7 +89,7 @@ class PluginToolBox:
         if "tools" in request.body:
             return None
         record = self._catalog.find_record(model.id)
-        names = assigned(record, "toolIds") if asked is None else asked
+        names = assigned_ids(record, "toolIds") if asked is None else asked
         if not names:
             return None
         scope = request.scope or make_scope(request, model, record, actor)
@@ -97,8 +97,8 @@ class PluginToolBox:
         tools = await self._tools(names, request if asked else None, scope)
         if not tools:
             return None
-        scope.tools.update({tool.name: described(tool, scope) for tool in tools.values()})
-        if mapping(request.options.get("params")).get("function_calling") in PROMPT_MODES:
+        scope.tools.update({tool.name: describe_tool(tool, scope) for tool in tools.values()})
+        if as_mapping(request.options.get("params")).get("function_calling") in PROMPT_MODES:
             return await self._by_prompt(request, tools, scope)
         request.body["tools"] = [{"type": "function", "function": tool.spec} for tool in tools.values()]
         if asked and not _is_run_here(request, scope):
@@ -113,12 +113,12 @@ class PluginToolBox:
         self, names: Sequence[str], request: ChatRequest | None, scope: CallScope
     ) -> dict[str, OfferedTool]:
         """Return the tools by name; those that cannot be used are warned about when there is a request."""
-        found = await asyncio.gather(*(self._found(name, scope) for name in names[:MOST_TOOL_IDS]))
+        found = await asyncio.gather(*(self._found(name, scope) for name in names[:MAX_TOOL_IDS]))
         tools: dict[str, OfferedTool] = {}
         for name, result in zip(names, found, strict=False):
             if isinstance(result, GatewayError):
                 if request is not None:
-                    request.warnings.append(f"cannot use tool {shortened(name)!r}: {result.message}")
+                    request.warnings.append(f"cannot use tool {shorten(name)!r}: {result.message}")
                 continue
             for tool in result:
                 called = _free_name(tool, tools)
@@ -131,7 +131,7 @@ class PluginToolBox:
                 return await self._plugins.find(name, scope.actor)
             known = await self._servers.tools([name], scope.actor, scope) if self._servers else ()
             if not known:
-                return GatewayError(Kind.NOT_FOUND, "there is no such tool, or it is not yours to use")
+                return GatewayError(ErrorKind.NOT_FOUND, "there is no such tool, or it is not yours to use")
             return [OfferedTool(tool.name, tool) for tool in known]
         except GatewayError as error:
             return error
@@ -141,13 +141,13 @@ class PluginToolBox:
     ) -> ToolUse:
         """Let a model choose what to call, call it, and return what came of it as sources."""
         messages = request.body.get("messages") or []
-        asked = choosing([tool.spec for tool in tools.values()], messages)
+        asked = tool_choice_request([tool.spec for tool in tools.values()], messages)
         try:
-            answer = await self._models.ask(TASK, asked, request, scope.actor, dict(request.body))
+            answer = await self._models.ask(TOOL_CHOICE_TASK, asked, request, scope.actor, dict(request.body))
         except GatewayError as error:
             request.warnings.append(f"cannot use the tools of this request: {error.message}")
             return ToolUse()
-        calls = chosen(answer, tools)
+        calls = parse_tool_choice(answer, tools)
         runner = ToolCalls(tools, scope, self._effects, emits_sources=False)
         steps = list(await runner.run(calls, messages)) if calls else []
         sources = [source_of(tools[step.name], step.arguments, step.result) for step in steps if step.result]
@@ -161,8 +161,8 @@ def _tool_ids(request: ChatRequest) -> Sequence[str] | None:
         return None
     if not isinstance(given, list) or not all(isinstance(item, str) for item in given):
         raise invalid("cannot accept tool_ids: expected a list of texts", param="tool_ids")
-    if len(given) > MOST_TOOL_IDS:
-        raise invalid(f"cannot accept tool_ids: at most {MOST_TOOL_IDS} are allowed", param="tool_ids")
+    if len(given) > MAX_TOOL_IDS:
+        raise invalid(f"cannot accept tool_ids: at most {MAX_TOOL_IDS} are allowed", param="tool_ids")
     return list(dict.fromkeys(given))
 
 
@@ -176,15 +176,15 @@ def _free_name(tool: OfferedTool, taken: Mapping[str, object]) -> str:
     """Return the name of a tool, with that of its plugin before it when another one has it."""
     name = tool.name
     if name in taken:
-        name = _ODD.sub("_", f"{tool.tool.source_id.removeprefix(SERVER)}_{name}")[:LONGEST_NAME]
+        name = _ODD.sub("_", f"{tool.tool.source_id.removeprefix(SERVER)}_{name}")[:MAX_NAME_CHARACTERS]
     number = 2
     while name in taken:
-        name = f"{name[: LONGEST_NAME - 4]}_{number}"
+        name = f"{name[: MAX_NAME_CHARACTERS - 4]}_{number}"
         number += 1
     return name
 
 
-def described(tool: OfferedTool, scope: CallScope) -> dict[str, Any]:
+def describe_tool(tool: OfferedTool, scope: CallScope) -> dict[str, Any]:
     """Return a tool as function models see it in `__tools__`."""
     return {
         "tool_id": tool.tool.source_id,

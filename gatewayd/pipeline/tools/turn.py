@@ -3,11 +3,11 @@
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from gatewayd.completions.deltas import calls_of, said, usage_of
-from gatewayd.completions.json_access import mapping, sequence, text
+from gatewayd.completions.deltas import calls_of, text_of, usage_of
+from gatewayd.completions.json_access import as_mapping, as_sequence, as_text
 from gatewayd.completions.records import Body
 from gatewayd.completions.tool_calls import ToolCallAssembler
-from gatewayd.pipeline.tools.arguments import as_object
+from gatewayd.pipeline.tools.arguments import to_json_object
 
 _HEAD: Final = ("id", "created", "model")
 _LISTS: Final = ("thinking_blocks", "reasoning_details", "server_tool_blocks")
@@ -16,10 +16,10 @@ _LISTS: Final = ("thinking_blocks", "reasoning_details", "server_tool_blocks")
 CALLS: Final = ("tool_calls", "function_call")
 """Where the calls of a message or delta stand; see `deltas.calls_of`."""
 
-REASONING: Final = "reasoning_content"
+REASONING_FIELD: Final = "reasoning_content"
 
 
-class Joined:
+class ToolLoopState:
     """What the rounds of one answer have in common: its id, its usage, and the text so far."""
 
     def __init__(self) -> None:
@@ -42,17 +42,17 @@ class Joined:
 
     def add_usage(self, usage: Mapping[str, Any]) -> None:
         """Count what one round used."""
-        self.used = added(self.used, usage)
+        self.used = add_usage(self.used, usage)
 
 
-class Round:
+class ToolTurn:
     """Takes the events of one stream of a source, gives those that the caller may see by now.
 
     Calls of tools are held back, and with them what ends the stream: whether it ends the answer is known when
     it is over. `is_broken` tells that the source reported an error in band.
     """
 
-    def __init__(self, joined: Joined) -> None:
+    def __init__(self, joined: ToolLoopState) -> None:
         self._joined = joined
         self._calls = ToolCallAssembler()
         self._words: list[str] = []
@@ -72,8 +72,8 @@ class Round:
 
     def message(self) -> Body:
         """Return the message for the next request."""
-        said = {REASONING: "".join(self._thoughts), "content": "".join(self._words)}
-        return asked_message({**self._message, **said}, self.calls())
+        said = {REASONING_FIELD: "".join(self._thoughts), "content": "".join(self._words)}
+        return assistant_call_message({**self._message, **said}, self.calls())
 
     def close(self) -> list[Body]:
         """Note that the stream is over, and return what was held back but for the calls."""
@@ -87,7 +87,7 @@ class Round:
             return event
         self._joined.name(event)
         is_usage = self._take_usage(event)
-        choices = sequence(event.get("choices"))
+        choices = as_sequence(event.get("choices"))
         if not choices and not is_usage:
             return event
         passing, ends = self._divide(choices)
@@ -103,7 +103,7 @@ class Round:
             return False
         self._used.update(usage)
         if self._joined.used:
-            event["usage"] = added(self._joined.used, self._used)
+            event["usage"] = add_usage(self._joined.used, self._used)
         return True
 
     def _divide(self, choices: Sequence[Any]) -> tuple[list[Body], list[Body]]:
@@ -118,7 +118,7 @@ class Round:
             if reason is not None:
                 ends.append({**choice, "delta": {}, "logprobs": None})
                 choice["finish_reason"] = None
-            if mapping(choice.get("delta")) or choice.get("logprobs"):
+            if as_mapping(choice.get("delta")) or choice.get("logprobs"):
                 passing.append(choice)
         return passing, ends
 
@@ -135,9 +135,9 @@ class Round:
             if delta.get("content") in (None, ""):
                 delta.pop("content", None)
         for name in _LISTS:
-            self._message.setdefault(name, []).extend(sequence(delta.get(name)))
-        self._thoughts.append(text(delta.get(REASONING)))
-        words = said(delta)
+            self._message.setdefault(name, []).extend(as_sequence(delta.get(name)))
+        self._thoughts.append(as_text(delta.get(REASONING_FIELD)))
+        words = text_of(delta)
         if words:
             self._words.append(words)
             if isinstance(delta.get("content"), str):
@@ -145,24 +145,24 @@ class Round:
             self._joined.last_character = words[-1]
 
 
-def asked_message(message: Mapping[str, Any], calls: list[Body]) -> Body:
+def assistant_call_message(message: Mapping[str, Any], calls: list[Body]) -> Body:
     """Return an assistant's message with calls, in the form in which a request may have it."""
-    kept = {name: message[name] for name in (REASONING, *_LISTS) if message.get(name)}
+    kept = {name: message[name] for name in (REASONING_FIELD, *_LISTS) if message.get(name)}
     asked = [{**call, "function": _function(call["function"])} for call in calls]
     return {"role": "assistant", "content": message.get("content") or None, **kept, "tool_calls": asked}
 
 
 def _function(function: Body) -> Body:
-    return {**function, "arguments": as_object(function["arguments"])}
+    return {**function, "arguments": to_json_object(function["arguments"])}
 
 
-def added(known: Mapping[str, Any], more: Mapping[str, Any]) -> Body:
+def add_usage(known: Mapping[str, Any], more: Mapping[str, Any]) -> Body:
     """Return the sums of two usages, member by member; what is no number is the later one."""
     total: Body = dict(known)
     for name, value in more.items():
         before = total.get(name)
         if isinstance(value, dict):
-            total[name] = added(mapping(before), value)
+            total[name] = add_usage(as_mapping(before), value)
         elif _is_number(value) and _is_number(before):
             total[name] = before + value
         elif value is not None or before is None:

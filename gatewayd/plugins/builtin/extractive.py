@@ -26,13 +26,13 @@ except ImportError:
 Emitter = Callable[[dict[str, Any]], Awaitable[None]]
 Message = dict[str, Any]
 
-LONGEST: Final = 500
+MAX_WORDS: Final = 500
 """Characters of a quoted sentence, and words of a question that are looked at."""
 
-SHORTEST: Final = 3
+MIN_WORDS: Final = 3
 """Words below which a piece of text goes with the next one, such as a number at the head of a line."""
 
-ENDING: Final = 3
+MIN_STEM_CHARACTERS: Final = 3
 """Letters by which the end of a word may differ from that of the question."""
 
 _FUNCTION_WORDS: Final = """
@@ -71,7 +71,7 @@ zal zich zijn zo över
 FUNCTION_WORDS: Final = frozenset(_FUNCTION_WORDS.split())
 """Words of questions that say nothing of what is asked about."""
 
-WELL_BELOW: Final = 0.5
+MIN_SCORE_SHARE: Final = 0.5
 """What a sentence has to have of the score of the best one."""
 
 _SOURCE: Final = re.compile(r"<source\b(?P<attributes>[^<>]*)>")
@@ -97,7 +97,7 @@ _CUT: Final = "\0"
 
 
 @dataclass(frozen=True, slots=True)
-class Passage:
+class NumberedPassage:
     """A passage and the number that it is cited by."""
 
     number: int
@@ -105,15 +105,15 @@ class Passage:
 
 
 @dataclass(slots=True)
-class Found:
+class FoundPassages:
     """What there is to answer from; `sources` are those that nobody has been told of yet."""
 
-    passages: list[Passage] = field(default_factory=list)
+    passages: list[NumberedPassage] = field(default_factory=list)
     sources: list[dict[str, Any]] = field(default_factory=list)
 
 
 @dataclass(frozen=True, slots=True)
-class Quote:
+class QuotedSentence:
     """A sentence, the number of its source, and how well it fits."""
 
     text: str
@@ -170,26 +170,26 @@ class Pipe:
             yield self.valves.no_question
             return
         say = _Saying(__event_emitter__, bool(__chat_id__ and __message_id__))
-        found = Found(read_passages(body["messages"]))
+        found = FoundPassages(read_passages(body["messages"]))
         if not found.passages and self.valves.collections.strip():
             await say.status("Searching the documents", done=False)
             found = await self._search(question, __user__)
         if found.sources and not await say.sources(found.sources):
             yield {"sources": found.sources}
         shares = self.valves.share, self.valves.passage_share
-        quotes = choose(question, found.passages, self.valves.sentences, *shares)
+        quotes = choose_quotes(question, found.passages, self.valves.sentences, *shares)
         await say.status(_told(quotes, found.passages), done=True)
         yield self._answer(quotes, found.passages)
 
-    async def _search(self, question: str, user: dict[str, Any]) -> Found:
+    async def _search(self, question: str, user: dict[str, Any]) -> FoundPassages:
         if query_collection_handler is None:
-            return Found()
+            return FoundPassages()
         names = [name.strip() for name in self.valves.collections.split(",") if name.strip()]
         form = QueryCollectionsForm(collection_names=names, query=question, k=self.valves.passages)
         answer = await query_collection_handler(None, form, user=user)
         return number_passages(answer["documents"][0], answer["metadatas"][0], answer["distances"][0])
 
-    def _answer(self, quotes: Sequence[Quote], passages: Sequence[Passage]) -> str:
+    def _answer(self, quotes: Sequence[QuotedSentence], passages: Sequence[NumberedPassage]) -> str:
         if not passages:
             return self.valves.no_documents
         if not quotes:
@@ -227,13 +227,13 @@ def last_question(messages: Sequence[Message]) -> str:
     return ""
 
 
-def read_passages(messages: Sequence[Message]) -> list[Passage]:
+def read_passages(messages: Sequence[Message]) -> list[NumberedPassage]:
     """Return the passages that the gateway has put into the messages, with the numbers they have there."""
     found = [element for message in messages for element in _sources(_text(message))]
     passages = []
     for place, (attributes, inner) in enumerate(found, 1):
         number = _ID.search(attributes)
-        passages.append(Passage(int(number[1]) if number else place, _TAG.sub("<", inner)))
+        passages.append(NumberedPassage(int(number[1]) if number else place, _TAG.sub("<", inner)))
     return passages
 
 
@@ -251,9 +251,9 @@ def _sources(text: str) -> list[tuple[str, str]]:
 
 def number_passages(
     documents: Sequence[str], metadatas: Sequence[dict[str, Any]], distances: Sequence[Any]
-) -> Found:
+) -> FoundPassages:
     """Return what a search found: passages numbered by their files, and a source for each file."""
-    found = Found()
+    found = FoundPassages()
     numbers: dict[str, int] = {}
     places: dict[str, str] = {}
     for text, metadata, distance in zip(documents, metadatas, distances, strict=True):
@@ -269,20 +269,20 @@ def number_passages(
         for key, value in (("document", text), ("metadata", {**metadata, "source": places[file_id]})):
             source[key].append(value)
         source["distances"].append(distance)
-        found.passages.append(Passage(numbers[file_id], text))
+        found.passages.append(NumberedPassage(numbers[file_id], text))
     return found
 
 
-def choose(
-    question: str, passages: Sequence[Passage], most: int, share: float, passage_share: float
-) -> list[Quote]:
+def choose_quotes(
+    question: str, passages: Sequence[NumberedPassage], most: int, share: float, passage_share: float
+) -> list[QuotedSentence]:
     """Return the sentences that have most of the question's words, rare ones counting more; best first.
 
     Those of passages that lack too many of them are left out: they share a word by chance.
     """
     wanted = content_words(question)
-    pieces = {each: split(each.text) for each in passages}
-    held = {text: set(words(text)) for texts in pieces.values() for text in texts}
+    pieces = {each: split_sentences(each.text) for each in passages}
+    held = {text: set(split_words(text)) for texts in pieces.values() for text in texts}
     same = _same(wanted, set().union(*held.values()))
     matched = {text: {asked for word in one for asked in same.get(word, ())} for text, one in held.items()}
     weights = _weights(wanted, matched.values())
@@ -293,8 +293,8 @@ def choose(
         for text in texts:
             if _has(share, matched[text], weights):
                 score = _part(matched[text], weights) * _by_length(len(held[text]))
-                quotes[text, passage.number] = Quote(text, passage.number, score)
-    return distinct(sorted(quotes.values(), key=lambda quote: -quote.score), most)
+                quotes[text, passage.number] = QuotedSentence(text, passage.number, score)
+    return distinct_quotes(sorted(quotes.values(), key=lambda quote: -quote.score), most)
 
 
 def _weights(wanted: set[str], matched: Collection[set[str]]) -> dict[str, float]:
@@ -314,13 +314,13 @@ def _has(share: float, found: set[str], weights: dict[str, float]) -> bool:
 def content_words(question: str) -> set[str]:
     """Return the words that say what a question is about; all of them when no others are left."""
     text = _EASTERN_FUNCTION_WORDS.sub(" ", question)
-    content = {word for word in words(text)[:LONGEST] if word not in FUNCTION_WORDS}
+    content = {word for word in split_words(text)[:MAX_WORDS] if word not in FUNCTION_WORDS}
     # What is left of a word of the East says nothing, either.
     content -= {word for word in content if len(word) == 1 and word >= _EAST}
-    return content or set(words(question)[:LONGEST])
+    return content or set(split_words(question)[:MAX_WORDS])
 
 
-def split(text: str) -> list[str]:
+def split_sentences(text: str) -> list[str]:
     """Return the sentences of a text, each on one line; what is too short goes with the next one."""
     blocks = _BLOCK.sub(_CUT, _ALONE.sub(rf"{_CUT}\1{_CUT}", text.replace(_CUT, " ")))
     sentences: list[str] = []
@@ -331,8 +331,8 @@ def split(text: str) -> list[str]:
             short, count = [], 0
         more = piece.split()
         short += more
-        count += len(words(" ".join(more)))
-        if count >= SHORTEST:
+        count += len(split_words(" ".join(more)))
+        if count >= MIN_WORDS:
             sentences.append(_shortened(" ".join(short)))
             short, count = [], 0
     if short:
@@ -340,7 +340,7 @@ def split(text: str) -> list[str]:
     return sentences
 
 
-def words(text: str) -> list[str]:
+def split_words(text: str) -> list[str]:
     """Return the words of a text in lower case; of scripts without blanks, each two letters in a row."""
     found = []
     for run in _WORD.findall(text.lower()):
@@ -360,10 +360,14 @@ def _is_same(first: str, second: str) -> bool:
     if first == second:
         return True
     short, long = sorted((first, second), key=len)
-    if len(short) < ENDING or not short.isalpha() or short[:ENDING] != long[:ENDING]:
+    if (
+        len(short) < MIN_STEM_CHARACTERS
+        or not short.isalpha()
+        or short[:MIN_STEM_CHARACTERS] != long[:MIN_STEM_CHARACTERS]
+    ):
         return False
     # Of a word of three letters one may differ.
-    stem = max(ENDING, len(long) - min(ENDING, len(short) - 2))
+    stem = max(MIN_STEM_CHARACTERS, len(long) - min(MIN_STEM_CHARACTERS, len(short) - 2))
     return len(short) >= stem and short[:stem] == long[:stem]
 
 
@@ -372,13 +376,13 @@ def _by_length(count: int) -> float:
     return 0.6 if count < 5 else 1.0 if count <= 40 else 40 / count
 
 
-def distinct(quotes: Sequence[Quote], most: int) -> list[Quote]:
+def distinct_quotes(quotes: Sequence[QuotedSentence], most: int) -> list[QuotedSentence]:
     """Return at most so many of the quotes, which are best first: those near the best one, none of which has
     the text of another in it."""
-    chosen: list[Quote] = []
+    chosen: list[QuotedSentence] = []
     for quote in quotes:
         # A long text has thousands that fit: only as many are compared as it takes.
-        if len(chosen) >= most or quote.score < WELL_BELOW * quotes[0].score:
+        if len(chosen) >= most or quote.score < MIN_SCORE_SHARE * quotes[0].score:
             break
         if not any(quote.text in one.text or one.text in quote.text for one in chosen):
             chosen.append(quote)
@@ -386,12 +390,12 @@ def distinct(quotes: Sequence[Quote], most: int) -> list[Quote]:
 
 
 def _shortened(text: str) -> str:
-    if len(text) <= LONGEST:
+    if len(text) <= MAX_WORDS:
         return text
-    return f"{text[:LONGEST].rpartition(' ')[0] or text[:LONGEST]}\u2026"
+    return f"{text[:MAX_WORDS].rpartition(' ')[0] or text[:MAX_WORDS]}\u2026"
 
 
-def _told(quotes: Sequence[Quote], passages: Sequence[Passage]) -> str:
+def _told(quotes: Sequence[QuotedSentence], passages: Sequence[NumberedPassage]) -> str:
     read = f"Read {len(passages)} passage{'' if len(passages) == 1 else 's'}"
     return f"{read}, quoted {len(quotes)} sentence{'' if len(quotes) == 1 else 's'}"
 

@@ -17,10 +17,10 @@ from pydantic import BaseModel, Field
 MINUTE: Final = 60
 HOUR: Final = 3600
 CHARACTERS_PER_TOKEN: Final = 4
-BACKGROUND: Final = "background"
+BACKGROUND_ENDPOINT: Final = "background"
 """What the gateway itself asks after a request, titles for example, which is counted already."""
 
-KEPT: Final = 10_000
+MAX_WINDOWS: Final = 10_000
 """Windows that are kept before those in which nothing is left are looked for."""
 
 Key = tuple[str, str, int]
@@ -37,7 +37,7 @@ class HTTPException(Exception):  # noqa: N818 - what it stands for is called so
         self.headers = headers
 
 
-class Window:
+class RateWindow:
     """What was counted in the last `seconds`."""
 
     def __init__(self, seconds: int) -> None:
@@ -99,7 +99,7 @@ class Filter:
     def __init__(self) -> None:
         self.valves = self.Valves()
         self.clock = time.monotonic
-        self._windows: dict[Key, Window] = {}
+        self._windows: dict[Key, RateWindow] = {}
 
     async def inlet(
         self, body: dict[str, Any], __user__: dict[str, Any], __model__: dict[str, Any] | None = None
@@ -107,18 +107,18 @@ class Filter:
         """Count a request, or refuse it with the status 429."""
         if self.valves.admins_exempt and __user__.get("role") == "admin":
             return body
-        if (body.get("metadata") or {}).get("endpoint") == BACKGROUND:
+        if (body.get("metadata") or {}).get("endpoint") == BACKGROUND_ENDPOINT:
             return body
         now = self.clock()
         model = str((__model__ or {}).get("id") or body.get("model") or "")
         limits = self._limits(str(__user__.get("id") or ""), model)
-        tokens = estimate(body.get("messages")) if self.valves.tokens_per_minute else 0
+        tokens = estimate_tokens(body.get("messages")) if self.valves.tokens_per_minute else 0
         waits = [(self._wait(limit, now, tokens), limit) for limit in limits]
         longest, (key, number, seconds, what) = max(waits, default=(0.0, (("", "", 0), 0, 0, "")))
         if longest:
-            raise refusal(longest, number, seconds, what, tokens if key[0] == "tokens" else 1)
+            raise refusal_exception(longest, number, seconds, what, tokens if key[0] == "tokens" else 1)
         for key, _, seconds, _ in limits:
-            window = self._windows.setdefault(key, Window(seconds))
+            window = self._windows.setdefault(key, RateWindow(seconds))
             window.count(now, _amount(key, tokens))
         return body
 
@@ -143,18 +143,18 @@ class Filter:
         key, number, seconds, _ = limit
         if key not in self._windows:
             self._tidy(now)
-        window = self._windows.get(key) or Window(seconds)
+        window = self._windows.get(key) or RateWindow(seconds)
         return window.wait(now, _amount(key, tokens), number)
 
     def _tidy(self, now: float) -> None:
-        if len(self._windows) < KEPT:
+        if len(self._windows) < MAX_WINDOWS:
             return
         for window in self._windows.values():
             window.forget(now)
         self._windows = {key: window for key, window in self._windows.items() if window.total}
 
 
-def estimate(messages: Any) -> int:
+def estimate_tokens(messages: Any) -> int:
     """Return about how many tokens the texts of messages are: one for four characters."""
     total = 0
     for message in messages if isinstance(messages, list) else []:
@@ -165,7 +165,7 @@ def estimate(messages: Any) -> int:
     return math.ceil(total / CHARACTERS_PER_TOKEN)
 
 
-def refusal(wait: float, number: int, seconds: int, what: str, amount: int) -> Exception:
+def refusal_exception(wait: float, number: int, seconds: int, what: str, amount: int) -> Exception:
     """Return the exception that refuses a request, with the status 429 and the seconds to wait."""
     span = "a minute" if seconds == MINUTE else "an hour"
     if number == 1:

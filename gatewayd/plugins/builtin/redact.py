@@ -19,18 +19,18 @@ from typing import Any, Final
 
 from pydantic import BaseModel, Field, field_validator
 
-KEY: Final = "redact"
+METADATA_KEY: Final = "redact"
 """Where the metadata of a request has the name of its session."""
 
-MOST_SESSIONS: Final = 4096
-LONGEST_SESSION: Final = 3600.0
-MOST_HELD: Final = 4096
-FORCED_TAIL: Final = 512
-NEAR: Final = 64
-OWN_LENGTH: Final = 100
+MAX_SESSIONS: Final = 4096
+MAX_SESSION_SECONDS: Final = 3600.0
+MAX_HELD_CHARACTERS: Final = 4096
+FORCED_TAIL_CHARACTERS: Final = 512
+CONTEXT_CHARACTERS: Final = 64
+OWN_RULE_WINDOW_CHARACTERS: Final = 100
 """Characters that an own expression may find."""
 
-MOST_WAYS: Final = 10_000
+MAX_MATCH_WAYS: Final = 10_000
 """Ways in which the repetitions of an own expression may be combined."""
 
 PLACEHOLDER: Final = re.compile(r"\[[A-Z][A-Z0-9_]{0,30}_\d{1,6}\]")
@@ -53,7 +53,7 @@ Check = Callable[[str, int, int], int]
 
 
 @dataclass(frozen=True, slots=True)
-class Rule:
+class RedactionRule:
     """What is found under a name; the group `it` of an expression is the part to hide."""
 
     name: str
@@ -78,11 +78,15 @@ class Rule:
         # Short pieces bound the time; each ends where a match that begins in the piece may end.
         at = 0
         while at < len(text):
-            found = self.expression.search(text, at, at + 2 * OWN_LENGTH)
-            is_in_piece = found is not None and found.start() < at + OWN_LENGTH
+            found = self.expression.search(text, at, at + 2 * OWN_RULE_WINDOW_CHARACTERS)
+            is_in_piece = found is not None and found.start() < at + OWN_RULE_WINDOW_CHARACTERS
             if found is not None and is_in_piece:
                 yield found
-            at = max(found.end(), at + 1) if found is not None and is_in_piece else at + OWN_LENGTH
+            at = (
+                max(found.end(), at + 1)
+                if found is not None and is_in_piece
+                else at + OWN_RULE_WINDOW_CHARACTERS
+            )
 
 
 def _prefix(is_right: Callable[[str], bool]) -> Check:
@@ -137,7 +141,7 @@ _LABEL: Final = rf"[A-Za-z0-9{_LETTERS[0]}-{_LETTERS[-1]}-]{{1,63}}"
 _OCTET: Final = r"(?:25[0-5]|2[0-4]\d|1?\d?\d)"
 
 RULES: Final = {
-    "private_keys": Rule(
+    "private_keys": RedactionRule(
         "PRIVATE_KEY",
         re.compile(
             r"-----BEGIN (?P<kind>[A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?)-----"
@@ -145,27 +149,29 @@ RULES: Final = {
             re.DOTALL,
         ),
     ),
-    "api_keys": Rule("API_KEY", re.compile(_KEYS, re.ASCII | re.VERBOSE)),
-    "bearer_tokens": Rule("TOKEN", re.compile(r"\b(?i:bearer)\s{1,4}(?P<it>[\w.~+/-]{16,}=*)", re.ASCII)),
-    "emails": Rule(
+    "api_keys": RedactionRule("API_KEY", re.compile(_KEYS, re.ASCII | re.VERBOSE)),
+    "bearer_tokens": RedactionRule(
+        "TOKEN", re.compile(r"\b(?i:bearer)\s{1,4}(?P<it>[\w.~+/-]{16,}=*)", re.ASCII)
+    ),
+    "emails": RedactionRule(
         "EMAIL",
         re.compile(
             rf"(?<!{_LOCAL}){_LOCAL}++@(?:{_LABEL}\.){{1,8}}[A-Za-z]{{2,24}}(?![A-Za-z0-9])", re.ASCII
         ),
     ),
-    "ibans": Rule(
+    "ibans": RedactionRule(
         "IBAN",
         re.compile(
             r"(?<![A-Za-z0-9])(?=(?P<it>[A-Z]{2}\d{2}(?: ?[A-Z0-9]){11,30}))", re.ASCII | re.IGNORECASE
         ),
         _prefix(lambda text: is_iban(text.upper())),
     ),
-    "credit_cards": Rule(
+    "credit_cards": RedactionRule(
         "CARD", re.compile(r"(?<![\w])(?=(?P<it>\d(?:[ -]?\d){12,18}))", re.ASCII), _prefix(is_card)
     ),
-    "phones": Rule("PHONE", re.compile(_PHONES, re.ASCII | re.VERBOSE)),
-    "ipv4": Rule("IP", re.compile(rf"(?<![\w.])(?:{_OCTET}\.){{3}}{_OCTET}(?!\w|\.\d)", re.ASCII)),
-    "ipv6": Rule(
+    "phones": RedactionRule("PHONE", re.compile(_PHONES, re.ASCII | re.VERBOSE)),
+    "ipv4": RedactionRule("IP", re.compile(rf"(?<![\w.])(?:{_OCTET}\.){{3}}{_OCTET}(?!\w|\.\d)", re.ASCII)),
+    "ipv6": RedactionRule(
         "IP", re.compile(r"(?<![\w:.])(?=[0-9A-Fa-f]*:)[0-9A-Fa-f:]{3,39}(?![\w:])", re.ASCII), _is_ipv6
     ),
 }
@@ -187,11 +193,11 @@ def read_expression(text: str) -> re.Pattern[str]:
     ways = 1
     for sign, least, comma, most in re.findall(r"([*+?])|\{(\d*)(?:(,)(\d*))?\}", bare):
         low = 1 if sign == "+" else int(least or 0)
-        high = 1 if sign == "?" else int(most or OWN_LENGTH) if sign or comma else low
-        if max(low, high) > OWN_LENGTH:
-            raise ValueError(f"a repetition must be of at most {OWN_LENGTH}")
+        high = 1 if sign == "?" else int(most or OWN_RULE_WINDOW_CHARACTERS) if sign or comma else low
+        if max(low, high) > OWN_RULE_WINDOW_CHARACTERS:
+            raise ValueError(f"a repetition must be of at most {OWN_RULE_WINDOW_CHARACTERS}")
         ways *= max(1, high - low + 1)
-    if ways > MOST_WAYS:
+    if ways > MAX_MATCH_WAYS:
         raise ValueError("its repetitions can be combined in too many ways; bound them, as in {1,20}")
     try:
         made = re.compile(text)
@@ -202,7 +208,7 @@ def read_expression(text: str) -> re.Pattern[str]:
     return made
 
 
-def read_rules(text: str) -> list[Rule]:
+def read_rules(text: str) -> list[RedactionRule]:
     """Return the own rules in lines such as `EMPLOYEE=E-\\d{6}`; ValueError naming the line at fault."""
     rules = []
     for line in filter(None, map(str.strip, text.splitlines())):
@@ -210,13 +216,13 @@ def read_rules(text: str) -> list[Rule]:
         if not re.fullmatch(r"[A-Z][A-Z0-9_]{0,30}", name) or not expression:
             raise ValueError(f"{line!r} is no NAME=expression with a name in capital letters")
         try:
-            rules.append(Rule(name, read_expression(expression), is_own=True))
+            rules.append(RedactionRule(name, read_expression(expression), is_own=True))
         except ValueError as error:
             raise ValueError(f"{name}: {error}") from None
     return rules
 
 
-def find(text: str, rules: Sequence[Rule]) -> list[tuple[int, int, str]]:
+def find_matches(text: str, rules: Sequence[RedactionRule]) -> list[tuple[int, int, str]]:
     """Return what is to be hidden, in its order: where it begins and ends, and its name."""
     taken = bytearray(len(text))
     spans = []
@@ -229,12 +235,12 @@ def find(text: str, rules: Sequence[Rule]) -> list[tuple[int, int, str]]:
 
 
 @dataclass(slots=True)
-class Session:
+class RedactionSession:
     """One request: which placeholder stands for what. `own` are the values that it brought along."""
 
     used_at: float = 0.0
     own: dict[str, str] = field(default_factory=dict)
-    tails: dict[tuple[int, str | int], "Tail"] = field(default_factory=dict)
+    tails: dict[tuple[int, str | int], "StreamTail"] = field(default_factory=dict)
     _names: dict[tuple[str, str], str] = field(default_factory=dict)
     _taken: set[str] = field(default_factory=set)
     _counts: dict[str, int] = field(default_factory=dict)
@@ -244,10 +250,10 @@ class Session:
         self._taken.update(PLACEHOLDER.findall(text))
         return text
 
-    def mask(self, text: str, rules: Sequence[Rule], *, is_own: bool = False) -> str:
+    def mask(self, text: str, rules: Sequence[RedactionRule], *, is_own: bool = False) -> str:
         """Return a text with placeholders."""
         pieces, at = [], 0
-        for start, end, name in find(text, rules):
+        for start, end, name in find_matches(text, rules):
             pieces += [text[at:start], self._placeholder(name, text[start:end], is_own)]
             at = end
         return "".join([*pieces, text[at:]])
@@ -273,10 +279,10 @@ class Session:
         return made
 
 
-class Tail:
+class StreamTail:
     """A text that comes in pieces: gives what is complete, and keeps what may become something to hide."""
 
-    def __init__(self, change: Callable[[str], str], rules: Sequence[Rule]) -> None:
+    def __init__(self, change: Callable[[str], str], rules: Sequence[RedactionRule]) -> None:
         self._change = change
         self._rules = rules
         self._held = ""
@@ -300,16 +306,16 @@ class Tail:
     def _cut(self) -> int:
         text = self._held
         start = _open_at(text, any(rule.is_own for rule in self._rules), bool(self._rules))
-        spans = find(text, self._rules)
+        spans = find_matches(text, self._rules)
         for begin, end, _ in reversed(spans):
             if end > start or end == len(text):
                 start = min(start, begin)
-        if len(text) - start <= MOST_HELD:
+        if len(text) - start <= MAX_HELD_CHARACTERS:
             return start
         if spans and spans[-1][1] == len(text):
             self._is_passing = spans[-1][2]
             return len(text)
-        forced = len(text) - FORCED_TAIL
+        forced = len(text) - FORCED_TAIL_CHARACTERS
         return next((end for begin, end, _ in spans if begin < forced < end), forced)
 
     def _pass(self) -> bool:
@@ -317,7 +323,7 @@ class Tail:
         if self._is_passing == RULES["private_keys"].name:
             found = _END_OF_KEY.search(self._held)
             rest = self._held[found.end() :] if found else None
-            self._held = self._held[-NEAR:] if rest is None else rest
+            self._held = self._held[-CONTEXT_CHARACTERS:] if rest is None else rest
         else:
             rest = self._held.lstrip(_SECRET) or None
             self._held = rest or ""
@@ -328,16 +334,16 @@ class Tail:
 
 def _open_at(text: str, has_own: bool, masks: bool) -> int:
     """Return where the end of a text begins that may be the start of something to hide."""
-    near = max(0, len(text) - NEAR)
+    near = max(0, len(text) - CONTEXT_CHARACTERS)
     if not masks:
         found = _NEARLY[0].search(text, near)
         return found.start() if found else len(text)
     start = _word(text, len(text))
-    bearer = _BEARER.search(text, max(0, start - NEAR), start)
+    bearer = _BEARER.search(text, max(0, start - CONTEXT_CHARACTERS), start)
     starts = [bearer.start()] if bearer else []
     starts += [found.start() for one in _NEARLY if (found := one.search(text, near))]
     if has_own:
-        starts.append(max(0, len(text) - OWN_LENGTH))
+        starts.append(max(0, len(text) - OWN_RULE_WINDOW_CHARACTERS))
     return _word(text, min([start, *starts]))
 
 
@@ -380,7 +386,7 @@ class Filter:
     def __init__(self) -> None:
         self.valves = self.Valves()
         self.clock = time.monotonic
-        self._sessions: OrderedDict[str, Session] = OrderedDict()
+        self._sessions: OrderedDict[str, RedactionSession] = OrderedDict()
 
     async def inlet(self, body: dict[str, Any], __metadata__: dict[str, Any]) -> dict[str, Any]:
         """Hide what the texts of the messages have."""
@@ -410,20 +416,20 @@ class Filter:
             body["messages"] = [*before, _each_text(answer, lambda text: self._said(session, text))]
         return body
 
-    def _rules(self) -> list[Rule]:
+    def _rules(self) -> list[RedactionRule]:
         chosen = [rule for name, rule in RULES.items() if getattr(self.valves, name)]
         return [*read_rules(self.valves.expressions), *chosen]
 
-    def _masked(self, message: dict[str, Any], session: Session) -> dict[str, Any]:
+    def _masked(self, message: dict[str, Any], session: RedactionSession) -> dict[str, Any]:
         rules = self._rules()
         return _each_text(message, lambda text: session.mask(text, rules, is_own=True))
 
-    def _said(self, session: Session, text: str) -> str:
+    def _said(self, session: RedactionSession, text: str) -> str:
         if self.valves.mask_answers:
             text = session.mask(text, self._rules())
         return session.restore(text) if self.valves.restore else text
 
-    def _change(self, choice: dict[str, Any], session: Session) -> None:
+    def _change(self, choice: dict[str, Any], session: RedactionSession) -> None:
         """Change one piece; a text ends where another kind of text or a call follows, and with the answer."""
         index, delta = choice.get("index", 0), choice["delta"]
         calls = [call for call in delta.get("tool_calls") or [] if isinstance(call, dict)]
@@ -438,7 +444,7 @@ class Filter:
         if self.valves.restore_tool_calls:
             self._restore_calls(choice, calls, session)
 
-    def _restore_calls(self, choice: dict[str, Any], calls: list[Any], session: Session) -> None:
+    def _restore_calls(self, choice: dict[str, Any], calls: list[Any], session: RedactionSession) -> None:
         for call in calls:
             function = call.get("function")
             if isinstance(function, dict) and isinstance(function.get("arguments"), str):
@@ -450,27 +456,27 @@ class Filter:
             if rest:
                 choice["delta"]["tool_calls"] = [*calls, *rest]
 
-    def _tail(self, session: Session, index: int, name: str | int) -> Tail:
+    def _tail(self, session: RedactionSession, index: int, name: str | int) -> StreamTail:
         """Return the text of a choice under its name, or the arguments of the call of that number."""
         if (index, name) not in session.tails:
             is_call = isinstance(name, int)
             change = partial(session.restore, as_json=True) if is_call else partial(self._said, session)
             rules = [] if is_call or not self.valves.mask_answers else self._rules()
-            session.tails[index, name] = Tail(change, rules)
+            session.tails[index, name] = StreamTail(change, rules)
         return session.tails[index, name]
 
-    def _session(self, metadata: dict[str, Any]) -> Session:
+    def _session(self, metadata: dict[str, Any]) -> RedactionSession:
         """Return what is known of a request; that of others is forgotten after an hour."""
         now = self.clock()
-        token = metadata.setdefault(KEY, uuid.uuid4().hex)
-        session = self._sessions.pop(token, None) or Session()
+        token = metadata.setdefault(METADATA_KEY, uuid.uuid4().hex)
+        session = self._sessions.pop(token, None) or RedactionSession()
         session.used_at = now
         self._sessions[token] = session
-        while len(self._sessions) > MOST_SESSIONS or self._oldest().used_at < now - LONGEST_SESSION:
+        while len(self._sessions) > MAX_SESSIONS or self._oldest().used_at < now - MAX_SESSION_SECONDS:
             self._sessions.popitem(last=False)
         return session
 
-    def _oldest(self) -> Session:
+    def _oldest(self) -> RedactionSession:
         return next(iter(self._sessions.values()))
 
 

@@ -6,8 +6,8 @@ from typing import Any, Final
 
 import orjson
 
-from gatewayd.plugins.inline.operations import BUILTINS, TYPES, Operations, Storage
-from gatewayd.plugins.inline.translation import operation, translate
+from gatewayd.plugins.inline.operations import BUILTINS, TYPES, AttributeStorage, InlineOperations
+from gatewayd.plugins.inline.translation import operation_name, translate_method
 from gatewayd.plugins.runtime.attributes import find_shared
 
 MAX_VALUE_BYTES: Final = 16_384
@@ -16,7 +16,7 @@ MAX_VALUE_BYTES: Final = 16_384
 MAX_STEPS: Final = 2_000
 """Steps for one value: a fraction of a millisecond."""
 
-MAX_STEPS_TOGETHER: Final = 8_000
+MAX_TOTAL_STEPS: Final = 8_000
 """Steps for values that come together."""
 
 _OPERATIONS: Final = (
@@ -50,7 +50,12 @@ class InlineMethod:
     """
 
     def __init__(
-        self, name: str, code: CodeType, run: Callable[[Any], Any], operations: Operations, is_idle: bool
+        self,
+        name: str,
+        code: CodeType,
+        run: Callable[[Any], Any],
+        operations: InlineOperations,
+        is_idle: bool,
     ) -> None:
         self.name = name
         self._code = code
@@ -74,7 +79,7 @@ class InlineMethod:
 
     def run_all(self, values: Sequence[bytes]) -> list[bytes]:
         """Return what the method makes of the first values: of all for which it can run here, one by one."""
-        left, made = MAX_STEPS_TOGETHER, []
+        left, made = MAX_TOTAL_STEPS, []
         for value in values:
             result = self.run(value, left)
             if result is None:
@@ -132,18 +137,18 @@ def make_inline(
     function = find_shared(type(instance), method)
     if type(function) is not FunctionType:
         return None
-    translated = translate(function, source, name)
+    translated = translate_method(function, source, name)
     if translated is None:
         return None
     module = function.__globals__
     shadowed = frozenset(one for one in (*BUILTINS, *TYPES, "isinstance") if one in module)
-    operations = Operations(
+    operations = InlineOperations(
         instance,
-        Storage(type(instance), translated.own),
-        None if valves is None else Storage(valves, translated.valves),
+        AttributeStorage(type(instance), translated.own),
+        None if valves is None else AttributeStorage(valves, translated.valves),
         shadowed,
         translated.nodes,
     )
-    names: dict[str, Any] = {operation(one): getattr(operations, one) for one in _OPERATIONS}
+    names: dict[str, Any] = {operation_name(one): getattr(operations, one) for one in _OPERATIONS}
     run = FunctionType(translated.code, {"__builtins__": {}, **names})
     return InlineMethod(name, function.__code__, run, operations, translated.is_idle)

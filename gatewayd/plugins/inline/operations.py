@@ -65,11 +65,11 @@ _NUMBERS: Final = frozenset({bool, float, int})
 _PLAIN: Final = _NUMBERS | {str, type(None)}
 
 
-class LeftError(RuntimeError):
+class InlineAbortError(RuntimeError):
     """The run is given up: the method has to run in the thread of its plugin."""
 
 
-class Storage:
+class AttributeStorage:
     """What objects of one class store themselves, read without running code of the class.
 
     `names` are those that are asked for. The class is looked at once: called in the thread of its plugin.
@@ -88,26 +88,26 @@ class Storage:
     def check(self, name: str) -> None:
         """Give the run up for a name that the class has something to say about."""
         if name not in self._names:
-            raise LeftError
+            raise InlineAbortError
 
     def find(self, instance: Any) -> dict[str, Any]:
         """Return the attributes themselves, to be written."""
         if type(instance) is not self._cls or self._get is None:
-            raise LeftError
+            raise InlineAbortError
         found = self._get(instance)
         if type(found) is not dict or len(found) > MAX_ATTRIBUTES:
-            raise LeftError
+            raise InlineAbortError
         return found
 
     def read(self, instance: Any) -> dict[str, Any]:
         """Return a copy of the attributes, none of whose names compares itself by code of the plugin."""
         found = self.find(instance).copy()
         if any(type(name) is not str for name in found):
-            raise LeftError
+            raise InlineAbortError
         return found
 
 
-class Operations:
+class InlineOperations:
     """The operations of one method, and what its run has done so far.
 
     What it sets on its instance is kept apart until the run has come to its end. `attributes` and `valves`
@@ -115,7 +115,12 @@ class Operations:
     """
 
     def __init__(
-        self, instance: Any, attributes: Storage, valves: Storage | None, shadowed: frozenset[str], nodes: int
+        self,
+        instance: Any,
+        attributes: AttributeStorage,
+        valves: AttributeStorage | None,
+        shadowed: frozenset[str],
+        nodes: int,
     ) -> None:
         self._instance = instance
         self._attributes = attributes
@@ -166,12 +171,12 @@ class Operations:
 
     def leave(self) -> None:
         """Give the run up."""
-        raise LeftError
+        raise InlineAbortError
 
     def each(self, value: Any) -> Iterator[Any]:
         """Return the elements of a list, none of which is added on the way."""
         if type(value) is not list:
-            raise LeftError
+            raise InlineAbortError
         self._pay(1 + len(value) * self._nodes)
         return _elements(value)
 
@@ -181,27 +186,27 @@ class Operations:
             self._read(len(left) + len(right))
             return self._small(left + right)
         if type(left) not in _NUMBERS or type(right) not in _NUMBERS:
-            raise LeftError
+            raise InlineAbortError
         self._pay(1)
         return self._small(OPERATORS[name](left, right))
 
     def compare(self, name: str, left: Any, right: Any) -> bool:
         """Compare two plain values."""
         if type(left) not in _PLAIN or type(right) not in _PLAIN:
-            raise LeftError
+            raise InlineAbortError
         self._read(len(left) if type(left) is str else 1)
         return COMPARISONS[name](left, right)
 
     def has(self, one: Any, holder: Any) -> bool:
         """Tell whether a text is in a text, or a plain value is a key of an object."""
         if type(one) not in _PLAIN:
-            raise LeftError
+            raise InlineAbortError
         if type(holder) is dict:
             self._read(len(one) if type(one) is str else 1)
         elif type(holder) is str and type(one) is str:
             self._read(len(holder) * len(one))
         else:
-            raise LeftError
+            raise InlineAbortError
         return one in holder
 
     def item(self, holder: Any, key: Any) -> Any:
@@ -209,12 +214,12 @@ class Operations:
         self._read(len(key) if type(key) is str else 1)
         if (type(holder) is dict and type(key) is str) or (type(holder) in (list, str) and type(key) is int):
             return holder[key]
-        raise LeftError
+        raise InlineAbortError
 
     def part(self, text: Any, lower: Any, upper: Any) -> str:
         """Return a part of a text."""
         if type(text) is not str or {type(lower), type(upper)} - {int, type(None)}:
-            raise LeftError
+            raise InlineAbortError
         self._read(len(text))
         return text[lower:upper]
 
@@ -222,11 +227,11 @@ class Operations:
         """Set a member of an object or an element of a list to a plain value."""
         self._read(sum(len(one) for one in (key, value) if type(one) is str))
         if type(value) not in _PLAIN:
-            raise LeftError
+            raise InlineAbortError
         is_member = type(holder) is dict and type(key) is str
         is_element = type(holder) is list and type(key) is int
         if not (is_member or is_element):
-            raise LeftError
+            raise InlineAbortError
         self.has_stored = True
         self._undo.append((holder, key, holder.get(key, MISSING) if is_member else holder[key]))
         holder[key] = value
@@ -237,9 +242,9 @@ class Operations:
         Nothing else refers to the object, so that a value stays a tree.
         """
         if type(holder) is not list or (place is not ... and type(place) is not int):
-            raise LeftError
+            raise InlineAbortError
         if any(type(one) not in _PLAIN for one in members):
-            raise LeftError
+            raise InlineAbortError
         self._read(len(holder) + sum(len(one) if type(one) is str else 1 for one in members))
         count = len(holder)
         place = count if place is ... else min(max(place + count, 0) if place < 0 else place, count)
@@ -260,40 +265,40 @@ class Operations:
         elif type(holder) is str and name in TEXT_METHODS and all(type(one) is str for one in arguments):
             length = len(holder) * (1 + sum(map(len, arguments)))
             if name == "replace" and length > MAX_TEXT_CHARACTERS:
-                raise LeftError
+                raise InlineAbortError
             self._read(length)
             return self._small(TEXT_METHODS[name](holder, *arguments))
-        raise LeftError
+        raise InlineAbortError
 
     def builtin(self, name: str, value: Any) -> Any:
         """Call a function of the language."""
         self._pay(1)
         if name in self._shadowed:
-            raise LeftError
+            raise InlineAbortError
         if name == "bool":
             return bool(value)
         if name == "len" and type(value) in (dict, list, str):
             return len(value)
         if name == "str" and type(value) in _PLAIN:
             return str(value)
-        raise LeftError
+        raise InlineAbortError
 
     def is_a(self, value: Any, name: str) -> bool:
         """Tell whether a value is of a type of the language."""
         self._pay(1)
         if name in self._shadowed or "isinstance" in self._shadowed or name not in TYPES:
-            raise LeftError
+            raise InlineAbortError
         return isinstance(value, TYPES[name])
 
     def joined(self, *pieces: Any) -> str:
         """Return the texts of plain values one after the other."""
         if any(type(one) not in _PLAIN for one in pieces):
-            raise LeftError
+            raise InlineAbortError
         texts = [one if type(one) is str else str(one) for one in pieces]
         length = sum(map(len, texts))
         self._read(length)
         if length > MAX_TEXT_CHARACTERS:
-            raise LeftError
+            raise InlineAbortError
         return "".join(texts)
 
     def own(self, name: str) -> Any:
@@ -307,7 +312,7 @@ class Operations:
     def valve(self, name: str) -> Any:
         """Return a plain valve."""
         if self._valves is None:
-            raise LeftError
+            raise InlineAbortError
         self._attributes.check("valves")
         self._valves.check(name)
         own = self._stored().get("valves")
@@ -318,7 +323,7 @@ class Operations:
     def set_own(self, name: str, value: Any) -> None:
         """Set an attribute of the instance to a plain value."""
         if not self._attributes.takes_all or name == "valves":
-            raise LeftError
+            raise InlineAbortError
         self._attributes.check(name)
         self._stored()
         self._set[name] = self._plain(value)
@@ -333,14 +338,14 @@ class Operations:
     def _plain(self, value: Any) -> Any:
         self._pay(1)
         if type(value) not in _PLAIN:
-            raise LeftError
+            raise InlineAbortError
         return self._small(value)
 
     def _small(self, value: Any) -> Any:
         if type(value) is int and abs(value) >= MAX_INTEGER:
-            raise LeftError
+            raise InlineAbortError
         if type(value) is str and len(value) > MAX_TEXT_CHARACTERS:
-            raise LeftError
+            raise InlineAbortError
         return value
 
     def _read(self, characters: int) -> None:
@@ -349,7 +354,7 @@ class Operations:
     def _pay(self, steps: int) -> None:
         self._steps -= steps
         if self._steps < 0:
-            raise LeftError
+            raise InlineAbortError
 
 
 def _elements(value: list[Any]) -> Iterator[Any]:
@@ -357,4 +362,4 @@ def _elements(value: list[Any]) -> Iterator[Any]:
     for place in range(count):
         yield value[place]
         if len(value) != count:
-            raise LeftError
+            raise InlineAbortError

@@ -26,7 +26,7 @@ _GENERATORS: Final = inspect.CO_ASYNC_GENERATOR | inspect.CO_GENERATOR
 
 
 @dataclass(frozen=True, slots=True)
-class Translation:
+class TranslatedMethod:
     """A translated method, a function of one value; `nodes` is how long it is.
 
     `is_idle` says that it does nothing but return the value. `own` and `valves` are the names of attributes
@@ -40,7 +40,7 @@ class Translation:
     valves: frozenset[str]
 
 
-def translate(function: FunctionType, source: str, name: str) -> Translation | None:
+def translate_method(function: FunctionType, source: str, name: str) -> TranslatedMethod | None:
     """Return the translation of a method that gets a value under a name; None where there is none.
 
     `source` is the text of the whole plugin.
@@ -61,7 +61,7 @@ def translate(function: FunctionType, source: str, name: str) -> Translation | N
     if translator.has_set and isinstance(node, ast.AsyncFunctionDef):
         # Asynchronous code counts on being alone in its thread.
         return None
-    return Translation(
+    return TranslatedMethod(
         _compiled(body, name),
         len(nodes),
         _is_idle(node, name),
@@ -114,13 +114,13 @@ def _compiled(body: list[ast.stmt], name: str) -> CodeType:
     return next(one for one in code.co_consts if isinstance(one, CodeType))
 
 
-def operation(name: str) -> str:
+def operation_name(name: str) -> str:
     """Return the name of an operation in a translation: none that a plugin can write."""
     return f"+{name}"
 
 
 def _call(name: str, *arguments: ast.expr) -> ast.expr:
-    return ast.Call(ast.Name(operation(name), ast.Load()), list(arguments), [])
+    return ast.Call(ast.Name(operation_name(name), ast.Load()), list(arguments), [])
 
 
 def _text(value: str) -> ast.expr:

@@ -7,8 +7,8 @@ from typing import Annotated, Any, Final
 import orjson
 from pydantic import FailFast, TypeAdapter, ValidationError
 
-from gatewayd.plugins.runtime.arguments import Parameters
-from gatewayd.plugins.runtime.instance import ATTRIBUTES, Loaded
+from gatewayd.plugins.runtime.arguments import MethodParameters
+from gatewayd.plugins.runtime.instance import ATTRIBUTES, PluginInstance
 
 HOOKS: Final = ("on_startup", "on_shutdown", "on_valves_updated")
 ENTRIES: Final = ("pipe", "pipes", "inlet", "stream", "outlet", "action", *HOOKS)
@@ -42,10 +42,10 @@ class PluginFacts:
     has_user_valves: bool = False
     left_behind: int = 0
 
-    def parameters(self, method: str) -> Parameters:
+    def parameters(self, method: str) -> MethodParameters:
         """Return the names that a method takes."""
         names, with_defaults = self.methods[method]
-        return Parameters(names, with_defaults)
+        return MethodParameters(names, with_defaults)
 
 
 _FACTS: Final = TypeAdapter(PluginFacts)
@@ -63,7 +63,7 @@ def read_facts(value: Any) -> PluginFacts:
         raise ValueError("it told what is no description of a plugin") from error
 
 
-def facts_of(loaded: Loaded) -> dict[str, Any]:
+def facts_of(loaded: PluginInstance) -> dict[str, Any]:
     """Return the facts of a plugin as JSON."""
     public = loaded.methods()[:MAX_METHODS]
     methods = [name for name in dict.fromkeys([*ENTRIES, *public]) if loaded.has(name)][:MAX_METHODS]
@@ -74,10 +74,10 @@ def facts_of(loaded: Loaded) -> dict[str, Any]:
         "has_valves": loaded.value("Valves") is not None,
         "has_user_valves": loaded.has_user_valves(),
     }
-    return renewed(lasting, loaded)
+    return refresh_facts(lasting, loaded)
 
 
-def renewed(facts: Mapping[str, Any], loaded: Loaded) -> dict[str, Any]:
+def refresh_facts(facts: Mapping[str, Any], loaded: PluginInstance) -> dict[str, Any]:
     """Return facts with what a call may change as it is now: attributes, and what is left behind."""
     there = object()
     found = {name: loaded.value(name, there) for name in ATTRIBUTES if name not in facts["methods"]}
@@ -91,7 +91,7 @@ def renewed(facts: Mapping[str, Any], loaded: Loaded) -> dict[str, Any]:
     }
 
 
-def _names(loaded: Loaded, method: str) -> tuple[list[str], list[str]]:
+def _names(loaded: PluginInstance, method: str) -> tuple[list[str], list[str]]:
     known = loaded.parameters(method)
     return sorted(known.names), sorted(known.with_defaults)
 

@@ -8,7 +8,7 @@ import orjson
 from pydantic import BaseModel
 
 from gatewayd.plugins.isolation.messages import PipeData
-from gatewayd.plugins.runtime.iterators import Items
+from gatewayd.plugins.runtime.iterators import PluginIterator
 
 _RESPONSES: Final = ("HTMLResponse", "Response")
 """Classes of responses that `plugins.results` knows by their names; any other one is a Response."""
@@ -24,10 +24,10 @@ class ForeignResponse:
         self.body = b""
 
 
-Numbered = Callable[[AsyncIterable[Any]], int]
+NumberStream = Callable[[AsyncIterable[Any]], int]
 """Keeps a stream in the process and returns its number."""
 
-Opened = Callable[[int], Items]
+OpenStream = Callable[[int], PluginIterator]
 """Returns the stream of a number in the gateway."""
 
 
@@ -39,12 +39,12 @@ class OutcomeWriter:
     the body of a response.
     """
 
-    numbered: Numbered
-    items: Callable[[AsyncIterable[Any]], Items]
+    numbered: NumberStream
+    items: Callable[[AsyncIterable[Any]], PluginIterator]
 
     def write(self, value: Any, *, is_loose: bool) -> PipeData:
         """Return a result; TypeError for what is no JSON and may not become a text."""
-        if isinstance(value, Items):
+        if isinstance(value, PluginIterator):
             return PipeData({"is": "stream", "stream": self.numbered(value)})
         if isinstance(value, bytes | bytearray | memoryview):
             return PipeData({"is": "bytes"}, bytes(value))
@@ -75,7 +75,7 @@ class OutcomeWriter:
         return PipeData(told, bytes(body) if isinstance(body, bytes | memoryview) else str(body).encode())
 
 
-def read_outcome(payload: PipeData, opened: Opened) -> Any:
+def read_outcome(payload: PipeData, opened: OpenStream) -> Any:
     """Return what a call gave; ValueError, TypeError or LookupError for what is no outcome."""
     told = payload.value
     match told["is"]:
@@ -84,7 +84,7 @@ def read_outcome(payload: PipeData, opened: Opened) -> Any:
         case "bytes":
             return payload.attachment
         case "stream":
-            return opened(number_in(told["stream"]))
+            return opened(read_number(told["stream"]))
         case "response":
             return _read_response(told, payload.attachment, opened)
         case "pair":
@@ -94,7 +94,7 @@ def read_outcome(payload: PipeData, opened: Opened) -> Any:
             raise ValueError(f"a call gave {str(other)[:40]!r}")
 
 
-def _read_response(told: Mapping[str, Any], body: bytes, opened: Opened) -> Any:
+def _read_response(told: Mapping[str, Any], body: bytes, opened: OpenStream) -> Any:
     headers = told["headers"]
     if not isinstance(headers, dict) or sum(len(n) + len(str(v)) for n, v in headers.items()) > (
         MAX_HEADER_CHARACTERS
@@ -102,15 +102,15 @@ def _read_response(told: Mapping[str, Any], body: bytes, opened: Opened) -> Any:
         raise ValueError("the headers of a response are too long")
     name = "HTMLResponse" if told["name"] == "HTMLResponse" else "Response"
     made: Any = _CLASSES[name](
-        number_in(told["status"]), {key.lower(): str(value) for key, value in headers.items()}
+        read_number(told["status"]), {key.lower(): str(value) for key, value in headers.items()}
     )
     made.body = body
     if "stream" in told:
-        made.body_iterator = opened(number_in(told["stream"]))
+        made.body_iterator = opened(read_number(told["stream"]))
     return made
 
 
-def number_in(value: Any) -> int:
+def read_number(value: Any) -> int:
     """Return a number that a process told; TypeError for anything else."""
     if isinstance(value, bool) or not isinstance(value, int):
         raise TypeError("a number is expected")

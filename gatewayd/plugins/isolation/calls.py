@@ -8,12 +8,12 @@ from typing import Any, Final
 import orjson
 
 from gatewayd.accounts.records import Actor, CredentialKind, Role, User
-from gatewayd.events.records import Target
+from gatewayd.events.records import EventTarget
 from gatewayd.plugins.records import Plugin
 from gatewayd.plugins.runtime.context import CallScope, RequestFacts
 
 METADATA: Final = "metadata"
-FILTERS: Final = frozenset({"inlet", "outlet"})
+FILTER_METHODS: Final = frozenset({"inlet", "outlet"})
 """Methods that may change the body in place and return nothing."""
 
 _OF_REQUEST: Final = frozenset({"__metadata__", "__features__"})
@@ -92,7 +92,7 @@ class ReceivedCall:
         }
 
 
-def call_told(
+def render_call(
     call: OpenCall, names: frozenset[str], arguments: Mapping[str, Any], user_valves: Mapping[str, Any]
 ) -> dict[str, Any]:
     """Return what the process is told of a call of a method that takes `names`, and no more."""
@@ -133,7 +133,7 @@ def read_call(number: int, told: dict[str, Any], lent: Callable[[int], Callable[
         told["arguments"][name][METADATA] = metadata
     scope = CallScope(
         actor=actor,
-        target=Target(**told["target"]),
+        target=EventTarget(**told["target"]),
         facts=_facts(told["facts"]) if "facts" in told else RequestFacts(),
         metadata=metadata,
         model=told.get("model"),
@@ -159,7 +159,7 @@ def take_metadata(metadata: dict[str, Any], changes: Any) -> None:
         metadata.pop(str(name), None)
 
 
-def plugin_told(plugin: Plugin) -> dict[str, Any]:
+def render_plugin(plugin: Plugin) -> dict[str, Any]:
     """Return what the process is told of its plugin."""
     return {
         "id": plugin.id,

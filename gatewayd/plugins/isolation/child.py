@@ -17,47 +17,52 @@ from typing import Any, Final
 
 import orjson
 
-from gatewayd.errors import GatewayError, Kind
+from gatewayd.errors import ErrorKind, GatewayError
 from gatewayd.log_levels import LibraryDebug
-from gatewayd.plugins.isolation.cached_facts import facts_of, renewed
+from gatewayd.plugins.isolation.cached_facts import facts_of, refresh_facts
 from gatewayd.plugins.isolation.call_results import OutcomeWriter
-from gatewayd.plugins.isolation.calls import FILTERS, ReceivedCall, read_call
-from gatewayd.plugins.isolation.host_proxy import GatewayAsker, RemoteEvents, lender, make_remote_host
+from gatewayd.plugins.isolation.calls import FILTER_METHODS, ReceivedCall, read_call
+from gatewayd.plugins.isolation.host_proxy import (
+    GatewayAsker,
+    RemoteEvents,
+    make_remote_host,
+    make_tool_caller,
+)
 from gatewayd.plugins.isolation.inbox import end_process, serve_messages
 from gatewayd.plugins.isolation.lent_streams import GivenStreams
-from gatewayd.plugins.isolation.memory import MemoryGauge, be_ended_first
+from gatewayd.plugins.isolation.memory import MemoryGauge, raise_oom_score
 from gatewayd.plugins.isolation.messages import (
-    LOGGED,
+    LOGGED_FIELDS,
     MAX_ERROR_CHARACTERS,
-    SPENT,
+    SPENT_FIELD,
     Headers,
     PipeData,
-    error_told,
-    failure_told,
     pack_at_once,
+    render_error,
+    render_failure,
     unpack_at_once,
 )
 from gatewayd.plugins.open_webui.finder import install
-from gatewayd.plugins.records import Family, Plugin, PluginKind
-from gatewayd.plugins.runtime.arguments import Surroundings
-from gatewayd.plugins.runtime.instance import Loaded
-from gatewayd.plugins.runtime.invoke import Failed, PluginError, attempt, attempt_async
-from gatewayd.plugins.runtime.iterators import Items
-from gatewayd.plugins.runtime.loader import Loader, Loading
-from gatewayd.plugins.runtime.output import catching_output
+from gatewayd.plugins.records import Plugin, PluginFamily, PluginKind
+from gatewayd.plugins.runtime.arguments import CallServices
+from gatewayd.plugins.runtime.instance import PluginInstance
+from gatewayd.plugins.runtime.invoke import FailureDetails, PluginError, run_guarded, run_guarded_async
+from gatewayd.plugins.runtime.iterators import PluginIterator
+from gatewayd.plugins.runtime.loader import LoadingOptions, PluginLoader
+from gatewayd.plugins.runtime.output import capture_output
 from gatewayd.plugins.runtime.repeated_calls import Result
-from gatewayd.plugins.source.requirements import Installation, Requirements
-from gatewayd.workers import Parent
+from gatewayd.plugins.source.requirements import InstallationOptions, RequirementsInstaller
+from gatewayd.workers import ParentPipe
 
-LOOSE: Final = frozenset({"action"})
+LOOSE_METHODS: Final = frozenset({"action"})
 """Methods of functions whose result may be anything, as that of tools may."""
 CALL: Final = "call"
-OF_STREAMS: Final = frozenset({"repeat", "next", "close"})
+STREAM_REQUESTS: Final = frozenset({"repeat", "next", "close"})
 """What changes nothing that the gateway has to know at once."""
 STACK_BYTES: Final = 2 << 20
 """Of a thread; all of it counts as memory that the process may write to, however little is in use."""
 END_SECONDS: Final = 5.0
-LOOK_SECONDS: Final = 0.5
+CHECK_SECONDS: Final = 0.5
 """Between two looks at calls that run on after they were stopped."""
 _user_valves: Final[ContextVar[Mapping[str, Any]]] = ContextVar("gatewayd_user_valves")
 
@@ -65,7 +70,7 @@ _user_valves: Final[ContextVar[Mapping[str, Any]]] = ContextVar("gatewayd_user_v
 class GatewayVoice:
     """Writes to the gateway what it did not ask for."""
 
-    def __init__(self, parent: Parent) -> None:
+    def __init__(self, parent: ParentPipe) -> None:
         self._parent = parent
 
     def say(self, header: Headers, blob: bytes = b"") -> None:
@@ -88,7 +93,7 @@ class PipeHandler(logging.Handler):
     def emit(self, record: logging.LogRecord) -> None:
         """Send one line."""
         # Its message is text of a plugin's objects.
-        told = attempt(lambda: _line(record))
+        told = run_guarded(lambda: _line(record))
         if told.error is None:
             self._voice.tell("log", told.value)
             return
@@ -101,14 +106,14 @@ class PipeHandler(logging.Handler):
 class CallValves:
     """A `UserValvesStore` of what the present call has brought along."""
 
-    async def find(self, user_id: str, family: Family, plugin_id: str) -> dict[str, Any] | None:
+    async def find(self, user_id: str, family: PluginFamily, plugin_id: str) -> dict[str, Any] | None:
         """Return what the user of the call set."""
         del user_id, family, plugin_id
         return dict(_user_valves.get({}))
 
-    async def put(self, user_id: str, family: Family, plugin_id: str, values: dict[str, Any]) -> None:
+    async def put(self, user_id: str, family: PluginFamily, plugin_id: str, values: dict[str, Any]) -> None:
         """Refuse: the gateway keeps them."""
-        raise GatewayError(Kind.INTERNAL, "cannot keep valves in the process of a plugin")
+        raise GatewayError(ErrorKind.INTERNAL, "cannot keep valves in the process of a plugin")
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,7 +132,9 @@ class ProcessOpening:
     def read(cls, told: dict[str, Any]) -> "ProcessOpening":
         """Return it of the value of a message."""
         plugin = told["plugin"]
-        record = Plugin(**{**plugin, "family": Family(plugin["family"]), "kind": PluginKind(plugin["kind"])})
+        record = Plugin(
+            **{**plugin, "family": PluginFamily(plugin["family"]), "kind": PluginKind(plugin["kind"])}
+        )
         rest = {name: value for name, value in told.items() if name != "plugin"}
         return cls(record, **rest)
 
@@ -135,7 +142,7 @@ class ProcessOpening:
 class ChildService:
     """Does what the gateway asks, each message in a task of its own."""
 
-    def __init__(self, parent: Parent) -> None:
+    def __init__(self, parent: ParentPipe) -> None:
         self._parent = parent
         self._voice = GatewayVoice(parent)
         self._asker = GatewayAsker(self._voice.say)
@@ -143,7 +150,7 @@ class ChildService:
         self._memory = MemoryGauge()
         self._tasks: set[asyncio.Task[None]] = set()
         self._calls: dict[int, asyncio.Task[None]] = {}
-        self._loaded: Loaded | None = None
+        self._loaded: PluginInstance | None = None
         self._told: Mapping[str, Any] = {}
         self._looking: asyncio.TimerHandle | None = None
 
@@ -182,10 +189,10 @@ class ChildService:
             end_process(error)
 
     async def _answer(self, message: dict[str, Any], blob: bytes) -> None:
-        outcome = await attempt_async(lambda: self._done(message, unpack_at_once(message, blob)))
+        outcome = await run_guarded_async(lambda: self._done(message, unpack_at_once(message, blob)))
         error = outcome.error
         if error is None:
-            outcome = attempt(lambda: self._packed(message, outcome.value))
+            outcome = run_guarded(lambda: self._packed(message, outcome.value))
             error = outcome.error
         if error is None:
             more, data = outcome.value
@@ -195,7 +202,7 @@ class ChildService:
             self._tell_facts(message["do"])
             more, data = _failure(error), b""
         if self._is_spent(error):
-            more = {**more, SPENT: True}
+            more = {**more, SPENT_FIELD: True}
         self._parent.answer(message, more, data)
 
     def _packed(self, message: dict[str, Any], payload: PipeData) -> tuple[Headers, bytes]:
@@ -248,7 +255,7 @@ class ChildService:
             case "end":
                 await loaded.end(END_SECONDS)
             case other:
-                raise GatewayError(Kind.INTERNAL, f"cannot do {other!r}")
+                raise GatewayError(ErrorKind.INTERNAL, f"cannot do {other!r}")
         return None
 
     async def _load(self, opening: ProcessOpening) -> PipeData:
@@ -261,13 +268,13 @@ class ChildService:
         logging.getLogger("gatewayd").setLevel(opening.level)
         host = make_remote_host(self._asker, **opening.host)
         loop = asyncio.get_running_loop()
-        around = Surroundings(loop, RemoteEvents(self._asker), CallValves(), install(host, loop).make_request)
+        around = CallServices(loop, RemoteEvents(self._asker), CallValves(), install(host, loop).make_request)
         # The gateway has installed what was missing.
         packages = opening.packages
-        installation = Installation(Path(packages or os.devnull), packages is not None)
-        requirements = Requirements(installation, not_installed=opening.not_installed)
+        installation = InstallationOptions(Path(packages or os.devnull), packages is not None)
+        requirements = RequirementsInstaller(installation, not_installed=opening.not_installed)
         requirements.open()
-        loader = Loader(around, Loading(requirements, opening.seconds))
+        loader = PluginLoader(around, LoadingOptions(requirements, opening.seconds))
         self._loaded = await loader.load(opening.plugin, self._note)
         self._memory.begin()
         found = self._loaded.plugin
@@ -276,9 +283,9 @@ class ChildService:
     async def _call(self, message: dict[str, Any], told: dict[str, Any]) -> PipeData:
         loaded, method = self._ready(), message["method"]
         received = self._received(message, told)
-        is_filter = method in FILTERS
+        is_filter = method in FILTER_METHODS
         value = await loaded.call(method, received.scope, received.arguments)
-        is_loose = loaded.plugin.family is Family.TOOL or method in LOOSE
+        is_loose = loaded.plugin.family is PluginFamily.TOOL or method in LOOSE_METHODS
         given: dict[str, Any] = {}
         if is_filter and value is None:
             given["body"] = _without_metadata(received.arguments.get("body"), received)
@@ -298,19 +305,19 @@ class ChildService:
 
     def _received(self, message: dict[str, Any], told: dict[str, Any]) -> ReceivedCall:
         number = message["call"]
-        received = read_call(number, told, lender(self._asker, number))
+        received = read_call(number, told, make_tool_caller(self._asker, number))
         _user_valves.set(received.user_valves)
         return received
 
     def _writer(self, call: int) -> OutcomeWriter:
         return OutcomeWriter(partial(self._streams.keep, call), self._items)
 
-    def _items(self, source: AsyncIterable[Any]) -> Items:
+    def _items(self, source: AsyncIterable[Any]) -> PluginIterator:
         return self._ready().items(source)
 
-    def _ready(self) -> Loaded:
+    def _ready(self) -> PluginInstance:
         if self._loaded is None:
-            raise GatewayError(Kind.INTERNAL, "cannot call a plugin that is not loaded")
+            raise GatewayError(ErrorKind.INTERNAL, "cannot call a plugin that is not loaded")
         return self._loaded
 
     def _note(self, plugin: Plugin, doing: str, sentence: str) -> None:
@@ -319,15 +326,15 @@ class ChildService:
 
     def _tell_facts(self, after: str) -> None:
         """Tell what has changed, after something was done, of what the gateway knows without asking."""
-        if self._loaded is None or after in OF_STREAMS:
+        if self._loaded is None or after in STREAM_REQUESTS:
             return
         is_call = after == CALL and self._told
-        facts = renewed(self._told, self._loaded) if is_call else facts_of(self._loaded)
+        facts = refresh_facts(self._told, self._loaded) if is_call else facts_of(self._loaded)
         if facts != self._told:
             self._told = facts
             self._voice.tell("facts", facts)
         if self._loaded.left_behind and self._looking is None:
-            self._looking = asyncio.get_running_loop().call_later(LOOK_SECONDS, self._look)
+            self._looking = asyncio.get_running_loop().call_later(CHECK_SECONDS, self._look)
 
     def _look(self) -> None:
         """Tell of calls that run on after they were stopped, until there are none."""
@@ -353,16 +360,16 @@ def _result(result: Result, value: bytes) -> dict[str, Any] | None:
 
 def _failure(error: BaseException) -> Headers:
     if isinstance(error, PluginError):
-        return failure_told(error)
+        return render_failure(error)
     if isinstance(error, GatewayError):
-        return error_told(error)
-    failed = Failed(str(error), type(error).__name__)
-    return failure_told(PluginError("plugin", "", failed))
+        return render_error(error)
+    failed = FailureDetails(str(error), type(error).__name__)
+    return render_failure(PluginError("plugin", "", failed))
 
 
 def _line(record: logging.LogRecord) -> dict[str, Any]:
     """Return what the gateway is told of a line of the log."""
-    found = {name: str(getattr(record, name)) for name in LOGGED if hasattr(record, name)}
+    found = {name: str(getattr(record, name)) for name in LOGGED_FIELDS if hasattr(record, name)}
     fields = {name: _readable(value[:MAX_ERROR_CHARACTERS]) for name, value in found.items()}
     message, name = record.getMessage()[:MAX_ERROR_CHARACTERS], record.name[:MAX_ERROR_CHARACTERS]
     line = {"level": record.levelno, "logger": _readable(name), "message": _readable(message)}
@@ -374,7 +381,7 @@ def _readable(text: str) -> str:
     return text.encode("utf-8", "replace").decode()
 
 
-async def _serve(parent: Parent) -> None:
+async def _serve(parent: ParentPipe) -> None:
     loop, service = asyncio.get_running_loop(), ChildService(parent)
 
     def take(message: dict[str, Any], blob: bytes) -> None:
@@ -386,10 +393,10 @@ async def _serve(parent: Parent) -> None:
 
 def main() -> None:
     """Answer until the gateway closes the pipe."""
-    parent = Parent()
-    be_ended_first()
+    parent = ParentPipe()
+    raise_oom_score()
     threading.stack_size(STACK_BYTES)
-    with catching_output():
+    with capture_output():
         asyncio.run(_serve(parent))
 
 

@@ -7,19 +7,19 @@ from collections.abc import AsyncIterator, Callable, Coroutine, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from gatewayd.errors import GatewayError, Kind, invalid
-from gatewayd.events.records import Target
-from gatewayd.plugins.interfaces import Host
+from gatewayd.errors import ErrorKind, GatewayError, invalid
+from gatewayd.events.records import EventTarget
+from gatewayd.plugins.interfaces import PluginHost
 from gatewayd.plugins.isolation.call_results import OutcomeWriter
 from gatewayd.plugins.isolation.calls import OpenCall
 from gatewayd.plugins.isolation.host_table import SCOPE, find_method
 from gatewayd.plugins.isolation.messages import PipeData
-from gatewayd.plugins.open_webui.host_bridge import Gate
-from gatewayd.plugins.open_webui.streams import Frames
+from gatewayd.plugins.open_webui.host_bridge import HostBridge
+from gatewayd.plugins.open_webui.streams import EventFrames
 from gatewayd.plugins.records import Plugin
-from gatewayd.plugins.runtime.arguments import Surroundings, send
-from gatewayd.plugins.runtime.call_context import Calling, calling
-from gatewayd.plugins.runtime.call_depth import depth
+from gatewayd.plugins.runtime.arguments import CallServices, run_on_loop
+from gatewayd.plugins.runtime.call_context import CallInfo, current_call
+from gatewayd.plugins.runtime.call_depth import current_depth
 from gatewayd.plugins.runtime.context import CallScope
 from gatewayd.plugins.tool_results import ServerReply
 
@@ -36,8 +36,8 @@ MAX_STREAMS: Final = 100
 class QuestionParts:
     """What questions are answered with; `host` returns the host once the gateway has started."""
 
-    around: Surroundings
-    host: Callable[[], Host]
+    around: CallServices
+    host: Callable[[], PluginHost]
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,13 +54,13 @@ class PluginQuestions:
         self._host = answering.host
         self._calls: dict[int, OpenCall] = {}
         self._over: deque[int] = deque()
-        self._streams: dict[int, Frames] = {}
+        self._streams: dict[int, EventFrames] = {}
         self._last = 0
 
     def begin(self, scope: CallScope) -> OpenCall:
         """Return a new call."""
         self._last += 1
-        call = OpenCall(self._last, scope, depth.get())
+        call = OpenCall(self._last, scope, current_depth.get())
         self._calls[call.number] = call
         return call
 
@@ -114,9 +114,9 @@ class PluginQuestions:
         if not all(isinstance(one, str) for one in ids):
             raise invalid("cannot send an event: an id is no text")
         ids[-1] = ids[-1][:MAX_REQUEST_ID]
-        events, target = self._around.events, Target(*ids)
+        events, target = self._around.events, EventTarget(*ids)
         work = events.emit if way == "emit" else events.call
-        return PipeData(await send(self._around, lambda: work(target, event)))
+        return PipeData(await run_on_loop(self._around, lambda: work(target, event)))
 
     async def _ask_host(self, asked: Mapping[str, Any], payload: PipeData, call: OpenCall | None) -> PipeData:
         part, name = asked.get("part"), asked.get("method")
@@ -148,10 +148,10 @@ class PluginQuestions:
     def _kept(self, frames: AsyncIterator[bytes]) -> PipeData:
         if len(self._streams) >= MAX_STREAMS:
             raise GatewayError(
-                Kind.RATE_LIMITED, "cannot answer: the plugin reads too many answers at a time"
+                ErrorKind.RATE_LIMITED, "cannot answer: the plugin reads too many answers at a time"
             )
         self._last += 1
-        self._streams[self._last] = Frames(Gate(self._host(), self._around.loop), frames)
+        self._streams[self._last] = EventFrames(HostBridge(self._host(), self._around.loop), frames)
         return OpenedFrames({"frames": self._last})
 
     async def _frame(self, number: int) -> PipeData:
@@ -177,10 +177,10 @@ class PluginQuestions:
     async def _for(self, call: OpenCall | None, work: Coroutine[Any, Any, Any]) -> Any:
         """Await work for whoever the call is for, as code of a plugin in a thread has it done."""
         context = contextvars.copy_context()
-        context.run(depth.set, 0 if call is None else call.level)
+        context.run(current_depth.set, 0 if call is None else call.level)
         scope = None if call is None else call.scope
-        context.run(calling.set, Calling(self._plugin.family, self._plugin.id, scope))
-        gate = Gate(self._host(), self._around.loop)
+        context.run(current_call.set, CallInfo(self._plugin.family, self._plugin.id, scope))
+        gate = HostBridge(self._host(), self._around.loop)
         return await asyncio.wrap_future(context.run(gate.start, work))
 
 

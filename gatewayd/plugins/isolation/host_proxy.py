@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any, Final, Self, cast
 
 from gatewayd.errors import invalid
-from gatewayd.events.records import Target
-from gatewayd.plugins.interfaces import Host
+from gatewayd.events.records import EventTarget
+from gatewayd.plugins.interfaces import PluginHost
 from gatewayd.plugins.isolation.call_results import read_outcome
 from gatewayd.plugins.isolation.calls import CallActor
 from gatewayd.plugins.isolation.host_table import PARTS, SCOPE, find_method
@@ -21,15 +21,15 @@ from gatewayd.plugins.isolation.messages import (
     read_exception,
     unpack_at_once,
 )
-from gatewayd.plugins.runtime.call_context import asking
+from gatewayd.plugins.runtime.call_context import current_asker
 from gatewayd.plugins.runtime.context import CallScope
 
 Say = Callable[[Headers, bytes], None]
 """Writes a message to the gateway, from any thread."""
 
-OPENING: Final = ("completions", "run")
+STREAM_OPENING_METHOD: Final = ("completions", "run")
 """What may be answered with a stream: part and method."""
-MAX_WITHDRAWN: Final = 250
+MAX_WITHDRAWN_QUESTIONS: Final = 250
 """Questions that were taken back and may be answered all the same: the gateway answers so many at a time."""
 
 
@@ -49,7 +49,7 @@ class GatewayAsker:
         self._say = say
         self._numbers = itertools.count(1)
         self._waiting: dict[int, _Waiting] = {}
-        self._withdrawn: deque[int] = deque(maxlen=MAX_WITHDRAWN)
+        self._withdrawn: deque[int] = deque(maxlen=MAX_WITHDRAWN_QUESTIONS)
 
     async def ask(self, header: Mapping[str, Any], payload: PipeData) -> PipeData:
         """Return the answer to a question; raises GatewayError, or an exception that plugins know.
@@ -59,7 +59,7 @@ class GatewayAsker:
         more, blob = pack_at_once(payload)
         number = next(self._numbers)
         answer: asyncio.Future[PipeData] = asyncio.get_running_loop().create_future()
-        opens = (header.get("part"), header.get("method")) == OPENING
+        opens = (header.get("part"), header.get("method")) == STREAM_OPENING_METHOD
         self._waiting[number] = _Waiting(answer, opens)
         try:
             self._say({"ask": number, **header, **more}, blob)
@@ -102,12 +102,12 @@ class RemoteEvents:
     def __init__(self, asker: GatewayAsker) -> None:
         self._asker = asker
 
-    async def emit(self, target: Target, event: Any) -> bool:
+    async def emit(self, target: EventTarget, event: Any) -> bool:
         """Send an event."""
         told = await self._asker.ask({"do": "emit"}, PipeData({"target": asdict(target), "event": event}))
         return bool(told.value)
 
-    async def call(self, target: Target, event: Any) -> Any:
+    async def call(self, target: EventTarget, event: Any) -> Any:
         """Ask the user."""
         told = await self._asker.ask({"do": "call"}, PipeData({"target": asdict(target), "event": event}))
         return told.value
@@ -142,7 +142,7 @@ class RemoteFrames(AsyncIterator[bytes]):
 
 
 class RemotePart:
-    """A part of the gateway, such as `Host.users`: its methods ask."""
+    """A part of the gateway, such as `PluginHost.users`: its methods ask."""
 
     def __init__(self, asker: GatewayAsker, part: str) -> None:
         self._asker = asker
@@ -172,19 +172,19 @@ class RemotePart:
             case "completions", "run" if frames := _frames(value):
                 return RemoteFrames(self._asker, frames)
             case "plugins", "tools":
-                lent = lender(self._asker, number)
+                lent = make_tool_caller(self._asker, number)
                 return {key: {**tool, "callable": lent(tool["callable"])} for key, tool in value.items()}
             case _:
                 return value
 
 
-def make_remote_host(asker: GatewayAsker, data_dir: str, secret_key: str) -> Host:
+def make_remote_host(asker: GatewayAsker, data_dir: str, secret_key: str) -> PluginHost:
     """Return the host of the process."""
     parts = {part: cast(Any, RemotePart(asker, part)) for part in PARTS}
-    return Host(**parts, data_dir=Path(data_dir), secret_key=secret_key)
+    return PluginHost(**parts, data_dir=Path(data_dir), secret_key=secret_key)
 
 
-def lender(asker: GatewayAsker, call: int) -> Callable[[int], Callable[..., Any]]:
+def make_tool_caller(asker: GatewayAsker, call: int) -> Callable[[int], Callable[..., Any]]:
     """Return what makes the functions that call the tools of a call, by their numbers."""
 
     async def ask(number: int, arguments: dict[str, Any]) -> Any:
@@ -212,7 +212,7 @@ def _frames(value: Any) -> int | None:
 
 def _call_of(scope: CallScope | None) -> int:
     """Return the number of the call that something is asked in, 0 for none."""
-    actor = asking.get() if scope is None else scope.actor
+    actor = current_asker.get() if scope is None else scope.actor
     return actor.call if isinstance(actor, CallActor) else 0
 
 

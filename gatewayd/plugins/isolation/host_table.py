@@ -13,7 +13,7 @@ from typing import Annotated, Any, Final
 
 from pydantic import BaseModel, ConfigDict, FailFast, InstanceOf, ValidationError, create_model
 
-from gatewayd.errors import GatewayError, Kind, invalid
+from gatewayd.errors import ErrorKind, GatewayError, invalid
 from gatewayd.plugins import interfaces
 from gatewayd.plugins.interfaces import HostUpload
 
@@ -74,7 +74,7 @@ def find_method(part: Any, method: Any) -> HostMethod:
     function = None if interface is None else vars(interface).get(str(method))
     if not inspect.isfunction(function) or str(method).startswith("_"):
         asked = f"{part!s:.60} for {method!s:.60}"
-        raise GatewayError(Kind.NOT_FOUND, f"cannot answer: plugins may not ask {asked}")
+        raise GatewayError(ErrorKind.NOT_FOUND, f"cannot answer: plugins may not ask {asked}")
     return HostMethod(f"{part}_{method}", function)
 
 

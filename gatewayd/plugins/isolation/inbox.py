@@ -7,14 +7,14 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-from gatewayd.plugins.runtime.invoke import attempt
-from gatewayd.workers import Parent
+from gatewayd.plugins.runtime.invoke import run_guarded
+from gatewayd.workers import ParentPipe
 
 Take = Callable[[dict[str, Any], bytes], object]
 """Is given each message but those that ask for a sign of life, in the thread that reads."""
 
 
-def read_messages(parent: Parent, take: Take) -> None:
+def read_messages(parent: ParentPipe, take: Take) -> None:
     """Hand on what the gateway says until it closes the pipe, and answer that this process is alive.
 
     Reading never waits for writing: the gateway may wait for this process to read before it reads itself.
@@ -33,9 +33,9 @@ def read_messages(parent: Parent, take: Take) -> None:
             take(message, blob)
 
 
-def serve_messages(parent: Parent, take: Take) -> None:
+def serve_messages(parent: ParentPipe, take: Take) -> None:
     """Hand on what the gateway says, and end the process when it says nothing more."""
-    outcome = attempt(partial(read_messages, parent, take))
+    outcome = run_guarded(partial(read_messages, parent, take))
     if outcome.error is not None:
         end_process(outcome.error)
     # The code of a plugin cannot be ended in another way.

@@ -13,8 +13,8 @@ import orjson
 from gatewayd.plugins.isolation.call_results import OutcomeWriter
 from gatewayd.plugins.isolation.messages import MAX_HEADER_BYTES, MAX_MESSAGE_BYTES, PipeData, json_at_once
 from gatewayd.plugins.isolation.read_ahead import ReadAhead
-from gatewayd.plugins.runtime.invoke import Outcome, attempt, attempt_async
-from gatewayd.plugins.runtime.iterators import Items
+from gatewayd.plugins.runtime.invoke import CallOutcome, run_guarded, run_guarded_async
+from gatewayd.plugins.runtime.iterators import PluginIterator
 
 MAX_BYTES: Final = MAX_MESSAGE_BYTES - 2 * MAX_HEADER_BYTES
 """Of the pieces that are written at a time; the rest is for what is around them."""
@@ -32,7 +32,7 @@ class _Given:
 class GivenStreams:
     """The streams of a process by their numbers; `items` makes Items of the body of a response."""
 
-    def __init__(self, items: Callable[[AsyncIterable[Any]], Items]) -> None:
+    def __init__(self, items: Callable[[AsyncIterable[Any]], PluginIterator]) -> None:
         self._writer = OutcomeWriter(_no_stream, items)
         self._numbers = itertools.count(1)
         self._streams: dict[int, _Given] = {}
@@ -57,7 +57,7 @@ class GivenStreams:
         given = self._streams.get(number)
         if given is None:
             return PipeData()
-        outcome = await attempt_async(partial(self._written, given))
+        outcome = await run_guarded_async(partial(self._written, given))
         if outcome.error is not None:
             await self.close(number)
             raise outcome.error
@@ -84,7 +84,7 @@ class GivenStreams:
         attached: list[bytes] = []
         size = 0
         while given.pieces:
-            packed = attempt(partial(self._packed, given.pieces[0]))
+            packed = run_guarded(partial(self._packed, given.pieces[0]))
             if packed.error is not None and not told:
                 raise packed.error
             size += _size(packed)
@@ -102,7 +102,7 @@ class GivenStreams:
         return json_at_once(payload, MAX_BYTES), payload.attachment
 
 
-def _size(packed: Outcome) -> int:
+def _size(packed: CallOutcome) -> int:
     return 0 if packed.error is not None else sum(map(len, packed.value))
 
 

@@ -7,12 +7,12 @@ from typing import Final
 
 from gatewayd.plugins.isolation.host_calls import QuestionParts
 from gatewayd.plugins.isolation.plugin import IsolatedPlugin
-from gatewayd.plugins.isolation.process import failure_of
+from gatewayd.plugins.isolation.process import make_failure
 from gatewayd.plugins.isolation.supervisor import IsolationOptions, IsolationParts
 from gatewayd.plugins.records import Plugin
-from gatewayd.plugins.runtime.runner import Noting
+from gatewayd.plugins.runtime.runner import ProblemRecorder
 from gatewayd.plugins.source import frontmatter
-from gatewayd.tasks import Tasks
+from gatewayd.tasks import TaskRegistry
 
 HEADER: Final = "isolation"
 
@@ -38,9 +38,11 @@ class IsolationChoice:
     def of(self, plugin: Plugin) -> IsolationMode:
         """Return the mode of a plugin; PluginError when its header names none."""
         is_process = (self.mode is IsolationMode.PROCESS) != (plugin.id in self.exceptions)
-        asked = frontmatter.read(plugin.content).get(HEADER, "").strip().lower()
+        asked = frontmatter.parse_frontmatter(plugin.content).get(HEADER, "").strip().lower()
         if asked and asked not in set(IsolationMode):
-            raise failure_of(plugin, f"its header asks for isolation {asked!r}; there are thread and process")
+            raise make_failure(
+                plugin, f"its header asks for isolation {asked!r}; there are thread and process"
+            )
         is_process = is_process or asked == IsolationMode.PROCESS
         return IsolationMode.PROCESS if is_process else IsolationMode.THREAD
 
@@ -49,7 +51,11 @@ class IsolatedLoader:
     """A `plugins.handles.PluginIsolation`."""
 
     def __init__(
-        self, choice: IsolationChoice, answering: QuestionParts, options: IsolationOptions, tasks: Tasks
+        self,
+        choice: IsolationChoice,
+        answering: QuestionParts,
+        options: IsolationOptions,
+        tasks: TaskRegistry,
     ) -> None:
         self._choice = choice
         self._parts = IsolationParts(answering, options, tasks, self._check_room)
@@ -59,7 +65,7 @@ class IsolatedLoader:
         """Tell whether a plugin lives in a process; PluginError when its header names no mode."""
         return self._choice.of(plugin) is IsolationMode.PROCESS
 
-    async def load(self, plugin: Plugin, noting: Noting, not_installed: str) -> IsolatedPlugin:
+    async def load(self, plugin: Plugin, noting: ProblemRecorder, not_installed: str) -> IsolatedPlugin:
         """Return a plugin that has run in its process; PluginError with the sentence to show."""
         isolated = IsolatedPlugin(plugin, self._parts, noting, not_installed)
         self._plugins.add(isolated)
@@ -75,4 +81,6 @@ class IsolatedLoader:
         ]
         most = self._choice.most
         if len(others) >= most:
-            raise failure_of(plugin, f"{most} plugins have processes already, which plugin_processes permits")
+            raise make_failure(
+                plugin, f"{most} plugins have processes already, which plugin_processes permits"
+            )

@@ -10,10 +10,10 @@ from typing import Any, Final
 
 import orjson
 
-from gatewayd.errors import GatewayError, Kind
+from gatewayd.errors import ErrorKind, GatewayError
 from gatewayd.json_decoder import JsonLimits, decode
 from gatewayd.json_encoder import encode
-from gatewayd.plugins.runtime.invoke import Failed, PluginError
+from gatewayd.plugins.runtime.invoke import FailureDetails, PluginError
 from gatewayd.text import MAX_STORED_DEPTH
 
 MAX_MESSAGE_BYTES: Final = 16 << 20
@@ -34,9 +34,9 @@ EXCEPTIONS: Final[Mapping[str, type[Exception]]] = {
     one.__name__: one for one in (TimeoutError, RuntimeError, ValueError, TypeError, LookupError)
 }
 """What the gateway raises in plugins beside its own errors; a call raises the first two."""
-SPENT: Final = "spent"
+SPENT_FIELD: Final = "spent"
 """What the header of an answer has when the memory of the process is used up."""
-LOGGED: Final = ("plugin", "family", "doing", "error", "line", "hook", "text", "what")
+LOGGED_FIELDS: Final = ("plugin", "family", "doing", "error", "line", "hook", "text", "what")
 """The fields of a line of the log that the gateway is told."""
 
 Headers = dict[str, Any]
@@ -94,7 +94,7 @@ def unpack_at_once(header: Mapping[str, Any], blob: bytes) -> PipeData:
     return PipeData(orjson.loads(text) if text else None, attachment)
 
 
-def failure_told(failure: PluginError) -> Headers:
+def render_failure(failure: PluginError) -> Headers:
     """Return what the header of an answer says of a failure."""
     failed = failure.failed
     return {
@@ -111,9 +111,9 @@ def failure_told(failure: PluginError) -> Headers:
     }
 
 
-def read_failed(told: Any) -> tuple[Failed, Kind]:
+def read_failure_details(told: Any) -> tuple[FailureDetails, ErrorKind]:
     """Return the failure in a header; ValueError, TypeError or LookupError for what is none."""
-    failed = Failed(
+    failed = FailureDetails(
         text=_text(told["text"]),
         exception=_text(told["exception"]),
         status=_number(told["status"]),
@@ -122,16 +122,16 @@ def read_failed(told: Any) -> tuple[Failed, Kind]:
         retry_after=_number(told["retry_after"]),
         names=tuple(_text(name) for name in told["names"][:MAX_NAMES]),
     )
-    return failed, Kind(told["kind"])
+    return failed, ErrorKind(told["kind"])
 
 
-def error_told(error: GatewayError) -> Headers:
+def render_error(error: GatewayError) -> Headers:
     """Return what the header of an answer says of an error of the gateway."""
     message = error.message[:MAX_REFUSAL_CHARACTERS]
     return {"error": {"kind": error.kind.value, "message": message, "param": error.param, "code": error.code}}
 
 
-def exception_told(error: Exception) -> Headers | None:
+def render_exception(error: Exception) -> Headers | None:
     """Return what the header of an answer says of an exception that plugins know, None for another one."""
     name = next((base.__name__ for base in type(error).__mro__ if base.__name__ in EXCEPTIONS), None)
     return None if name is None else {"raised": name, "text": str(error)[:MAX_REFUSAL_CHARACTERS]}
@@ -146,7 +146,7 @@ def read_exception(header: Mapping[str, Any]) -> Exception | None:
 
 def read_error(told: Mapping[str, Any]) -> GatewayError:
     """Return the error in a header of the gateway."""
-    return GatewayError(Kind(told["kind"]), told["message"], param=told["param"], code=told["code"])
+    return GatewayError(ErrorKind(told["kind"]), told["message"], param=told["param"], code=told["code"])
 
 
 def _divided(header: Mapping[str, Any], blob: bytes) -> tuple[bytes, bytes]:

@@ -9,22 +9,22 @@ from typing import Any
 
 import orjson
 
-from gatewayd.json_encoder import Encoded
+from gatewayd.json_encoder import EncodedJson
 from gatewayd.plugins.isolation.call_results import read_outcome
-from gatewayd.plugins.isolation.calls import METADATA, OpenCall, call_told, take_metadata
+from gatewayd.plugins.isolation.calls import METADATA, OpenCall, render_call, take_metadata
 from gatewayd.plugins.isolation.host_calls import PluginQuestions
 from gatewayd.plugins.isolation.messages import PipeData
-from gatewayd.plugins.isolation.process import MALFORMED, PluginProcess, failure_of
+from gatewayd.plugins.isolation.process import MALFORMED_ERRORS, PluginProcess, make_failure
 from gatewayd.plugins.isolation.streams import open_stream
-from gatewayd.plugins.isolation.supervisor import IsolationParts, ProcessKeeper, line_of
+from gatewayd.plugins.isolation.supervisor import IsolationParts, ProcessKeeper, read_line
 from gatewayd.plugins.records import Plugin, log_fields
-from gatewayd.plugins.runtime.arguments import Parameters
+from gatewayd.plugins.runtime.arguments import MethodParameters
 from gatewayd.plugins.runtime.context import CallScope
 from gatewayd.plugins.runtime.invoke import PluginError
-from gatewayd.plugins.runtime.iterators import Items
+from gatewayd.plugins.runtime.iterators import PluginIterator
 from gatewayd.plugins.runtime.open_calls import OpenCalls
 from gatewayd.plugins.runtime.repeated_calls import Arguments, RepeatedCall, Result
-from gatewayd.plugins.runtime.runner import Noting
+from gatewayd.plugins.runtime.runner import ProblemRecorder
 
 log = logging.getLogger(__name__)
 
@@ -33,7 +33,7 @@ class IsolatedPlugin:
     """A `plugins.handles.PluginHandle` over a process."""
 
     def __init__(
-        self, plugin: Plugin, parts: IsolationParts, noting: Noting, not_installed: str = ""
+        self, plugin: Plugin, parts: IsolationParts, noting: ProblemRecorder, not_installed: str = ""
     ) -> None:
         self._keeper = ProcessKeeper(plugin, parts, noting, self._begin_again, not_installed)
         self._parts = parts
@@ -88,7 +88,7 @@ class IsolatedPlugin:
         """Return the names of the public methods, sorted."""
         return list(self._keeper.facts.public)
 
-    def parameters(self, method: str) -> Parameters:
+    def parameters(self, method: str) -> MethodParameters:
         """Return the names that a method takes."""
         return self._keeper.facts.parameters(method)
 
@@ -117,9 +117,9 @@ class IsolatedPlugin:
         """Do not end, when another takes its place, as long as an object is there: it makes further calls."""
         self._calls.keep_for(owner)
 
-    def items(self, source: AsyncIterable[Any]) -> Items:
+    def items(self, source: AsyncIterable[Any]) -> PluginIterator:
         """Return what the body of a response gives."""
-        if not isinstance(source, Items):
+        if not isinstance(source, PluginIterator):
             raise TypeError("only streams of its process are given")
         return source
 
@@ -212,14 +212,14 @@ class IsolatedPlugin:
         """Have the process call a method; take what it changed in the metadata of the request."""
         process = await self._keeper.ready()
         if not self.has(method):
-            raise failure_of(self.plugin, f"it has no method {method!r}")
+            raise make_failure(self.plugin, f"it has no method {method!r}")
         names = self._keeper.facts.parameters(method).names
         settings = await self._user_settings(names, scope)
         questions = self._keeper.questions
         call = questions.begin(scope)
         served = None
         try:
-            told = {**call_told(call, names, arguments, settings), **more}
+            told = {**render_call(call, names, arguments, settings), **more}
             header = {"do": how, "method": method, "call": call.number}
             answer = await process.ask(header, PipeData(told))
             if "metadata" in answer.value:
@@ -233,7 +233,7 @@ class IsolatedPlugin:
         except asyncio.CancelledError:
             process.tell_soon({"do": "cancel", "call": call.number})
             raise
-        except MALFORMED as error:
+        except MALFORMED_ERRORS as error:
             raise process.spoil(error) from error
         finally:
             if served is None:
@@ -248,13 +248,13 @@ class IsolatedPlugin:
         arguments: Arguments,
     ) -> Sequence[Result]:
         with self._calls.busy():
-            more = {"name": name, "values": [Encoded([value]) for value in values]}
+            more = {"name": name, "values": [EncodedJson([value]) for value in values]}
             served = await self._serve("repeat", method, scope, arguments(), more)
             served.end()
         try:
             told = served.answer.value["results"]
             return [_result(one, value) for one, value in zip(told, values, strict=True)]
-        except MALFORMED as error:
+        except MALFORMED_ERRORS as error:
             raise served.process.spoil(error) from error
 
     def _taken(self, served: "_Served", arguments: Mapping[str, Any]) -> Any:
@@ -267,17 +267,17 @@ class IsolatedPlugin:
             value = read_outcome(outcome, partial(self._open, process, served))
             if told["is_shared"]:
                 value = {**value, METADATA: served.call.scope.metadata}
-        except MALFORMED as error:
+        except MALFORMED_ERRORS as error:
             raise process.spoil(error) from error
         return value
 
     def _outcome(self, process: PluginProcess, answer: PipeData) -> Any:
         try:
             return read_outcome(answer, partial(self._open, process, None))
-        except MALFORMED as error:
+        except MALFORMED_ERRORS as error:
             raise process.spoil(error) from error
 
-    def _open(self, process: PluginProcess, served: "_Served | None", stream: int) -> Items:
+    def _open(self, process: PluginProcess, served: "_Served | None", stream: int) -> PluginIterator:
         """Return a stream, and that of a call as a part of it."""
 
         def leave() -> None:
@@ -320,7 +320,7 @@ def _result(told: Any, value: bytes) -> Result:
     if told is None:
         return value
     if "problem" in told:
-        return line_of(told["problem"])
+        return read_line(told["problem"])
     if not isinstance(told["value"], dict):
         raise ValueError("a piece is an object")
     return orjson.dumps(told["value"])

@@ -11,47 +11,47 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final, Protocol
 
-from gatewayd.errors import GatewayError, Kind
+from gatewayd.errors import ErrorKind, GatewayError
 from gatewayd.plugins.isolation.messages import (
     MAX_HEADER_BYTES,
     MAX_MESSAGE_BYTES,
     MAX_QUESTION_ANSWER_BYTES,
-    SPENT,
+    SPENT_FIELD,
     Headers,
     PipeData,
-    error_told,
-    exception_told,
     pack,
-    read_failed,
+    read_failure_details,
+    render_error,
+    render_exception,
     unpack,
 )
 from gatewayd.plugins.records import Plugin, log_fields
-from gatewayd.plugins.runtime.invoke import Failed, Outcome, PluginError, attempt_async
-from gatewayd.plugins.runtime.runner import PATIENCE
-from gatewayd.tasks import Tasks
+from gatewayd.plugins.runtime.invoke import CallOutcome, FailureDetails, PluginError, run_guarded_async
+from gatewayd.plugins.runtime.runner import HOOK_SECONDS
+from gatewayd.tasks import TaskRegistry
 from gatewayd.time_slices import SLICE_SECONDS
-from gatewayd.workers import Worker, WorkerDiedError, WorkerLateError, WorkerOptions
+from gatewayd.workers import WorkerDiedError, WorkerLateError, WorkerOptions, WorkerProcess
 
 log = logging.getLogger(__name__)
 
 CHILD: Final = "gatewayd.plugins.isolation.child"
-MAX_TOLD_BYTES: Final = 2 << 20
+MAX_NOTICE_BYTES: Final = 2 << 20
 """Of what a process says of its own accord and is no question."""
 MAX_QUESTIONS: Final = 250
 """Questions of one process that are being answered; a further one is refused."""
 MAX_QUESTION_BYTES: Final = 64 << 20
 """Of the questions of one process that are being answered, beside the last one."""
-REFUSING: Final = frozenset({"load", "schema", "valves"})
+REFUSABLE_REQUESTS: Final = frozenset({"load", "schema", "valves"})
 """What a process may refuse with an error of the gateway; anything else it fails at."""
-UNLIMITED: Final = frozenset({"call", "repeat", "next"})
+UNLIMITED_REQUESTS: Final = frozenset({"call", "repeat", "next"})
 """What may take any time, as in a thread."""
-MAX_ANSWER_SECONDS: Final = 2 * PATIENCE + 30.0
+MAX_ANSWER_SECONDS: Final = 2 * HOOK_SECONDS + 30.0
 """Of all else: after twice its patience the process itself answers that it takes too long."""
 MAX_WATCH_SECONDS: Final = 5.0
 """Between two times that a process is asked whether it is alive."""
 MAX_PAUSE_SECONDS: Final = 0.05
 """Between two messages of a process that says much."""
-MALFORMED: Final = (ValueError, TypeError, LookupError, AttributeError)
+MALFORMED_ERRORS: Final = (ValueError, TypeError, LookupError, AttributeError)
 """What reading a message raises that a process should not have sent."""
 
 
@@ -84,7 +84,7 @@ class PluginProcess:
     """A started process."""
 
     def __init__(
-        self, plugin: Plugin, options: ProcessOptions, listener: ProcessListener, tasks: Tasks
+        self, plugin: Plugin, options: ProcessOptions, listener: ProcessListener, tasks: TaskRegistry
     ) -> None:
         self._plugin = plugin
         self._options = options
@@ -94,7 +94,7 @@ class PluginProcess:
         self._asked_bytes = 0
         self._open = 0
         self._reason: str | None = None
-        self._worker: Worker | None = None
+        self._worker: WorkerProcess | None = None
         self._watch = ""
         self._worked = 0.0
         self._writing = asyncio.Lock()
@@ -109,7 +109,7 @@ class PluginProcess:
             environment=self._options.environment,
             has_children=True,
         )
-        self._worker = await Worker.start(options, self._tasks, self._hear)
+        self._worker = await WorkerProcess.start(options, self._tasks, self._hear)
 
     def watch(self) -> None:
         """Begin to ask whether it is alive: it has been loaded."""
@@ -145,27 +145,27 @@ class PluginProcess:
         """
         worker = self._started()
         limit = None
-        if header["do"] not in UNLIMITED:
+        if header["do"] not in UNLIMITED_REQUESTS:
             limit = MAX_ANSWER_SECONDS if seconds is None else seconds
         more, blob = await pack(payload or PipeData())
         self._open += 1
         try:
             answer, data = await worker.call({**header, **more}, blob, limit)
-            if SPENT in answer:
+            if SPENT_FIELD in answer:
                 self._replace()
             if "failed" in answer:
-                failed, kind = read_failed(answer["failed"])
+                failed, kind = read_failure_details(answer["failed"])
                 raise PluginError(self._plugin.kind.value, self._plugin.id, failed, kind=kind)
             return await unpack(answer, data)
         except WorkerDiedError as error:
-            raise failure_of(self._plugin, self._why(error)) from error
+            raise make_failure(self._plugin, self._why(error)) from error
         except PluginError:
             raise
         except GatewayError as error:
-            if header["do"] in REFUSING:
+            if header["do"] in REFUSABLE_REQUESTS:
                 raise
-            raise failure_of(self._plugin, error.message) from error
-        except MALFORMED as error:
+            raise make_failure(self._plugin, error.message) from error
+        except MALFORMED_ERRORS as error:
             raise self.spoil(error) from error
         finally:
             self._open -= 1
@@ -183,7 +183,7 @@ class PluginProcess:
     def spoil(self, error: Exception) -> PluginError:
         """End the process for what it said, and return the failure."""
         self._end(f"said what has no meaning ({error})")
-        return failure_of(self._plugin, f"its process said what has no meaning ({error}), and was ended")
+        return make_failure(self._plugin, f"its process said what has no meaning ({error}), and was ended")
 
     async def close(self) -> None:
         """End the process, and what it has started."""
@@ -197,7 +197,7 @@ class PluginProcess:
         if self._worker is not None:
             self._worker.kill()
 
-    def _started(self) -> Worker:
+    def _started(self) -> WorkerProcess:
         if self._worker is None:
             raise RuntimeError("the process is started first")
         return self._worker
@@ -223,7 +223,7 @@ class PluginProcess:
             self._reason = error.reason
         return f"its process {self._reason or error.reason}; the next call starts it again"
 
-    async def _keep_watch(self, worker: Worker) -> None:
+    async def _keep_watch(self, worker: WorkerProcess) -> None:
         """Ask the process whether it is alive while somebody waits for it."""
         limit = self._options.seconds
         pause = min(limit / 4, MAX_WATCH_SECONDS)
@@ -246,7 +246,7 @@ class PluginProcess:
         if "number" not in header:
             try:
                 await self._take(header, blob)
-            except MALFORMED as error:
+            except MALFORMED_ERRORS as error:
                 self._reason = self._reason or f"said what has no meaning ({error}), and was ended"
                 raise
         self._worked += time.perf_counter() - began + _A_MESSAGE
@@ -255,7 +255,7 @@ class PluginProcess:
             await asyncio.sleep(pause)
 
     async def _take(self, header: Mapping[str, Any], blob: bytes) -> None:
-        if "ask" not in header and len(blob) > MAX_TOLD_BYTES:
+        if "ask" not in header and len(blob) > MAX_NOTICE_BYTES:
             raise ValueError("it tells too much at a time")
         if "ask" in header:
             await self._take_question(header, blob)
@@ -269,8 +269,8 @@ class PluginProcess:
         if not isinstance(number, int) or number in self._questions:
             raise ValueError("a question has a number of its own")
         if len(self._questions) >= MAX_QUESTIONS or self._asked_bytes > MAX_QUESTION_BYTES:
-            error = GatewayError(Kind.RATE_LIMITED, "cannot answer: the plugin asks too much at a time")
-            await self.tell({"do": "answer", "ask": number, **error_told(error)})
+            error = GatewayError(ErrorKind.RATE_LIMITED, "cannot answer: the plugin asks too much at a time")
+            await self.tell({"do": "answer", "ask": number, **render_error(error)})
             return
         payload = await unpack(header, blob)
         self._asked_bytes += len(blob)
@@ -293,7 +293,7 @@ class PluginProcess:
         await self._tasks.stop(task)
 
     async def _answer(self, number: int, header: Mapping[str, Any], payload: PipeData) -> None:
-        outcome = await attempt_async(lambda: self._listener.answer(header, payload))
+        outcome = await run_guarded_async(lambda: self._listener.answer(header, payload))
         is_written = False
         try:
             # One answer at a time is written: whoever does not read has no more than that waiting for it.
@@ -304,30 +304,30 @@ class PluginProcess:
             if not is_written and outcome.error is None:
                 await self._listener.drop(outcome.value)
 
-    async def _write_answer(self, number: int, outcome: Outcome) -> None:
+    async def _write_answer(self, number: int, outcome: CallOutcome) -> None:
         error = outcome.error
         if error is None:
             more, blob = await pack(outcome.value)
             if len(blob) <= MAX_QUESTION_ANSWER_BYTES:
                 await self._write({"do": "answer", "ask": number, **more}, blob)
                 return
-            error = GatewayError(Kind.TOO_LARGE, "cannot answer: the answer is too large")
+            error = GatewayError(ErrorKind.TOO_LARGE, "cannot answer: the answer is too large")
         await self.tell({"do": "answer", "ask": number, **self._told(error)})
 
     def _told(self, error: BaseException) -> Headers:
         """Return what the plugin is told of a question that failed."""
         if isinstance(error, GatewayError):
-            return error_told(error)
-        told = exception_told(error) if isinstance(error, Exception) else None
+            return render_error(error)
+        told = render_exception(error) if isinstance(error, Exception) else None
         if told is None:
             log.warning("a question of a plugin failed", exc_info=error, extra={"plugin": self._plugin.id})
-            return error_told(GatewayError(Kind.INTERNAL, "cannot answer: the gateway failed"))
+            return render_error(GatewayError(ErrorKind.INTERNAL, "cannot answer: the gateway failed"))
         return told
 
 
-def failure_of(plugin: Plugin, text: str) -> PluginError:
+def make_failure(plugin: Plugin, text: str) -> PluginError:
     """Return a failure of a plugin."""
-    return PluginError(plugin.kind.value, plugin.id, Failed(text))
+    return PluginError(plugin.kind.value, plugin.id, FailureDetails(text))
 
 
 _A_MESSAGE: Final = 0.00002

@@ -9,20 +9,20 @@ from collections import deque
 from collections.abc import Sequence
 from typing import Any, Final
 
-from gatewayd.plugins.runtime.invoke import attempt_async
-from gatewayd.plugins.runtime.iterators import Items
+from gatewayd.plugins.runtime.invoke import run_guarded_async
+from gatewayd.plugins.runtime.iterators import PluginIterator
 
 MAX_PIECES: Final = 16
 """Pieces that are read before the gateway has asked for them."""
-MAX_SIZE: Final = 64 << 10
+MAX_AHEAD_BYTES: Final = 64 << 10
 """Characters or bytes of such pieces, texts and lines, beside the last one; an object counts as many."""
-OBJECT_SIZE: Final = 4 << 10
+OBJECT_BYTES: Final = 4 << 10
 
 
 class ReadAhead:
     """The pieces of one stream, for one reader on the loop that this was made on."""
 
-    def __init__(self, items: Items) -> None:
+    def __init__(self, items: PluginIterator) -> None:
         self._items = items
         self._pieces: deque[Any] = deque()
         self._size = 0
@@ -57,7 +57,7 @@ class ReadAhead:
 
     async def _read(self) -> None:
         while True:
-            outcome = await attempt_async(self._items.__anext__)
+            outcome = await run_guarded_async(self._items.__anext__)
             async with self._changed:
                 if outcome.error is None:
                     self._pieces.append(outcome.value)
@@ -71,8 +71,8 @@ class ReadAhead:
                 await self._changed.wait_for(self._has_room)
 
     def _has_room(self) -> bool:
-        return len(self._pieces) < MAX_PIECES and self._size < MAX_SIZE
+        return len(self._pieces) < MAX_PIECES and self._size < MAX_AHEAD_BYTES
 
 
 def _size(piece: Any) -> int:
-    return len(piece) if isinstance(piece, str | bytes) else OBJECT_SIZE
+    return len(piece) if isinstance(piece, str | bytes) else OBJECT_BYTES

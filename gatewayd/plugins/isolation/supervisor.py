@@ -14,24 +14,24 @@ from typing import Any, Final
 from gatewayd.errors import GatewayError
 from gatewayd.plugins.isolation.backoff import StartPause
 from gatewayd.plugins.isolation.cached_facts import MAX_METHODS, PluginFacts, read_facts
-from gatewayd.plugins.isolation.calls import plugin_told
+from gatewayd.plugins.isolation.calls import render_plugin
 from gatewayd.plugins.isolation.host_calls import PluginQuestions, QuestionParts
-from gatewayd.plugins.isolation.messages import LOGGED, MAX_ERROR_CHARACTERS, PipeData
-from gatewayd.plugins.isolation.process import MALFORMED, PluginProcess, ProcessOptions, failure_of
+from gatewayd.plugins.isolation.messages import LOGGED_FIELDS, MAX_ERROR_CHARACTERS, PipeData
+from gatewayd.plugins.isolation.process import MALFORMED_ERRORS, PluginProcess, ProcessOptions, make_failure
 from gatewayd.plugins.records import Plugin, PluginKind, log_fields
 from gatewayd.plugins.runtime.invoke import PluginError
-from gatewayd.plugins.runtime.runner import Noting
+from gatewayd.plugins.runtime.runner import ProblemRecorder
 from gatewayd.plugins.source import frontmatter
-from gatewayd.tasks import Tasks
+from gatewayd.tasks import TaskRegistry
 
 log = logging.getLogger(__name__)
 
 LEVELS: Final = frozenset({logging.DEBUG, logging.INFO, logging.WARNING, logging.ERROR})
-GATEWAY: Final = "gatewayd"
-NO_LOGGER: Final = re.compile(r"[^\w.-]")
-SHOWN_SECRET: Final = "WEBUI_SECRET_KEY"  # noqa: S105 - a name
+GATEWAY_LOGGER: Final = "gatewayd"
+NON_LOGGER_CHARACTERS: Final = re.compile(r"[^\w.-]")
+PLUGIN_SECRET_VARIABLE: Final = "WEBUI_SECRET_KEY"  # noqa: S105 - a name
 """The variable by which plugins know their secret, which is derived from that of the gateway."""
-NOTE_SECONDS: Final = 0.1
+NOTE_INTERVAL_SECONDS: Final = 0.1
 """Between two problems that are kept, beside the first ten."""
 START_SECONDS: Final = 20.0
 """For a process to start and to tell, beyond the time that a source has to load."""
@@ -57,7 +57,7 @@ class IsolationParts:
 
     answering: QuestionParts
     options: IsolationOptions
-    tasks: Tasks
+    tasks: TaskRegistry
     check_room: Callable[[Plugin], None]
 
 
@@ -72,7 +72,7 @@ class ProcessKeeper:
         self,
         plugin: Plugin,
         parts: IsolationParts,
-        noting: Noting,
+        noting: ProblemRecorder,
         on_again: Callable[[], Awaitable[None]],
         not_installed: str = "",
     ) -> None:
@@ -151,10 +151,10 @@ class ProcessKeeper:
             await self.questions.close()
             await former.close()
         if self._is_over:
-            raise failure_of(self.plugin, "it was ended")
+            raise make_failure(self.plugin, "it was ended")
         if left := self._pause.left:
             often = f"its process ended {self._pause.ended} times"
-            raise failure_of(self.plugin, f"{often}; it is started again in {math.ceil(left)} s")
+            raise make_failure(self.plugin, f"{often}; it is started again in {math.ceil(left)} s")
         try:
             process = await self._start()
         except GatewayError:
@@ -178,7 +178,7 @@ class ProcessKeeper:
         parts = self.parts
         self.questions = PluginQuestions(self.plugin, parts.answering)
         listener = _Listener(self.questions, self._hear)
-        secret = {SHOWN_SECRET: parts.answering.host().secret_key}
+        secret = {PLUGIN_SECRET_VARIABLE: parts.answering.host().secret_key}
         bounds = parts.options.process
         bounds = replace(bounds, environment={**bounds.environment, **secret})
         process = PluginProcess(self.plugin, bounds, listener, parts.tasks)
@@ -192,10 +192,10 @@ class ProcessKeeper:
             except PluginError:
                 raise
             except GatewayError as error:
-                raise failure_of(self.plugin, error.message) from error
+                raise make_failure(self.plugin, error.message) from error
             self._take_found(process, answer.value)
             if self._is_over:
-                raise failure_of(self.plugin, "it was ended")
+                raise make_failure(self.plugin, "it was ended")
             undo.pop_all()
         process.watch()
         self.process = process
@@ -204,7 +204,7 @@ class ProcessKeeper:
     def _opening(self) -> dict[str, Any]:
         options, host = self.parts.options, self.parts.answering.host()
         return {
-            "plugin": plugin_told(self.plugin),
+            "plugin": render_plugin(self.plugin),
             "host": {"data_dir": str(host.data_dir), "secret_key": host.secret_key},
             "packages": None if options.packages is None else str(options.packages),
             "not_installed": self._not_installed,
@@ -220,12 +220,12 @@ class ProcessKeeper:
                 tuple(str(name) for name in found["missing"][:MAX_METHODS]),
             )
             specs = [dict(spec) for spec in found["specs"][:MAX_METHODS]]
-        except MALFORMED as error:
+        except MALFORMED_ERRORS as error:
             raise process.spoil(error) from error
         self.plugin = replace(
             self.plugin,
             kind=kind,
-            manifest=frontmatter.read(self.plugin.content),
+            manifest=frontmatter.parse_frontmatter(self.plugin.content),
             specs=specs,
             missing=missing,
         )
@@ -233,7 +233,7 @@ class ProcessKeeper:
     def note(self, doing: str, sentence: str) -> None:
         """Keep a problem, a few in a second: each is written to the database."""
         now = time.monotonic()
-        noted = max(self._noted, now - 1.0) + NOTE_SECONDS
+        noted = max(self._noted, now - 1.0) + NOTE_INTERVAL_SECONDS
         if noted <= now:
             self._noted = noted
             self._noting(self.plugin, doing, sentence)
@@ -244,14 +244,16 @@ class ProcessKeeper:
             case "facts":
                 self.facts = read_facts(told)
             case "note":
-                self.note(line_of(told["doing"]), line_of(told["sentence"]))
+                self.note(read_line(told["doing"]), read_line(told["sentence"]))
             case "log":
-                fields = {name: line_of(told["fields"][name]) for name in LOGGED if name in told["fields"]}
+                fields = {
+                    name: read_line(told["fields"][name]) for name in LOGGED_FIELDS if name in told["fields"]
+                }
                 level = max((known for known in LEVELS if known <= told["level"]), default=logging.DEBUG)
                 own = {**fields, **log_fields(self.plugin.family, self.plugin.id)}
                 # What is written of a logger is decided by its name, not by that of this one.
-                name = _logger_of(line_of(told["logger"]))
-                message = line_of(told["message"])
+                name = _logger_of(read_line(told["logger"]))
+                message = read_line(told["message"])
                 log.handle(log.makeRecord(name, level, "", 0, "%s", (message,), None, extra=own))
             case other:
                 raise ValueError(f"it tells {str(other)[:40]!r}")
@@ -259,8 +261,10 @@ class ProcessKeeper:
 
 def _logger_of(told: str) -> str:
     """Return the name of a logger that a process writes to; those of the gateway itself are not its."""
-    name = NO_LOGGER.sub("_", told)
-    is_gateway = name.partition(".")[0] == GATEWAY and not name.startswith(f"{GATEWAY}.plugins.")
+    name = NON_LOGGER_CHARACTERS.sub("_", told)
+    is_gateway = name.partition(".")[0] == GATEWAY_LOGGER and not name.startswith(
+        f"{GATEWAY_LOGGER}.plugins."
+    )
     return log.name if is_gateway else name
 
 
@@ -281,7 +285,7 @@ class _Listener:
         self.hearing(said, payload)
 
 
-def line_of(value: Any) -> str:
+def read_line(value: Any) -> str:
     """Return a short text that a process told; ValueError for anything else."""
     if not isinstance(value, str) or len(value) > MAX_ERROR_CHARACTERS:
         raise ValueError("a short text is expected")

@@ -13,7 +13,7 @@ Item = TypeVar("Item")
 Key = TypeVar("Key")
 
 
-class Awaited:
+class AwaitableValue:
     """Awaiting it gives it. It has a hash of its own, because `asyncio.gather` asks for one."""
 
     __hash__ = object.__hash__
@@ -23,7 +23,7 @@ class Awaited:
         return self
 
 
-class AnswerRecord(Awaited, BaseModel):
+class AnswerRecord(AwaitableValue, BaseModel):
     """A record with attributes, as pydantic models are; further fields are kept."""
 
     model_config = ConfigDict(extra="allow", from_attributes=True)
@@ -57,17 +57,17 @@ class MappedRecord(AnswerRecord):
         return self.model_dump().get(key, default)
 
 
-class AnswerList(Awaited, list[Item]):  # type: ignore[misc]
+class AnswerList(AwaitableValue, list[Item]):  # type: ignore[misc]
     """A list that may be awaited."""
 
 
-class AnswerDict(Awaited, dict[Key, Item]):  # type: ignore[misc]
+class AnswerDict(AwaitableValue, dict[Key, Item]):  # type: ignore[misc]
     """A mapping that may be awaited."""
 
 
-class AnswerText(Awaited, str):
+class AnswerText(AwaitableValue, str):
     """A text that may be awaited."""
 
 
-class AnswerTuple(Awaited, tuple[Any, ...]):
+class AnswerTuple(AwaitableValue, tuple[Any, ...]):
     """A tuple that may be awaited."""

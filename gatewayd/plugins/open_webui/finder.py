@@ -9,20 +9,20 @@ from importlib.machinery import ModuleSpec
 from types import ModuleType
 from typing import Any, Final
 
-from gatewayd.plugins.interfaces import Host
+from gatewayd.plugins.interfaces import PluginHost
 from gatewayd.plugins.open_webui import manifest
-from gatewayd.plugins.open_webui.host_bridge import Gate
-from gatewayd.plugins.open_webui.modules.app import App
+from gatewayd.plugins.open_webui.host_bridge import HostBridge
+from gatewayd.plugins.open_webui.modules.app import PluginApp
 from gatewayd.plugins.runtime.context import CallScope
 from gatewayd.plugins.runtime.requests import make_request
 
 MAIN: Final = f"{manifest.PACKAGE}.main"
 
 
-class Finder(MetaPathFinder, Loader):
+class CompatFinder(MetaPathFinder, Loader):
     """Finds `open_webui` and what is below it: what the catalogue has, as modules of the import system."""
 
-    def __init__(self, gate: Gate, app: App) -> None:
+    def __init__(self, gate: HostBridge, app: PluginApp) -> None:
         self._gate = gate
         self._app = app
 
@@ -35,7 +35,7 @@ class Finder(MetaPathFinder, Loader):
             return None
         name = manifest.current_name(fullname)
         packaged = manifest.is_package(name)
-        if not packaged and name not in manifest.BY_NAME:
+        if not packaged and name not in manifest.MODULES_BY_NAME:
             return None
         return ModuleSpec(fullname, self, origin="gatewayd", is_package=packaged)
 
@@ -48,19 +48,19 @@ class Finder(MetaPathFinder, Loader):
         name = manifest.current_name(module.__name__)
         if manifest.is_package(name):
             return
-        home, _, function = manifest.BY_NAME[name].home.partition(":")
+        home, _, function = manifest.MODULES_BY_NAME[name].home.partition(":")
         make = getattr(importlib.import_module(home), function)
         made: dict[str, Any] = make(self._gate, self._app) if name == MAIN else make(self._gate)
         vars(module).update(made)
 
 
-class Installed:
+class InstalledModules:
     """The names in use; `app` is what `__request__.app` is."""
 
-    def __init__(self, host: Host, loop: asyncio.AbstractEventLoop) -> None:
-        gate = Gate(host, loop)
-        self.app = App(gate)
-        self._finder = Finder(gate, self.app)
+    def __init__(self, host: PluginHost, loop: asyncio.AbstractEventLoop) -> None:
+        gate = HostBridge(host, loop)
+        self.app = PluginApp(gate)
+        self._finder = CompatFinder(gate, self.app)
         sys.meta_path.insert(0, self._finder)
 
     def make_request(self, scope: CallScope) -> Any:
@@ -74,12 +74,12 @@ class Installed:
             del sys.modules[name]
 
 
-def install(host: Host, loop: asyncio.AbstractEventLoop) -> Installed:
+def install(host: PluginHost, loop: asyncio.AbstractEventLoop) -> InstalledModules:
     """Make `open_webui` importable; `loop` is the daemon's, in whose context the host's methods run.
 
     Called once, where the stores are open. Nothing is imported yet.
     """
-    return Installed(host, loop)
+    return InstalledModules(host, loop)
 
 
 def _is_ours(name: str) -> bool:

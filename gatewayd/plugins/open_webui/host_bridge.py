@@ -7,23 +7,23 @@ import functools
 from collections.abc import Awaitable, Callable, Coroutine
 from typing import Any, Protocol, TypeVar
 
-from gatewayd.plugins.interfaces import Host
-from gatewayd.plugins.open_webui.placeholders import sentence
-from gatewayd.plugins.runtime.call_context import asking, calling
-from gatewayd.plugins.runtime.call_depth import depth
+from gatewayd.plugins.interfaces import PluginHost
+from gatewayd.plugins.open_webui.placeholders import missing_name_sentence
+from gatewayd.plugins.runtime.call_context import current_asker, current_call
+from gatewayd.plugins.runtime.call_depth import current_depth
 
 Value = TypeVar("Value")
 Work = Callable[..., Coroutine[Any, Any, Value]]
 
 
-class Gate:
+class HostBridge:
     """Runs work of the host on the daemon's loop for code that runs elsewhere.
 
     The work runs in the context in which the gate was made, not in that of the plugin, but for who asks and
     how deep requests to models are nested.
     """
 
-    def __init__(self, host: Host, loop: asyncio.AbstractEventLoop) -> None:
+    def __init__(self, host: PluginHost, loop: asyncio.AbstractEventLoop) -> None:
         self.host = host
         self.loop = loop
         self._context = contextvars.copy_context()
@@ -48,9 +48,9 @@ class Gate:
     def start(self, work: Coroutine[Any, Any, Value]) -> concurrent.futures.Future[Value]:
         """Start work on the daemon's loop; cancelling the future cancels it."""
         context = self._context.copy()
-        context.run(depth.set, depth.get())
-        now = calling.get()
-        context.run(asking.set, now.scope.actor if now is not None and now.scope is not None else None)
+        context.run(current_depth.set, current_depth.get())
+        now = current_call.get()
+        context.run(current_asker.set, now.scope.actor if now is not None and now.scope is not None else None)
         try:
             return context.run(asyncio.run_coroutine_threadsafe, work, self.loop)
         except RuntimeError:
@@ -66,21 +66,21 @@ def _running_loop() -> asyncio.AbstractEventLoop | None:
         return None
 
 
-class Table:
+class HostTable:
     """What a name such as `Users` is: an object whose methods ask the gateway."""
 
-    def __init__(self, gate: Gate, name: str) -> None:
+    def __init__(self, gate: HostBridge, name: str) -> None:
         self._gate = gate
         self._host = gate.host
         self._name = name
 
     def __getattr__(self, attribute: str) -> Any:
         """Raise AttributeError that says what is missing."""
-        raise AttributeError(sentence(f"{self.__dict__.get('_name', '')}.{attribute}"))
+        raise AttributeError(missing_name_sentence(f"{self.__dict__.get('_name', '')}.{attribute}"))
 
 
 class _Gated(Protocol):
-    _gate: Gate
+    _gate: HostBridge
 
 
 def blocking(method: Callable[..., Awaitable[Any]]) -> Callable[..., Any]:

@@ -20,12 +20,12 @@ from typing import Any, Final
 from gatewayd.plugins.open_webui.placeholders import make_placeholder
 
 PACKAGE: Final = "open_webui"
-CATCHING: Final = {"ImportError", "ModuleNotFoundError", "Exception", "BaseException"}
+CATCHING_EXCEPTIONS: Final = {"ImportError", "ModuleNotFoundError", "Exception", "BaseException"}
 ABSENT: Final = object()
 
 
 @dataclass(slots=True)
-class Noted:
+class MissingNames:
     """What the loading of one plugin found missing: full names, each once, in the order of its imports."""
 
     plugin_id: str
@@ -37,13 +37,13 @@ class Noted:
             self.missing.append(name)
 
 
-_noted: ContextVar[Noted | None] = ContextVar("gatewayd_plugin_missing_names", default=None)
+_noted: ContextVar[MissingNames | None] = ContextVar("gatewayd_plugin_missing_names", default=None)
 
 
 @contextmanager
-def loading(plugin_id: str) -> Iterator[Noted]:
+def collect_missing_names(plugin_id: str) -> Iterator[MissingNames]:
     """Collect the missing names of the code that runs in this context, the module of one plugin."""
-    noted = Noted(plugin_id)
+    noted = MissingNames(plugin_id)
     token = _noted.set(noted)
     try:
         yield noted
@@ -61,7 +61,7 @@ def defer_imports(tree: ast.Module) -> ast.Module:
     return ast.fix_missing_locations(deferred)
 
 
-def unguarded(tree: ast.Module) -> Sequence[str]:
+def unguarded_names(tree: ast.Module) -> Sequence[str]:
     """Return the full `open_webui` names that a module imports unguarded, in their order."""
     finder = _Unguarded()
     finder.visit(copy.deepcopy(tree))
@@ -107,7 +107,7 @@ def _catches(handler: ast.ExceptHandler) -> bool:
     if handler.type is None:
         return True
     kinds = handler.type.elts if isinstance(handler.type, ast.Tuple) else [handler.type]
-    return any(ast.unparse(kind).rpartition(".")[2] in CATCHING for kind in kinds)
+    return any(ast.unparse(kind).rpartition(".")[2] in CATCHING_EXCEPTIONS for kind in kinds)
 
 
 def _suppresses(item: ast.withitem) -> bool:

@@ -10,7 +10,7 @@ WITH_SETTINGS: Final = ("env", "config")
 
 
 @dataclass(frozen=True, slots=True)
-class Module:
+class CompatModule:
     """One module: `home` is where its names are made (`module:function`), `names` are all of them.
 
     `settings` says that further upper-case names are settings of the gateway. `note` is for the
@@ -24,14 +24,14 @@ class Module:
     note: str = ""
 
 
-def _module(name: str, home: str, names: str, note: str = "") -> Module:
+def _module(name: str, home: str, names: str, note: str = "") -> CompatModule:
     full = f"{PACKAGE}.{name}"
-    return Module(
+    return CompatModule(
         full, f"gatewayd.plugins.open_webui.{home}", tuple(names.split()), name in WITH_SETTINGS, note
     )
 
 
-MODULES: Final[tuple[Module, ...]] = (
+MODULES: Final[tuple[CompatModule, ...]] = (
     _module(
         "models.users",
         "modules.users:make_users",
@@ -239,7 +239,7 @@ MODULES: Final[tuple[Module, ...]] = (
     ),
 )
 
-BY_NAME: Final = {module.name: module for module in MODULES}
+MODULES_BY_NAME: Final = {module.name: module for module in MODULES}
 
 PACKAGES: Final = frozenset(
     module.name[:end] for module in MODULES for end in range(len(module.name)) if module.name[end] == "."

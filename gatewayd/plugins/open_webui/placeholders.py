@@ -9,14 +9,14 @@ class NotProvidedError(NotImplementedError, AttributeError):
     """A plugin used something that this gateway does not have; `hasattr` sees it as absent."""
 
 
-def sentence(name: str) -> str:
+def missing_name_sentence(name: str) -> str:
     """Return what a plugin is told about a name that is not there."""
     return f"{name} is not provided by this gateway"
 
 
-def refuse(name: str) -> NoReturn:
+def raise_not_provided(name: str) -> NoReturn:
     """Raise the error for a name that is not there."""
-    raise NotProvidedError(sentence(name))
+    raise NotProvidedError(missing_name_sentence(name))
 
 
 class PlaceholderType(type):
@@ -24,16 +24,16 @@ class PlaceholderType(type):
 
     def __call__(cls, *_: Any, **__: Any) -> Any:
         """Raise NotProvidedError: it is neither called nor instantiated."""
-        refuse(placeholder_name(cls))
+        raise_not_provided(placeholder_name(cls))
 
     def __getattr__(cls, attribute: str) -> Any:
         """Raise AttributeError for what Python looks up itself, NotProvidedError for the rest."""
         if attribute.startswith("__") and attribute.endswith("__"):
             raise AttributeError(attribute)
-        refuse(f"{placeholder_name(cls)}.{attribute}")
+        raise_not_provided(f"{placeholder_name(cls)}.{attribute}")
 
     def __repr__(cls) -> str:
-        return f"<{sentence(placeholder_name(cls))}>"
+        return f"<{missing_name_sentence(placeholder_name(cls))}>"
 
 
 def any_schema(_cls: Any, _source: Any, _handler: Any) -> core_schema.CoreSchema:

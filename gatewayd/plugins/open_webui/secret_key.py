@@ -4,7 +4,7 @@ import hashlib
 import hmac
 from typing import Final
 
-INFO: Final = b"gatewayd plugins"
+DERIVATION_INFO: Final = b"gatewayd plugins"
 
 
 def derive_secret(secret_key: str) -> str:
@@ -15,4 +15,4 @@ def derive_secret(secret_key: str) -> str:
     if not secret_key:
         return ""
     extracted = hmac.digest(bytes(hashlib.sha256().digest_size), secret_key.encode(), "sha256")
-    return hmac.digest(extracted, INFO + b"\x01", "sha256").hex()
+    return hmac.digest(extracted, DERIVATION_INFO + b"\x01", "sha256").hex()

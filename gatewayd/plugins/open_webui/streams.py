@@ -5,24 +5,24 @@ import weakref
 from collections.abc import AsyncIterator, Sequence
 from typing import Final, Self
 
-from gatewayd.plugins.open_webui.host_bridge import Gate
+from gatewayd.plugins.open_webui.host_bridge import HostBridge
 
 _END: Final = b"\n\n"
 
-AHEAD: Final = 16
+MAX_FRAMES_AHEAD: Final = 16
 """Events that are taken from the source before the plugin asks for them."""
 
 
-class Frames:
+class EventFrames:
     """An async iterator of events, one an item, each as the bytes of a frame.
 
     One task on the daemon's loop reads the source to its end, as its context managers need. It is cancelled
     by `aclose`, and when nobody has the iterator any more.
     """
 
-    def __init__(self, gate: Gate, source: AsyncIterator[bytes]) -> None:
+    def __init__(self, gate: HostBridge, source: AsyncIterator[bytes]) -> None:
         self._gate = gate
-        self._queue: asyncio.Queue[bytes | None] = asyncio.Queue(AHEAD)
+        self._queue: asyncio.Queue[bytes | None] = asyncio.Queue(MAX_FRAMES_AHEAD)
         self._reading = gate.start(_read(source, self._queue))
         self._ended = False
         weakref.finalize(self, self._reading.cancel).atexit = False

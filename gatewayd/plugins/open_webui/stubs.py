@@ -7,8 +7,8 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from gatewayd.plugins.open_webui.awaitable_records import AnswerList, AnswerRecord
-from gatewayd.plugins.open_webui.host_bridge import Gate
-from gatewayd.plugins.open_webui.placeholders import refuse, sentence
+from gatewayd.plugins.open_webui.host_bridge import HostBridge
+from gatewayd.plugins.open_webui.placeholders import missing_name_sentence, raise_not_provided
 
 MEMORY_ROUTES = "open_webui.routers.memories"
 
@@ -27,7 +27,7 @@ class EmptyTable:
 
     def __getattr__(self, attribute: str) -> Any:
         """Raise AttributeError that says what is missing."""
-        raise AttributeError(sentence(f"{self.__dict__.get('_name', '')}.{attribute}"))
+        raise AttributeError(missing_name_sentence(f"{self.__dict__.get('_name', '')}.{attribute}"))
 
 
 class MemoryModel(AnswerRecord):
@@ -139,14 +139,14 @@ def _nothing(*_: Any, **__: Any) -> None:
 
 def _refusing(name: str) -> Callable[..., Any]:
     def change(*_: Any, **__: Any) -> Any:
-        refuse(name)
+        raise_not_provided(name)
 
     return change
 
 
 def _refusing_later(name: str) -> Callable[..., Any]:
     async def change(*_: Any, **__: Any) -> Any:
-        refuse(name)
+        raise_not_provided(name)
 
     return change
 
@@ -161,7 +161,7 @@ async def query_memory(*_: Any, **__: Any) -> None:
     return
 
 
-def make_memories(_gate: Gate) -> dict[str, Any]:
+def make_memories(_gate: HostBridge) -> dict[str, Any]:
     """Return the names of `open_webui.models.memories`."""
     table = EmptyTable(
         "open_webui.models.memories.Memories",
@@ -179,7 +179,7 @@ def make_memories(_gate: Gate) -> dict[str, Any]:
     return {"Memories": table, "MemoryModel": MemoryModel}
 
 
-def make_folders(_gate: Gate) -> dict[str, Any]:
+def make_folders(_gate: HostBridge) -> dict[str, Any]:
     """Return the names of `open_webui.models.folders`."""
     table = EmptyTable(
         "open_webui.models.folders.Folders",
@@ -194,7 +194,7 @@ def make_folders(_gate: Gate) -> dict[str, Any]:
     return {"Folders": table, "FolderModel": FolderModel}
 
 
-def make_messages(_gate: Gate) -> dict[str, Any]:
+def make_messages(_gate: HostBridge) -> dict[str, Any]:
     """Return the names of `open_webui.models.messages`, which are about channels."""
     table = EmptyTable(
         "open_webui.models.messages.Messages",
@@ -205,7 +205,7 @@ def make_messages(_gate: Gate) -> dict[str, Any]:
     return {"Messages": table, "MessageModel": MessageModel}
 
 
-def make_feedbacks(_gate: Gate) -> dict[str, Any]:
+def make_feedbacks(_gate: HostBridge) -> dict[str, Any]:
     """Return the names of `open_webui.models.feedbacks`."""
     table = EmptyTable(
         "open_webui.models.feedbacks.Feedbacks",
@@ -216,7 +216,7 @@ def make_feedbacks(_gate: Gate) -> dict[str, Any]:
     return {"Feedbacks": table, "FeedbackModel": FeedbackModel}
 
 
-def make_skills(_gate: Gate) -> dict[str, Any]:
+def make_skills(_gate: HostBridge) -> dict[str, Any]:
     """Return the names of `open_webui.models.skills`."""
     table = EmptyTable(
         "open_webui.models.skills.Skills",
@@ -227,7 +227,7 @@ def make_skills(_gate: Gate) -> dict[str, Any]:
     return {"Skills": table, "SkillModel": SkillModel, "SkillForm": SkillModel, "SkillMeta": SkillMeta}
 
 
-def make_notes(_gate: Gate) -> dict[str, Any]:
+def make_notes(_gate: HostBridge) -> dict[str, Any]:
     """Return the names of `open_webui.models.notes`."""
     table = EmptyTable(
         "open_webui.models.notes.Notes",
@@ -238,7 +238,7 @@ def make_notes(_gate: Gate) -> dict[str, Any]:
     return {"Notes": table, "NoteModel": NoteModel}
 
 
-def make_prompts(_gate: Gate) -> dict[str, Any]:
+def make_prompts(_gate: HostBridge) -> dict[str, Any]:
     """Return the names of `open_webui.models.prompts`."""
     table = EmptyTable(
         "open_webui.models.prompts.Prompts",
@@ -249,7 +249,7 @@ def make_prompts(_gate: Gate) -> dict[str, Any]:
     return {"Prompts": table, "PromptModel": PromptModel}
 
 
-def make_channels(_gate: Gate) -> dict[str, Any]:
+def make_channels(_gate: HostBridge) -> dict[str, Any]:
     """Return the names of `open_webui.models.channels`."""
     table = EmptyTable(
         "open_webui.models.channels.Channels",
@@ -260,7 +260,7 @@ def make_channels(_gate: Gate) -> dict[str, Any]:
     return {"Channels": table, "ChannelModel": ChannelModel}
 
 
-def make_memory_routes(gate: Gate) -> dict[str, Any]:
+def make_memory_routes(gate: HostBridge) -> dict[str, Any]:
     """Return the names of `open_webui.routers.memories`."""
     changes = ("add_memory", "update_memory_by_id", "delete_memory_by_id", "delete_memory_by_user_id")
     return {

@@ -3,10 +3,10 @@
 import importlib
 from typing import Any
 
-from gatewayd.extras import Extra, refusal
+from gatewayd.extras import PackageExtra, missing_extra_error
 
 
-def load(module: str) -> Any:
+def load_web_module(module: str) -> Any:
     """Return a module of starlette or fastapi.
 
     Raises not_configured when the library is not installed.
@@ -14,4 +14,4 @@ def load(module: str) -> Any:
     try:
         return importlib.import_module(module)
     except ImportError as error:
-        raise refusal(f"cannot give plugins {module}", Extra.PLUGINS) from error
+        raise missing_extra_error(f"cannot give plugins {module}", PackageExtra.PLUGINS) from error

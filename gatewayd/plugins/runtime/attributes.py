@@ -10,7 +10,7 @@ from typing import Any, Final
 
 MISSING: Final = object()
 
-_AT_ONCE: Final = frozenset(
+_PLAIN_TYPES: Final = frozenset(
     {
         *(bool, bytes, dict, float, int, list, set, str, tuple, type, type(None)),
         *(FunctionType, MethodType, classmethod, staticmethod, partialmethod, singledispatchmethod),
@@ -46,7 +46,7 @@ def find_shared(cls: type, name: str) -> Any:
 
 def is_plain(value: Any) -> bool:
     """Tell whether a value is one of Python's own types, of which no code of a plugin runs."""
-    return type(value) in _AT_ONCE
+    return type(value) in _PLAIN_TYPES
 
 
 def is_computed(stored: Any) -> bool:

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from gatewayd.accounts.records import Actor
-from gatewayd.events.records import Target
+from gatewayd.events.records import EventTarget
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +37,7 @@ class CallScope:
     """
 
     actor: Actor
-    target: Target
+    target: EventTarget
     facts: RequestFacts = field(default_factory=RequestFacts)
     metadata: dict[str, Any] = field(default_factory=dict)
     model: dict[str, Any] | None = None

@@ -8,11 +8,11 @@ from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from concurrent.futures import Future, InvalidStateError, ThreadPoolExecutor
 from typing import Any, Final, ParamSpec, TypeVar
 
-from gatewayd.errors import GatewayError, Kind
-from gatewayd.plugins.runtime.call_context import calling
+from gatewayd.errors import ErrorKind, GatewayError
+from gatewayd.plugins.runtime.call_context import current_call
 from gatewayd.plugins.runtime.interrupts import interrupt
-from gatewayd.plugins.runtime.invoke import Outcome, attempt, attempt_async
-from gatewayd.plugins.runtime.thread_futures import Reply
+from gatewayd.plugins.runtime.invoke import CallOutcome, run_guarded, run_guarded_async
+from gatewayd.plugins.runtime.thread_futures import CrossThreadReply
 
 log = logging.getLogger(__name__)
 
@@ -20,11 +20,11 @@ Result = TypeVar("Result")
 Params = ParamSpec("Params")
 Work = Callable[[], Coroutine[Any, Any, Result]]
 
-CLEANUP: Final = 2.0
+CLEANUP_SECONDS: Final = 2.0
 """Seconds for the tasks of a home to end once they are cancelled."""
 
 
-LAST: Final = CLEANUP + 1.0
+STOP_SECONDS: Final = CLEANUP_SECONDS + 1.0
 """Seconds for a home that was interrupted to end."""
 
 
@@ -32,10 +32,10 @@ class StoppedError(GatewayError):
     """The home ended, or its code cancelled itself, before it gave a result."""
 
     def __init__(self) -> None:
-        super().__init__(Kind.PLUGIN_FAILED, "it was stopped before it was done")
+        super().__init__(ErrorKind.PLUGIN_FAILED, "it was stopped before it was done")
 
 
-class Home:
+class PluginLoop:
     """One daemon thread with a running event loop.
 
     Work is given to it from other threads; what it raises belongs to whoever gave it, except that nothing
@@ -62,10 +62,12 @@ class Home:
         The future raises what the work raises, and StoppedError when the task was cancelled from elsewhere.
         """
         future: Future[Result] = Future()
-        self.tell(lambda: self._begin(work, context, future), lambda: give(future, error=StoppedError()))
+        self.tell(
+            lambda: self._begin(work, context, future), lambda: settle_future(future, error=StoppedError())
+        )
         return future
 
-    async def attempt(self, work: Callable[[], Awaitable[Any]], context: contextvars.Context) -> Outcome:
+    async def attempt(self, work: Callable[[], Awaitable[Any]], context: contextvars.Context) -> CallOutcome:
         """Await code of the plugin in the home, from another loop, and return what came of it.
 
         Being cancelled cancels the code, and does not wait for it.
@@ -100,11 +102,11 @@ class Home:
         if await self._wait_ended(timeout):
             return True
         self.interrupt()
-        return await self._wait_ended(LAST)
+        return await self._wait_ended(STOP_SECONDS)
 
     async def _wait_ended(self, timeout: float) -> bool:  # noqa: ASYNC109 - a bound of a wait, not of the caller
         waiting: Future[None] = Future()
-        self.ended.add_done_callback(lambda _: give(waiting))
+        self.ended.add_done_callback(lambda _: settle_future(waiting))
         ended = asyncio.wrap_future(waiting)
         done, _ = await asyncio.wait([ended], timeout=timeout)
         ended.cancel()
@@ -125,7 +127,7 @@ class Home:
             self._clean()
         finally:
             self._loop.close()
-            give(self.ended)
+            settle_future(self.ended)
 
     def _turn(self) -> None:
         try:
@@ -139,7 +141,7 @@ class Home:
             task.cancel()
         try:
             if pending:
-                self._loop.run_until_complete(asyncio.wait(pending, timeout=CLEANUP))
+                self._loop.run_until_complete(asyncio.wait(pending, timeout=CLEANUP_SECONDS))
             self._loop.run_until_complete(self._loop.shutdown_asyncgens())
         except (SystemExit, KeyboardInterrupt, RuntimeError) as error:
             log.warning(
@@ -166,18 +168,18 @@ class _Crossing:
         work: Callable[[], Awaitable[Any]],
         context: contextvars.Context,
     ) -> None:
-        self.reply: Reply[Outcome] = Reply()
+        self.reply: CrossThreadReply[CallOutcome] = CrossThreadReply()
         self._loop = loop
         self._work = work
         self._context = context
-        self._task: asyncio.Task[Outcome] | None = None
+        self._task: asyncio.Task[CallOutcome] | None = None
         self._is_cancelled = False
 
     def begin(self) -> None:
         """Run the code as a task."""
         if self._is_cancelled:
             return
-        self._task = self._loop.create_task(attempt_async(self._work), context=self._context)
+        self._task = self._loop.create_task(run_guarded_async(self._work), context=self._context)
         self._task.add_done_callback(self._finish)
 
     def cancel(self) -> None:
@@ -188,9 +190,9 @@ class _Crossing:
 
     def refuse(self) -> None:
         """Say that the home has ended."""
-        self.reply.give(Outcome(error=StoppedError()))
+        self.reply.give(CallOutcome(error=StoppedError()))
 
-    def _finish(self, task: "asyncio.Task[Outcome]") -> None:
+    def _finish(self, task: "asyncio.Task[CallOutcome]") -> None:
         if task.cancelled():
             self.refuse()
         else:
@@ -212,14 +214,14 @@ class DaemonThreads(ThreadPoolExecutor):
         """Run a function in a thread of its own."""
         future: Future[Result] = Future()
         context = contextvars.Context()
-        context.run(calling.set, calling.get())
+        context.run(current_call.set, current_call.get())
         threading.Thread(
             target=context.run, args=(_settle_with, future, lambda: fn(*args, **kwargs)), daemon=True
         ).start()
         return future
 
 
-def give(future: "Future[Any]", value: Any = None, *, error: BaseException | None = None) -> bool:
+def settle_future(future: "Future[Any]", value: Any = None, *, error: BaseException | None = None) -> bool:
     """Settle a future that may have been cancelled; False when nobody waits for it any more."""
     try:
         if error is not None:
@@ -232,14 +234,14 @@ def give(future: "Future[Any]", value: Any = None, *, error: BaseException | Non
 
 
 def _settle_with(future: "Future[Any]", work: Callable[[], Any]) -> None:
-    outcome = attempt(work)
-    give(future, outcome.value, error=outcome.error)
+    outcome = run_guarded(work)
+    settle_future(future, outcome.value, error=outcome.error)
 
 
 def _settle(task: "asyncio.Task[Any]", future: "Future[Any]") -> None:
     if task.cancelled():
-        give(future, error=StoppedError())
+        settle_future(future, error=StoppedError())
     elif (error := task.exception()) is not None:
-        give(future, error=error)
+        settle_future(future, error=error)
     else:
-        give(future, task.result())
+        settle_future(future, task.result())

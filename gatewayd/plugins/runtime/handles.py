@@ -4,11 +4,11 @@ from collections.abc import AsyncIterable, Mapping
 from typing import Any, Protocol
 
 from gatewayd.plugins.records import Plugin
-from gatewayd.plugins.runtime.arguments import Parameters
+from gatewayd.plugins.runtime.arguments import MethodParameters
 from gatewayd.plugins.runtime.context import CallScope
-from gatewayd.plugins.runtime.iterators import Items
+from gatewayd.plugins.runtime.iterators import PluginIterator
 from gatewayd.plugins.runtime.repeated_calls import RepeatedCall
-from gatewayd.plugins.runtime.runner import Noting
+from gatewayd.plugins.runtime.runner import ProblemRecorder
 
 
 class PluginHandle(Protocol):
@@ -27,12 +27,12 @@ class PluginHandle(Protocol):
     def flag(self, name: str, default: bool = False) -> bool: ...  # noqa: D102
     def priority(self) -> int: ...  # noqa: D102
     def methods(self) -> list[str]: ...  # noqa: D102
-    def parameters(self, method: str) -> Parameters: ...  # noqa: D102
+    def parameters(self, method: str) -> MethodParameters: ...  # noqa: D102
     async def call(self, method: str, scope: CallScope, arguments: Mapping[str, Any]) -> Any: ...  # noqa: D102
     def repeated(self, method: str, name: str, scope: CallScope) -> RepeatedCall: ...  # noqa: D102
     def is_idle(self, method: str) -> bool: ...  # noqa: D102
     def keep_for(self, owner: object) -> None: ...  # noqa: D102
-    def items(self, source: AsyncIterable[Any]) -> Items: ...  # noqa: D102
+    def items(self, source: AsyncIterable[Any]) -> PluginIterator: ...  # noqa: D102
     async def run_hook(self, name: str) -> None: ...  # noqa: D102
     async def refresh(self) -> None: ...  # noqa: D102
     async def take(self, plugin: Plugin) -> bool: ...  # noqa: D102
@@ -55,7 +55,7 @@ class PluginIsolation(Protocol):
         """Tell whether a plugin is to live in a process of its own; PluginError when its header is wrong."""
         ...
 
-    async def load(self, plugin: Plugin, noting: Noting, not_installed: str) -> PluginHandle:
+    async def load(self, plugin: Plugin, noting: ProblemRecorder, not_installed: str) -> PluginHandle:
         """Return a plugin that has run in its process; PluginError with the sentence to show.
 
         `not_installed` is why packages that it requires were not installed, empty when they were.

@@ -11,39 +11,45 @@ from functools import partial
 from types import FunctionType
 from typing import Any, Final
 
-from gatewayd.errors import GatewayError, Kind
+from gatewayd.errors import ErrorKind, GatewayError
 from gatewayd.plugins import tool_schema, valves
 from gatewayd.plugins.inline.methods import InlineMethod, make_inline
 from gatewayd.plugins.records import Plugin, PluginKind, log_fields
-from gatewayd.plugins.runtime.arguments import MAKERS, Parameters, Surroundings, read_parameters, reserved
+from gatewayd.plugins.runtime.arguments import (
+    ARGUMENT_MAKERS,
+    CallServices,
+    MethodParameters,
+    read_parameters,
+    reserved_arguments,
+)
 from gatewayd.plugins.runtime.attributes import find_stored, is_computed, is_plain
-from gatewayd.plugins.runtime.call_context import Calling, context_of
+from gatewayd.plugins.runtime.call_context import CallInfo, plugin_context
 from gatewayd.plugins.runtime.context import CallScope
-from gatewayd.plugins.runtime.event_loop_thread import Home
-from gatewayd.plugins.runtime.invoke import Failed, PluginError, attempt
-from gatewayd.plugins.runtime.iterators import Items
-from gatewayd.plugins.runtime.repeated_calls import BoundMethod, MethodCalls, Repeated, RepeatedCall
-from gatewayd.plugins.runtime.runner import PROMPTNESS, Noting, Runner
+from gatewayd.plugins.runtime.event_loop_thread import PluginLoop
+from gatewayd.plugins.runtime.invoke import FailureDetails, PluginError, run_guarded
+from gatewayd.plugins.runtime.iterators import PluginIterator
+from gatewayd.plugins.runtime.repeated_calls import BoundMethod, MethodCalls, RepeatedCall, RepeatedMethod
+from gatewayd.plugins.runtime.runner import ACCESSOR_SECONDS, PluginRunner, ProblemRecorder
 
 log = logging.getLogger(__name__)
 
 ATTRIBUTES: Final = ("actions", "citation", "file_handler", "icon", "icon_url", "toggle")
 """What the gateway reads of instances without calling them; of other computed attributes no code runs."""
 
-STREAM: Final = "stream"
+STREAM_METHOD: Final = "stream"
 """The method of a filter for the events of an answer."""
 
-EVENT: Final = "event"
+STREAM_PARAMETER: Final = "event"
 """The parameter under which it gets one."""
 
-INLINE: Final = {STREAM: EVENT, "inlet": "body"}
+INLINE_PARAMETERS: Final = {STREAM_METHOD: STREAM_PARAMETER, "inlet": "body"}
 """Methods that may run without a crossing, and the parameter of the value that each returns."""
 
 _MISSING: Final = object()
 
 
 @dataclass(frozen=True, slots=True)
-class Parts:
+class InstanceParts:
     """What loading made; `path` is the file name in tracebacks."""
 
     kind: PluginKind
@@ -69,18 +75,23 @@ class _Snapshot:
     """Valves that are as they were set, whatever the plugin does with its own."""
 
 
-class Loaded:
+class PluginInstance:
     """One instance in its home, shared by all users and calls."""
 
     def __init__(
-        self, plugin: Plugin, home: Home, parts: Parts, around: Surroundings, noting: Noting
+        self,
+        plugin: Plugin,
+        home: PluginLoop,
+        parts: InstanceParts,
+        around: CallServices,
+        noting: ProblemRecorder,
     ) -> None:
         self.plugin = plugin
         self._parts = parts
         self._around = around
-        self._runner = Runner(plugin, home, parts.path, around.context, noting)
+        self._runner = PluginRunner(plugin, home, parts.path, around.context, noting)
         self._snapshot = _Snapshot()
-        self._parameters: dict[str, Parameters] = {}
+        self._parameters: dict[str, MethodParameters] = {}
         self._inline: dict[str, InlineMethod] = {}
 
     @property
@@ -105,14 +116,14 @@ class Loaded:
         if is_computed(found):
             known = self._snapshot.computed.get(name, _MISSING)
             return default if known is _MISSING else known
-        read = attempt(partial(getattr, self._parts.instance, name, default))
+        read = run_guarded(partial(getattr, self._parts.instance, name, default))
         return default if read.error is not None else read.value
 
     async def read(self, name: str) -> Any:
         """Return an attribute as `value` does, a computed one as it is now; PluginError when that fails."""
         if not is_computed(self._static(name)):
             return self.value(name)
-        return await self._runner.ask(name, partial(getattr, self._parts.instance, name), PROMPTNESS)
+        return await self._runner.ask(name, partial(getattr, self._parts.instance, name), ACCESSOR_SECONDS)
 
     def flag(self, name: str, default: bool = False) -> bool:
         """Return whether an attribute counts as true; one that does not tell is the default.
@@ -131,7 +142,7 @@ class Loaded:
         """Return the names of the public methods, sorted."""
         return [name for name in tool_schema.methods(self._parts.instance) if self.has(name)]
 
-    def parameters(self, method: str) -> Parameters:
+    def parameters(self, method: str) -> MethodParameters:
         """Return the names that a method takes."""
         if method not in self._parameters:
             self._parameters[method] = read_parameters(self._method(method))
@@ -158,7 +169,7 @@ class Loaded:
         """Return a method to be called for many values, which it gets under a name, within one request."""
         return MethodCalls(
             self._runner,
-            Repeated(
+            RepeatedMethod(
                 method,
                 name,
                 partial(self._bind, method, scope),
@@ -176,9 +187,9 @@ class Loaded:
         """Do not end, when another takes its place, as long as an object is there: it makes further calls."""
         self._runner.calls.keep_for(owner)
 
-    def items(self, source: AsyncIterable[Any]) -> Items:
+    def items(self, source: AsyncIterable[Any]) -> PluginIterator:
         """Return what an asynchronous iterable of the plugin gives, such as the body of a response."""
-        context = context_of(Calling(self.plugin.family, self.plugin.id))
+        context = plugin_context(CallInfo(self.plugin.family, self.plugin.id))
         return self._runner.items(_iterated(source), "items", context)
 
     async def run_hook(self, name: str) -> None:
@@ -232,9 +243,9 @@ class Loaded:
         """
         cls = valves.find_class(self._parts.instance, valves.USER_VALVES if of_user else valves.VALVES)
         if cls is None:
-            raise valves.refuse(self.plugin.id)
+            raise valves.no_valves_error(self.plugin.id)
         changed: dict[str, Any] = await self._runner.ask(
-            "valves", partial(valves.change, cls, stored, values)
+            "valves", partial(valves.merge_valves, cls, stored, values)
         )
         return changed
 
@@ -260,7 +271,9 @@ class Loaded:
     def _method(self, name: str) -> Callable[..., Any]:
         found = self.value(name)
         if not callable(found):
-            raise PluginError(self.plugin.kind.value, self.plugin.id, Failed(f"it has no method {name!r}"))
+            raise PluginError(
+                self.plugin.kind.value, self.plugin.id, FailureDetails(f"it has no method {name!r}")
+            )
         function: Callable[..., Any] = found
         return function
 
@@ -272,7 +285,7 @@ class Loaded:
 
     def _bind(self, method: str, scope: CallScope, settings: Mapping[str, Any]) -> BoundMethod:
         names = self.parameters(method).names
-        context = context_of(Calling(self.plugin.family, self.plugin.id, scope))
+        context = plugin_context(CallInfo(self.plugin.family, self.plugin.id, scope))
         return BoundMethod(
             self._method(method), names, partial(self._arguments, names, scope, settings), context
         )
@@ -286,7 +299,7 @@ class Loaded:
     ) -> dict[str, Any]:
         """Return all arguments of a method, and set the valves; runs in the plugin's thread."""
         self._assign_valves()
-        arguments = reserved(names, self.plugin.id, scope, self._around)
+        arguments = reserved_arguments(names, self.plugin.id, scope, self._around)
         if "__user__" in arguments:
             cls = valves.find_class(self._parts.instance, valves.USER_VALVES)
             if cls is not None:
@@ -301,15 +314,15 @@ class Loaded:
         cls = valves.find_class(instance, valves.VALVES)
         if cls is None or not hasattr(instance, "valves"):
             return
-        made = attempt(partial(valves.make, cls, self.plugin.valves))
+        made = run_guarded(partial(valves.make, cls, self.plugin.valves))
         if made.error is not None:
             raise _unusable("its valves", made.error) from made.error
         instance.valves = made.value
 
     def _user_valves(self, cls: type[Any], settings: Mapping[str, Any]) -> Any:
-        made = attempt(partial(valves.make, cls, settings))
+        made = run_guarded(partial(valves.make, cls, settings))
         if made.error is not None:
-            made = attempt(cls)
+            made = run_guarded(cls)
         if made.error is not None:
             raise _unusable("the valves of the user", made.error) from made.error
         return made.value
@@ -320,9 +333,9 @@ class Loaded:
             return None
         describe = partial(valves.schema, cls, user)
         made: dict[str, Any] | None
-        made, left = await self._runner.ask("valves", describe, PROMPTNESS)
+        made, left = await self._runner.ask("valves", describe, ACCESSOR_SECONDS)
         if left:
-            await self._runner.ask("valves", partial(valves.fill, left), PROMPTNESS)
+            await self._runner.ask("valves", partial(valves.fill_options, left), ACCESSOR_SECONDS)
         return made
 
     def _find_inline(self, method: str) -> InlineMethod | None:
@@ -336,8 +349,8 @@ class Loaded:
         cls = valves.find_class(instance, valves.VALVES)
         source = self.plugin.content
         made = {
-            method: attempt(partial(make_inline, instance, method, name, source, cls)).value
-            for method, name in INLINE.items()
+            method: run_guarded(partial(make_inline, instance, method, name, source, cls)).value
+            for method, name in INLINE_PARAMETERS.items()
             if self.has(method) and self._is_given(method, name)
         }
         return {method: one for method, one in made.items() if one is not None}
@@ -345,16 +358,16 @@ class Loaded:
     def _is_given(self, method: str, name: str) -> bool:
         """Tell whether a method takes a value under a name, and gets all else that it requires."""
         parameters = self.parameters(method)
-        given = {name, "__valves__", *MAKERS}
+        given = {name, "__valves__", *ARGUMENT_MAKERS}
         return name in parameters.names and parameters.names - parameters.with_defaults <= given
 
     def _read_valves(self) -> _Snapshot:
         """Return what there is to know of the valves as they are set now; runs in a thread."""
-        if attempt(self._assign_valves).error is not None:
+        if run_guarded(self._assign_valves).error is not None:
             return _Snapshot(is_usable=False)
-        number = attempt(lambda: getattr(self._parts.instance.valves, "priority", 0)).value
+        number = run_guarded(lambda: getattr(self._parts.instance.valves, "priority", 0)).value
         cls = valves.find_class(self._parts.instance, valves.VALVES)
-        fresh = None if cls is None else attempt(partial(valves.make, cls, self.plugin.valves)).value
+        fresh = None if cls is None else run_guarded(partial(valves.make, cls, self.plugin.valves)).value
         return _Snapshot(number if isinstance(number, int) else 0, valves=fresh)
 
     def _static(self, name: str) -> Any:
@@ -364,7 +377,7 @@ class Loaded:
     async def _asked(self, work: Callable[[], Any]) -> Any:
         """Return what work of the plugin gives; _MISSING when it fails or takes long."""
         try:
-            return await self._runner.ask("load", work, PROMPTNESS)
+            return await self._runner.ask("load", work, ACCESSOR_SECONDS)
         except PluginError:
             return _MISSING
 
@@ -374,7 +387,7 @@ def _call(bound: BoundMethod, arguments: Mapping[str, Any]) -> Any:
 
 
 def _unusable(what: str, error: BaseException) -> GatewayError:
-    return GatewayError(Kind.PLUGIN_FAILED, f"cannot use {what}: {valves.fault(error)}")
+    return GatewayError(ErrorKind.PLUGIN_FAILED, f"cannot use {what}: {valves.describe_fault(error)}")
 
 
 async def _iterated(source: AsyncIterable[Any]) -> AsyncIterator[Any]:

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any, Final
 
-from gatewayd.plugins.runtime.invoke import Outcome, attempt
+from gatewayd.plugins.runtime.invoke import CallOutcome, run_guarded
 
 
 class Interrupted(SystemExit):
@@ -26,7 +26,7 @@ def interrupt(thread: threading.Thread) -> None:
 class _Running(threading.local):
     """What runs in a thread."""
 
-    code: "Stoppable | None" = None
+    code: "StoppableCode | None" = None
 
 
 _running: Final = _Running()
@@ -37,7 +37,7 @@ def is_stopped() -> bool:
     return _running.code is not None and _running.code.is_told
 
 
-class Stoppable:
+class StoppableCode:
     """Code that runs in some thread, and can be stopped from others as long as it does."""
 
     def __init__(self) -> None:
@@ -46,11 +46,11 @@ class Stoppable:
         self.is_told = False
         """Whether it was stopped while it ran."""
 
-    def run(self, work: Callable[[], Any]) -> Outcome:
+    def run(self, work: Callable[[], Any]) -> CallOutcome:
         """Run code here and return what came of it; it fails with Interrupted when it was stopped in time."""
-        ran = attempt(partial(self._run, work))
+        ran = run_guarded(partial(self._run, work))
         # The exception may come when the code has just ended, but it comes once and not after `_run`.
-        return Outcome(error=ran.error) if ran.error is not None else ran.value
+        return CallOutcome(error=ran.error) if ran.error is not None else ran.value
 
     def stop(self) -> None:
         """Raise Interrupted in the code if it runs now; only the first time, as it may clean up."""
@@ -59,11 +59,11 @@ class Stoppable:
                 self.is_told = True
                 _raise_in(self._thread, ctypes.py_object(Interrupted))
 
-    def _run(self, work: Callable[[], Any]) -> Outcome:
+    def _run(self, work: Callable[[], Any]) -> CallOutcome:
         _running.code = self
         with self._lock:
             self._thread = threading.get_ident()
-        outcome = attempt(work)
+        outcome = run_guarded(work)
         with self._lock:
             if self.is_told:
                 _raise_in(threading.get_ident(), None)

@@ -11,19 +11,19 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from gatewayd.errors import GatewayError, Kind, shortened
+from gatewayd.errors import ErrorKind, GatewayError, shorten
 
 log = logging.getLogger(__name__)
 
-LONGEST: Final = 4000
+MAX_TEXT_CHARACTERS: Final = 4000
 """Characters of an exception's text that are kept."""
 
-LONGEST_WAIT: Final = 6
+MAX_RETRY_AFTER_DIGITS: Final = 6
 """Digits of the seconds after which a plugin lets somebody try again."""
 
 
 @dataclass(slots=True)
-class Outcome:
+class CallOutcome:
     """What some code returned, or what it raised."""
 
     value: Any = None
@@ -40,7 +40,12 @@ class PluginError(GatewayError):
     """
 
     def __init__(
-        self, plugin: str, plugin_id: str, error: "Failed", *, kind: Kind = Kind.PLUGIN_FAILED
+        self,
+        plugin: str,
+        plugin_id: str,
+        error: "FailureDetails",
+        *,
+        kind: ErrorKind = ErrorKind.PLUGIN_FAILED,
     ) -> None:
         names = tuple(dict.fromkeys([f"{plugin} {plugin_id}", *error.names]))
         sentence = ": ".join([*names, error.reason])
@@ -56,7 +61,7 @@ class PluginError(GatewayError):
 
 
 @dataclass(frozen=True, slots=True)
-class Failed:
+class FailureDetails:
     """What is known of a failure; `exception` is empty for one that the gateway itself found.
 
     `names` are other plugins that it came through, as `pipe x`, the outermost first.
@@ -83,41 +88,41 @@ class Failed:
         return f"{self.exception}: {self.text}" if self.text else self.exception
 
 
-def attempt(work: Callable[[], Any]) -> Outcome:
+def run_guarded(work: Callable[[], Any]) -> CallOutcome:
     """Run code of a plugin and return what came of it."""
     try:
-        return Outcome(work())
+        return CallOutcome(work())
     except BaseException as error:  # noqa: BLE001 - foreign code may raise anything
-        return Outcome(error=error)
+        return CallOutcome(error=error)
 
 
-async def attempt_async(work: Callable[[], Awaitable[Any]]) -> Outcome:
+async def run_guarded_async(work: Callable[[], Awaitable[Any]]) -> CallOutcome:
     """Await code of a plugin and return what came of it; being cancelled goes through."""
     try:
-        return Outcome(await work())
+        return CallOutcome(await work())
     except asyncio.CancelledError as error:
         task = asyncio.current_task()
         if task is not None and task.cancelling():
             raise
-        return Outcome(error=error)
+        return CallOutcome(error=error)
     except BaseException as error:  # noqa: BLE001 - foreign code may raise anything
-        return Outcome(error=error)
+        return CallOutcome(error=error)
 
 
-def read_failure(error: BaseException, path: str | None = None) -> Failed:
+def read_failure(error: BaseException, path: str | None = None) -> FailureDetails:
     """Return what is known of an exception; `path` is the file name of the plugin's own code."""
     if isinstance(error, PluginError):
-        return Failed(error.reason, line=_line(error, path), code=error.code, names=error.names)
+        return FailureDetails(error.reason, line=_line(error, path), code=error.code, names=error.names)
     if isinstance(error, GatewayError):
-        return Failed(error.message, line=_line(error, path), code=error.code)
-    read = attempt(lambda: _http(error))
+        return FailureDetails(error.message, line=_line(error, path), code=error.code)
+    read = run_guarded(lambda: _http(error))
     status, text, retry_after = read.value or (None, None, None)
-    shown = shortened(_text(error) if text is None else text, LONGEST)
-    return Failed(shown, type(error).__name__, status, _line(error, path), retry_after=retry_after)
+    shown = shorten(_text(error) if text is None else text, MAX_TEXT_CHARACTERS)
+    return FailureDetails(shown, type(error).__name__, status, _line(error, path), retry_after=retry_after)
 
 
 def _text(error: BaseException) -> str:
-    shown = attempt(lambda: str(error))
+    shown = run_guarded(lambda: str(error))
     return shown.value if isinstance(shown.value, str) else ""
 
 
@@ -140,7 +145,7 @@ def _retry_after(headers: Any) -> int | None:
         return None
     found = [value for name, value in headers.items() if str(name).lower() == "retry-after"]
     text = str(found[0]) if found else ""
-    return int(text) if text.isascii() and text.isdecimal() and len(text) <= LONGEST_WAIT else None
+    return int(text) if text.isascii() and text.isdecimal() and len(text) <= MAX_RETRY_AFTER_DIGITS else None
 
 
 def _line(error: BaseException, path: str | None) -> int | None:

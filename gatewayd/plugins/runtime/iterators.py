@@ -10,17 +10,17 @@ from concurrent.futures import Future
 from contextlib import aclosing
 from typing import Any, Final, Protocol
 
-from gatewayd.plugins.runtime.event_loop_thread import Home, StoppedError, give
-from gatewayd.plugins.runtime.interrupts import Stoppable
-from gatewayd.plugins.runtime.invoke import Outcome, attempt, attempt_async
+from gatewayd.plugins.runtime.event_loop_thread import PluginLoop, StoppedError, settle_future
+from gatewayd.plugins.runtime.interrupts import StoppableCode
+from gatewayd.plugins.runtime.invoke import CallOutcome, run_guarded, run_guarded_async
 
-GRACE: Final = 5.0
+GRACE_SECONDS: Final = 5.0
 """Seconds that `aclose` waits for the plugin's own end."""
 
-Asked = Future[Outcome]
+FutureOutcome = Future[CallOutcome]
 
 
-class Producer(Protocol):
+class ItemProducer(Protocol):
     """Makes items in the plugin's task or thread."""
 
     @property
@@ -28,7 +28,7 @@ class Producer(Protocol):
         """Settled when the plugin's own code has ended."""
         ...
 
-    def ask(self, asked: Asked) -> None:
+    def ask(self, asked: FutureOutcome) -> None:
         """Settle the future with the next item, or with an error: StopAsyncIteration at the end."""
         ...
 
@@ -37,7 +37,7 @@ class Producer(Protocol):
         ...
 
 
-class LeftBehind:
+class AbandonedCalls:
     """Counts plain code that runs on although nobody waits for it any more."""
 
     def __init__(self) -> None:
@@ -55,26 +55,26 @@ class LeftBehind:
             self._count += number
 
 
-class Items(AsyncIterator[Any]):
+class PluginIterator(AsyncIterator[Any]):
     """The items of a generator or iterator of a plugin, for one reader on another loop.
 
     Each is made when it is asked for. Errors are raised as `fail` makes them. Whoever stops early calls
     `aclose`; being cancelled while waiting abandons the rest.
     """
 
-    def __init__(self, producer: Producer, fail: Callable[[BaseException], Exception]) -> None:
+    def __init__(self, producer: ItemProducer, fail: Callable[[BaseException], Exception]) -> None:
         self._producer = producer
         self._fail = fail
         self._is_over = False
         weakref.finalize(self, producer.abandon).atexit = False
 
-    def __aiter__(self) -> "Items":
+    def __aiter__(self) -> "PluginIterator":
         return self
 
     async def __anext__(self) -> Any:
         if self._is_over:
             raise StopAsyncIteration
-        asked: Asked = Future()
+        asked: FutureOutcome = Future()
         self._producer.ask(asked)
         try:
             outcome = await asyncio.wrap_future(asked)
@@ -92,9 +92,9 @@ class Items(AsyncIterator[Any]):
         """Stop, and wait for a short while until the plugin's own code has ended."""
         self._end()
         waiting: Future[None] = Future()
-        self._producer.ended.add_done_callback(lambda _: give(waiting))
+        self._producer.ended.add_done_callback(lambda _: settle_future(waiting))
         ended = asyncio.wrap_future(waiting)
-        await asyncio.wait([ended], timeout=GRACE)
+        await asyncio.wait([ended], timeout=GRACE_SECONDS)
         ended.cancel()
 
     def _end(self) -> None:
@@ -105,30 +105,32 @@ class Items(AsyncIterator[Any]):
 class TaskProducer:
     """Pulls an asynchronous iterator in one task of its home."""
 
-    def __init__(self, home: Home, source: AsyncIterator[Any], context: contextvars.Context) -> None:
+    def __init__(self, home: PluginLoop, source: AsyncIterator[Any], context: contextvars.Context) -> None:
         self._home = home
         self._source = source
-        self._asked: asyncio.Queue[Asked] = asyncio.Queue()
-        self._present: Asked | None = None
+        self._asked: asyncio.Queue[FutureOutcome] = asyncio.Queue()
+        self._present: FutureOutcome | None = None
         self._is_started = False
         self.ended: Future[None] = Future()
         self._task = home.submit(self._pull, context)
         self._task.add_done_callback(self._finish)
 
-    def ask(self, asked: Asked) -> None:
+    def ask(self, asked: FutureOutcome) -> None:
         """Settle the future with the next item."""
         if self._task.done():
-            give(asked, Outcome(error=StopAsyncIteration()))
+            settle_future(asked, CallOutcome(error=StopAsyncIteration()))
         else:
-            self._home.tell(lambda: self._put(asked), lambda: give(asked, Outcome(error=StoppedError())))
+            self._home.tell(
+                lambda: self._put(asked), lambda: settle_future(asked, CallOutcome(error=StoppedError()))
+            )
 
     def abandon(self) -> None:
         """Cancel the task, or close the source where it waits between two items."""
         self._task.cancel()
 
-    def _put(self, asked: Asked) -> None:
+    def _put(self, asked: FutureOutcome) -> None:
         if self.ended.done():
-            give(asked, Outcome(error=StoppedError()))
+            settle_future(asked, CallOutcome(error=StoppedError()))
         else:
             self._asked.put_nowait(asked)
 
@@ -137,44 +139,44 @@ class TaskProducer:
 
     def _refuse_rest(self) -> None:
         if not self._is_started:
-            give(self.ended)
+            settle_future(self.ended)
         waiting = [self._present] if self._present else []
         while not self._asked.empty():
             waiting.append(self._asked.get_nowait())
         for asked in waiting:
-            give(asked, Outcome(error=StoppedError()))
+            settle_future(asked, CallOutcome(error=StoppedError()))
 
     async def _pull(self) -> None:
         self._is_started = True
         try:
             while True:
                 self._present = await self._asked.get()
-                outcome = await attempt_async(self._source.__anext__)
-                give(self._present, outcome)
+                outcome = await run_guarded_async(self._source.__anext__)
+                settle_future(self._present, outcome)
                 self._present = None
                 if outcome.error is not None:
                     return
         finally:
             close = getattr(self._source, "aclose", None)
             if close is not None:
-                await attempt_async(close)
-            give(self.ended)
+                await run_guarded_async(close)
+            settle_future(self.ended)
 
 
 class ThreadProducer:
     """Pulls an iterator in the thread that calls `serve`."""
 
-    def __init__(self, source: Iterator[Any], left: LeftBehind) -> None:
+    def __init__(self, source: Iterator[Any], left: AbandonedCalls) -> None:
         self._source = source
         self._left = left
-        self._code = Stoppable()
-        self._asked: queue.SimpleQueue[Asked | None] = queue.SimpleQueue()
+        self._code = StoppableCode()
+        self._asked: queue.SimpleQueue[FutureOutcome | None] = queue.SimpleQueue()
         self._lock = threading.Lock()
         self._is_busy = False
         self._is_left = False
         self.ended: Future[None] = Future()
 
-    def ask(self, asked: Asked) -> None:
+    def ask(self, asked: FutureOutcome) -> None:
         """Settle the future with the next item."""
         self._asked.put(asked)
         if self.ended.done():
@@ -199,13 +201,13 @@ class ThreadProducer:
             self._set_busy(True)
             outcome = self._code.run(self._next)
             self._set_busy(False)
-            give(asked, outcome)
+            settle_future(asked, outcome)
             if outcome.error is not None:
                 break
         close = getattr(self._source, "close", None)
         if callable(close):
-            attempt(close)
-        give(self.ended)
+            run_guarded(close)
+        settle_future(self.ended)
         self._refuse_rest()
 
     def _next(self) -> Any:
@@ -228,10 +230,10 @@ class ThreadProducer:
             except queue.Empty:
                 return
             if asked is not None:
-                give(asked, Outcome(error=StopAsyncIteration()))
+                settle_future(asked, CallOutcome(error=StopAsyncIteration()))
 
 
-async def joined(items: Items) -> str:
+async def join_texts(items: PluginIterator) -> str:
     """Return the texts of a generator one after the other; what else it yields is left out."""
     async with aclosing(items):
         return "".join([item async for item in items if isinstance(item, str)])

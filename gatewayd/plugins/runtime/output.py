@@ -10,17 +10,17 @@ from dataclasses import dataclass
 from typing import Any, Final, TextIO
 
 from gatewayd.plugins.records import log_fields
-from gatewayd.plugins.runtime.call_context import Calling, calling
+from gatewayd.plugins.runtime.call_context import CallInfo, current_call
 
 log = logging.getLogger(__name__)
 
-LONGEST: Final = 8192
+MAX_LINE_CHARACTERS: Final = 8192
 """Characters of one line; a longer one becomes several."""
 
 _is_logging: ContextVar[bool] = ContextVar("gatewayd_plugin_output_is_logged", default=False)
 
 
-class Output:
+class PluginOutput:
     """Stands in for standard output or error: lines of plugins are logged, the rest is written as ever."""
 
     def __init__(self, stream: TextIO, level: int) -> None:
@@ -31,7 +31,7 @@ class Output:
 
     def write(self, text: str) -> int:
         """Write a text, in the name of the plugin whose code runs here."""
-        now = calling.get()
+        now = current_call.get()
         if now is None:
             return self._stream.write(text)
         if _is_logging.get():
@@ -54,28 +54,32 @@ class Output:
     def __getattr__(self, name: str) -> Any:
         return getattr(self._stream, name)
 
-    def _lines(self, now: Calling, text: str) -> list[str]:
+    def _lines(self, now: CallInfo, text: str) -> list[str]:
         whose = f"{now.family.value} {now.plugin_id}"
         with self._lock:
             *whole, rest = (self._begun.pop(whose, "") + text).split("\n")
-            if cut := len(rest) - len(rest) % LONGEST:
+            if cut := len(rest) - len(rest) % MAX_LINE_CHARACTERS:
                 whole.append(rest[:cut])
                 rest = rest[cut:]
             if rest:
                 self._begun[whose] = rest
-        return [line[start : start + LONGEST] for line in whole for start in range(0, len(line), LONGEST)]
+        return [
+            line[start : start + MAX_LINE_CHARACTERS]
+            for line in whole
+            for start in range(0, len(line), MAX_LINE_CHARACTERS)
+        ]
 
 
 @contextmanager
-def catching_output() -> Iterator[None]:
+def capture_output() -> Iterator[None]:
     """Log what plugins print, and let their `logging.basicConfig` do nothing, while inside."""
     before = sys.stdout, sys.stderr
     set_up = logging.basicConfig
-    sys.stdout = mine = Output(before[0], logging.INFO)
-    sys.stderr = error = Output(before[1], logging.WARNING)
+    sys.stdout = mine = PluginOutput(before[0], logging.INFO)
+    sys.stderr = error = PluginOutput(before[1], logging.WARNING)
 
     def others_set_up(**options: Any) -> None:
-        if calling.get() is None:
+        if current_call.get() is None:
             set_up(**options)
 
     logging.basicConfig = others_set_up

@@ -17,8 +17,8 @@ import orjson
 from gatewayd.plugins.inline.methods import InlineMethod
 from gatewayd.plugins.runtime.event_loop_thread import StoppedError
 from gatewayd.plugins.runtime.interrupts import Interrupted, is_stopped
-from gatewayd.plugins.runtime.invoke import Outcome, PluginError, attempt, attempt_async
-from gatewayd.plugins.runtime.runner import Runner, runs_at_home
+from gatewayd.plugins.runtime.invoke import CallOutcome, PluginError, run_guarded, run_guarded_async
+from gatewayd.plugins.runtime.runner import PluginRunner, needs_plugin_loop
 
 Result = bytes | str
 """What came of a value: JSON, or the problem because of which there is none."""
@@ -26,7 +26,7 @@ Result = bytes | str
 Arguments = Callable[[], Mapping[str, Any]]
 """Makes arguments once somebody needs them."""
 
-MAX_GIVEN_UP: Final = 3
+MAX_ABANDONED_RUNS: Final = 3
 """Times in a row that a method gives up inline before it is not tried any more."""
 
 
@@ -54,7 +54,7 @@ class BoundMethod:
 
 
 @dataclass(frozen=True, slots=True)
-class Repeated:
+class RepeatedMethod:
     """Which method is called, with values under which name, and how to get at it.
 
     `find_inline` gives what runs without a crossing, if the method as it is has such.
@@ -73,7 +73,7 @@ class MethodCalls:
     What the user has set is read once; valves of administrators count from the next crossing on.
     """
 
-    def __init__(self, runner: Runner, repeated: Repeated) -> None:
+    def __init__(self, runner: PluginRunner, repeated: RepeatedMethod) -> None:
         self._runner = runner
         self._repeated = repeated
         self._settings: Mapping[str, Any] | None = None
@@ -94,7 +94,7 @@ class MethodCalls:
 
     def _run_inline(self, values: Sequence[bytes]) -> list[bytes]:
         """Return results of the first values, as many as the method gives inline."""
-        inline = self._repeated.find_inline() if self._given_up < MAX_GIVEN_UP else None
+        inline = self._repeated.find_inline() if self._given_up < MAX_ABANDONED_RUNS else None
         made = [] if inline is None else inline.run_all(values)
         if len(made) == len(values):
             self._given_up = 0
@@ -109,7 +109,7 @@ class MethodCalls:
         bound = repeated.bind(self._settings)
         name = repeated.name if repeated.name in bound.names else None
         batch = CallBatch(bound.function, name, partial(bound.given, arguments), values)
-        begin = batch.run_awaited if runs_at_home(bound.function) else batch.run
+        begin = batch.run_awaited if needs_plugin_loop(bound.function) else batch.run
         try:
             await self._runner.run(repeated.method, bound.function, begin, bound.context)
             if batch.is_pending():
@@ -120,7 +120,7 @@ class MethodCalls:
         # A task that has cancelled itself, and caught that, gets no further value.
         return results + [StoppedError().message] * (len(values) - len(results))
 
-    def _result(self, outcome: Outcome) -> Result:
+    def _result(self, outcome: CallOutcome) -> Result:
         if outcome.error is not None:
             return self._runner.failure(self._repeated.method, outcome.error).message
         result: Result = outcome.value
@@ -145,7 +145,7 @@ class CallBatch:
         self._given = given
         self._values = values
         self._is_stopped = False
-        self.outcomes: list[Outcome] = []
+        self.outcomes: list[CallOutcome] = []
 
     def stop(self) -> None:
         """Call the method no more."""
@@ -157,7 +157,7 @@ class CallBatch:
         for value in self._values:
             if self._is_stopped or is_stopped():
                 return
-            outcome = attempt(lambda: self._call(arguments, value))  # noqa: B023 - called at once
+            outcome = run_guarded(lambda: self._call(arguments, value))  # noqa: B023 - called at once
             if isinstance(outcome.error, Interrupted):
                 raise outcome.error
             self.outcomes.append(outcome if inspect.isawaitable(outcome.value) else _rendered(outcome))
@@ -168,7 +168,7 @@ class CallBatch:
         for value in self._values:
             if self._is_stopped or _is_cancelled():
                 return
-            self.outcomes.append(await _awaited(attempt(lambda: self._call(arguments, value))))  # noqa: B023
+            self.outcomes.append(await _awaited(run_guarded(lambda: self._call(arguments, value))))  # noqa: B023
 
     def is_pending(self) -> bool:
         """Tell whether a plain method gave something to be awaited."""
@@ -194,9 +194,9 @@ def _is_cancelled() -> bool:
     return task is not None and task.cancelling() > 0
 
 
-async def _awaited(outcome: Outcome) -> Outcome:
+async def _awaited(outcome: CallOutcome) -> CallOutcome:
     if outcome.error is None and inspect.isawaitable(outcome.value):
-        outcome = await attempt_async(lambda: _same(outcome.value))
+        outcome = await run_guarded_async(lambda: _same(outcome.value))
     return _rendered(outcome)
 
 
@@ -204,16 +204,16 @@ def _same(value: Awaitable[Any]) -> Awaitable[Any]:
     return value
 
 
-def _rendered(outcome: Outcome) -> Outcome:
+def _rendered(outcome: CallOutcome) -> CallOutcome:
     """Return what came of a call with its value as JSON, or with the problem as text."""
     if outcome.error is not None:
         return outcome
     value = outcome.value
     if value is None:
-        return Outcome("it returned nothing")
+        return CallOutcome("it returned nothing")
     if not isinstance(value, dict):
-        return Outcome(f"it returned a {type(value).__name__}")
+        return CallOutcome(f"it returned a {type(value).__name__}")
     try:
-        return Outcome(orjson.dumps(value))
+        return CallOutcome(orjson.dumps(value))
     except TypeError as error:
-        return Outcome(f"it is not JSON: {error}")
+        return CallOutcome(f"it is not JSON: {error}")

@@ -2,8 +2,8 @@
 
 from typing import Any
 
-from gatewayd.plugins.open_webui.modules.completions import CALL
-from gatewayd.plugins.open_webui.web_library import load
+from gatewayd.plugins.open_webui.modules.completions import CALL_SCOPE_KEY
+from gatewayd.plugins.open_webui.web_library import load_web_module
 from gatewayd.plugins.runtime.context import CallScope, RequestFacts
 from gatewayd.urls import split_url
 
@@ -17,8 +17,8 @@ def make_request(facts: RequestFacts, app: Any, call: CallScope | None = None) -
     scope = _asgi_scope(facts)
     scope["app"] = app
     if call is not None:
-        scope[CALL] = call
-    return load("starlette.requests").Request(scope, _receive)
+        scope[CALL_SCOPE_KEY] = call
+    return load_web_module("starlette.requests").Request(scope, _receive)
 
 
 def _asgi_scope(facts: RequestFacts) -> dict[str, Any]:

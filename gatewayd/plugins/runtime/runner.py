@@ -12,22 +12,22 @@ from typing import Any, Final, Protocol
 
 from gatewayd.errors import GatewayError
 from gatewayd.plugins.records import Plugin, log_fields
-from gatewayd.plugins.runtime.call_context import Calling, context_of
-from gatewayd.plugins.runtime.event_loop_thread import Home
-from gatewayd.plugins.runtime.invoke import Failed, PluginError, read_failure
-from gatewayd.plugins.runtime.iterators import Items, LeftBehind, TaskProducer, ThreadProducer
+from gatewayd.plugins.runtime.call_context import CallInfo, plugin_context
+from gatewayd.plugins.runtime.event_loop_thread import PluginLoop
+from gatewayd.plugins.runtime.invoke import FailureDetails, PluginError, read_failure
+from gatewayd.plugins.runtime.iterators import AbandonedCalls, PluginIterator, TaskProducer, ThreadProducer
 from gatewayd.plugins.runtime.open_calls import OpenCalls
 from gatewayd.plugins.runtime.threads import CallThreads
 
 log = logging.getLogger(__name__)
 
-PATIENCE: Final = 60.0
+HOOK_SECONDS: Final = 60.0
 """Seconds for answers that no plugin should need long for: hooks, settings."""
 
-PROMPTNESS: Final = 10.0
+ACCESSOR_SECONDS: Final = 10.0
 """Seconds for an answer that somebody looks at a screen for: the description of valves."""
 
-REACTION: Final = 0.5
+REACTION_SECONDS: Final = 0.5
 """Seconds for plain code to end once it was interrupted; what still runs then is told."""
 
 _VALUES: Final = frozenset({dict, list, str, int, bool, type(None)})
@@ -37,7 +37,7 @@ _AWAITED_FLAGS: Final = inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR
 _AWAITED: Final = (inspect.iscoroutinefunction, inspect.isasyncgenfunction)
 
 
-class Noting(Protocol):
+class ProblemRecorder(Protocol):
     """Hears of what goes wrong in a plugin."""
 
     def __call__(self, plugin: Plugin, doing: str, sentence: str) -> None:
@@ -45,14 +45,14 @@ class Noting(Protocol):
         ...
 
 
-class Runner:
+class PluginRunner:
     """Runs code of one plugin, and knows how many calls are open.
 
     `path` is the file name of the plugin's code in tracebacks, `base` the context of what serves no call.
     """
 
     def __init__(
-        self, plugin: Plugin, home: Home, path: str, base: contextvars.Context, noting: Noting
+        self, plugin: Plugin, home: PluginLoop, path: str, base: contextvars.Context, noting: ProblemRecorder
     ) -> None:
         self._plugin = plugin
         self._home = home
@@ -61,7 +61,7 @@ class Runner:
         self._noting = noting
         self._told = log_fields(plugin.family, plugin.id)
         self._loop = asyncio.get_running_loop()
-        self._left = LeftBehind()
+        self._left = AbandonedCalls()
         self._threads = CallThreads(self._left)
         self.calls = OpenCalls()
 
@@ -87,7 +87,7 @@ class Runner:
             value = await self._value(doing, function, begin, context)
             return self.items(value, doing, context.copy()) if _is_iterated(value) else value
 
-    def items(self, source: Any, doing: str, context: contextvars.Context) -> Items:
+    def items(self, source: Any, doing: str, context: contextvars.Context) -> PluginIterator:
         """Return the items of an iterator of the plugin; it counts as a call until it has ended."""
         self.calls.enter()
         return self._items(source, doing, context)
@@ -99,11 +99,11 @@ class Runner:
         Raises the GatewayError that the work raises, PluginError for anything else and when it takes longer
         than `patience` seconds.
         """
-        context = context_of(Calling(self._plugin.family, self._plugin.id), self._base)
-        seconds = PATIENCE if patience is None else patience
+        context = plugin_context(CallInfo(self._plugin.family, self._plugin.id), self._base)
+        seconds = HOOK_SECONDS if patience is None else patience
         try:
             async with asyncio.timeout(seconds):
-                if runs_at_home(work):
+                if needs_plugin_loop(work):
                     outcome = await self._home.attempt(partial(_awaited, work), context)
                 else:
                     outcome = await self._threads.run(work, context, lambda: None)
@@ -117,12 +117,12 @@ class Runner:
 
     async def hook(self, name: str, function: Callable[..., Any]) -> None:
         """Run a hook; what goes wrong is noted and not raised."""
-        context = context_of(Calling(self._plugin.family, self._plugin.id), self._base)
+        context = plugin_context(CallInfo(self._plugin.family, self._plugin.id), self._base)
         try:
-            async with asyncio.timeout(PATIENCE):
+            async with asyncio.timeout(HOOK_SECONDS):
                 await self.run(name, function, function, context)
         except TimeoutError:
-            self._noting(self._plugin, name, self._late(PATIENCE).message)
+            self._noting(self._plugin, name, self._late(HOOK_SECONDS).message)
         except PluginError as failure:
             log.warning("a hook failed", extra={**self._told, "hook": name})
             self._noting(self._plugin, name, failure.message)
@@ -143,10 +143,10 @@ class Runner:
     async def _value(
         self, doing: str, function: Callable[..., Any], begin: Callable[[], Any], context: contextvars.Context
     ) -> Any:
-        if runs_at_home(function):
+        if needs_plugin_loop(function):
             outcome = await self._home.attempt(partial(_awaited, begin), context)
         else:
-            on_left = partial(self._loop.call_later, REACTION, self._note_left, doing)
+            on_left = partial(self._loop.call_later, REACTION_SECONDS, self._note_left, doing)
             outcome = await self._threads.run(begin, context, on_left)
             if outcome.error is None and _is_awaitable(outcome.value):
                 again = partial(_awaited, partial(_same, outcome.value))
@@ -155,7 +155,7 @@ class Runner:
             raise self.failure(doing, outcome.error) from outcome.error
         return outcome.value
 
-    def _items(self, value: Any, doing: str, context: contextvars.Context) -> Items:
+    def _items(self, value: Any, doing: str, context: contextvars.Context) -> PluginIterator:
         producer: TaskProducer | ThreadProducer
         if isinstance(value, ThreadProducer):
             producer = value
@@ -165,7 +165,7 @@ class Runner:
             producer = ThreadProducer(value, self._left)
             producer.start(context)
         producer.ended.add_done_callback(lambda _: self.calls.leave_soon())
-        return Items(producer, partial(self.failure, doing))
+        return PluginIterator(producer, partial(self.failure, doing))
 
     def _note_left(self, doing: str) -> None:
         count = self.left_behind
@@ -177,7 +177,7 @@ class Runner:
         self._noting(self._plugin, doing, sentence)
 
     def _late(self, seconds: float) -> PluginError:
-        late = Failed(f"it did not answer within {seconds:g} s")
+        late = FailureDetails(f"it did not answer within {seconds:g} s")
         return PluginError(self._plugin.kind.value, self._plugin.id, late)
 
 
@@ -193,7 +193,7 @@ def _is_iterated(value: Any) -> bool:
     )
 
 
-def runs_at_home(function: Callable[..., Any]) -> bool:
+def needs_plugin_loop(function: Callable[..., Any]) -> bool:
     """Tell whether code is asynchronous, so that it needs the loop of its home."""
     inner = function.func if isinstance(function, functools.partial) else function
     plain = inner.__func__ if type(inner) is MethodType else inner

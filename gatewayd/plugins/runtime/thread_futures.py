@@ -6,7 +6,7 @@ from typing import Generic, TypeVar
 Value = TypeVar("Value")
 
 
-class Reply(Generic[Value]):
+class CrossThreadReply(Generic[Value]):
     """One value for the loop that made this, given in another thread; `future` is what to await."""
 
     __slots__ = ("_loop", "future")

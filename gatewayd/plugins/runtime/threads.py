@@ -12,12 +12,12 @@ from collections import deque
 from collections.abc import Callable
 from typing import Any, Final
 
-from gatewayd.plugins.runtime.interrupts import Stoppable
-from gatewayd.plugins.runtime.invoke import Outcome
-from gatewayd.plugins.runtime.iterators import LeftBehind, ThreadProducer
-from gatewayd.plugins.runtime.thread_futures import Reply
+from gatewayd.plugins.runtime.interrupts import StoppableCode
+from gatewayd.plugins.runtime.invoke import CallOutcome
+from gatewayd.plugins.runtime.iterators import AbandonedCalls, ThreadProducer
+from gatewayd.plugins.runtime.thread_futures import CrossThreadReply
 
-TURN: Final = 0.0005
+SWITCH_INTERVAL_SECONDS: Final = 0.0005
 """Seconds that a thread may compute while others wait. Each answer waits several turns for each plugin that
 computes: with the 5 ms of Python three such plugins make a request last more than 100 ms."""
 
@@ -28,7 +28,7 @@ MAX_IDLE_THREADS: Final = 4
 """Threads of one plugin that wait for the next call."""
 
 
-class ShortTurns:
+class SwitchIntervalGuard:
     """Lets threads compute for shorter turns while a plugin lives, so that the daemon's loop waits less.
 
     Plugins begin and end in threads of their own.
@@ -45,7 +45,7 @@ class ShortTurns:
             self._living += 1
             if self._living == 1:
                 self._before = sys.getswitchinterval()
-                sys.setswitchinterval(min(self._before, TURN))
+                sys.setswitchinterval(min(self._before, SWITCH_INTERVAL_SECONDS))
 
     def end(self) -> None:
         """Count one that has ended."""
@@ -61,14 +61,14 @@ class CallThreads:
     `left` counts the calls that run on after they were stopped.
     """
 
-    def __init__(self, left: LeftBehind) -> None:
+    def __init__(self, left: AbandonedCalls) -> None:
         self._left = left
         self._idle: deque[_CallThread] = deque()
         self._is_closed = False
 
     async def run(
         self, work: Callable[[], Any], context: contextvars.Context, on_left: Callable[[], object]
-    ) -> Outcome:
+    ) -> CallOutcome:
         """Run plain code in a thread; an iterator that it returns is served there, as a ThreadProducer.
 
         Being cancelled interrupts the code and does not wait for it: it is counted until it ends, and its
@@ -157,24 +157,24 @@ class _CallThread(threading.Thread):
 class _Call:
     """One plain call."""
 
-    def __init__(self, work: Callable[[], Any], context: contextvars.Context, left: LeftBehind) -> None:
+    def __init__(self, work: Callable[[], Any], context: contextvars.Context, left: AbandonedCalls) -> None:
         self.context = context
-        self.reply: Reply[Outcome] = Reply()
+        self.reply: CrossThreadReply[CallOutcome] = CrossThreadReply()
         self._work = work
         self._left = left
-        self._code = Stoppable()
+        self._code = StoppableCode()
         self._lock = threading.Lock()
-        self._outcome: Outcome | None = None
+        self._outcome: CallOutcome | None = None
         self._is_left = False
 
-    def run(self) -> Outcome:
+    def run(self) -> CallOutcome:
         """Run the code; called in its thread."""
         outcome = self._code.run(self._work)
         if outcome.error is None and hasattr(type(outcome.value), "__next__"):
-            return Outcome(ThreadProducer(outcome.value, self._left))
+            return CallOutcome(ThreadProducer(outcome.value, self._left))
         return outcome
 
-    def give(self, outcome: Outcome) -> None:
+    def give(self, outcome: CallOutcome) -> None:
         """Hand over what came of it, if it is still waited for."""
         with self._lock:
             self._outcome = outcome
@@ -199,6 +199,6 @@ class _Call:
         return True
 
 
-def _drop(outcome: Outcome) -> None:
+def _drop(outcome: CallOutcome) -> None:
     if isinstance(outcome.value, ThreadProducer):
         outcome.value.abandon()

@@ -6,36 +6,36 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from gatewayd.catalog.access_grants import check_grant, show_grant
+from gatewayd.catalog.access_grants import check_grant, render_grant
 from gatewayd.catalog.records import Grant
-from gatewayd.errors import GatewayError, Kind, invalid, shortened
+from gatewayd.errors import ErrorKind, GatewayError, invalid, shorten
 from gatewayd.plugins.servers.records import ServerOrigin, ServerType, ToolServer
 from gatewayd.urls import split_url
 
 MASK: Final = "********"
 """Stands for a key that is not shown; sent back, it leaves the key as it is."""
 
-MOST_GRANTS: Final = 1000
-LONGEST_KEY: Final = 4096
-LONGEST_URL: Final = 2048
-LONGEST_NAME: Final = 256
+MAX_GRANTS: Final = 1000
+MAX_KEY_CHARACTERS: Final = 4096
+MAX_URL_CHARACTERS: Final = 2048
+MAX_NAME_CHARACTERS: Final = 256
 
-KEYED: Final = frozenset({"bearer"})
-KEYLESS: Final = frozenset({"", "none"})
+KEY_AUTH_TYPES: Final = frozenset({"bearer"})
+KEYLESS_AUTH_TYPES: Final = frozenset({"", "none"})
 
 _ID: Final = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,63}")
 _HEADER: Final = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]{1,128}")
 
 
 @dataclass(frozen=True, slots=True)
-class Connections:
+class ConfiguredServers:
     """The tool servers of the settings, and a sentence for each entry that cannot be used."""
 
     servers: tuple[ToolServer, ...] = ()
     problems: tuple[str, ...] = ()
 
 
-def read_connections(text: str) -> Connections:
+def read_connections(text: str) -> ConfiguredServers:
     """Return what the setting TOOL_SERVER_CONNECTIONS says; a bad entry does not harm the others."""
     servers: dict[str, ToolServer] = {}
     problems = []
@@ -43,11 +43,11 @@ def read_connections(text: str) -> Connections:
         try:
             server = read_connection(entry, str(index), ServerOrigin.SETTINGS)
             if server.id in servers:
-                raise GatewayError(Kind.CONFLICT, f"another one has the id {server.id!r}")
+                raise GatewayError(ErrorKind.CONFLICT, f"another one has the id {server.id!r}")
             servers[server.id] = server
         except GatewayError as error:
             problems.append(f"cannot use tool_server_connections[{index}]: {error.message}")
-    return Connections(tuple(servers.values()), tuple(problems))
+    return ConfiguredServers(tuple(servers.values()), tuple(problems))
 
 
 def read_connection(entry: Any, index: str, origin: ServerOrigin = ServerOrigin.DATABASE) -> ToolServer:
@@ -81,11 +81,11 @@ def read_connection(entry: Any, index: str, origin: ServerOrigin = ServerOrigin.
     return server
 
 
-def show_connection(server: ToolServer) -> dict[str, Any]:
+def render_connection(server: ToolServer) -> dict[str, Any]:
     """Return a server as `read_connection` takes it, with MASK for a key and for the values of headers."""
     config: dict[str, Any] = {
         "enable": server.is_active,
-        "access_grants": [show_grant(grant) for grant in server.grants],
+        "access_grants": [render_grant(grant) for grant in server.grants],
         "function_name_filter_list": list(server.functions),
     }
     if server.timeout is not None:
@@ -109,19 +109,19 @@ def check_server(server: ToolServer) -> None:
     """Raise invalid_request for a server that could never be used, or not safely."""
     if not _ID.fullmatch(server.id):
         expected = "letters, digits, '_', '-' and '.', at most 64"
-        raise invalid(f"cannot accept info.id {shortened(server.id)!r}: expected {expected}", param="info.id")
+        raise invalid(f"cannot accept info.id {shorten(server.id)!r}: expected {expected}", param="info.id")
     check_address(server.url, "url")
     if "://" in server.path:
         check_address(server.path, "path")
-    if not all("!" <= char <= "~" for char in server.key) or len(server.key) > LONGEST_KEY:
+    if not all("!" <= char <= "~" for char in server.key) or len(server.key) > MAX_KEY_CHARACTERS:
         raise invalid("cannot accept key: it must be visible ASCII characters", param="key")
-    if not server.name.isprintable() or len(server.name) > LONGEST_NAME:
+    if not server.name.isprintable() or len(server.name) > MAX_NAME_CHARACTERS:
         raise invalid(
-            f"cannot accept info.name: expected at most {LONGEST_NAME} characters", param="info.name"
+            f"cannot accept info.name: expected at most {MAX_NAME_CHARACTERS} characters", param="info.name"
         )
     for name, value in server.headers.items():
         if not _HEADER.fullmatch(name) or not value.isprintable():
-            raise invalid(f"cannot accept headers: {shortened(name)!r} cannot be sent", param="headers")
+            raise invalid(f"cannot accept headers: {shorten(name)!r} cannot be sent", param="headers")
     for grant in server.grants:
         check_grant(grant)
 
@@ -130,12 +130,12 @@ def check_address(url: str, field: str) -> None:
     """Raise invalid_request for what is no http address, or holds a password."""
     refusal = f"cannot accept {field}: "
     try:
-        parts = split_url(url[: LONGEST_URL + 1])
+        parts = split_url(url[: MAX_URL_CHARACTERS + 1])
         is_usable = parts.scheme in {"http", "https"} and bool(parts.hostname) and parts.port != 0
     except ValueError:
         is_usable = False
         parts = split_url("")
-    if not is_usable or not url.isprintable() or " " in url or len(url) > LONGEST_URL:
+    if not is_usable or not url.isprintable() or " " in url or len(url) > MAX_URL_CHARACTERS:
         raise invalid(f"{refusal}expected an address that starts with http:// or https://", param=field)
     if parts.username is not None or parts.password is not None:
         raise invalid(f"{refusal}credentials belong into the key", param=field)
@@ -161,11 +161,11 @@ def _type(value: Any) -> ServerType:
 
 def _key(entry: Mapping[str, Any]) -> str:
     kind = _text(entry, "auth_type") or ("bearer" if entry.get("key") else "none")
-    if kind in KEYLESS:
+    if kind in KEYLESS_AUTH_TYPES:
         return ""
-    if kind not in KEYED:
+    if kind not in KEY_AUTH_TYPES:
         raise invalid(
-            f"cannot accept auth_type {shortened(kind)!r}: this gateway knows bearer and none",
+            f"cannot accept auth_type {shorten(kind)!r}: this gateway knows bearer and none",
             param="auth_type",
         )
     return _text(entry, "key")
@@ -211,8 +211,8 @@ def _grants(value: Any) -> tuple[Grant, ...]:
     param = "config.access_grants"
     if value is None:
         return ()
-    if not isinstance(value, list) or len(value) > MOST_GRANTS:
-        raise invalid(f"cannot accept {param}: expected a list of at most {MOST_GRANTS}", param=param)
+    if not isinstance(value, list) or len(value) > MAX_GRANTS:
+        raise invalid(f"cannot accept {param}: expected a list of at most {MAX_GRANTS}", param=param)
     return tuple(dict.fromkeys(_grant(item, param) for item in value))
 
 

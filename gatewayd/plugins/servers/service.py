@@ -10,9 +10,9 @@ from gatewayd import ids
 from gatewayd.accounts.permissions import is_exempt
 from gatewayd.accounts.records import Actor
 from gatewayd.catalog.access_grants import is_for
-from gatewayd.errors import GatewayError, Kind, not_found
+from gatewayd.errors import ErrorKind, GatewayError, not_found
 from gatewayd.plugins.access import check_admin
-from gatewayd.plugins.servers.config import MASK, Connections, check_server
+from gatewayd.plugins.servers.config import MASK, ConfiguredServers, check_server
 from gatewayd.plugins.servers.records import ServerOrigin, ToolServer, ToolServerStore
 from gatewayd.urls import split_url
 
@@ -20,7 +20,7 @@ log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
-class Offer:
+class ServerOffer:
     """What a server offers: how it calls itself, and the specifications of its functions."""
 
     title: str = ""
@@ -28,10 +28,10 @@ class Offer:
     specs: Sequence[dict[str, Any]] = field(default_factory=tuple)
 
 
-class Checker(Protocol):
+class ServerChecker(Protocol):
     """Asks servers what they offer."""
 
-    async def check(self, server: ToolServer, actor: Actor) -> Offer:
+    async def check(self, server: ToolServer, actor: Actor) -> ServerOffer:
         """Ask now, whatever is known already; raises GatewayError with a sentence that names the server."""
         ...
 
@@ -40,9 +40,13 @@ class KnownServers:
     """The servers of the settings and of the database; those of the settings win."""
 
     def __init__(
-        self, store: ToolServerStore, configured: Connections | None = None, *, bypass_admins: bool = True
+        self,
+        store: ToolServerStore,
+        configured: ConfiguredServers | None = None,
+        *,
+        bypass_admins: bool = True,
     ) -> None:
-        configured = configured or Connections()
+        configured = configured or ConfiguredServers()
         self._store = store
         self._configured = {server.id: server for server in configured.servers}
         self._bypass_admins = bypass_admins
@@ -82,7 +86,7 @@ class ToolServers:
     """
 
     def __init__(
-        self, known: KnownServers, store: ToolServerStore, checker: Checker, clock: ids.Clock = ids.now
+        self, known: KnownServers, store: ToolServerStore, checker: ServerChecker, clock: ids.Clock = ids.now
     ) -> None:
         self._store = store
         self._checker = checker
@@ -109,14 +113,14 @@ class ToolServers:
         async with self._lock:
             if await self.known.find(server.id) is not None:
                 message = f"cannot create tool server {server.id!r}: the id is taken"
-                raise GatewayError(Kind.CONFLICT, message, param="info.id")
+                raise GatewayError(ErrorKind.CONFLICT, message, param="info.id")
             return await self._put(actor, server, None)
 
     async def change(self, actor: Actor, server: ToolServer) -> ToolServer:
         """Replace the server with this id; MASK in place of its key or the value of a header leaves that."""
         async with self._lock:
             held = await self._changeable(actor, server.id)
-            return await self._put(actor, unmasked(server, held), held)
+            return await self._put(actor, restore_secrets(server, held), held)
 
     async def remove(self, actor: Actor, server_id: str) -> None:
         """Forget a server."""
@@ -131,7 +135,10 @@ class ToolServers:
         async with self._lock:
             held = {server.id: server for server in await self.known.list()}
             wanted = _by_id(servers)
-            kept = {name: unmasked(one, held[name]) if name in held else one for name, one in wanted.items()}
+            kept = {
+                name: restore_secrets(one, held[name]) if name in held else one
+                for name, one in wanted.items()
+            }
             for name, server in kept.items():
                 _check_whole(server)
                 if self.known.is_configured(name) and not _is_same(server, held[name]):
@@ -144,12 +151,12 @@ class ToolServers:
                     await self._put(actor, server, held.get(name))
             return await self.known.list()
 
-    async def check(self, actor: Actor, server: ToolServer) -> Offer:
+    async def check(self, actor: Actor, server: ToolServer) -> ServerOffer:
         """Ask a server what it offers, kept here or not; raises GatewayError that says what is wrong."""
         check_admin(actor)
         held = await self.known.find(server.id)
         if held is not None:
-            server = unmasked(server, held)
+            server = restore_secrets(server, held)
         _check_whole(server)
         return await self._checker.check(server, actor)
 
@@ -173,7 +180,7 @@ class ToolServers:
         return kept
 
 
-def unmasked(server: ToolServer, held: ToolServer) -> ToolServer:
+def restore_secrets(server: ToolServer, held: ToolServer) -> ToolServer:
     """Return a server with the secrets of the one that is held where it has MASK.
 
     They stay where they are when its host is another one: what is not shown is not sent elsewhere either.
@@ -197,7 +204,7 @@ def _check_whole(server: ToolServer) -> None:
     check_server(server)
     if server.key == MASK or MASK in server.headers.values():
         message = f"cannot use tool server {server.id!r}: its key and headers must be sent in full"
-        raise GatewayError(Kind.INVALID_REQUEST, message, param="key")
+        raise GatewayError(ErrorKind.INVALID_REQUEST, message, param="key")
 
 
 def _by_id(servers: Sequence[ToolServer]) -> dict[str, ToolServer]:
@@ -205,7 +212,7 @@ def _by_id(servers: Sequence[ToolServer]) -> dict[str, ToolServer]:
     for server in servers:
         if server.id in found:
             message = f"cannot store the tool servers: the id {server.id!r} is there twice"
-            raise GatewayError(Kind.INVALID_REQUEST, message, param="info.id")
+            raise GatewayError(ErrorKind.INVALID_REQUEST, message, param="info.id")
         found[server.id] = server
     return found
 
@@ -221,4 +228,4 @@ def _read_only(server_id: str) -> GatewayError:
     message = (
         f"cannot change tool server {server_id!r}: it comes from tool_server_connections of the settings"
     )
-    return GatewayError(Kind.CONFLICT, message)
+    return GatewayError(ErrorKind.CONFLICT, message)

@@ -23,37 +23,37 @@ import orjson
 from pydantic import TypeAdapter
 
 from gatewayd.accounts.records import Actor, CredentialKind, Role, User
-from gatewayd.errors import GatewayError, Kind
-from gatewayd.events.records import Target
+from gatewayd.errors import ErrorKind, GatewayError
+from gatewayd.events.records import EventTarget
 from gatewayd.events.table import find_type
-from gatewayd.plugins.interfaces import Host
+from gatewayd.plugins.interfaces import PluginHost
 from gatewayd.plugins.isolation.loader import IsolationChoice
 from gatewayd.plugins.open_webui import finder
 from gatewayd.plugins.open_webui.manifest import PACKAGE
-from gatewayd.plugins.records import Family, Plugin, PluginKind
-from gatewayd.plugins.runtime.arguments import Surroundings, reserved
+from gatewayd.plugins.records import Plugin, PluginFamily, PluginKind
+from gatewayd.plugins.runtime.arguments import CallServices, reserved_arguments
 from gatewayd.plugins.runtime.context import CallScope
-from gatewayd.plugins.runtime.instance import Loaded
-from gatewayd.plugins.runtime.loader import Loader, Loading
+from gatewayd.plugins.runtime.instance import PluginInstance
+from gatewayd.plugins.runtime.loader import LoadingOptions, PluginLoader
 from gatewayd.plugins.source import code as source_code
 from gatewayd.plugins.source import frontmatter
 from gatewayd.plugins.source.check_report import (
     MissingImport,
-    Question,
-    Report,
     ReportedEvent,
     ReportedMethod,
     ReportedParameter,
     ReportedRequirement,
+    SourceCheckReport,
+    SourceCheckRequest,
 )
 from gatewayd.plugins.source.packages import choose_requirements, find_unmet, missing_part
-from gatewayd.plugins.source.requirements import Installation, Requirements
-from gatewayd.plugins.source.static_analysis import Imported, Outline, read_outline
+from gatewayd.plugins.source.requirements import InstallationOptions, RequirementsInstaller
+from gatewayd.plugins.source.static_analysis import ImportedName, SourceOutline, read_outline
 
-LAST_WORDS: Final = 30
+ALARM_MARGIN_SECONDS: Final = 30
 """Seconds after which the process ends, beyond the time that the source has to load."""
 
-ENTRIES: Final[Mapping[PluginKind, Mapping[str, frozenset[str]]]] = {
+ENTRY_METHODS: Final[Mapping[PluginKind, Mapping[str, frozenset[str]]]] = {
     PluginKind.PIPE: {"pipe": frozenset({"body"})},
     PluginKind.FILTER: {
         "inlet": frozenset({"body"}),
@@ -64,10 +64,10 @@ ENTRIES: Final[Mapping[PluginKind, Mapping[str, frozenset[str]]]] = {
 }
 """The methods that make a function of each kind work, one of them at least, and what each is given."""
 
-FURTHER: Final = ("pipes", "on_startup", "on_shutdown", "on_valves_updated")
+OPTIONAL_METHODS: Final = ("pipes", "on_startup", "on_shutdown", "on_valves_updated")
 
 _DISTRIBUTION: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
-_ASKED: Final = TypeAdapter(Question)
+_ASKED: Final = TypeAdapter(SourceCheckRequest)
 
 
 class _Nobody:
@@ -75,7 +75,9 @@ class _Nobody:
 
     def __getattr__(self, name: str) -> Callable[..., Any]:
         async def refuse(*_: Any, **__: Any) -> Any:
-            raise GatewayError(Kind.UNAVAILABLE, f"cannot answer {name}: no gateway runs while it is checked")
+            raise GatewayError(
+                ErrorKind.UNAVAILABLE, f"cannot answer {name}: no gateway runs while it is checked"
+            )
 
         return refuse
 
@@ -93,10 +95,10 @@ class _Settings:
         return self.values
 
 
-def make_host(settings: Mapping[str, Any], directory: Path) -> Host:
+def make_host(settings: Mapping[str, Any], directory: Path) -> PluginHost:
     """Return a host that knows settings and nothing else."""
     nobody = cast(Any, _Nobody())
-    return Host(
+    return PluginHost(
         users=nobody,
         chats=nobody,
         files=nobody,
@@ -110,14 +112,14 @@ def make_host(settings: Mapping[str, Any], directory: Path) -> Host:
     )
 
 
-async def look(question: Question) -> Report:
+async def inspect_source(question: SourceCheckRequest) -> SourceCheckReport:
     """Load a source here and return everything that can be told of it."""
-    manifest = frontmatter.read(question.content)
-    report = Report(
+    manifest = frontmatter.parse_frontmatter(question.content)
+    report = SourceCheckReport(
         id=question.id,
         name=manifest.get("title") or question.id,
         version=manifest.get("version", ""),
-        requirements=tuple(_requirement(item) for item in frontmatter.requirements(manifest)),
+        requirements=tuple(_requirement(item) for item in frontmatter.read_requirements(manifest)),
     )
     try:
         outline = read_outline(question.content)
@@ -137,16 +139,22 @@ async def look(question: Question) -> Report:
 
 
 async def _loaded(
-    report: Report, plugin: Plugin, outline: Outline, question: Question, packages: Path
-) -> Report:
+    report: SourceCheckReport,
+    plugin: Plugin,
+    outline: SourceOutline,
+    question: SourceCheckRequest,
+    packages: Path,
+) -> SourceCheckReport:
     """Load a plugin as the gateway does; what has to be installed for it goes to `packages`."""
     nobody = cast(Any, _Nobody())
-    around = Surroundings(asyncio.get_running_loop(), nobody, nobody)
+    around = CallServices(asyncio.get_running_loop(), nobody, nobody)
     installs = question.packages is not None
     # The header has to name a mode whatever the settings choose.
     choice = IsolationChoice()
-    requirements = Requirements(Installation(packages, installs, question.pip_options, question.pip_timeout))
-    loader = Loader(around, Loading(requirements, question.timeout))
+    requirements = RequirementsInstaller(
+        InstallationOptions(packages, installs, question.pip_options, question.pip_timeout)
+    )
+    loader = PluginLoader(around, LoadingOptions(requirements, question.timeout))
     requirements.open()
     with closing(requirements):
         try:
@@ -165,14 +173,14 @@ async def _loaded(
         )
 
 
-def _kind(question: Question) -> tuple[Family, PluginKind]:
+def _kind(question: SourceCheckRequest) -> tuple[PluginFamily, PluginKind]:
     if question.family is None:
-        return source_code.kind_by_text(question.content)
-    family = Family(question.family)
+        return source_code.detect_kind(question.content)
+    family = PluginFamily(question.family)
     return family, source_code.guess_kind(question.content, family)
 
 
-def _events(outline: Outline) -> tuple[ReportedEvent, ...]:
+def _events(outline: SourceOutline) -> tuple[ReportedEvent, ...]:
     return tuple(ReportedEvent(name, find_type(name) is not None) for name in outline.events)
 
 
@@ -184,20 +192,20 @@ def _requirement(text: str) -> ReportedRequirement:
         return ReportedRequirement(text, None)
 
 
-async def _missing(plugin: Plugin, outline: Outline) -> tuple[MissingImport, ...]:
+async def _missing(plugin: Plugin, outline: SourceOutline) -> tuple[MissingImport, ...]:
     # In a thread: names of settings are asked for on this loop.
     absent = [(one, name) for one in outline.imports if (name := await asyncio.to_thread(_absent, one))]
     guarded: dict[str, bool] = {}
     for one, name in absent:
         guarded[name] = guarded.get(name, True) and one.guarded
-    unmet = find_unmet(frontmatter.requirements(plugin.manifest)) if absent else ()
+    unmet = find_unmet(frontmatter.read_requirements(plugin.manifest)) if absent else ()
     return tuple(
         MissingImport(name, is_guarded, ", ".join(choose_requirements(name, unmet)))
         for name, is_guarded in guarded.items()
     )
 
 
-def _absent(wanted: Imported) -> str:
+def _absent(wanted: ImportedName) -> str:
     """Return the name of what an import does not find, "" when it finds everything."""
     if wanted.package != PACKAGE:
         return missing_part(wanted.full)
@@ -210,10 +218,10 @@ def _absent(wanted: Imported) -> str:
     return ""
 
 
-def _methods(loaded: Loaded) -> Iterator[ReportedMethod]:
+def _methods(loaded: PluginInstance) -> Iterator[ReportedMethod]:
     names = loaded.methods()
-    if loaded.plugin.family is Family.FUNCTION:
-        entries = (*ENTRIES[loaded.plugin.kind], *FURTHER)
+    if loaded.plugin.family is PluginFamily.FUNCTION:
+        entries = (*ENTRY_METHODS[loaded.plugin.kind], *OPTIONAL_METHODS)
         names = [name for name in entries if loaded.has(name)]
     for name in names:
         yield ReportedMethod(name, tuple(_parameters(loaded.value(name))))
@@ -229,13 +237,13 @@ def _parameters(function: Callable[..., Any]) -> Iterator[ReportedParameter]:
             yield ReportedParameter(one.name, one.default is inspect.Parameter.empty)
 
 
-def _entry_problems(loaded: Loaded, around: Surroundings) -> Iterator[str]:
+def _entry_problems(loaded: PluginInstance, around: CallServices) -> Iterator[str]:
     """Yield what keeps the methods from being called."""
-    if loaded.plugin.family is Family.TOOL:
+    if loaded.plugin.family is PluginFamily.TOOL:
         if not loaded.methods():
             yield "it has no public method: models have nothing to call"
         return
-    entries = ENTRIES[loaded.plugin.kind]
+    entries = ENTRY_METHODS[loaded.plugin.kind]
     present = [name for name in entries if loaded.has(name)]
     if not present and not loaded.has("pipes"):
         yield f"it has no method {' or '.join(entries)}: nothing of it is ever called"
@@ -246,13 +254,13 @@ def _entry_problems(loaded: Loaded, around: Surroundings) -> Iterator[str]:
             yield f"{name} requires {', '.join(sorted(unknown))}, which nothing gives it"
 
 
-def _reserved(names: frozenset[str], around: Surroundings) -> set[str]:
+def _reserved(names: frozenset[str], around: CallServices) -> set[str]:
     user = User(id="", email="", name="", role=Role.USER)
-    scope = CallScope(Actor(user, CredentialKind.CONTROL, (), {}), Target("", "", "", ""))
-    return {*reserved(names, "", scope, around), "__valves__"}
+    scope = CallScope(Actor(user, CredentialKind.CONTROL, (), {}), EventTarget("", "", "", ""))
+    return {*reserved_arguments(names, "", scope, around), "__valves__"}
 
 
-async def _valve_problems(loaded: Loaded) -> Sequence[str]:
+async def _valve_problems(loaded: PluginInstance) -> Sequence[str]:
     if loaded.value("Valves") is None:
         return ()
     try:
@@ -268,10 +276,10 @@ def main() -> None:
     # What the source prints is no part of the report.
     os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
     question = _ASKED.validate_json(sys.stdin.buffer.read())
-    signal.alarm(int(question.timeout + question.pip_timeout) + LAST_WORDS)
+    signal.alarm(int(question.timeout + question.pip_timeout) + ALARM_MARGIN_SECONDS)
     if question.packages is not None:
         sys.path.append(question.packages)
-    report = asyncio.run(look(question))
+    report = asyncio.run(inspect_source(question))
     with os.fdopen(report_to, "wb") as stream:
         stream.write(orjson.dumps(report, default=str))
     os._exit(0)

@@ -11,41 +11,43 @@ from typing import Any, Final
 import orjson
 from pydantic import TypeAdapter, ValidationError
 
-from gatewayd.plugins.records import Family
-from gatewayd.plugins.source.check_report import Question, Report
-from gatewayd.plugins.source.requirements import Installation
+from gatewayd.plugins.records import PluginFamily
+from gatewayd.plugins.source.check_report import SourceCheckReport, SourceCheckRequest
+from gatewayd.plugins.source.requirements import InstallationOptions
 
 ROOT: Final = Path(__file__).parents[3]
 # Nothing comes from the folder that the daemon happens to be in, and the daemon from where it is now.
 PROGRAM: Final = (
     "import sys; sys.path.append(sys.argv[1]); from gatewayd.plugins.source.check import main; main()"
 )
-START: Final = 20.0
+START_SECONDS: Final = 20.0
 """Seconds for the process to start and to tell, beyond the time that a source has to load."""
 
-_REPORT: Final = TypeAdapter(Report)
+_REPORT: Final = TypeAdapter(SourceCheckReport)
 
 SettingsReader = Callable[[], Awaitable[Mapping[str, Any]]]
 
 
-class Checker:
+class SourceChecker:
     """Checks sources one process each, with the packages that were installed for plugins.
 
     `settings` gives what plugins see as settings; `timeout` in seconds is what a source has to load.
     """
 
     def __init__(
-        self, installation: Installation, timeout: float, settings: SettingsReader | None = None
+        self, installation: InstallationOptions, timeout: float, settings: SettingsReader | None = None
     ) -> None:
         self._installation = installation
         self._timeout = timeout
         self._settings = settings
 
-    async def check(self, plugin_id: str, content: str, family: Family | None = None) -> Report:
+    async def check(
+        self, plugin_id: str, content: str, family: PluginFamily | None = None
+    ) -> SourceCheckReport:
         """Return what can be told of a source, one that does not load included."""
         installs = self._installation.is_enabled
         pip_timeout = self._installation.timeout if installs else 0.0
-        question = Question(
+        question = SourceCheckRequest(
             id=plugin_id,
             content=content,
             family=None if family is None else family.value,
@@ -66,7 +68,7 @@ class Checker:
             stderr=asyncio.subprocess.DEVNULL,
         )
         try:
-            async with asyncio.timeout(self._timeout + pip_timeout + START):
+            async with asyncio.timeout(self._timeout + pip_timeout + START_SECONDS):
                 told, _ = await child.communicate(orjson.dumps(question, default=str))
         except TimeoutError:
             return _failed(question, f"it did not load within {self._timeout:g} s")
@@ -77,7 +79,7 @@ class Checker:
         return _read(question, told, child.returncode or 0)
 
 
-def _read(question: Question, told: bytes, status: int) -> Report:
+def _read(question: SourceCheckRequest, told: bytes, status: int) -> SourceCheckReport:
     try:
         return _REPORT.validate_json(told)
     except ValidationError:
@@ -85,6 +87,6 @@ def _read(question: Question, told: bytes, status: int) -> Report:
         return _failed(question, f"it ended the process that loaded it {how}")
 
 
-def _failed(question: Question, why: str) -> Report:
-    blank = Report(id=question.id, family=question.family, name=question.id)
+def _failed(question: SourceCheckRequest, why: str) -> SourceCheckReport:
+    blank = SourceCheckReport(id=question.id, family=question.family, name=question.id)
     return replace(blank, error=f"{question.family or 'plugin'} {question.id}: {why}")

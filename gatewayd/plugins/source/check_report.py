@@ -5,7 +5,7 @@ from typing import Any
 
 
 @dataclass(frozen=True, slots=True)
-class Question:
+class SourceCheckRequest:
     """What is to be looked at, and how: `timeout` in seconds, `packages` a directory to import from, too.
 
     With `packages` those that are missing are installed for the look, with `pip_options` and `pip_timeout` in
@@ -68,7 +68,7 @@ class ReportedRequirement:
 
 
 @dataclass(frozen=True, slots=True)
-class Report:
+class SourceCheckReport:
     """Everything that is known of a source; `error` says why it does not load.
 
     `valves` and `user_valves` are JSON schemas, None where there is nothing to set or where that is unknown.

@@ -8,14 +8,14 @@ from collections.abc import Awaitable
 from dataclasses import dataclass
 from typing import Any, Final
 
-from gatewayd.errors import GatewayError, invalid, shortened
+from gatewayd.errors import GatewayError, invalid, shorten
 from gatewayd.plugins.open_webui.import_rewriter import defer_imports
-from gatewayd.plugins.records import Family, PluginKind
-from gatewayd.plugins.source.ast_retry import undisturbed
+from gatewayd.plugins.records import PluginFamily, PluginKind
+from gatewayd.plugins.source.ast_retry import retry_ast_parse
 
 CLASSES: Final = {
-    Family.TOOL: (("Tools", PluginKind.TOOL),),
-    Family.FUNCTION: (
+    PluginFamily.TOOL: (("Tools", PluginKind.TOOL),),
+    PluginFamily.FUNCTION: (
         ("Pipe", PluginKind.PIPE),
         ("Filter", PluginKind.FILTER),
         ("Action", PluginKind.ACTION),
@@ -24,11 +24,11 @@ CLASSES: Final = {
 """The classes that make a plugin, in the order in which they are looked for."""
 
 AWAIT_NAME: Final = "__gatewayd_await__"
-"""The name of `awaited` in every plugin; its trailing underscores keep classes from mangling it."""
+"""The name of `make_awaitable` in every plugin; its trailing underscores keep classes from mangling it."""
 
-LONGEST_ID: Final = 128
+MAX_ID_CHARACTERS: Final = 128
 
-LARGEST_SOURCE: Final = 8 * 2**20
+MAX_SOURCE_BYTES: Final = 8 * 2**20
 """Bytes of a source in a file, and of a request that holds one."""
 
 _FORMER: Final = ("utils", "apps", "main", "config")
@@ -37,7 +37,7 @@ _EVENT: Final = "Event"
 
 
 @dataclass(frozen=True, slots=True)
-class Prepared:
+class PreparedSource:
     """A source that is ready to run; `classes` are the names of all classes that stand in it."""
 
     code: types.CodeType
@@ -52,14 +52,14 @@ def digest(content: str) -> str:
 def parse(content: str) -> ast.Module:
     """Return the tree of a source; invalid_request with line and text when it is not Python."""
     try:
-        return undisturbed(lambda: ast.parse(content.lstrip("\ufeff")))
+        return retry_ast_parse(lambda: ast.parse(content.lstrip("\ufeff")))
     except SyntaxError as error:
         raise _not_python(error) from error
     except (ValueError, RecursionError, MemoryError) as error:
-        raise unreadable(error) from error
+        raise unreadable_error(error) from error
 
 
-def prepare(content: str, path: str) -> Prepared:
+def prepare(content: str, path: str) -> PreparedSource:
     """Return a source compiled for a module at `path`; lines and the docstring stay where they are.
 
     `await X` takes values that cannot be awaited too, and imports from the former top-level modules of the
@@ -73,60 +73,62 @@ def prepare(content: str, path: str) -> Prepared:
     except SyntaxError as error:
         raise _not_python(error) from error
     except (ValueError, RecursionError, MemoryError) as error:
-        raise unreadable(error) from error
-    return Prepared(code, classes)
+        raise unreadable_error(error) from error
+    return PreparedSource(code, classes)
 
 
-def kind_by_text(content: str) -> tuple[Family, PluginKind]:
+def detect_kind(content: str) -> tuple[PluginFamily, PluginKind]:
     """Return what a source is by the classes that stand in it, without running it; invalid_request if none.
 
     A tool is looked for first.
     """
     names = {node.name for node in ast.walk(parse(content)) if isinstance(node, ast.ClassDef)}
-    for family in (Family.TOOL, Family.FUNCTION):
+    for family in (PluginFamily.TOOL, PluginFamily.FUNCTION):
         for name, kind in CLASSES[family]:
             if name in names:
                 return family, kind
-    raise no_class(names)
+    raise no_class_error(names)
 
 
-def guess_kind(content: str, family: Family) -> PluginKind:
+def guess_kind(content: str, family: PluginFamily) -> PluginKind:
     """Return what a source of a family looks like; invalid_request for one that is no such plugin."""
     names = frozenset(node.name for node in ast.walk(parse(content)) if isinstance(node, ast.ClassDef))
     for name, kind in CLASSES[family]:
         if name in names:
             return kind
     if names & {name for rows in CLASSES.values() for name, _ in rows} or names & {_PIPELINES, _EVENT}:
-        raise no_class(names, family)
+        raise no_class_error(names, family)
     # The class may be made some other way; running the source tells.
     return CLASSES[family][0][1]
 
 
-def kind_of(module: types.ModuleType, family: Family) -> tuple[PluginKind, type[Any]]:
+def kind_of(module: types.ModuleType, family: PluginFamily) -> tuple[PluginKind, type[Any]]:
     """Return the kind and the class of a module that has run; invalid_request when it has none."""
     for name, kind in CLASSES[family]:
         found = getattr(module, name, None)
         if isinstance(found, type):
             return kind, found
-    raise no_class({name for name, value in vars(module).items() if isinstance(value, type)}, family)
+    raise no_class_error({name for name, value in vars(module).items() if isinstance(value, type)}, family)
 
 
 def refuse_pipelines(classes: frozenset[str]) -> None:
     """Raise invalid_request for a source of a Pipelines server, before it runs."""
     known = {name for rows in CLASSES.values() for name, _ in rows}
     if _PIPELINES in classes and not classes & known:
-        raise no_class(classes)
+        raise no_class_error(classes)
 
 
-def no_class(names: set[str] | frozenset[str], family: Family | None = None) -> GatewayError:
+def no_class_error(names: set[str] | frozenset[str], family: PluginFamily | None = None) -> GatewayError:
     """Return the error for a source without a class that makes it a plugin (of a family)."""
     if _PIPELINES in names:
         why = "it has a class Pipeline, which is for a Pipelines server and not for a chat gateway"
     elif _EVENT in names and not names & {name for rows in CLASSES.values() for name, _ in rows}:
         why = "it has a class Event, a function that hears of system events, which this gateway does not send"
-    elif family is Family.FUNCTION and "Tools" in names:
+    elif family is PluginFamily.FUNCTION and "Tools" in names:
         why = "it has a class Tools, so it is a tool and not a function"
-    elif family is Family.TOOL and (found := [n for n, _ in CLASSES[Family.FUNCTION] if n in names]):
+    elif family is PluginFamily.TOOL and (
+        found := [n for n, _ in CLASSES[PluginFamily.FUNCTION] if n in names]
+    ):
         why = f"it has a class {found[0]}, so it is a function and not a tool"
     else:
         rows = CLASSES[family] if family else [row for rows in CLASSES.values() for row in rows]
@@ -137,21 +139,21 @@ def no_class(names: set[str] | frozenset[str], family: Family | None = None) -> 
 
 def check_id(text: str) -> str:
     """Return the id of a plugin in lower case; invalid_request for what is no Python identifier."""
-    if not text.isidentifier() or len(text) > LONGEST_ID:
+    if not text.isidentifier() or len(text) > MAX_ID_CHARACTERS:
         raise invalid(
-            f"cannot accept id {shortened(text)!r}: only letters, digits and underscores are allowed,"
-            f" no digit in front, {LONGEST_ID} characters at most",
+            f"cannot accept id {shorten(text)!r}: only letters, digits and underscores are allowed,"
+            f" no digit in front, {MAX_ID_CHARACTERS} characters at most",
             param="id",
         )
     return text.lower()
 
 
-def current_module(name: str) -> str:
+def current_module_name(name: str) -> str:
     """Return the name that a module has now, for the former top-level modules of the host too."""
     return f"open_webui.{name}" if name.partition(".")[0] in _FORMER else name
 
 
-def awaited(value: Any) -> Awaitable[Any]:
+def make_awaitable(value: Any) -> Awaitable[Any]:
     """Return what `await` takes: the value itself, or something that gives the value at once."""
     return value if inspect.isawaitable(value) else _given(value)
 
@@ -160,7 +162,7 @@ async def _given(value: Any) -> Any:
     return value
 
 
-def unreadable(error: Exception) -> GatewayError:
+def unreadable_error(error: Exception) -> GatewayError:
     """Return the error for a source that cannot be read at all."""
     why = str(error) or type(error).__name__
     return invalid(f"cannot read the source: {why}", param="content")
@@ -168,7 +170,7 @@ def unreadable(error: Exception) -> GatewayError:
 
 def _not_python(error: SyntaxError) -> GatewayError:
     line = (error.text or "").strip()
-    shown = f": {shortened(line)!r}" if line else ""
+    shown = f": {shorten(line)!r}" if line else ""
     where = f" in line {error.lineno}" if error.lineno else ""
     return invalid(f"cannot read the source: SyntaxError{where}: {error.msg}{shown}", param="content")
 
@@ -182,5 +184,5 @@ class _Rewriter(ast.NodeTransformer):
 
     def visit_ImportFrom(self, node: ast.ImportFrom) -> ast.ImportFrom:
         if node.level == 0 and node.module:
-            node.module = current_module(node.module)
+            node.module = current_module_name(node.module)
         return node

@@ -10,7 +10,7 @@ _QUOTES: Final = ('"""', "'''")
 _CONTINUES: Final = ("<", ">", "=", "!", "~")
 
 
-def read(source: str) -> dict[str, str]:
+def parse_frontmatter(source: str) -> dict[str, str]:
     """Return the header by lower-case keys, all values text; empty when the source does not begin with one.
 
     Lines without a key are skipped, except behind a value that ends with a comma, which they continue. A key
@@ -38,7 +38,7 @@ def read(source: str) -> dict[str, str]:
     return found
 
 
-def requirements(manifest: Mapping[str, str]) -> tuple[str, ...]:
+def read_requirements(manifest: Mapping[str, str]) -> tuple[str, ...]:
     """Return the packages that a header requires, in its order, each once, without modules of Python itself.
 
     A comma inside a version or an extra (`aiohttp>=3,<4`, `a[b,c]`) divides nothing.
@@ -61,7 +61,7 @@ def requirements(manifest: Mapping[str, str]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(",".join(parts) for parts in items))
 
 
-def switch(manifest: Mapping[str, str], key: str, default: bool) -> bool:
+def read_switch(manifest: Mapping[str, str], key: str, default: bool) -> bool:
     """Return a yes or no of a header; anything else is the default."""
     word = manifest.get(key, "").strip().lower()
     return {"true": True, "yes": True, "false": False, "no": False}.get(word, default)

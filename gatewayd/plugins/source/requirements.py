@@ -12,7 +12,7 @@ from typing import Final
 
 from gatewayd.plugins.open_webui.manifest import PACKAGE
 from gatewayd.plugins.records import Plugin, log_fields
-from gatewayd.plugins.runtime.invoke import Failed, PluginError
+from gatewayd.plugins.runtime.invoke import FailureDetails, PluginError
 from gatewayd.plugins.source import frontmatter
 from gatewayd.plugins.source.packages import (
     DISTRIBUTIONS,
@@ -30,7 +30,7 @@ _TOLD: Final = 600
 
 
 @dataclass(frozen=True, slots=True)
-class Installation:
+class InstallationOptions:
     """How packages are installed into `directory`.
 
     `options` go to pip as they are, `timeout` is in seconds.
@@ -42,14 +42,14 @@ class Installation:
     timeout: float = 600.0
 
 
-class Requirements:
+class RequirementsInstaller:
     """Installs each set of required packages once, one set after the other, in a child process.
 
     With `not_installed` somebody else has done so, and this is what `ensure` returned there: packages are
     found, and none is installed.
     """
 
-    def __init__(self, installation: Installation, *, not_installed: str | None = None) -> None:
+    def __init__(self, installation: InstallationOptions, *, not_installed: str | None = None) -> None:
         self._installation = installation
         self._not_installed = not_installed
         self._lock = asyncio.Lock()
@@ -168,8 +168,8 @@ class Requirements:
 
 
 def _packages(plugin: Plugin) -> tuple[str, ...]:
-    return frontmatter.requirements(frontmatter.read(plugin.content))
+    return frontmatter.read_requirements(frontmatter.parse_frontmatter(plugin.content))
 
 
 def _failure(plugin: Plugin, text: str) -> PluginError:
-    return PluginError(plugin.kind.value, plugin.id, Failed(text))
+    return PluginError(plugin.kind.value, plugin.id, FailureDetails(text))

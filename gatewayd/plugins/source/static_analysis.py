@@ -12,7 +12,7 @@ TYPES_ONLY: Final = "TYPE_CHECKING"
 
 
 @dataclass(frozen=True, slots=True)
-class Imported:
+class ImportedName:
     """One imported name: `module` is the whole path, `name` what is taken from it, "" for the module itself.
 
     `guarded` tells that the import runs in a function, or in a `try` that has an `except`.
@@ -34,14 +34,14 @@ class Imported:
 
 
 @dataclass(frozen=True, slots=True)
-class Outline:
+class SourceOutline:
     """Imports, without those of Python itself, and the types of events that stand in the source."""
 
-    imports: tuple[Imported, ...] = ()
+    imports: tuple[ImportedName, ...] = ()
     events: tuple[str, ...] = ()
 
 
-def read_outline(content: str) -> Outline:
+def read_outline(content: str) -> SourceOutline:
     """Return the outline of a source, each thing once and in its order; invalid_request unless it is Python.
 
     An event is a mapping with a type that is a text and with data. Imports for type checkers are left out.
@@ -50,7 +50,7 @@ def read_outline(content: str) -> Outline:
     finder = _Finder()
     finder.visit(tree)
     events = [name for node in ast.walk(tree) if isinstance(node, ast.Dict) and (name := _event(node))]
-    return Outline(tuple(dict.fromkeys(finder.found)), tuple(dict.fromkeys(events)))
+    return SourceOutline(tuple(dict.fromkeys(finder.found)), tuple(dict.fromkeys(events)))
 
 
 def _event(node: ast.Dict) -> str:
@@ -72,7 +72,7 @@ class _Finder(ast.NodeVisitor):
     """Collects imports; knows while it goes down whether they are guarded."""
 
     def __init__(self) -> None:
-        self.found: list[Imported] = []
+        self.found: list[ImportedName] = []
         self._guards = 0
 
     def visit_FunctionDef(self, node: ast.FunctionDef) -> None:
@@ -98,13 +98,13 @@ class _Finder(ast.NodeVisitor):
             self._note(alias.name, "")
 
     def visit_ImportFrom(self, node: ast.ImportFrom) -> None:
-        module = source_code.current_module(node.module or "")
+        module = source_code.current_module_name(node.module or "")
         for alias in node.names if not node.level and module else ():
             self._note(module, "" if alias.name == "*" else alias.name)
 
     def _note(self, module: str, name: str) -> None:
         if module.partition(".")[0] not in sys.stdlib_module_names:
-            self.found.append(Imported(module, name, self._guards > 0))
+            self.found.append(ImportedName(module, name, self._guards > 0))
 
     def _guarded(self, body: Iterable[ast.AST]) -> None:
         self._guards += 1

@@ -2,7 +2,8 @@
 
 Attributes are named as the table in `attributes` names them (`userName`, `emails.value`). Values have their
 attribute's type: text, bool, or microseconds since the epoch for a moment. A condition on an attribute that a
-resource lacks is false, so that `Not` of it is true; only NE holds for one (RFC 7644 section 3.4.2.2).
+resource lacks is false, so that `NotCondition` of it is true; only NE holds for one (RFC 7644 section
+3.4.2.2).
 """
 
 from dataclasses import dataclass
@@ -27,7 +28,7 @@ Value = str | bool | int
 
 
 @dataclass(frozen=True, slots=True)
-class Compare:
+class CompareCondition:
     """An attribute compared with a value; a multi-valued one compares when one of its values does."""
 
     attribute: str
@@ -36,14 +37,14 @@ class Compare:
 
 
 @dataclass(frozen=True, slots=True)
-class Present:
+class PresentCondition:
     """The attribute has a value that is not empty (operator pr)."""
 
     attribute: str
 
 
 @dataclass(frozen=True, slots=True)
-class Element:
+class ElementCondition:
     """One and the same value of a multi-valued complex attribute satisfies a condition on its parts.
 
     The attributes in `condition` have their whole names, for example `emails.type`.
@@ -54,24 +55,26 @@ class Element:
 
 
 @dataclass(frozen=True, slots=True)
-class Not:
+class NotCondition:
     """The condition does not hold."""
 
     condition: "Condition"
 
 
 @dataclass(frozen=True, slots=True)
-class All:
+class AllCondition:
     """Every condition holds (and)."""
 
     conditions: tuple["Condition", ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Either:
+class AnyCondition:
     """At least one condition holds (or)."""
 
     conditions: tuple["Condition", ...]
 
 
-Condition = Compare | Present | Element | Not | All | Either
+Condition = (
+    CompareCondition | PresentCondition | ElementCondition | NotCondition | AllCondition | AnyCondition
+)

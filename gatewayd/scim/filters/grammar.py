@@ -5,24 +5,24 @@ import re
 from math import isfinite
 from typing import Final
 
-from gatewayd.errors import GatewayError, invalid, shortened
+from gatewayd.errors import GatewayError, invalid, shorten
 from gatewayd.scim.filters.conditions import Operator
 from gatewayd.scim.filters.syntax import (
-    Comparison,
+    AttributeComparison,
+    AttributeName,
+    AttributePresence,
     Conjunction,
     Disjunction,
+    FilterExpression,
     Literal,
-    Name,
     Negation,
-    Node,
-    Path,
-    Presence,
-    Selection,
+    PatchPath,
+    ValueSelection,
     comparisons,
     nesting,
 )
 
-MAX_TEXT: Final = 8192
+MAX_TEXT_CHARACTERS: Final = 8192
 MAX_COMPARISONS: Final = 100
 MAX_DEPTH: Final = 50
 """How deep parentheses may nest, which bounds the recursion of the parser."""
@@ -64,7 +64,7 @@ _DOT: Final = _token(r"\.")
 _LONG_NUMBER: Final = re.compile(rf"[0-9]{{{_MAX_DIGITS + 1}}}")
 
 
-def parse_filter(text: str) -> Node:
+def parse_filter(text: str) -> FilterExpression:
     """Return what a filter says; invalid_request, code `invalidFilter`, saying where it is malformed.
 
     `emails[type eq "work"].value eq "x"`, which Entra ID sends, means the same as
@@ -73,7 +73,7 @@ def parse_filter(text: str) -> Node:
     return _Parser("filter", text).filter()
 
 
-def parse_path(text: str) -> Path:
+def parse_path(text: str) -> PatchPath:
     """Return what a path says; invalid_request, code `invalidPath`, saying where it is malformed.
 
     `emails.type eq "work"` means the same as `emails[type eq "work"]` (erratum 7122). The URN of a schema
@@ -92,30 +92,30 @@ class _Parser:
         self._depth = 0
         if not text.strip():
             raise self._refusal("it is empty")
-        if len(text) > MAX_TEXT:
-            raise self._refusal(f"it is longer than {MAX_TEXT} characters")
+        if len(text) > MAX_TEXT_CHARACTERS:
+            raise self._refusal(f"it is longer than {MAX_TEXT_CHARACTERS} characters")
         self._expect(_START)
 
-    def filter(self) -> Node:
+    def filter(self) -> FilterExpression:
         node = self._disjunction()
         self._finish(node)
         return node
 
-    def path(self) -> Path:
+    def path(self) -> PatchPath:
         name = self._name()
         if self._take(_BRACKET):
             selection = self._selection(name)
             part = self._expect(_PART)[1] if self._take(_DOT) else None
             self._finish(selection)
-            return Path(name, selection.inner, part)
+            return PatchPath(name, selection.inner, part)
         if self._position == len(self._text):
-            return Path(name)
-        inner = self._comparison(Name(name.part or "value"))
+            return PatchPath(name)
+        inner = self._comparison(AttributeName(name.part or "value"))
         self._finish(inner)
-        return Path(Name(name.attribute, urn=name.urn), inner)
+        return PatchPath(AttributeName(name.attribute, urn=name.urn), inner)
 
-    def _disjunction(self, *, in_brackets: bool = False) -> Node:
-        alternatives: list[Node] = []
+    def _disjunction(self, *, in_brackets: bool = False) -> FilterExpression:
+        alternatives: list[FilterExpression] = []
         while not alternatives or self._take(_OR):
             terms = [self._term(in_brackets)]
             while self._take(_AND):
@@ -123,7 +123,7 @@ class _Parser:
             alternatives.append(terms[0] if len(terms) == 1 else Conjunction(tuple(terms)))
         return alternatives[0] if len(alternatives) == 1 else Disjunction(tuple(alternatives))
 
-    def _term(self, in_brackets: bool) -> Node:
+    def _term(self, in_brackets: bool) -> FilterExpression:
         is_negated = self._take(_NOT) is not None
         opening = self._expect(_OPENING) if is_negated else self._take(_OPENING)
         if opening is None:
@@ -136,7 +136,7 @@ class _Parser:
         self._depth -= 1
         return Negation(inner) if is_negated else inner
 
-    def _expression(self, in_brackets: bool) -> Node:
+    def _expression(self, in_brackets: bool) -> FilterExpression:
         name = self._name()
         if in_brackets or not self._take(_BRACKET):
             return self._comparison(name)
@@ -145,35 +145,35 @@ class _Parser:
             return selection
         inner = selection.inner
         terms = inner.nodes if isinstance(inner, Conjunction) else (inner,)
-        last = self._comparison(Name(self._expect(_PART)[1]))
-        return Selection(name, Conjunction((*terms, last)))
+        last = self._comparison(AttributeName(self._expect(_PART)[1]))
+        return ValueSelection(name, Conjunction((*terms, last)))
 
-    def _selection(self, name: Name) -> Selection:
+    def _selection(self, name: AttributeName) -> ValueSelection:
         """Read on after the opening bracket."""
         if name.part is not None:
-            shown = shortened(str(name))
+            shown = shorten(str(name))
             raise self._refusal(f"a value selection cannot apply to the sub-attribute {shown!r}")
         inner = self._disjunction(in_brackets=True)
         self._expect(_CLOSING_BRACKET)
-        return Selection(name, inner)
+        return ValueSelection(name, inner)
 
-    def _comparison(self, name: Name) -> Node:
+    def _comparison(self, name: AttributeName) -> FilterExpression:
         if self._take(_PRESENT):
-            return Presence(name)
-        return Comparison(name, Operator(self._expect(_OPERATOR)[1].lower()), self._literal(name))
+            return AttributePresence(name)
+        return AttributeComparison(name, Operator(self._expect(_OPERATOR)[1].lower()), self._literal(name))
 
-    def _name(self) -> Name:
+    def _name(self) -> AttributeName:
         _, urn, attribute, part = self._expect(_ATTRIBUTE).groups()
-        return Name(attribute, part, urn)
+        return AttributeName(attribute, part, urn)
 
-    def _literal(self, name: Name) -> Literal:
+    def _literal(self, name: AttributeName) -> Literal:
         """Return a value, which JSON defines (RFC 7644, 3.4.2.2)."""
         match = self._expect(_LITERAL)
         token = match[1]
         if token.startswith('"'):
             text: str = json.loads(token)
             if not _is_storable(text):
-                shown = shortened(str(name))
+                shown = shorten(str(name))
                 raise self._refusal(f"the value for {shown} has a character that no text can have")
             return text
         long = _LONG_NUMBER.search(token)
@@ -182,7 +182,7 @@ class _Parser:
             raise self._refusal(reason, match.start() + long.start())
         value: bool | int | float | None = json.loads(token.lower())
         if isinstance(value, float) and not isfinite(value):
-            raise self._refusal(f"number out of range: {shortened(token)}")
+            raise self._refusal(f"number out of range: {shorten(token)}")
         return value
 
     def _take(self, token: re.Pattern[str]) -> re.Match[str] | None:
@@ -198,7 +198,7 @@ class _Parser:
             raise self._malformed()
         return match
 
-    def _finish(self, node: Node) -> None:
+    def _finish(self, node: FilterExpression) -> None:
         if self._position < len(self._text):
             raise self._malformed()
         if nesting(node) > MAX_OPERATORS:

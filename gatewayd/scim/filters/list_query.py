@@ -3,18 +3,18 @@
 from collections.abc import Mapping
 from typing import Final
 
-from gatewayd.errors import GatewayError, invalid, shortened
-from gatewayd.scim.attributes import Kind, find, places
+from gatewayd.errors import GatewayError, invalid, shorten
+from gatewayd.scim.attributes import AttributeType, attributes_by_path, find_attribute
 from gatewayd.scim.external_ids import EXTERNAL_ID, check_provider
 from gatewayd.scim.filters.conditions import Condition
 from gatewayd.scim.filters.grammar import parse_filter
-from gatewayd.scim.filters.resolver import compile_filter, names
-from gatewayd.scim.records import Query, ResourceType, Search
+from gatewayd.scim.filters.resolver import compile_filter, mentions_attribute
+from gatewayd.scim.records import ResourceQuery, ResourceType, SearchParameters
 
 DEFAULT_COUNT: Final = 100
 MAX_COUNT: Final = 200
 # More than a gateway will hold, less than any database counts.
-MAX_START: Final = 1_000_000_000
+MAX_START_INDEX: Final = 1_000_000_000
 
 PARAMETERS: Final[Mapping[str, str]] = {
     name.lower(): name
@@ -23,13 +23,13 @@ PARAMETERS: Final[Mapping[str, str]] = {
 """What a list may be asked with (RFC 7644 sections 3.4.2 and 3.9), by the name in lower case."""
 
 # What has one value to sort by; a multi-valued attribute is sorted by its primary value.
-_SORTABLE: Final = frozenset({Kind.STRING, Kind.BOOLEAN, Kind.DATE_TIME})
+_SORTABLE: Final = frozenset({AttributeType.STRING, AttributeType.BOOLEAN, AttributeType.DATE_TIME})
 # The same for all.
 _CONSTANT: Final = "meta.resourceType"
 _PRIMARY: Final[Mapping[str, str]] = {"emails": "emails.value"}
 
 
-def plan(search: Search, resource: ResourceType, provider: str) -> Query:
+def plan_query(search: SearchParameters, resource: ResourceType, provider: str) -> ResourceQuery:
     """Return the page that a client asks for; numbers out of range become the nearest one in it.
 
     Raises invalid_request, code `invalidFilter` or `invalidValue`, and not_configured when the external id is
@@ -41,36 +41,36 @@ def plan(search: Search, resource: ResourceType, provider: str) -> Query:
     sort = None if search.sort_by is None else _sort(search.sort_by, resource)
     if sort == EXTERNAL_ID or _mentions_external_id(condition):
         check_provider(provider)
-    return Query(
+    return ResourceQuery(
         condition=condition,
         provider=provider,
         sort=sort,
         descending=search.descending and sort is not None,
-        offset=first(search) - 1,
+        offset=start_index_of(search) - 1,
         limit=_count(search),
     )
 
 
-def first(search: Search) -> int:
+def start_index_of(search: SearchParameters) -> int:
     """Return where the page starts, counted from 1."""
     start = 1 if search.start_index is None else search.start_index
-    return min(max(start, 1), MAX_START)
+    return min(max(start, 1), MAX_START_INDEX)
 
 
 def _mentions_external_id(condition: Condition | None) -> bool:
-    return condition is not None and names(condition, EXTERNAL_ID)
+    return condition is not None and mentions_attribute(condition, EXTERNAL_ID)
 
 
-def _count(search: Search) -> int:
+def _count(search: SearchParameters) -> int:
     count = DEFAULT_COUNT if search.count is None else search.count
     return min(max(count, 0), MAX_COUNT)
 
 
 def _sort(name: str, resource: ResourceType) -> str:
-    place = find(resource, name)
+    place = find_attribute(resource, name)
     if place is None:
         raise _unsortable(name, "there is no such attribute")
-    place = places(resource)[_PRIMARY.get(place.name, place.name).lower()]
+    place = attributes_by_path(resource)[_PRIMARY.get(place.name, place.name).lower()]
     whole = place.parent or place.attribute
     is_single = not whole.is_multiple or place.name in _PRIMARY.values()
     if not is_single or place.attribute.kind not in _SORTABLE or place.name == _CONSTANT:
@@ -79,4 +79,4 @@ def _sort(name: str, resource: ResourceType) -> str:
 
 
 def _unsortable(name: str, why: str) -> GatewayError:
-    return invalid(f"cannot sort by sortBy {shortened(name)!r}: {why}", param="sortBy", code="invalidValue")
+    return invalid(f"cannot sort by sortBy {shorten(name)!r}: {why}", param="sortBy", code="invalidValue")

@@ -8,38 +8,38 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Final
 
-from gatewayd.errors import GatewayError, invalid, shortened
-from gatewayd.scim.attributes import SCHEMAS, Kind, Place, find
+from gatewayd.errors import GatewayError, invalid, shorten
+from gatewayd.scim.attributes import SCHEMAS, AttributeType, QualifiedAttribute, find_attribute
 from gatewayd.scim.filters.conditions import (
-    All,
-    Compare,
+    AllCondition,
+    AnyCondition,
+    CompareCondition,
     Condition,
-    Either,
-    Element,
-    Not,
+    ElementCondition,
+    NotCondition,
     Operator,
-    Present,
+    PresentCondition,
     Value,
 )
 from gatewayd.scim.filters.syntax import (
-    Comparison,
+    AttributeComparison,
+    AttributeName,
+    AttributePresence,
     Conjunction,
     Disjunction,
+    FilterExpression,
     Literal,
-    Name,
     Negation,
-    Node,
-    Presence,
-    Selection,
+    ValueSelection,
 )
 from gatewayd.scim.records import ResourceType
 
 _EQUALITY: Final = frozenset({Operator.EQ, Operator.NE})
 _ORDER: Final = frozenset({Operator.GT, Operator.GE, Operator.LT, Operator.LE})
 _OPERATORS: Final = {
-    Kind.STRING: frozenset(Operator),
-    Kind.BOOLEAN: _EQUALITY,
-    Kind.DATE_TIME: _EQUALITY | _ORDER,
+    AttributeType.STRING: frozenset(Operator),
+    AttributeType.BOOLEAN: _EQUALITY,
+    AttributeType.DATE_TIME: _EQUALITY | _ORDER,
 }
 """What each filterable kind of attribute can be compared with."""
 
@@ -47,11 +47,11 @@ _BOOLEANS: Final = {"true": True, "false": False}
 _MOMENT: Final = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?(?:Z|[+-]\d\d:\d\d)?", re.ASCII)
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
-_TRUTH: Final = Present("id")
+_TRUTH: Final = PresentCondition("id")
 """Every resource has an id."""
 
 
-def compile_filter(node: Node, resource: ResourceType) -> Condition:
+def compile_filter(node: FilterExpression, resource: ResourceType) -> Condition:
     """Return the condition that a filter on resources of this type means.
 
     Raises invalid_request, code `invalidFilter`, naming an attribute that is unknown or cannot be searched,
@@ -65,27 +65,27 @@ def compile_filter(node: Node, resource: ResourceType) -> Condition:
     return _Compiler(resource).condition(node)
 
 
-def names(condition: Condition, attribute: str) -> bool:
+def mentions_attribute(condition: Condition, attribute: str) -> bool:
     """Tell whether a condition mentions an attribute or one of its parts."""
     match condition:
-        case Compare() | Present():
+        case CompareCondition() | PresentCondition():
             return condition.attribute.split(".")[0] == attribute or condition.attribute == attribute
-        case Element():
-            return condition.attribute == attribute or names(condition.condition, attribute)
-        case Not():
-            return names(condition.condition, attribute)
-        case All() | Either():
-            return any(names(inner, attribute) for inner in condition.conditions)
+        case ElementCondition():
+            return condition.attribute == attribute or mentions_attribute(condition.condition, attribute)
+        case NotCondition():
+            return mentions_attribute(condition.condition, attribute)
+        case AllCondition() | AnyCondition():
+            return any(mentions_attribute(inner, attribute) for inner in condition.conditions)
 
 
 def has_external_id_eq(condition: Condition) -> bool:
     """Tell whether a condition looks for an `externalId`; under a `not` it does not look for one."""
     match condition:
-        case Compare():
+        case CompareCondition():
             return condition.attribute == "externalId" and condition.operator is Operator.EQ
-        case All() | Either():
+        case AllCondition() | AnyCondition():
             return any(has_external_id_eq(inner) for inner in condition.conditions)
-        case Present() | Element() | Not():
+        case PresentCondition() | ElementCondition() | NotCondition():
             return False
 
 
@@ -96,110 +96,110 @@ class _Compiler:
     resource: ResourceType
     within: str | None = None
 
-    def condition(self, node: Node) -> Condition:
+    def condition(self, node: FilterExpression) -> Condition:
         match node:
-            case Comparison():
+            case AttributeComparison():
                 return self._comparison(node)
-            case Presence():
+            case AttributePresence():
                 return _TRUTH if self._is_schemas(node.name) else _presence(self._place(node.name), node.name)
-            case Selection():
+            case ValueSelection():
                 return self._selection(node)
             case Negation():
-                return Not(self.condition(node.inner))
+                return NotCondition(self.condition(node.inner))
             case Conjunction():
-                return All(tuple(self.condition(inner) for inner in node.nodes))
+                return AllCondition(tuple(self.condition(inner) for inner in node.nodes))
             case Disjunction():
-                return Either(tuple(self.condition(inner) for inner in node.nodes))
+                return AnyCondition(tuple(self.condition(inner) for inner in node.nodes))
 
-    def _comparison(self, node: Comparison) -> Condition:
+    def _comparison(self, node: AttributeComparison) -> Condition:
         if self._is_schemas(node.name):
             return self._schemas(node)
         place = self._place(node.name)
         if node.value is None:
-            absent = Not(_presence(place, node.name))
+            absent = NotCondition(_presence(place, node.name))
             return _either_way(node, absent)
         place = _searchable(place, node.name)
         kind = place.attribute.kind
         if node.operator not in _OPERATORS[kind]:
             raise _refused(f"{node.name} is a {kind}, which has no operator {node.operator}")
-        return Compare(place.name, node.operator, _value(node.value, kind, node.name))
+        return CompareCondition(place.name, node.operator, _value(node.value, kind, node.name))
 
-    def _selection(self, node: Selection) -> Condition:
+    def _selection(self, node: ValueSelection) -> Condition:
         place = self._place(node.name)
         if not (place.attribute.is_multiple and place.attribute.parts):
             raise _refused(f"{node.name} has no values to select from")
-        return Element(place.name, _Compiler(self.resource, place.name).condition(node.inner))
+        return ElementCondition(place.name, _Compiler(self.resource, place.name).condition(node.inner))
 
-    def _place(self, name: Name) -> Place:
+    def _place(self, name: AttributeName) -> QualifiedAttribute:
         """Return the attribute with this name; in brackets names are parts, or whole ones of parts."""
         place = None
         if self.within is None or name.part is not None:
-            place = find(self.resource, str(name))
+            place = find_attribute(self.resource, str(name))
         elif name.urn is None:
-            place = find(self.resource, f"{self.within}.{name.attribute}")
+            place = find_attribute(self.resource, f"{self.within}.{name.attribute}")
         if place is None or self.within not in (None, place.name.split(".")[0]):
-            raise _refused(f"{self.within or self.resource} has no attribute {shortened(str(name))!r}")
+            raise _refused(f"{self.within or self.resource} has no attribute {shorten(str(name))!r}")
         return place
 
-    def _is_schemas(self, name: Name) -> bool:
+    def _is_schemas(self, name: AttributeName) -> bool:
         return self.within is None and (name.attribute.lower(), name.part, name.urn) == (
             "schemas",
             None,
             None,
         )
 
-    def _schemas(self, node: Comparison) -> Condition:
+    def _schemas(self, node: AttributeComparison) -> Condition:
         """Return a condition that all resources of the type fulfil, or none of them."""
         is_ours = isinstance(node.value, str) and node.value.lower() == SCHEMAS[self.resource].urn.lower()
-        return _either_way(node, _TRUTH if is_ours else Not(_TRUTH))
+        return _either_way(node, _TRUTH if is_ours else NotCondition(_TRUTH))
 
 
-def _either_way(node: Comparison, equal: Condition) -> Condition:
+def _either_way(node: AttributeComparison, equal: Condition) -> Condition:
     """Return what `eq` or `ne` means when `eq` means `equal`."""
     if node.operator not in _EQUALITY:
         with_null = " with null" if node.value is None else ""
         raise _refused(f"{node.name} can be compared{with_null} by eq and ne only, not by {node.operator}")
     if node.operator is Operator.EQ:
         return equal
-    return equal.condition if isinstance(equal, Not) else Not(equal)
+    return equal.condition if isinstance(equal, NotCondition) else NotCondition(equal)
 
 
-def _presence(place: Place, name: Name) -> Condition:
+def _presence(place: QualifiedAttribute, name: AttributeName) -> Condition:
     """Return that an attribute has a value; that a complex one has any part."""
-    if place.attribute.kind is not Kind.COMPLEX or _has_value(place):
-        return Present(_searchable(place, name).name)
+    if place.attribute.kind is not AttributeType.COMPLEX or _has_value(place):
+        return PresentCondition(_searchable(place, name).name)
     parts = (part for part in place.attribute.parts if part.kind in _OPERATORS)
-    return Either(tuple(Present(f"{place.name}.{part.name}") for part in parts))
+    return AnyCondition(tuple(PresentCondition(f"{place.name}.{part.name}") for part in parts))
 
 
-def _searchable(place: Place, name: Name) -> Place:
+def _searchable(place: QualifiedAttribute, name: AttributeName) -> QualifiedAttribute:
     """Return the attribute itself or the `value` that stands for it."""
     if _has_value(place):
         value = next(part for part in place.attribute.parts if part.name == "value")
-        return Place(f"{place.name}.value", value, place.attribute)
-    if place.attribute.kind is Kind.COMPLEX:
+        return QualifiedAttribute(f"{place.name}.value", value, place.attribute)
+    if place.attribute.kind is AttributeType.COMPLEX:
         raise _refused(f"{name} has several parts, of which one has to be named")
     if place.attribute.kind not in _OPERATORS:
         raise _refused(f"{name} cannot be searched")
     return place
 
 
-def _has_value(place: Place) -> bool:
+def _has_value(place: QualifiedAttribute) -> bool:
     return any(part.name == "value" for part in place.attribute.parts)
 
 
-def _value(value: Literal, kind: Kind, name: Name) -> Value:
-    if kind is Kind.BOOLEAN:
+def _value(value: Literal, kind: AttributeType, name: AttributeName) -> Value:
+    if kind is AttributeType.BOOLEAN:
         found = _BOOLEANS.get(value.lower()) if isinstance(value, str) else value
         if isinstance(found, bool):
             return found
         raise _refused(f"{name} takes true or false")
     if not isinstance(value, str):
         raise _refused(f"{name} takes a string in quotes")
-    return _moment(value, name) if kind is Kind.DATE_TIME else value
+    return _moment(value, name) if kind is AttributeType.DATE_TIME else value
 
 
-def _moment(text: str, name: Name) -> int:
+def _moment(text: str, name: AttributeName) -> int:
     """Return microseconds since the epoch for a time of RFC 3339 or XML Schema; finer digits are cut off."""
     upper = text.strip().upper()
     try:
@@ -208,7 +208,7 @@ def _moment(text: str, name: Name) -> int:
         moment = datetime.fromisoformat(upper)
     except ValueError as error:
         raise _refused(
-            f"{name} takes a time such as 2026-11-21T10:00:00Z, not {shortened(text, 40)!r}"
+            f"{name} takes a time such as 2026-11-21T10:00:00Z, not {shorten(text, 40)!r}"
         ) from error
     if moment.tzinfo is None:
         moment = moment.replace(tzinfo=UTC)

@@ -11,7 +11,7 @@ Literal = str | bool | int | float | None
 
 
 @dataclass(frozen=True, slots=True)
-class Name:
+class AttributeName:
     """An attribute as it is written: `urn:...:User:name.givenName` has a URN, an attribute and a part."""
 
     attribute: str
@@ -24,82 +24,84 @@ class Name:
 
 
 @dataclass(frozen=True, slots=True)
-class Comparison:
+class AttributeComparison:
     """`userName eq "ada"`."""
 
-    name: Name
+    name: AttributeName
     operator: Operator
     value: Literal
 
 
 @dataclass(frozen=True, slots=True)
-class Presence:
+class AttributePresence:
     """`title pr`."""
 
-    name: Name
+    name: AttributeName
 
 
 @dataclass(frozen=True, slots=True)
-class Selection:
+class ValueSelection:
     """`emails[type eq "work"]`; inside, names are those of the parts."""
 
-    name: Name
-    inner: "Node"
+    name: AttributeName
+    inner: "FilterExpression"
 
 
 @dataclass(frozen=True, slots=True)
 class Negation:
     """`not (...)`."""
 
-    inner: "Node"
+    inner: "FilterExpression"
 
 
 @dataclass(frozen=True, slots=True)
 class Conjunction:
     """Two or more nodes joined by `and`."""
 
-    nodes: tuple["Node", ...]
+    nodes: tuple["FilterExpression", ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Disjunction:
     """Two or more nodes joined by `or`."""
 
-    nodes: tuple["Node", ...]
+    nodes: tuple["FilterExpression", ...]
 
 
-Node = Comparison | Presence | Selection | Negation | Conjunction | Disjunction
+FilterExpression = (
+    AttributeComparison | AttributePresence | ValueSelection | Negation | Conjunction | Disjunction
+)
 
 
-def comparisons(node: Node) -> int:
+def comparisons(node: FilterExpression) -> int:
     """Return how many comparisons and presences a filter has."""
     match node:
-        case Comparison() | Presence():
+        case AttributeComparison() | AttributePresence():
             return 1
-        case Selection() | Negation():
+        case ValueSelection() | Negation():
             return comparisons(node.inner)
         case Conjunction() | Disjunction():
             return sum(map(comparisons, node.nodes))
 
 
-def nesting(node: Node) -> int:
+def nesting(node: FilterExpression) -> int:
     """Return how deep the operators and selections of a filter nest; a comparison alone has 0."""
     match node:
-        case Comparison() | Presence():
+        case AttributeComparison() | AttributePresence():
             return 0
-        case Selection() | Negation():
+        case ValueSelection() | Negation():
             return 1 + nesting(node.inner)
         case Conjunction() | Disjunction():
             return 1 + max(map(nesting, node.nodes))
 
 
 @dataclass(frozen=True, slots=True)
-class Path:
+class PatchPath:
     """The target of a PATCH operation, such as `name.givenName` or `emails[type eq "work"].value`.
 
     Without a filter the part stands in `name`, with one in `part`.
     """
 
-    name: Name
-    inner: Node | None = None
+    name: AttributeName
+    inner: FilterExpression | None = None
     part: str | None = None

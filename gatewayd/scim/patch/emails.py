@@ -12,45 +12,45 @@ from typing import Any, Final
 from gatewayd.accounts.records import Email
 from gatewayd.errors import GatewayError, invalid
 from gatewayd.scim.filters.conditions import Operator
-from gatewayd.scim.filters.syntax import Comparison, Conjunction, Node
-from gatewayd.scim.input_records import Verb
-from gatewayd.scim.patch.steps import Step
-from gatewayd.scim.patch.value_selection import selector
+from gatewayd.scim.filters.syntax import AttributeComparison, Conjunction, FilterExpression
+from gatewayd.scim.input_records import PatchVerb
+from gatewayd.scim.patch.steps import PatchStep
+from gatewayd.scim.patch.value_selection import compile_selector
 from gatewayd.scim.records import ResourceType
 from gatewayd.scim.values import (
     DEFAULT_TYPE,
     MAX_EMAILS,
-    MAX_TYPE,
+    MAX_TYPE_CHARACTERS,
     SentEmail,
-    by_name,
     check_one_primary,
     email_key,
     invalid_value,
-    listed,
+    list_elements,
+    members_by_name,
     read_address,
     read_email,
     read_emails,
     read_flag,
     read_text,
-    settled,
+    settle_primary,
     text_key,
     too_many,
-    unwrapped,
+    unwrap_value,
 )
-from gatewayd.text import folded
+from gatewayd.text import casefold_nfc
 
 Emails = tuple[Email, ...]
 
 NO_TARGET: Final = "noTarget"
 """The code of the error for a step that selects nothing, and does not say what to make."""
 
-MAX_PART: Final = 1024
+MAX_PART_CHARACTERS: Final = 1024
 """Characters of a text by which a value is described."""
 
 _PARTS: Final = ("value", "type", "primary")
 
 
-def patched_emails(emails: Emails, step: Step, kept: Collection[str] = ()) -> Emails:
+def patched_emails(emails: Emails, step: PatchStep, kept: Collection[str] = ()) -> Emails:
     """Return the addresses after one step.
 
     A part without a filter is that of the primary address, else of the first, which is made when there is
@@ -59,7 +59,7 @@ def patched_emails(emails: Emails, step: Step, kept: Collection[str] = ()) -> Em
     invalid_request, code `noTarget`. To remove what is not there is no error. Addresses in
     `kept` are not checked.
     """
-    if step.verb is Verb.ADD and step.value is None:
+    if step.verb is PatchVerb.ADD and step.value is None:
         return emails
     if step.where is None and step.part is None:
         return _whole(emails, step, kept)
@@ -69,62 +69,62 @@ def patched_emails(emails: Emails, step: Step, kept: Collection[str] = ()) -> Em
     sent = _sent(step, kept)
     if chosen:
         return _changed(emails, chosen, sent)
-    return emails if step.verb is Verb.REMOVE else _added(emails, (_made(step, sent, kept),))
+    return emails if step.verb is PatchVerb.REMOVE else _added(emails, (_made(step, sent, kept),))
 
 
-def _whole(emails: Emails, step: Step, kept: Collection[str]) -> Emails:
+def _whole(emails: Emails, step: PatchStep, kept: Collection[str]) -> Emails:
     match step.verb:
-        case Verb.ADD:
+        case PatchVerb.ADD:
             return _added(emails, read_emails(step.value, kept))
-        case Verb.REPLACE:
-            return settled(read_emails(step.value, kept))
-        case Verb.REMOVE:
+        case PatchVerb.REPLACE:
+            return settle_primary(read_emails(step.value, kept))
+        case PatchVerb.REMOVE:
             return () if step.value is None else _taken(emails, step.value)
 
 
-def _chosen(emails: Emails, where: Node | None) -> frozenset[int]:
+def _chosen(emails: Emails, where: FilterExpression | None) -> frozenset[int]:
     """Return the places of the addresses that a step is about."""
     if where is None:
         primary = next((index for index, email in enumerate(emails) if email.primary), 0)
         return frozenset({primary} if emails else ())
-    selects = selector(where, ResourceType.USER, "emails")
+    selects = compile_selector(where, ResourceType.USER, "emails")
     return frozenset(index for index, email in enumerate(emails) if selects(_parts(email)))
 
 
-def _is_removal(step: Step) -> bool:
+def _is_removal(step: PatchStep) -> bool:
     """Tell whether a step leaves nothing of what it is about: an address is what its value is."""
     if step.part not in (None, "value"):
         return False
     if step.part is None:
-        value = single(step.value)
-        said = by_name(value, ("value",)).get("value", value) if isinstance(value, dict) else value
+        value = only_element(step.value)
+        said = members_by_name(value, ("value",)).get("value", value) if isinstance(value, dict) else value
     else:
-        said = unwrapped(step.value)
-    return step.verb is Verb.REMOVE or said is None or (isinstance(said, str) and not said.strip())
+        said = unwrap_value(step.value)
+    return step.verb is PatchVerb.REMOVE or said is None or (isinstance(said, str) and not said.strip())
 
 
-def single(value: Any) -> Any:
+def only_element(value: Any) -> Any:
     """Return the only element of a list: one value is written with and without."""
     return value[0] if isinstance(value, list) and len(value) == 1 else value
 
 
-def _sent(step: Step, kept: Collection[str]) -> SentEmail:
+def _sent(step: PatchStep, kept: Collection[str]) -> SentEmail:
     """Return what a step writes; to remove a type or a mark is to write the usual one."""
     name = step.place.name
     if step.part is None:
-        return read_email(single(step.value), name, kept)
-    value = None if step.verb is Verb.REMOVE else unwrapped(step.value)
+        return read_email(only_element(step.value), name, kept)
+    value = None if step.verb is PatchVerb.REMOVE else unwrap_value(step.value)
     if step.part == "value":
         return SentEmail(value=read_address(value, name, kept))
     if step.part == "type":
-        return SentEmail(type=read_text(value, name, longest=MAX_TYPE) or DEFAULT_TYPE)
+        return SentEmail(type=read_text(value, name, longest=MAX_TYPE_CHARACTERS) or DEFAULT_TYPE)
     return SentEmail(primary=value is not None and read_flag(value, name))
 
 
 def _added(emails: Emails, sent: Iterable[SentEmail]) -> Emails:
     """Return the addresses with others; of one that is there already only the mark may change."""
     if not emails:
-        return settled(tuple(sent))
+        return settle_primary(tuple(sent))
     found = {email_key(email.value, email.type): email for email in emails}
     for each in sent:
         email = Email(each.value or "", each.type or DEFAULT_TYPE)
@@ -161,7 +161,7 @@ def _marked(emails: Sequence[Email], chosen: frozenset[int]) -> int:
     return min(chosen)
 
 
-def _made(step: Step, sent: SentEmail, kept: Collection[str]) -> SentEmail:
+def _made(step: PatchStep, sent: SentEmail, kept: Collection[str]) -> SentEmail:
     """Return the address that a step makes when its filter selects none."""
     name = step.place.name
     wanted: dict[str, Any] = {} if step.where is None else equalities(step.where, "emails")
@@ -177,14 +177,18 @@ def _made(step: Step, sent: SentEmail, kept: Collection[str]) -> SentEmail:
     return made
 
 
-def equalities(node: Node, attribute: str) -> dict[str, Any]:
+def equalities(node: FilterExpression, attribute: str) -> dict[str, Any]:
     """Return what a filter says that parts are; it may say no more than that."""
     nodes = node.nodes if isinstance(node, Conjunction) else (node,)
     said: dict[str, Any] = {}
     for each in nodes:
         if isinstance(each, Conjunction):
             found = equalities(each, attribute)
-        elif isinstance(each, Comparison) and each.operator is Operator.EQ and each.value not in (None, ""):
+        elif (
+            isinstance(each, AttributeComparison)
+            and each.operator is Operator.EQ
+            and each.value not in (None, "")
+        ):
             found = {(each.name.part or each.name.attribute).lower(): each.value}
         else:
             raise _no_target(attribute)
@@ -196,18 +200,21 @@ def equalities(node: Node, attribute: str) -> dict[str, Any]:
 
 def is_same(one: Any, other: Any) -> bool:
     """Tell whether two values are equal but for the case of texts."""
-    return folded(str(one)) == folded(str(other))
+    return casefold_nfc(str(one)) == casefold_nfc(str(other))
 
 
 def _taken(emails: Emails, value: Any) -> Emails:
     """Return the addresses without those that a list describes, each by as many parts as it likes."""
     wanted = [
-        described(item, f"emails[{index}]") for index, item in enumerate(listed(value, "emails", MAX_EMAILS))
+        describing_parts(item, f"emails[{index}]")
+        for index, item in enumerate(list_elements(value, "emails", MAX_EMAILS))
     ]
-    return _without(emails, places_of(wanted, map(_parts, emails)))
+    return _without(emails, matching_indexes(wanted, map(_parts, emails)))
 
 
-def places_of(wanted: Iterable[Mapping[str, Any]], values: Iterable[Mapping[str, Any]]) -> frozenset[int]:
+def matching_indexes(
+    wanted: Iterable[Mapping[str, Any]], values: Iterable[Mapping[str, Any]]
+) -> frozenset[int]:
     """Return the places of the values that have all parts of one of those that are wanted, in any case."""
     keys = [{part: text_key(str(item)) for part, item in each.items()} for each in wanted]
     found = [{part: text_key(str(item)) for part, item in each.items()} for each in values]
@@ -216,19 +223,21 @@ def places_of(wanted: Iterable[Mapping[str, Any]], values: Iterable[Mapping[str,
     )
 
 
-def described(value: Any, name: str, names: Sequence[str] = _PARTS) -> dict[str, Any]:
+def describing_parts(value: Any, name: str, names: Sequence[str] = _PARTS) -> dict[str, Any]:
     """Return the parts by which a value of a multi-valued attribute is described."""
     if isinstance(value, str):
         value = {"value": value}
     if not isinstance(value, dict):
         raise invalid_value(name, "it is neither an object nor a text")
-    parts = {part: item for part, item in by_name(value, names, name).items() if item is not None}
+    parts = {part: item for part, item in members_by_name(value, names, name).items() if item is not None}
     if not parts:
         raise invalid_value(name, "it does not say which one")
     for part, item in parts.items():
         where = f"{name}.{part}"
         parts[part] = (
-            read_flag(item, where) if part == "primary" else read_text(item, where, longest=MAX_PART)
+            read_flag(item, where)
+            if part == "primary"
+            else read_text(item, where, longest=MAX_PART_CHARACTERS)
         )
         parts[part] = "" if parts[part] is None else parts[part]
     return parts

@@ -9,10 +9,10 @@ from typing import Final
 
 from gatewayd.errors import GatewayError, invalid
 from gatewayd.scim.filters.conditions import Operator
-from gatewayd.scim.filters.syntax import Comparison, Disjunction, Node
-from gatewayd.scim.input_records import MemberChange, Verb
-from gatewayd.scim.patch.steps import Step
-from gatewayd.scim.patch.value_selection import selector
+from gatewayd.scim.filters.syntax import AttributeComparison, Disjunction, FilterExpression
+from gatewayd.scim.input_records import MemberChange, PatchVerb
+from gatewayd.scim.patch.steps import PatchStep
+from gatewayd.scim.patch.value_selection import compile_selector
 from gatewayd.scim.records import ResourceType
 from gatewayd.scim.values import SentMembers, invalid_value, read_display, read_members, too_many
 
@@ -22,7 +22,7 @@ MAX_CHANGES: Final = 50
 Changes = tuple[MemberChange, ...]
 
 
-def member_changes(step: Step) -> Changes:
+def member_changes(step: PatchStep) -> Changes:
     """Return what one step on `members` does.
 
     To remove without a value is to replace all by none. To replace what a filter selects is to remove it and
@@ -37,17 +37,17 @@ def member_changes(step: Step) -> Changes:
         return _selected(step, step.where)
     sent = read_members(step.value)
     match step.verb:
-        case Verb.ADD:
+        case PatchVerb.ADD:
             return _addition(sent)
-        case Verb.REPLACE:
-            return (MemberChange(Verb.REPLACE, sent.user_ids, displays=sent.displays),)
-        case Verb.REMOVE if step.value is None:
-            return (MemberChange(Verb.REPLACE),)
-        case Verb.REMOVE:
+        case PatchVerb.REPLACE:
+            return (MemberChange(PatchVerb.REPLACE, sent.user_ids, displays=sent.displays),)
+        case PatchVerb.REMOVE if step.value is None:
+            return (MemberChange(PatchVerb.REPLACE),)
+        case PatchVerb.REMOVE:
             return _removal(sent.user_ids)
 
 
-def merged(changes: Iterable[MemberChange]) -> Changes:
+def merge_changes(changes: Iterable[MemberChange]) -> Changes:
     """Return the few changes that come to the same as many, in the order in which to do them.
 
     Additions and removals by ids become one removal and one addition after it, until a filter or a name
@@ -63,7 +63,7 @@ def merged(changes: Iterable[MemberChange]) -> Changes:
         if _reads(change):
             found.extend((*run.changes(), change))
             run = _Run()
-        elif change.verb is Verb.REPLACE:
+        elif change.verb is PatchVerb.REPLACE:
             found = [change]
             run = _Run()
         else:
@@ -89,7 +89,7 @@ class _Run:
     def take(self, change: MemberChange) -> None:
         """Take the next change."""
         for user_id in change.user_ids:
-            if change.verb is Verb.ADD:
+            if change.verb is PatchVerb.ADD:
                 self.added[user_id] = change.displays.get(user_id, self.added.get(user_id))
             else:
                 self.added.pop(user_id, None)
@@ -106,31 +106,31 @@ def _reads(change: MemberChange) -> bool:
     return change.where is not None or change.is_naming
 
 
-def _naming(step: Step) -> Changes:
+def _naming(step: PatchStep) -> Changes:
     """Return what one step on what members are called does; to write nothing is to remove."""
     if step.where is not None:
-        selector(step.where, ResourceType.GROUP, "members")
-    value = None if step.verb is Verb.REMOVE else step.value
+        compile_selector(step.where, ResourceType.GROUP, "members")
+    value = None if step.verb is PatchVerb.REMOVE else step.value
     if value is not None and not isinstance(value, str):
         raise invalid_value(step.place.name, "it is not a text")
     display = read_display(value)
-    if display is None and step.verb is Verb.ADD:
+    if display is None and step.verb is PatchVerb.ADD:
         return ()
     return (MemberChange(step.verb, where=step.where, is_naming=True, display=display),)
 
 
-def _selected(step: Step, where: Node) -> Changes:
-    selector(where, ResourceType.GROUP, "members")
-    if step.verb is Verb.ADD:
+def _selected(step: PatchStep, where: FilterExpression) -> Changes:
+    compile_selector(where, ResourceType.GROUP, "members")
+    if step.verb is PatchVerb.ADD:
         raise _immutable("members")
     ids = _ids(where)
-    removal = (MemberChange(Verb.REMOVE, where=where),) if ids is None else _removal(ids)
-    if step.verb is Verb.REMOVE:
+    removal = (MemberChange(PatchVerb.REMOVE, where=where),) if ids is None else _removal(ids)
+    if step.verb is PatchVerb.REMOVE:
         return removal
     return removal + _addition(read_members(step.value))
 
 
-def _ids(node: Node) -> tuple[str, ...] | None:
+def _ids(node: FilterExpression) -> tuple[str, ...] | None:
     """Return the ids that a filter lists; None when it says something else."""
     match node:
         case Disjunction():
@@ -139,7 +139,7 @@ def _ids(node: Node) -> tuple[str, ...] | None:
             if len(listed) < len(found):
                 return None
             return tuple(dict.fromkeys(user_id for ids in listed for user_id in ids))
-        case Comparison(operator=Operator.EQ, value=str(user_id)):
+        case AttributeComparison(operator=Operator.EQ, value=str(user_id)):
             if (node.name.part or node.name.attribute).lower() != "value":
                 return None
             # Nobody has an empty id.
@@ -149,11 +149,11 @@ def _ids(node: Node) -> tuple[str, ...] | None:
 
 
 def _addition(sent: SentMembers) -> Changes:
-    return (MemberChange(Verb.ADD, sent.user_ids, displays=sent.displays),) if sent.user_ids else ()
+    return (MemberChange(PatchVerb.ADD, sent.user_ids, displays=sent.displays),) if sent.user_ids else ()
 
 
 def _removal(user_ids: tuple[str, ...]) -> Changes:
-    return (MemberChange(Verb.REMOVE, user_ids),) if user_ids else ()
+    return (MemberChange(PatchVerb.REMOVE, user_ids),) if user_ids else ()
 
 
 def _immutable(name: str) -> GatewayError:

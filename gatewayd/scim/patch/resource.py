@@ -9,11 +9,11 @@ from typing import Any
 
 from gatewayd.accounts.records import Email, ProviderRole
 from gatewayd.errors import GatewayError
-from gatewayd.scim.input_records import MemberChange, Verb
+from gatewayd.scim.input_records import MemberChange, PatchVerb
 from gatewayd.scim.parser import read_name
 from gatewayd.scim.patch.emails import NO_TARGET, patched_emails
-from gatewayd.scim.patch.members import member_changes, merged
-from gatewayd.scim.patch.steps import Step
+from gatewayd.scim.patch.members import member_changes, merge_changes
+from gatewayd.scim.patch.steps import PatchStep
 from gatewayd.scim.records import Resource, ResourceType
 from gatewayd.scim.roles import patched_roles, render_role
 from gatewayd.scim.values import (
@@ -24,13 +24,13 @@ from gatewayd.scim.values import (
     read_flag,
     read_text,
     read_user_name,
-    required,
+    require_text,
     too_many,
-    unwrapped,
+    unwrap_value,
 )
 
 
-def patched_user(resource: Resource, steps: Iterable[Step]) -> Resource:
+def patched_user(resource: Resource, steps: Iterable[PatchStep]) -> Resource:
     """Return what a user becomes; `resource` is what is shown of its writable attributes, and stays as it is.
 
     A step that selects nothing yet waits until the others are done: Entra ID sends the parts of a new element
@@ -39,15 +39,15 @@ def patched_user(resource: Resource, steps: Iterable[Step]) -> Resource:
     `mutability`, and too_large.
     """
     changed = dict(resource)
-    for _ in patching(changed, steps):
+    for _ in patch_stepwise(changed, steps):
         pass
     return changed
 
 
-def patching(changed: Resource, steps: Iterable[Step]) -> Iterator[None]:
+def patch_stepwise(changed: Resource, steps: Iterable[PatchStep]) -> Iterator[None]:
     """Do to a resource what `patched_user` does, a step at a time."""
     kept = _addresses(changed)
-    waiting: list[Step] = []
+    waiting: list[PatchStep] = []
     for step in steps:
         try:
             _put_step(changed, step, kept)
@@ -61,7 +61,7 @@ def patching(changed: Resource, steps: Iterable[Step]) -> Iterator[None]:
         yield
 
 
-def plan_group(resource: Resource, steps: Iterable[Step]) -> tuple[Resource, tuple[MemberChange, ...]]:
+def plan_group(resource: Resource, steps: Iterable[PatchStep]) -> tuple[Resource, tuple[MemberChange, ...]]:
     """Return what a group becomes, and what is to be done to its members, in this order.
 
     `resource` is what is shown of its writable attributes but for the members, and stays as it is. The errors
@@ -78,7 +78,7 @@ def plan_group(resource: Resource, steps: Iterable[Step]) -> tuple[Resource, tup
             changes.extend(member_changes(step))
         else:
             _put_single(changed, step, ResourceType.GROUP)
-    return changed, merged(changes)
+    return changed, merge_changes(changes)
 
 
 def _addresses(resource: Resource) -> frozenset[str]:
@@ -88,7 +88,7 @@ def _addresses(resource: Resource) -> frozenset[str]:
     )
 
 
-def _put_step(changed: Resource, step: Step, kept: Collection[str]) -> None:
+def _put_step(changed: Resource, step: PatchStep, kept: Collection[str]) -> None:
     """Write what one step does to a user, or nothing when it is refused."""
     if step.attribute == "name":
         _put(changed, "name", _name(changed.get("name") or {}, step))
@@ -101,10 +101,12 @@ def _put_step(changed: Resource, step: Step, kept: Collection[str]) -> None:
         _put_single(changed, step, ResourceType.USER, kept)
 
 
-def _put_single(changed: Resource, step: Step, resource: ResourceType, kept: Collection[str] = ()) -> None:
+def _put_single(
+    changed: Resource, step: PatchStep, resource: ResourceType, kept: Collection[str] = ()
+) -> None:
     """Write an attribute with one value; here to add is to replace (RFC 7644 section 3.5.2.1)."""
     name = step.place.name
-    value = None if step.verb is Verb.REMOVE else unwrapped(step.value)
+    value = None if step.verb is PatchVerb.REMOVE else unwrap_value(step.value)
     match name:
         case "userName":
             changed[name] = read_user_name(value, kept)
@@ -117,24 +119,26 @@ def _put_single(changed: Resource, step: Step, resource: ResourceType, kept: Col
         case "displayName" if resource is ResourceType.USER:
             _put(changed, name, read_text(value, name))
         case "displayName":
-            changed[name] = required(read_text(value, name), name)
+            changed[name] = require_text(read_text(value, name), name)
         case _:
             raise TypeError(f"{name} has more than one value")
 
 
-def _name(parts: Mapping[str, Any], step: Step) -> dict[str, Any]:
+def _name(parts: Mapping[str, Any], step: PatchStep) -> dict[str, Any]:
     """Return the parts of a name; those that were not sent stay (RFC 7644 section 3.5.2.3)."""
-    value = None if step.verb is Verb.REMOVE else step.value
+    value = None if step.verb is PatchVerb.REMOVE else step.value
     if step.part is not None:
-        sent = {step.part: read_text(unwrapped(value), step.place.name)}
+        sent = {step.part: read_text(unwrap_value(value), step.place.name)}
     elif value is None:
-        return dict(parts) if step.verb is Verb.ADD else {}
+        return dict(parts) if step.verb is PatchVerb.ADD else {}
     else:
         sent = read_name(value)
     return {part: text for part, text in {**parts, **sent}.items() if text is not None}
 
 
-def _emails(emails: Iterable[Mapping[str, Any]], step: Step, kept: Collection[str]) -> list[dict[str, Any]]:
+def _emails(
+    emails: Iterable[Mapping[str, Any]], step: PatchStep, kept: Collection[str]
+) -> list[dict[str, Any]]:
     before = tuple(
         Email(email["value"], email.get("type") or DEFAULT_TYPE, primary=bool(email.get("primary")))
         for email in emails

@@ -8,11 +8,11 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any, Final
 
-from gatewayd.errors import GatewayError, Kind, invalid, shortened
-from gatewayd.scim.attributes import ENTERPRISE, PASSED_OVER, SCHEMAS, Place, find
+from gatewayd.errors import ErrorKind, GatewayError, invalid, shorten
+from gatewayd.scim.attributes import ENTERPRISE, PASSED_OVER, SCHEMAS, QualifiedAttribute, find_attribute
 from gatewayd.scim.filters.grammar import parse_path
-from gatewayd.scim.filters.syntax import Name, Node, Path
-from gatewayd.scim.input_records import Operation, Verb
+from gatewayd.scim.filters.syntax import AttributeName, FilterExpression, PatchPath
+from gatewayd.scim.input_records import PatchOperation, PatchVerb
 from gatewayd.scim.records import ResourceType
 from gatewayd.scim.values import check_attributes, invalid_value
 
@@ -27,16 +27,16 @@ _PASSED_PARTS: Final = frozenset(
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class PatchStep:
     """One change of one attribute; a `value` of None is none.
 
     `where` selects values of a multi-valued attribute; then `place` is the attribute or the part of these.
     """
 
-    verb: Verb
-    place: Place
+    verb: PatchVerb
+    place: QualifiedAttribute
     value: Any = None
-    where: Node | None = None
+    where: FilterExpression | None = None
 
     @property
     def attribute(self) -> str:
@@ -49,7 +49,7 @@ class Step:
         return None if self.place.parent is None else self.place.attribute.name
 
 
-def steps(operations: Iterable[Operation], resource: ResourceType) -> Iterator[Step]:
+def parse_steps(operations: Iterable[PatchOperation], resource: ResourceType) -> Iterator[PatchStep]:
     """Yield what operations do, in their order; what the gateway does not keep is passed over.
 
     Raises invalid_request when it comes to a bad one: code `invalidPath` for a path that is malformed or
@@ -75,9 +75,9 @@ class _Reader:
         self._read = 0
         self._urn = SCHEMAS[resource].urn.lower()
 
-    def step(self, verb: Verb, path: str, value: Any) -> Step | None:
+    def step(self, verb: PatchVerb, path: str, value: Any) -> PatchStep | None:
         """Return the step of an operation with a path, None when it is about something passed over."""
-        place = find(self._resource, path)
+        place = find_attribute(self._resource, path)
         where = None
         if place is None:
             parsed = self._parse(path)
@@ -86,16 +86,16 @@ class _Reader:
             place, where = self._place(parsed, path), parsed.inner
         if not place.is_writable:
             raise _read_only(place.name)
-        return Step(verb, place, value, where)
+        return PatchStep(verb, place, value, where)
 
-    def _parse(self, path: str) -> Path:
+    def _parse(self, path: str) -> PatchPath:
         self._read += len(path)
         if self._read > MAX_PATHS:
             message = f"cannot accept paths: together they are longer than {MAX_PATHS} characters"
-            raise GatewayError(Kind.TOO_LARGE, message, param="path", code="tooMany")
+            raise GatewayError(ErrorKind.TOO_LARGE, message, param="path", code="tooMany")
         return parse_path(path)
 
-    def members(self, verb: Verb, value: Any) -> Iterator[Step]:
+    def members(self, verb: PatchVerb, value: Any) -> Iterator[PatchStep]:
         """Yield the steps of an operation without a path."""
         if not isinstance(value, dict):
             raise invalid_value("value", "it is not an object, and there is no path")
@@ -113,36 +113,36 @@ class _Reader:
             seen.add(step.place.name)
             yield step
 
-    def _member(self, verb: Verb, key: str, value: Any) -> Step | None:
-        place = find(self._resource, key)
+    def _member(self, verb: PatchVerb, key: str, value: Any) -> PatchStep | None:
+        place = find_attribute(self._resource, key)
         if place is None:
             return self._selecting_member(verb, key, value)
         if not place.is_writable or (place.name == "members" and value is None):
             # A group that is sent whole may have a null where nothing is meant about its members.
             return None
-        return Step(verb, place, value)
+        return PatchStep(verb, place, value)
 
-    def _selecting_member(self, verb: Verb, key: str, value: Any) -> Step | None:
+    def _selecting_member(self, verb: PatchVerb, key: str, value: Any) -> PatchStep | None:
         """Return the step for a name such as `emails[type eq "work"].value`, None for an unknown one."""
         attribute, bracket, _ = key.partition("[")
-        place = find(self._resource, attribute) if bracket else None
+        place = find_attribute(self._resource, attribute) if bracket else None
         return None if place is None or not place.is_writable else self.step(verb, key, value)
 
-    def _place(self, path: Path, text: str) -> Place:
+    def _place(self, path: PatchPath, text: str) -> QualifiedAttribute:
         part = path.name.part or path.part
-        whole = find(self._resource, str(Name(path.name.attribute, urn=path.name.urn)))
+        whole = find_attribute(self._resource, str(AttributeName(path.name.attribute, urn=path.name.urn)))
         if whole is None:
             raise _invalid_path(text, f"{self._resource} has no such attribute")
         if not whole.is_writable:
             raise _read_only(whole.name)
         if path.inner is not None and not whole.attribute.is_multiple:
             raise _invalid_path(text, f"{whole.name} has no values to select from")
-        place = whole if part is None else find(self._resource, f"{whole.name}.{part}")
+        place = whole if part is None else find_attribute(self._resource, f"{whole.name}.{part}")
         if place is None:
             raise _invalid_path(text, f"{whole.name} has no such part")
         return place
 
-    def _is_passed_over(self, path: Path) -> bool:
+    def _is_passed_over(self, path: PatchPath) -> bool:
         whole = str(path.name).lower()
         if f"{whole}:".startswith(f"{ENTERPRISE.lower()}:"):
             return True
@@ -158,7 +158,7 @@ def _read_only(name: str) -> GatewayError:
 
 
 def _invalid_path(path: str, reason: str) -> GatewayError:
-    return invalid(f"cannot accept path {shortened(path)!r}: {reason}", param="path", code="invalidPath")
+    return invalid(f"cannot accept path {shorten(path)!r}: {reason}", param="path", code="invalidPath")
 
 
 def _twice(name: str) -> GatewayError:

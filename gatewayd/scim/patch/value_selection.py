@@ -6,37 +6,37 @@ The filter means here what it means in a search: it is compiled to the same cond
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from gatewayd.scim.attributes import places
+from gatewayd.scim.attributes import attributes_by_path
 from gatewayd.scim.filters.conditions import (
-    All,
-    Compare,
+    AllCondition,
+    AnyCondition,
+    CompareCondition,
     Condition,
-    Either,
-    Element,
-    Not,
+    ElementCondition,
+    NotCondition,
     Operator,
-    Present,
+    PresentCondition,
     Value,
 )
 from gatewayd.scim.filters.resolver import compile_filter
-from gatewayd.scim.filters.syntax import Name, Node, Selection
+from gatewayd.scim.filters.syntax import AttributeName, FilterExpression, ValueSelection
 from gatewayd.scim.records import ResourceType
 from gatewayd.scim.values import text_key
-from gatewayd.text import folded
+from gatewayd.text import casefold_nfc
 
 Selector = Callable[[Mapping[str, Any]], bool]
 """Tells whether one value of the attribute, an object with its parts, is selected."""
 
 
-def selector(node: Node, resource: ResourceType, attribute: str) -> Selector:
+def compile_selector(node: FilterExpression, resource: ResourceType, attribute: str) -> Selector:
     """Return what selects values of an attribute, such as `emails`.
 
     Names in the filter are those of its parts. Raises invalid_request, code `invalidFilter`, for
     names, operators and values that make no sense there.
     """
-    condition = compile_filter(Selection(Name(attribute), node), resource)
+    condition = compile_filter(ValueSelection(AttributeName(attribute), node), resource)
     match condition:
-        case Element():
+        case ElementCondition():
             return _Selected(condition.condition, resource).holds
         case _:
             raise TypeError(f"a selection from {attribute} is not compiled to an element")
@@ -46,7 +46,7 @@ class _FoldedTexts(dict[str, str]):
     """The texts of a filter as they are compared, each folded once: one may have thousands of characters."""
 
     def __missing__(self, text: str) -> str:
-        self[text] = found = folded(text)
+        self[text] = found = casefold_nfc(text)
         return found
 
 
@@ -55,7 +55,7 @@ class _Selected:
 
     def __init__(self, condition: Condition, resource: ResourceType) -> None:
         self._condition = condition
-        self._places = places(resource)
+        self._places = attributes_by_path(resource)
         self._folded = _FoldedTexts()
 
     def holds(self, value: Mapping[str, Any]) -> bool:
@@ -63,20 +63,20 @@ class _Selected:
 
     def _holds(self, condition: Condition, value: Mapping[str, Any]) -> bool:
         match condition:
-            case Compare():
+            case CompareCondition():
                 return self._compares(condition, value)
-            case Present():
+            case PresentCondition():
                 return _part(condition.attribute, value) is not None
-            case Element():
+            case ElementCondition():
                 return self._holds(condition.condition, value)
-            case Not():
+            case NotCondition():
                 return not self._holds(condition.condition, value)
-            case All():
+            case AllCondition():
                 return all(self._holds(inner, value) for inner in condition.conditions)
-            case Either():
+            case AnyCondition():
                 return any(self._holds(inner, value) for inner in condition.conditions)
 
-    def _compares(self, condition: Compare, value: Mapping[str, Any]) -> bool:
+    def _compares(self, condition: CompareCondition, value: Mapping[str, Any]) -> bool:
         found, wanted = _part(condition.attribute, value), condition.value
         if found is None:
             return condition.operator is Operator.NE

@@ -4,7 +4,7 @@ import hmac
 from collections.abc import Sequence
 
 from gatewayd import ids
-from gatewayd.errors import GatewayError, Kind
+from gatewayd.errors import ErrorKind, GatewayError
 
 
 class ScimTokens:
@@ -27,9 +27,9 @@ class ScimTokens:
     def check(self, token: str) -> None:
         """Return when a token is valid, else raise unauthenticated."""
         if not self._enabled:
-            raise GatewayError(Kind.UNAUTHENTICATED, "cannot accept the request: SCIM is not enabled")
+            raise GatewayError(ErrorKind.UNAUTHENTICATED, "cannot accept the request: SCIM is not enabled")
         # Every token is compared, so that the time tells nothing.
         digest = ids.digest(token)
         fitting = [hmac.compare_digest(digest, known) for known in self._digests]
         if not any(fitting):
-            raise GatewayError(Kind.UNAUTHENTICATED, "cannot accept the SCIM token: it is not valid")
+            raise GatewayError(ErrorKind.UNAUTHENTICATED, "cannot accept the SCIM token: it is not valid")

@@ -6,12 +6,12 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
-from gatewayd.errors import GatewayError, Kind
-from gatewayd.fsync import flush
+from gatewayd.errors import ErrorKind, GatewayError
+from gatewayd.fsync import sync_to_disk
 
-MOST_TOKENS: Final = 2
-LONGEST_FILE: Final = 64 * 1024
-PRIVATE: Final = 0o600
+MAX_TOKENS: Final = 2
+MAX_FILE_BYTES: Final = 64 * 1024
+PRIVATE_MODE: Final = 0o600
 
 
 def read_tokens(path: Path) -> tuple[str, ...]:
@@ -21,14 +21,14 @@ def read_tokens(path: Path) -> tuple[str, ...]:
     """
     try:
         with path.open("rb") as file:
-            content = file.read(LONGEST_FILE + 1)
+            content = file.read(MAX_FILE_BYTES + 1)
     except (FileNotFoundError, NotADirectoryError):
         return ()
     except OSError as error:
         raise _failed("read", path, _reason(error)) from error
     tokens = tuple(content.decode("ascii", "replace").split())
-    if len(content) > LONGEST_FILE or len(tokens) > MOST_TOKENS or not all(map(_is_word, tokens)):
-        raise _failed("read", path, f"expected at most {MOST_TOKENS} words of ASCII characters, a line each")
+    if len(content) > MAX_FILE_BYTES or len(tokens) > MAX_TOKENS or not all(map(_is_word, tokens)):
+        raise _failed("read", path, f"expected at most {MAX_TOKENS} words of ASCII characters, a line each")
     return tokens
 
 
@@ -47,7 +47,7 @@ def write_tokens(path: Path, tokens: Sequence[str], *, dry_run: bool = False) ->
                 part.replace(target)
         finally:
             part.unlink(missing_ok=True)
-        flush(target.parent)
+        sync_to_disk(target.parent)
     except (OSError, RuntimeError) as error:
         raise _failed("write", path, _reason(error)) from error
 
@@ -63,7 +63,7 @@ def find_written_at(path: Path) -> int | None:
 
 
 def _write_new(part: Path, text: str, target: Path) -> None:
-    descriptor = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL, PRIVATE)
+    descriptor = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL, PRIVATE_MODE)
     with os.fdopen(descriptor, "w", encoding="ascii") as file:
         if target.exists():
             owner = target.stat()
@@ -85,7 +85,7 @@ def _reason(error: OSError | RuntimeError) -> str:
 
 def _failed(verb: str, path: Path, reason: str) -> GatewayError:
     return GatewayError(
-        Kind.NOT_CONFIGURED,
+        ErrorKind.NOT_CONFIGURED,
         f"cannot {verb} the SCIM token file {path}: {reason}",
         param="scim_token_file",
     )

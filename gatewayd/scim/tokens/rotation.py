@@ -7,13 +7,13 @@ from pathlib import Path
 from typing import Final, Protocol
 
 from gatewayd import ids
-from gatewayd.errors import GatewayError, Kind
+from gatewayd.errors import ErrorKind, GatewayError
 from gatewayd.scim.tokens.file import find_written_at, read_tokens, write_tokens
 
-SHOWN: Final = 12
+FINGERPRINT_CHARACTERS: Final = 12
 
 
-class Tokens(Protocol):
+class TokenChecker(Protocol):
     """What checks the tokens of requests; `tokens.ScimTokens` is one."""
 
     def replace(self, enabled: bool, tokens: Sequence[str]) -> None:
@@ -61,7 +61,7 @@ class ScimTokenKeeper:
     """
 
     def __init__(
-        self, tokens: Tokens, source: TokenSource, make_secret: Callable[[], str] = ids.new_secret
+        self, tokens: TokenChecker, source: TokenSource, make_secret: Callable[[], str] = ids.new_secret
     ) -> None:
         self._tokens = tokens
         self._source = source
@@ -145,8 +145,8 @@ class ScimTokenKeeper:
 
 def fingerprint(token: str) -> str:
     """Return what tells a token from others without giving it away."""
-    return ids.digest(token)[:SHOWN]
+    return ids.digest(token)[:FINGERPRINT_CHARACTERS]
 
 
 def _conflict(message: str) -> GatewayError:
-    return GatewayError(Kind.CONFLICT, message, param="scim_token")
+    return GatewayError(ErrorKind.CONFLICT, message, param="scim_token")

@@ -10,18 +10,18 @@ from typing import Any, Final
 from tortoise.transactions import in_transaction
 
 from gatewayd.deadlines import TimeLimit
-from gatewayd.errors import GatewayError, Kind
+from gatewayd.errors import ErrorKind, GatewayError
 from gatewayd.storage.engine.damage import DamageError
 from gatewayd.storage.engine.database import Database
-from gatewayd.storage.engine.failures import translated
+from gatewayd.storage.engine.failures import translate_errors
 from gatewayd.storage.engine.readers import SqliteReader, open_reader
 
-WHAT: Final = "check the database"
+ACTION: Final = "check the database"
 MAX_PROBLEMS: Final = 20
 INTERRUPTED: Final = "SQLITE_INTERRUPT"
-STEPS: Final = 100_000
+PROGRESS_STEPS: Final = 100_000
 """Steps of SQLite between two looks at the clock."""
-SOUND: Final = "ok"
+NO_DAMAGE: Final = "ok"
 
 READ_ALL: Final = """
 SET LOCAL enable_indexscan = off;
@@ -47,7 +47,7 @@ class DatabaseCheck:
         Raises timeout when the check takes longer, conflict while another one runs, and unavailable.
         """
         if self._running.locked():
-            raise GatewayError(Kind.CONFLICT, f"cannot {WHAT}: another check runs")
+            raise GatewayError(ErrorKind.CONFLICT, f"cannot {ACTION}: another check runs")
         async with self._running:
             try:
                 if self._database.location.path is not None:
@@ -56,7 +56,7 @@ class DatabaseCheck:
                     async with TimeLimit(seconds):
                         problems = await self._read_tables()
             except TimeoutError as error:
-                raise GatewayError(Kind.TIMEOUT, f"cannot {WHAT} within {seconds:g} s") from error
+                raise GatewayError(ErrorKind.TIMEOUT, f"cannot {ACTION} within {seconds:g} s") from error
         damage = self._database.damage
         damage.clear()
         for problem in problems:
@@ -70,7 +70,7 @@ class DatabaseCheck:
             if not isinstance(reader, SqliteReader):
                 raise RuntimeError("a database with a path is a file")
             try:
-                with translated(WHAT):
+                with translate_errors(ACTION):
                     found = await reader.run(lambda connection: _quick_check(connection, clock))
             except DamageError as error:
                 return [error.message]
@@ -79,13 +79,13 @@ class DatabaseCheck:
             finally:
                 # Who is cancelled, as at a stop of the daemon, does not wait for the rest.
                 clock.due = 0.0
-        return [] if found == [SOUND] else [f"the database's file is damaged: {text}" for text in found]
+        return [] if found == [NO_DAMAGE] else [f"the database's file is damaged: {text}" for text in found]
 
     async def _read_tables(self) -> Sequence[str]:
         problems = []
         for table in sorted({table for table, _ in self._database.expected_columns()}):
             try:
-                with translated(f"read the table {table}"):
+                with translate_errors(f"read the table {table}"):
                     await _read_table(table)
             except DamageError as error:
                 problems.append(error.message)
@@ -94,7 +94,7 @@ class DatabaseCheck:
 
 def _quick_check(connection: sqlite3.Connection, clock: "_Clock") -> list[str]:
     """Return what SQLite finds, the word ok alone for nothing; raises _LateError when it takes too long."""
-    connection.set_progress_handler(lambda: time.monotonic() >= clock.due, STEPS)
+    connection.set_progress_handler(lambda: time.monotonic() >= clock.due, PROGRESS_STEPS)
     try:
         return [
             " ".join(str(row[0]).split()) for row in connection.execute(f"PRAGMA quick_check({MAX_PROBLEMS})")

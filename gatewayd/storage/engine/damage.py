@@ -5,14 +5,14 @@ What is known belongs to the open database, which is found as the stores find it
 
 from contextvars import ContextVar
 
-from gatewayd.errors import GatewayError, Kind
+from gatewayd.errors import ErrorKind, GatewayError
 
 
 class DamageError(GatewayError):
     """The database says that what it has stored is not what was written."""
 
 
-class Damage:
+class DatabaseDamage:
     """What is known of the damage to a database; `sentence` is None as long as there is none."""
 
     def __init__(self) -> None:
@@ -30,15 +30,15 @@ class Damage:
     def refuse(self) -> None:
         """Raise internal when damage is known."""
         if self.sentence is not None:
-            raise GatewayError(Kind.INTERNAL, self.sentence)
+            raise GatewayError(ErrorKind.INTERNAL, self.sentence)
 
 
-_current: ContextVar[Damage | None] = ContextVar("damage", default=None)
+_current: ContextVar[DatabaseDamage | None] = ContextVar("damage", default=None)
 
 
-def begin() -> Damage:
+def begin() -> DatabaseDamage:
     """Return what the errors of the database that this context opens are noted in."""
-    damage = Damage()
+    damage = DatabaseDamage()
     _current.set(damage)
     return damage
 

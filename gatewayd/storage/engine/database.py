@@ -9,13 +9,13 @@ from tortoise.context import TortoiseContext
 from tortoise.exceptions import ConfigurationError
 from tortoise.transactions import in_transaction
 
-from gatewayd.errors import GatewayError, Kind
-from gatewayd.storage.engine.damage import Damage, begin
-from gatewayd.storage.engine.failures import name_server, translated
-from gatewayd.storage.engine.location import APP, Location
+from gatewayd.errors import ErrorKind, GatewayError
+from gatewayd.storage.engine.damage import DatabaseDamage, begin
+from gatewayd.storage.engine.failures import set_server_name, translate_errors
+from gatewayd.storage.engine.location import APP, DatabaseLocation
 
 
-class Engine(Protocol):
+class DatabaseEngine(Protocol):
     """What the engines of `sqlite` and `postgres` add to the ORM's client."""
 
     connection_name: str
@@ -69,7 +69,7 @@ class Database:
     task at a time may use a transaction; a task that was started inside one, and outlives it, is outside.
     """
 
-    def __init__(self, location: Location, context: TortoiseContext, damage: Damage) -> None:
+    def __init__(self, location: DatabaseLocation, context: TortoiseContext, damage: DatabaseDamage) -> None:
         self.location = location
         self.damage = damage
         """What is known of damage to it."""
@@ -78,19 +78,19 @@ class Database:
 
     @classmethod
     @asynccontextmanager
-    async def open(cls, location: Location) -> AsyncIterator["Database"]:
+    async def open(cls, location: DatabaseLocation) -> AsyncIterator["Database"]:
         """Connect; not_configured when it cannot be opened, unavailable while a server cannot be reached."""
         async with AsyncExitStack() as stack:
             context = await stack.enter_async_context(TortoiseContext())
             damage = begin()
-            name_server(location.server)
+            set_server_name(location.server)
             try:
                 await context.init(config=location.config())
                 database = cls(location, context, damage)
                 stack.push_async_callback(database.engine.release)
                 await database.ping()
             except (GatewayError, ConfigurationError) as error:
-                kind = Kind.NOT_CONFIGURED
+                kind = ErrorKind.NOT_CONFIGURED
                 # A server may be down for a while, a file that cannot be opened stays so.
                 if isinstance(error, GatewayError) and not location.is_sqlite:
                     kind = error.kind
@@ -99,20 +99,20 @@ class Database:
             yield database
 
     @property
-    def engine(self) -> Engine:
+    def engine(self) -> DatabaseEngine:
         """What is particular to SQLite or PostgreSQL."""
-        engine: Engine = self._engine
+        engine: DatabaseEngine = self._engine
         return engine
 
     async def ping(self) -> None:
         """Return when the database answers; unavailable when it does not, conflict when it is not ours."""
-        with translated("reach the database"):
+        with translate_errors("reach the database"):
             await self.engine.keep_claim()
             await self.engine.execute_query_dict("SELECT 1")
 
     async def forget(self) -> None:
         """Let go of memory that is kept for speed alone."""
-        with translated("free memory"):
+        with translate_errors("free memory"):
             await self.engine.forget()
 
     async def own(self, *, shared: bool = False) -> None:
@@ -120,7 +120,7 @@ class Database:
 
         With `shared`, on PostgreSQL only, others may be there that are `shared` too.
         """
-        with translated("own the database"):
+        with translate_errors("own the database"):
             await self.engine.claim(shared=shared)
 
     def expected_columns(self) -> frozenset[tuple[str, str]]:
@@ -146,7 +146,7 @@ class Database:
         On SQLite every transaction excludes every other.
         """
         async with in_transaction() as transaction:
-            with translated("wait for other changes"):
+            with translate_errors("wait for other changes"):
                 await self.engine.exclude(transaction, name)
             yield
 

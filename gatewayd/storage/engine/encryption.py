@@ -11,17 +11,17 @@ from cryptography.fernet import Fernet, InvalidToken
 from cryptography.hazmat.primitives.hashes import SHA256
 from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 
-from gatewayd.errors import GatewayError, Kind
+from gatewayd.errors import ErrorKind, GatewayError
 from gatewayd.storage.engine.fields import decode, encode
 
-MARK: Final = "sealed:1:"
-UNREADABLE: Final = "valves_sealed"
+ENCRYPTED_PREFIX: Final = "sealed:1:"
+UNREADABLE_CODE: Final = "valves_sealed"
 """The code of the error for valves that cannot be opened."""
 
-PURPOSE: Final = b"gatewayd valves of plugins"
+DERIVATION_INFO: Final = b"gatewayd valves of plugins"
 
 
-class Seal:
+class ValveCipher:
     """Writes and reads valves. Without a secret it neither seals nor opens."""
 
     def __init__(self, secret: bytes | None, *, sealing: bool = True) -> None:
@@ -33,7 +33,7 @@ class Seal:
         text = encode(values, "valves")
         if self._fernet is None or not self._sealing:
             return text
-        return encode(f"{MARK}{self._fernet.encrypt(text.encode()).decode()}", "valves")
+        return encode(f"{ENCRYPTED_PREFIX}{self._fernet.encrypt(text.encode()).decode()}", "valves")
 
     def decode(self, text: str, whose: str) -> dict[str, Any]:
         """Return the values; not_configured, naming `whose` ("function weather"), when it cannot."""
@@ -47,14 +47,16 @@ class Seal:
         if self._fernet is None:
             raise _refusal(whose, "they are encrypted, and there is no secret key")
         try:
-            return self._fernet.decrypt(sealed.removeprefix(MARK)).decode()
+            return self._fernet.decrypt(sealed.removeprefix(ENCRYPTED_PREFIX)).decode()
         except InvalidToken as error:
             raise _refusal(whose, "they were encrypted with another secret key, or are damaged") from error
 
 
 def _key_of(secret: bytes) -> bytes:
-    return base64.urlsafe_b64encode(HKDF(SHA256(), 32, salt=None, info=PURPOSE).derive(secret))
+    return base64.urlsafe_b64encode(HKDF(SHA256(), 32, salt=None, info=DERIVATION_INFO).derive(secret))
 
 
 def _refusal(whose: str, reason: str) -> GatewayError:
-    return GatewayError(Kind.NOT_CONFIGURED, f"cannot read the valves of {whose}: {reason}", code=UNREADABLE)
+    return GatewayError(
+        ErrorKind.NOT_CONFIGURED, f"cannot read the valves of {whose}: {reason}", code=UNREADABLE_CODE
+    )

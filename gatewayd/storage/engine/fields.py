@@ -12,15 +12,15 @@ from tortoise import fields
 from tortoise.models import Model
 
 from gatewayd import json_decoder, json_encoder
-from gatewayd.errors import GatewayError, Kind
+from gatewayd.errors import ErrorKind, GatewayError
 from gatewayd.json_decoder import JsonLimits
-from gatewayd.storage.engine.failures import unstorable
+from gatewayd.storage.engine.failures import unstorable_error
 from gatewayd.text import MAX_INTEGER, MAX_STORED_DEPTH, MIN_INTEGER, storage_fault
-from gatewayd.time_slices import SLICE_CHARACTERS, Pace
+from gatewayd.time_slices import SLICE_CHARACTERS, LoopPacer
 
 MIN_WHOLE, MAX_WHOLE = -(2**63), 2**63 - 1
-LARGE_CHARACTERS = 256 * 1024
-ANY_SIZE = JsonLimits(MAX_WHOLE, MAX_WHOLE, depth=2 * MAX_STORED_DEPTH, has_exact_integers=False)
+MIN_LARGE_CHARACTERS = 256 * 1024
+UNLIMITED_JSON = JsonLimits(MAX_WHOLE, MAX_WHOLE, depth=2 * MAX_STORED_DEPTH, has_exact_integers=False)
 """What is stored was counted when it came."""
 
 # An index entry of PostgreSQL holds a third of a page.
@@ -30,13 +30,13 @@ MAX_INDEXED_BYTES = 2600
 def check_text(value: str, field: str, max_length: int | None = None) -> None:
     """Refuse NUL characters, lone surrogates and more than `max_length` characters."""
     if max_length is not None and len(value) > max_length:
-        raise unstorable(field, f"it has {len(value)} characters, more than {max_length}")
+        raise unstorable_error(field, f"it has {len(value)} characters, more than {max_length}")
     fault = storage_fault(value)
     if fault is not None:
-        raise unstorable(field, fault)
+        raise unstorable_error(field, fault)
 
 
-def fits(row: type[Model], **values: str) -> bool:
+def fits_columns(row: type[Model], **values: str) -> bool:
     """Tell whether a row could hold these texts; one that it could not hold is in no row."""
     try:
         for name, value in values.items():
@@ -47,7 +47,7 @@ def fits(row: type[Model], **values: str) -> bool:
 
 
 def encode(value: Any, field: str) -> str:
-    """Return a JSON value as the text that a `Json` column holds."""
+    """Return a JSON value as the text that a `JsonColumn` column holds."""
     _check_json(value, field)
     return orjson.dumps(value).decode()
 
@@ -59,7 +59,7 @@ async def encode_large(value: Any, field: str) -> str:
     if len(parts) == 1:
         return parts[0].decode()
     decoded = []
-    pace = Pace()
+    pace = LoopPacer()
     for part in parts:
         await pace.turn()
         decoded.append(part.decode())
@@ -68,7 +68,7 @@ async def encode_large(value: Any, field: str) -> str:
 
 async def _check_large(value: Any, field: str) -> None:
     """Check a value; a long text, which `check_text` would copy, is looked at in slices."""
-    pace = Pace()
+    pace = LoopPacer()
     left: list[tuple[Any, int]] = [(value, 0)]
     while left:
         one, depth = left.pop()
@@ -103,17 +103,17 @@ def decode(text: str | None, where: str) -> Any:
 async def decode_large(text: str | None, where: str) -> Any:
     """Return what `decode` returns, of a text of any length, without holding up the event loop."""
     # The sliced decoder takes lists and objects; a text alone is decoded fast.
-    if text is None or len(text) <= LARGE_CHARACTERS or not text.startswith(("{", "[")):
+    if text is None or len(text) <= MIN_LARGE_CHARACTERS or not text.startswith(("{", "[")):
         return decode(text, where)
     try:
-        return await json_decoder.decode(text.encode(), ANY_SIZE)
+        return await json_decoder.decode(text.encode(), UNLIMITED_JSON)
     except GatewayError:
         # It also refuses what bodies may not have and other writers may, such as long names.
         return decode(text, where)
 
 
 def _damaged(where: str) -> GatewayError:
-    return GatewayError(Kind.INTERNAL, f"cannot read {where}: the stored JSON is damaged")
+    return GatewayError(ErrorKind.INTERNAL, f"cannot read {where}: the stored JSON is damaged")
 
 
 def _check_json(root: Any, field: str) -> None:
@@ -135,12 +135,12 @@ def _members(
     if not isinstance(value, dict):
         return [(part, depth + 1) for part in value]
     if not all(isinstance(key, str) for key in value):
-        raise unstorable(field, "an object in it has a name that is no text")
+        raise unstorable_error(field, "an object in it has a name that is no text")
     return [(part, depth + 1) for pair in value.items() for part in pair]
 
 
 def _deep(field: str) -> GatewayError:
-    return unstorable(field, f"it is nested more than {MAX_STORED_DEPTH} levels deep")
+    return unstorable_error(field, f"it is nested more than {MAX_STORED_DEPTH} levels deep")
 
 
 def _check_scalar(value: Any, field: str) -> None:
@@ -148,16 +148,16 @@ def _check_scalar(value: Any, field: str) -> None:
         check_text(value, field)
     elif isinstance(value, float):
         if not math.isfinite(value):
-            raise unstorable(field, f"it holds {value}, which is no JSON number")
+            raise unstorable_error(field, f"it holds {value}, which is no JSON number")
     elif isinstance(value, bool) or value is None:
         return
     elif not isinstance(value, int):
-        raise unstorable(field, f"it holds a {type(value).__name__}, which is no JSON value")
+        raise unstorable_error(field, f"it holds a {type(value).__name__}, which is no JSON value")
     elif not MIN_INTEGER <= value <= MAX_INTEGER:
-        raise unstorable(field, "it holds a whole number of more than 64 bits")
+        raise unstorable_error(field, "it holds a whole number of more than 64 bits")
 
 
-class Name(fields.CharField[Any]):
+class NameColumn(fields.CharField[Any]):
     """A text of at most `max_length` characters that can be indexed, in code point order on every engine."""
 
     def to_db_value(self, value: Any, instance: Any) -> str | None:
@@ -167,11 +167,11 @@ class Name(fields.CharField[Any]):
         text = str(value)
         check_text(text, self.model_field_name, self.max_length)
         if len(text.encode()) > MAX_INDEXED_BYTES:
-            raise unstorable(self.model_field_name, f"it is longer than {MAX_INDEXED_BYTES} bytes")
+            raise unstorable_error(self.model_field_name, f"it is longer than {MAX_INDEXED_BYTES} bytes")
         return text
 
     class _db_postgres:  # noqa: N801 - the name that the ORM looks for
-        def __init__(self, field: "Name") -> None:
+        def __init__(self, field: "NameColumn") -> None:
             self._field = field
 
         @property
@@ -179,7 +179,7 @@ class Name(fields.CharField[Any]):
             return f'VARCHAR({self._field.max_length}) COLLATE "C"'
 
 
-class Text(fields.TextField):
+class TextColumn(fields.TextField):
     """A text of any length."""
 
     def to_db_value(self, value: Any, instance: Any) -> str | None:
@@ -190,7 +190,7 @@ class Text(fields.TextField):
         return str(value)
 
 
-class Json(fields.TextField):
+class JsonColumn(fields.TextField):
     """JSON as text, made by `encode` and read by `decode`.
 
     The ORM's own JSON column takes a text for JSON that is already encoded, so that the value "1" would come
@@ -201,7 +201,7 @@ class Json(fields.TextField):
         SQL_TYPE = "JSONB"
 
 
-class Whole(fields.BigIntField):
+class IntegerColumn(fields.BigIntField):
     """A whole number of 64 bits; also the type of epoch seconds."""
 
     def to_db_value(self, value: Any, instance: Any) -> int | None:
@@ -209,7 +209,7 @@ class Whole(fields.BigIntField):
         if value is None:
             return None
         if isinstance(value, bool) or not isinstance(value, int):
-            raise unstorable(self.model_field_name, "it is no whole number")
+            raise unstorable_error(self.model_field_name, "it is no whole number")
         if not MIN_WHOLE <= value <= MAX_WHOLE:
-            raise unstorable(self.model_field_name, "it has more than 64 bits")
+            raise unstorable_error(self.model_field_name, "it has more than 64 bits")
         return value

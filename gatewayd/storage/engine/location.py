@@ -7,8 +7,8 @@ from typing import Any, Final
 from urllib.parse import SplitResult, parse_qsl, unquote
 
 from gatewayd import extras
-from gatewayd.errors import GatewayError, Kind
-from gatewayd.extras import Extra
+from gatewayd.errors import ErrorKind, GatewayError
+from gatewayd.extras import PackageExtra
 from gatewayd.urls import split_url
 
 APP: Final = "gatewayd"
@@ -26,7 +26,7 @@ NETWORK_FILE_SYSTEMS: Final = frozenset(
 SSL_MODES: Final = ("disable", "allow", "prefer", "require", "verify-ca", "verify-full")
 
 # How patient the server is with one statement, in milliseconds; a migration lifts the limits.
-LIMITS: Final = {
+SESSION_TIMEOUTS: Final = {
     "lock_timeout": "5000",
     "statement_timeout": "8000",
     "idle_in_transaction_session_timeout": "60000",
@@ -34,7 +34,7 @@ LIMITS: Final = {
 
 
 @dataclass(frozen=True, slots=True)
-class Location:
+class DatabaseLocation:
     """A SQLite file (`path`) or a PostgreSQL server (`path` is None)."""
 
     path: Path | None
@@ -79,7 +79,7 @@ class Location:
         }
 
 
-def parse(url: str, pool_size: int = 10) -> Location:
+def parse(url: str, pool_size: int = 10) -> DatabaseLocation:
     """Return the location that an address names.
 
     `sqlite:///relative`, `sqlite:////absolute`, `postgresql://user:password@host:port/name?sslmode=require`
@@ -97,7 +97,7 @@ def parse(url: str, pool_size: int = 10) -> Location:
     raise _refusal(f"expected sqlite:/// or postgresql://, not {parts.scheme or '(no scheme)'}")
 
 
-def sqlite(path: Path) -> Location:
+def sqlite(path: Path) -> DatabaseLocation:
     """Return the location of a SQLite file, opened so that a commit is on the disk when it returns."""
     credentials = {
         "file_path": str(path),
@@ -107,7 +107,7 @@ def sqlite(path: Path) -> Location:
         "foreign_keys": "ON",
         "journal_size_limit": 16 * 1024 * 1024,
     }
-    return Location(path, "gatewayd.storage.engine.sqlite", credentials)
+    return DatabaseLocation(path, "gatewayd.storage.engine.sqlite", credentials)
 
 
 def refuse_network_file_system(path: Path, mounts: str) -> None:
@@ -127,14 +127,14 @@ def refuse_network_file_system(path: Path, mounts: str) -> None:
             best, kind = point, file_system
     if kind in NETWORK_FILE_SYSTEMS or kind.startswith("fuse."):
         raise GatewayError(
-            Kind.NOT_CONFIGURED,
+            ErrorKind.NOT_CONFIGURED,
             f"cannot keep a SQLite database on the {kind} file system at {best}: "
             "use a local disk, or PostgreSQL",
             param="database_url",
         )
 
 
-def _sqlite(parts: SplitResult) -> Location:
+def _sqlite(parts: SplitResult) -> DatabaseLocation:
     path = unquote(parts.path.removeprefix("/"))
     if parts.netloc:
         raise _refusal("a file is named after sqlite:/// (relative) or sqlite://// (absolute)")
@@ -145,9 +145,9 @@ def _sqlite(parts: SplitResult) -> Location:
     return sqlite(Path(path))
 
 
-def _postgres(parts: SplitResult, port: int | None, pool_size: int) -> Location:
-    if not extras.is_installed(Extra.POSTGRES):
-        raise _refusal(extras.install_hint(Extra.POSTGRES))
+def _postgres(parts: SplitResult, port: int | None, pool_size: int) -> DatabaseLocation:
+    if not extras.is_installed(PackageExtra.POSTGRES):
+        raise _refusal(extras.install_hint(PackageExtra.POSTGRES))
     options = dict(parse_qsl(parts.query))
     credentials: dict[str, Any] = {
         "host": options.pop("host", None) or parts.hostname or "localhost",
@@ -159,7 +159,7 @@ def _postgres(parts: SplitResult, port: int | None, pool_size: int) -> Location:
         # One connection holds the claim on the database, and does nothing else.
         "maxsize": pool_size + 1,
         "timeout": 5,
-        "server_settings": dict(LIMITS),
+        "server_settings": dict(SESSION_TIMEOUTS),
     }
     mode = options.pop("sslmode", None)
     if mode is not None:
@@ -168,7 +168,7 @@ def _postgres(parts: SplitResult, port: int | None, pool_size: int) -> Location:
         credentials["ssl"] = mode
     if options:
         raise _refusal(f"expected the options host, port, user or sslmode, not {_names(options.items())}")
-    return Location(None, "gatewayd.storage.engine.postgres", credentials)
+    return DatabaseLocation(None, "gatewayd.storage.engine.postgres", credentials)
 
 
 def _port(text: str) -> int:
@@ -185,5 +185,5 @@ def _names(options: Iterable[tuple[str, str]]) -> str:
 
 def _refusal(reason: str) -> GatewayError:
     return GatewayError(
-        Kind.NOT_CONFIGURED, f"cannot use the address of the database: {reason}", param="database_url"
+        ErrorKind.NOT_CONFIGURED, f"cannot use the address of the database: {reason}", param="database_url"
     )

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
-from gatewayd.errors import GatewayError, Kind
+from gatewayd.errors import ErrorKind, GatewayError
 
 NAME: Final = "gatewayd.lock"
 BOOT_ID: Final = Path("/proc/sys/kernel/random/boot_id")
@@ -33,7 +33,7 @@ class FileLock:
         except OSError as error:
             reason = (error.strerror or str(error)).lower()
             raise GatewayError(
-                Kind.NOT_CONFIGURED, f"cannot use {self._what}: {reason}", param=self._param
+                ErrorKind.NOT_CONFIGURED, f"cannot use {self._what}: {reason}", param=self._param
             ) from error
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -42,7 +42,7 @@ class FileLock:
             os.close(descriptor)
             holder = words[0] if words else "unknown"
             raise GatewayError(
-                Kind.CONFLICT,
+                ErrorKind.CONFLICT,
                 f"cannot use {self._what}: another gatewayd (process {holder}) uses it",
                 param=self._param,
             ) from None
@@ -58,14 +58,16 @@ class FileLock:
 
 
 @contextmanager
-def locked(folder: Path) -> Iterator[None]:
+def lock_folder(folder: Path) -> Iterator[None]:
     """Hold the state directory for this process, making it when it is absent; raises like `FileLock`."""
     what = f"the state directory {folder}"
     try:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     except OSError as error:
         reason = (error.strerror or str(error)).lower()
-        raise GatewayError(Kind.NOT_CONFIGURED, f"cannot use {what}: {reason}", param="data_dir") from error
+        raise GatewayError(
+            ErrorKind.NOT_CONFIGURED, f"cannot use {what}: {reason}", param="data_dir"
+        ) from error
     lock = FileLock(folder / NAME, what, param="data_dir")
     lock.acquire()
     try:

@@ -16,10 +16,10 @@ from tortoise.migrations.recorder import MigrationRecorder
 from tortoise.migrations.schema_generator.state import State
 from tortoise.migrations.schema_generator.state_apps import StateApps
 
-from gatewayd.errors import GatewayError, Kind
+from gatewayd.errors import ErrorKind, GatewayError
 from gatewayd.storage.engine.database import Database
-from gatewayd.storage.engine.failures import translated
-from gatewayd.storage.engine.location import APP, MIGRATIONS, Location
+from gatewayd.storage.engine.failures import translate_errors
+from gatewayd.storage.engine.location import APP, MIGRATIONS, DatabaseLocation
 
 COMMAND: Final = "gatewayd --migrate"
 HISTORY: Final = "tortoise_migrations"
@@ -53,7 +53,7 @@ class MigrationStatus:
 
 async def read_status(database: Database, package: str = MIGRATIONS) -> MigrationStatus:
     """Return the state of the schema; reads two tables and imports no migration."""
-    with translated("read the schema"):
+    with translate_errors("read the schema"):
         columns = {(row["table"], row["column"]) for row in await database.engine.columns()}
         applied = await _applied(database.engine) if (HISTORY, "name") in columns else []
     known = known_migrations(package)
@@ -80,7 +80,7 @@ def check(status: MigrationStatus) -> None:
     unknown = [name for name in status.applied if name not in status.known]
     if unknown:
         raise GatewayError(
-            Kind.NOT_CONFIGURED,
+            ErrorKind.NOT_CONFIGURED,
             f"cannot use the database: its schema is newer than this version ({unknown[-1]} is not known); "
             "install the version that made it, or restore a backup",
             code="schema_newer",
@@ -90,20 +90,20 @@ def check(status: MigrationStatus) -> None:
         broken = "it has tables that no migration made"
     if broken or list(status.applied) != list(status.known[: len(status.applied)]):
         raise GatewayError(
-            Kind.NOT_CONFIGURED,
+            ErrorKind.NOT_CONFIGURED,
             f"cannot use the database: its schema is half migrated or not gatewayd's ({broken or 'a gap'}); "
             f"restore a backup, or remove it, and run {COMMAND}",
             code="schema_broken",
         )
     if status.pending:
         raise GatewayError(
-            Kind.NOT_CONFIGURED,
+            ErrorKind.NOT_CONFIGURED,
             f"cannot use the database: its schema lacks {', '.join(status.pending)}; run {COMMAND}",
             code="schema_older",
         )
 
 
-async def migrate(location: Location) -> Sequence[str]:
+async def migrate(location: DatabaseLocation) -> Sequence[str]:
     """Apply what is pending and return the names; raises like `check` when that cannot be.
 
     Conflict when a daemon works on the database.
@@ -125,7 +125,7 @@ async def migrate_open(database: Database, package: str = MIGRATIONS) -> Sequenc
         _check_migratable(status)
         pending = list(status.pending)
     if pending and not status.is_fresh:
-        with translated("copy the database before migrating"):
+        with translate_errors("copy the database before migrating"):
             copy = await database.engine.snapshot(f"before-{pending[0]}")
         if copy is not None:
             log.info("copied the database before migrating", extra={"path": str(copy)})
@@ -160,7 +160,7 @@ class _Past:
 
 async def _apply(database: Database, past: _Past, name: str) -> bool:
     """Apply one migration and record it, all or nothing; False when another process was faster."""
-    with translated("migrate the database"):
+    with translate_errors("migrate the database"):
         async with database.engine.migrating() as transaction:
             await database.engine.exclude(transaction, "gatewayd migrations")
             editor = database.engine.schema_editor(transaction)

@@ -15,9 +15,9 @@ from tortoise.backends.asyncpg.client import AsyncpgDBClient, TransactionWrapper
 from tortoise.exceptions import IntegrityError, OperationalError
 from tortoise.migrations.schema_editor import AsyncpgSchemaEditor
 
-from gatewayd.deadlines import Alarm
-from gatewayd.errors import GatewayError, Kind
-from gatewayd.storage.engine.failures import translated
+from gatewayd.deadlines import CallbackTimer
+from gatewayd.errors import ErrorKind, GatewayError
+from gatewayd.storage.engine.failures import translate_errors
 from gatewayd.storage.engine.transactions import run_savepoint, run_transaction
 
 log = logging.getLogger(__name__)
@@ -34,7 +34,7 @@ CLAIM_SECONDS = 5.0
 ROLLBACK_SECONDS = 2.0
 """A rollback takes no time, and the end of a connection is one, too."""
 
-FOREIGN = (asyncpg.PostgresError, asyncpg.InterfaceError, asyncpg.InternalClientError, OSError)
+FOREIGN_ERRORS = (asyncpg.PostgresError, asyncpg.InterfaceError, asyncpg.InternalClientError, OSError)
 
 COLUMNS = """
 SELECT table_name AS "table", column_name AS "column"
@@ -63,11 +63,11 @@ class LostConnectionError(OperationalError):
 class _Lease:
     """One pooled connection for one statement, or with `is_patient` for those that take their time."""
 
-    def __init__(self, engine: "Engine", *, is_patient: bool = False) -> None:
+    def __init__(self, engine: "PostgresEngine", *, is_patient: bool = False) -> None:
         self._engine = engine
         self._connection: Any = None
         self._is_patient = is_patient
-        self._alarm: Alarm | None = None
+        self._alarm: CallbackTimer | None = None
 
     async def __aenter__(self) -> Any:
         self._connection = await self._engine.take()
@@ -81,7 +81,7 @@ class _Lease:
         await self._engine.give(self._connection)
 
 
-class Engine(AsyncpgDBClient):
+class PostgresEngine(AsyncpgDBClient):
     """The pool."""
 
     def __init__(self, **options: Any) -> None:
@@ -145,7 +145,7 @@ class Engine(AsyncpgDBClient):
         if self._pool:
             try:
                 await self._pool.release(connection)
-            except FOREIGN as error:
+            except FOREIGN_ERRORS as error:
                 log.debug("a connection to the database broke when it was put back: %r", error)
 
     def acquire_connection(self) -> Any:
@@ -186,10 +186,10 @@ class Engine(AsyncpgDBClient):
 
     @asynccontextmanager
     async def _in_transaction(self) -> AsyncIterator[Any]:  # type: ignore[override]
-        with translated("reach the database"):
+        with translate_errors("reach the database"):
             connection = await _wrapped(self.take)
         try:
-            async with run_transaction(EngineTransaction(self, connection)) as transaction:
+            async with run_transaction(PostgresTransaction(self, connection)) as transaction:
                 yield transaction
         finally:
             # A released connection is reset: whatever failed, no transaction stays open.
@@ -201,7 +201,7 @@ class Engine(AsyncpgDBClient):
         try:
             with _hurried(self._claim, CLAIM_SECONDS):
                 await self._claim.fetchval("SELECT 1")
-        except FOREIGN:
+        except FOREIGN_ERRORS:
             await self._give_claim()
             return False
         return True
@@ -219,7 +219,7 @@ class Engine(AsyncpgDBClient):
         halves = (key >> 32) & 0xFFFFFFFF, key & 0xFFFFFFFF
         holder = await _wrapped(connection.fetchval, HOLDER, *halves)
         raise GatewayError(
-            Kind.CONFLICT,
+            ErrorKind.CONFLICT,
             f"cannot use the database {self.database}: another {holder or 'gatewayd'} uses it, "
             "and several need the cluster profile",
             param="database_url",
@@ -231,13 +231,13 @@ class Engine(AsyncpgDBClient):
         return await _wrapped(func, self, *args, **kwargs)
 
 
-class EngineTransaction(TransactionWrapper):
+class PostgresTransaction(TransactionWrapper):
     """A transaction on one connection. Once over, it passes what still reaches it on to the engine.
 
     That is what a task finds that was started inside the transaction and outlives it.
     """
 
-    def __init__(self, engine: Engine, connection: Any) -> None:
+    def __init__(self, engine: PostgresEngine, connection: Any) -> None:
         super().__init__(engine)
         self._connection = connection
         self._is_patient = False
@@ -275,7 +275,7 @@ class EngineTransaction(TransactionWrapper):
             with _hurried(self._connection, ROLLBACK_SECONDS):
                 await self._undo()
             ended = True
-        except FOREIGN as error:
+        except FOREIGN_ERRORS as error:
             log.debug("a rollback failed, and its connection is cut: %r", error)
         finally:
             if not ended and not _is_lost(self._connection):
@@ -321,8 +321,8 @@ def _hurried(connection: Any, seconds: float | None = None) -> Iterator[None]:
         alarm.cancel()
 
 
-def _end_later(connection: Any, seconds: float | None = None) -> Alarm:
-    return Alarm(seconds or STATEMENT_SECONDS, connection.terminate)
+def _end_later(connection: Any, seconds: float | None = None) -> CallbackTimer:
+    return CallbackTimer(seconds or STATEMENT_SECONDS, connection.terminate)
 
 
 def _is_lost(connection: Any) -> bool:
@@ -344,9 +344,9 @@ async def _wrapped(function: Callable[..., Awaitable[Any]], *args: Any, **named:
     except asyncpg.InternalClientError as error:
         # The server has ended the connection, and the driver has yet to notice.
         raise LostConnectionError() from error
-    except FOREIGN as error:
+    except FOREIGN_ERRORS as error:
         raise OperationalError(error) from error
 
 
-client_class = Engine
+client_class = PostgresEngine
 """The name by which the ORM finds the class."""

@@ -15,17 +15,17 @@ from urllib.parse import quote
 
 from tortoise.connection import get_connection
 
-from gatewayd.errors import GatewayError, Kind
+from gatewayd.errors import ErrorKind, GatewayError
 from gatewayd.storage.engine.database import Database
-from gatewayd.storage.engine.failures import translated
-from gatewayd.storage.engine.location import Location
-from gatewayd.storage.engine.statements import Statement
+from gatewayd.storage.engine.failures import translate_errors
+from gatewayd.storage.engine.location import DatabaseLocation
+from gatewayd.storage.engine.statements import SqlStatement
 
 BUSY_MILLISECONDS = 5000
 T = TypeVar("T")
 
 
-class Reader(Protocol):
+class QueryReader(Protocol):
     """Runs queries that only read; parameters are called $1, $2 and so on, columns go by position."""
 
     is_sqlite: bool
@@ -54,7 +54,7 @@ class SqliteReader:
 
     async def ping(self) -> None:
         """Return when the file can be read; unavailable when another file, or none, has its name."""
-        with translated("reach the database"):
+        with translate_errors("reach the database"):
             await self.run(self._check)
 
     async def run(self, work: Callable[[sqlite3.Connection], T]) -> T:
@@ -82,7 +82,9 @@ class SqliteReader:
             found = None
         if found is None or self._file is None or not os.path.samestat(found, self._file):
             # What is written now is lost with the process.
-            raise GatewayError(Kind.UNAVAILABLE, "cannot reach the database: its file was moved or deleted")
+            raise GatewayError(
+                ErrorKind.UNAVAILABLE, "cannot reach the database: its file was moved or deleted"
+            )
 
     def _opened(self) -> sqlite3.Connection:
         if self._connection is None:
@@ -114,7 +116,7 @@ class PoolReader:
         return rows
 
 
-async def column(reader: Reader | None, statement: Statement, query: str) -> Sequence[Any]:
+async def read_column(reader: QueryReader | None, statement: SqlStatement, query: str) -> Sequence[Any]:
     """Return the only column of a query with the parameters of a statement; None reads as the task does."""
     if reader is None:
         return [value for row in await statement.run(query) for value in row.values()]
@@ -122,7 +124,7 @@ async def column(reader: Reader | None, statement: Statement, query: str) -> Seq
 
 
 @asynccontextmanager
-async def open_reader(location: Location) -> AsyncIterator[SqliteReader | PoolReader]:
+async def open_reader(location: DatabaseLocation) -> AsyncIterator[SqliteReader | PoolReader]:
     """Yield the reader of a database that is open, and close it."""
     if location.path is None:
         yield PoolReader(location.connection)
@@ -131,7 +133,7 @@ async def open_reader(location: Location) -> AsyncIterator[SqliteReader | PoolRe
     try:
         yield reader
     finally:
-        with translated("close the reader"):
+        with translate_errors("close the reader"):
             await reader.close()
 
 

@@ -10,7 +10,7 @@ from gatewayd.storage.engine.fields import encode, encode_large
 from gatewayd.text import MAX_STORED_DEPTH, storable_value
 
 
-def encode_mended(value: Any, field: str) -> str:
+def encode_sanitised(value: Any, field: str) -> str:
     """Return a JSON value as the text of a `Json` column; invalid_request for what cannot be mended."""
     try:
         return encode(value, field)
@@ -18,8 +18,8 @@ def encode_mended(value: Any, field: str) -> str:
         return encode(_mended_value(value), field)
 
 
-async def encode_large_mended(value: Any, field: str) -> str:
-    """Return what `encode_mended` returns, of a value with long texts, without holding up the event loop."""
+async def encode_large_sanitised(value: Any, field: str) -> str:
+    """Return what `encode_sanitised` does, for a value with long texts; the event loop goes on."""
     try:
         return await encode_large(value, field)
     except GatewayError:

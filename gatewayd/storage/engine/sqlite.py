@@ -16,13 +16,13 @@ import aiosqlite
 from tortoise.backends.sqlite.client import SqliteClient, SqliteTransactionWrapper
 from tortoise.migrations.schema_editor import SqliteSchemaEditor
 
-from gatewayd.errors import GatewayError, Kind
-from gatewayd.fsync import flush
+from gatewayd.errors import ErrorKind, GatewayError
+from gatewayd.fsync import sync_to_disk
 from gatewayd.storage.engine.lock import FileLock
 from gatewayd.storage.engine.transactions import GivenUpError, run_savepoint, run_transaction
-from gatewayd.time_slices import Pace
+from gatewayd.time_slices import LoopPacer
 
-ROWS_AT_ONCE = 500
+ROW_BATCH_SIZE = 500
 CACHED_STATEMENTS = 128
 """Statements that the module keeps ready, each with the values that it was last run with."""
 
@@ -39,17 +39,17 @@ class SlicedRows(SqliteClient):
     async def execute_query_dict(self, query: str, values: list[Any] | None = None) -> list[dict[str, Any]]:
         """Return the rows of a statement."""
         _, rows = await self.execute_query(query, values)
-        if len(rows) <= ROWS_AT_ONCE:
+        if len(rows) <= ROW_BATCH_SIZE:
             return list(map(dict, rows))
-        pace = Pace()
+        pace = LoopPacer()
         found: list[dict[str, Any]] = []
-        for start in range(0, len(rows), ROWS_AT_ONCE):
-            found += map(dict, rows[start : start + ROWS_AT_ONCE])
+        for start in range(0, len(rows), ROW_BATCH_SIZE):
+            found += map(dict, rows[start : start + ROW_BATCH_SIZE])
             await pace.turn()
         return found
 
 
-class Engine(SlicedRows):
+class SqliteEngine(SlicedRows):
     """The connection to the file; its credentials are pragmas, in the order in which they are set."""
 
     def __init__(self, file_path: str, **options: Any) -> None:
@@ -61,7 +61,7 @@ class Engine(SlicedRows):
         """Keep every other daemon away from the file, wherever its state directory is."""
         if shared:
             raise GatewayError(
-                Kind.NOT_CONFIGURED,
+                ErrorKind.NOT_CONFIGURED,
                 "cannot share a SQLite database between processes: use PostgreSQL",
                 param="database_url",
             )
@@ -132,7 +132,7 @@ class Engine(SlicedRows):
             async with self._in_transaction() as transaction:
                 yield transaction
                 if await transaction.execute_query_dict("PRAGMA foreign_key_check"):
-                    raise GatewayError(Kind.INTERNAL, "cannot migrate: rows would refer to nothing")
+                    raise GatewayError(ErrorKind.INTERNAL, "cannot migrate: rows would refer to nothing")
         finally:
             await self.execute_query("PRAGMA foreign_keys=ON")
 
@@ -140,17 +140,17 @@ class Engine(SlicedRows):
     async def _in_transaction(self) -> AsyncIterator[Any]:  # type: ignore[override]
         async with self._lock:
             await self.create_connection(with_db=True)
-            async with run_transaction(EngineTransaction(self)) as transaction:
+            async with run_transaction(SqliteTransaction(self)) as transaction:
                 yield transaction
 
 
-class EngineTransaction(SlicedRows, SqliteTransactionWrapper):
+class SqliteTransaction(SlicedRows, SqliteTransactionWrapper):
     """A transaction on the connection. Once over, it passes what still reaches it on to the engine.
 
     That is what a task finds that was started inside the transaction and outlives it.
     """
 
-    def __init__(self, engine: Engine) -> None:
+    def __init__(self, engine: SqliteEngine) -> None:
         super().__init__(engine)
         self.finished_part = ""
 
@@ -198,7 +198,7 @@ def _create(path: Path) -> None:
         os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600))
     except OSError as error:
         reason = (error.strerror or str(error)).lower()
-        raise GatewayError(Kind.NOT_CONFIGURED, f"cannot use {path}: {reason}") from error
+        raise GatewayError(ErrorKind.NOT_CONFIGURED, f"cannot use {path}: {reason}") from error
 
 
 def _create_anew(path: Path) -> None:
@@ -207,10 +207,10 @@ def _create_anew(path: Path) -> None:
 
 
 def _put_in_place(part: Path, target: Path) -> None:
-    flush(part)
+    sync_to_disk(part)
     part.replace(target)
-    flush(target.parent)
+    sync_to_disk(target.parent)
 
 
-client_class = Engine
+client_class = SqliteEngine
 """The name by which the ORM finds the class."""

@@ -8,13 +8,13 @@ from typing import Any
 import orjson
 from tortoise.models import Model
 
-from gatewayd.storage.engine.fields import MAX_WHOLE, fits
+from gatewayd.storage.engine.fields import MAX_WHOLE, fits_columns
 from gatewayd.storage.engine.transactions import placeholder
-from gatewayd.text import folded, is_storable
+from gatewayd.text import casefold_nfc, is_storable
 
 
 @dataclass(slots=True)
-class Statement:
+class SqlStatement:
     """The parameters of a statement that is being made, for one engine."""
 
     client: Any
@@ -41,7 +41,7 @@ class Statement:
         return f"IN (SELECT value FROM json_each({self.bind(orjson.dumps(list(values)).decode())}))"  # noqa: S608
 
     def like(self, pattern: str) -> str:
-        """Return what follows a column that fits a pattern of `containing` or `matching`."""
+        """Return what follows a column that fits a pattern of `contains_pattern` or `like_pattern`."""
         return f"LIKE {self.bind(pattern)} ESCAPE '\\'"
 
     def window(self, offset: int, limit: int | None) -> str:
@@ -49,9 +49,9 @@ class Statement:
         longest = MAX_WHOLE if limit is None else min(max(limit, 0), MAX_WHOLE)
         return f" LIMIT {self.bind(longest)} OFFSET {self.bind(min(max(offset, 0), MAX_WHOLE))}"
 
-    def copy(self) -> "Statement":
+    def copy(self) -> "SqlStatement":
         """Return another statement that begins with the same parameters."""
-        return Statement(self.client, list(self.values))
+        return SqlStatement(self.client, list(self.values))
 
     async def run(self, sql: str) -> list[dict[str, Any]]:
         """Run the statement and return its rows."""
@@ -59,22 +59,22 @@ class Statement:
         return rows
 
 
-def possible(row: type[Model], ids: Iterable[str]) -> list[str]:
+def storable_ids(row: type[Model], ids: Iterable[str]) -> list[str]:
     """Return the ids that a row could have, each once."""
-    return [each for each in dict.fromkeys(ids) if fits(row, id=each)]
+    return [each for each in dict.fromkeys(ids) if fits_columns(row, id=each)]
 
 
-def stored(row: type[Model], columns: Mapping[str, Any]) -> list[Any]:
+def stored_values(row: type[Model], columns: Mapping[str, Any]) -> list[Any]:
     """Return the values of some columns as they are stored; invalid_request naming one that cannot be."""
     return [row._meta.fields_map[name].to_db_value(value, row) for name, value in columns.items()]
 
 
-def containing(text: str) -> str | None:
+def contains_pattern(text: str) -> str | None:
     """Return the pattern of folded texts that contain a text in any case, None when no text could."""
-    return f"%{_escaped(folded(text))}%" if is_storable(text) else None
+    return f"%{_escaped(casefold_nfc(text))}%" if is_storable(text) else None
 
 
-def matching(pattern: str) -> str | None:
+def like_pattern(pattern: str) -> str | None:
     """Return the pattern of folded texts that are like `pattern` in any case, None when no text could be.
 
     In it `*` stands for any text and `?` for any character.
@@ -82,7 +82,7 @@ def matching(pattern: str) -> str | None:
     if not is_storable(pattern):
         return None
     # Many in a row mean the same as one, and cost more.
-    short = re.sub(r"\*+", "*", folded(pattern))
+    short = re.sub(r"\*+", "*", casefold_nfc(pattern))
     return _escaped(short).replace("*", "%").replace("?", "_")
 
 

@@ -14,7 +14,7 @@ from tortoise.exceptions import OperationalError
 from tortoise.transactions import in_transaction
 
 from gatewayd.errors import GatewayError
-from gatewayd.storage.engine.failures import translated
+from gatewayd.storage.engine.failures import translate_errors
 
 _names = count(1)
 T = TypeVar("T", bound="Transaction")
@@ -61,14 +61,14 @@ class Transaction(Protocol):
 
 
 @asynccontextmanager
-async def writing(what: str, missing: GatewayError | None = None) -> AsyncIterator[Any]:
+async def write_transaction(what: str, missing: GatewayError | None = None) -> AsyncIterator[Any]:
     """Change the database, as a transaction or, inside one, as a part that can fail alone.
 
     Without the part, PostgreSQL would give up a whole transaction for one broken constraint. `what` completes
     "cannot ...", `missing` is raised when a row would refer to one that does not exist. Yields the ORM's
     client, for SQL of one's own.
     """
-    with translated(what, missing):
+    with translate_errors(what, missing):
         async with in_transaction() as client:
             yield client
 
@@ -78,16 +78,16 @@ async def run_transaction(transaction: T) -> AsyncIterator[T]:
     """Run the block in a transaction that the ORM's queries of this task use; commit at its end."""
     finished = False
     try:
-        with translated("begin the change"):
+        with translate_errors("begin the change"):
             await transaction.begin()
         with _current(transaction):
             yield transaction
-        with translated("commit the change"):
+        with translate_errors("commit the change"):
             await transaction.commit()
         finished = True
     finally:
         if not finished:
-            with translated("undo the change"):
+            with translate_errors("undo the change"):
                 await transaction.rollback()
 
 
@@ -102,7 +102,7 @@ async def run_savepoint(transaction: T) -> AsyncIterator[T]:
     name = f"part_{next(_names)}"
     released = f"RELEASE SAVEPOINT {transaction.finished_part}; " if transaction.finished_part else ""
     finished = False
-    with translated("begin the change"):
+    with translate_errors("begin the change"):
         await transaction.execute_script(f"{released}SAVEPOINT {name}")
     transaction.finished_part = ""
     try:
@@ -113,7 +113,7 @@ async def run_savepoint(transaction: T) -> AsyncIterator[T]:
             transaction.finished_part = name
         elif not transaction.is_given_up:
             transaction.finished_part = ""
-            with translated("undo the change"):
+            with translate_errors("undo the change"):
                 await transaction.execute_script(f"ROLLBACK TO SAVEPOINT {name}; RELEASE SAVEPOINT {name}")
 
 

@@ -5,13 +5,13 @@ from typing import Any, Final
 
 from tortoise.models import Model
 
-from gatewayd.storage.engine.statements import Statement, stored
+from gatewayd.storage.engine.statements import SqlStatement, stored_values
 
-BATCH: Final = 500
+BATCH_SIZE: Final = 500
 """Rows of one statement; SQLite takes 32766 parameters."""
 
 
-async def insert(
+async def insert_rows(
     row: type[Model], records: Sequence[Mapping[str, Any]], *, returning: str = ""
 ) -> list[dict[str, Any]]:
     """Insert rows given by column, in their order; all have the same columns.
@@ -21,7 +21,7 @@ async def insert(
     return await _run(row, records, f" RETURNING {returning}" if returning else "")
 
 
-async def upsert(
+async def upsert_rows(
     row: type[Model], records: Sequence[Mapping[str, Any]], keys: Sequence[str], *, returning: str = ""
 ) -> list[dict[str, Any]]:
     """Insert rows, or replace the other columns of those with the same `keys`, which differ in `records`.
@@ -37,10 +37,10 @@ async def upsert(
 
 async def _run(row: type[Model], records: Sequence[Mapping[str, Any]], ending: str) -> list[dict[str, Any]]:
     found: list[dict[str, Any]] = []
-    for start in range(0, len(records), BATCH):
-        batch = records[start : start + BATCH]
-        statement = Statement(row._meta.db)
-        rows = ", ".join(f"({statement.bind_all(stored(row, record))})" for record in batch)
+    for start in range(0, len(records), BATCH_SIZE):
+        batch = records[start : start + BATCH_SIZE]
+        statement = SqlStatement(row._meta.db)
+        rows = ", ".join(f"({statement.bind_all(stored_values(row, record))})" for record in batch)
         columns = ", ".join(batch[0])
         found += await statement.run(
             f"INSERT INTO {row._meta.db_table} ({columns}) VALUES {rows}{ending}"  # noqa: S608 - no values

@@ -5,7 +5,7 @@ from tortoise.fields.base import OnDelete
 from tortoise.indexes import Index
 from tortoise.migrations import operations as ops
 
-from gatewayd.storage.engine.fields import Json, Name, Text, Whole
+from gatewayd.storage.engine.fields import IntegerColumn, JsonColumn, NameColumn, TextColumn
 
 
 class Migration(migrations.Migration):
@@ -18,11 +18,11 @@ class Migration(migrations.Migration):
             name="GrantRow",
             fields=[
                 ("id", fields.BigIntField(generated=True, primary_key=True, unique=True, db_index=True)),
-                ("resource_type", Name(max_length=32)),
-                ("resource_id", Name(max_length=256)),
-                ("principal_type", Name(max_length=16)),
-                ("principal_id", Name(max_length=64)),
-                ("permission", Name(max_length=16)),
+                ("resource_type", NameColumn(max_length=32)),
+                ("resource_id", NameColumn(max_length=256)),
+                ("principal_type", NameColumn(max_length=16)),
+                ("principal_id", NameColumn(max_length=64)),
+                ("permission", NameColumn(max_length=16)),
             ],
             options={
                 "table": "access_grants",
@@ -38,16 +38,16 @@ class Migration(migrations.Migration):
         ops.CreateModel(
             name="GroupRow",
             fields=[
-                ("id", Name(primary_key=True, unique=True, db_index=True, max_length=64)),
-                ("name", Name(max_length=255)),
-                ("name_key", Name(unique=True, max_length=765)),
-                ("description", Text(unique=False)),
-                ("user_id", Name(null=True, max_length=64)),
-                ("permissions", Json(unique=False)),
-                ("data", Json(unique=False)),
-                ("meta", Json(unique=False)),
-                ("updated_at", Whole()),
-                ("created_at", Whole()),
+                ("id", NameColumn(primary_key=True, unique=True, db_index=True, max_length=64)),
+                ("name", NameColumn(max_length=255)),
+                ("name_key", NameColumn(unique=True, max_length=765)),
+                ("description", TextColumn(unique=False)),
+                ("user_id", NameColumn(null=True, max_length=64)),
+                ("permissions", JsonColumn(unique=False)),
+                ("data", JsonColumn(unique=False)),
+                ("meta", JsonColumn(unique=False)),
+                ("updated_at", IntegerColumn()),
+                ("created_at", IntegerColumn()),
             ],
             options={
                 "table": "groups",
@@ -60,15 +60,15 @@ class Migration(migrations.Migration):
         ops.CreateModel(
             name="ModelRow",
             fields=[
-                ("id", Name(primary_key=True, unique=True, db_index=True, max_length=256)),
-                ("user_id", Name(max_length=64)),
-                ("name", Name(max_length=255)),
-                ("base_model_id", Name(null=True, max_length=256)),
-                ("params", Json(unique=False)),
-                ("meta", Json(unique=False)),
+                ("id", NameColumn(primary_key=True, unique=True, db_index=True, max_length=256)),
+                ("user_id", NameColumn(max_length=64)),
+                ("name", NameColumn(max_length=255)),
+                ("base_model_id", NameColumn(null=True, max_length=256)),
+                ("params", JsonColumn(unique=False)),
+                ("meta", JsonColumn(unique=False)),
                 ("is_active", fields.BooleanField()),
-                ("updated_at", Whole()),
-                ("created_at", Whole()),
+                ("updated_at", IntegerColumn()),
+                ("created_at", IntegerColumn()),
             ],
             options={
                 "table": "models",
@@ -81,9 +81,9 @@ class Migration(migrations.Migration):
         ops.CreateModel(
             name="RevocationRow",
             fields=[
-                ("jti", Name(primary_key=True, unique=True, db_index=True, max_length=64)),
-                ("user_id", Name(max_length=64)),
-                ("expires_at", Whole(db_index=True)),
+                ("jti", NameColumn(primary_key=True, unique=True, db_index=True, max_length=64)),
+                ("user_id", NameColumn(max_length=64)),
+                ("expires_at", IntegerColumn(db_index=True)),
             ],
             options={
                 "table": "revoked_tokens",
@@ -96,24 +96,24 @@ class Migration(migrations.Migration):
         ops.CreateModel(
             name="UserRow",
             fields=[
-                ("id", Name(primary_key=True, unique=True, db_index=True, max_length=64)),
-                ("email", Name(unique=True, max_length=320)),
-                ("username", Name(null=True, unique=True, max_length=255)),
-                ("name", Name(max_length=255)),
-                ("name_key", Name(max_length=765)),
-                ("role", Name(max_length=16)),
+                ("id", NameColumn(primary_key=True, unique=True, db_index=True, max_length=64)),
+                ("email", NameColumn(unique=True, max_length=320)),
+                ("username", NameColumn(null=True, unique=True, max_length=255)),
+                ("name", NameColumn(max_length=255)),
+                ("name_key", NameColumn(max_length=765)),
+                ("role", NameColumn(max_length=16)),
                 ("active", fields.BooleanField()),
-                ("password_hash", Name(null=True, max_length=512)),
-                ("profile_image_url", Text(unique=False)),
-                ("token_version", Whole()),
-                ("profile", Json(unique=False)),
-                ("settings", Json(null=True, unique=False)),
-                ("info", Json(null=True, unique=False)),
-                ("oauth", Json(null=True, unique=False)),
-                ("scim", Json(null=True, unique=False)),
-                ("last_active_at", Whole()),
-                ("updated_at", Whole()),
-                ("created_at", Whole(db_index=True)),
+                ("password_hash", NameColumn(null=True, max_length=512)),
+                ("profile_image_url", TextColumn(unique=False)),
+                ("token_version", IntegerColumn()),
+                ("profile", JsonColumn(unique=False)),
+                ("settings", JsonColumn(null=True, unique=False)),
+                ("info", JsonColumn(null=True, unique=False)),
+                ("oauth", JsonColumn(null=True, unique=False)),
+                ("scim", JsonColumn(null=True, unique=False)),
+                ("last_active_at", IntegerColumn()),
+                ("updated_at", IntegerColumn()),
+                ("created_at", IntegerColumn(db_index=True)),
             ],
             options={
                 "table": "users",
@@ -126,7 +126,7 @@ class Migration(migrations.Migration):
         ops.CreateModel(
             name="ApiKeyRow",
             fields=[
-                ("id", Name(primary_key=True, unique=True, db_index=True, max_length=64)),
+                ("id", NameColumn(primary_key=True, unique=True, db_index=True, max_length=64)),
                 (
                     "user",
                     fields.ForeignKeyField(
@@ -138,13 +138,13 @@ class Migration(migrations.Migration):
                         on_delete=OnDelete.CASCADE,
                     ),
                 ),
-                ("name", Name(max_length=255)),
-                ("name_key", Name(max_length=765)),
-                ("digest", Name(unique=True, max_length=64)),
-                ("prefix", Name(max_length=32)),
-                ("expires_at", Whole(null=True)),
-                ("last_used_at", Whole(null=True)),
-                ("created_at", Whole()),
+                ("name", NameColumn(max_length=255)),
+                ("name_key", NameColumn(max_length=765)),
+                ("digest", NameColumn(unique=True, max_length=64)),
+                ("prefix", NameColumn(max_length=32)),
+                ("expires_at", IntegerColumn(null=True)),
+                ("last_used_at", IntegerColumn(null=True)),
+                ("created_at", IntegerColumn()),
             ],
             options={
                 "table": "api_keys",
@@ -181,8 +181,8 @@ class Migration(migrations.Migration):
                         on_delete=OnDelete.CASCADE,
                     ),
                 ),
-                ("source", Name(max_length=32)),
-                ("created_at", Whole()),
+                ("source", NameColumn(max_length=32)),
+                ("created_at", IntegerColumn()),
             ],
             options={
                 "table": "group_members",
@@ -197,10 +197,10 @@ class Migration(migrations.Migration):
         ops.CreateModel(
             name="ValueRow",
             fields=[
-                ("name", Name(primary_key=True, unique=True, db_index=True, max_length=255)),
-                ("value", Json(unique=False)),
-                ("updated_at", Whole()),
-                ("updated_by", Name(max_length=255)),
+                ("name", NameColumn(primary_key=True, unique=True, db_index=True, max_length=255)),
+                ("value", JsonColumn(unique=False)),
+                ("updated_at", IntegerColumn()),
+                ("updated_by", NameColumn(max_length=255)),
             ],
             options={
                 "table": "stored_values",

@@ -11,9 +11,9 @@ from tortoise.indexes import Index
 from tortoise.migrations import operations as ops
 from tortoise.migrations.constraints import UniqueConstraint
 
-from gatewayd.storage.engine.fields import Json, Name, Whole
+from gatewayd.storage.engine.fields import IntegerColumn, JsonColumn, NameColumn
 from gatewayd.storage.engine.transactions import placeholder
-from gatewayd.text import folded
+from gatewayd.text import casefold_nfc
 
 BATCH: Final = 500
 MICROSECONDS: Final = 1_000_000
@@ -52,7 +52,7 @@ async def fill_in(_: Any, editor: Any) -> None:
     taken: set[tuple[str, ...]] = set()
     async for users in _pages(client):
         await client.execute_many(_update(client), [_shown(user, taken) for user in users])
-        addresses = [(user["id"], folded(user["email"]), "work", True) for user in users]
+        addresses = [(user["id"], casefold_nfc(user["email"]), "work", True) for user in users]
         await _insert(client, "user_emails", ("user_id", "value_key", "type_key", "is_primary"), addresses)
         for table, column in INDEXES:
             kept, lost = _divided(users, column, taken)
@@ -81,14 +81,14 @@ def _update(client: Any) -> str:
 
 def _shown(user: User, taken: set[tuple[str, ...]]) -> tuple[str | int, ...]:
     """Return what a user shows who was made by hand, the address and the name, and the id."""
-    address, name = folded(user["email"]), folded(user["name"])
+    address, name = casefold_nfc(user["email"]), casefold_nfc(user["name"])
     if ("user_name", address) in taken:
         log.warning("a user has the %s of an older one", "user_name", extra={"user_id": user["id"]})
         address = user["id"]
     taken.add(("user_name", address))
     given, _, family = user["name"].partition(" ")
     modified_us = user["updated_at"] * MICROSECONDS
-    return address, name, name, folded(given), folded(family.strip()), modified_us, user["id"]
+    return address, name, name, casefold_nfc(given), casefold_nfc(family.strip()), modified_us, user["id"]
 
 
 def _divided(users: Sequence[User], column: str, taken: set[tuple[str, ...]]) -> tuple[list[Row], list[Row]]:
@@ -166,18 +166,18 @@ class Migration(migrations.Migration):
     dependencies = [("gatewayd", "0001_initial")]
 
     operations = [
-        ops.AddField("UserRow", "user_name", Name(null=True, max_length=320)),
-        ops.AddField("UserRow", "display_name", Name(null=True, max_length=255)),
-        ops.AddField("UserRow", "formatted_name", Name(null=True, max_length=255)),
-        ops.AddField("UserRow", "given_name", Name(null=True, max_length=255)),
-        ops.AddField("UserRow", "family_name", Name(null=True, max_length=255)),
-        ops.AddField("UserRow", "emails", Json(null=True, unique=False)),
-        ops.AddField("UserRow", "user_name_key", Name(db_default="", max_length=960)),
-        ops.AddField("UserRow", "display_name_key", Name(db_default="", max_length=765)),
-        ops.AddField("UserRow", "formatted_name_key", Name(db_default="", max_length=765)),
-        ops.AddField("UserRow", "given_name_key", Name(db_default="", max_length=765)),
-        ops.AddField("UserRow", "family_name_key", Name(db_default="", max_length=765)),
-        ops.AddField("UserRow", "modified_us", Whole(db_default=0)),
+        ops.AddField("UserRow", "user_name", NameColumn(null=True, max_length=320)),
+        ops.AddField("UserRow", "display_name", NameColumn(null=True, max_length=255)),
+        ops.AddField("UserRow", "formatted_name", NameColumn(null=True, max_length=255)),
+        ops.AddField("UserRow", "given_name", NameColumn(null=True, max_length=255)),
+        ops.AddField("UserRow", "family_name", NameColumn(null=True, max_length=255)),
+        ops.AddField("UserRow", "emails", JsonColumn(null=True, unique=False)),
+        ops.AddField("UserRow", "user_name_key", NameColumn(db_default="", max_length=960)),
+        ops.AddField("UserRow", "display_name_key", NameColumn(db_default="", max_length=765)),
+        ops.AddField("UserRow", "formatted_name_key", NameColumn(db_default="", max_length=765)),
+        ops.AddField("UserRow", "given_name_key", NameColumn(db_default="", max_length=765)),
+        ops.AddField("UserRow", "family_name_key", NameColumn(db_default="", max_length=765)),
+        ops.AddField("UserRow", "modified_us", IntegerColumn(db_default=0)),
         ops.AlterModelOptions(
             "UserRow",
             {
@@ -187,15 +187,15 @@ class Migration(migrations.Migration):
                 ),
             },
         ),
-        ops.AddField("GroupRow", "scim", Json(null=True, unique=False)),
-        ops.AddField("GroupRow", "modified_us", Whole(db_default=0)),
+        ops.AddField("GroupRow", "scim", JsonColumn(null=True, unique=False)),
+        ops.AddField("GroupRow", "modified_us", IntegerColumn(db_default=0)),
         ops.CreateModel(
             name="UserEmailRow",
             fields=[
                 _id(),
                 ("user", _foreign_key("UserRow", "user", "addresses", db_index=True)),
-                ("value_key", Name(db_index=True, max_length=960)),
-                ("type_key", Name(max_length=765)),
+                ("value_key", NameColumn(db_index=True, max_length=960)),
+                ("type_key", NameColumn(max_length=765)),
                 ("is_primary", fields.BooleanField()),
             ],
             options={
@@ -211,8 +211,8 @@ class Migration(migrations.Migration):
             fields=[
                 _id(),
                 ("user", _foreign_key("UserRow", "user", "external_ids")),
-                ("provider", Name(max_length=128)),
-                ("external_id", Name(max_length=512)),
+                ("provider", NameColumn(max_length=128)),
+                ("external_id", NameColumn(max_length=512)),
             ],
             options={
                 "table": "user_external_ids",
@@ -228,8 +228,8 @@ class Migration(migrations.Migration):
             fields=[
                 _id(),
                 ("user", _foreign_key("UserRow", "user", "subjects")),
-                ("provider", Name(max_length=128)),
-                ("subject", Name(max_length=512)),
+                ("provider", NameColumn(max_length=128)),
+                ("subject", NameColumn(max_length=512)),
             ],
             options={
                 "table": "user_subjects",
@@ -245,8 +245,8 @@ class Migration(migrations.Migration):
             fields=[
                 _id(),
                 ("group", _foreign_key("GroupRow", "group", "external_ids")),
-                ("provider", Name(max_length=128)),
-                ("external_id", Name(max_length=512)),
+                ("provider", NameColumn(max_length=128)),
+                ("external_id", NameColumn(max_length=512)),
             ],
             options={
                 "table": "group_external_ids",
@@ -266,9 +266,9 @@ class Migration(migrations.Migration):
                 _id(),
                 ("group", _foreign_key("GroupRow", "group", "memberships")),
                 ("user", _foreign_key("UserRow", "user", "memberships")),
-                ("source", Name(max_length=32)),
-                ("created_at", Whole()),
-                ("display", Name(null=True, max_length=255)),
+                ("source", NameColumn(max_length=32)),
+                ("created_at", IntegerColumn()),
+                ("display", NameColumn(null=True, max_length=255)),
             ],
             options={
                 "table": "group_members",

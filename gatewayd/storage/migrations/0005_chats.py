@@ -7,11 +7,11 @@ from tortoise.fields.base import OnDelete
 from tortoise.indexes import Index
 from tortoise.migrations import operations as ops
 
-from gatewayd.storage.engine.fields import Json, Name, Text, Whole
+from gatewayd.storage.engine.fields import IntegerColumn, JsonColumn, NameColumn, TextColumn
 
 
 def _named_id(length: int = 64) -> tuple[str, Any]:
-    return "id", Name(primary_key=True, unique=True, db_index=True, max_length=length)
+    return "id", NameColumn(primary_key=True, unique=True, db_index=True, max_length=length)
 
 
 def _numbered(name: str = "id") -> tuple[str, Any]:
@@ -30,11 +30,11 @@ def _reference(name: str, row: str, related_name: str, *, to_field: str = "id") 
 
 
 def _text(name: str, *, null: bool = False) -> tuple[str, Any]:
-    return name, Text(null=null, unique=False)
+    return name, TextColumn(null=null, unique=False)
 
 
 def _json(name: str, *, null: bool = False) -> tuple[str, Any]:
-    return name, Json(null=null, unique=False)
+    return name, JsonColumn(null=null, unique=False)
 
 
 def _options(table: str, description: str, *, key: str = "id", **more: Any) -> dict[str, Any]:
@@ -55,14 +55,14 @@ class Migration(migrations.Migration):
                 _text("title"),
                 _text("title_key"),
                 _json("head"),
-                ("current_id", Name(null=True, max_length=255)),
+                ("current_id", NameColumn(null=True, max_length=255)),
                 ("archived", fields.BooleanField()),
                 ("pinned", fields.BooleanField()),
-                ("folder_id", Name(null=True, max_length=64)),
+                ("folder_id", NameColumn(null=True, max_length=64)),
                 _json("meta"),
-                ("last_read_at", Whole(null=True)),
-                ("updated_at", Whole(db_index=True)),
-                ("created_at", Whole()),
+                ("last_read_at", IntegerColumn(null=True)),
+                ("updated_at", IntegerColumn(db_index=True)),
+                ("created_at", IntegerColumn()),
             ],
             options=_options(
                 "chats",
@@ -76,8 +76,8 @@ class Migration(migrations.Migration):
             fields=[
                 _numbered(),
                 _reference("chat", "ChatRow", "tags"),
-                ("tag", Name(max_length=255)),
-                ("name", Name(max_length=255)),
+                ("tag", NameColumn(max_length=255)),
+                ("name", NameColumn(max_length=255)),
             ],
             options=_options(
                 "chat_tags",
@@ -91,16 +91,16 @@ class Migration(migrations.Migration):
             fields=[
                 _numbered("number"),
                 _reference("chat", "ChatRow", "messages"),
-                ("id", Name(max_length=255)),
-                ("parent_id", Name(null=True, max_length=255)),
-                ("role", Name(max_length=64)),
+                ("id", NameColumn(max_length=255)),
+                ("parent_id", NameColumn(null=True, max_length=255)),
+                ("role", NameColumn(max_length=64)),
                 _text("content"),
                 _text("content_key"),
                 _json("parts", null=True),
                 ("done", fields.BooleanField(null=True)),
-                ("state", Name(db_index=True, max_length=16)),
+                ("state", NameColumn(db_index=True, max_length=16)),
                 _json("attributes"),
-                ("timestamp", Whole()),
+                ("timestamp", IntegerColumn()),
             ],
             options=_options(
                 "chat_messages",
@@ -117,7 +117,7 @@ class Migration(migrations.Migration):
             fields=[
                 _numbered(),
                 _reference("message", "ChatMessageRow", "items", to_field="number"),
-                ("kind", Name(max_length=32)),
+                ("kind", NameColumn(max_length=32)),
                 _json("value"),
             ],
             options=_options(
@@ -142,9 +142,9 @@ class Migration(migrations.Migration):
                         on_delete=OnDelete.CASCADE,
                     ),
                 ),
-                ("user_id", Name(max_length=64)),
+                ("user_id", NameColumn(max_length=64)),
                 _json("document"),
-                ("created_at", Whole()),
+                ("created_at", IntegerColumn()),
             ],
             options=_options("shared_chats", "One chat as it was when it was shared."),
             bases=["Model"],
@@ -153,10 +153,10 @@ class Migration(migrations.Migration):
             name="PluginRow",
             fields=[
                 _numbered("number"),
-                ("family", Name(max_length=16)),
-                ("id", Name(max_length=255)),
-                ("kind", Name(max_length=16)),
-                ("user_id", Name(max_length=64)),
+                ("family", NameColumn(max_length=16)),
+                ("id", NameColumn(max_length=255)),
+                ("kind", NameColumn(max_length=16)),
+                ("user_id", NameColumn(max_length=64)),
                 _text("name"),
                 _text("content"),
                 _text("description"),
@@ -166,12 +166,12 @@ class Migration(migrations.Migration):
                 _json("valves"),
                 ("is_active", fields.BooleanField()),
                 ("is_global", fields.BooleanField()),
-                ("origin", Name(max_length=16)),
+                ("origin", NameColumn(max_length=16)),
                 _text("path", null=True),
                 _json("missing"),
                 _json("problem", null=True),
-                ("updated_at", Whole()),
-                ("created_at", Whole()),
+                ("updated_at", IntegerColumn()),
+                ("created_at", IntegerColumn()),
             ],
             options=_options(
                 "plugins",
@@ -186,8 +186,8 @@ class Migration(migrations.Migration):
             fields=[
                 _numbered(),
                 _reference("user", "UserRow", "valves"),
-                ("family", Name(max_length=16)),
-                ("plugin_id", Name(max_length=255)),
+                ("family", NameColumn(max_length=16)),
+                ("plugin_id", NameColumn(max_length=255)),
                 _json("valves"),
             ],
             options=_options(
@@ -204,7 +204,7 @@ class Migration(migrations.Migration):
                 _named_id(255),
                 _text("name"),
                 _text("url"),
-                ("type", Name(max_length=16)),
+                ("type", NameColumn(max_length=16)),
                 _text("description"),
                 _text("path"),
                 _text("key"),
@@ -213,8 +213,8 @@ class Migration(migrations.Migration):
                 _json("functions"),
                 ("timeout", fields.FloatField(null=True)),
                 ("is_active", fields.BooleanField()),
-                ("updated_at", Whole()),
-                ("created_at", Whole()),
+                ("updated_at", IntegerColumn()),
+                ("created_at", IntegerColumn()),
             ],
             options=_options("tool_servers", "One server whose operations are tools."),
             bases=["Model"],

@@ -5,7 +5,7 @@ from typing import Any, Final
 from tortoise import migrations
 from tortoise.migrations import operations as ops
 
-from gatewayd.storage.engine.fields import Json
+from gatewayd.storage.engine.fields import JsonColumn
 
 # A name without a blank is the given name and the family name of an account that was made by hand.
 FAMILY_NAMES: Final = (
@@ -24,6 +24,6 @@ class Migration(migrations.Migration):
     dependencies = [("gatewayd", "0005_chats")]
 
     operations = [
-        ops.AddField("UserRow", "roles", Json(null=True, unique=False)),
+        ops.AddField("UserRow", "roles", JsonColumn(null=True, unique=False)),
         ops.RunPython(fill_in),
     ]

@@ -4,7 +4,7 @@ from tortoise import migrations
 from tortoise.indexes import Index
 from tortoise.migrations import operations as ops
 
-from gatewayd.storage.engine.fields import Name, Whole
+from gatewayd.storage.engine.fields import IntegerColumn, NameColumn
 
 
 class Migration(migrations.Migration):
@@ -16,9 +16,9 @@ class Migration(migrations.Migration):
         ops.CreateModel(
             name="ResponseIdRow",
             fields=[
-                ("digest", Name(primary_key=True, unique=True, db_index=True, max_length=64)),
-                ("user_id", Name(max_length=64)),
-                ("created_at", Whole(db_index=True)),
+                ("digest", NameColumn(primary_key=True, unique=True, db_index=True, max_length=64)),
+                ("user_id", NameColumn(max_length=64)),
+                ("created_at", IntegerColumn(db_index=True)),
             ],
             options={
                 "table": "response_ids",

@@ -8,9 +8,9 @@ from typing import Any, Final
 from tortoise import migrations
 from tortoise.migrations import operations as ops
 
-from gatewayd.storage.engine.fields import Text
+from gatewayd.storage.engine.fields import TextColumn
 from gatewayd.storage.engine.transactions import placeholder
-from gatewayd.storage.search.bigrams import segmented
+from gatewayd.storage.search.bigrams import segment_text
 
 log = logging.getLogger(__name__)
 
@@ -76,7 +76,7 @@ async def _segment(client: Any) -> None:
     one, two = placeholder(client, 1), placeholder(client, 2)
     query = f"UPDATE passages SET segmented = {one} WHERE id = {two}"  # noqa: S608 - no values
     async for rows in _pages(client):
-        found = [(text, row["id"]) for row in rows if (text := segmented(row["text"])) is not None]
+        found = [(text, row["id"]) for row in rows if (text := segment_text(row["text"])) is not None]
         if found:
             await client.execute_many(query, found)
         progress.add(len(rows))
@@ -116,6 +116,6 @@ class Migration(migrations.Migration):
     dependencies = [("gatewayd", "0007_response_ids")]
 
     operations = [
-        ops.AddField("PassageRow", "segmented", Text(null=True, unique=False)),
+        ops.AddField("PassageRow", "segmented", TextColumn(null=True, unique=False)),
         ops.RunPython(make_words),
     ]

@@ -3,7 +3,7 @@
 from tortoise import migrations
 from tortoise.migrations import operations as ops
 
-from gatewayd.storage.engine.fields import Whole
+from gatewayd.storage.engine.fields import IntegerColumn
 
 
 class Migration(migrations.Migration):
@@ -11,4 +11,4 @@ class Migration(migrations.Migration):
 
     dependencies = [("gatewayd", "0008_segmented_words")]
 
-    operations = [ops.AddField("FileRow", "blank_pages", Whole(db_default=0))]
+    operations = [ops.AddField("FileRow", "blank_pages", IntegerColumn(db_default=0))]

@@ -6,35 +6,41 @@ from typing import Any, Final, TypeVar
 
 from tortoise.models import Model
 
-from gatewayd.accounts.records import Group, Source, User
-from gatewayd.scim.records import Counts, Page, Query, Reference, ResourceType
-from gatewayd.storage.engine.failures import translated
+from gatewayd.accounts.records import Group, MembershipSource, User
+from gatewayd.scim.records import (
+    MembershipReference,
+    ResourceCounts,
+    ResourcePage,
+    ResourceQuery,
+    ResourceType,
+)
+from gatewayd.storage.engine.failures import translate_errors
 from gatewayd.storage.engine.fields import MAX_WHOLE
-from gatewayd.storage.engine.readers import Reader
-from gatewayd.storage.engine.statements import Statement, possible
-from gatewayd.storage.groups import group_of
-from gatewayd.storage.scim.predicates import Scope, order_of, predicate
+from gatewayd.storage.engine.readers import QueryReader
+from gatewayd.storage.engine.statements import SqlStatement, storable_ids
+from gatewayd.storage.groups import group_from_row
+from gatewayd.storage.scim.predicates import ConditionContext, compile_condition, compile_order
 from gatewayd.storage.tables.accounts import (
     GroupRow,
     UserRow,
 )
-from gatewayd.storage.users import record_of as user_of
+from gatewayd.storage.users import user_from_row as user_of
 
-BATCH: Final = 1000
+BATCH_SIZE: Final = 1000
 
-GROUPS_OF: Final = (
+SELECT_GROUPS: Final = (
     "SELECT m.user_id AS owner, g.id AS id, g.name AS display"
     " FROM group_members m JOIN groups g ON g.id = m.group_id"
     " WHERE m.source = {source} AND m.user_id IN ({ids}) ORDER BY m.user_id, m.group_id"
 )
-MEMBERS_OF: Final = (
+SELECT_MEMBERS: Final = (
     "SELECT m.group_id AS owner, u.id AS id, COALESCE(m.display, u.display_name, u.name) AS display"
     " FROM group_members m JOIN users u ON u.id = m.user_id"
     " WHERE m.source = {source} AND m.group_id IN ({ids}) AND (m.group_id, m.user_id) > ({after})"
     " ORDER BY m.group_id, m.user_id LIMIT {limit}"
 )
-KNOWN: Final = "SELECT id FROM users WHERE id IN ({ids})"
-COUNTS: Final = (
+SELECT_KNOWN_USERS: Final = "SELECT id FROM users WHERE id IN ({ids})"
+SELECT_COUNTS: Final = (
     "SELECT (SELECT COUNT(*) FROM users) AS users,"
     " (SELECT COUNT(*) FROM users WHERE active AND role <> 'pending') AS active_users,"
     " (SELECT COUNT(*) FROM users WHERE user_name IS NOT NULL"
@@ -69,74 +75,78 @@ class TortoiseDirectory:
     yet is invisible to it.
     """
 
-    def __init__(self, reader: Reader | None = None) -> None:
+    def __init__(self, reader: QueryReader | None = None) -> None:
         self._reader = reader
 
-    async def list_users(self, query: Query) -> Page[User]:
+    async def list_users(self, query: ResourceQuery) -> ResourcePage[User]:
         """Return one page of users."""
-        with translated("list users"):
+        with translate_errors("list users"):
             return await _page(USERS, query, user_of, self._reader)
 
-    async def list_groups(self, query: Query) -> Page[Group]:
+    async def list_groups(self, query: ResourceQuery) -> ResourcePage[Group]:
         """Return one page of groups, without their member counts."""
-        with translated("list groups"):
-            return await _page(GROUPS, query, group_of, self._reader)
+        with translate_errors("list groups"):
+            return await _page(GROUPS, query, group_from_row, self._reader)
 
-    async def list_groups_of(self, user_ids: Sequence[str]) -> Mapping[str, Sequence[Reference]]:
+    async def list_groups_of(self, user_ids: Sequence[str]) -> Mapping[str, Sequence[MembershipReference]]:
         """Return the groups of each of the users, in the order of their creation."""
-        with translated("list memberships"):
+        with translate_errors("list memberships"):
             return await _groups_of(user_ids)
 
-    async def list_members_of(self, group_ids: Sequence[str]) -> Mapping[str, Sequence[Reference]]:
+    async def list_members_of(self, group_ids: Sequence[str]) -> Mapping[str, Sequence[MembershipReference]]:
         """Return the members of each of the groups, in the order of their creation.
 
         A statement for each thousand of them, so that others are served in between.
         """
-        known = possible(GROUPS.row, group_ids)
-        found: dict[str, list[Reference]] = {}
-        after, count = ("", ""), BATCH if known else 0
-        with translated("list members"):
-            while count == BATCH:
+        known = storable_ids(GROUPS.row, group_ids)
+        found: dict[str, list[MembershipReference]] = {}
+        after, count = ("", ""), BATCH_SIZE if known else 0
+        with translate_errors("list members"):
+            while count == BATCH_SIZE:
                 rows = await _members_after(known, after)
                 for row in rows:
-                    found.setdefault(row["owner"], []).append(Reference(row["id"], row["display"]))
+                    found.setdefault(row["owner"], []).append(MembershipReference(row["id"], row["display"]))
                 count = len(rows)
                 after = (rows[-1]["owner"], rows[-1]["id"]) if rows else after
         return found
 
     async def list_known(self, user_ids: Sequence[str]) -> frozenset[str]:
         """Return which of the ids are users."""
-        ids = possible(UserRow, user_ids)
+        ids = storable_ids(UserRow, user_ids)
         known: set[str] = set()
-        with translated("list users"):
-            for start in range(0, len(ids), BATCH):
-                statement = Statement(USERS.row._meta.db)
-                found = await statement.run(KNOWN.format(ids=statement.bind_all(ids[start : start + BATCH])))
+        with translate_errors("list users"):
+            for start in range(0, len(ids), BATCH_SIZE):
+                statement = SqlStatement(USERS.row._meta.db)
+                found = await statement.run(
+                    SELECT_KNOWN_USERS.format(ids=statement.bind_all(ids[start : start + BATCH_SIZE]))
+                )
                 known.update(row["id"] for row in found)
         return frozenset(known)
 
-    async def count(self) -> Counts:
+    async def count(self) -> ResourceCounts:
         """Return how much there is, in one statement."""
-        with translated("count users and groups"):
-            statement = Statement(USERS.row._meta.db)
-            [row] = await statement.run(COUNTS.format(source=statement.bind(Source.SCIM.value)))
-        return Counts(**row)
+        with translate_errors("count users and groups"):
+            statement = SqlStatement(USERS.row._meta.db)
+            [row] = await statement.run(
+                SELECT_COUNTS.format(source=statement.bind(MembershipSource.SCIM.value))
+            )
+        return ResourceCounts(**row)
 
 
 async def _page(
-    kind: _Kind, query: Query, record_of: Callable[[Any], Item], reader: Reader | None
-) -> Page[Item]:
+    kind: _Kind, query: ResourceQuery, record_of: Callable[[Any], Item], reader: QueryReader | None
+) -> ResourcePage[Item]:
     """Return a page; when it shows where the end is, nothing is counted.
 
     The ids of a page are found first, by an index alone, so that what comes before it is never read.
     """
     offset, limit = (min(max(number, 0), MAX_WHOLE - 1) for number in (query.offset, query.limit))
-    statement = Statement(kind.row._meta.db)
-    scope = Scope(
+    statement = SqlStatement(kind.row._meta.db)
+    scope = ConditionContext(
         kind.resource, statement.client.capabilities.dialect, statement.bind, query.provider, query.by_subject
     )
     table = f"{kind.table} {kind.alias}"
-    where = "" if query.condition is None else f" WHERE {predicate(query.condition, scope)}"
+    where = "" if query.condition is None else f" WHERE {compile_condition(query.condition, scope)}"
     counting = statement.copy()
     columns = list(kind.row._meta.fields_db_projection.values())
     found: Sequence[Mapping[str, Any]] = []
@@ -149,14 +159,14 @@ async def _page(
         found = await _read(statement, page, columns, reader)
     items = [record_of(kind.row._init_from_db(**row)) for row in found[:limit]]
     if 0 < len(found) <= limit or (limit > 0 and not found and offset == 0):
-        return Page(items, offset + len(items))
+        return ResourcePage(items, offset + len(items))
     [row] = await _read(counting, f"SELECT COUNT(*) AS total FROM {table}{where}", ["total"], reader)  # noqa: S608
     # Others may have removed some meanwhile.
-    return Page(items, max(row["total"], offset + len(items) if items else 0))
+    return ResourcePage(items, max(row["total"], offset + len(items) if items else 0))
 
 
 async def _read(
-    statement: Statement, sql: str, columns: Sequence[str], reader: Reader | None
+    statement: SqlStatement, sql: str, columns: Sequence[str], reader: QueryReader | None
 ) -> Sequence[Mapping[str, Any]]:
     """Return the rows of a statement that selects these columns."""
     if reader is None:
@@ -165,37 +175,37 @@ async def _read(
     return [dict(zip(columns, row, strict=True)) for row in rows]
 
 
-def _order(kind: _Kind, query: Query, scope: Scope) -> str:
+def _order(kind: _Kind, query: ResourceQuery, scope: ConditionContext) -> str:
     identifier = f"{kind.alias}.id"
     if query.sort is None:
         return identifier
-    order = order_of(query.sort, scope)
+    order = compile_order(query.sort, scope)
     direction = "DESC" if query.descending else "ASC"
     absent = f"{order.absent} {direction}, " if order.absent else ""
     return f"{absent}{order.sql} {direction}, {identifier}"
 
 
-async def _groups_of(user_ids: Sequence[str]) -> Mapping[str, Sequence[Reference]]:
+async def _groups_of(user_ids: Sequence[str]) -> Mapping[str, Sequence[MembershipReference]]:
     """Return the groups of users by user."""
-    known = possible(USERS.row, user_ids)
+    known = storable_ids(USERS.row, user_ids)
     if not known:
         return {}
-    statement = Statement(USERS.row._meta.db)
-    source, ids = statement.bind(Source.SCIM.value), statement.bind_all(known)
-    found: dict[str, list[Reference]] = {}
-    for row in await statement.run(GROUPS_OF.format(source=source, ids=ids)):
-        found.setdefault(row["owner"], []).append(Reference(row["id"], row["display"]))
+    statement = SqlStatement(USERS.row._meta.db)
+    source, ids = statement.bind(MembershipSource.SCIM.value), statement.bind_all(known)
+    found: dict[str, list[MembershipReference]] = {}
+    for row in await statement.run(SELECT_GROUPS.format(source=source, ids=ids)):
+        found.setdefault(row["owner"], []).append(MembershipReference(row["id"], row["display"]))
     return found
 
 
 async def _members_after(group_ids: Sequence[str], after: tuple[str, str]) -> list[dict[str, Any]]:
     """Return the next thousand members of groups after a group and a user, in the order of their ids."""
-    statement = Statement(GROUPS.row._meta.db)
+    statement = SqlStatement(GROUPS.row._meta.db)
     return await statement.run(
-        MEMBERS_OF.format(
-            source=statement.bind(Source.SCIM.value),
+        SELECT_MEMBERS.format(
+            source=statement.bind(MembershipSource.SCIM.value),
             ids=statement.bind_all(group_ids),
             after=statement.bind_all(after),
-            limit=statement.bind(BATCH),
+            limit=statement.bind(BATCH_SIZE),
         )
     )

@@ -17,21 +17,36 @@ from heapq import heapify, heappop, heappush
 from typing import Any, Final
 
 from gatewayd.errors import GatewayError, invalid
-from gatewayd.scim.filters.conditions import All, Compare, Condition, Either, Element, Not, Operator, Present
+from gatewayd.scim.filters.conditions import (
+    AllCondition,
+    AnyCondition,
+    CompareCondition,
+    Condition,
+    ElementCondition,
+    NotCondition,
+    Operator,
+    PresentCondition,
+)
 from gatewayd.scim.records import ResourceType
 from gatewayd.storage.engine.fields import MAX_WHOLE, MIN_WHOLE
-from gatewayd.storage.scim.columns import Field, Side, Table, Type, table_of
-from gatewayd.text import folded, is_storable
+from gatewayd.storage.scim.columns import (
+    AttributeColumn,
+    AttributeTable,
+    ValueTable,
+    ValueType,
+    attribute_table,
+)
+from gatewayd.text import casefold_nfc, is_storable
 
 MAX_DEPTH: Final = 100
-SECOND: Final = 1_000_000
+MICROSECONDS: Final = 1_000_000
 LAST_CHARACTER: Final = 0x10FFFF
 FIRST_SURROGATE: Final = 0xD800
 AFTER_SURROGATES: Final = 0xE000
 
 TRUE: Final = "TRUE"
 FALSE: Final = "FALSE"
-SIGNS: Final = {
+SQL_OPERATORS: Final = {
     Operator.EQ: "=",
     Operator.GT: ">",
     Operator.GE: ">=",
@@ -49,14 +64,14 @@ CONSTANTS: Final[Mapping[Operator, Callable[[str, str], bool]]] = {
     Operator.LE: python.le,
 }
 
-_Positive = Compare | Present | Element | All | Either
+_Positive = CompareCondition | PresentCondition | ElementCondition | AllCondition | AnyCondition
 
 Bind = Callable[[Any], str]
 """Takes a value as a parameter of the statement and returns how the SQL refers to it."""
 
 
 @dataclass(frozen=True, slots=True)
-class Scope:
+class ConditionContext:
     """What a condition is compiled for.
 
     The rows of the resource are called `u` (users) or `g` (groups) in the statement. `provider` and
@@ -70,9 +85,9 @@ class Scope:
     by_subject: bool = False
 
     @property
-    def table(self) -> Table:
+    def table(self) -> AttributeTable:
         """Where the attributes are."""
-        return table_of(self.resource, by_subject=self.by_subject)
+        return attribute_table(self.resource, by_subject=self.by_subject)
 
     @property
     def is_postgres(self) -> bool:
@@ -81,14 +96,14 @@ class Scope:
 
 
 @dataclass(frozen=True, slots=True)
-class Order:
+class SortOrder:
     """How to sort by an attribute: by `sql`, and what tells that it is absent, None when it never is."""
 
     sql: str
     absent: str | None = None
 
 
-def predicate(condition: Condition, scope: Scope) -> str:
+def compile_condition(condition: Condition, scope: ConditionContext) -> str:
     """Return the SQL that is true for the resources that a condition asks for.
 
     Raises invalid_request, code `invalidFilter`, for an attribute that is not in the tables, an operator or a
@@ -97,21 +112,21 @@ def predicate(condition: Condition, scope: Scope) -> str:
     return _Compiler(scope).clause(condition, True).text
 
 
-def order_of(attribute: str, scope: Scope) -> Order:
+def compile_order(attribute: str, scope: ConditionContext) -> SortOrder:
     """Return how to sort by an attribute: several values by their first, the primary one if there is one.
 
     Raises invalid_request, code `invalidValue`, for one that is not in the tables.
     """
     field = scope.table.fields.get(attribute.lower())
-    if field is None or field.type is Type.CONSTANT:
+    if field is None or field.type is ValueType.CONSTANT:
         raise invalid(f"cannot sort by {attribute!r}", param="sortBy", code="invalidValue")
     side = field.side
     if side is None:
-        return Order(field.sql, f"({field.sql} = '')" if field.is_optional else None)
+        return SortOrder(field.sql, f"({field.sql} = '')" if field.is_optional else None)
     own = f" AND {side.provider} = {scope.bind(scope.provider)}" if side.provider else ""
     first = f" ORDER BY {side.order} LIMIT 1" if side.order else ""
     value = f"(SELECT {field.sql} FROM {side.rows} WHERE {side.owner} = {scope.table.id}{own}{first})"  # noqa: S608
-    return Order(value, f"({value} IS NULL)")
+    return SortOrder(value, f"({value} IS NULL)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,30 +151,30 @@ class _Clause:
 class _Compiler:
     """Compiles conditions on resources or, in brackets, on the values of one attribute (`within`)."""
 
-    scope: Scope
-    within: Side | None = None
+    scope: ConditionContext
+    within: ValueTable | None = None
     depth: int = 0
 
     def clause(self, condition: Condition, holds: bool) -> _Clause:
         """Return the clause that is true when the condition holds, or when it does not."""
         condition, holds = _without_not(condition, holds)
-        if isinstance(condition, All | Either):
+        if isinstance(condition, AllCondition | AnyCondition):
             return self._chain(condition, holds)
         found = self._single(condition)
         if holds:
             return found
         return _Clause(f"NOT ({found.text})", height=found.height + 1, open=found.open + 3)
 
-    def _single(self, condition: Compare | Present | Element) -> _Clause:
+    def _single(self, condition: CompareCondition | PresentCondition | ElementCondition) -> _Clause:
         match condition:
-            case Element(attribute, inner):
+            case ElementCondition(attribute, inner):
                 return self._element(attribute, inner)
-            case Present(attribute):
+            case PresentCondition(attribute):
                 return _Clause(self._presence(attribute))
-            case Compare():
+            case CompareCondition():
                 return _Clause(self._comparison(condition))
 
-    def _chain(self, condition: All | Either, holds: bool) -> _Clause:
+    def _chain(self, condition: AllCondition | AnyCondition, holds: bool) -> _Clause:
         joiner = _joiner(condition, holds)
         inner = self._deeper()
         parts = [inner.clause(part, wanted) for part, wanted in _flat(condition, holds, joiner)]
@@ -169,7 +184,7 @@ class _Compiler:
 
     def _element(self, attribute: str, inner: Condition) -> _Clause:
         side = self.scope.table.wholes.get(attribute.lower())
-        if not isinstance(side, Side) or self.within is not None:
+        if not isinstance(side, ValueTable) or self.within is not None:
             raise _refused(f"{attribute!r} has no values to select from")
         clause = replace(self._deeper(), within=side).clause(inner, True)
         inside = f"({clause.text})" if clause.joiner else clause.text
@@ -177,14 +192,14 @@ class _Compiler:
 
     def _presence(self, attribute: str) -> str:
         whole = self.scope.table.wholes.get(attribute.lower())
-        if isinstance(whole, Side) and self.within is None:
+        if isinstance(whole, ValueTable) and self.within is None:
             return self._some(whole, TRUE)
         if isinstance(whole, str) and self.within is None:
             return whole
         field = self._field(attribute)
         return self._of(field, _presence(field))
 
-    def _comparison(self, condition: Compare) -> str:
+    def _comparison(self, condition: CompareCondition) -> str:
         field = self._field(condition.attribute)
         if condition.operator is not Operator.NE:
             return self._of(field, self._row(field, condition))
@@ -194,19 +209,19 @@ class _Compiler:
             return f"({differing} OR NOT ({some}))"
         return f"NOT ({self._of(field, equal)})"
 
-    def _row(self, field: Field, condition: Compare) -> str:
+    def _row(self, field: AttributeColumn, condition: CompareCondition) -> str:
         return _COMPARISONS[field.type](field, condition, self.scope)
 
-    def _of(self, field: Field, row: str) -> str:
+    def _of(self, field: AttributeColumn, row: str) -> str:
         """Return that a resource has a value for which `row` is true."""
         return row if field.side is None or self.within is not None else self._some(field.side, row)
 
-    def _some(self, side: Side, row: str) -> str:
+    def _some(self, side: ValueTable, row: str) -> str:
         own = f"{side.provider} = {self.scope.bind(self.scope.provider)} AND " if side.provider else ""
         chosen = f"SELECT {side.owner} FROM {side.rows} WHERE {own}{row}"  # noqa: S608 - our own text
         return f"{self.scope.table.id} IN ({chosen})"
 
-    def _field(self, attribute: str) -> Field:
+    def _field(self, attribute: str) -> AttributeColumn:
         field = self.scope.table.fields.get(attribute.lower())
         if field is None:
             raise _refused(f"{self.scope.resource} cannot be searched by {attribute!r}")
@@ -221,27 +236,29 @@ class _Compiler:
 
 
 def _without_not(condition: Condition, holds: bool) -> tuple[_Positive, bool]:
-    while isinstance(condition, Not):
+    while isinstance(condition, NotCondition):
         condition, holds = condition.condition, not holds
     return condition, holds
 
 
 def _joiner(condition: Condition, holds: bool) -> str:
     match condition:
-        case All():
+        case AllCondition():
             return "AND" if holds else "OR"
-        case Either():
+        case AnyCondition():
             return "OR" if holds else "AND"
         case _:
             return ""
 
 
-def _flat(condition: All | Either, holds: bool, joiner: str) -> Iterator[tuple[Condition, bool]]:
+def _flat(
+    condition: AllCondition | AnyCondition, holds: bool, joiner: str
+) -> Iterator[tuple[Condition, bool]]:
     """Return the parts of a chain, and those of chains in it that the same operator joins."""
     left: list[tuple[Condition, bool]] = [(condition, holds)]
     while left:
         part, wanted = _without_not(*left.pop())
-        if isinstance(part, All | Either) and _joiner(part, wanted) == joiner:
+        if isinstance(part, AllCondition | AnyCondition) and _joiner(part, wanted) == joiner:
             left += [(each, wanted) for each in reversed(part.conditions)]
         else:
             yield part, wanted
@@ -272,15 +289,15 @@ def _pair(first: _Clause, second: _Clause, joiner: str) -> _Clause:
     return _Clause(f"{left} {joiner} {right}", joiner, height, max(before, after))
 
 
-def _presence(field: Field) -> str:
-    return f"{field.sql} <> ''" if field.type in {Type.FOLDED, Type.EXACT} else TRUE
+def _presence(field: AttributeColumn) -> str:
+    return f"{field.sql} <> ''" if field.type in {ValueType.FOLDED, ValueType.EXACT} else TRUE
 
 
-def _text(field: Field, condition: Compare, scope: Scope) -> str:
+def _text(field: AttributeColumn, condition: CompareCondition, scope: ConditionContext) -> str:
     value, compare = _checked(condition, str), condition.operator
     if not is_storable(value):
         return FALSE
-    wanted = folded(value) if field.type is Type.FOLDED else value
+    wanted = casefold_nfc(value) if field.type is ValueType.FOLDED else value
     if not wanted:
         never = compare in {Operator.EQ, Operator.LT, Operator.LE}
         return FALSE if never else _presence(field)
@@ -294,9 +311,9 @@ def _text(field: Field, condition: Compare, scope: Scope) -> str:
             end = f"{'right' if scope.is_postgres else 'substr'}({field.sql}, {scope.bind(length)})"
             return f"{end} = {scope.bind(wanted)}"
         case Operator.LT | Operator.LE:
-            return f"({field.sql} {SIGNS[compare]} {scope.bind(wanted)} AND {field.sql} <> '')"
+            return f"({field.sql} {SQL_OPERATORS[compare]} {scope.bind(wanted)} AND {field.sql} <> '')"
         case _:
-            return f"{field.sql} {SIGNS[compare]} {scope.bind(wanted)}"
+            return f"{field.sql} {SQL_OPERATORS[compare]} {scope.bind(wanted)}"
 
 
 def _prefix(sql: str, prefix: str, bind: Bind) -> str:
@@ -315,18 +332,18 @@ def _after(prefix: str) -> str | None:
     return head[:-1] + chr(AFTER_SURROGATES if following == FIRST_SURROGATE else following)
 
 
-def _boolean(field: Field, condition: Compare, _: Scope) -> str:
+def _boolean(field: AttributeColumn, condition: CompareCondition, _: ConditionContext) -> str:
     value = _checked(condition, bool)
     if condition.operator is not Operator.EQ:
         raise _refused(f"{condition.attribute!r} has no operator {condition.operator}")
     return field.sql if value else f"NOT {field.sql}"
 
 
-def _moment(field: Field, condition: Compare, scope: Scope) -> str:
-    unit = SECOND if field.type is Type.SECONDS else 1
+def _moment(field: AttributeColumn, condition: CompareCondition, scope: ConditionContext) -> str:
+    unit = MICROSECONDS if field.type is ValueType.SECONDS else 1
     whole, rest = divmod(_checked(condition, int), unit)
     compare = condition.operator
-    if compare not in SIGNS:
+    if compare not in SQL_OPERATORS:
         raise _refused(f"{condition.attribute!r} has no operator {compare}")
     if rest:
         # Between two seconds: what comes after it begins with the next, what comes before ends with this.
@@ -337,26 +354,28 @@ def _moment(field: Field, condition: Compare, scope: Scope) -> str:
         return TRUE if compare in {Operator.LT, Operator.LE} else FALSE
     if whole < MIN_WHOLE:
         return TRUE if compare in {Operator.GT, Operator.GE} else FALSE
-    return f"{field.sql} {SIGNS[compare]} {scope.bind(whole)}"
+    return f"{field.sql} {SQL_OPERATORS[compare]} {scope.bind(whole)}"
 
 
-def _constant(field: Field, condition: Compare, _: Scope) -> str:
+def _constant(field: AttributeColumn, condition: CompareCondition, _: ConditionContext) -> str:
     value = _checked(condition, str)
     holds = is_storable(value) and CONSTANTS[condition.operator](field.sql, value)
     return TRUE if holds else FALSE
 
 
-_COMPARISONS: Final[Mapping[Type, Callable[[Field, Compare, Scope], str]]] = {
-    Type.FOLDED: _text,
-    Type.EXACT: _text,
-    Type.BOOLEAN: _boolean,
-    Type.SECONDS: _moment,
-    Type.MICROSECONDS: _moment,
-    Type.CONSTANT: _constant,
+_COMPARISONS: Final[
+    Mapping[ValueType, Callable[[AttributeColumn, CompareCondition, ConditionContext], str]]
+] = {
+    ValueType.FOLDED: _text,
+    ValueType.EXACT: _text,
+    ValueType.BOOLEAN: _boolean,
+    ValueType.SECONDS: _moment,
+    ValueType.MICROSECONDS: _moment,
+    ValueType.CONSTANT: _constant,
 }
 
 
-def _checked(condition: Compare, kind: type[Any]) -> Any:
+def _checked(condition: CompareCondition, kind: type[Any]) -> Any:
     # A bool is an int too.
     if type(condition.value) is not kind:
         raise _refused(f"{condition.attribute!r} cannot be compared with a {type(condition.value).__name__}")

@@ -11,7 +11,7 @@ import unicodedata
 from dataclasses import dataclass
 from typing import Final
 
-from gatewayd.text import compatible
+from gatewayd.text import casefold_nfkc
 
 # Letters and marks, without digits and punctuation: Thai, Lao, Burmese, Khmer, Hangul, kana, bopomofo, Han.
 _SCRIPTS: Final = (
@@ -39,12 +39,12 @@ class SegmentedQuery:
     phrases: tuple[str, ...] = ()
 
 
-def segmented(text: str) -> str | None:
+def segment_text(text: str) -> str | None:
     """Return a text as its words are indexed; None when that is the text itself."""
     return _RUN.sub(_indexed, text) if _RUN.search(text) else None
 
 
-def segmented_query(text: str) -> SegmentedQuery:
+def segment_query(text: str) -> SegmentedQuery:
     """Return a query as its words are looked for."""
     runs = [_pairs(_letters(run)) for run in _RUN.findall(text)]
     phrases = dict.fromkeys(" ".join(pairs[:MAX_PHRASE_PAIRS]) for pairs in runs if len(pairs) > 1)
@@ -71,7 +71,7 @@ def _pairs(letters: str) -> list[str]:
 
 def _letters(run: str) -> str:
     """Return a run in its common form, without marks: analysers do not agree on what these are."""
-    folded = compatible(run)
+    folded = casefold_nfkc(run)
     if folded.isalpha():
         return folded
     return "".join(letter for letter in folded if not unicodedata.category(letter).startswith("M"))

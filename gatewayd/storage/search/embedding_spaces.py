@@ -4,19 +4,19 @@ from collections.abc import Sequence
 from typing import Any, Final
 
 from gatewayd.errors import not_found
-from gatewayd.ingest.records import FileStatus, Space
-from gatewayd.storage.engine.failures import translated
-from gatewayd.storage.engine.fields import fits
-from gatewayd.storage.engine.readers import Reader
-from gatewayd.storage.engine.transactions import writing
+from gatewayd.ingest.records import EmbeddingSpace, FileStatus
+from gatewayd.storage.engine.failures import translate_errors
+from gatewayd.storage.engine.fields import fits_columns
+from gatewayd.storage.engine.readers import QueryReader
+from gatewayd.storage.engine.transactions import write_transaction
 from gatewayd.storage.tables.documents import (
     SpaceRow,
     VectorBatchRow,
 )
 
-REMOVED_AT_ONCE: Final = 100
+REMOVAL_BATCH_SIZE: Final = 100
 
-BEHIND: Final = (
+SELECT_BEHIND: Final = (
     "SELECT f.id FROM files f JOIN (SELECT file_id, COUNT(*) AS needed FROM passages WHERE NOT staged"
     " GROUP BY file_id) n ON n.file_id = f.id "
     "LEFT JOIN (SELECT file_id, SUM(LENGTH(ids)) / 8 AS present FROM vector_batches"
@@ -24,7 +24,7 @@ BEHIND: Final = (
     " GROUP BY file_id) h ON h.file_id = f.id "
     "WHERE f.status = $2 AND n.needed > COALESCE(h.present, 0) ORDER BY f.created_at, f.id LIMIT $3"
 )
-COUNTS: Final = (
+SELECT_COUNTS: Final = (
     "SELECT (SELECT COALESCE(SUM(LENGTH(ids)), 0) / 8 FROM vector_batches"
     " WHERE NOT staged AND space_id = (SELECT id FROM embedding_spaces WHERE name = $1)),"
     " (SELECT COUNT(*) FROM passages WHERE NOT staged)"
@@ -39,29 +39,29 @@ def vector_table(space_id: int) -> str:
 class TortoiseSpaces:
     """Implements `ingest.interfaces.SpaceStore`."""
 
-    def __init__(self, reader: Reader) -> None:
+    def __init__(self, reader: QueryReader) -> None:
         self._reader = reader
 
-    async def add(self, space: Space) -> None:
+    async def add(self, space: EmbeddingSpace) -> None:
         """Insert a space; nothing when it is known."""
         row = SpaceRow(name=space.name, dimension=space.dimension, is_active=False)
-        async with writing("add the embedding space"):
+        async with write_transaction("add the embedding space"):
             await SpaceRow.bulk_create([row], ignore_conflicts=True)
 
-    async def list(self) -> Sequence[Space]:
+    async def list(self) -> Sequence[EmbeddingSpace]:
         """Return all spaces, oldest first."""
-        with translated("list embedding spaces"):
+        with translate_errors("list embedding spaces"):
             return [_space_of(row) for row in await SpaceRow.all().order_by("id")]
 
-    async def find_active(self) -> Space | None:
+    async def find_active(self) -> EmbeddingSpace | None:
         """Return the space that is searched, None before the first."""
-        with translated("read the embedding space"):
+        with translate_errors("read the embedding space"):
             row = await SpaceRow.filter(is_active=True).order_by("id").first()
         return None if row is None else _space_of(row)
 
     async def activate(self, name: str) -> None:
         """Search in this space from now on; not_found when it is not known."""
-        async with writing("change the embedding space"):
+        async with write_transaction("change the embedding space"):
             # Everybody locks all of them in one order.
             known = await SpaceRow.all().order_by("id").select_for_update()
             if name not in {row.name for row in known}:
@@ -71,44 +71,46 @@ class TortoiseSpaces:
 
     async def remove(self, name: str) -> None:
         """Delete a space and its vectors, a few at a time, so that others can write in between."""
-        if not fits(SpaceRow, name=name):
+        if not fits_columns(SpaceRow, name=name):
             return
-        with translated("remove the embedding space"):
+        with translate_errors("remove the embedding space"):
             row = await SpaceRow.get_or_none(name=name)
         if row is None:
             return
         while await _remove_some(row.id):
             pass
-        async with writing("remove the embedding space") as client:
+        async with write_transaction("remove the embedding space") as client:
             await SpaceRow.filter(id=row.id).delete()
             if client.capabilities.dialect == "postgres":
                 await client.execute_script(f"DROP TABLE IF EXISTS {vector_table(row.id)}")
 
     async def behind(self, name: str, limit: int) -> Sequence[str]:
         """Return up to `limit` completed files with passages that lack vectors in a space, oldest first."""
-        if not fits(SpaceRow, name=name):
+        if not fits_columns(SpaceRow, name=name):
             return []
-        with translated("look for files without vectors"):
-            rows = await self._reader.rows(BEHIND, name, FileStatus.COMPLETED.value, max(limit, 0))
+        with translate_errors("look for files without vectors"):
+            rows = await self._reader.rows(SELECT_BEHIND, name, FileStatus.COMPLETED.value, max(limit, 0))
         return [row[0] for row in rows]
 
     async def counts(self, name: str) -> tuple[int, int]:
         """Return how many published passages have a vector in a space, and how many there are."""
-        known = name if fits(SpaceRow, name=name) else ""
-        with translated("count vectors"):
-            [[present, needed]] = await self._reader.rows(COUNTS, known)
+        known = name if fits_columns(SpaceRow, name=name) else ""
+        with translate_errors("count vectors"):
+            [[present, needed]] = await self._reader.rows(SELECT_COUNTS, known)
         return int(present), int(needed)
 
 
 async def _remove_some(space_id: int) -> bool:
-    async with writing("remove vectors"):
+    async with write_transaction("remove vectors"):
         some: list[Any] = list(
-            await VectorBatchRow.filter(space_id=space_id).limit(REMOVED_AT_ONCE).values_list("id", flat=True)
+            await VectorBatchRow.filter(space_id=space_id)
+            .limit(REMOVAL_BATCH_SIZE)
+            .values_list("id", flat=True)
         )
         if some:
             await VectorBatchRow.filter(id__in=some).delete()
     return bool(some)
 
 
-def _space_of(row: SpaceRow) -> Space:
-    return Space(row.name, row.dimension)
+def _space_of(row: SpaceRow) -> EmbeddingSpace:
+    return EmbeddingSpace(row.name, row.dimension)

@@ -7,11 +7,11 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Final, TypeVar
 
-from gatewayd.ingest.records import Hit
-from gatewayd.storage.search.fts import TOKENIZER, matching
+from gatewayd.ingest.records import SearchHit
+from gatewayd.storage.search.fts import TOKENIZER, ranked_query
 
-FILES: Final = 32
-CHARACTERS: Final = 64 * 1024 * 1024
+MAX_FILES: Final = 32
+MAX_CHARACTERS: Final = 64 * 1024 * 1024
 """Of the texts of all files that are kept; an index takes about as many bytes."""
 TABLE: Final = "words"
 
@@ -20,7 +20,7 @@ Version = tuple[str, int]
 """A file and its highest passage id, which is another one when the file was published anew."""
 
 
-class FileWords:
+class FileWordCache:
     """The words of the files searched last, each in a database of its own; a thread works with them."""
 
     def __init__(self) -> None:
@@ -28,16 +28,16 @@ class FileWords:
         self._sizes: dict[Version, int] = {}
         self._thread = ThreadPoolExecutor(1, "gatewayd-words")
 
-    async def search(self, version: Version, match: str, limit: int) -> Sequence[Hit] | None:
+    async def search(self, version: Version, match: str, limit: int) -> Sequence[SearchHit] | None:
         """Return the passages that match, best first; None when the file is not here."""
         return await self._run(lambda: self._search(version, match, limit))
 
     async def search_new(
         self, version: Version, texts: Sequence[Sequence[Any]], match: str, limit: int
-    ) -> Sequence[Hit]:
+    ) -> Sequence[SearchHit]:
         """Take in a file, given as the ids and texts of its passages, and search in it."""
 
-        def work() -> Sequence[Hit]:
+        def work() -> Sequence[SearchHit]:
             self._put(version, texts)
             return self._search(version, match, limit) or ()
 
@@ -65,15 +65,17 @@ class FileWords:
         connection.executemany(f"INSERT INTO {TABLE} (rowid, text) VALUES (?, ?)", texts)  # noqa: S608
         connection.execute("COMMIT")
         # The newest stays, however large it is: it is about to be searched.
-        while len(self._kept) > FILES or (len(self._kept) > 1 and sum(self._sizes.values()) > CHARACTERS):
+        while len(self._kept) > MAX_FILES or (
+            len(self._kept) > 1 and sum(self._sizes.values()) > MAX_CHARACTERS
+        ):
             self._drop()
 
-    def _search(self, version: Version, match: str, limit: int) -> Sequence[Hit] | None:
+    def _search(self, version: Version, match: str, limit: int) -> Sequence[SearchHit] | None:
         connection = self._kept.get(version)
         if connection is None:
             return None
         self._kept.move_to_end(version)
-        return [Hit(*row) for row in connection.execute(matching(TABLE), (match, limit))]
+        return [SearchHit(*row) for row in connection.execute(ranked_query(TABLE), (match, limit))]
 
     def _clear(self) -> None:
         while self._kept:

@@ -8,7 +8,7 @@ words must be taken out before the passages that they come from are removed.
 from collections.abc import Sequence
 from typing import Any, Final
 
-from gatewayd.storage.engine.statements import Statement
+from gatewayd.storage.engine.statements import SqlStatement
 from gatewayd.storage.tables.documents import (
     REMOVED,
 )
@@ -17,10 +17,10 @@ TOKENIZER: Final = "porter unicode61"
 INDEXED: Final = "COALESCE(segmented, text)"
 """What of a passage is indexed."""
 # SQLite goes through the ids, not through all passages of the file.
-BETWEEN: Final = "+file_id = ?1 AND id BETWEEN ?2 AND ?3"
+IN_ID_RANGE: Final = "+file_id = ?1 AND id BETWEEN ?2 AND ?3"
 # What a search may find in the table of words of a collection, whose id is ?3. The words of staged passages,
 # and of those that left it, may be in it, too.
-VISIBLE: Final = (
+IS_VISIBLE: Final = (
     "EXISTS (SELECT 1 FROM passages p JOIN collection_files l ON l.file_id = p.file_id "
     "WHERE p.id = {id} AND NOT p.staged AND l.collection_id = ?3)"
 )
@@ -31,12 +31,12 @@ def table(number: int) -> str:
     return f"words_{int(number)}"
 
 
-def matching(name: str, *, visible: bool = False) -> str:
+def ranked_query(name: str, *, visible: bool = False) -> str:
     """Return the query for the best `?2` passages of a table that match `?1`, with scores: more is better.
 
     With `visible`, of those that a search may find in the collection `?3`, which takes longer.
     """
-    only = f" AND {VISIBLE.format(id=f'{name}.rowid')}" if visible else ""
+    only = f" AND {IS_VISIBLE.format(id=f'{name}.rowid')}" if visible else ""
     return f"SELECT rowid, -rank FROM {name} WHERE {name} MATCH ?1{only} ORDER BY rank, rowid LIMIT ?2"  # noqa: S608
 
 
@@ -54,9 +54,9 @@ async def drop(client: Any, number: int) -> None:
         await client.execute_query(f"DROP TABLE IF EXISTS {table(number)}")
 
 
-async def numbers_of(client: Any, file_id: str) -> Sequence[int]:
+async def collection_numbers(client: Any, file_id: str) -> Sequence[int]:
     """Return the numbers of the collections that hold a file."""
-    statement = Statement(client)
+    statement = SqlStatement(client)
     rows = await statement.run(
         "SELECT c.number AS number FROM collection_files l JOIN collections c ON c.id = l.collection_id "  # noqa: S608
         f"WHERE l.file_id = {statement.bind(file_id)} ORDER BY l.id"
@@ -72,10 +72,10 @@ async def add(client: Any, number: int, file_id: str) -> None:
 
 async def add_staged(client: Any, number: int, file_id: str, first: int, last: int) -> None:
     """Add the words of those of a file's staged passages that have an id from `first` to `last`."""
-    await _add(client, number, f"{BETWEEN} AND staged = 1", [file_id, first, last])
+    await _add(client, number, f"{IN_ID_RANGE} AND staged = 1", [file_id, first, last])
 
 
-async def take(client: Any, number: int, file_id: str, *, staged: bool | None = None) -> None:
+async def remove(client: Any, number: int, file_id: str, *, staged: bool | None = None) -> None:
     """Remove the words of a file's passages from a collection, those of them that are in; only of the staged
     or the published ones unless `staged` is None."""
     if has_tables(client):
@@ -83,9 +83,9 @@ async def take(client: Any, number: int, file_id: str, *, staged: bool | None = 
         await _take(client, number, f"file_id = ?1{which}", [file_id])
 
 
-async def take_between(client: Any, number: int, file_id: str, first: int, last: int) -> None:
+async def remove_between(client: Any, number: int, file_id: str, first: int, last: int) -> None:
     """Remove the words of those of a file's passages that have an id from `first` to `last`."""
-    await _take(client, number, BETWEEN, [file_id, first, last])
+    await _take(client, number, IN_ID_RANGE, [file_id, first, last])
 
 
 async def _add(client: Any, number: int, which: str, values: Sequence[Any]) -> None:
@@ -107,7 +107,7 @@ async def _take(client: Any, number: int, which: str, values: Sequence[Any]) -> 
     )
 
 
-async def mend(client: Any, collection_id: str, number: int) -> Sequence[str]:
+async def rebuild_if_different(client: Any, collection_id: str, number: int) -> Sequence[str]:
     """Make the words of a collection those of its passages; return a sentence for each difference."""
     if not has_tables(client):
         return []

@@ -14,9 +14,9 @@ from typing import Any, Final
 
 from gatewayd.errors import GatewayError
 from gatewayd.ids import digest
-from gatewayd.storage.engine.failures import translated
+from gatewayd.storage.engine.failures import translate_errors
 from gatewayd.storage.engine.fields import decode, encode
-from gatewayd.storage.engine.transactions import writing
+from gatewayd.storage.engine.transactions import write_transaction
 from gatewayd.storage.search import fts
 from gatewayd.storage.tables.documents import (
     REMOVED,
@@ -33,10 +33,10 @@ MAX_PART_ROWS: Final = 200
 RETRY_SECONDS: Final = 10.0
 
 MIN_ID_LENGTH: Final = 33
-PREFIX: Final = "~"
+MARKER_PREFIX: Final = "~"
 """What the id of a marker begins with, and no id of a file."""
 
-NO_FILE: Final = {
+MARKER_COLUMNS: Final = {
     "user_id": "",
     "name": "",
     "name_key": "",
@@ -52,7 +52,7 @@ NO_FILE: Final = {
 
 def is_marker(file_id: str) -> bool:
     """Tell whether an id is that of a marker."""
-    return file_id.startswith(PREFIX)
+    return file_id.startswith(MARKER_PREFIX)
 
 
 async def discard(client: Any, file_id: str, *, staged: bool | None = None) -> bool:
@@ -69,13 +69,13 @@ async def discard(client: Any, file_id: str, *, staged: bool | None = None) -> b
         await PassageRow.filter(**which).delete()
         return False
     # Words may still be in a collection that the file has left.
-    numbers = {*await fts.numbers_of(client, file_id), *_numbers(await _marker(file_id))}
+    numbers = {*await fts.collection_numbers(client, file_id), *_numbers(await _marker(file_id))}
     if count > MAX_PART_ROWS:
         marker = await _mark(file_id, numbers)
         await PassageRow.filter(**which).update(file_id=marker, staged=True)
         return True
     for number in await _existing(numbers):
-        await fts.take(client, number, file_id, staged=staged)
+        await fts.remove(client, number, file_id, staged=staged)
     await PassageRow.filter(**which).delete()
     return False
 
@@ -90,7 +90,7 @@ async def detach(client: Any, number: int, file_ids: Sequence[str]) -> bool:
     for file_id in file_ids:
         room -= await PassageRow.filter(file_id=file_id).count()
         if room >= 0:
-            await fts.take(client, number, file_id)
+            await fts.remove(client, number, file_id)
         else:
             await _mark(file_id, {number})
             is_left = True
@@ -102,12 +102,12 @@ async def prepare(file_id: str) -> None:
     client = PassageRow._meta.db
     if not fts.has_tables(client):
         return
-    with translated("read the passages of the file"):
+    with translate_errors("read the passages of the file"):
         parts = await _parts(file_id, staged=True)
     # One part is as fast with the rest of what is published.
     for first, last in parts if len(parts) > 1 else ():
-        async with writing("add the words of the file") as client:
-            for number in await fts.numbers_of(client, file_id):
+        async with write_transaction("add the words of the file") as client:
+            for number in await fts.collection_numbers(client, file_id):
                 await fts.add_staged(client, number, file_id, first, last)
 
 
@@ -116,7 +116,7 @@ async def purge() -> None:
 
     Raises the first failure, after what can be removed has been.
     """
-    with translated("look for stale passages"):
+    with translate_errors("look for stale passages"):
         markers: list[Any] = list(await FileRow.filter(status=REMOVED).values_list("id", flat=True))
     failures = []
     for marker in markers:
@@ -154,19 +154,19 @@ class StaleSweeper:
 
 async def _purge(marker: str) -> bool:
     """Remove what a marker has now; False when there is more since."""
-    with translated("read stale passages"):
+    with translate_errors("read stale passages"):
         row = await FileRow.get_or_none(id=marker)
         if row is None:
             return True
         file_id = _data(row)["file"]
         parts = await _parts(marker, staged=True)
-        left = _numbers(row) - {*await fts.numbers_of(FileRow._meta.db, file_id)}
+        left = _numbers(row) - {*await fts.collection_numbers(FileRow._meta.db, file_id)}
         others = await _parts(file_id) if left else ()
     for first, last in parts:
         await _remove_part(marker, first, last)
     for first, last in others:
         await _detach_part(marker, file_id, first, last)
-    async with writing("remove stale passages"):
+    async with write_transaction("remove stale passages"):
         # It counts how often it was marked; one that was made anew meanwhile has passages.
         if not await PassageRow.filter(file_id=marker).exists():
             await FileRow.filter(id=marker, updated_at=row.updated_at).delete()
@@ -174,19 +174,19 @@ async def _purge(marker: str) -> bool:
 
 
 async def _remove_part(marker: str, first: int, last: int) -> None:
-    async with writing("remove stale passages") as client:
+    async with write_transaction("remove stale passages") as client:
         row = await FileRow.get_or_none(id=marker)
         for number in await _existing(_numbers(row)):
-            await fts.take_between(client, number, marker, first, last)
+            await fts.remove_between(client, number, marker, first, last)
         await PassageRow.filter(file_id=marker, id__gte=first, id__lte=last).delete()
 
 
 async def _detach_part(marker: str, file_id: str, first: int, last: int) -> None:
     """Remove the words of some passages from the collections that hold their file no longer."""
-    async with writing("remove stale words") as client:
+    async with write_transaction("remove stale words") as client:
         row = await FileRow.get_or_none(id=marker)
-        for number in await _existing(_numbers(row) - {*await fts.numbers_of(client, file_id)}):
-            await fts.take_between(client, number, file_id, first, last)
+        for number in await _existing(_numbers(row) - {*await fts.collection_numbers(client, file_id)}):
+            await fts.remove_between(client, number, file_id, first, last)
 
 
 async def _mark(file_id: str, numbers: Iterable[int]) -> str:
@@ -194,7 +194,7 @@ async def _mark(file_id: str, numbers: Iterable[int]) -> str:
     row = await _marker(file_id)
     data = encode({"file": file_id, "numbers": sorted({*_numbers(row), *numbers})}, "data")
     if row is None:
-        row = FileRow(id=_marker_id(file_id), updated_at=0, data=data, **NO_FILE)
+        row = FileRow(id=_marker_id(file_id), updated_at=0, data=data, **MARKER_COLUMNS)
         await row.save(force_create=True)
     else:
         await FileRow.filter(id=row.id).update(data=data, updated_at=row.updated_at + 1)
@@ -207,7 +207,7 @@ async def _marker(file_id: str) -> FileRow | None:
 
 def _marker_id(file_id: str) -> str:
     # As long as the id where that is long enough: SQLite then changes the rows of passages in place.
-    return f"{PREFIX}{digest(file_id)}"[: max(len(file_id), MIN_ID_LENGTH)]
+    return f"{MARKER_PREFIX}{digest(file_id)}"[: max(len(file_id), MIN_ID_LENGTH)]
 
 
 def _data(row: FileRow) -> Any:

@@ -5,18 +5,18 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import AsyncExitStack
 from typing import Any, Final
 
-from gatewayd.errors import GatewayError, Kind, not_found
-from gatewayd.ingest.records import Extraction, File, FileStatus, Scope, ScopeKind, VectorBatch
-from gatewayd.ingest.vector_codec import ID_BYTES, packed, unpacked
+from gatewayd.errors import ErrorKind, GatewayError, not_found
+from gatewayd.ingest.records import ExtractionResult, File, FileStatus, ScopeKind, SearchScope, VectorBatch
+from gatewayd.ingest.vector_codec import ID_BYTES, pack_ids, unpack_ids
 from gatewayd.knowledge.records import StoredPassage
-from gatewayd.storage.engine.failures import translated
-from gatewayd.storage.engine.fields import check_text, fits
-from gatewayd.storage.engine.readers import Reader
-from gatewayd.storage.engine.statements import Statement
-from gatewayd.storage.engine.transactions import placeholder, writing
+from gatewayd.storage.engine.failures import translate_errors
+from gatewayd.storage.engine.fields import check_text, fits_columns
+from gatewayd.storage.engine.readers import QueryReader
+from gatewayd.storage.engine.statements import SqlStatement
+from gatewayd.storage.engine.transactions import placeholder, write_transaction
 from gatewayd.storage.files import columns_of
 from gatewayd.storage.search import fts, passage_removal
-from gatewayd.storage.search.bigrams import segmented
+from gatewayd.storage.search.bigrams import segment_text
 from gatewayd.storage.search.vectors import TortoiseVectors
 from gatewayd.storage.tables.documents import (
     FileRow,
@@ -30,14 +30,14 @@ from gatewayd.storage.tables.documents import (
 from gatewayd.transactions import after_commit
 
 FLOAT_BYTES: Final = 4
-PAGE: Final = 500
-STAGED_AT_ONCE: Final = 2000
+PAGE_SIZE: Final = 500
+STAGING_BATCH_SIZE: Final = 2000
 """Passages that are kept in one transaction: about 2 MB."""
 INSERT_TEXT: Final = "INSERT INTO file_texts (file_id, staged, text) VALUES ({}, {}, {})"
 COLUMNS: Final = ("file_id", "staged", "number", "start", "page", "heading", "text", "segmented")
 
 # A text comes a second time: do all of its passages have vectors?
-TWIN: Final = (
+SELECT_TWIN: Final = (
     "SELECT id FROM (SELECT f.id, f.created_at, "
     "(SELECT COUNT(*) FROM passages p WHERE p.file_id = f.id AND NOT p.staged) AS needed, "
     "(SELECT SUM(LENGTH(b.ids)) FROM vector_batches b"
@@ -45,13 +45,13 @@ TWIN: Final = (
     "FROM files f WHERE f.text_hash = {hash} AND f.status = {status}) AS twins "
     "WHERE bytes = needed * {id_bytes} ORDER BY created_at, id LIMIT 1"
 )
-PAIRS: Final = (
+SELECT_PAIRS: Final = (
     "SELECT s.id AS source, t.id AS target FROM passages s JOIN passages t "
     "ON t.file_id = {target} AND t.staged AND t.number = s.number "
     "WHERE s.file_id = {source} AND NOT s.staged AND s.start = t.start AND s.text = t.text ORDER BY t.id"
 )
 # Links of the same place. One that is newer, of a file that waits itself, will take this file's place.
-REPLACED: Final = (
+SELECT_REPLACED: Final = (
     "SELECT o.id AS id, o.file_id AS file_id, o.collection_id AS collection_id, c.number AS number "
     "FROM collection_files l JOIN collection_files o ON o.collection_id = l.collection_id "
     "AND o.place = l.place AND o.file_id <> l.file_id JOIN collections c ON c.id = o.collection_id "
@@ -59,8 +59,10 @@ REPLACED: Final = (
     "WHERE l.file_id = {file} AND l.place <> '' AND (o.id < l.id OR f.status <> {pending}) ORDER BY o.id"
 )
 
-LINKED: Final = "collection_files l JOIN passages p ON p.file_id = l.file_id WHERE l.collection_id = $1"
-ALONE: Final = "passages p WHERE p.file_id = $1"
+COLLECTION_PASSAGES: Final = (
+    "collection_files l JOIN passages p ON p.file_id = l.file_id WHERE l.collection_id = $1"
+)
+FILE_PASSAGES: Final = "passages p WHERE p.file_id = $1"
 
 
 class TortoisePassages(TortoiseVectors):
@@ -69,12 +71,12 @@ class TortoisePassages(TortoiseVectors):
     `wake` is called when there are stale passages to purge.
     """
 
-    def __init__(self, reader: Reader, wake: Callable[[], object] = lambda: None) -> None:
+    def __init__(self, reader: QueryReader, wake: Callable[[], object] = lambda: None) -> None:
         super().__init__(reader)
         self._wake = wake
         self._texts = reader
 
-    async def stage(self, file_id: str, extraction: Extraction) -> None:
+    async def stage(self, file_id: str, extraction: ExtractionResult) -> None:
         """Keep a text and its chunks for a file, instead of what was staged for it; conflict without it.
 
         SQLite has one writer: there others write between the parts, unless the caller is in a transaction.
@@ -82,28 +84,28 @@ class TortoisePassages(TortoiseVectors):
         # In a thread and in parts: there may be many, and others are to be answered meanwhile.
         rows = await asyncio.to_thread(_rows, file_id, extraction)
         async with AsyncExitStack() as stack:
-            if Statement(PassageRow._meta.db).is_postgres:
-                await stack.enter_async_context(writing("keep the text of the file"))
+            if SqlStatement(PassageRow._meta.db).is_postgres:
+                await stack.enter_async_context(write_transaction("keep the text of the file"))
             await self.unstage(file_id)
-            for at in range(0, len(rows), STAGED_AT_ONCE):
-                await _insert_staged(rows[at : at + STAGED_AT_ONCE])
+            for at in range(0, len(rows), STAGING_BATCH_SIZE):
+                await _insert_staged(rows[at : at + STAGING_BATCH_SIZE])
             # Last: without its text nothing is staged.
-            async with writing("keep the text of the file") as client:
+            async with write_transaction("keep the text of the file") as client:
                 query = INSERT_TEXT.format(*_places(client, 3))
                 await client.execute_query(query, [file_id, True, extraction.text])
 
     async def is_staged(self, file_id: str) -> bool:
         """Tell whether a text is staged for a file."""
-        if not fits(FileRow, id=file_id):
+        if not fits_columns(FileRow, id=file_id):
             return False
-        with translated("look for a text"):
+        with translate_errors("look for a text"):
             return await FileTextRow.filter(file_id=file_id, staged=True).exists()
 
     async def missing(self, file_id: str, space: str, limit: int) -> Sequence[tuple[int, str]]:
         """Return the ids and texts of the first passages that lack a vector, staged if any are."""
-        if not fits(FileRow, id=file_id) or not fits(SpaceRow, name=space):
+        if not fits_columns(FileRow, id=file_id) or not fits_columns(SpaceRow, name=space):
             return []
-        with translated("look for passages without vectors"):
+        with translate_errors("look for passages without vectors"):
             staged = await self.is_staged(file_id)
             batches = await _batches(file_id, space, staged=staged)
             passages = PassageRow.filter(file_id=file_id, staged=staged).order_by("number")
@@ -112,7 +114,7 @@ class TortoisePassages(TortoiseVectors):
             if last and await passages.filter(id__lte=last).count() * ID_BYTES == sum(map(len, batches)):
                 passages = passages.filter(id__gt=last)
             elif last:
-                have = {number for ids in batches for number in unpacked(ids)}
+                have = {number for ids in batches for number in unpack_ids(ids)}
                 ids: list[Any] = list(await passages.values_list("id", flat=True))
                 wanted = [number for number in ids if number not in have][:limit]
                 passages = passages.filter(id__in=wanted)
@@ -124,15 +126,15 @@ class TortoisePassages(TortoiseVectors):
 
         Not_found without the space; internal when there are not as many vectors as ids.
         """
-        async with writing("keep vectors"):
-            row = await SpaceRow.get_or_none(name=space) if fits(SpaceRow, name=space) else None
+        async with write_transaction("keep vectors"):
+            row = await SpaceRow.get_or_none(name=space) if fits_columns(SpaceRow, name=space) else None
             if row is None:
                 raise not_found("embedding space", space)
             await _add_vectors(row, batch)
 
     async def prepare(self, file_id: str) -> None:
         """Do what takes long of `publish` and changes nothing that is found, in short transactions."""
-        if fits(FileRow, id=file_id):
+        if fits_columns(FileRow, id=file_id):
             await passage_removal.prepare(file_id)
 
     async def publish(self, file: File) -> Sequence[str]:
@@ -142,8 +144,11 @@ class TortoisePassages(TortoiseVectors):
         """
         columns = columns_of(file)
         is_left = False
-        async with writing("publish the file") as client:
-            if not fits(FileRow, id=file.id) or not await FileRow.filter(id=file.id).select_for_update():
+        async with write_transaction("publish the file") as client:
+            if (
+                not fits_columns(FileRow, id=file.id)
+                or not await FileRow.filter(id=file.id).select_for_update()
+            ):
                 raise not_found("file", file.id)
             collections = await _lock_collections(client, file.id)
             if await FileTextRow.filter(file_id=file.id, staged=True).exists():
@@ -164,16 +169,16 @@ class TortoisePassages(TortoiseVectors):
 
     async def find_replaced(self, file_id: str) -> Sequence[tuple[str, str]]:
         """Return the links that `publish` would remove now: (collection, file)."""
-        if not fits(FileRow, id=file_id):
+        if not fits_columns(FileRow, id=file_id):
             return []
-        with translated("look for what the file replaces"):
+        with translate_errors("look for what the file replaces"):
             links = await _replaced(LinkRow._meta.db, file_id)
         return [(link["collection_id"], link["file_id"]) for link in links]
 
     async def unstage(self, file_id: str) -> None:
         """Drop what is staged for a file."""
-        if fits(FileRow, id=file_id):
-            async with writing("drop the staged text") as client:
+        if fits_columns(FileRow, id=file_id):
+            async with write_transaction("drop the staged text") as client:
                 await FileRow.filter(id=file_id).select_for_update()
                 is_left = await passage_removal.discard(client, file_id, staged=True)
                 for row in (VectorBatchRow, FileTextRow):
@@ -183,54 +188,58 @@ class TortoisePassages(TortoiseVectors):
 
     async def find_text(self, file_id: str) -> str | None:
         """Return the published text of a file."""
-        if not fits(FileRow, id=file_id):
+        if not fits_columns(FileRow, id=file_id):
             return None
-        with translated("read a text"):
+        with translate_errors("read a text"):
             rows = await self._texts.rows(
                 "SELECT text FROM file_texts WHERE file_id = $1 AND NOT staged", file_id
             )
         return rows[0][0] if rows else None
 
-    async def count(self, scope: Scope) -> int:
+    async def count(self, scope: SearchScope) -> int:
         """Return how many published passages a scope has."""
-        if not fits(FileRow, id=scope.id):
+        if not fits_columns(FileRow, id=scope.id):
             return 0
-        source = LINKED if scope.kind is ScopeKind.COLLECTION else ALONE
-        with translated("count passages"):
+        source = COLLECTION_PASSAGES if scope.kind is ScopeKind.COLLECTION else FILE_PASSAGES
+        with translate_errors("count passages"):
             [[count]] = await self._texts.rows(f"SELECT COUNT(*) FROM {source} AND NOT p.staged", scope.id)  # noqa: S608
         return int(count)
 
     async def find_twin(self, text_hash: str, space: str) -> str | None:
         """Return a completed file with this text hash whose passages all have vectors in the space."""
-        if not fits(FileRow, text_hash=text_hash) or not fits(SpaceRow, name=space):
+        if not fits_columns(FileRow, text_hash=text_hash) or not fits_columns(SpaceRow, name=space):
             return None
-        with translated("look for the same text"):
+        with translate_errors("look for the same text"):
             row = await SpaceRow.get_or_none(name=space)
             if row is None:
                 return None
-            statement = Statement(FileRow._meta.db)
+            statement = SqlStatement(FileRow._meta.db)
             places = {
                 "space": statement.bind(row.id),
                 "hash": statement.bind(text_hash),
                 "status": statement.bind(FileStatus.COMPLETED.value),
             }
-            rows = await statement.run(TWIN.format(**places, id_bytes=ID_BYTES))
+            rows = await statement.run(SELECT_TWIN.format(**places, id_bytes=ID_BYTES))
         return rows[0]["id"] if rows else None
 
     async def copy_vectors(self, source_id: str, file_id: str, space: str) -> bool:
         """Give the staged passages of a file the vectors of a twin's; False when they do not match."""
-        if not fits(FileRow, id=source_id) or not fits(FileRow, id=file_id) or not fits(SpaceRow, name=space):
+        if (
+            not fits_columns(FileRow, id=source_id)
+            or not fits_columns(FileRow, id=file_id)
+            or not fits_columns(SpaceRow, name=space)
+        ):
             return False
-        async with writing("copy vectors") as client:
+        async with write_transaction("copy vectors") as client:
             row = await SpaceRow.get_or_none(name=space)
             pairs = await _pairs(client, source_id, file_id)
             if row is None or not pairs:
                 return False
             batches = await VectorBatchRow.filter(file_id=source_id, space_id=row.id, staged=False)
-            if not pairs.keys() <= {number for batch in batches for number in unpacked(batch.ids)}:
+            if not pairs.keys() <= {number for batch in batches for number in unpack_ids(batch.ids)}:
                 return False
             for batch in batches:
-                mine = packed([pairs[number] for number in unpacked(batch.ids)])
+                mine = pack_ids([pairs[number] for number in unpack_ids(batch.ids)])
                 await _add_vectors(row, VectorBatch(file_id, mine, batch.vectors))
         return True
 
@@ -238,13 +247,13 @@ class TortoisePassages(TortoiseVectors):
         """Return those of the published passages that exist, by id."""
         found: dict[int, StoredPassage] = {}
         wanted = list(dict.fromkeys(passage_ids))
-        for at in range(0, len(wanted), PAGE):
-            numbers = ", ".join(str(int(number)) for number in wanted[at : at + PAGE])
+        for at in range(0, len(wanted), PAGE_SIZE):
+            numbers = ", ".join(str(int(number)) for number in wanted[at : at + PAGE_SIZE])
             query = (
                 "SELECT id, file_id, number, text, start, page, heading FROM passages "  # noqa: S608 - numbers
                 f"WHERE id IN ({numbers}) AND NOT staged"
             )
-            with translated("read passages"):
+            with translate_errors("read passages"):
                 found |= {row[0]: StoredPassage(*row) for row in await self._texts.rows(query)}
         return found
 
@@ -253,7 +262,7 @@ def _places(client: Any, count: int) -> list[str]:
     return [placeholder(client, place) for place in range(1, count + 1)]
 
 
-def _rows(file_id: str, extraction: Extraction) -> list[tuple[Any, ...]]:
+def _rows(file_id: str, extraction: ExtractionResult) -> list[tuple[Any, ...]]:
     """Return the values of COLUMNS for each chunk; invalid_request for a text that cannot be kept."""
     check_text(extraction.text, "text")
     rows: list[tuple[Any, ...]] = []
@@ -261,13 +270,13 @@ def _rows(file_id: str, extraction: Extraction) -> list[tuple[Any, ...]]:
         if chunk.heading is not None:
             check_text(chunk.heading, "heading")
         text = extraction.passage(chunk)
-        row = (file_id, True, chunk.number, chunk.start, chunk.page, chunk.heading, text, segmented(text))
+        row = (file_id, True, chunk.number, chunk.start, chunk.page, chunk.heading, text, segment_text(text))
         rows.append(row)
     return rows
 
 
 async def _insert_staged(rows: Sequence[tuple[Any, ...]]) -> None:
-    async with writing("keep the passages of the file") as client:
+    async with write_transaction("keep the passages of the file") as client:
         # Not by the ORM, which would check them again, here.
         places = ", ".join(_places(client, len(COLUMNS)))
         query = f"INSERT INTO passages ({', '.join(COLUMNS)}) VALUES ({places})"  # noqa: S608
@@ -288,25 +297,25 @@ def _ends(ids: bytes) -> tuple[int, int]:
 
 
 async def _add_vectors(space: SpaceRow, batch: VectorBatch) -> None:
-    ids = unpacked(batch.ids)
+    ids = unpack_ids(batch.ids)
     width = space.dimension * FLOAT_BYTES
     if len(batch.vectors) != len(ids) * width:
         raise GatewayError(
-            Kind.INTERNAL,
+            ErrorKind.INTERNAL,
             f"cannot keep vectors of file {batch.file_id}: {len(ids)} of dimension {space.dimension} are not "
             f"{len(batch.vectors)} bytes",
         )
     # The lock keeps `publish` from changing which passages are staged.
     if (
         not ids
-        or not fits(FileRow, id=batch.file_id)
+        or not fits_columns(FileRow, id=batch.file_id)
         or not await FileRow.filter(id=batch.file_id).select_for_update()
     ):
         return
     # What is beside these passages is not looked at: a file may have many thousands.
     low, high = min(ids), max(ids)
     near = [one for one in await _batches(batch.file_id, space.name) if _ends(one)[1] >= low]
-    have = {number for one in near if _ends(one)[0] <= high for number in unpacked(one)}
+    have = {number for one in near if _ends(one)[0] <= high for number in unpack_ids(one)}
     passages = PassageRow.filter(file_id=batch.file_id, id__gte=low, id__lte=high)
     known: Sequence[Any] = await passages.values_list("id", "staged")
     staged = dict(known)
@@ -315,14 +324,14 @@ async def _add_vectors(space: SpaceRow, batch: VectorBatch) -> None:
         kept = sorted(number for number in positions if staged[number] is flag)
         if kept:
             vectors = b"".join(batch.vectors[positions[n] * width :][:width] for n in kept)
-            row = VectorBatchRow(file_id=batch.file_id, space_id=space.id, staged=flag, ids=packed(kept))
+            row = VectorBatchRow(file_id=batch.file_id, space_id=space.id, staged=flag, ids=pack_ids(kept))
             row.vectors = vectors
             await row.save(force_create=True)
 
 
 async def _lock_collections(client: Any, file_id: str) -> dict[str, int]:
     """Return id and number of the collections that hold a file; other files are published in them later."""
-    statement = Statement(client)
+    statement = SqlStatement(client)
     lock = " FOR UPDATE OF c" if client.capabilities.dialect == "postgres" else ""
     rows = await statement.run(
         "SELECT c.id AS id, c.number AS number FROM collection_files l JOIN collections c "  # noqa: S608
@@ -332,16 +341,16 @@ async def _lock_collections(client: Any, file_id: str) -> dict[str, int]:
 
 
 async def _replaced(client: Any, file_id: str) -> list[dict[str, Any]]:
-    statement = Statement(client)
+    statement = SqlStatement(client)
     places = {"file": statement.bind(file_id), "pending": statement.bind(FileStatus.PENDING.value)}
-    return await statement.run(REPLACED.format(**places))
+    return await statement.run(SELECT_REPLACED.format(**places))
 
 
 async def _pairs(client: Any, source_id: str, file_id: str) -> dict[int, int]:
     """Return which staged passage each published one of a twin is; empty unless all of both match."""
-    statement = Statement(client)
+    statement = SqlStatement(client)
     places = {"source": statement.bind(source_id), "target": statement.bind(file_id)}
-    rows = await statement.run(PAIRS.format(**places))
+    rows = await statement.run(SELECT_PAIRS.format(**places))
     totals = {
         await PassageRow.filter(file_id=source_id, staged=False).count(),
         await PassageRow.filter(file_id=file_id, staged=True).count(),

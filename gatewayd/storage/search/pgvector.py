@@ -15,37 +15,37 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from gatewayd.errors import GatewayError
-from gatewayd.ingest.records import Hit, Scope, ScopeKind, Space
-from gatewayd.ingest.vector_codec import unpacked
+from gatewayd.ingest.records import EmbeddingSpace, ScopeKind, SearchHit, SearchScope
+from gatewayd.ingest.vector_codec import unpack_ids
 from gatewayd.storage.engine.database import Database
-from gatewayd.storage.engine.failures import translated
-from gatewayd.storage.engine.fields import fits
-from gatewayd.storage.engine.transactions import writing
+from gatewayd.storage.engine.failures import translate_errors
+from gatewayd.storage.engine.fields import fits_columns
+from gatewayd.storage.engine.transactions import write_transaction
 from gatewayd.storage.search.embedding_spaces import vector_table
 from gatewayd.storage.tables.documents import (
     FileRow,
     SpaceRow,
     VectorBatchRow,
 )
-from gatewayd.tasks import Tasks
+from gatewayd.tasks import TaskRegistry
 
 log = logging.getLogger(__name__)
 
-EXACT_UP_TO: Final = 20_000
+MAX_EXACT_PASSAGES: Final = 20_000
 """Passages of a scope that are all compared; more are searched by a graph."""
 EXTENSION: Final = "vector"
-GRAPH_DIMENSIONS: Final = 2000
-GRAPH_VERSION: Final = (0, 8)
-EF_SEARCH: Final = range(500, 1001)
-GRAPH_MEMORY: Final = 512 << 20
+MAX_GRAPH_DIMENSIONS: Final = 2000
+MIN_GRAPH_VERSION: Final = (0, 8)
+EF_SEARCH_RANGE: Final = range(500, 1001)
+GRAPH_MEMORY_BYTES: Final = 512 << 20
 """Bytes that PostgreSQL may take to build a graph, if it is not set to more; without them it takes much
 longer."""
 
-SCOPES: Final = {
+SCOPE_FILES: Final = {
     ScopeKind.COLLECTION: "(SELECT file_id FROM collection_files WHERE collection_id = $1) s",
     ScopeKind.FILE: "(SELECT id AS file_id FROM files WHERE id = $1) s",
 }
-MAKE: Final = (
+CREATE_TABLE: Final = (
     "SELECT pg_advisory_xact_lock(hashtext('{table}')); "
     "CREATE TABLE IF NOT EXISTS {table} ("
     "passage_id BIGINT PRIMARY KEY REFERENCES passages (id) ON DELETE CASCADE, "
@@ -54,30 +54,30 @@ MAKE: Final = (
 )
 # Vectors of length 1: the inner product, whose negative <#> is, is the cosine.
 # The OFFSET makes the planner look at the files of the scope, whatever else there is.
-EXACT: Final = (
+SELECT_EXACT: Final = (
     "SELECT v.passage_id, v.vector <#> $2::real[]::vector AS distance FROM {scope} CROSS JOIN LATERAL "
     "(SELECT passage_id, vector FROM {table} WHERE file_id = s.file_id OFFSET 0) v "
     "ORDER BY distance, v.passage_id LIMIT $3"
 )
-BY_GRAPH: Final = (
+SELECT_BY_GRAPH: Final = (
     "WITH near AS MATERIALIZED (SELECT v.passage_id, v.vector <#> $2::real[]::vector AS distance "
     "FROM {table} v WHERE EXISTS (SELECT 1 FROM {scope} WHERE s.file_id = v.file_id) "
     "ORDER BY v.vector <#> $2::real[]::vector LIMIT $3) "
     "SELECT passage_id, distance FROM near ORDER BY distance, passage_id"
 )
-SOME: Final = (
+SELECT_SIMILARITIES: Final = (
     "SELECT v.passage_id, v.vector <#> $2::real[]::vector FROM {table} v JOIN {scope} "
     "ON s.file_id = v.file_id WHERE v.passage_id = ANY($3::bigint[])"
 )
-SIZE: Final = "SELECT COALESCE(SUM(f.chunks), 0)::bigint FROM {scope} JOIN files f ON f.id = s.file_id"
-BEHIND: Final = (
+SELECT_SIZE: Final = "SELECT COALESCE(SUM(f.chunks), 0)::bigint FROM {scope} JOIN files f ON f.id = s.file_id"
+SELECT_BEHIND: Final = (
     "SELECT s.file_id FROM {scope} WHERE"
     " (SELECT COALESCE(SUM(LENGTH(b.ids)), 0) / 8 FROM vector_batches b"
     "  WHERE b.file_id = s.file_id AND b.space_id = $2 AND NOT b.staged)"
     " <> (SELECT COUNT(*) FROM {table} v WHERE v.file_id = s.file_id)"
 )
-BUILT: Final = "SELECT indisvalid FROM pg_index WHERE indexrelid = to_regclass($1)"
-ROOM: Final = (
+SELECT_IS_BUILT: Final = "SELECT indisvalid FROM pg_index WHERE indexrelid = to_regclass($1)"
+SET_GRAPH_MEMORY: Final = (
     "SELECT set_config('maintenance_work_mem', GREATEST({bytes}, "
     "pg_size_bytes(current_setting('maintenance_work_mem'))) / 1024 || 'kB', false)"
 )
@@ -101,19 +101,23 @@ class PgVectorIndex:
     `exact_up_to` is the size of a scope from which on a graph is used, which a task of `tasks` builds.
     """
 
-    def __init__(self, tasks: Tasks, *, has_graphs: bool = True, exact_up_to: int = EXACT_UP_TO) -> None:
+    def __init__(
+        self, tasks: TaskRegistry, *, has_graphs: bool = True, exact_up_to: int = MAX_EXACT_PASSAGES
+    ) -> None:
         self._tasks = tasks
         self._has_graphs = has_graphs
         self._exact_up_to = exact_up_to
         self._made: set[int] = set()
-        self._complete: set[tuple[int, Scope]] = set()
+        self._complete: set[tuple[int, SearchScope]] = set()
         self._building: set[str] = set()
 
-    async def search(self, space: Space, scope: Scope, vector: bytes, limit: int) -> Sequence[Hit]:
+    async def search(
+        self, space: EmbeddingSpace, scope: SearchScope, vector: bytes, limit: int
+    ) -> Sequence[SearchHit]:
         """Return the passages most similar to a vector of length 1, best first."""
-        if limit < 1 or not fits(FileRow, id=scope.id):
+        if limit < 1 or not fits_columns(FileRow, id=scope.id):
             return []
-        with translated("search vectors"):
+        with translate_errors("search vectors"):
             table = await self._table(space)
             if table is None:
                 return []
@@ -123,70 +127,70 @@ class PgVectorIndex:
                 found = await self._search_graph(table, scope, wanted, limit)
                 if len(found) == limit:
                     return found
-            rows = await _rows(_filled(EXACT, table, scope), [scope.id, wanted, limit])
+            rows = await _rows(_filled(SELECT_EXACT, table, scope), [scope.id, wanted, limit])
         return [_hit(row) for row in rows]
 
     async def similarities(
-        self, space: Space, scope: Scope, vector: bytes, passage_ids: Sequence[int]
+        self, space: EmbeddingSpace, scope: SearchScope, vector: bytes, passage_ids: Sequence[int]
     ) -> Mapping[int, float]:
         """Return the cosines of those of the passages that have a vector in the space and are in the
         scope."""
-        if not passage_ids or not fits(FileRow, id=scope.id):
+        if not passage_ids or not fits_columns(FileRow, id=scope.id):
             return {}
-        with translated("compare vectors"):
+        with translate_errors("compare vectors"):
             table = await self._table(space)
             if table is None:
                 return {}
             await self._complete_scope(table, scope)
             values = [scope.id, _floats(vector), list(passage_ids)]
-            rows = await _rows(_filled(SOME, table, scope), values)
+            rows = await _rows(_filled(SELECT_SIMILARITIES, table, scope), values)
         return {hit.passage_id: hit.score for hit in map(_hit, rows)}
 
-    async def refresh(self, scope: Scope, file_id: str) -> None:
+    async def refresh(self, scope: SearchScope, file_id: str) -> None:
         """Bring the vectors of a file that are not here yet, in every space."""
-        if not fits(FileRow, id=file_id):
+        if not fits_columns(FileRow, id=file_id):
             return
-        alone = Scope(ScopeKind.FILE, file_id)
-        with translated("read the embedding spaces"):
+        alone = SearchScope(ScopeKind.FILE, file_id)
+        with translate_errors("read the embedding spaces"):
             spaces = await SpaceRow.all().order_by("id")
         for row in spaces:
             table = await self._made_table(row)
             if await self._behind(table, alone):
                 await _bring(table, file_id)
 
-    async def forget(self, scope: Scope) -> None:
+    async def forget(self, scope: SearchScope) -> None:
         """Look at a scope again before its next search; its rows went with their passages."""
         self._complete = {each for each in self._complete if each[1] != scope}
 
-    async def check(self, space: Space, scope: Scope) -> Sequence[str]:
+    async def check(self, space: EmbeddingSpace, scope: SearchScope) -> Sequence[str]:
         """Compare the rows with the batches, mend, and return a sentence for each file that differed.
 
         What nobody has brought yet is brought, and is no difference.
         """
-        with translated("read the embedding spaces"):
+        with translate_errors("read the embedding spaces"):
             table = await self._table(space)
-        if table is None or not fits(FileRow, id=scope.id):
+        if table is None or not fits_columns(FileRow, id=scope.id):
             return []
         await self._complete_scope(table, scope)
-        with translated("list the files of the scope"):
-            files = await _rows(f"SELECT s.file_id FROM {SCOPES[scope.kind]}", [scope.id])  # noqa: S608
+        with translate_errors("list the files of the scope"):
+            files = await _rows(f"SELECT s.file_id FROM {SCOPE_FILES[scope.kind]}", [scope.id])  # noqa: S608
         checked = [await _check_file(table, row[0]) for row in files]
         return [sentence for sentence in checked if sentence]
 
-    async def _table(self, space: Space) -> _Table | None:
+    async def _table(self, space: EmbeddingSpace) -> _Table | None:
         """Return the table of a space, made if need be; None when the space is not known."""
-        row = await SpaceRow.get_or_none(name=space.name) if fits(SpaceRow, name=space.name) else None
+        row = await SpaceRow.get_or_none(name=space.name) if fits_columns(SpaceRow, name=space.name) else None
         return None if row is None else await self._made_table(row)
 
     async def _made_table(self, row: SpaceRow) -> _Table:
         table = _Table(row.id, vector_table(row.id), row.dimension)
         if row.id not in self._made:
-            async with writing("make the table of vectors") as client:
-                await client.execute_script(MAKE.format(table=table.name, dimension=table.dimension))
+            async with write_transaction("make the table of vectors") as client:
+                await client.execute_script(CREATE_TABLE.format(table=table.name, dimension=table.dimension))
             self._made.add(row.id)
         return table
 
-    async def _complete_scope(self, table: _Table, scope: Scope) -> None:
+    async def _complete_scope(self, table: _Table, scope: SearchScope) -> None:
         """Bring what is missing, once for each scope: others may have been killed before they could."""
         place = table.space_id, scope
         if place in self._complete:
@@ -195,19 +199,19 @@ class PgVectorIndex:
             await _bring(table, file_id)
         self._complete.add(place)
 
-    async def _behind(self, table: _Table, scope: Scope) -> Sequence[str]:
-        with translated("compare the vectors"):
-            rows = await _rows(_filled(BEHIND, table, scope), [scope.id, table.space_id])
+    async def _behind(self, table: _Table, scope: SearchScope) -> Sequence[str]:
+        with translate_errors("compare the vectors"):
+            rows = await _rows(_filled(SELECT_BEHIND, table, scope), [scope.id, table.space_id])
         return [row[0] for row in rows]
 
-    async def _use_graph(self, table: _Table, scope: Scope) -> bool:
+    async def _use_graph(self, table: _Table, scope: SearchScope) -> bool:
         """Tell whether a scope is big and the graph is there; begin to build it when it is not."""
-        if not self._has_graphs or table.dimension > GRAPH_DIMENSIONS:
+        if not self._has_graphs or table.dimension > MAX_GRAPH_DIMENSIONS:
             return False
-        [[size]] = await _rows(_filled(SIZE, table, scope), [scope.id])
+        [[size]] = await _rows(_filled(SELECT_SIZE, table, scope), [scope.id])
         if size < self._exact_up_to:
             return False
-        built = await _rows(BUILT, [table.graph])
+        built = await _rows(SELECT_IS_BUILT, [table.graph])
         if built and built[0][0]:
             return True
         if table.graph not in self._building:
@@ -224,37 +228,39 @@ class PgVectorIndex:
             self._building.discard(table.graph)
 
     async def _search_graph(
-        self, table: _Table, scope: Scope, wanted: Sequence[float], limit: int
-    ) -> Sequence[Hit]:
-        width = min(max(4 * limit, EF_SEARCH.start), EF_SEARCH.stop - 1)
-        async with writing("search vectors") as client:
+        self, table: _Table, scope: SearchScope, wanted: Sequence[float], limit: int
+    ) -> Sequence[SearchHit]:
+        width = min(max(4 * limit, EF_SEARCH_RANGE.start), EF_SEARCH_RANGE.stop - 1)
+        async with write_transaction("search vectors") as client:
             # Only the graph gives the nearest ones in order.
             await client.execute_script(
                 f"SET LOCAL hnsw.ef_search = {width}; SET LOCAL hnsw.iterative_scan = relaxed_order; "
                 "SET LOCAL enable_sort = off; SET LOCAL enable_seqscan = off"
             )
-            _, rows = await client.execute_query(_filled(BY_GRAPH, table, scope), [scope.id, wanted, limit])
+            _, rows = await client.execute_query(
+                _filled(SELECT_BY_GRAPH, table, scope), [scope.id, wanted, limit]
+            )
         return [_hit(row) for row in rows]
 
 
-async def open_pgvector(database: Database, tasks: Tasks) -> PgVectorIndex | None:
+async def open_pgvector(database: Database, tasks: TaskRegistry) -> PgVectorIndex | None:
     """Return the index of a PostgreSQL database; None where pgvector is not installed or not allowed."""
     if database.location.is_sqlite:
         return None
     try:
-        async with writing("use pgvector") as client:
+        async with write_transaction("use pgvector") as client:
             await client.execute_script(f"CREATE EXTENSION IF NOT EXISTS {EXTENSION}")
-        with translated("use pgvector"):
+        with translate_errors("use pgvector"):
             [[version]] = await _rows("SELECT extversion FROM pg_extension WHERE extname = $1", [EXTENSION])
     except GatewayError as error:
         log.info("pgvector is not used: %s", error.full_message)
         return None
     numbers = tuple(int(number) for number in version.split(".")[:2])
-    return PgVectorIndex(tasks, has_graphs=numbers >= GRAPH_VERSION)
+    return PgVectorIndex(tasks, has_graphs=numbers >= MIN_GRAPH_VERSION)
 
 
-def _filled(query: str, table: _Table, scope: Scope) -> str:
-    return query.format(table=table.name, scope=SCOPES[scope.kind])
+def _filled(query: str, table: _Table, scope: SearchScope) -> str:
+    return query.format(table=table.name, scope=SCOPE_FILES[scope.kind])
 
 
 async def _rows(query: str, values: Sequence[Any]) -> Sequence[Sequence[Any]]:
@@ -276,9 +282,9 @@ def _array(vectors: bytes) -> "array[float]":
     return numbers
 
 
-def _hit(row: Sequence[Any]) -> Hit:
+def _hit(row: Sequence[Any]) -> SearchHit:
     # Rounding can make it a little more than 1.
-    return Hit(row[0], min(max(-float(row[1]), -1.0), 1.0))
+    return SearchHit(row[0], min(max(-float(row[1]), -1.0), 1.0))
 
 
 async def _bring(table: _Table, file_id: str) -> None:
@@ -320,7 +326,7 @@ async def _check_file(table: _Table, file_id: str) -> str | None:
 @asynccontextmanager
 async def _holding(file_id: str) -> AsyncIterator[Any]:
     """Begin a change, until whose end nobody publishes, removes or brings a file; yield None without it."""
-    async with writing("copy vectors to their table") as client:
+    async with write_transaction("copy vectors to their table") as client:
         await client.lift_limits()
         yield client if await FileRow.filter(id=file_id).select_for_update() else None
 
@@ -348,7 +354,7 @@ def _unpacked(table: _Table, batch: VectorBatchRow) -> dict[int, bytes]:
         numbers.byteswap()
     rows, width = numbers.tobytes(), FLOAT_BYTES * table.dimension
     head = struct.pack(">hh", table.dimension, 0)
-    return {number: head + rows[at * width :][:width] for at, number in enumerate(unpacked(batch.ids))}
+    return {number: head + rows[at * width :][:width] for at, number in enumerate(unpack_ids(batch.ids))}
 
 
 async def _copy(client: Any, table: _Table, file_id: str, vectors: Mapping[int, bytes]) -> None:
@@ -365,9 +371,9 @@ async def _copy(client: Any, table: _Table, file_id: str, vectors: Mapping[int, 
 async def _build_graph(table: _Table) -> None:
     """Build the graph of a table while others use it; what an earlier try has left is dropped."""
     engine: Any = SpaceRow._meta.db
-    with translated("build a graph of vectors"):
+    with translate_errors("build a graph of vectors"):
         await engine.run_alone(
-            ROOM.format(bytes=GRAPH_MEMORY),
+            SET_GRAPH_MEMORY.format(bytes=GRAPH_MEMORY_BYTES),
             f"DROP INDEX CONCURRENTLY IF EXISTS {table.graph}",
             f"CREATE INDEX CONCURRENTLY {table.graph} ON {table.name} USING hnsw (vector vector_ip_ops) "
             "WITH (ef_construction = 128)",

@@ -9,19 +9,19 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-WALKED: Final = 4_000
+MAX_SCANNED_PASSAGES: Final = 4_000
 """Passages of a scope that are all looked at."""
-LOOKED_AT: Final = 3_000
+MAX_MATCHED_PASSAGES: Final = 3_000
 """Passages with certain words that are looked at."""
-FEW: Final = 1_000
-MANY: Final = 20_000
+FEW_PASSAGES: Final = 1_000
+MANY_PASSAGES: Final = 20_000
 UNKNOWN_SHARE: Final = 0.002
 """The share of passages that a word may have of which nothing is known: it is rare, or there are no
 statistics yet."""
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class TermPlan:
     """Words, each as the query for itself, with the share of all passages that has it, 0 if not known.
 
     `size` is the number of passages in the scope, `total` that of all; both are estimates.
@@ -43,7 +43,7 @@ class Wanted:
 
     def steps(self) -> Iterator[str]:
         """Yield what to look up, until enough was found; an empty text is to look at all of the scope."""
-        if self.size > WALKED:
+        if self.size > MAX_SCANNED_PASSAGES:
             seen = set()
             for words, is_all in self._parts():
                 if not self._is_worth_it(words, is_all=is_all):
@@ -59,12 +59,12 @@ class Wanted:
     def _parts(self) -> Iterator[tuple[Sequence[str], bool]]:
         """Yield the words to look up, and whether a passage must have all of them."""
         ordered = sorted(self.shares, key=lambda word: (self._share(word), word))
-        few = self._rarest(ordered, FEW)
+        few = self._rarest(ordered, FEW_PASSAGES)
         if few:
             yield few, False
         else:
             yield ordered, True
-        yield self._rarest(ordered, MANY) or ordered[:1], False
+        yield self._rarest(ordered, MANY_PASSAGES) or ordered[:1], False
         yield ordered, False
 
     def _rarest(self, ordered: Sequence[str], most: int) -> Sequence[str]:
@@ -79,7 +79,7 @@ class Wanted:
         """Tell whether fewer passages are looked at than there are in the scope."""
         shares = [self._share(word) for word in words]
         expected = self._all * (math.prod(shares) if is_all else sum(shares))
-        return min(expected, LOOKED_AT * self._all / self.size) <= self.size
+        return min(expected, MAX_MATCHED_PASSAGES * self._all / self.size) <= self.size
 
     def _share(self, word: str) -> float:
         return self.shares[word] or UNKNOWN_SHARE

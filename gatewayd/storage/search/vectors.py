@@ -8,11 +8,11 @@ import asyncio
 from collections.abc import AsyncIterator, Iterator, Sequence
 from typing import Any, Final
 
-from gatewayd.ingest.records import Scope, ScopeKind, VectorBatch
+from gatewayd.ingest.records import ScopeKind, SearchScope, VectorBatch
 from gatewayd.ingest.vector_codec import ID_BYTES
-from gatewayd.storage.engine.failures import translated
-from gatewayd.storage.engine.fields import fits
-from gatewayd.storage.engine.readers import Reader
+from gatewayd.storage.engine.failures import translate_errors
+from gatewayd.storage.engine.fields import fits_columns
+from gatewayd.storage.engine.readers import QueryReader
 from gatewayd.storage.tables.documents import (
     FileRow,
     SpaceRow,
@@ -21,13 +21,13 @@ from gatewayd.storage.tables.documents import (
 PAGE_BYTES: Final = 1 << 20
 PAGE_BATCHES: Final = 200
 
-SOURCES: Final = {
+SCOPE_SOURCES: Final = {
     ScopeKind.COLLECTION: (
         "collection_files l JOIN vector_batches b ON b.file_id = l.file_id WHERE l.collection_id = $2"
     ),
     ScopeKind.FILE: "vector_batches b WHERE b.file_id = $2",
 }
-PUBLISHED: Final = (
+IS_PUBLISHED: Final = (
     " AND b.space_id = (SELECT s.id FROM embedding_spaces s WHERE s.name = $1) AND NOT b.staged"
 )
 
@@ -35,10 +35,10 @@ PUBLISHED: Final = (
 class TortoiseVectors:
     """Implements `ingest.interfaces.VectorReader`."""
 
-    def __init__(self, reader: Reader) -> None:
+    def __init__(self, reader: QueryReader) -> None:
         self._reader = reader
 
-    async def load(self, space: str, scope: Scope) -> AsyncIterator[VectorBatch]:
+    async def load(self, space: str, scope: SearchScope) -> AsyncIterator[VectorBatch]:
         """Yield the vectors of a scope, oldest ids first, a few in memory at a time.
 
         What is removed meanwhile is left out, what is published meanwhile does not come.
@@ -47,38 +47,40 @@ class TortoiseVectors:
             for batch in await self._read(page):
                 yield batch
 
-    async def load_file(self, space: str, scope: Scope, file_id: str) -> Sequence[VectorBatch]:
+    async def load_file(self, space: str, scope: SearchScope, file_id: str) -> Sequence[VectorBatch]:
         """Return what `load` yields of one file; empty when it is not in the scope or has no vectors."""
         found: list[VectorBatch] = []
         for page in _pages(await self._list(space, scope, file_id)):
             found += await self._read(page)
         return found
 
-    async def load_ids(self, space: str, scope: Scope) -> AsyncIterator[tuple[str, bytes]]:
+    async def load_ids(self, space: str, scope: SearchScope) -> AsyncIterator[tuple[str, bytes]]:
         """Yield the file and the ids of each batch that `load` would yield."""
         for _, file_id, ids, _ in await self._list(space, scope):
             yield file_id, ids
 
-    async def count_vectors(self, space: str, scope: Scope) -> int:
+    async def count_vectors(self, space: str, scope: SearchScope) -> int:
         """Return how many vectors a scope has."""
-        if not fits(SpaceRow, name=space) or not fits(FileRow, id=scope.id):
+        if not fits_columns(SpaceRow, name=space) or not fits_columns(FileRow, id=scope.id):
             return 0
-        query = f"SELECT COALESCE(SUM(LENGTH(b.ids)), 0) FROM {SOURCES[scope.kind]}{PUBLISHED}"  # noqa: S608
-        with translated("count vectors"):
+        query = f"SELECT COALESCE(SUM(LENGTH(b.ids)), 0) FROM {SCOPE_SOURCES[scope.kind]}{IS_PUBLISHED}"  # noqa: S608
+        with translate_errors("count vectors"):
             [[size]] = await self._reader.rows(query, space, scope.id)
         return int(size) // ID_BYTES
 
-    async def _list(self, space: str, scope: Scope, file_id: str | None = None) -> list[Sequence[Any]]:
+    async def _list(self, space: str, scope: SearchScope, file_id: str | None = None) -> list[Sequence[Any]]:
         """Return id, file, passage ids and size of the batches of a scope, or of one file in it, in order."""
         values = [space, scope.id] if file_id is None else [space, scope.id, file_id]
-        if not fits(SpaceRow, name=space) or not all(fits(FileRow, id=each) for each in values[1:]):
+        if not fits_columns(SpaceRow, name=space) or not all(
+            fits_columns(FileRow, id=each) for each in values[1:]
+        ):
             return []
         of_file = "" if file_id is None else " AND b.file_id = $3"
         query = (
             "SELECT b.id, b.file_id, b.ids, LENGTH(b.vectors) "  # noqa: S608
-            f"FROM {SOURCES[scope.kind]}{PUBLISHED}{of_file}"
+            f"FROM {SCOPE_SOURCES[scope.kind]}{IS_PUBLISHED}{of_file}"
         )
-        with translated("list vectors"):
+        with translate_errors("list vectors"):
             rows = await self._reader.rows(query, *values)
         # Another thread, as there may be many.
         return await asyncio.to_thread(sorted, rows, key=_age)
@@ -87,7 +89,7 @@ class TortoiseVectors:
         """Return the batches with these ids that are still there, in this order."""
         numbers = ", ".join(map(str, page))
         query = f"SELECT id, file_id, ids, vectors FROM vector_batches WHERE id IN ({numbers})"  # noqa: S608
-        with translated("read vectors"):
+        with translate_errors("read vectors"):
             rows = await self._reader.rows(query)
         found = {row[0]: VectorBatch(row[1], bytes(row[2]), bytes(row[3])) for row in rows}
         return [found[number] for number in page if number in found]

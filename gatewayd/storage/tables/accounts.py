@@ -9,7 +9,7 @@ from typing import Any
 from tortoise import fields
 from tortoise.models import Model
 
-from gatewayd.storage.engine.fields import Json, Name, Text, Whole
+from gatewayd.storage.engine.fields import IntegerColumn, JsonColumn, NameColumn, TextColumn
 
 # Folding a text to one case makes at most three characters of each.
 KEY_LENGTH = 3 * 255
@@ -23,37 +23,37 @@ FOREIGN_ID_LENGTH = 512
 class UserRow(Model):
     """One account. Keys are those of what is shown, empty when nothing is shown."""
 
-    id = Name(max_length=64, primary_key=True)
-    email = Name(max_length=ADDRESS_LENGTH, unique=True)
-    username = Name(max_length=255, unique=True, null=True)
-    name = Name(max_length=255)
-    name_key = Name(max_length=KEY_LENGTH)
-    role = Name(max_length=16)
+    id = NameColumn(max_length=64, primary_key=True)
+    email = NameColumn(max_length=ADDRESS_LENGTH, unique=True)
+    username = NameColumn(max_length=255, unique=True, null=True)
+    name = NameColumn(max_length=255)
+    name_key = NameColumn(max_length=KEY_LENGTH)
+    role = NameColumn(max_length=16)
     active = fields.BooleanField()
-    password_hash = Name(max_length=512, null=True)
-    profile_image_url = Text()
-    token_version = Whole()
-    profile = Json()
-    settings = Json(null=True)
-    info = Json(null=True)
-    oauth = Json(null=True)
-    scim = Json(null=True)
-    last_active_at = Whole()
-    updated_at = Whole()
-    created_at = Whole(db_index=True)
-    user_name = Name(max_length=ADDRESS_LENGTH, null=True)
-    display_name = Name(max_length=255, null=True)
-    formatted_name = Name(max_length=255, null=True)
-    given_name = Name(max_length=255, null=True)
-    family_name = Name(max_length=255, null=True)
-    emails = Json(null=True)
-    roles = Json(null=True)
-    user_name_key = Name(max_length=ADDRESS_KEY_LENGTH, db_default="")
-    display_name_key = Name(max_length=KEY_LENGTH, db_default="")
-    formatted_name_key = Name(max_length=KEY_LENGTH, db_default="")
-    given_name_key = Name(max_length=KEY_LENGTH, db_default="")
-    family_name_key = Name(max_length=KEY_LENGTH, db_default="")
-    modified_us = Whole(db_default=0)
+    password_hash = NameColumn(max_length=512, null=True)
+    profile_image_url = TextColumn()
+    token_version = IntegerColumn()
+    profile = JsonColumn()
+    settings = JsonColumn(null=True)
+    info = JsonColumn(null=True)
+    oauth = JsonColumn(null=True)
+    scim = JsonColumn(null=True)
+    last_active_at = IntegerColumn()
+    updated_at = IntegerColumn()
+    created_at = IntegerColumn(db_index=True)
+    user_name = NameColumn(max_length=ADDRESS_LENGTH, null=True)
+    display_name = NameColumn(max_length=255, null=True)
+    formatted_name = NameColumn(max_length=255, null=True)
+    given_name = NameColumn(max_length=255, null=True)
+    family_name = NameColumn(max_length=255, null=True)
+    emails = JsonColumn(null=True)
+    roles = JsonColumn(null=True)
+    user_name_key = NameColumn(max_length=ADDRESS_KEY_LENGTH, db_default="")
+    display_name_key = NameColumn(max_length=KEY_LENGTH, db_default="")
+    formatted_name_key = NameColumn(max_length=KEY_LENGTH, db_default="")
+    given_name_key = NameColumn(max_length=KEY_LENGTH, db_default="")
+    family_name_key = NameColumn(max_length=KEY_LENGTH, db_default="")
+    modified_us = IntegerColumn(db_default=0)
 
     class Meta:
         table = "users"
@@ -67,8 +67,8 @@ class UserEmailRow(Model):
 
     id = fields.BigIntField(primary_key=True)
     user: Any = fields.ForeignKeyField("gatewayd.UserRow", related_name="addresses", db_index=True)
-    value_key = Name(max_length=ADDRESS_KEY_LENGTH, db_index=True)
-    type_key = Name(max_length=KEY_LENGTH)
+    value_key = NameColumn(max_length=ADDRESS_KEY_LENGTH, db_index=True)
+    type_key = NameColumn(max_length=KEY_LENGTH)
     is_primary = fields.BooleanField()
 
     class Meta:
@@ -80,8 +80,8 @@ class UserExternalIdRow(Model):
 
     id = fields.BigIntField(primary_key=True)
     user: Any = fields.ForeignKeyField("gatewayd.UserRow", related_name="external_ids")
-    provider = Name(max_length=PROVIDER_LENGTH)
-    external_id = Name(max_length=FOREIGN_ID_LENGTH)
+    provider = NameColumn(max_length=PROVIDER_LENGTH)
+    external_id = NameColumn(max_length=FOREIGN_ID_LENGTH)
 
     class Meta:
         table = "user_external_ids"
@@ -93,8 +93,8 @@ class UserSubjectRow(Model):
 
     id = fields.BigIntField(primary_key=True)
     user: Any = fields.ForeignKeyField("gatewayd.UserRow", related_name="subjects")
-    provider = Name(max_length=PROVIDER_LENGTH)
-    subject = Name(max_length=FOREIGN_ID_LENGTH)
+    provider = NameColumn(max_length=PROVIDER_LENGTH)
+    subject = NameColumn(max_length=FOREIGN_ID_LENGTH)
 
     class Meta:
         table = "user_subjects"
@@ -104,18 +104,18 @@ class UserSubjectRow(Model):
 class GroupRow(Model):
     """One group, whose name_key is the name folded to one case."""
 
-    id = Name(max_length=64, primary_key=True)
-    name = Name(max_length=255)
-    name_key = Name(max_length=KEY_LENGTH, unique=True)
-    description = Text()
-    user_id = Name(max_length=64, null=True)
-    permissions = Json()
-    data = Json()
-    meta = Json()
-    updated_at = Whole()
-    created_at = Whole()
-    scim = Json(null=True)
-    modified_us = Whole(db_default=0)
+    id = NameColumn(max_length=64, primary_key=True)
+    name = NameColumn(max_length=255)
+    name_key = NameColumn(max_length=KEY_LENGTH, unique=True)
+    description = TextColumn()
+    user_id = NameColumn(max_length=64, null=True)
+    permissions = JsonColumn()
+    data = JsonColumn()
+    meta = JsonColumn()
+    updated_at = IntegerColumn()
+    created_at = IntegerColumn()
+    scim = JsonColumn(null=True)
+    modified_us = IntegerColumn(db_default=0)
 
     class Meta:
         table = "groups"
@@ -126,8 +126,8 @@ class GroupExternalIdRow(Model):
 
     id = fields.BigIntField(primary_key=True)
     group: Any = fields.ForeignKeyField("gatewayd.GroupRow", related_name="external_ids")
-    provider = Name(max_length=PROVIDER_LENGTH)
-    external_id = Name(max_length=FOREIGN_ID_LENGTH)
+    provider = NameColumn(max_length=PROVIDER_LENGTH)
+    external_id = NameColumn(max_length=FOREIGN_ID_LENGTH)
 
     class Meta:
         table = "group_external_ids"
@@ -140,9 +140,9 @@ class MembershipRow(Model):
     id = fields.BigIntField(primary_key=True)
     group: Any = fields.ForeignKeyField("gatewayd.GroupRow", related_name="memberships")
     user: Any = fields.ForeignKeyField("gatewayd.UserRow", related_name="memberships")
-    source = Name(max_length=32)
-    created_at = Whole()
-    display = Name(max_length=255, null=True)
+    source = NameColumn(max_length=32)
+    created_at = IntegerColumn()
+    display = NameColumn(max_length=255, null=True)
 
     class Meta:
         table = "group_members"
@@ -153,15 +153,15 @@ class MembershipRow(Model):
 class ApiKeyRow(Model):
     """One API key, without its value."""
 
-    id = Name(max_length=64, primary_key=True)
+    id = NameColumn(max_length=64, primary_key=True)
     user: Any = fields.ForeignKeyField("gatewayd.UserRow", related_name="keys")
-    name = Name(max_length=255)
-    name_key = Name(max_length=KEY_LENGTH)
-    digest = Name(max_length=64, unique=True)
-    prefix = Name(max_length=32)
-    expires_at = Whole(null=True)
-    last_used_at = Whole(null=True)
-    created_at = Whole()
+    name = NameColumn(max_length=255)
+    name_key = NameColumn(max_length=KEY_LENGTH)
+    digest = NameColumn(max_length=64, unique=True)
+    prefix = NameColumn(max_length=32)
+    expires_at = IntegerColumn(null=True)
+    last_used_at = IntegerColumn(null=True)
+    created_at = IntegerColumn()
 
     class Meta:
         table = "api_keys"
@@ -171,9 +171,9 @@ class ApiKeyRow(Model):
 class RevocationRow(Model):
     """One session token that was ended before its time."""
 
-    jti = Name(max_length=64, primary_key=True)
-    user_id = Name(max_length=64)
-    expires_at = Whole(db_index=True)
+    jti = NameColumn(max_length=64, primary_key=True)
+    user_id = NameColumn(max_length=64)
+    expires_at = IntegerColumn(db_index=True)
 
     class Meta:
         table = "revoked_tokens"
@@ -182,9 +182,9 @@ class RevocationRow(Model):
 class ResponseIdRow(Model):
     """One id of a provider, digested, and the user who received it first."""
 
-    digest = Name(max_length=64, primary_key=True)
-    user_id = Name(max_length=64)
-    created_at = Whole(db_index=True)
+    digest = NameColumn(max_length=64, primary_key=True)
+    user_id = NameColumn(max_length=64)
+    created_at = IntegerColumn(db_index=True)
 
     class Meta:
         table = "response_ids"
@@ -195,10 +195,10 @@ class ResponseIdRow(Model):
 class ValueRow(Model):
     """One stored JSON value by name."""
 
-    name = Name(max_length=255, primary_key=True)
-    value = Json()
-    updated_at = Whole()
-    updated_by = Name(max_length=255)
+    name = NameColumn(max_length=255, primary_key=True)
+    value = JsonColumn()
+    updated_at = IntegerColumn()
+    updated_by = NameColumn(max_length=255)
 
     class Meta:
         table = "stored_values"
@@ -207,15 +207,15 @@ class ValueRow(Model):
 class ModelRow(Model):
     """What an administrator keeps about a model."""
 
-    id = Name(max_length=256, primary_key=True)
-    user_id = Name(max_length=64)
-    name = Name(max_length=255)
-    base_model_id = Name(max_length=256, null=True)
-    params = Json()
-    meta = Json()
+    id = NameColumn(max_length=256, primary_key=True)
+    user_id = NameColumn(max_length=64)
+    name = NameColumn(max_length=255)
+    base_model_id = NameColumn(max_length=256, null=True)
+    params = JsonColumn()
+    meta = JsonColumn()
     is_active = fields.BooleanField()
-    updated_at = Whole()
-    created_at = Whole()
+    updated_at = IntegerColumn()
+    created_at = IntegerColumn()
 
     class Meta:
         table = "models"
@@ -225,11 +225,11 @@ class GrantRow(Model):
     """One row of an access list."""
 
     id = fields.BigIntField(primary_key=True)
-    resource_type = Name(max_length=32)
-    resource_id = Name(max_length=256)
-    principal_type = Name(max_length=16)
-    principal_id = Name(max_length=64)
-    permission = Name(max_length=16)
+    resource_type = NameColumn(max_length=32)
+    resource_id = NameColumn(max_length=256)
+    principal_type = NameColumn(max_length=16)
+    principal_id = NameColumn(max_length=64)
+    permission = NameColumn(max_length=16)
 
     class Meta:
         table = "access_grants"

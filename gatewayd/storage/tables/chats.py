@@ -5,7 +5,7 @@ from typing import Any
 from tortoise import fields
 from tortoise.models import Model
 
-from gatewayd.storage.engine.fields import Json, Name, Text, Whole
+from gatewayd.storage.engine.fields import IntegerColumn, JsonColumn, NameColumn, TextColumn
 
 # Clients choose the ids of messages.
 MESSAGE_ID_LENGTH = 255
@@ -14,19 +14,19 @@ MESSAGE_ID_LENGTH = 255
 class ChatRow(Model):
     """One chat without its messages, whose title_key is the title folded to one case."""
 
-    id = Name(max_length=64, primary_key=True)
+    id = NameColumn(max_length=64, primary_key=True)
     user: Any = fields.ForeignKeyField("gatewayd.UserRow", related_name="chats")
-    title = Text()
-    title_key = Text()
-    head = Json()
-    current_id = Name(max_length=MESSAGE_ID_LENGTH, null=True)
+    title = TextColumn()
+    title_key = TextColumn()
+    head = JsonColumn()
+    current_id = NameColumn(max_length=MESSAGE_ID_LENGTH, null=True)
     archived = fields.BooleanField()
     pinned = fields.BooleanField()
-    folder_id = Name(max_length=64, null=True)
-    meta = Json()
-    last_read_at = Whole(null=True)
-    updated_at = Whole(db_index=True)
-    created_at = Whole()
+    folder_id = NameColumn(max_length=64, null=True)
+    meta = JsonColumn()
+    last_read_at = IntegerColumn(null=True)
+    updated_at = IntegerColumn(db_index=True)
+    created_at = IntegerColumn()
 
     class Meta:
         table = "chats"
@@ -39,8 +39,8 @@ class ChatTagRow(Model):
 
     id = fields.BigIntField(primary_key=True)
     chat: Any = fields.ForeignKeyField("gatewayd.ChatRow", related_name="tags")
-    tag = Name(max_length=255)
-    name = Name(max_length=255)
+    tag = NameColumn(max_length=255)
+    name = NameColumn(max_length=255)
 
     class Meta:
         table = "chat_tags"
@@ -52,16 +52,16 @@ class ChatMessageRow(Model):
 
     number = fields.BigIntField(primary_key=True)
     chat: Any = fields.ForeignKeyField("gatewayd.ChatRow", related_name="messages")
-    id = Name(max_length=MESSAGE_ID_LENGTH)
-    parent_id = Name(max_length=MESSAGE_ID_LENGTH, null=True)
-    role = Name(max_length=64)
-    content = Text()
-    content_key = Text()
-    parts = Json(null=True)
+    id = NameColumn(max_length=MESSAGE_ID_LENGTH)
+    parent_id = NameColumn(max_length=MESSAGE_ID_LENGTH, null=True)
+    role = NameColumn(max_length=64)
+    content = TextColumn()
+    content_key = TextColumn()
+    parts = JsonColumn(null=True)
     done = fields.BooleanField(null=True)
-    state = Name(max_length=16, db_index=True)
-    attributes = Json()
-    timestamp = Whole()
+    state = NameColumn(max_length=16, db_index=True)
+    attributes = JsonColumn()
+    timestamp = IntegerColumn()
 
     class Meta:
         table = "chat_messages"
@@ -75,8 +75,8 @@ class ChatMessageItemRow(Model):
 
     id = fields.BigIntField(primary_key=True)
     message: Any = fields.ForeignKeyField("gatewayd.ChatMessageRow", related_name="items")
-    kind = Name(max_length=32)
-    value = Json()
+    kind = NameColumn(max_length=32)
+    value = JsonColumn()
 
     class Meta:
         table = "chat_message_items"
@@ -86,11 +86,11 @@ class ChatMessageItemRow(Model):
 class SharedChatRow(Model):
     """One chat as it was when it was shared."""
 
-    id = Name(max_length=64, primary_key=True)
+    id = NameColumn(max_length=64, primary_key=True)
     chat: Any = fields.OneToOneField("gatewayd.ChatRow", related_name="shared")
-    user_id = Name(max_length=64)
-    document = Json()
-    created_at = Whole()
+    user_id = NameColumn(max_length=64)
+    document = JsonColumn()
+    created_at = IntegerColumn()
 
     class Meta:
         table = "shared_chats"

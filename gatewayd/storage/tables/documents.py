@@ -5,7 +5,7 @@ from typing import Any, Final
 from tortoise import fields
 from tortoise.models import Model
 
-from gatewayd.storage.engine.fields import Json, Name, Text, Whole
+from gatewayd.storage.engine.fields import IntegerColumn, JsonColumn, NameColumn, TextColumn
 from gatewayd.storage.tables.accounts import KEY_LENGTH
 
 REMOVED: Final = "removed"
@@ -15,24 +15,24 @@ REMOVED: Final = "removed"
 class FileRow(Model):
     """One document, without its bytes, text and passages."""
 
-    id = Name(max_length=64, primary_key=True)
-    user_id = Name(max_length=64)
-    name = Name(max_length=255)
-    name_key = Name(max_length=KEY_LENGTH)
-    size = Whole()
-    digest = Name(max_length=64, db_index=True)
-    checksum = Name(max_length=255)
-    content_type = Name(max_length=255, null=True)
-    status = Name(max_length=16, db_index=True)
-    error = Text(null=True)
-    text_hash = Name(max_length=64, null=True, db_index=True)
-    characters = Whole()
-    chunks = Whole()
-    pages = Whole(null=True)
-    blank_pages = Whole(db_default=0)
-    data = Json()
-    updated_at = Whole()
-    created_at = Whole(db_index=True)
+    id = NameColumn(max_length=64, primary_key=True)
+    user_id = NameColumn(max_length=64)
+    name = NameColumn(max_length=255)
+    name_key = NameColumn(max_length=KEY_LENGTH)
+    size = IntegerColumn()
+    digest = NameColumn(max_length=64, db_index=True)
+    checksum = NameColumn(max_length=255)
+    content_type = NameColumn(max_length=255, null=True)
+    status = NameColumn(max_length=16, db_index=True)
+    error = TextColumn(null=True)
+    text_hash = NameColumn(max_length=64, null=True, db_index=True)
+    characters = IntegerColumn()
+    chunks = IntegerColumn()
+    pages = IntegerColumn(null=True)
+    blank_pages = IntegerColumn(db_default=0)
+    data = JsonColumn()
+    updated_at = IntegerColumn()
+    created_at = IntegerColumn(db_index=True)
 
     class Meta:
         table = "files"
@@ -46,7 +46,7 @@ class FileTextRow(Model):
     id = fields.BigIntField(primary_key=True)
     file: Any = fields.ForeignKeyField("gatewayd.FileRow", related_name="texts")
     staged = fields.BooleanField()
-    text = Text()
+    text = TextColumn()
 
     class Meta:
         table = "file_texts"
@@ -59,13 +59,13 @@ class PassageRow(Model):
     id = fields.BigIntField(primary_key=True)
     file: Any = fields.ForeignKeyField("gatewayd.FileRow", related_name="passages")
     staged = fields.BooleanField()
-    number = Whole()
-    start = Whole()
-    page = Whole(null=True)
-    heading = Text(null=True)
-    text = Text()
+    number = IntegerColumn()
+    start = IntegerColumn()
+    page = IntegerColumn(null=True)
+    heading = TextColumn(null=True)
+    text = TextColumn()
     # What is indexed in place of the text, where that has scripts without blanks.
-    segmented = Text(null=True)
+    segmented = TextColumn(null=True)
 
     class Meta:
         table = "passages"
@@ -76,8 +76,8 @@ class SpaceRow(Model):
     """One embedding model, whose vectors compare with each other."""
 
     id = fields.BigIntField(primary_key=True)
-    name = Name(max_length=255, unique=True)
-    dimension = Whole()
+    name = NameColumn(max_length=255, unique=True)
+    dimension = IntegerColumn()
     is_active = fields.BooleanField()
 
     class Meta:
@@ -104,12 +104,12 @@ class JobRow(Model):
 
     id = fields.BigIntField(primary_key=True)
     file: Any = fields.OneToOneField("gatewayd.FileRow", related_name="job")
-    attempts = Whole()
-    not_before = Whole(db_index=True)
-    lease_owner = Name(max_length=64)
-    lease_until = Whole()
-    error = Text(null=True)
-    created_at = Whole()
+    attempts = IntegerColumn()
+    not_before = IntegerColumn(db_index=True)
+    lease_owner = NameColumn(max_length=64)
+    lease_until = IntegerColumn()
+    error = TextColumn(null=True)
+    created_at = IntegerColumn()
 
     class Meta:
         table = "ingest_jobs"
@@ -118,16 +118,16 @@ class JobRow(Model):
 class CollectionRow(Model):
     """One collection, whose number names its lexical index."""
 
-    id = Name(max_length=64, primary_key=True)
-    number = Whole(unique=True)
-    user_id = Name(max_length=64, db_index=True)
-    name = Name(max_length=255)
-    name_key = Name(max_length=KEY_LENGTH, db_index=True)
-    description = Text()
-    description_key = Text()
-    meta = Json()
-    updated_at = Whole(db_index=True)
-    created_at = Whole()
+    id = NameColumn(max_length=64, primary_key=True)
+    number = IntegerColumn(unique=True)
+    user_id = NameColumn(max_length=64, db_index=True)
+    name = NameColumn(max_length=255)
+    name_key = NameColumn(max_length=KEY_LENGTH, db_index=True)
+    description = TextColumn()
+    description_key = TextColumn()
+    meta = JsonColumn()
+    updated_at = IntegerColumn(db_index=True)
+    created_at = IntegerColumn()
 
     class Meta:
         table = "collections"
@@ -139,12 +139,12 @@ class LinkRow(Model):
     id = fields.BigIntField(primary_key=True)
     collection: Any = fields.ForeignKeyField("gatewayd.CollectionRow", related_name="links")
     file: Any = fields.ForeignKeyField("gatewayd.FileRow", related_name="links", db_index=True)
-    user_id = Name(max_length=64)
-    origin = Text()
-    path = Text()
-    place = Name(max_length=64)
-    directory_id = Name(max_length=64, null=True)
-    created_at = Whole()
+    user_id = NameColumn(max_length=64)
+    origin = TextColumn()
+    path = TextColumn()
+    place = NameColumn(max_length=64)
+    directory_id = NameColumn(max_length=64, null=True)
+    created_at = IntegerColumn()
 
     class Meta:
         table = "collection_files"
@@ -156,13 +156,13 @@ class LinkRow(Model):
 class DirectoryRow(Model):
     """One directory of a collection."""
 
-    id = Name(max_length=64, primary_key=True)
+    id = NameColumn(max_length=64, primary_key=True)
     collection: Any = fields.ForeignKeyField("gatewayd.CollectionRow", related_name="directories")
-    parent_id = Name(max_length=64, null=True)
-    name = Name(max_length=255)
-    user_id = Name(max_length=64)
-    updated_at = Whole()
-    created_at = Whole()
+    parent_id = NameColumn(max_length=64, null=True)
+    name = NameColumn(max_length=255)
+    user_id = NameColumn(max_length=64)
+    updated_at = IntegerColumn()
+    created_at = IntegerColumn()
 
     class Meta:
         table = "collection_directories"

@@ -5,32 +5,32 @@ from typing import Any
 from tortoise import fields
 from tortoise.models import Model
 
-from gatewayd.storage.engine.fields import Json, Name, Text, Whole
+from gatewayd.storage.engine.fields import IntegerColumn, JsonColumn, NameColumn, TextColumn
 
 
 class PluginRow(Model):
     """One plugin. Its valves are an object, or a text when they are sealed."""
 
     number = fields.BigIntField(primary_key=True)
-    family = Name(max_length=16)
-    id = Name(max_length=255)
-    kind = Name(max_length=16)
-    user_id = Name(max_length=64)
-    name = Text()
-    content = Text()
-    description = Text()
-    manifest = Json()
-    meta = Json()
-    specs = Json()
-    valves = Json()
+    family = NameColumn(max_length=16)
+    id = NameColumn(max_length=255)
+    kind = NameColumn(max_length=16)
+    user_id = NameColumn(max_length=64)
+    name = TextColumn()
+    content = TextColumn()
+    description = TextColumn()
+    manifest = JsonColumn()
+    meta = JsonColumn()
+    specs = JsonColumn()
+    valves = JsonColumn()
     is_active = fields.BooleanField()
     is_global = fields.BooleanField()
-    origin = Name(max_length=16)
-    path = Text(null=True)
-    missing = Json()
-    problem = Json(null=True)
-    updated_at = Whole()
-    created_at = Whole()
+    origin = NameColumn(max_length=16)
+    path = TextColumn(null=True)
+    missing = JsonColumn()
+    problem = JsonColumn(null=True)
+    updated_at = IntegerColumn()
+    created_at = IntegerColumn()
 
     class Meta:
         table = "plugins"
@@ -42,9 +42,9 @@ class UserValvesRow(Model):
 
     id = fields.BigIntField(primary_key=True)
     user: Any = fields.ForeignKeyField("gatewayd.UserRow", related_name="valves")
-    family = Name(max_length=16)
-    plugin_id = Name(max_length=255)
-    valves = Json()
+    family = NameColumn(max_length=16)
+    plugin_id = NameColumn(max_length=255)
+    valves = JsonColumn()
 
     class Meta:
         table = "user_valves"
@@ -55,20 +55,20 @@ class UserValvesRow(Model):
 class ToolServerRow(Model):
     """One server whose operations are tools."""
 
-    id = Name(max_length=255, primary_key=True)
-    name = Text()
-    url = Text()
-    type = Name(max_length=16)
-    description = Text()
-    path = Text()
-    key = Text()
-    headers = Json()
-    spec = Json(null=True)
-    functions = Json()
+    id = NameColumn(max_length=255, primary_key=True)
+    name = TextColumn()
+    url = TextColumn()
+    type = NameColumn(max_length=16)
+    description = TextColumn()
+    path = TextColumn()
+    key = TextColumn()
+    headers = JsonColumn()
+    spec = JsonColumn(null=True)
+    functions = JsonColumn()
     timeout = fields.FloatField(null=True)
     is_active = fields.BooleanField()
-    updated_at = Whole()
-    created_at = Whole()
+    updated_at = IntegerColumn()
+    created_at = IntegerColumn()
 
     class Meta:
         table = "tool_servers"

@@ -9,14 +9,20 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from gatewayd.deadlines import TimeLimit
-from gatewayd.errors import Kind
-from gatewayd.upstream.http.connection import Connection
-from gatewayd.upstream.http.connector import Dialer, Origin, TlsContext, default_tls, unreachable
+from gatewayd.errors import ErrorKind
+from gatewayd.upstream.http.connection import ProviderConnection
+from gatewayd.upstream.http.connector import (
+    ConnectionDialer,
+    TlsContext,
+    UrlOrigin,
+    default_tls_context,
+    unreachable_reason,
+)
 from gatewayd.upstream.http.errors import TransportError
-from gatewayd.upstream.http.pool import Pool
-from gatewayd.upstream.http.request_head import Head, build_head
-from gatewayd.upstream.http.response import Response
-from gatewayd.upstream.sources.config import Timeouts
+from gatewayd.upstream.http.pool import ConnectionPool
+from gatewayd.upstream.http.request_head import RequestHead, build_head
+from gatewayd.upstream.http.response import ProviderResponse
+from gatewayd.upstream.sources.config import UpstreamTimeouts
 
 __all__ = ["HttpClient", "TransportError", "UpstreamClient", "UpstreamResponse", "open_client"]
 
@@ -72,8 +78,8 @@ class UpstreamClient(Protocol):
 class _Call:
     """What requests with the same method, URL and headers have in common."""
 
-    pool: Pool
-    head: Head
+    pool: ConnectionPool
+    head: RequestHead
 
 
 class HttpClient:
@@ -87,18 +93,18 @@ class HttpClient:
 
     def __init__(
         self,
-        timeouts: Timeouts,
+        timeouts: UpstreamTimeouts,
         *,
         connections: int = 1000,
         socket_path: str | None = None,
-        tls: TlsContext = default_tls,
+        tls: TlsContext = default_tls_context,
     ) -> None:
         self._timeouts = timeouts
         self._connections = connections
         self._socket_path = socket_path
         self._tls = tls
         self._loop = asyncio.get_running_loop()
-        self._pools: dict[Origin, Pool] = {}
+        self._pools: dict[UrlOrigin, ConnectionPool] = {}
         self._calls: dict[tuple[object, ...], _Call] = {}
 
     async def request(
@@ -108,7 +114,7 @@ class HttpClient:
         key = (method, url, *headers.items())
         call = self._calls.get(key) or self._prepare(key, build_head(method, url, headers))
         head, pool = call.head, call.pool
-        response = Response(self._timeouts, self._loop, has_body=head.has_answer_body)
+        response = ProviderResponse(self._timeouts, self._loop, has_body=head.has_answer_body)
         connection = pool.take() or await self._open(pool, response)
         connection.send(response, head, body)
         if not await response.arrived():
@@ -122,17 +128,19 @@ class HttpClient:
         for pool in self._pools.values():
             await pool.close()
 
-    def _prepare(self, key: tuple[object, ...], head: Head) -> _Call:
+    def _prepare(self, key: tuple[object, ...], head: RequestHead) -> _Call:
         pool = self._pools.get(head.origin)
         if pool is None:
-            dialer = Dialer(head.origin, self._socket_path, self._tls)
-            pool = self._pools[head.origin] = Pool(dialer, self._connections)
+            dialer = ConnectionDialer(head.origin, self._socket_path, self._tls)
+            pool = self._pools[head.origin] = ConnectionPool(dialer, self._connections)
         if len(self._calls) >= MAX_CALLS:
             self._calls.clear()
         call = self._calls[key] = _Call(pool, head)
         return call
 
-    async def _open(self, pool: Pool, response: Response, *, has_place: bool = False) -> Connection:
+    async def _open(
+        self, pool: ConnectionPool, response: ProviderResponse, *, has_place: bool = False
+    ) -> ProviderConnection:
         """Return a connection that is not the last used one of the idle ones; raises TransportError."""
         timeouts = self._timeouts
         now = self._loop.time()
@@ -144,16 +152,16 @@ class HttpClient:
                 return await pool.open(due, has_place=has_place)
         except (OSError, UnicodeError) as error:
             if not limit.is_expired:
-                raise unreachable(error) from error
+                raise unreachable_reason(error) from error
             if is_short:
                 sentence = response.overdue(response.due)
-                raise TransportError(Kind.TIMEOUT, sentence) from error
+                raise TransportError(ErrorKind.TIMEOUT, sentence) from error
             sentence = f"no connection within {timeouts.connect:g} s"
-            raise TransportError(Kind.UPSTREAM_UNREACHABLE, sentence) from error
+            raise TransportError(ErrorKind.UPSTREAM_UNREACHABLE, sentence) from error
 
 
 def open_client(
-    timeouts: Timeouts, *, connections: int = 1000, socket_path: str | None = None
+    timeouts: UpstreamTimeouts, *, connections: int = 1000, socket_path: str | None = None
 ) -> UpstreamClient:
     """Return a client with its own connections, to be closed by the caller; needs a running loop."""
     return HttpClient(timeouts, connections=connections, socket_path=socket_path)

@@ -10,18 +10,18 @@ from typing import Protocol, cast
 
 import httptools
 
-from gatewayd.deadlines import GRACE_SECONDS, grace
-from gatewayd.errors import Kind
-from gatewayd.upstream.http.errors import reason
-from gatewayd.upstream.http.request_head import Head
-from gatewayd.upstream.http.response import RawHeaders, Response
+from gatewayd.deadlines import GRACE_SECONDS, pause_extension
+from gatewayd.errors import ErrorKind
+from gatewayd.upstream.http.errors import failure_reason
+from gatewayd.upstream.http.request_head import RequestHead
+from gatewayd.upstream.http.response import ProviderResponse, RawHeaders
 
-MAX_HEAD = 64 * 1024
+MAX_HEAD_BYTES = 64 * 1024
 """Bytes of a head, and of what a body may have without any content (trailers, chunk sizes)."""
 
 MAX_HEADERS = 200
 
-JOINED = 64 * 1024
+MAX_JOINED_BODY_BYTES = 64 * 1024
 """Bytes; a body up to this size is copied so that head and body are one write."""
 
 TICK_SECONDS = 15.0
@@ -30,18 +30,18 @@ TICK_SECONDS = 15.0
 NOT_HTTP = "its answer is not HTTP"
 
 
-class Owner(Protocol):
+class ConnectionOwner(Protocol):
     """What a connection tells its pool."""
 
-    def release(self, connection: "Connection") -> None:
+    def release(self, connection: "ProviderConnection") -> None:
         """Take back a connection whose exchange is over, open or not."""
         ...
 
-    def unusable(self, connection: "Connection") -> None:
+    def unusable(self, connection: "ProviderConnection") -> None:
         """Note that a connection without an exchange is of no more use."""
         ...
 
-    def gone(self, connection: "Connection") -> None:
+    def gone(self, connection: "ProviderConnection") -> None:
         """Note that a connection is closed."""
         ...
 
@@ -50,17 +50,17 @@ class _StopError(Exception):
     """Ends the parsing in the middle of what was read."""
 
 
-class Connection(asyncio.Protocol):
+class ProviderConnection(asyncio.Protocol):
     """A connection of a pool; it is made before it is connected."""
 
-    def __init__(self, owner: Owner, loop: asyncio.AbstractEventLoop) -> None:
+    def __init__(self, owner: ConnectionOwner, loop: asyncio.AbstractEventLoop) -> None:
         self._owner = owner
         self._loop = loop
         self._transport: asyncio.Transport | None = None
         self._timer: asyncio.TimerHandle | None = None
         self._due = math.inf
         self._fires = math.inf
-        self._response: Response | None = None
+        self._response: ProviderResponse | None = None
         self._exchanges = 0
         self._is_used = False
         self._is_paused = False
@@ -81,7 +81,7 @@ class Connection(asyncio.Protocol):
 
     # Used by the client and by responses ------------------------------------------------------------------
 
-    def send(self, response: Response, head: Head, body: bytes | None) -> None:
+    def send(self, response: ProviderResponse, head: RequestHead, body: bytes | None) -> None:
         """Send a request whose answer goes into `response`."""
         transport = self._transport
         if transport is None or not self.is_open:
@@ -92,7 +92,7 @@ class Connection(asyncio.Protocol):
         self._fed = 0
         response.carrier = self
         response.sent()
-        if body is None or len(body) > JOINED:
+        if body is None or len(body) > MAX_JOINED_BODY_BYTES:
             transport.write(head.join(body))
             if body is not None:
                 transport.write(body)
@@ -118,7 +118,7 @@ class Connection(asyncio.Protocol):
         self.abort()
         self._owner.release(self)
 
-    def fail(self, kind: Kind, sentence: str) -> None:
+    def fail(self, kind: ErrorKind, sentence: str) -> None:
         """Close the connection at once; the answer that it carries, if any, ends with this failure."""
         response = self._response
         if response is None:
@@ -146,7 +146,7 @@ class Connection(asyncio.Protocol):
         """Parse what came, and hand it to the response."""
         response = self._response
         if response is None:
-            self.fail(Kind.UPSTREAM_FAILED, "unsolicited data")
+            self.fail(ErrorKind.UPSTREAM_FAILED, "unsolicited data")
             return
         self._fed += len(data)
         had_head = response.status
@@ -162,7 +162,7 @@ class Connection(asyncio.Protocol):
             parts.clear()
         if self._is_ended:
             self._complete(response)
-        elif self._refusal or self._fed > MAX_HEAD:
+        elif self._refusal or self._fed > MAX_HEAD_BYTES:
             self._refuse(response)
         elif response.status and (not had_head or not self._fed):
             response.wake()
@@ -170,7 +170,7 @@ class Connection(asyncio.Protocol):
     def eof_received(self) -> None:
         """Forget a kept connection at once; all else is seen to when it is closed."""
         if self._response is None:
-            self.fail(Kind.UPSTREAM_FAILED, "end of stream")
+            self.fail(ErrorKind.UPSTREAM_FAILED, "end of stream")
 
     def connection_lost(self, exc: Exception | None) -> None:
         """End the answer: complete if it was to last until here."""
@@ -185,8 +185,8 @@ class Connection(asyncio.Protocol):
             self._response = None
             response.wake()
         else:
-            sentence = f"it closed the connection without an answer ({reason(exc)})"
-            self.fail(Kind.UPSTREAM_FAILED, sentence)
+            sentence = f"it closed the connection without an answer ({failure_reason(exc)})"
+            self.fail(ErrorKind.UPSTREAM_FAILED, sentence)
         self._owner.gone(self)
 
     # Called by the parser ---------------------------------------------------------------------------------
@@ -229,7 +229,7 @@ class Connection(asyncio.Protocol):
 
     # Details ----------------------------------------------------------------------------------------------
 
-    def _complete(self, response: Response) -> None:
+    def _complete(self, response: ProviderResponse) -> None:
         """End the exchange with a whole answer."""
         self._response = None
         self._is_ended = False
@@ -253,7 +253,7 @@ class Connection(asyncio.Protocol):
         if not self._is_ended:
             self._refusal = self._refusal or "malformed"
 
-    def _refuse(self, response: Response) -> None:
+    def _refuse(self, response: ProviderResponse) -> None:
         """End the exchange because of what the provider sent."""
         if not response.status:
             sentence = NOT_HTTP
@@ -261,15 +261,15 @@ class Connection(asyncio.Protocol):
             sentence = "its answer is compressed, which was not accepted"
         else:
             sentence = "its answer broke off (malformed body)"
-        self.fail(Kind.UPSTREAM_FAILED, sentence)
+        self.fail(ErrorKind.UPSTREAM_FAILED, sentence)
 
-    def _cut_off(self, response: Response, exc: Exception | None) -> None:
+    def _cut_off(self, response: ProviderResponse, exc: Exception | None) -> None:
         """End an answer whose connection is closed."""
         if exc is None and response.ends_with_connection:
             self._keeps_alive = False
             self._complete(response)
         else:
-            self.fail(Kind.UPSTREAM_FAILED, f"its answer broke off ({reason(exc)})")
+            self.fail(ErrorKind.UPSTREAM_FAILED, f"its answer broke off ({failure_reason(exc)})")
 
     def _pause(self) -> None:
         if not self._is_paused and self._transport is not None:
@@ -295,13 +295,13 @@ class Connection(asyncio.Protocol):
         response = self._response
         if response is None:
             if not self._is_used:
-                self.fail(Kind.UPSTREAM_FAILED, "unused")
+                self.fail(ErrorKind.UPSTREAM_FAILED, "unused")
                 return
             self._is_used = False
         elif now >= self._due:
-            more = grace(self._fires, now, GRACE_SECONDS)
+            more = pause_extension(self._fires, now, GRACE_SECONDS)
             if not more:
-                self.fail(Kind.TIMEOUT, response.overdue(now))
+                self.fail(ErrorKind.TIMEOUT, response.overdue(now))
                 return
             # The loop stood still: what came meanwhile is read first.
             self._set_timer(now + more)
@@ -312,7 +312,7 @@ class Connection(asyncio.Protocol):
 def _is_too_large(raw: RawHeaders, fed: int) -> bool:
     if len(raw) > MAX_HEADERS:
         return True
-    return fed > MAX_HEAD and sum(len(name) + len(value) + 4 for name, value in raw) > MAX_HEAD
+    return fed > MAX_HEAD_BYTES and sum(len(name) + len(value) + 4 for name, value in raw) > MAX_HEAD_BYTES
 
 
 def _is_compressed(raw: RawHeaders) -> bool:

@@ -15,14 +15,14 @@ from functools import cache
 
 from gatewayd.deadlines import TimeLimit
 from gatewayd.descriptors import has_spare_files
-from gatewayd.errors import Kind
-from gatewayd.upstream.http.errors import TransportError, reason
+from gatewayd.errors import ErrorKind
+from gatewayd.upstream.http.errors import TransportError, failure_reason
 
 TlsContext = Callable[[], ssl.SSLContext]
 
 
 @dataclass(frozen=True, slots=True)
-class Origin:
+class UrlOrigin:
     """Where a URL leads: connections are shared by all URLs of one origin."""
 
     host: str
@@ -31,17 +31,17 @@ class Origin:
 
 
 @cache
-def default_tls() -> ssl.SSLContext:
+def default_tls_context() -> ssl.SSLContext:
     """Return the context with the certificate authorities of the system, which takes a while to make."""
     context = ssl.create_default_context()
     context.set_alpn_protocols(["http/1.1"])
     return context
 
 
-class Dialer:
+class ConnectionDialer:
     """Opens connections to one origin, or to the unix socket that stands for it."""
 
-    def __init__(self, origin: Origin, socket_path: str | None, tls: TlsContext) -> None:
+    def __init__(self, origin: UrlOrigin, socket_path: str | None, tls: TlsContext) -> None:
         self._origin = origin
         self._socket_path = socket_path
         self._tls = tls
@@ -100,16 +100,16 @@ class Dialer:
         return self._tls(), self._origin.host.rstrip(".")
 
 
-def unreachable(error: OSError | UnicodeError) -> TransportError:
+def unreachable_reason(error: OSError | UnicodeError) -> TransportError:
     """Say why there is no connection: the order is from the special to the general exception."""
     match error:
         case socket.gaierror() | UnicodeError():
             sentence = "its host name is not known"
         case ssl.SSLError():
-            sentence = f"its certificate or TLS failed ({reason(error)})"
+            sentence = f"its certificate or TLS failed ({failure_reason(error)})"
         case _:
-            sentence = f"no connection ({reason(error)})"
-    return TransportError(Kind.UPSTREAM_UNREACHABLE, sentence)
+            sentence = f"no connection ({failure_reason(error)})"
+    return TransportError(ErrorKind.UPSTREAM_UNREACHABLE, sentence)
 
 
 def _share(due: float, addresses: int) -> float:

@@ -3,19 +3,19 @@
 import os
 import ssl
 
-from gatewayd.errors import Kind
+from gatewayd.errors import ErrorKind
 
 
 class TransportError(Exception):
     """A provider was not reached, or broke off; `sentence` completes "cannot get an answer from ...: "."""
 
-    def __init__(self, kind: Kind, sentence: str) -> None:
+    def __init__(self, kind: ErrorKind, sentence: str) -> None:
         super().__init__(sentence)
         self.kind = kind
         self.sentence = sentence
 
 
-def reason(error: BaseException | None) -> str:
+def failure_reason(error: BaseException | None) -> str:
     """Return a few words for what ended a connection, without addresses or URLs in them."""
     if error is None:
         return "end of stream"

@@ -7,33 +7,33 @@ the connection, the list of idle connections, or the request that is about to co
 import asyncio
 from collections import deque
 
-from gatewayd.errors import Kind
-from gatewayd.upstream.http.connection import Connection
-from gatewayd.upstream.http.connector import Dialer
+from gatewayd.errors import ErrorKind
+from gatewayd.upstream.http.connection import ProviderConnection
+from gatewayd.upstream.http.connector import ConnectionDialer
 from gatewayd.upstream.http.errors import TransportError
 
 CLOSED = "its connections were closed"
 
 
-class Pool:
+class ConnectionPool:
     """The connections to one origin; made inside a running loop."""
 
-    def __init__(self, dialer: Dialer, limit: int) -> None:
+    def __init__(self, dialer: ConnectionDialer, limit: int) -> None:
         self._dialer = dialer
         self._limit = limit
         self._loop = asyncio.get_running_loop()
         self._taken = 0
-        self._idle: list[Connection] = []
-        self._waiters: deque[asyncio.Future[Connection | None]] = deque()
-        self._open: set[Connection] = set()
+        self._idle: list[ProviderConnection] = []
+        self._waiters: deque[asyncio.Future[ProviderConnection | None]] = deque()
+        self._open: set[ProviderConnection] = set()
         self._is_closed = False
         self._emptied: asyncio.Future[None] | None = None
 
-    def take(self) -> Connection | None:
+    def take(self) -> ProviderConnection | None:
         """Return the connection that was used last, with its place; None when none is idle."""
         return self._idle.pop() if self._idle else None
 
-    async def open(self, due: float, *, has_place: bool = False) -> Connection:
+    async def open(self, due: float, *, has_place: bool = False) -> ProviderConnection:
         """Return a connection with its place: a kept one when the wait for a place brings it, else a new one.
 
         With `has_place` the caller's place is used, and always for a new connection. Raises OSError,
@@ -43,13 +43,13 @@ class Pool:
             kept = await self._place()
             if kept is not None and kept.is_open:
                 return kept
-        connection = Connection(self, self._loop)
+        connection = ProviderConnection(self, self._loop)
         is_connected = False
         try:
             if not self._is_closed:
                 await self._dialer.dial(connection, due)
             if self._is_closed:
-                raise TransportError(Kind.UPSTREAM_UNREACHABLE, CLOSED)
+                raise TransportError(ErrorKind.UPSTREAM_UNREACHABLE, CLOSED)
             if not connection.is_open:
                 raise ConnectionResetError  # it was lost again before this request could go on
             is_connected = True
@@ -69,24 +69,24 @@ class Pool:
                 self._taken += 1
         self._waiters.clear()
         for connection in tuple(self._open):
-            connection.fail(Kind.UPSTREAM_FAILED, CLOSED)
+            connection.fail(ErrorKind.UPSTREAM_FAILED, CLOSED)
         if self._open:
             self._emptied = self._loop.create_future()
             await self._emptied
 
     # Called by connections --------------------------------------------------------------------------------
 
-    def release(self, connection: Connection) -> None:
+    def release(self, connection: ProviderConnection) -> None:
         """Take back a connection whose exchange is over, open or not."""
         self._pass_on(connection if connection.is_open else None)
 
-    def unusable(self, connection: Connection) -> None:
+    def unusable(self, connection: ProviderConnection) -> None:
         """Drop a connection from the idle ones; one that is on its way to a waiter is dropped there."""
         if connection in self._idle:
             self._idle.remove(connection)
             self._pass_on(None)
 
-    def gone(self, connection: Connection) -> None:
+    def gone(self, connection: ProviderConnection) -> None:
         """Note that a connection is closed."""
         self._open.discard(connection)
         if not self._open and self._emptied is not None and not self._emptied.done():
@@ -94,12 +94,12 @@ class Pool:
 
     # Details ----------------------------------------------------------------------------------------------
 
-    async def _place(self) -> Connection | None:
+    async def _place(self) -> ProviderConnection | None:
         """Wait for a place; a kept connection may come with it."""
         if self._taken < self._limit:
             self._taken += 1
             return None
-        waiter: asyncio.Future[Connection | None] = self._loop.create_future()
+        waiter: asyncio.Future[ProviderConnection | None] = self._loop.create_future()
         self._waiters.append(waiter)
         try:
             return await waiter
@@ -110,7 +110,7 @@ class Pool:
                 self._waiters.remove(waiter)
             raise
 
-    def _pass_on(self, connection: Connection | None) -> None:
+    def _pass_on(self, connection: ProviderConnection | None) -> None:
         """Give a place, and the connection in it if any, to the request that waits longest."""
         while self._waiters:
             waiter = self._waiters.popleft()

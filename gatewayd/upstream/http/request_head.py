@@ -7,15 +7,15 @@ from dataclasses import dataclass
 from yarl import URL
 
 from gatewayd import __version__
-from gatewayd.errors import Kind
-from gatewayd.upstream.http.connector import Origin
+from gatewayd.errors import ErrorKind
+from gatewayd.upstream.http.connector import UrlOrigin
 from gatewayd.upstream.http.errors import TransportError
 from gatewayd.urls import split_url
 
-DEFAULTS = {"User-Agent": f"gatewayd/{__version__}", "Accept": "*/*", "Accept-Encoding": "identity"}
+DEFAULT_HEADERS = {"User-Agent": f"gatewayd/{__version__}", "Accept": "*/*", "Accept-Encoding": "identity"}
 """Headers that are sent unless the caller gives them."""
 
-OF_THE_CONNECTION = {
+CONNECTION_HEADERS = {
     "connection",
     "content-length",
     "keep-alive",
@@ -33,10 +33,10 @@ _UNSENDABLE = re.compile(r"[\x00-\x1f\x7f\ud800-\udfff]")
 
 
 @dataclass(frozen=True, slots=True)
-class Head:
+class RequestHead:
     """One request's head: `lines` lack only the length of the body and the blank line."""
 
-    origin: Origin
+    origin: UrlOrigin
     lines: bytes
     has_answer_body: bool
     sends_length: bool
@@ -48,18 +48,18 @@ class Head:
         return b"%bContent-Length: %d\r\n\r\n" % (self.lines, len(body or b""))
 
 
-def build_head(method: str, url: str, headers: Mapping[str, str]) -> Head:
+def build_head(method: str, url: str, headers: Mapping[str, str]) -> RequestHead:
     """Return the head with exactly these headers and the few that HTTP needs; raises TransportError."""
     if not _TOKEN.fullmatch(method):
         raise _refuse("its method is not one")
     parsed = _parse(url)
-    fields = {"Host": parsed.host_port_subcomponent or "", **DEFAULTS}
+    fields = {"Host": parsed.host_port_subcomponent or "", **DEFAULT_HEADERS}
     given = {name.lower() for name in headers}
     lines = [f"{method} {parsed.raw_path_qs} HTTP/1.1"]
     lines += [f"{name}: {value}" for name, value in fields.items() if name.lower() not in given]
     lines += [_line(name, value) for name, value in headers.items()]
-    return Head(
-        origin=Origin(parsed.raw_host or "", parsed.port or 0, parsed.scheme == "https"),
+    return RequestHead(
+        origin=UrlOrigin(parsed.raw_host or "", parsed.port or 0, parsed.scheme == "https"),
         lines=("\r\n".join(lines) + "\r\n").encode(),
         has_answer_body=method != "HEAD",
         sends_length=method in _WITH_BODY,
@@ -83,7 +83,7 @@ def _parse(url: str) -> URL:
 
 
 def _line(name: str, value: str) -> str:
-    if not _TOKEN.fullmatch(name) or name.lower() in OF_THE_CONNECTION:
+    if not _TOKEN.fullmatch(name) or name.lower() in CONNECTION_HEADERS:
         raise _refuse(f"a header named {name!r} cannot be sent")
     if not _VALUE.fullmatch(value):
         raise _refuse(f"the value of header {name!r} has characters that cannot be sent")
@@ -91,4 +91,4 @@ def _line(name: str, value: str) -> str:
 
 
 def _refuse(sentence: str) -> TransportError:
-    return TransportError(Kind.INVALID_REQUEST, sentence)
+    return TransportError(ErrorKind.INVALID_REQUEST, sentence)

@@ -10,9 +10,9 @@ import sys
 from collections.abc import Iterator, Mapping
 from typing import Protocol
 
-from gatewayd.errors import Kind
+from gatewayd.errors import ErrorKind
 from gatewayd.upstream.http.errors import TransportError
-from gatewayd.upstream.sources.config import Timeouts
+from gatewayd.upstream.sources.config import UpstreamTimeouts
 
 RACE_SECONDS = 1.0
 """How soon after a request a kept connection may close for that to be a race with the request."""
@@ -20,13 +20,13 @@ RACE_SECONDS = 1.0
 DRAIN_SECONDS = 0.2
 """How long an answer that said its last word may take to end, so that its connection can be used again."""
 
-READ_AHEAD = 64 * 1024
+READ_AHEAD_BYTES = 64 * 1024
 """Bytes that may wait for a slow reader; with more, the connection stops reading."""
 
 RawHeaders = list[tuple[bytes, bytes]]
 
 
-class Carrier(Protocol):
+class ResponseConnection(Protocol):
     """What a response needs of its connection."""
 
     def arm(self, due: float) -> None:
@@ -42,7 +42,7 @@ class Carrier(Protocol):
         ...
 
 
-class Headers(Mapping[str, str]):
+class ResponseHeaders(Mapping[str, str]):
     """The headers of an answer; names compare without case, the first of several counts."""
 
     __slots__ = ("_raw",)
@@ -65,7 +65,7 @@ class Headers(Mapping[str, str]):
         return len({name.lower() for name, _ in self._raw})
 
 
-class Response:
+class ProviderResponse:
     """An answer that is awaited, then read; for one reader."""
 
     __slots__ = (
@@ -89,14 +89,16 @@ class Response:
         "status",
     )
 
-    def __init__(self, timeouts: Timeouts, loop: asyncio.AbstractEventLoop, *, has_body: bool = True) -> None:
+    def __init__(
+        self, timeouts: UpstreamTimeouts, loop: asyncio.AbstractEventLoop, *, has_body: bool = True
+    ) -> None:
         started = loop.time()
         self._timeouts = timeouts
         self._loop = loop
         self._end = math.inf if timeouts.total is None else started + timeouts.total
         self._allowed = timeouts.first_byte
-        self._error: tuple[Kind, str] | None = None
-        self._headers: Headers | None = None
+        self._error: tuple[ErrorKind, str] | None = None
+        self._headers: ResponseHeaders | None = None
         self._is_over = False
         self._is_unwanted = False
         self._parts: list[bytes] = []
@@ -104,7 +106,7 @@ class Response:
         self._unread = 0
         self._waiter: asyncio.Future[None] | None = None
         self._wake_at = 0
-        self.carrier: Carrier | None = None
+        self.carrier: ResponseConnection | None = None
         self.due = self._end
         """When the head must be there, in loop time; `sent` sets it."""
         self.has_body = has_body
@@ -115,10 +117,10 @@ class Response:
     # The reader's side ------------------------------------------------------------------------------------
 
     @property
-    def headers(self) -> Headers:
+    def headers(self) -> ResponseHeaders:
         """The headers; names compare without case."""
         if self._headers is None:
-            self._headers = Headers(self._raw)
+            self._headers = ResponseHeaders(self._raw)
         return self._headers
 
     async def arrived(self) -> bool:
@@ -144,7 +146,7 @@ class Response:
                     self.carrier.resume()
                 await self._more()
             if self._unread > limit:
-                raise TransportError(Kind.UPSTREAM_FAILED, f"its answer is over {limit} bytes")
+                raise TransportError(ErrorKind.UPSTREAM_FAILED, f"its answer is over {limit} bytes")
             if self._error is not None:
                 raise TransportError(*self._error)
             return self._take()
@@ -177,7 +179,7 @@ class Response:
         self._unread = 0
         carrier = self.carrier
         if carrier is not None:
-            self.fail(Kind.UPSTREAM_FAILED, "its answer broke off (closed by the reader)")
+            self.fail(ErrorKind.UPSTREAM_FAILED, "its answer broke off (closed by the reader)")
             carrier.drop()
 
     @property
@@ -210,14 +212,14 @@ class Response:
             return False
         self._parts.append(part)
         self._unread += len(part)
-        return self._unread > READ_AHEAD and self._unread >= self._wake_at
+        return self._unread > READ_AHEAD_BYTES and self._unread >= self._wake_at
 
     def end(self) -> None:
         """Note that the answer is complete; its connection is let go."""
         self._is_over = True
         self.carrier = None
 
-    def fail(self, kind: Kind, sentence: str) -> None:
+    def fail(self, kind: ErrorKind, sentence: str) -> None:
         """Note that nothing more will come, and why; the connection is let go."""
         self._is_over = True
         self._error = (kind, sentence)

@@ -5,15 +5,21 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Final
 
-from gatewayd.errors import GatewayError, Kind
+from gatewayd.errors import ErrorKind, GatewayError
 from gatewayd.upstream.http.client import UpstreamClient
-from gatewayd.upstream.sources.config import ProviderConfig, SourceKind, Timeouts
-from gatewayd.upstream.sources.provider_client import Exchange
+from gatewayd.upstream.sources.config import ProviderConfig, SourceKind, UpstreamTimeouts
+from gatewayd.upstream.sources.provider_client import ProviderClient
 
 CONNECT_SECONDS: Final = 5.0
 
-PASSED_ON: Final = frozenset(
-    {Kind.UPSTREAM_UNREACHABLE, Kind.UPSTREAM_FAILED, Kind.RATE_LIMITED, Kind.TIMEOUT, Kind.UNAVAILABLE}
+PASSED_KINDS: Final = frozenset(
+    {
+        ErrorKind.UPSTREAM_UNREACHABLE,
+        ErrorKind.UPSTREAM_FAILED,
+        ErrorKind.RATE_LIMITED,
+        ErrorKind.TIMEOUT,
+        ErrorKind.UNAVAILABLE,
+    }
 )
 """Failures that are what they say; of others, the caller's document or question is not at fault."""
 
@@ -31,7 +37,9 @@ class ServiceOptions:
     connections: int = 8
 
 
-def exchange_with(name: str, options: ServiceOptions, client: UpstreamClient | None = None) -> Exchange:
+def make_service_client(
+    name: str, options: ServiceOptions, client: UpstreamClient | None = None
+) -> ProviderClient:
     """Return the exchange with a service, which failures call by this name."""
     seconds = options.timeout
     connect = min(CONNECT_SECONDS, seconds)
@@ -40,19 +48,19 @@ def exchange_with(name: str, options: ServiceOptions, client: UpstreamClient | N
         SourceKind.OPENAI,
         options.base_url,
         key=options.key or None,
-        timeouts=Timeouts(connect=connect, first_byte=seconds, idle=seconds, total=seconds),
+        timeouts=UpstreamTimeouts(connect=connect, first_byte=seconds, idle=seconds, total=seconds),
         connections=options.connections,
     )
     headers = {"Authorization": f"Bearer {options.key}"} if options.key else {}
-    return Exchange(config, headers, client)
+    return ProviderClient(config, headers, client)
 
 
 @contextmanager
-def service_failures(*passed_on: Kind) -> Iterator[None]:
+def translate_refusals(*passed_on: ErrorKind) -> Iterator[None]:
     """Make refusals of a service its failures, but for the kinds that are passed on."""
     try:
         yield
     except GatewayError as error:
-        if error.kind in PASSED_ON or error.kind in passed_on:
+        if error.kind in PASSED_KINDS or error.kind in passed_on:
             raise
-        raise GatewayError(Kind.UPSTREAM_FAILED, error.message) from error
+        raise GatewayError(ErrorKind.UPSTREAM_FAILED, error.message) from error

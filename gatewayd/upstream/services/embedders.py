@@ -7,14 +7,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from gatewayd.ingest.embedding_prefixes import Prefixes
+from gatewayd.ingest.embedding_prefixes import EmbeddingPrefixes
 from gatewayd.ingest.fair_gate import FairGate
-from gatewayd.ingest.records import Purpose, Space
+from gatewayd.ingest.records import EmbeddingPurpose, EmbeddingSpace
 from gatewayd.ingest.size_classes import OTHER_WORK, QueueKey
 from gatewayd.text import encodable
 from gatewayd.upstream.http.client import UpstreamClient
-from gatewayd.upstream.services.client import ServiceOptions, exchange_with, service_failures
-from gatewayd.upstream.sources.openai import in_order
+from gatewayd.upstream.services.client import ServiceOptions, make_service_client, translate_refusals
+from gatewayd.upstream.sources.openai import order_vectors
 
 SAMPLE: Final = "a sample"
 
@@ -43,21 +43,23 @@ class _HttpEmbedder(ABC):
     def __init__(self, options: EmbedderOptions, client: UpstreamClient | None = None) -> None:
         name = f"embedding model {options.model}"
         self._options = options
-        self._exchange = exchange_with(name, options.service, client)
-        self._prefixes = Prefixes(options.query_prefix, options.content_prefix)
+        self._exchange = make_service_client(name, options.service, client)
+        self._prefixes = EmbeddingPrefixes(options.query_prefix, options.content_prefix)
         self._passages = FairGate(options.requests)
         self._dimension = 0
 
-    async def space(self) -> Space:
+    async def space(self) -> EmbeddingSpace:
         """Return the space of the vectors; asks for a vector when none has come yet.
 
         Raises GatewayError: upstream_unreachable, upstream_failed, rate_limited, timeout.
         """
         if not self._dimension:
-            await self.embed([SAMPLE], Purpose.QUERY)
-        return Space(f"{self.kind}:{self._options.model}{self._prefixes.mark()}", self._dimension)
+            await self.embed([SAMPLE], EmbeddingPurpose.QUERY)
+        return EmbeddingSpace(f"{self.kind}:{self._options.model}{self._prefixes.mark()}", self._dimension)
 
-    async def embed(self, texts: Sequence[str], purpose: Purpose, key: QueueKey = OTHER_WORK) -> bytes:
+    async def embed(
+        self, texts: Sequence[str], purpose: EmbeddingPurpose, key: QueueKey = OTHER_WORK
+    ) -> bytes:
         """Return a vector of length 1 for each text, in order, as little-endian float32.
 
         Queries do not wait for passages, whose requests take turns by `key`. Raises GatewayError as `space`
@@ -67,7 +69,7 @@ class _HttpEmbedder(ABC):
         clean = [encodable(prefix + text) for text in texts]
         size = self._options.batch_size
         batches = [clean[start : start + size] for start in range(0, len(clean), size)]
-        if purpose is Purpose.QUERY:
+        if purpose is EmbeddingPurpose.QUERY:
             return b"".join([await self._ask(batch) for batch in batches])
         parts = []
         for batch in batches:
@@ -88,7 +90,7 @@ class _HttpEmbedder(ABC):
         """Return what an answer has in the places of vectors, in the order of the texts."""
 
     async def _ask(self, texts: list[str]) -> bytes:
-        with service_failures():
+        with translate_refusals():
             _, answer = await self._exchange.post(self.path, self._body(texts))
             vectors = self._vectors(answer)
             if len(vectors) != len(texts):
@@ -121,7 +123,7 @@ class OpenAiEmbedder(_HttpEmbedder):
         return {"model": self._options.model, "input": texts}
 
     def _vectors(self, answer: Mapping[str, Any]) -> list[object]:
-        return [item.get("embedding") for item in in_order(answer.get("data"), self._exchange.failures)]
+        return [item.get("embedding") for item in order_vectors(answer.get("data"), self._exchange.failures)]
 
 
 class OllamaEmbedder(_HttpEmbedder):

@@ -8,15 +8,15 @@ from pathlib import Path
 from typing import Any, Final
 from urllib.parse import quote
 
-from gatewayd.errors import GatewayError, Kind, invalid, shortened
-from gatewayd.ingest.chunker import ChunkRules, cut
+from gatewayd.errors import ErrorKind, GatewayError, invalid, shorten
+from gatewayd.ingest.chunker import ChunkRules, split_text
 from gatewayd.ingest.fair_gate import FairGate
 from gatewayd.ingest.interfaces import OUT_OF_TIME
-from gatewayd.ingest.records import Extraction, Part
+from gatewayd.ingest.records import ExtractionResult, TextPart
 from gatewayd.ingest.size_classes import QueueKey
-from gatewayd.text import plain_letters
+from gatewayd.text import replace_presentation_forms
 from gatewayd.upstream.http.client import UpstreamClient
-from gatewayd.upstream.services.client import ServiceOptions, exchange_with, service_failures
+from gatewayd.upstream.services.client import ServiceOptions, make_service_client, translate_refusals
 
 BETWEEN: Final = "\n\n"
 """What stands between the pages of a text."""
@@ -44,9 +44,11 @@ class ExternalExtractor:
     def __init__(self, options: ExtractorOptions, client: UpstreamClient | None = None) -> None:
         self._options = options
         self._requests = FairGate(options.service.connections)
-        self._exchange = exchange_with("external extractor", options.service, client)
+        self._exchange = make_service_client("external extractor", options.service, client)
 
-    async def extract(self, path: Path, name: str, content_type: str | None, key: QueueKey) -> Extraction:
+    async def extract(
+        self, path: Path, name: str, content_type: str | None, key: QueueKey
+    ) -> ExtractionResult:
         """Return the text of the document at `path`.
 
         Waits while as many documents are sent as there may be connections. Raises GatewayError:
@@ -59,7 +61,7 @@ class ExternalExtractor:
                 "Content-Type": content_type or UNKNOWN_TYPE,
                 "X-Filename": quote(name, safe="", errors="replace"),
             }
-            with service_failures(Kind.INVALID_REQUEST), _told_limit():
+            with translate_refusals(ErrorKind.INVALID_REQUEST), _told_limit():
                 answer = await self._exchange.put("/process", content, headers)
                 pages = list(self._pages(answer))
         return await asyncio.to_thread(_extraction, pages, name, self._options)
@@ -84,7 +86,7 @@ def _told_limit() -> Iterator[None]:
     try:
         yield
     except GatewayError as error:
-        if error.kind is Kind.TIMEOUT:
+        if error.kind is ErrorKind.TIMEOUT:
             error.code = OUT_OF_TIME
         raise
 
@@ -93,24 +95,24 @@ def _read(path: Path, name: str, limit: int) -> bytes:
     with path.open("rb") as file:
         content = file.read(limit + 1)
     if len(content) > limit:
-        raise invalid(f"cannot extract {shortened(name)!r}: it is over {limit} bytes")
+        raise invalid(f"cannot extract {shorten(name)!r}: it is over {limit} bytes")
     return content
 
 
 def _extraction(
     answered: list[tuple[str, Mapping[str, Any]]], name: str, options: ExtractorOptions
-) -> Extraction:
-    pages = [(plain_letters(page), metadata) for page, metadata in answered]
+) -> ExtractionResult:
+    pages = [(replace_presentation_forms(page), metadata) for page, metadata in answered]
     text = BETWEEN.join(page for page, _ in pages)
     if not text.strip():
-        raise invalid(f"cannot extract {shortened(name)!r}: the external extractor found no text in it")
+        raise invalid(f"cannot extract {shorten(name)!r}: the external extractor found no text in it")
     if len(text) > options.text_limit:
-        raise invalid(f"cannot extract {shortened(name)!r}: its text is over {options.text_limit} characters")
+        raise invalid(f"cannot extract {shorten(name)!r}: its text is over {options.text_limit} characters")
     parts = list(_parts(pages))
     numbers = [part.page for part in parts if part.page is not None]
-    return Extraction(
+    return ExtractionResult(
         text,
-        cut(text, parts, options.rules),
+        split_text(text, parts, options.rules),
         pages=max(numbers, default=None),
         title=_title(pages[0][1]),
         blank_pages=sum(
@@ -119,15 +121,15 @@ def _extraction(
     )
 
 
-def _parts(pages: list[tuple[str, Mapping[str, Any]]]) -> Iterator[Part]:
+def _parts(pages: list[tuple[str, Mapping[str, Any]]]) -> Iterator[TextPart]:
     start = 0
     for text, metadata in pages:
         found = metadata.get("page")
         page = found + 1 if isinstance(found, int) and found >= 0 else None
-        yield Part(start, start + len(text), page=page, is_markdown=True)
+        yield TextPart(start, start + len(text), page=page, is_markdown=True)
         start += len(text) + len(BETWEEN)
 
 
 def _title(metadata: Mapping[str, Any]) -> str | None:
     title = metadata.get("title")
-    return plain_letters(title).strip() or None if isinstance(title, str) else None
+    return replace_presentation_forms(title).strip() or None if isinstance(title, str) else None

@@ -5,9 +5,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from gatewayd.upstream.http.client import UpstreamClient
-from gatewayd.upstream.services.client import ServiceOptions, exchange_with, service_failures
+from gatewayd.upstream.services.client import ServiceOptions, make_service_client, translate_refusals
 
-FURTHEST: Final = 700.0
+MAX_LOGIT: Final = 700.0
 """Beyond this the exponential of a logit is no number."""
 
 
@@ -16,7 +16,7 @@ class ExternalReranker:
 
     def __init__(self, service: ServiceOptions, model: str, client: UpstreamClient | None = None) -> None:
         self._model = model
-        self._exchange = exchange_with(f"reranking model {model}", service, client)
+        self._exchange = make_service_client(f"reranking model {model}", service, client)
 
     async def rerank(self, query: str, texts: Sequence[str]) -> Sequence[float]:
         """Return a score from 0 to 1 for each text, in order.
@@ -33,7 +33,7 @@ class ExternalReranker:
             "documents": documents,
             "top_n": len(documents),
         }
-        with service_failures():
+        with translate_refusals():
             _, answer = await self._exchange.post("", body)
             return _bounded(self._scores(answer, len(documents)))
 
@@ -65,7 +65,7 @@ def _entry(result: object) -> tuple[int | None, float | None]:
 def _bounded(scores: list[float]) -> list[float]:
     if all(0 <= score <= 1 for score in scores):
         return scores
-    return [1 / (1 + math.exp(-max(min(score, FURTHEST), -FURTHEST))) for score in scores]
+    return [1 / (1 + math.exp(-max(min(score, MAX_LOGIT), -MAX_LOGIT))) for score in scores]
 
 
 def _clean(text: str) -> str:

@@ -7,8 +7,8 @@ from urllib.parse import quote
 from gatewayd import ids
 from gatewayd.catalog.interfaces import CallContext
 from gatewayd.catalog.records import Model
-from gatewayd.completions.json_access import mapping
-from gatewayd.completions.records import Body, Chunk, Completion
+from gatewayd.completions.json_access import as_mapping
+from gatewayd.completions.records import Body, Completion, CompletionChunk
 from gatewayd.dialects.anthropic.completion import to_completion
 from gatewayd.dialects.anthropic.events import EventDecoder
 from gatewayd.dialects.anthropic.source import to_request
@@ -16,12 +16,12 @@ from gatewayd.dialects.openai import wants_usage
 from gatewayd.errors import GatewayError
 from gatewayd.upstream.http.client import UpstreamClient
 from gatewayd.upstream.sources.config import ProviderConfig
-from gatewayd.upstream.sources.model_list import listed
-from gatewayd.upstream.sources.provider_client import Exchange, lacks_listing, objects
-from gatewayd.upstream.streams.anthropic import MessageReader, as_events
+from gatewayd.upstream.sources.model_list import select_models
+from gatewayd.upstream.sources.provider_client import ProviderClient, lacks_listing, listed_objects
+from gatewayd.upstream.streams.anthropic import MessageReader, message_events
 from gatewayd.upstream.streams.chunks import AnswerChunks
 from gatewayd.upstream.streams.decoder import DecodingReader
-from gatewayd.upstream.streams.single_chunk import as_chunk
+from gatewayd.upstream.streams.single_chunk import completion_chunk
 from gatewayd.upstream.streams.sse import DataFramer, FramingError
 
 VERSION = "2023-06-01"
@@ -51,7 +51,7 @@ class AnthropicSource:
         headers = {"anthropic-version": VERSION}
         if config.key is not None:
             headers["x-api-key"] = config.key
-        self._exchange = Exchange(self._config, headers, client)
+        self._exchange = ProviderClient(self._config, headers, client)
 
     @property
     def name(self) -> str:
@@ -70,7 +70,7 @@ class AnthropicSource:
                 raise
             found = [{"id": model_id} for model_id in self._config.models]
         named = [{**item, "name": item.get("display_name")} for item in found]
-        return await listed(self._config, named, "anthropic", self._detail)
+        return await select_models(self._config, named, "anthropic", self._detail)
 
     async def complete(self, body: Body, model: Model, context: CallContext) -> Completion:
         """Answer at once."""
@@ -102,7 +102,7 @@ class AnthropicSource:
             "/v1/messages",
             {**_plain(body), "stream": True},
             MessageReader(model.id),
-            lambda answer: as_events(answer, model.id),
+            lambda answer: message_events(answer, model.id),
             context,
         )
 
@@ -115,7 +115,7 @@ class AnthropicSource:
         path = "/v1/models?limit=1000"
         for _ in range(MAX_PAGES):
             page = await self._exchange.get(path)
-            found += objects(page, "data", self._exchange.failures)
+            found += listed_objects(page, "data", self._exchange.failures)
             last = page.get("last_id") if isinstance(page, dict) and page.get("has_more") else None
             if not isinstance(last, str):
                 return found
@@ -127,20 +127,20 @@ class AnthropicSource:
 
 
 def _request(body: Body, model: Model) -> Body:
-    return to_request(body, mapping(model.detail.get("openai")).get("capabilities"))
+    return to_request(body, as_mapping(model.detail.get("openai")).get("capabilities"))
 
 
 def _plain(body: Body) -> Body:
     """Return a messages request without what the provider refuses from those who name no beta."""
     plain = {name: value for name, value in body.items() if name not in BETA_FIELDS}
     # A beta no more: the same words have another place.
-    older, config = body.get("output_format"), mapping(body.get("output_config"))
+    older, config = body.get("output_format"), as_mapping(body.get("output_config"))
     if older is not None and config.get("format") is None:
         plain["output_config"] = {**config, "format": older}
     return plain
 
 
-def _whole(answer: dict[str, Any]) -> Chunk:
+def _whole(answer: dict[str, Any]) -> CompletionChunk:
     if not isinstance(answer.get("content"), list):
         raise FramingError("its answer has no 'content'")
-    return as_chunk(to_completion(answer, ids.now()))
+    return completion_chunk(to_completion(answer, ids.now()))

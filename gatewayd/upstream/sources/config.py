@@ -11,7 +11,7 @@ from typing import Self
 from yarl import URL
 
 from gatewayd.errors import invalid
-from gatewayd.upstream.tools.identity import Identity
+from gatewayd.upstream.tools.identity import IdentityHeaders
 from gatewayd.urls import split_url
 
 
@@ -27,7 +27,7 @@ class SourceKind(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Timeouts:
+class UpstreamTimeouts:
     """How long to wait for a provider, in seconds.
 
     `connect` covers the name look-up, a free place among the connections, and the handshakes. `first_byte` is
@@ -62,9 +62,9 @@ class ProviderConfig:
     owned_by: str | None = None
     connection_type: str | None = None
     socket_path: str | None = None
-    timeouts: Timeouts = field(default_factory=Timeouts)
+    timeouts: UpstreamTimeouts = field(default_factory=UpstreamTimeouts)
     connections: int = 1000
-    identity: Identity | None = None
+    identity: IdentityHeaders | None = None
 
     def __post_init__(self) -> None:
         """Refuse values that could only fail later, in the middle of a request."""

@@ -14,23 +14,29 @@ from typing import Any
 import orjson
 
 from gatewayd import ids
-from gatewayd.completions.deltas import sentence_in
-from gatewayd.completions.provider_errors import OVERFLOW, QUOTA, QUOTA_CODES, Reported, reported_in
-from gatewayd.errors import GatewayError, Kind
+from gatewayd.completions.deltas import error_message_in
+from gatewayd.completions.provider_errors import (
+    OVERFLOW,
+    QUOTA,
+    QUOTA_CODES,
+    ReportedFailure,
+    parse_reported_failure,
+)
+from gatewayd.errors import ErrorKind, GatewayError
 from gatewayd.upstream.http.client import TransportError
 
-MAX_MESSAGE = 500
+MAX_MESSAGE_CHARACTERS = 500
 """Characters of a provider's own sentence that are kept."""
 
-MAX_EXAMINED = 8000
+MAX_EXAMINED_CHARACTERS = 8000
 """Characters of a provider's own sentence that are looked at before it is shortened."""
 
-MAX_RETRY_AFTER = 86_400
+MAX_RETRY_AFTER_SECONDS = 86_400
 """Seconds; a provider that asks for more is taken to ask for this."""
 
-NOTHING = Reported()
+NOTHING_REPORTED = ReportedFailure()
 
-ABOUT_OUR_KEY = frozenset({401, 403})
+KEY_STATUSES = frozenset({401, 403})
 """Statuses of which nothing but the sentence is told: the key is the gateway's."""
 
 _NAMED = QUOTA_CODES | {OVERFLOW}
@@ -41,31 +47,31 @@ REDACTED = "[redacted]"
 _KEY_LIKE = re.compile(r"\b(?:sk|pk|gsk|xai|key|api)[-_][\w*.…-]{6,}|(?<=[Bb]earer )\S+")
 
 _KINDS_BY_STATUS = {
-    400: Kind.INVALID_REQUEST,
-    404: Kind.NOT_FOUND,
-    413: Kind.INVALID_REQUEST,
-    422: Kind.INVALID_REQUEST,
-    429: Kind.RATE_LIMITED,
-    503: Kind.UPSTREAM_UNREACHABLE,
-    529: Kind.UPSTREAM_UNREACHABLE,
+    400: ErrorKind.INVALID_REQUEST,
+    404: ErrorKind.NOT_FOUND,
+    413: ErrorKind.INVALID_REQUEST,
+    422: ErrorKind.INVALID_REQUEST,
+    429: ErrorKind.RATE_LIMITED,
+    503: ErrorKind.UPSTREAM_UNREACHABLE,
+    529: ErrorKind.UPSTREAM_UNREACHABLE,
 }
 
 _KINDS_BY_TYPE = {
-    "invalid_request_error": Kind.INVALID_REQUEST,
-    "request_too_large": Kind.INVALID_REQUEST,
-    "not_found_error": Kind.NOT_FOUND,
-    "rate_limit_error": Kind.RATE_LIMITED,
-    "rate_limit_exceeded": Kind.RATE_LIMITED,
-    QUOTA: Kind.RATE_LIMITED,
-    "overloaded_error": Kind.UPSTREAM_UNREACHABLE,
-    "server_is_overloaded": Kind.UPSTREAM_UNREACHABLE,
-    "service_unavailable_error": Kind.UPSTREAM_UNREACHABLE,
-    "timeout_error": Kind.TIMEOUT,
+    "invalid_request_error": ErrorKind.INVALID_REQUEST,
+    "request_too_large": ErrorKind.INVALID_REQUEST,
+    "not_found_error": ErrorKind.NOT_FOUND,
+    "rate_limit_error": ErrorKind.RATE_LIMITED,
+    "rate_limit_exceeded": ErrorKind.RATE_LIMITED,
+    QUOTA: ErrorKind.RATE_LIMITED,
+    "overloaded_error": ErrorKind.UPSTREAM_UNREACHABLE,
+    "server_is_overloaded": ErrorKind.UPSTREAM_UNREACHABLE,
+    "service_unavailable_error": ErrorKind.UPSTREAM_UNREACHABLE,
+    "timeout_error": ErrorKind.TIMEOUT,
 }
 
 
 @dataclass(frozen=True, slots=True)
-class Failures:
+class ProviderFailures:
     """Makes the errors of one provider; `key` is what must never appear in one."""
 
     provider: str
@@ -73,10 +79,10 @@ class Failures:
 
     def error(
         self,
-        kind: Kind,
+        kind: ErrorKind,
         sentence: str,
         *,
-        reported: Reported = NOTHING,
+        reported: ReportedFailure = NOTHING_REPORTED,
         retry_after: int | None = None,
     ) -> GatewayError:
         """Return the error "cannot get an answer from provider ...: <sentence>"."""
@@ -91,7 +97,7 @@ class Failures:
 
     def broken(self, sentence: str) -> GatewayError:
         """Return the error for an answer that is not one."""
-        return self.error(Kind.UPSTREAM_FAILED, sentence)
+        return self.error(ErrorKind.UPSTREAM_FAILED, sentence)
 
     def from_transport(self, error: TransportError) -> GatewayError:
         """Return the error for a connection that failed."""
@@ -101,36 +107,36 @@ class Failures:
         """Return the error for an answer whose status is not 200; `body` may be cut short."""
         if 300 <= status < 400:
             return self.broken(f"it answered {status}, and redirects are not followed: correct its base_url")
-        kind = _KINDS_BY_STATUS.get(status, Kind.UPSTREAM_FAILED)
+        kind = _KINDS_BY_STATUS.get(status, ErrorKind.UPSTREAM_FAILED)
         retry_after = None
-        if kind in {Kind.RATE_LIMITED, Kind.UPSTREAM_UNREACHABLE}:
+        if kind in {ErrorKind.RATE_LIMITED, ErrorKind.UPSTREAM_UNREACHABLE}:
             retry_after = parse_retry_after(headers.get("Retry-After"), ids.now())
         answer = _json_in(body)
         said = self._said(headers.get("Content-Type", ""), body, answer)
-        reported = NOTHING
-        if status not in ABOUT_OUR_KEY:
+        reported = NOTHING_REPORTED
+        if status not in KEY_STATUSES:
             # Only a refusal of the request says by its words that the request is too long.
-            is_refusal = kind is Kind.INVALID_REQUEST
-            reported = reported_in(answer, (sentence_in(answer) or "") if is_refusal else "")
+            is_refusal = kind is ErrorKind.INVALID_REQUEST
+            reported = parse_reported_failure(answer, (error_message_in(answer) or "") if is_refusal else "")
         if reported.code == OVERFLOW:
-            kind = Kind.INVALID_REQUEST
+            kind = ErrorKind.INVALID_REQUEST
         named = f"{status} {reported.code}" if reported.code in _NAMED else status
         return self.error(kind, f"it answered {named} {said}", reported=reported, retry_after=retry_after)
 
     def from_event(self, error: object) -> GatewayError:
         """Return the error for an error object inside an answer whose status was 200."""
-        said = sentence_in({"error": error}) or ""
-        reported = reported_in({"error": error}, said)
-        kind = Kind.INVALID_REQUEST if reported.code == OVERFLOW else _kind_of_event(error)
+        said = error_message_in({"error": error}) or ""
+        reported = parse_reported_failure({"error": error}, said)
+        kind = ErrorKind.INVALID_REQUEST if reported.code == OVERFLOW else _kind_of_event(error)
         told = self.clean(said or "an error without a message")
         named = f" {reported.code}" if reported.code in _NAMED else ""
         return self.error(kind, f"it reported{named}: {told}", reported=reported)
 
     def clean(self, text: str) -> str:
         """Return foreign text in one bounded line, without keys and control characters."""
-        line = self._redact(" ".join(text[:MAX_EXAMINED].split()))
+        line = self._redact(" ".join(text[:MAX_EXAMINED_CHARACTERS].split()))
         line = "".join(char if char.isprintable() else ascii(char)[1:-1] for char in line)
-        return line if len(line) <= MAX_MESSAGE else line[: MAX_MESSAGE - 1] + "…"
+        return line if len(line) <= MAX_MESSAGE_CHARACTERS else line[: MAX_MESSAGE_CHARACTERS - 1] + "…"
 
     def redacted(self, data: bytes) -> bytes:
         """Return bytes of an answer without the key."""
@@ -159,7 +165,7 @@ class Failures:
         text = body.decode("utf-8", "replace")
         if "html" in content_type.lower() or text.lstrip()[:1] == "<":
             return "with an HTML page"
-        message = sentence_in(answer)
+        message = error_message_in(answer)
         return f"({self.clean(message if message is not None else text)})"
 
 
@@ -173,7 +179,7 @@ def parse_retry_after(value: str | None, now: int) -> int | None:
         seconds = _seconds_until(value, now)
     if not math.isfinite(seconds):
         return None
-    return min(max(math.ceil(seconds), 0), MAX_RETRY_AFTER)
+    return min(max(math.ceil(seconds), 0), MAX_RETRY_AFTER_SECONDS)
 
 
 def _seconds_until(date: str, now: int) -> float:
@@ -190,17 +196,17 @@ def _json_in(body: bytes) -> object:
         return None
 
 
-def _kind_of_event(error: object) -> Kind:
+def _kind_of_event(error: object) -> ErrorKind:
     if not isinstance(error, Mapping):
-        return Kind.UPSTREAM_FAILED
+        return ErrorKind.UPSTREAM_FAILED
     for name in ("status", "code", "type"):
         kind = _kind_of_word(error.get(name))
         if kind is not None:
             return kind
-    return Kind.UPSTREAM_FAILED
+    return ErrorKind.UPSTREAM_FAILED
 
 
-def _kind_of_word(word: Any) -> Kind | None:
+def _kind_of_word(word: Any) -> ErrorKind | None:
     if isinstance(word, str):
         return (
             _KINDS_BY_STATUS.get(int(word))

@@ -5,20 +5,20 @@ from typing import Any
 
 from gatewayd.catalog.model_list import MAX_MODELS
 from gatewayd.catalog.records import Model
-from gatewayd.time_slices import Pace
+from gatewayd.time_slices import LoopPacer
 from gatewayd.upstream.sources.config import ProviderConfig
 
-MAX_ID = 256
+MAX_ID_CHARACTERS = 256
 """Characters of a model id; longer ones are not listed."""
 
-LAST_TIME = 253_402_300_799
+MAX_TIMESTAMP = 253_402_300_799
 """The end of the year 9999 in epoch seconds."""
 
 Detail = Callable[[Mapping[str, Any]], Mapping[str, Any]]
 """Returns the extra fields of a listing for one of the provider's objects."""
 
 
-async def listed(
+async def select_models(
     config: ProviderConfig,
     found: Iterable[Mapping[str, Any]],
     owned_by: str,
@@ -31,7 +31,7 @@ async def listed(
     Objects without a usable `id` are left out, and all behind the one over MAX_MODELS.
     """
     models: dict[str, Model] = {}
-    pace = Pace()
+    pace = LoopPacer()
     for item in found:
         await pace.turn()
         if len(models) > MAX_MODELS:
@@ -56,8 +56,8 @@ async def listed(
 
 
 def _time(value: object) -> int:
-    return int(value) if isinstance(value, int | float) and 0 <= value <= LAST_TIME else 0
+    return int(value) if isinstance(value, int | float) and 0 <= value <= MAX_TIMESTAMP else 0
 
 
 def _is_usable(upstream_id: str) -> bool:
-    return 0 < len(upstream_id) <= MAX_ID and upstream_id.isprintable()
+    return 0 < len(upstream_id) <= MAX_ID_CHARACTERS and upstream_id.isprintable()

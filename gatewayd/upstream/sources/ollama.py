@@ -4,28 +4,30 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from gatewayd import ids
-from gatewayd.catalog.interfaces import CallContext, Forwarded
+from gatewayd.catalog.interfaces import CallContext, ForwardedAnswer
 from gatewayd.catalog.records import Model
 from gatewayd.completions.records import Body, Completion
 from gatewayd.dialects.ollama.source import ReplyDecoder, from_embed, to_completion, to_embed, to_request
 from gatewayd.dialects.openai import wants_usage
 from gatewayd.upstream.http.client import UpstreamClient
 from gatewayd.upstream.sources.config import ProviderConfig
-from gatewayd.upstream.sources.model_list import listed
-from gatewayd.upstream.sources.provider_client import Exchange, objects
-from gatewayd.upstream.streams.checks import Check, CheckedLines, CheckedWhole, Unchecked
+from gatewayd.upstream.sources.model_list import select_models
+from gatewayd.upstream.sources.provider_client import ProviderClient, listed_objects
+from gatewayd.upstream.streams.checks import CheckedLines, CheckedWhole, StreamChecker, UncheckedStream
 from gatewayd.upstream.streams.chunks import AnswerChunks
 from gatewayd.upstream.streams.decoder import DecodingReader
 from gatewayd.upstream.streams.ndjson import LineFramer
 
-STREAMED = frozenset({"/api/chat", "/api/generate", "/api/pull", "/api/push", "/api/create"})
+STREAMED_PATHS = frozenset({"/api/chat", "/api/generate", "/api/pull", "/api/push", "/api/create"})
 """The paths of the native API that answer in lines unless they are asked not to."""
 
-EMPTY = frozenset({"/api/copy", "/api/delete"})
+EMPTY_PATHS = frozenset({"/api/copy", "/api/delete"})
 """The paths of the native API whose answer has no body."""
 
 
-WHOLE = frozenset({"/api/tags", "/api/ps", "/api/version", "/api/show", "/api/embed", "/api/embeddings"})
+WHOLE_PATHS = frozenset(
+    {"/api/tags", "/api/ps", "/api/version", "/api/show", "/api/embed", "/api/embeddings"}
+)
 """The other known paths of the native API, whose answer is one object."""
 
 
@@ -35,7 +37,7 @@ class OllamaSource:
     def __init__(self, config: ProviderConfig, client: UpstreamClient | None = None) -> None:
         self._config = config.without_suffix("/api")
         headers = {} if config.key is None else {"Authorization": f"Bearer {config.key}"}
-        self._exchange = Exchange(self._config, headers, client)
+        self._exchange = ProviderClient(self._config, headers, client)
 
     @property
     def name(self) -> str:
@@ -50,11 +52,11 @@ class OllamaSource:
     async def list_models(self) -> Sequence[Model]:
         """Ask the runtime for the models that it has on its disk."""
         answer = await self._exchange.get("/api/tags")
-        tags = objects(answer, "models", self._exchange.failures)
+        tags = listed_objects(answer, "models", self._exchange.failures)
         found = [
             {"id": tag.get("model") or tag.get("name"), "name": tag.get("name"), "tag": tag} for tag in tags
         ]
-        return await listed(self._config, found, "ollama", self._detail, connection_type="local")
+        return await select_models(self._config, found, "ollama", self._detail, connection_type="local")
 
     async def complete(self, body: Body, model: Model, context: CallContext) -> Completion:
         """Answer at once."""
@@ -79,7 +81,7 @@ class OllamaSource:
 
     async def forward(
         self, method: str, path: str, body: Body | None, context: CallContext | None = None
-    ) -> Forwarded:
+    ) -> ForwardedAnswer:
         """Pass a request of the native API on; a page for people is no answer to it."""
         check = _check_of(path, body)
         answer = await self._exchange.forward(method, path, body, check, context, keeps_refusals=True)
@@ -97,9 +99,9 @@ class OllamaSource:
         return {"ollama": {**item["tag"], "connection_type": connection_type, "urls": [self._config.index]}}
 
 
-def _check_of(path: str, body: Body | None) -> Check | None:
-    if path in STREAMED and (body or {}).get("stream") is not False:
+def _check_of(path: str, body: Body | None) -> StreamChecker | None:
+    if path in STREAMED_PATHS and (body or {}).get("stream") is not False:
         return CheckedLines()
-    if path in EMPTY:
+    if path in EMPTY_PATHS:
         return CheckedWhole(may_be_empty=True)
-    return None if path in STREAMED | WHOLE or path.startswith("/v1/") else Unchecked()
+    return None if path in STREAMED_PATHS | WHOLE_PATHS or path.startswith("/v1/") else UncheckedStream()

@@ -3,20 +3,20 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from gatewayd.catalog.interfaces import CallContext, Forwarded
+from gatewayd.catalog.interfaces import CallContext, ForwardedAnswer
 from gatewayd.catalog.records import Model
 from gatewayd.completions.choices import complete_choices
 from gatewayd.completions.limits import AnswerSizeError
-from gatewayd.completions.records import Body, Chunk, Completion
+from gatewayd.completions.records import Body, Completion, CompletionChunk
 from gatewayd.dialects.anthropic.dialect import without_foreign
 from gatewayd.errors import GatewayError
 from gatewayd.upstream.http.client import UpstreamClient
 from gatewayd.upstream.sources.config import ProviderConfig
-from gatewayd.upstream.sources.failures import Failures
-from gatewayd.upstream.sources.model_list import listed
-from gatewayd.upstream.sources.provider_client import Exchange, lacks_listing, objects
+from gatewayd.upstream.sources.failures import ProviderFailures
+from gatewayd.upstream.sources.model_list import select_models
+from gatewayd.upstream.sources.provider_client import ProviderClient, lacks_listing, listed_objects
 from gatewayd.upstream.streams.chunks import AnswerChunks
-from gatewayd.upstream.streams.single_chunk import as_chunk
+from gatewayd.upstream.streams.single_chunk import completion_chunk
 from gatewayd.upstream.streams.sse import ChunkReader, FramingError
 
 
@@ -26,7 +26,7 @@ class OpenAiSource:
     def __init__(self, config: ProviderConfig, client: UpstreamClient | None = None) -> None:
         self._config = config
         headers = {} if config.key is None else {"Authorization": f"Bearer {config.key}"}
-        self._exchange = Exchange(config, headers, client)
+        self._exchange = ProviderClient(config, headers, client)
 
     @property
     def name(self) -> str:
@@ -44,8 +44,8 @@ class OpenAiSource:
             if not lacks_listing(error) or not self._config.models:
                 raise
             answer = [{"id": model_id} for model_id in self._config.models]
-        found = objects(answer, "data", self._exchange.failures)
-        return await listed(self._config, found, "openai", self._detail)
+        found = listed_objects(answer, "data", self._exchange.failures)
+        return await select_models(self._config, found, "openai", self._detail)
 
     async def complete(self, body: Body, model: Model, context: CallContext) -> Completion:
         """Answer at once; the provider's bytes are kept."""
@@ -73,11 +73,11 @@ class OpenAiSource:
     async def embed(self, body: Body, model: Model, context: CallContext) -> Body:
         """Turn a list of inputs into vectors, in their order, whatever order the provider answers in."""
         _, answer = await self._exchange.post("/embeddings", {**body, "encoding_format": "float"}, context)
-        return {**answer, "data": in_order(answer.get("data"), self._exchange.failures)}
+        return {**answer, "data": order_vectors(answer.get("data"), self._exchange.failures)}
 
     async def forward(
         self, method: str, path: str, body: Body | None, context: CallContext | None = None
-    ) -> Forwarded:
+    ) -> ForwardedAnswer:
         """Send a request to `path` below the base URL; the answer's bytes are left as they are."""
         return await self._exchange.forward(method, path, body, context=context)
 
@@ -89,7 +89,7 @@ class OpenAiSource:
         return {"openai": item, "urlIdx": self._config.index}
 
 
-def in_order(data: object, failures: Failures) -> list[dict[str, Any]]:
+def order_vectors(data: object, failures: ProviderFailures) -> list[dict[str, Any]]:
     """Return the vectors by `index`; a provider that numbers none of them is taken by its order."""
     if not isinstance(data, list) or not all(isinstance(item, dict) for item in data):
         raise failures.broken("its answer has no list of objects in 'data'")
@@ -114,7 +114,7 @@ def _unstreamed(body: Body) -> Body:
     return {**kept, "stream": False} if kept.get("stream") else kept
 
 
-def _whole(answer: dict[str, Any]) -> Chunk:
+def _whole(answer: dict[str, Any]) -> CompletionChunk:
     if not isinstance(answer.get("choices"), list):
         raise FramingError("its answer has no 'choices'")
-    return as_chunk(answer)
+    return completion_chunk(answer)

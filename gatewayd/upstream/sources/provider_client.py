@@ -7,35 +7,37 @@ import orjson
 
 from gatewayd import json_decoder, json_encoder
 from gatewayd.catalog.interfaces import CallContext, RefusedAnswer, RuntimeRefusalError
-from gatewayd.errors import GatewayError, Kind, invalid
-from gatewayd.json_decoder import SHORT_BYTES, JsonLimits, decode_light
+from gatewayd.errors import ErrorKind, GatewayError, invalid
+from gatewayd.json_decoder import MAX_SHORT_BYTES, JsonLimits, decode_light
 from gatewayd.text import MAX_ANSWER_DEPTH
 from gatewayd.upstream.http.client import TransportError, UpstreamClient, UpstreamResponse, open_client
 from gatewayd.upstream.sources.config import ProviderConfig
-from gatewayd.upstream.sources.failures import ABOUT_OUR_KEY, Failures
-from gatewayd.upstream.streams.checks import Check, CheckedEvents, CheckedWhole
-from gatewayd.upstream.streams.chunks import AnswerChunks, StreamReader, Whole, media_type
+from gatewayd.upstream.sources.failures import KEY_STATUSES, ProviderFailures
+from gatewayd.upstream.streams.checks import CheckedEvents, CheckedWhole, StreamChecker
+from gatewayd.upstream.streams.chunks import AnswerChunks, ChunkFromCompletion, StreamReader, media_type
 from gatewayd.upstream.streams.forwarded import ForwardedReply
-from gatewayd.upstream.streams.sse import FramingError, error_of
+from gatewayd.upstream.streams.sse import FramingError, find_error
 
-MAX_ANSWER = 32 * 1024 * 1024
+MAX_ANSWER_BYTES = 32 * 1024 * 1024
 """Bytes of an answer that is read as a whole."""
 
-ANSWER = JsonLimits(containers=500_000, values=5_000_000, depth=MAX_ANSWER_DEPTH, has_exact_integers=False)
+ANSWER_LIMITS = JsonLimits(
+    containers=500_000, values=5_000_000, depth=MAX_ANSWER_DEPTH, has_exact_integers=False
+)
 """What such an answer may hold: thousands of vectors, a list of many models."""
 
-FEW_MESSAGES = 64
-FEW_CHARACTERS = 64 * 1024
+MAX_INLINE_MESSAGES = 64
+MAX_INLINE_CHARACTERS = 64 * 1024
 """Messages and characters of a request that is encoded at once."""
 
-MAX_LIST = 16 * 1024 * 1024
+MAX_LIST_BYTES = 16 * 1024 * 1024
 """Bytes of a list of models."""
 
-MAX_REFUSAL = 64 * 1024
+MAX_REFUSAL_BYTES = 64 * 1024
 """Bytes of an error's body that are looked at."""
 
 
-class Exchange:
+class ProviderClient:
     """Sends requests to one provider.
 
     `headers` are all that it learns of us beside the body, and of who asks when its configuration says so.
@@ -44,7 +46,7 @@ class Exchange:
     def __init__(
         self, config: ProviderConfig, headers: Mapping[str, str], client: UpstreamClient | None = None
     ) -> None:
-        self.failures = Failures(config.name, config.key)
+        self.failures = ProviderFailures(config.name, config.key)
         self._base = config.base_url.rstrip("/")
         self._headers = dict(headers)
         self._json_headers = {**headers, "Content-Type": "application/json"}
@@ -55,7 +57,7 @@ class Exchange:
 
     async def get(self, path: str) -> dict[str, Any] | list[Any]:
         """Return the JSON object or list at `path`, of at most MAX_LIST bytes."""
-        return (await self._read_whole(self._send("GET", path, None), MAX_LIST))[1]
+        return (await self._read_whole(self._send("GET", path, None), MAX_LIST_BYTES))[1]
 
     async def post(
         self, path: str, body: Mapping[str, Any], context: CallContext | None = None
@@ -75,7 +77,7 @@ class Exchange:
         path: str,
         body: Mapping[str, Any],
         reader: StreamReader,
-        whole: Whole | None = None,
+        whole: ChunkFromCompletion | None = None,
         context: CallContext | None = None,
     ) -> AnswerChunks:
         """Return the chunks of the answer to a JSON body, which is sent when the first one is asked for."""
@@ -87,7 +89,7 @@ class Exchange:
         method: str,
         path: str,
         body: Mapping[str, Any] | None,
-        check: Check | None = None,
+        check: StreamChecker | None = None,
         context: CallContext | None = None,
         *,
         keeps_refusals: bool = False,
@@ -125,7 +127,7 @@ class Exchange:
         return await self._client.request(method, self._base + path, headers, content)
 
     async def _read_whole(
-        self, sending: Awaitable[UpstreamResponse], limit: int = MAX_ANSWER
+        self, sending: Awaitable[UpstreamResponse], limit: int = MAX_ANSWER_BYTES
     ) -> tuple[bytes, dict[str, Any] | list[Any]]:
         try:
             response = await sending
@@ -143,13 +145,13 @@ class Exchange:
 
     async def _refuse(self, response: UpstreamResponse, *, keeps_refusals: bool = False) -> NoReturn:
         try:
-            refusal = await _read_start(response, MAX_REFUSAL)
+            refusal = await _read_start(response, MAX_REFUSAL_BYTES)
         finally:
             response.close()
         error = self.failures.from_answer(response.status, response.headers, refusal)
-        is_own = response.status >= 400 and response.status not in ABOUT_OUR_KEY
+        is_own = response.status >= 400 and response.status not in KEY_STATUSES
         is_page = media_type(response) == "text/html" or refusal.lstrip()[:1] == b"<"
-        if not keeps_refusals or not is_own or is_page or len(refusal) >= MAX_REFUSAL:
+        if not keeps_refusals or not is_own or is_page or len(refusal) >= MAX_REFUSAL_BYTES:
             raise error
         content_type = response.headers.get("Content-Type", "")
         answer = RefusedAnswer(response.status, content_type, self.failures.redacted_text(refusal))
@@ -158,7 +160,7 @@ class Exchange:
     def _object(self, answer: object) -> dict[str, Any]:
         if not isinstance(answer, dict):
             raise self.failures.broken("its answer is not a JSON object")
-        error = error_of(answer)
+        error = find_error(answer)
         if error is not None:
             raise self.failures.from_event(error)
         return answer
@@ -175,22 +177,24 @@ class Exchange:
         return response
 
     async def _read_object(self, response: UpstreamResponse) -> dict[str, Any]:
-        return self._object((await self._parse(response, await response.read(MAX_ANSWER)))[1])
+        return self._object((await self._parse(response, await response.read(MAX_ANSWER_BYTES)))[1])
 
     async def _parse(
         self, response: UpstreamResponse, raw: bytes
     ) -> tuple[bytes, dict[str, Any] | list[Any]]:
         try:
             answer = (
-                decode_light(raw, ANSWER)
-                if len(raw) <= SHORT_BYTES
-                else await json_decoder.decode(raw, ANSWER)
+                decode_light(raw, ANSWER_LIMITS)
+                if len(raw) <= MAX_SHORT_BYTES
+                else await json_decoder.decode(raw, ANSWER_LIMITS)
             )
         except json_decoder.DepthError as error:
             raise self.failures.broken("its JSON nests too deep") from error
         except GatewayError as error:
-            if error.kind is Kind.TOO_LARGE:
-                raise self.failures.broken(f"its answer has more than {ANSWER.values} values") from error
+            if error.kind is ErrorKind.TOO_LARGE:
+                raise self.failures.broken(
+                    f"its answer has more than {ANSWER_LIMITS.values} values"
+                ) from error
             if not raw.strip() or media_type(response) == "text/html":
                 raise self.failures.from_answer(response.status, response.headers, raw) from error
             raise self.failures.broken("its answer is not JSON") from error
@@ -199,7 +203,7 @@ class Exchange:
         return raw, answer
 
 
-def objects(answer: object, name: str, failures: Failures) -> list[dict[str, Any]]:
+def listed_objects(answer: object, name: str, failures: ProviderFailures) -> list[dict[str, Any]]:
     """Return the objects of a listing, `{name: [...]}` or a bare list; other shapes are a failure."""
     found = answer.get(name) if isinstance(answer, dict) else answer
     if not isinstance(found, list):
@@ -209,7 +213,7 @@ def objects(answer: object, name: str, failures: Failures) -> list[dict[str, Any
 
 def lacks_listing(error: GatewayError) -> bool:
     """Whether a provider that refused its list of models has no such list."""
-    return error.kind is Kind.NOT_FOUND
+    return error.kind is ErrorKind.NOT_FOUND
 
 
 async def _read_start(response: UpstreamResponse, limit: int) -> bytes:
@@ -226,11 +230,11 @@ async def _read_start(response: UpstreamResponse, limit: int) -> bytes:
 def _encode_light(body: Mapping[str, Any]) -> bytes | None:
     """Return a request as JSON; None unless its messages are few and short texts, as nearly all are."""
     messages = body.get("messages")
-    if not isinstance(messages, list) or len(messages) > FEW_MESSAGES:
+    if not isinstance(messages, list) or len(messages) > MAX_INLINE_MESSAGES:
         return None
     for message in messages:
         content = message.get("content") if isinstance(message, dict) else None
-        if not isinstance(content, str) or len(content) > FEW_CHARACTERS:
+        if not isinstance(content, str) or len(content) > MAX_INLINE_CHARACTERS:
             return None
     try:
         return orjson.dumps(body)

@@ -6,15 +6,22 @@ from typing import Any, Final
 
 import orjson
 
-from gatewayd.completions.json_access import sequence, text
+from gatewayd.completions.json_access import as_sequence, as_text
 from gatewayd.completions.limits import MAX_LINE_BYTES
-from gatewayd.completions.records import Body, Chunk
-from gatewayd.upstream.streams.sse import DONE_WORD, DataFramer, FramingError, decode, error_of, whole_only
+from gatewayd.completions.records import Body, CompletionChunk
+from gatewayd.upstream.streams.sse import (
+    DONE_WORD,
+    DataFramer,
+    FramingError,
+    decode_payload,
+    drop_truncated,
+    find_error,
+)
 
 TYPE: Final = re.compile(r"[a-z_]{1,64}")
 """What may stand in an `event:` line: every name of the protocol, and those that it may get."""
 
-OF_A_MESSAGE: Final = frozenset(
+MESSAGE_EVENTS: Final = frozenset(
     {"content_block_start", "content_block_delta", "content_block_stop", "message_delta", "message_stop"}
 )
 """The events that make no sense before a message has begun."""
@@ -45,13 +52,13 @@ class MessageReader:
         """Whether the answer came to its end."""
         return self.is_done or self._has_reason
 
-    def feed(self, read: bytes) -> Chunk | None:
+    def feed(self, read: bytes) -> CompletionChunk | None:
         """Take one read and return the events that are now whole, None when none is; raises FramingError."""
         return _chunk(self._all(self._framer.feed(read)))
 
-    def finish(self) -> Chunk | None:
+    def finish(self) -> CompletionChunk | None:
         """Return what the end of the stream completed; raises FramingError for a stream without a message."""
-        frames = self._all(whole_only(self._framer.finish()))
+        frames = self._all(drop_truncated(self._framer.finish()))
         if self._has_reason:
             frames += self._all([orjson.dumps(STOP)])
         if self.error is None and not self._has_started:
@@ -72,8 +79,8 @@ class MessageReader:
         return frames
 
     def _frames(self, payload: bytes) -> Iterator[bytes]:
-        event = decode(payload)
-        self.error = error_of(event)
+        event = decode_payload(payload)
+        self.error = find_error(event)
         if self.error is not None:
             return
         kind = event.get("type")
@@ -90,7 +97,7 @@ class MessageReader:
         if kind == "message_start":
             return self._starts(event)
         if not self._has_started:
-            if kind in OF_A_MESSAGE:
+            if kind in MESSAGE_EVENTS:
                 raise FramingError(f"it sent {kind} before message_start")
             return False
         if kind == "message_delta":
@@ -111,7 +118,7 @@ class MessageReader:
         return True
 
 
-def as_events(message: Mapping[str, Any], model_id: str) -> Chunk:
+def message_events(message: Mapping[str, Any], model_id: str) -> CompletionChunk:
     """Return a message that came whole as the events of a stream; raises FramingError for what is none."""
     blocks = message.get("content")
     if not isinstance(blocks, list):
@@ -127,7 +134,7 @@ def as_events(message: Mapping[str, Any], model_id: str) -> Chunk:
     delta["stop_sequence"] = message.get("stop_sequence")
     events.append({"type": "message_delta", "delta": delta, "usage": usage})
     events.append(STOP)
-    return Chunk(raw=b"".join(_frame(event["type"], orjson.dumps(event)) for event in events))
+    return CompletionChunk(raw=b"".join(_frame(event["type"], orjson.dumps(event)) for event in events))
 
 
 def _block_events(index: int, block: Mapping[str, Any]) -> list[Body]:
@@ -143,12 +150,12 @@ def _block_events(index: int, block: Mapping[str, Any]) -> list[Body]:
 def _deltas(block: Mapping[str, Any]) -> tuple[Body, list[Body]]:
     match block.get("type"):
         case "text":
-            deltas: list[Body] = [{"type": "text_delta", "text": text(block.get("text"))}]
-            cited = sequence(block.get("citations"))
+            deltas: list[Body] = [{"type": "text_delta", "text": as_text(block.get("text"))}]
+            cited = as_sequence(block.get("citations"))
             deltas += [{"type": "citations_delta", "citation": item} for item in cited]
             return {"type": "text", "text": ""}, deltas
         case "thinking":
-            deltas = [{"type": "thinking_delta", "thinking": text(block.get("thinking"))}]
+            deltas = [{"type": "thinking_delta", "thinking": as_text(block.get("thinking"))}]
             if block.get("signature"):
                 deltas.append({"type": "signature_delta", "signature": block["signature"]})
             return {"type": "thinking", "thinking": "", "signature": ""}, deltas
@@ -163,5 +170,5 @@ def _frame(kind: str, data: bytes) -> bytes:
     return b"event: %s\ndata: %s\n\n" % (kind.encode(), data)
 
 
-def _chunk(frames: list[bytes]) -> Chunk | None:
-    return Chunk(raw=b"".join(frames)) if frames else None
+def _chunk(frames: list[bytes]) -> CompletionChunk | None:
+    return CompletionChunk(raw=b"".join(frames)) if frames else None

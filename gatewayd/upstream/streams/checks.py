@@ -11,21 +11,28 @@ from typing import Any, Final, Protocol
 import orjson
 
 from gatewayd.upstream.streams.ndjson import LineFramer
-from gatewayd.upstream.streams.sse import DONE_WORD, DataFramer, FramingError, check_depth, decode, error_of
+from gatewayd.upstream.streams.sse import (
+    DONE_WORD,
+    DataFramer,
+    FramingError,
+    check_depth,
+    decode_payload,
+    find_error,
+)
 
-MAX_FRAME: Final = 8 * 1024 * 1024
+MAX_FRAME_BYTES: Final = 8 * 1024 * 1024
 """Bytes of the longest line and event: some hold images."""
 
-MAX_HELD: Final = 1024 * 1024
+MAX_HELD_BYTES: Final = 1024 * 1024
 """Bytes of a whole answer that are held back until they are known to be good."""
 
-KIND: Final = re.compile(r"[a-z_.]{1,64}")
+KIND_PATTERN: Final = re.compile(r"[a-z_.]{1,64}")
 """What may stand in an `event:` line."""
 
-LAST_KINDS: Final = frozenset({"response.completed", "response.failed", "response.incomplete"})
+FINAL_KINDS: Final = frozenset({"response.completed", "response.failed", "response.incomplete"})
 
 
-class Check(Protocol):
+class StreamChecker(Protocol):
     """Takes reads, gives what may pass.
 
     `error` is what ended the answer, after all that was given; `is_done` tells that nothing can follow.
@@ -43,7 +50,7 @@ class Check(Protocol):
         ...
 
 
-class Unchecked:
+class UncheckedStream:
     """Passes on everything: the answer to a request that the gateway does not know."""
 
     error: object = None
@@ -61,7 +68,7 @@ class Unchecked:
 class CheckedLines:
     """Passes on whole lines that are JSON objects; an error line is the last of the answer."""
 
-    def __init__(self, max_line: int = MAX_FRAME) -> None:
+    def __init__(self, max_line: int = MAX_FRAME_BYTES) -> None:
         self._framer = LineFramer(max_line)
         self._has_passed = False
         self.error: object = None
@@ -98,14 +105,14 @@ class CheckedLines:
                 yield line + b"\n"
                 continue
             try:
-                value = decode(line)
+                value = decode_payload(line)
             except FramingError as error:
                 self.error = error
                 return
             self._has_passed = True
             is_foreign = value.pop("event", self) is not self
             yield (orjson.dumps(value) if is_foreign else line) + b"\n"
-            self.is_done = error_of(value) is not None
+            self.is_done = find_error(value) is not None
             if self.is_done:
                 return
 
@@ -116,7 +123,7 @@ class CheckedEvents:
     The `event:` lines are of our own making: they say the type that stands in the event.
     """
 
-    def __init__(self, max_line: int = MAX_FRAME) -> None:
+    def __init__(self, max_line: int = MAX_FRAME_BYTES) -> None:
         self._framer = DataFramer(max_line)
         self._is_complete = False
         self.is_done = False
@@ -160,11 +167,11 @@ class CheckedEvents:
             if not payload.strip():
                 continue
             try:
-                event = decode(payload)
+                event = decode_payload(payload)
             except FramingError as error:
                 self.error = error
                 return
-            self.error = event if event.get("type") == "error" else error_of(event)
+            self.error = event if event.get("type") == "error" else find_error(event)
             if self.error is not None:
                 return
             self._is_complete = self._is_complete or _is_last(event)
@@ -177,7 +184,7 @@ class CheckedWhole:
     An answer without a body passes only where `may_be_empty`.
     """
 
-    def __init__(self, *, may_be_empty: bool = False, max_held: int = MAX_HELD) -> None:
+    def __init__(self, *, may_be_empty: bool = False, max_held: int = MAX_HELD_BYTES) -> None:
         self._may_be_empty = may_be_empty
         self._max_held = max_held
         self._held = bytearray()
@@ -209,7 +216,7 @@ class CheckedWhole:
         except FramingError as error:
             self.error = error
             return b""
-        self.error = error_of(value)
+        self.error = find_error(value)
         if self.error is not None:
             return b""
         return orjson.dumps(value) if value.pop("event", self) is not self else raw
@@ -230,15 +237,15 @@ def _object(raw: bytes) -> dict[str, Any]:
 
 def _frame(payload: bytes, event: dict[str, Any]) -> bytes:
     kind = event.get("type")
-    is_foreign = event.pop("event", KIND) is not KIND or b"\n" in payload
+    is_foreign = event.pop("event", KIND_PATTERN) is not KIND_PATTERN or b"\n" in payload
     data = b"data: %s\n\n" % (orjson.dumps(event) if is_foreign else payload)
-    if isinstance(kind, str) and KIND.fullmatch(kind):
+    if isinstance(kind, str) and KIND_PATTERN.fullmatch(kind):
         return b"event: %s\n%s" % (kind.encode(), data)
     return data
 
 
 def _is_last(event: dict[str, Any]) -> bool:
-    if event.get("type") in LAST_KINDS:
+    if event.get("type") in FINAL_KINDS:
         return True
     choices = event.get("choices")
     return isinstance(choices, list) and any(

@@ -5,9 +5,9 @@ from collections.abc import Awaitable, Callable
 from typing import Any, NoReturn, Protocol, Self
 
 from gatewayd.completions.limits import MAX_STREAM_BYTES, AnswerSizeError
-from gatewayd.completions.records import Chunk
+from gatewayd.completions.records import CompletionChunk
 from gatewayd.upstream.http.client import TransportError, UpstreamResponse
-from gatewayd.upstream.sources.failures import Failures
+from gatewayd.upstream.sources.failures import ProviderFailures
 from gatewayd.upstream.streams.sse import FramingError
 
 SLICE_BYTES = 16 * 1024
@@ -17,13 +17,13 @@ LARGE_SLICE_BYTES = 64 * 1024
 LARGE_SLICE_LINES = 800
 """Bytes of such a slice that has no more lines than these, as events of a usual length have."""
 
-Begin = Callable[[], Awaitable[UpstreamResponse]]
+OpenResponse = Callable[[], Awaitable[UpstreamResponse]]
 """Sends the request and returns a good answer; raises TransportError or GatewayError."""
 
-Whole = Callable[[dict[str, Any]], Chunk]
+ChunkFromCompletion = Callable[[dict[str, Any]], CompletionChunk]
 """Takes an answer that came whole although a stream was asked for; raises FramingError."""
 
-ReadWhole = Callable[[UpstreamResponse], Awaitable[dict[str, Any]]]
+ReadCompletion = Callable[[UpstreamResponse], Awaitable[dict[str, Any]]]
 """Reads an answer that came whole."""
 
 
@@ -45,11 +45,11 @@ class StreamReader(Protocol):
         """Whether the answer came to its end."""
         ...
 
-    def feed(self, read: bytes) -> Chunk | None:
+    def feed(self, read: bytes) -> CompletionChunk | None:
         """Take one read; raises FramingError."""
         ...
 
-    def finish(self) -> Chunk | None:
+    def finish(self) -> CompletionChunk | None:
         """Take the end of the stream; raises FramingError."""
         ...
 
@@ -62,17 +62,17 @@ class AnswerChunks:
 
     def __init__(
         self,
-        begin: Begin,
+        begin: OpenResponse,
         reader: StreamReader,
-        failures: Failures,
-        whole: tuple[Whole, ReadWhole] | None = None,
+        failures: ProviderFailures,
+        whole: tuple[ChunkFromCompletion, ReadCompletion] | None = None,
     ) -> None:
         self._begin = begin
         self._reader = reader
         self._failures = failures
         self._whole = whole
         self._response: UpstreamResponse | None = None
-        self._held: Chunk | None = None
+        self._held: CompletionChunk | None = None
         self._rest = b""
         self._size = 0
         self._is_whole = False
@@ -83,7 +83,7 @@ class AnswerChunks:
         """Return itself: an answer is read once."""
         return self
 
-    async def __anext__(self) -> Chunk:
+    async def __anext__(self) -> CompletionChunk:
         """Return the next chunk; raises GatewayError."""
         alive = False
         try:
@@ -144,7 +144,7 @@ class AnswerChunks:
             self._ended = self._is_whole = True
         return response
 
-    def _last(self) -> Chunk | None:
+    def _last(self) -> CompletionChunk | None:
         """Return what the end of the stream completed."""
         self._ended = True
         return self._reader.finish()

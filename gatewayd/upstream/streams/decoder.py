@@ -4,11 +4,11 @@ from collections.abc import Mapping
 from typing import Any, Protocol
 
 from gatewayd.completions.limits import AnswerSizeError
-from gatewayd.completions.records import Body, Chunk
-from gatewayd.upstream.streams.sse import DONE_WORD, FramingError, decode, whole_only
+from gatewayd.completions.records import Body, CompletionChunk
+from gatewayd.upstream.streams.sse import DONE_WORD, FramingError, decode_payload, drop_truncated
 
 
-class Framer(Protocol):
+class StreamFramer(Protocol):
     """Splits reads into JSON texts; `broken` tells that nothing follows what was returned."""
 
     broken: FramingError | None
@@ -22,7 +22,7 @@ class Framer(Protocol):
         ...
 
 
-class Decoder(Protocol):
+class StreamDecoder(Protocol):
     """Turns the objects of one stream into chat.completion.chunk objects."""
 
     error: object
@@ -37,7 +37,7 @@ class Decoder(Protocol):
 class DecodingReader:
     """A `StreamReader` of a framer and a decoder."""
 
-    def __init__(self, framer: Framer, decoder: Decoder) -> None:
+    def __init__(self, framer: StreamFramer, decoder: StreamDecoder) -> None:
         self._framer = framer
         self._decoder = decoder
         self._broken: FramingError | None = None
@@ -57,19 +57,19 @@ class DecodingReader:
         """Whether the answer came to its end."""
         return self._decoder.is_complete
 
-    def feed(self, read: bytes) -> Chunk | None:
+    def feed(self, read: bytes) -> CompletionChunk | None:
         """Take one read and return the chunks of what it completed, or None; raises FramingError."""
         return None if self._is_over else self._chunk(self._framer.feed(read))
 
-    def finish(self) -> Chunk | None:
+    def finish(self) -> CompletionChunk | None:
         """Take the end of the stream; raises FramingError."""
-        return None if self._is_over else self._chunk(whole_only(self._framer.finish()))
+        return None if self._is_over else self._chunk(drop_truncated(self._framer.finish()))
 
     @property
     def _is_over(self) -> bool:
         return self.is_done or self.error is not None
 
-    def _chunk(self, texts: list[bytes]) -> Chunk | None:
+    def _chunk(self, texts: list[bytes]) -> CompletionChunk | None:
         events: list[Body] = []
         for text in texts:
             if self._is_over:
@@ -77,7 +77,7 @@ class DecodingReader:
             if text.strip() in (b"", DONE_WORD):
                 continue
             try:
-                event = decode(text)
+                event = decode_payload(text)
             except FramingError as error:
                 self._broken = error
                 break
@@ -87,4 +87,4 @@ class DecodingReader:
                 self._broken = FramingError(error.reason)
         if not self._is_over:
             self._broken = self._framer.broken
-        return Chunk(events=events) if events else None
+        return CompletionChunk(events=events) if events else None

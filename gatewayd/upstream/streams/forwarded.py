@@ -4,8 +4,8 @@ from typing import Self
 
 from gatewayd.errors import GatewayError
 from gatewayd.upstream.http.client import TransportError, UpstreamResponse
-from gatewayd.upstream.sources.failures import Failures
-from gatewayd.upstream.streams.checks import Check
+from gatewayd.upstream.sources.failures import ProviderFailures
+from gatewayd.upstream.streams.checks import StreamChecker
 from gatewayd.upstream.streams.sse import FramingError
 
 
@@ -14,7 +14,7 @@ class ForwardedReply:
 
     __slots__ = ("_check", "_failures", "_has_ended", "_response")
 
-    def __init__(self, response: UpstreamResponse, failures: Failures, check: Check) -> None:
+    def __init__(self, response: UpstreamResponse, failures: ProviderFailures, check: StreamChecker) -> None:
         self._response = response
         self._failures = failures
         self._check = check

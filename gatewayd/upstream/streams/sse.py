@@ -20,11 +20,11 @@ from gatewayd.completions.limits import (
     MAX_LINE_BYTES,
     AnswerSizeError,
 )
-from gatewayd.completions.records import Chunk
-from gatewayd.completions.tool_call_indices import CHUNK, CallNumbers
+from gatewayd.completions.records import CompletionChunk
+from gatewayd.completions.tool_call_indices import CHUNK, ToolCallNumbering
 from gatewayd.text import MAX_ANSWER_DEPTH
 
-MAX_HELD = 64 * 1024
+MAX_HELD_BYTES = 64 * 1024
 """Bytes of an unfinished event that are joined with the next read; the framer holds longer ones."""
 
 DONE_WORD = b"[DONE]"
@@ -162,11 +162,11 @@ class ChunkReader:
     def __init__(self, max_line: int = MAX_LINE_BYTES) -> None:
         self._framer = DataFramer(max_line)
         self._max_line = max_line
-        self._max_held = min(max_line, MAX_HELD)
+        self._max_held = min(max_line, MAX_HELD_BYTES)
         self._held = b""
         self._is_framing = True
         self._is_fresh = True
-        self._numbers = CallNumbers()
+        self._numbers = ToolCallNumbering()
         self._finished = False
         self.is_done = False
         self.error: object = None
@@ -176,7 +176,7 @@ class ChunkReader:
         """Whether the answer came to its end."""
         return self.is_done or self._finished
 
-    def feed(self, read: bytes) -> Chunk | None:
+    def feed(self, read: bytes) -> CompletionChunk | None:
         """Take one read and return what may pass, or None when nothing is whole."""
         if self.is_done or self.error is not None:
             return None
@@ -202,7 +202,7 @@ class ChunkReader:
             return self._framed(read)
         self._finished = self._finished or finishes
         self.is_done = len(clean) < len(read)
-        return Chunk(raw=clean)
+        return CompletionChunk(raw=clean)
 
     def _begins_clean(self, read: bytes) -> bool:
         """Whether the stream begins with an event of the usual form, so that nothing must be cut apart."""
@@ -215,7 +215,7 @@ class ChunkReader:
         self._framer.begin()
         return True
 
-    def finish(self) -> Chunk | None:
+    def finish(self) -> CompletionChunk | None:
         """Return what the end of the stream completed."""
         if self.is_done or self.error is not None:
             return None
@@ -228,11 +228,11 @@ class ChunkReader:
     def _stray_error(self) -> object:
         """Return the error in a line that is none of an event stream, or None."""
         try:
-            return _error_in(decode(self._framer.stray or b"{}"))
+            return _error_in(decode_payload(self._framer.stray or b"{}"))
         except FramingError:
             return None
 
-    def _framed(self, read: bytes, *, is_last: bool = False) -> Chunk | None:
+    def _framed(self, read: bytes, *, is_last: bool = False) -> CompletionChunk | None:
         """Return the events that may pass, each with its bytes as they came unless it had to be changed."""
         payloads = self._payloads(read, is_last=is_last)
         frames: list[bytes] = []
@@ -247,26 +247,26 @@ class ChunkReader:
         start = self._framer.release(self._max_held)
         self._is_framing = start is None
         self._held = start or self._held
-        return Chunk(raw=b"\n\n".join([*frames, b""])) if frames else None
+        return CompletionChunk(raw=b"\n\n".join([*frames, b""])) if frames else None
 
     def _payloads(self, read: bytes, *, is_last: bool) -> list[bytes]:
         payloads: list[bytes] = []
         with suppress(FramingError):  # the framer's `broken` keeps it
             payloads += self._framer.feed(read)
             if is_last:
-                payloads += whole_only(self._framer.finish())
+                payloads += drop_truncated(self._framer.finish())
         return payloads
 
     def _passable(self, payload: bytes) -> bytes | None:
         """Return what may pass of a payload, None when nothing may; notes the end and errors."""
-        payload = mend(payload)
+        payload = replace_surrogates(payload)
         text = payload.strip()
         if text == DONE_WORD:
             self.is_done = True
         if not text or self.is_done:
             return None
         try:
-            event = decode(payload)
+            event = decode_payload(payload)
         except FramingError as error:
             self.error = error
             return None
@@ -287,12 +287,12 @@ class ChunkReader:
         return orjson.dumps(event) if is_foreign or b"\n" in payload else payload
 
 
-def decode(payload: bytes) -> dict[str, Any]:
+def decode_payload(payload: bytes) -> dict[str, Any]:
     """Return a payload as a JSON object; raises FramingError."""
     if len(payload) > LARGE_EVENT_BYTES and _holds_much(payload):
         raise FramingError("it sent an event with too many values")
     try:
-        event = orjson.loads(mend(payload))
+        event = orjson.loads(replace_surrogates(payload))
     except orjson.JSONDecodeError as error:
         raise FramingError("it sent an event that is not JSON") from error
     if not isinstance(event, dict):
@@ -306,14 +306,14 @@ def _holds_much(payload: bytes) -> bool:
     return containers > MAX_EVENT_CONTAINERS or payload.count(b",") > MAX_EVENT_COMMAS
 
 
-def mend(payload: bytes) -> bytes:
+def replace_surrogates(payload: bytes) -> bytes:
     """Return JSON with U+FFFD for each half of a character, which some providers cut between two events."""
     if b"\\u" not in payload:
         return payload
     return _SURROGATES.sub(lambda found: b"\\ufffd" if found[1] else found[0], payload)
 
 
-def whole_only(payloads: list[bytes]) -> list[bytes]:
+def drop_truncated(payloads: list[bytes]) -> list[bytes]:
     """Return the payloads that are whole: a stream that is cut off leaves the start of one."""
     return [payload for payload in payloads if payload.strip() == DONE_WORD or _is_object(payload)]
 
@@ -326,13 +326,13 @@ def check_depth(payload: bytes, value: object) -> None:
 
 def _is_object(payload: bytes) -> bool:
     try:
-        decode(payload)
+        decode_payload(payload)
     except FramingError:
         return False
     return True
 
 
-def error_of(answer: Mapping[str, Any]) -> object:
+def find_error(answer: Mapping[str, Any]) -> object:
     """Return the error object of an answer that is one in spite of its status, or None."""
     if answer.get("object") == "error":
         return answer
@@ -341,7 +341,7 @@ def error_of(answer: Mapping[str, Any]) -> object:
 
 def _error_in(event: Mapping[str, Any]) -> object:
     """Return the error that an event of a chat stream is or holds, or None."""
-    found = error_of(event)
+    found = find_error(event)
     if found is not None:
         return found
     if "choices" not in event:

@@ -3,18 +3,20 @@
 from dataclasses import dataclass, field
 from typing import Final
 
-from gatewayd.errors import GatewayError, Kind
+from gatewayd.errors import ErrorKind, GatewayError
 from gatewayd.plugins.servers.records import ToolServer
 from gatewayd.upstream.http.client import TransportError
 from gatewayd.upstream.sources.failures import REDACTED
 
-SHORTEST_SECRET: Final = 8
+MIN_SECRET_CHARACTERS: Final = 8
 """Characters of a secret that is searched for; a shorter one would be found in innocent text."""
 
-LONGEST_TEXT: Final = 2000
+MAX_TEXT_CHARACTERS: Final = 2000
 """Characters of a server's own words that are kept."""
 
-OWN_KINDS: Final = frozenset({Kind.UPSTREAM_UNREACHABLE, Kind.UPSTREAM_FAILED, Kind.TIMEOUT})
+PASSED_KINDS: Final = frozenset(
+    {ErrorKind.UPSTREAM_UNREACHABLE, ErrorKind.UPSTREAM_FAILED, ErrorKind.TIMEOUT}
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,13 +26,13 @@ class ServerFailures:
     server: str
     secrets: tuple[str, ...] = field(default=(), repr=False)
 
-    def error(self, sentence: str, kind: Kind = Kind.UPSTREAM_FAILED) -> GatewayError:
+    def error(self, sentence: str, kind: ErrorKind = ErrorKind.UPSTREAM_FAILED) -> GatewayError:
         """Return the error "cannot use tool server ...: <sentence>"."""
         return GatewayError(kind, f"cannot use tool server {self.server!r}: {self.line(sentence)}")
 
     def from_transport(self, error: TransportError) -> GatewayError:
         """Return the error for a connection that failed."""
-        kind = error.kind if error.kind in OWN_KINDS else Kind.UPSTREAM_FAILED
+        kind = error.kind if error.kind in PASSED_KINDS else ErrorKind.UPSTREAM_FAILED
         return self.error(error.sentence, kind)
 
     def line(self, text: str) -> str:
@@ -41,7 +43,7 @@ class ServerFailures:
         """Return foreign text, bounded and without secrets."""
         for secret in self.secrets:
             text = text.replace(secret, REDACTED)
-        return text if len(text) <= LONGEST_TEXT else f"{text[:LONGEST_TEXT]}..."
+        return text if len(text) <= MAX_TEXT_CHARACTERS else f"{text[:MAX_TEXT_CHARACTERS]}..."
 
     def redacted(self, data: bytes) -> bytes:
         """Return bytes of an answer without secrets."""
@@ -53,4 +55,4 @@ class ServerFailures:
 def failures_of(server: ToolServer) -> ServerFailures:
     """Return what makes the errors of a server; its key and the values of its headers are secrets."""
     values = [server.key, *(value for value in server.headers.values() if "{{" not in value)]
-    return ServerFailures(server.id, tuple(value for value in values if len(value) >= SHORTEST_SECRET))
+    return ServerFailures(server.id, tuple(value for value in values if len(value) >= MIN_SECRET_CHARACTERS))

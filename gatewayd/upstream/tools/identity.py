@@ -7,7 +7,7 @@ from typing import Any, Final
 from urllib.parse import quote
 
 from gatewayd.catalog.interfaces import CallContext
-from gatewayd.completions.json_access import mapping
+from gatewayd.completions.json_access import as_mapping
 from gatewayd.plugins.runtime.context import CallScope
 
 CHAT_HEADER: Final = "X-Service-Chat-Id"
@@ -16,7 +16,7 @@ MESSAGE_HEADER: Final = "X-Service-Message-Id"
 OTHER_NAMES: Final = {CHAT_HEADER: "X-OpenWebUI-Chat-Id", MESSAGE_HEADER: "X-OpenWebUI-Message-Id"}
 """Names that existing tools read, sent too where the default ones are (peer-compatible)."""
 
-LONGEST: Final = 1000
+MAX_VALUE_CHARACTERS: Final = 1000
 """Characters of a value that are sent."""
 
 VISIBLE: Final = "".join(map(chr, range(0x20, 0x7F)))
@@ -26,7 +26,7 @@ _PLACEHOLDER: Final = re.compile(r"\{\{([A-Z_]+)\}\}")
 
 
 @dataclass(frozen=True, slots=True)
-class Identity:
+class IdentityHeaders:
     """Makes the headers; the fields are their names."""
 
     user_name: str = "X-OpenWebUI-User-Name"
@@ -50,15 +50,15 @@ class Identity:
 
     def _user(self, user_id: str, name: str, email: str, role: str) -> dict[str, str]:
         told = {
-            self.user_name: quoted_name(name),
-            self.user_id: visible(user_id),
-            self.user_email: visible(email),
-            self.user_role: visible(role),
+            self.user_name: quote_name(name),
+            self.user_id: quote_value(user_id),
+            self.user_email: quote_value(email),
+            self.user_role: quote_value(role),
         }
         return {header: value for header, value in told.items() if value}
 
 
-def fill(headers: Mapping[str, str], scope: CallScope) -> dict[str, str]:
+def fill_placeholders(headers: Mapping[str, str], scope: CallScope) -> dict[str, str]:
     """Return headers with the values for `{{CHAT_ID}}` and its like; unknown words stay as they are.
 
     What does not exist in a call, for example the file of one that has none, is empty.
@@ -79,21 +79,21 @@ def without_placeholders(headers: Mapping[str, str]) -> dict[str, str]:
     return {name: value for name, value in headers.items() if "{{" not in value}
 
 
-def visible(value: str) -> str:
+def quote_value(value: str) -> str:
     """Return a value as a header may hold it: whatever is not visible ASCII is URL-quoted."""
-    return quote(value[:LONGEST].strip(), safe=VISIBLE, errors="replace")
+    return quote(value[:MAX_VALUE_CHARACTERS].strip(), safe=VISIBLE, errors="replace")
 
 
-def quoted_name(name: str) -> str:
+def quote_name(name: str) -> str:
     """Return the name of a user URL-quoted but for blanks."""
-    return quote(name[:LONGEST].strip(), safe=" ", errors="replace")
+    return quote(name[:MAX_VALUE_CHARACTERS].strip(), safe=" ", errors="replace")
 
 
 def _session(header: str, value: str) -> dict[str, str]:
     if not value:
         return {}
     other = OTHER_NAMES.get(header.title())
-    return dict.fromkeys((header,) if other is None else (header, other), visible(value))
+    return dict.fromkeys((header,) if other is None else (header, other), quote_value(value))
 
 
 def _filled(value: str, values: Mapping[str, str]) -> str:
@@ -104,13 +104,13 @@ def _values(scope: CallScope) -> dict[str, str]:
     user, target, metadata = scope.actor.user, scope.target, scope.metadata
     groups = ",".join(scope.actor.group_ids)
     files = scope.files or [{}]
-    file = mapping(files[0])
-    stored = mapping(file.get("file"))
+    file = as_mapping(files[0])
+    stored = as_mapping(file.get("file"))
     values: dict[str, Any] = {
         "CHAT_ID": target.chat_id,
         "MESSAGE_ID": target.message_id,
         "USER_MESSAGE_ID": metadata.get("user_message_id"),
-        "USER_MESSAGE_PARENT_ID": mapping(metadata.get("user_message")).get("parentId"),
+        "USER_MESSAGE_PARENT_ID": as_mapping(metadata.get("user_message")).get("parentId"),
         "USER_ID": user.id,
         "USER_EMAIL": user.email,
         "USER_ROLE": user.role.value,
@@ -120,7 +120,7 @@ def _values(scope: CallScope) -> dict[str, str]:
         "TASK": scope.task,
         "FILE_ID": file.get("id") or stored.get("id"),
         "FILE_NAME": file.get("name") or stored.get("filename"),
-        "FILE_CONTENT_TYPE": file.get("content_type") or mapping(stored.get("meta")).get("content_type"),
+        "FILE_CONTENT_TYPE": file.get("content_type") or as_mapping(stored.get("meta")).get("content_type"),
     }
-    texts = {name: visible(value) if isinstance(value, str) else "" for name, value in values.items()}
-    return texts | {"USER_NAME": quoted_name(user.name)}
+    texts = {name: quote_value(value) if isinstance(value, str) else "" for name, value in values.items()}
+    return texts | {"USER_NAME": quote_name(user.name)}

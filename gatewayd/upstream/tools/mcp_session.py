@@ -15,11 +15,11 @@ from pydantic import BaseModel, ValidationError
 
 from gatewayd import __version__
 from gatewayd.deadlines import TimeLimit
-from gatewayd.errors import GatewayError, Kind
-from gatewayd.tasks import Tasks
+from gatewayd.errors import ErrorKind, GatewayError
+from gatewayd.tasks import TaskRegistry
 from gatewayd.upstream.tools.mcp_tools import SessionOptions
 
-MAX_ANSWER: Final = 16 * 1024 * 1024
+MAX_ANSWER_BYTES: Final = 16 * 1024 * 1024
 """Bytes of one answer and of one event."""
 
 IDLE_SECONDS: Final = 60.0
@@ -29,7 +29,7 @@ CONNECT_SECONDS: Final = 5.0
 ENDING_SECONDS: Final = 5.0
 """How long the end of a session may take."""
 
-MOST_PAGES: Final = 20
+MAX_PAGES: Final = 20
 """Pages of a list of tools."""
 
 FAILURES: Final = (
@@ -71,7 +71,7 @@ class McpSession:
         """Whether nothing waits for an answer."""
         return self._busy == 0
 
-    async def begin(self, tasks: Tasks) -> None:
+    async def begin(self, tasks: TaskRegistry) -> None:
         """Connect and agree on the protocol; raises GatewayError."""
         task_id = tasks.spawn(f"session with tool server {self._options.failures.server}", self._keep())
         try:
@@ -90,13 +90,13 @@ class McpSession:
         found: list[Mapping[str, Any]] = []
         cursor: str | None = None
         async with self._using(self._options.timeout) as client:
-            for _ in range(MOST_PAGES):
+            for _ in range(MAX_PAGES):
                 page = await client.list_tools(cursor=cursor)
                 found += [_plain(tool) for tool in page.tools]
                 cursor = page.next_cursor
                 if cursor is None:
                     return found
-        raise self._error(f"its list of tools has over {MOST_PAGES} pages")
+        raise self._error(f"its list of tools has over {MAX_PAGES} pages")
 
     async def call(self, name: str, arguments: dict[str, Any], seconds: float | None) -> Any:
         """Return what a tool returns: its content items, or its object when there are none.
@@ -108,7 +108,9 @@ class McpSession:
         items = [_plain(item) for item in result.content]
         if result.is_error:
             said = "\n".join(str(item.get("text", "")) for item in items).strip()
-            raise GatewayError(Kind.UPSTREAM_FAILED, self._options.failures.clean(said) or "the tool failed")
+            raise GatewayError(
+                ErrorKind.UPSTREAM_FAILED, self._options.failures.clean(said) or "the tool failed"
+            )
         return items if items or result.structured_content is None else result.structured_content
 
     def close(self) -> None:
@@ -174,14 +176,14 @@ class McpSession:
         while isinstance(error, BaseExceptionGroup):
             error = error.exceptions[0]
         if isinstance(error, httpx2.ConnectError | httpx2.ConnectTimeout):
-            return self._options.failures.error("no connection", Kind.UPSTREAM_UNREACHABLE)
+            return self._options.failures.error("no connection", ErrorKind.UPSTREAM_UNREACHABLE)
         return self._error(_sentence(error))
 
     def _error(self, sentence: str) -> GatewayError:
         return self._options.failures.error(sentence)
 
     def _overdue(self, sentence: str, seconds: float) -> GatewayError:
-        return self._options.failures.error(f"{sentence} within {seconds:g} s", Kind.TIMEOUT)
+        return self._options.failures.error(f"{sentence} within {seconds:g} s", ErrorKind.TIMEOUT)
 
 
 def open_session(options: SessionOptions) -> McpSession:
@@ -204,7 +206,7 @@ async def _connected(options: SessionOptions) -> AsyncIterator[mcp.Client]:
     async with httpx2.AsyncClient(
         headers=headers, timeout=timeout, transport=transport, trust_env=False
     ) as http:
-        streams = streamable_http_client(options.url, http_client=http, max_sse_event_size=MAX_ANSWER)
+        streams = streamable_http_client(options.url, http_client=http, max_sse_event_size=MAX_ANSWER_BYTES)
         information = mcp.Implementation(name="gatewayd", version=__version__)
         async with mcp.Client(streams, client_info=information, cache=None) as client:
             yield client
@@ -240,8 +242,8 @@ class _BoundedStream(httpx2.AsyncByteStream):
         size = 0
         async for part in self._inner:
             size += len(part)
-            if size > MAX_ANSWER:
-                raise httpx2.StreamError(f"its answer is over {MAX_ANSWER} bytes")
+            if size > MAX_ANSWER_BYTES:
+                raise httpx2.StreamError(f"its answer is over {MAX_ANSWER_BYTES} bytes")
             yield part
 
     async def aclose(self) -> None:

@@ -6,21 +6,21 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, Protocol
 
-from gatewayd.errors import Kind
-from gatewayd.extras import Extra, refusal
+from gatewayd.errors import ErrorKind
+from gatewayd.extras import PackageExtra, missing_extra_error
 from gatewayd.plugins.runtime.context import CallScope
 from gatewayd.plugins.servers.records import ToolServer
-from gatewayd.tasks import Tasks
+from gatewayd.tasks import TaskRegistry
 from gatewayd.upstream.tools.failures import ServerFailures, failures_of
-from gatewayd.upstream.tools.identity import Identity, fill
-from gatewayd.upstream.tools.openapi_operations import LONGEST_DESCRIPTION, MOST_FUNCTIONS, tool_name
-from gatewayd.upstream.tools.openapi_schemas import Resolver, SchemaError
-from gatewayd.upstream.tools.openapi_tools import authorized
+from gatewayd.upstream.tools.identity import IdentityHeaders, fill_placeholders
+from gatewayd.upstream.tools.openapi_operations import MAX_DESCRIPTION_CHARACTERS, MAX_FUNCTIONS, tool_name
+from gatewayd.upstream.tools.openapi_schemas import ReferenceResolver, SchemaError
+from gatewayd.upstream.tools.openapi_tools import with_authorization
 
 SESSIONS: Final = "gatewayd.upstream.tools.mcp_session"
 """The module that needs the library."""
 
-MOST_SESSIONS: Final = 200
+MAX_SESSIONS: Final = 200
 """Sessions with all servers together."""
 
 _DEFINITIONS: Final = ("$defs", "definitions", "$schema", "$id")
@@ -36,7 +36,7 @@ class SessionOptions:
     failures: ServerFailures
 
 
-class Session(Protocol):
+class ToolServerSession(Protocol):
     """A session with a server; whatever fails raises GatewayError that names the server."""
 
     @property
@@ -49,7 +49,7 @@ class Session(Protocol):
         """Whether nothing waits for an answer."""
         ...
 
-    async def begin(self, tasks: Tasks) -> None:
+    async def begin(self, tasks: TaskRegistry) -> None:
         """Connect and agree on the protocol."""
         ...
 
@@ -67,18 +67,18 @@ class Session(Protocol):
 
 
 class _Opener(Protocol):
-    def open_session(self, options: SessionOptions) -> Session: ...
+    def open_session(self, options: SessionOptions) -> ToolServerSession: ...
 
 
 class _Sessions:
     """Opens sessions, a bounded number at a time."""
 
-    def __init__(self, tasks: Tasks) -> None:
+    def __init__(self, tasks: TaskRegistry) -> None:
         self._tasks = tasks
         self._opener: _Opener | None = None
-        self._open: list[Session] = []
+        self._open: list[ToolServerSession] = []
 
-    async def open(self, options: SessionOptions) -> Session:
+    async def open(self, options: SessionOptions) -> ToolServerSession:
         """Return a session that has begun."""
         if self._opener is None:
             self._opener = await asyncio.to_thread(_load)
@@ -95,11 +95,13 @@ class _Sessions:
 
     def _make_room(self, failures: ServerFailures) -> None:
         self._open = [session for session in self._open if session.is_open]
-        if len(self._open) < MOST_SESSIONS:
+        if len(self._open) < MAX_SESSIONS:
             return
         idle = next((session for session in self._open if session.is_idle), None)
         if idle is None:
-            raise failures.error(f"{MOST_SESSIONS} sessions with such servers are in use", Kind.RATE_LIMITED)
+            raise failures.error(
+                f"{MAX_SESSIONS} sessions with such servers are in use", ErrorKind.RATE_LIMITED
+            )
         idle.close()
         self._open.remove(idle)
 
@@ -110,10 +112,10 @@ class _Link:
     def __init__(self, sessions: _Sessions, options: SessionOptions) -> None:
         self._sessions = sessions
         self._options = options
-        self._session: Session | None = None
+        self._session: ToolServerSession | None = None
         self._lock = asyncio.Lock()
 
-    async def session(self) -> Session:
+    async def session(self) -> ToolServerSession:
         """Return the session."""
         async with self._lock:
             if self._session is None or not self._session.is_open:
@@ -159,7 +161,11 @@ class McpTools:
     """
 
     def __init__(
-        self, tasks: Tasks, begin_timeout: float, call_timeout: float | None, identity: Identity | None
+        self,
+        tasks: TaskRegistry,
+        begin_timeout: float,
+        call_timeout: float | None,
+        identity: IdentityHeaders | None,
     ) -> None:
         self._sessions = _Sessions(tasks)
         self._begin_timeout = begin_timeout
@@ -173,8 +179,8 @@ class McpTools:
         session = await link.session()
         listed = await session.list_tools()
         wanted = [item for item in listed if not server.functions or item.get("name") in server.functions]
-        if len(wanted) > MOST_FUNCTIONS:
-            most = f"at most {MOST_FUNCTIONS} can be offered: name those to offer"
+        if len(wanted) > MAX_FUNCTIONS:
+            most = f"at most {MAX_FUNCTIONS} can be offered: name those to offer"
             raise failures.error(f"it has {len(wanted)} tools, and {most}")
         try:
             specs = await asyncio.to_thread(lambda: [_spec(server, item) for item in wanted])
@@ -190,7 +196,7 @@ class McpTools:
         self._sessions.close()
 
     def _options(self, server: ToolServer, scope: CallScope, failures: ServerFailures) -> SessionOptions:
-        headers = authorized(server, fill(server.headers, scope))
+        headers = with_authorization(server, fill_placeholders(server.headers, scope))
         if self._identity is not None:
             headers |= self._identity.for_tool(scope)
         return SessionOptions(server.url, headers, self._begin_timeout, failures)
@@ -200,7 +206,9 @@ def _load() -> _Opener:
     try:
         module: Any = importlib.import_module(SESSIONS)
     except ImportError as error:
-        raise refusal(f"cannot use tool servers that speak MCP ({error})", Extra.MCP) from error
+        raise missing_extra_error(
+            f"cannot use tool servers that speak MCP ({error})", PackageExtra.MCP
+        ) from error
     opener: _Opener = module
     return opener
 
@@ -209,10 +217,10 @@ def _spec(server: ToolServer, item: Mapping[str, Any]) -> dict[str, Any]:
     schema = item.get("inputSchema")
     own = schema if isinstance(schema, dict) else {}
     plain = {name: value for name, value in own.items() if name not in _DEFINITIONS}
-    read = Resolver(own).schema(plain)
+    read = ReferenceResolver(own).schema(plain)
     description = item.get("description")
     return {
         "name": tool_name(f"{server.id}_{item.get('name')}"),
-        "description": description[:LONGEST_DESCRIPTION] if isinstance(description, str) else "",
+        "description": description[:MAX_DESCRIPTION_CHARACTERS] if isinstance(description, str) else "",
         "parameters": {"type": "object", "properties": {}, **(read if isinstance(read, dict) else {})},
     }

@@ -9,15 +9,15 @@ from urllib.parse import quote, urlencode
 
 from gatewayd.errors import invalid
 from gatewayd.text import encodable
-from gatewayd.upstream.tools.openapi_schemas import Resolver, SchemaError
+from gatewayd.upstream.tools.openapi_schemas import ReferenceResolver, SchemaError
 
 METHODS: Final = ("get", "put", "post", "delete", "patch", "head", "options")
-MOST_FUNCTIONS: Final = 512
+MAX_FUNCTIONS: Final = 512
 """Functions that one server may offer: more than any model takes."""
 
-MOST_PARAMETERS: Final = 256
-LONGEST_NAME: Final = 64
-LONGEST_DESCRIPTION: Final = 4000
+MAX_PARAMETERS: Final = 256
+MAX_NAME_CHARACTERS: Final = 64
+MAX_DESCRIPTION_CHARACTERS: Final = 4000
 BODY: Final = "body"
 """The parameter that stands for a body which is no object."""
 
@@ -26,7 +26,7 @@ _PLACEHOLDER: Final = re.compile(r"\{([^{}]*)\}")
 
 
 @dataclass(frozen=True, slots=True)
-class Parameter:
+class OperationParameter:
     """One parameter in the path or the query."""
 
     name: str
@@ -34,44 +34,44 @@ class Parameter:
 
 
 @dataclass(frozen=True, slots=True)
-class Operation:
+class OpenApiOperation:
     """One operation; with `has_body` the arguments are sent as JSON, with `is_bare` only that named BODY."""
 
     name: str
     method: str
     path: str
     spec: dict[str, Any]
-    parameters: tuple[Parameter, ...] = ()
+    parameters: tuple[OperationParameter, ...] = ()
     has_body: bool = False
     is_bare: bool = False
 
 
 @dataclass(frozen=True, slots=True)
-class Description:
+class ServerDescription:
     """What a server says of itself."""
 
     title: str
     version: str
-    operations: tuple[Operation, ...]
+    operations: tuple[OpenApiOperation, ...]
 
 
-def read_description(document: Any, functions: Sequence[str] = ()) -> Description:
+def read_description(document: Any, functions: Sequence[str] = ()) -> ServerDescription:
     """Return the operations that have an `operationId`, all or those that are named.
 
     Raises SchemaError for what is no description, has too many functions, or refers to what is not there.
     """
     if not isinstance(document, Mapping) or not isinstance(document.get("paths"), Mapping):
         raise SchemaError("is none: it has no 'paths'")
-    resolver = Resolver(document)
+    resolver = ReferenceResolver(document)
     wanted = [
         found for found in _operations(document["paths"], resolver) if not functions or found.id in functions
     ]
-    if len(wanted) > MOST_FUNCTIONS:
+    if len(wanted) > MAX_FUNCTIONS:
         raise SchemaError(
-            f"has {len(wanted)} operations, and at most {MOST_FUNCTIONS} can be offered: name those to offer"
+            f"has {len(wanted)} operations, and at most {MAX_FUNCTIONS} can be offered: name those to offer"
         )
     info = resolver.object(document.get("info"))
-    return Description(
+    return ServerDescription(
         _text(info.get("title")),
         _text(info.get("version")),
         tuple(_operation(found, resolver) for found in wanted),
@@ -80,10 +80,10 @@ def read_description(document: Any, functions: Sequence[str] = ()) -> Descriptio
 
 def tool_name(name: str) -> str:
     """Return a name in the letters that every model provider takes."""
-    return _ODD.sub("_", name)[:LONGEST_NAME]
+    return _ODD.sub("_", name)[:MAX_NAME_CHARACTERS]
 
 
-def target_of(operation: Operation, arguments: Mapping[str, Any]) -> str:
+def request_target(operation: OpenApiOperation, arguments: Mapping[str, Any]) -> str:
     """Return path and query for a call; invalid_request for a path that cannot be made of the arguments."""
     path = _PLACEHOLDER.sub(lambda found: _quoted(operation, found[1], arguments), operation.path)
     if any(segment in {".", ".."} for segment in path.split("/")):
@@ -108,7 +108,7 @@ class _Found:
     parameters: Sequence[Any]
 
 
-def _operations(paths: Mapping[str, Any], resolver: Resolver) -> Iterator[_Found]:
+def _operations(paths: Mapping[str, Any], resolver: ReferenceResolver) -> Iterator[_Found]:
     for path, item in paths.items():
         item = resolver.object(item)
         for method in METHODS:
@@ -119,18 +119,18 @@ def _operations(paths: Mapping[str, Any], resolver: Resolver) -> Iterator[_Found
                 yield _Found(name, method, str(path), raw, parameters)
 
 
-def _operation(found: _Found, resolver: Resolver) -> Operation:
+def _operation(found: _Found, resolver: ReferenceResolver) -> OpenApiOperation:
     properties: dict[str, Any] = {}
     required: list[str] = []
-    parameters: dict[str, Parameter] = {}
-    if len(found.parameters) > MOST_PARAMETERS:
-        raise SchemaError(f"has over {MOST_PARAMETERS} parameters in operation {found.id[:100]!r}")
+    parameters: dict[str, OperationParameter] = {}
+    if len(found.parameters) > MAX_PARAMETERS:
+        raise SchemaError(f"has over {MAX_PARAMETERS} parameters in operation {found.id[:100]!r}")
     for raw in found.parameters:
         parameter = resolver.object(raw)
         name, place = _text(parameter.get("name")), _text(parameter.get("in"))
         if not name or place not in {"path", "query"}:
             continue
-        parameters[name] = Parameter(name, place)
+        parameters[name] = OperationParameter(name, place)
         properties[name] = _parameter_schema(parameter, resolver)
         if place == "path" or parameter.get("required") is True:
             required.append(name)
@@ -144,7 +144,7 @@ def _operation(found: _Found, resolver: Resolver) -> Operation:
     required += [name for name in _required(body) if name in fields]
     schema = {"type": "object", "properties": properties, "required": list(dict.fromkeys(required))}
     name = tool_name(found.id)
-    return Operation(
+    return OpenApiOperation(
         name=name,
         method=found.method.upper(),
         path=found.path if found.path.startswith("/") else f"/{found.path}",
@@ -155,7 +155,7 @@ def _operation(found: _Found, resolver: Resolver) -> Operation:
     )
 
 
-def _parameter_schema(parameter: Mapping[str, Any], resolver: Resolver) -> dict[str, Any]:
+def _parameter_schema(parameter: Mapping[str, Any], resolver: ReferenceResolver) -> dict[str, Any]:
     raw = parameter.get("schema")
     if raw is None:
         contents = resolver.object(parameter.get("content"))
@@ -164,11 +164,11 @@ def _parameter_schema(parameter: Mapping[str, Any], resolver: Resolver) -> dict[
     schema = dict(read) if isinstance(read, Mapping) else {"type": "string"}
     description = _text(parameter.get("description"))
     if description:
-        schema["description"] = description[:LONGEST_DESCRIPTION]
+        schema["description"] = description[:MAX_DESCRIPTION_CHARACTERS]
     return schema
 
 
-def _body_schema(raw: Mapping[str, Any], resolver: Resolver) -> dict[str, Any] | None:
+def _body_schema(raw: Mapping[str, Any], resolver: ReferenceResolver) -> dict[str, Any] | None:
     """Return the schema of the body, that of JSON where there are several; None for an operation without."""
     if "requestBody" not in raw:
         return None
@@ -205,10 +205,10 @@ def _composed(schema: Mapping[str, Any], keyword: str) -> Sequence[Mapping[str, 
 
 
 def _described(raw: Mapping[str, Any]) -> str:
-    return (_text(raw.get("description")) or _text(raw.get("summary")))[:LONGEST_DESCRIPTION]
+    return (_text(raw.get("description")) or _text(raw.get("summary")))[:MAX_DESCRIPTION_CHARACTERS]
 
 
-def _quoted(operation: Operation, name: str, arguments: Mapping[str, Any]) -> str:
+def _quoted(operation: OpenApiOperation, name: str, arguments: Mapping[str, Any]) -> str:
     value = arguments.get(name)
     if value is None or value == "":
         raise invalid(f"cannot call {operation.name}: the argument {name!r} is missing", param=name)

@@ -7,16 +7,16 @@ from collections.abc import Mapping
 from typing import Any, Final
 from urllib.parse import unquote
 
-MOST_NODES: Final = 2000
+MAX_NODES: Final = 2000
 """Objects and lists of one schema; with more, its references are followed less far."""
 
 DEPTHS: Final = (8, 4, 2, 1, 0)
 """How many references inside each other are followed, at most."""
 
-DEEPEST: Final = 64
+MAX_DEPTH: Final = 64
 """Levels of a schema."""
 
-NAMED: Final = ("type", "title", "description")
+KEPT_FIELDS: Final = ("type", "title", "description")
 """What stays of a schema whose reference is not followed."""
 
 
@@ -25,19 +25,19 @@ class SchemaError(Exception):
 
 
 class _TooLargeError(Exception):
-    """A schema has more than MOST_NODES objects and lists, or nests deeper than DEEPEST."""
+    """A schema has more than `MAX_NODES` objects and lists, or nests deeper than `MAX_DEPTH`."""
 
 
-class Resolver:
+class ReferenceResolver:
     """Resolves references within one description; raises SchemaError for those that lead nowhere."""
 
-    def __init__(self, document: Mapping[str, Any], most_nodes: int = MOST_NODES) -> None:
+    def __init__(self, document: Mapping[str, Any], most_nodes: int = MAX_NODES) -> None:
         self._document = document
         self._most_nodes = most_nodes
 
     def object(self, value: Any) -> Mapping[str, Any]:
         """Return an object, following references to it; {} for what is none."""
-        for _ in range(DEEPEST):
+        for _ in range(MAX_DEPTH):
             if not isinstance(value, Mapping):
                 return {}
             if not isinstance(value.get("$ref"), str):
@@ -77,7 +77,7 @@ class Resolver:
 class _Unfolding:
     """One attempt to write a schema without references."""
 
-    def __init__(self, resolver: Resolver, depth: int, nodes: int) -> None:
+    def __init__(self, resolver: ReferenceResolver, depth: int, nodes: int) -> None:
         self._resolver = resolver
         self._depth = depth
         self._left = nodes
@@ -87,7 +87,7 @@ class _Unfolding:
         if not isinstance(value, Mapping | list):
             return value
         self._left -= 1
-        if self._left < 0 or level > DEEPEST:
+        if self._left < 0 or level > MAX_DEPTH:
             raise _TooLargeError
         if isinstance(value, list):
             return [self.unfold(item, inside, level + 1) for item in value]
@@ -102,7 +102,7 @@ class _Unfolding:
         target = self._resolver.target(reference)
         if reference in inside or len(inside) >= self._depth:
             named = target if isinstance(target, Mapping) else {}
-            found = {name: named[name] for name in NAMED if isinstance(named.get(name), str)}
+            found = {name: named[name] for name in KEPT_FIELDS if isinstance(named.get(name), str)}
         else:
             unfolded = self.unfold(target, (*inside, reference), level + 1)
             found = unfolded if isinstance(unfolded, dict) else {}

@@ -8,32 +8,32 @@ from typing import Any, Final
 import orjson
 
 from gatewayd import json_decoder
-from gatewayd.errors import GatewayError, Kind, invalid
+from gatewayd.errors import ErrorKind, GatewayError, invalid
 from gatewayd.json_decoder import JsonLimits
 from gatewayd.plugins.runtime.context import CallScope
 from gatewayd.plugins.servers.records import ToolServer
 from gatewayd.plugins.tool_results import ServerReply
 from gatewayd.text import MAX_ANSWER_DEPTH
 from gatewayd.upstream.tools.failures import ServerFailures, failures_of
-from gatewayd.upstream.tools.identity import Identity, fill, without_placeholders
+from gatewayd.upstream.tools.identity import IdentityHeaders, fill_placeholders, without_placeholders
 from gatewayd.upstream.tools.openapi_operations import (
     BODY,
-    Description,
-    Operation,
+    OpenApiOperation,
+    ServerDescription,
     read_description,
-    target_of,
+    request_target,
 )
 from gatewayd.upstream.tools.openapi_schemas import SchemaError
-from gatewayd.upstream.tools.requests import Asked, Reply, ask, origin
+from gatewayd.upstream.tools.requests import ServerRequest, ServerResponse, send_request, server_origin
 
-DESCRIPTION: Final = JsonLimits(250_000, 1_000_000, MAX_ANSWER_DEPTH, has_exact_integers=False)
-RESULT: Final = JsonLimits(50_000, 500_000, MAX_ANSWER_DEPTH, has_exact_integers=False)
+DESCRIPTION_LIMITS: Final = JsonLimits(250_000, 1_000_000, MAX_ANSWER_DEPTH, has_exact_integers=False)
+RESULT_LIMITS: Final = JsonLimits(50_000, 500_000, MAX_ANSWER_DEPTH, has_exact_integers=False)
 """What a description and a result may hold."""
 
-MAX_DESCRIPTION: Final = 8 * 1024 * 1024
+MAX_DESCRIPTION_BYTES: Final = 8 * 1024 * 1024
 """Bytes of a description."""
 
-MAX_RESULT: Final = 16 * 1024 * 1024
+MAX_RESULT_BYTES: Final = 16 * 1024 * 1024
 """Bytes of what a function returns."""
 
 FRESH_SECONDS: Final = 30.0
@@ -42,7 +42,7 @@ FRESH_SECONDS: Final = 30.0
 FAILED_SECONDS: Final = 5.0
 """How long a failure is believed, so that requests do not wait one by one for a server that is down."""
 
-MOST_KNOWN: Final = 256
+MAX_KNOWN_SERVERS: Final = 256
 """Servers whose descriptions are kept."""
 
 _NOT_MODIFIED: Final = 304
@@ -54,7 +54,7 @@ class _Known:
 
     server: ToolServer
     lock: asyncio.Lock = field(default_factory=asyncio.Lock)
-    description: Description | None = None
+    description: ServerDescription | None = None
     conditions: dict[str, str] = field(default_factory=dict)
     at: float = 0.0
     failure: GatewayError | None = None
@@ -66,9 +66,9 @@ class OpenApiTool:
     """One operation as a `plugins.toolservers.Tool`; `timeout` is in seconds, None for no limit."""
 
     server: ToolServer
-    operation: Operation
+    operation: OpenApiOperation
     timeout: float | None
-    identity: Identity | None
+    identity: IdentityHeaders | None
 
     @property
     def name(self) -> str:
@@ -91,17 +91,19 @@ class OpenApiTool:
         A status from 400 on raises with the text `HTTP error <status>: <body>`.
         """
         operation = self.operation
-        headers = authorized(self.server, fill(self.server.headers, scope))
+        headers = with_authorization(self.server, fill_placeholders(self.server.headers, scope))
         if self.identity is not None:
             headers |= self.identity.for_tool(scope)
         body = None
         if operation.has_body:
             headers["Content-Type"] = "application/json"
             body = _encoded(arguments.get(BODY) if operation.is_bare else arguments, self.name)
-        url = self.server.url.rstrip("/") + target_of(operation, arguments)
+        url = self.server.url.rstrip("/") + request_target(operation, arguments)
         failures = failures_of(self.server)
         timeout = self.server.timeout or self.timeout
-        reply = await ask(Asked(operation.method, url, headers, body, timeout, MAX_RESULT), failures)
+        reply = await send_request(
+            ServerRequest(operation.method, url, headers, body, timeout, MAX_RESULT_BYTES), failures
+        )
         return await _read(reply, failures)
 
 
@@ -112,7 +114,9 @@ class OpenApiTools:
     no limit), in seconds.
     """
 
-    def __init__(self, data_timeout: float, call_timeout: float | None, identity: Identity | None) -> None:
+    def __init__(
+        self, data_timeout: float, call_timeout: float | None, identity: IdentityHeaders | None
+    ) -> None:
         self._data_timeout = data_timeout
         self._call_timeout = call_timeout
         self._identity = identity
@@ -122,7 +126,7 @@ class OpenApiTools:
         """Return the functions that a server offers; raises GatewayError that names the server."""
         known = self._known.get(server.id)
         if known is None or known.server != server:
-            if len(self._known) >= MOST_KNOWN:
+            if len(self._known) >= MAX_KNOWN_SERVERS:
                 self._known.clear()
             known = self._known[server.id] = _Known(server)
         async with known.lock:
@@ -132,11 +136,11 @@ class OpenApiTools:
             for operation in description.operations
         ]
 
-    async def ask(self, server: ToolServer) -> Description:
+    async def ask(self, server: ToolServer) -> ServerDescription:
         """Return what a server says of itself now, whatever is known."""
         return await self._fetched(_Known(server))
 
-    async def _believed(self, known: _Known) -> Description:
+    async def _believed(self, known: _Known) -> ServerDescription:
         now = asyncio.get_running_loop().time
         failure = known.failure
         if failure is not None and now() - known.failed_at < FAILED_SECONDS:
@@ -151,18 +155,18 @@ class OpenApiTools:
         known.failure, known.at = None, now()
         return known.description
 
-    async def _fetched(self, known: _Known) -> Description:
+    async def _fetched(self, known: _Known) -> ServerDescription:
         server, failures = known.server, failures_of(known.server)
         if server.spec is not None:
             return await _described(server.spec, server, failures)
         url = description_url(server)
         headers = {"Accept": "application/json"}
-        if origin(url) == origin(server.url):
-            headers |= authorized(server, without_placeholders(server.headers))
+        if server_origin(url) == server_origin(server.url):
+            headers |= with_authorization(server, without_placeholders(server.headers))
         if known.description is not None:
             headers |= known.conditions
-        asked = Asked("GET", url, headers, timeout=self._data_timeout, limit=MAX_DESCRIPTION)
-        reply = await ask(asked, failures)
+        asked = ServerRequest("GET", url, headers, timeout=self._data_timeout, limit=MAX_DESCRIPTION_BYTES)
+        reply = await send_request(asked, failures)
         if reply.status == _NOT_MODIFIED and known.description is not None:
             return known.description
         if reply.status != 200:
@@ -178,20 +182,24 @@ def description_url(server: ToolServer) -> str:
     return f"{server.url.rstrip('/')}/{server.path.lstrip('/')}"
 
 
-def authorized(server: ToolServer, headers: Mapping[str, str]) -> dict[str, str]:
+def with_authorization(server: ToolServer, headers: Mapping[str, str]) -> dict[str, str]:
     """Return headers with the key of a server, unless they have credentials of their own."""
     if not server.key or any(name.lower() == "authorization" for name in headers):
         return dict(headers)
     return {"Authorization": f"Bearer {server.key}", **headers}
 
 
-async def _described(raw: Any, server: ToolServer, failures: ServerFailures) -> Description:
+async def _described(raw: Any, server: ToolServer, failures: ServerFailures) -> ServerDescription:
     """Decode a description in slices, and read it in a thread, as both may take a while."""
     try:
         if isinstance(raw, bytes):
-            raw = await json_decoder.decode(raw, DESCRIPTION)
+            raw = await json_decoder.decode(raw, DESCRIPTION_LIMITS)
     except GatewayError as error:
-        reason = f"holds over {DESCRIPTION.values} values" if error.kind is Kind.TOO_LARGE else "is not JSON"
+        reason = (
+            f"holds over {DESCRIPTION_LIMITS.values} values"
+            if error.kind is ErrorKind.TOO_LARGE
+            else "is not JSON"
+        )
         raise failures.error(f"its description {reason}") from error
     try:
         return await asyncio.to_thread(read_description, raw, server.functions)
@@ -199,7 +207,7 @@ async def _described(raw: Any, server: ToolServer, failures: ServerFailures) -> 
         raise failures.error(f"its description {error}") from error
 
 
-def _conditions(reply: Reply) -> dict[str, str]:
+def _conditions(reply: ServerResponse) -> dict[str, str]:
     found = {
         "If-None-Match": reply.headers.get("etag"),
         "If-Modified-Since": reply.headers.get("last-modified"),
@@ -214,11 +222,11 @@ def _encoded(value: Any, name: str) -> bytes:
         raise invalid(f"cannot call {name}: its arguments cannot be sent as JSON") from error
 
 
-async def _read(reply: Reply, failures: ServerFailures) -> ServerReply:
+async def _read(reply: ServerResponse, failures: ServerFailures) -> ServerReply:
     raw = failures.redacted(reply.body)
     if reply.status >= 400:
         said = failures.clean(raw.decode("utf-8", "replace"))
-        raise GatewayError(Kind.UPSTREAM_FAILED, f"HTTP error {reply.status}: {said}")
+        raise GatewayError(ErrorKind.UPSTREAM_FAILED, f"HTTP error {reply.status}: {said}")
     if reply.status >= 300:
         raise failures.error(f"it answered {reply.status}, and redirects to other hosts are not followed")
     return ServerReply(await _data(raw), reply.headers)
@@ -227,6 +235,6 @@ async def _read(reply: Reply, failures: ServerFailures) -> ServerReply:
 async def _data(raw: bytes) -> Any:
     """Return the JSON value of an answer, or its text when it is none or holds too much to be decoded."""
     try:
-        return await json_decoder.decode(raw, RESULT)
+        return await json_decoder.decode(raw, RESULT_LIMITS)
     except GatewayError:
         return raw.decode("utf-8", "replace")

@@ -4,12 +4,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from gatewayd.accounts.records import Actor
-from gatewayd.events.records import Target
+from gatewayd.events.records import EventTarget
 from gatewayd.plugins.runtime.context import CallScope
 from gatewayd.plugins.servers.records import MCP, SERVER, ServerType, Tool, ToolServer
-from gatewayd.plugins.servers.service import KnownServers, Offer
-from gatewayd.tasks import Tasks
-from gatewayd.upstream.tools.identity import Identity
+from gatewayd.plugins.servers.service import KnownServers, ServerOffer
+from gatewayd.tasks import TaskRegistry
+from gatewayd.upstream.tools.identity import IdentityHeaders
 from gatewayd.upstream.tools.mcp_tools import McpTools
 from gatewayd.upstream.tools.openapi_operations import tool_name
 from gatewayd.upstream.tools.openapi_tools import OpenApiTools
@@ -26,7 +26,7 @@ class ToolServerOptions:
     call_timeout: float | None = None
     data_timeout: float = 10.0
     begin_timeout: float = 10.0
-    identity: Identity | None = None
+    identity: IdentityHeaders | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,20 +53,20 @@ class ServerTools:
         """
         found: list[Tool] = []
         for name in names:
-            wanted = parse_name(name)
+            wanted = parse_tool_id(name)
             server = await self._usable(wanted, actor) if wanted is not None else None
             if wanted is not None and server is not None:
                 found += _named(await self._of(server, scope), server, wanted.functions)
         return found
 
-    async def check(self, server: ToolServer, actor: Actor) -> Offer:
+    async def check(self, server: ToolServer, actor: Actor) -> ServerOffer:
         """Ask a server now what it offers; raises GatewayError that names it."""
         if server.type is ServerType.MCP:
-            tools = await self._mcp.tools(server, CallScope(actor, Target(actor.user_id)))
-            return Offer(title=server.name, specs=[tool.spec for tool in tools])
+            tools = await self._mcp.tools(server, CallScope(actor, EventTarget(actor.user_id)))
+            return ServerOffer(title=server.name, specs=[tool.spec for tool in tools])
         described = await self._openapi.ask(server)
         specs = [operation.spec for operation in described.operations]
-        return Offer(described.title or server.name, described.version, specs)
+        return ServerOffer(described.title or server.name, described.version, specs)
 
     def close(self) -> None:
         """End all sessions."""
@@ -84,7 +84,7 @@ class ServerTools:
         return await self._openapi.tools(server)
 
 
-def make_tool_servers(known: KnownServers, tasks: Tasks, options: ToolServerOptions) -> ServerTools:
+def make_tool_servers(known: KnownServers, tasks: TaskRegistry, options: ToolServerOptions) -> ServerTools:
     """Return what finds the tools of the known servers; nothing is asked before the first request."""
     identity = options.identity
     return ServerTools(
@@ -94,7 +94,7 @@ def make_tool_servers(known: KnownServers, tasks: Tasks, options: ToolServerOpti
     )
 
 
-def parse_name(name: str) -> ServerName | None:
+def parse_tool_id(name: str) -> ServerName | None:
     """Return what `server:<id>`, `server:mcp:<id>` or `...|fn1,fn2` names; None for other names."""
     if not name.startswith(SERVER):
         return None

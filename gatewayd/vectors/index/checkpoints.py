@@ -20,28 +20,28 @@ from typing import Any, Final
 import numpy as np
 import orjson
 
-from gatewayd.fsync import flush
-from gatewayd.ingest.records import Scope, ScopeKind, Space
+from gatewayd.fsync import sync_to_disk
+from gatewayd.ingest.records import EmbeddingSpace, ScopeKind, SearchScope
 from gatewayd.vectors.index.flat_index import Ids
-from gatewayd.vectors.index.hnsw_file import Snapshot
-from gatewayd.vectors.index.hnsw_index import Graph
+from gatewayd.vectors.index.hnsw_file import GraphSnapshot
+from gatewayd.vectors.index.hnsw_index import HnswIndex
 
 log = logging.getLogger(__name__)
 
-VERSION: Final = 1
-KEPT: Final = 2
+FORMAT_VERSION: Final = 1
+MAX_GENERATIONS: Final = 2
 """Generations of one graph."""
 FILE_NAME: Final = re.compile(r"((?:collection|file)-[0-9a-f]{32}\.[0-9a-f]{16})\.(\d{8})\.(hnsw|json)")
-TEMPORARY: Final = ".part"
-BLOCK: Final = 1 << 20
+TEMPORARY_SUFFIX: Final = ".part"
+BLOCK_BYTES: Final = 1 << 20
 
 
 @dataclass(frozen=True, slots=True)
-class Key:
+class CheckpointKey:
     """What one index is of."""
 
-    space: Space
-    scope: Scope
+    space: EmbeddingSpace
+    scope: SearchScope
 
     @property
     def stem(self) -> str:
@@ -49,18 +49,18 @@ class Key:
         return f"{scope_stem(self.scope)}.{_digest(self.space.name)[:16]}"
 
 
-class Checkpoints:
+class GraphCheckpoints:
     """The checkpoints of a folder, which only one process may use."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
         self._changing = threading.Lock()
 
-    def open(self) -> Sequence[Key]:
+    def open(self) -> Sequence[CheckpointKey]:
         """Make the folder, remove what is unfinished or too old, and return what there are checkpoints of."""
         self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         with self._changing:
-            for path in self._folder.glob(f"*{TEMPORARY}"):
+            for path in self._folder.glob(f"*{TEMPORARY_SUFFIX}"):
                 path.unlink(missing_ok=True)
             names = [match for path in self._folder.iterdir() if (match := FILE_NAME.fullmatch(path.name))]
             headers = {match.group(1, 2) for match in names if match[3] == "json"}
@@ -69,10 +69,10 @@ class Checkpoints:
                 self._drop(stem, [int(generation)])
             stems = sorted({stem for stem, _ in headers & bodies})
             for stem in stems:
-                self._drop(stem, self._generations(stem)[KEPT:])
+                self._drop(stem, self._generations(stem)[MAX_GENERATIONS:])
         return [key for stem in stems if (key := self._owner(stem)) is not None]
 
-    def write(self, key: Key, snapshot: Snapshot, is_wanted: Callable[[], bool]) -> None:
+    def write(self, key: CheckpointKey, snapshot: GraphSnapshot, is_wanted: Callable[[], bool]) -> None:
         """Keep a graph, unless it is no longer wanted once it is written; OSError when the disk refuses."""
         with self._changing:
             generations = self._generations(key.stem)
@@ -84,13 +84,13 @@ class Checkpoints:
                 if is_wanted():
                     for path in (body, header):
                         _temporary(path).rename(path)
-                    flush(self._folder)
-                    self._drop(key.stem, generations[KEPT - 1 :])
+                    sync_to_disk(self._folder)
+                    self._drop(key.stem, generations[MAX_GENERATIONS - 1 :])
             finally:
                 for path in (body, header):
                     _temporary(path).unlink(missing_ok=True)
 
-    def read(self, key: Key) -> Graph | None:
+    def read(self, key: CheckpointKey) -> HnswIndex | None:
         """Return the newest graph that is whole; those that are not are removed."""
         for generation in self._generations(key.stem):
             try:
@@ -105,7 +105,7 @@ class Checkpoints:
                     self._drop(key.stem, [generation])
         return None
 
-    def verify(self, key: Key) -> Sequence[str]:
+    def verify(self, key: CheckpointKey) -> Sequence[str]:
         """Remove the checkpoints that are not whole, and return a sentence for each."""
         found: list[str] = []
         with self._changing:
@@ -133,22 +133,22 @@ class Checkpoints:
             for ending in ("json", "hnsw"):
                 (self._folder / f"{stem}.{generation:08d}.{ending}").unlink(missing_ok=True)
 
-    def _owner(self, stem: str) -> Key | None:
+    def _owner(self, stem: str) -> CheckpointKey | None:
         for generation in self._generations(stem):
             with contextlib.suppress(OSError, ValueError, KeyError, TypeError):
                 content = _content(self._folder / f"{stem}.{generation:08d}.json")
-                key = Key(
-                    Space(content["space"], content["dimension"]),
-                    Scope(ScopeKind(content["kind"]), content["scope"]),
+                key = CheckpointKey(
+                    EmbeddingSpace(content["space"], content["dimension"]),
+                    SearchScope(ScopeKind(content["kind"]), content["scope"]),
                 )
                 if key.stem == stem:
                     return key
         self.remove(stem)
         return None
 
-    def _check(self, key: Key, name: str) -> Mapping[str, Any]:
+    def _check(self, key: CheckpointKey, name: str) -> Mapping[str, Any]:
         content = _content(self._folder / f"{name}.json")
-        expected = {"version": VERSION, **_owner_fields(key)}
+        expected = {"version": FORMAT_VERSION, **_owner_fields(key)}
         wrong = [field for field, value in expected.items() if content[field] != value]
         if wrong:
             raise ValueError(f"its header has another {wrong[0]}")
@@ -157,20 +157,20 @@ class Checkpoints:
                 raise ValueError("its content is not what was written")
         return content
 
-    def _read(self, key: Key, name: str) -> Graph:
+    def _read(self, key: CheckpointKey, name: str) -> HnswIndex:
         content = self._check(key, name)
         passages = _unpacked(content["ids"]), _unpacked(content["labels"])
         if len(passages[0]) != content["count"] or len(passages[1]) != content["count"]:
             raise ValueError("its header has another count")
-        return Graph.restored(self._folder / f"{name}.hnsw", key.space.dimension, passages)
+        return HnswIndex.restored(self._folder / f"{name}.hnsw", key.space.dimension, passages)
 
 
-def scope_stem(scope: Scope) -> str:
+def scope_stem(scope: SearchScope) -> str:
     """Return how the names of all files about a scope begin."""
     return f"{scope.kind}-{_digest(scope.id)[:32]}"
 
 
-def _owner_fields(key: Key) -> dict[str, Any]:
+def _owner_fields(key: CheckpointKey) -> dict[str, Any]:
     return {
         "kind": str(key.scope.kind),
         "scope": key.scope.id,
@@ -179,9 +179,9 @@ def _owner_fields(key: Key) -> dict[str, Any]:
     }
 
 
-def _header(key: Key, snapshot: Snapshot, digest: str) -> bytes:
+def _header(key: CheckpointKey, snapshot: GraphSnapshot, digest: str) -> bytes:
     content = {
-        "version": VERSION,
+        "version": FORMAT_VERSION,
         **_owner_fields(key),
         "count": len(snapshot.ids),
         "sha256": digest,
@@ -216,7 +216,7 @@ def _digest(text: str) -> str:
 
 
 def _temporary(path: Path) -> Path:
-    return path.with_name(path.name + TEMPORARY)
+    return path.with_name(path.name + TEMPORARY_SUFFIX)
 
 
 def _write(path: Path, pieces: Iterable[bytes | memoryview]) -> str:
@@ -224,9 +224,9 @@ def _write(path: Path, pieces: Iterable[bytes | memoryview]) -> str:
     digest = hashlib.sha256()
     with _temporary(path).open("wb") as file:
         for piece in pieces:
-            for at in range(0, len(piece), BLOCK):
-                digest.update(piece[at : at + BLOCK])
-                file.write(piece[at : at + BLOCK])
+            for at in range(0, len(piece), BLOCK_BYTES):
+                digest.update(piece[at : at + BLOCK_BYTES])
+                file.write(piece[at : at + BLOCK_BYTES])
         file.flush()
         os.fsync(file.fileno())
     return digest.hexdigest()

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from gatewayd.errors import GatewayError, Kind
+from gatewayd.errors import ErrorKind, GatewayError
 from gatewayd.ingest.records import VectorBatch
 
 Ids = npt.NDArray[np.int64]
@@ -14,11 +14,11 @@ Rows = npt.NDArray[np.float32]
 Scored = list[tuple[int, float]]
 """Passage ids with cosines, best first."""
 
-NOBODY = -1
+NO_OWNER = -1
 """The id of a row that was removed."""
 BYTES_PER_ENTRY = 100
 """About what one entry of a dictionary of numbers takes."""
-GROWTH = 1.5
+GROWTH_FACTOR = 1.5
 
 
 @dataclass(slots=True)
@@ -31,7 +31,7 @@ class _State:
     count: int = 0
 
 
-class Matrix:
+class FlatIndex:
     """Rows of one dimension with an id each. One thread may write while others search."""
 
     def __init__(self, dimension: int, room: int = 0) -> None:
@@ -72,7 +72,7 @@ class Matrix:
         for passage_id in ids:
             row = state.row_of.pop(passage_id, None)
             if row is not None:
-                state.owners[row] = NOBODY
+                state.owners[row] = NO_OWNER
         if state.count > 2 * len(state.row_of):
             self._state = self._moved(len(state.row_of))
 
@@ -88,11 +88,11 @@ class Matrix:
         if not count or limit <= 0:
             return []
         scores = cosines(state.rows[:count], query)
-        scores[state.owners[:count] == NOBODY] = -np.inf
+        scores[state.owners[:count] == NO_OWNER] = -np.inf
         best = np.argpartition(scores, -limit)[-limit:] if limit < count else np.arange(count)
         found = zip(state.owners[best].tolist(), scores[best].tolist(), strict=True)
         # A row may have gone since its score was taken.
-        return ordered((passage_id, score) for passage_id, score in found if passage_id != NOBODY)
+        return sort_by_score((passage_id, score) for passage_id, score in found if passage_id != NO_OWNER)
 
     def similarities(self, query: Rows, ids: Iterable[int]) -> Scored:
         """Return the cosines of those of the ids that are in, in any order."""
@@ -103,7 +103,7 @@ class Matrix:
 
     def _moved(self, needed: int) -> _State:
         state = self._state
-        bigger = self._allocate(int(needed * GROWTH))
+        bigger = self._allocate(int(needed * GROWTH_FACTOR))
         bigger.count = len(state.row_of)
         kept = list(state.row_of.values())
         bigger.rows[: bigger.count] = state.rows[kept]
@@ -113,7 +113,7 @@ class Matrix:
 
     def _allocate(self, room: int) -> _State:
         rows = np.empty((room, self.dimension), np.float32)
-        return _State(rows, np.full(room, NOBODY, np.int64), {})
+        return _State(rows, np.full(room, NO_OWNER, np.int64), {})
 
 
 def cosines(rows: Rows, query: Rows) -> Rows:
@@ -126,20 +126,20 @@ def cosines(rows: Rows, query: Rows) -> Rows:
     return products
 
 
-def ordered(found: Iterable[tuple[int, float]]) -> Scored:
+def sort_by_score(found: Iterable[tuple[int, float]]) -> Scored:
     """Return ids with their scores, best first; equal scores in the order of the ids."""
     return sorted(found, key=lambda pair: (-pair[1], pair[0]))
 
 
-def one_row(vector: bytes, dimension: int) -> Rows:
+def check_query(vector: bytes, dimension: int) -> Rows:
     """Return a query; internal when it is not a vector of this dimension."""
     if len(vector) != 4 * dimension:
         message = f"cannot search: the vector has {len(vector)} bytes, the space {dimension} numbers"
-        raise GatewayError(Kind.INTERNAL, message)
+        raise GatewayError(ErrorKind.INTERNAL, message)
     return np.frombuffer(vector, "<f4").astype(np.float32, copy=False)
 
 
-def unpack(batches: Sequence[VectorBatch], dimension: int) -> tuple[list[int], Rows]:
+def unpack_batches(batches: Sequence[VectorBatch], dimension: int) -> tuple[list[int], Rows]:
     """Return the ids and rows of batches; internal when they do not fit each other or the dimension."""
     ids: list[int] = []
     for batch in batches:
@@ -148,7 +148,7 @@ def unpack(batches: Sequence[VectorBatch], dimension: int) -> tuple[list[int], R
             message = (
                 f"cannot read the vectors of file {batch.file_id!r}: {len(own)} ids and {dimension} numbers"
             )
-            raise GatewayError(Kind.INTERNAL, f"{message} each do not make {len(batch.vectors)} bytes")
+            raise GatewayError(ErrorKind.INTERNAL, f"{message} each do not make {len(batch.vectors)} bytes")
         ids += own
     rows = np.frombuffer(b"".join(batch.vectors for batch in batches), "<f4")
     return ids, rows.astype(np.float32, copy=False).reshape(len(ids), dimension)

@@ -13,29 +13,37 @@ from typing import Final, Self
 
 import numpy as np
 
-from gatewayd.extras import Extra, find_library
-from gatewayd.vectors.index.flat_index import BYTES_PER_ENTRY, NOBODY, Ids, Rows, Scored, cosines, ordered
-from gatewayd.vectors.index.hnsw_file import Snapshot, StoredVectors, digest_of
+from gatewayd.extras import PackageExtra, find_library
+from gatewayd.vectors.index.flat_index import (
+    BYTES_PER_ENTRY,
+    NO_OWNER,
+    Ids,
+    Rows,
+    Scored,
+    cosines,
+    sort_by_score,
+)
+from gatewayd.vectors.index.hnsw_file import GraphSnapshot, StoredVectors, vector_digest
 
 log = logging.getLogger(__name__)
-hnswlib = find_library(Extra.GRAPH)
+hnswlib = find_library(PackageExtra.GRAPH)
 """None without the extra: then nothing here is called."""
 
-LINKS: Final = 16
-CARE: Final = 100
+HNSW_M: Final = 16
+EF_CONSTRUCTION: Final = 100
 """How many candidates a new vector's neighbours are chosen from (ef_construction)."""
 MIN_EF_SEARCH: Final = 512
 """How many candidates a search follows at least: a millisecond, and few are missed in a graph of 40,000."""
 MAX_EF_SEARCH: Final = 16_384
 VECTORS_PER_CANDIDATE: Final = 90
 """With one candidate for so many vectors a search finds as much in a large graph as in a small one."""
-PIECE: Final = 128
+BATCH_SIZE: Final = 128
 """Rows that are read at once: reading holds the interpreter's lock."""
-LEAST_ROOM: Final = 64
-BYTES_PER_LINK_LIST: Final = 2 * LINKS * 4 + 64
+MIN_CAPACITY: Final = 64
+BYTES_PER_LINK_LIST: Final = 2 * HNSW_M * 4 + 64
 
 
-class Graph:
+class HnswIndex:
     """Passages by their vectors. One thread may write while others search.
 
     A label stands for one vector and for all passages that have it; labels are never used again.
@@ -45,10 +53,10 @@ class Graph:
         self.dimension = dimension
         self.room = room
         self._index = hnswlib.Index("ip", dimension)
-        self._index.init_index(room, M=LINKS, ef_construction=CARE)
+        self._index.init_index(room, M=HNSW_M, ef_construction=EF_CONSTRUCTION)
         self._label_of: dict[int, int] = {}
         self._label_by_digest: dict[bytes, int] = {}
-        self._first: Ids = np.full(room, NOBODY, np.int64)
+        self._first: Ids = np.full(room, NO_OWNER, np.int64)
         self._others: dict[int, tuple[int, ...]] = {}
         self._next = 0
         self._live = 0
@@ -93,9 +101,9 @@ class Graph:
         labels: list[int] = []
         chosen: list[int] = []
         for number, passage_id in enumerate(ids):
-            digest = digest_of(rows[number].tobytes())
-            label = self._label_by_digest.get(digest, NOBODY)
-            if label == NOBODY or self._first[label] == NOBODY:
+            digest = vector_digest(rows[number].tobytes())
+            label = self._label_by_digest.get(digest, NO_OWNER)
+            if label == NO_OWNER or self._first[label] == NO_OWNER:
                 label = self._next
                 # In this order: a search reads them the other way round.
                 self._live += 1
@@ -123,7 +131,7 @@ class Graph:
                 self._others[label] = left[1:]
                 continue
             self._others.pop(label, None)
-            self._first[label] = NOBODY
+            self._first[label] = NO_OWNER
             self._index.mark_deleted(label)
             self._live -= 1
 
@@ -139,7 +147,7 @@ class Graph:
             found += ((passage_id, score) for passage_id in self._standing(label))
             if len(found) >= limit:
                 break
-        return ordered(found[:limit])
+        return sort_by_score(found[:limit])
 
     def similarities(self, query: Rows, ids: Iterable[int]) -> Scored:
         """Return the cosines of those of the ids that are in, in any order."""
@@ -156,15 +164,15 @@ class Graph:
     def labels(self, start: int, end: int) -> list[int]:
         """Return the labels from one number up to another that stand for passages."""
         found: list[int] = (
-            np.flatnonzero(self._first[start : min(end, self._next)] != NOBODY) + start
+            np.flatnonzero(self._first[start : min(end, self._next)] != NO_OWNER) + start
         ).tolist()
         return found
 
-    def snapshot(self) -> Snapshot:
+    def snapshot(self) -> GraphSnapshot:
         """Return a copy of everything, to be written to a file; only while nobody writes."""
         ids = np.fromiter(self._label_of.keys(), np.int64, len(self))
         labels = np.fromiter(self._label_of.values(), np.int64, len(self))
-        return Snapshot(self._index.__getstate__()[0], ids, labels)
+        return GraphSnapshot(self._index.__getstate__()[0], ids, labels)
 
     @classmethod
     def restored(cls, path: Path, dimension: int, passages: tuple[Ids, Ids]) -> Self:
@@ -174,10 +182,10 @@ class Graph:
         """
         stored = StoredVectors(path, dimension)
         graph = cls(dimension, 0)
-        graph.room = room_for(stored.count)
+        graph.room = graph_capacity(stored.count)
         graph._index = hnswlib.Index("ip", dimension)
         graph._index.load_index(str(path), graph.room)
-        graph._first = np.full(graph.room, NOBODY, np.int64)
+        graph._first = np.full(graph.room, NO_OWNER, np.int64)
         graph._next = stored.count
         graph._place(*passages, stored)
         graph.ef_search = 0
@@ -213,13 +221,13 @@ class Graph:
             "a graph of vectors had to be searched in full", extra={"asked": limit, "live": self._live}
         )
         labels, rows = self.fetch(self.labels(0, self._next))
-        return ordered(zip(labels, cosines(rows, query).tolist(), strict=True))[:limit]
+        return sort_by_score(zip(labels, cosines(rows, query).tolist(), strict=True))[:limit]
 
     def fetch(self, labels: list[int]) -> tuple[list[int], Rows]:
         """Return the vectors of labels, without those that are not there (any more, or yet)."""
         held: list[int] = []
         rows = [np.empty((0, self.dimension), np.float32)]
-        pieces = [labels[at : at + PIECE] for at in range(0, len(labels), PIECE)]
+        pieces = [labels[at : at + BATCH_SIZE] for at in range(0, len(labels), BATCH_SIZE)]
         while pieces:
             piece = pieces.pop(0)
             try:
@@ -239,9 +247,9 @@ class Graph:
 
     def _standing(self, label: int) -> tuple[int, ...]:
         first = int(self._first[label])
-        return () if first == NOBODY else (first, *self._others.get(label, ()))
+        return () if first == NO_OWNER else (first, *self._others.get(label, ()))
 
 
-def room_for(count: int) -> int:
+def graph_capacity(count: int) -> int:
     """Return how large a graph of so many vectors is made: it grows by being built anew."""
-    return max(2 * count, LEAST_ROOM)
+    return max(2 * count, MIN_CAPACITY)

@@ -5,16 +5,16 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from gatewayd.vectors.index.flat_index import Matrix, Rows, Scored, ordered
-from gatewayd.vectors.index.hnsw_index import Graph
+from gatewayd.vectors.index.flat_index import FlatIndex, Rows, Scored, sort_by_score
+from gatewayd.vectors.index.hnsw_index import HnswIndex
 
 
 @dataclass(frozen=True, slots=True)
-class Parts:
+class FlatAndHnsw:
     """What one search asks. Both may hold a passage while the graph takes it over."""
 
-    matrix: Matrix
-    graph: Graph | None = None
+    matrix: FlatIndex
+    graph: HnswIndex | None = None
 
     def __contains__(self, passage_id: int) -> bool:
         return passage_id in self.matrix or (self.graph is not None and passage_id in self.graph)
@@ -41,7 +41,7 @@ class Parts:
         found = dict(self.matrix.search(query, limit))
         if self.graph is not None:
             found.update(self.graph.search(query, limit))
-        return ordered(found.items())[: max(limit, 0)]
+        return sort_by_score(found.items())[: max(limit, 0)]
 
     def similarities(self, query: Rows, ids: Sequence[int]) -> Scored:
         """Return the cosines of those of the passages that are in, in any order."""
@@ -50,7 +50,7 @@ class Parts:
             found.update(self.graph.similarities(query, [one for one in ids if one not in found]))
         return list(found.items())
 
-    def copy(self, ids: Sequence[int], target: Graph | Matrix) -> None:
+    def copy(self, ids: Sequence[int], target: HnswIndex | FlatIndex) -> None:
         """Put those of the passages into another one that are here and not there; only while nobody
         writes."""
         for part in (self.matrix, self.graph):

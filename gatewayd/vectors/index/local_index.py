@@ -9,18 +9,18 @@ from pathlib import Path
 from typing import Final
 
 from gatewayd.errors import GatewayError
-from gatewayd.extras import Extra, is_installed
+from gatewayd.extras import PackageExtra, is_installed
 from gatewayd.ingest.interfaces import VectorReader
-from gatewayd.ingest.records import Hit, Scope, Space
-from gatewayd.tasks import Tasks
-from gatewayd.vectors.index.cache import Cache
-from gatewayd.vectors.index.checkpoints import Checkpoints, Key, scope_stem
-from gatewayd.vectors.index.flat_index import one_row
+from gatewayd.ingest.records import EmbeddingSpace, SearchHit, SearchScope
+from gatewayd.tasks import TaskRegistry
+from gatewayd.vectors.index.cache import ScopeCache
+from gatewayd.vectors.index.checkpoints import CheckpointKey, GraphCheckpoints, scope_stem
+from gatewayd.vectors.index.flat_index import check_query
 from gatewayd.vectors.index.reloads import ReloadWatch
-from gatewayd.vectors.index.scope_index import Loaded, Rules, Tools
-from gatewayd.vectors.index.threads import Threads
+from gatewayd.vectors.index.scope_index import IndexRules, IndexServices, ScopeIndex
+from gatewayd.vectors.index.threads import IndexThreads
 
-MOST_GRAPHS: Final = 99
+MAX_GRAPHS: Final = 99
 """Graphs in memory: an empty one takes megabytes."""
 UPKEEP_SECONDS: Final = 30.0
 
@@ -34,21 +34,26 @@ class LocalIndex:
     """
 
     def __init__(
-        self, passages: VectorReader, folder: Path, budget: int, tasks: Tasks, rules: Rules | None = None
+        self,
+        passages: VectorReader,
+        folder: Path,
+        budget: int,
+        tasks: TaskRegistry,
+        rules: IndexRules | None = None,
     ) -> None:
         self._reader = passages
-        self._checkpoints = Checkpoints(folder)
-        self._threads = Threads()
-        self._rules = rules or Rules()
-        if not is_installed(Extra.GRAPH):
+        self._checkpoints = GraphCheckpoints(folder)
+        self._threads = IndexThreads()
+        self._rules = rules or IndexRules()
+        if not is_installed(PackageExtra.GRAPH):
             self._rules = replace(self._rules, threshold=sys.maxsize)
-        self._tools = Tools(passages, self._checkpoints, self._threads, self._rules)
+        self._tools = IndexServices(passages, self._checkpoints, self._threads, self._rules)
         self._reloads = ReloadWatch(budget)
-        self._cache = Cache(budget, MOST_GRAPHS, self._reloads)
+        self._cache = ScopeCache(budget, MAX_GRAPHS, self._reloads)
         self._tasks = tasks
         # Ids of tasks: those that tend a scope, and those that write one that is held no longer.
-        self._tending: dict[Loaded, str] = {}
-        self._leaving: dict[Loaded, str] = {}
+        self._tending: dict[ScopeIndex, str] = {}
+        self._leaving: dict[ScopeIndex, str] = {}
         self._upkeep: list[str] = []
 
     @property
@@ -90,22 +95,24 @@ class LocalIndex:
             await loaded.save()
         await asyncio.to_thread(self._threads.close)
 
-    async def search(self, space: Space, scope: Scope, vector: bytes, limit: int) -> Sequence[Hit]:
+    async def search(
+        self, space: EmbeddingSpace, scope: SearchScope, vector: bytes, limit: int
+    ) -> Sequence[SearchHit]:
         """Return the passages most similar to a vector of length 1, best first; scores are cosines."""
-        query = one_row(vector, space.dimension)
-        loaded = await self._open(Key(space, scope))
-        return [Hit(one, _cosine(score)) for one, score in await loaded.search(query, limit)]
+        query = check_query(vector, space.dimension)
+        loaded = await self._open(CheckpointKey(space, scope))
+        return [SearchHit(one, _cosine(score)) for one, score in await loaded.search(query, limit)]
 
     async def similarities(
-        self, space: Space, scope: Scope, vector: bytes, passage_ids: Sequence[int]
+        self, space: EmbeddingSpace, scope: SearchScope, vector: bytes, passage_ids: Sequence[int]
     ) -> Mapping[int, float]:
         """Return the cosines of those of the passages that have a vector in the space and are in the
         scope."""
-        query = one_row(vector, space.dimension)
-        loaded = await self._open(Key(space, scope))
+        query = check_query(vector, space.dimension)
+        loaded = await self._open(CheckpointKey(space, scope))
         return {one: _cosine(score) for one, score in await loaded.similarities(query, passage_ids)}
 
-    async def refresh(self, scope: Scope, file_id: str) -> None:
+    async def refresh(self, scope: SearchScope, file_id: str) -> None:
         """Learn that a file's passages in a scope came, changed or went; idempotent.
 
         It ends well even when the caller is cancelled.
@@ -113,26 +120,26 @@ class LocalIndex:
         for loaded in self._cache.of(scope):
             await self._tasks.finish(f"vectors of file {file_id}", self._refresh(loaded, file_id))
 
-    async def forget(self, scope: Scope) -> None:
+    async def forget(self, scope: SearchScope) -> None:
         """Drop everything about a scope, checkpoints too: it is gone."""
         leaving = [loaded for loaded in self._leaving if loaded.key.scope == scope]
         for loaded in [*self._cache.of(scope), *leaving]:
             await self._drop(loaded)
         await self._threads.work(self._checkpoints.remove, scope_stem(scope))
 
-    async def check(self, space: Space, scope: Scope) -> Sequence[str]:
+    async def check(self, space: EmbeddingSpace, scope: SearchScope) -> Sequence[str]:
         """Compare with the database, mend what differs, and return a sentence for each difference."""
-        key = Key(space, scope)
+        key = CheckpointKey(space, scope)
         damaged = await self._threads.work(self._checkpoints.verify, key)
         loaded = await self._open(key)
         differing = await self._tasks.finish("comparison of vectors", loaded.compare())
         self._settle(loaded)
         return [*damaged, *differing]
 
-    async def _open(self, key: Key) -> Loaded:
+    async def _open(self, key: CheckpointKey) -> ScopeIndex:
         loaded = self._cache.find(key)
         if loaded is None:
-            loaded = Loaded(key, self._tools)
+            loaded = ScopeIndex(key, self._tools)
             self._cache.put(loaded)
         if not loaded.is_ready:
             # Others wait for the same: it goes on when this caller leaves.
@@ -140,7 +147,7 @@ class LocalIndex:
             self._settle(loaded)
         return loaded
 
-    async def _refresh(self, loaded: Loaded, file_id: str) -> None:
+    async def _refresh(self, loaded: ScopeIndex, file_id: str) -> None:
         try:
             await loaded.refresh(file_id)
         except GatewayError:
@@ -149,12 +156,12 @@ class LocalIndex:
             raise
         self._settle(loaded)
 
-    async def _drop(self, loaded: Loaded) -> None:
+    async def _drop(self, loaded: ScopeIndex) -> None:
         loaded.is_wanted = False
         self._cache.take(loaded)
         await self._stop_tending(loaded)
 
-    def _settle(self, loaded: Loaded) -> None:
+    def _settle(self, loaded: ScopeIndex) -> None:
         """Make room for a scope that has changed, and have done in the background what it needs."""
         for gone in self._cache.measure(loaded):
             self._leaving[gone] = self._tasks.spawn("checkpoint of unused vectors", self._leave(gone))
@@ -162,28 +169,28 @@ class LocalIndex:
             name = f"graph of {loaded.key.scope.kind} {loaded.key.scope.id}"
             self._tending[loaded] = self._tasks.spawn(name, self._tend(loaded))
 
-    async def _tend(self, loaded: Loaded) -> None:
+    async def _tend(self, loaded: ScopeIndex) -> None:
         try:
             await loaded.tend()
         finally:
             self._tending.pop(loaded, None)
         self._settle(loaded)
 
-    async def _stop_tending(self, loaded: Loaded) -> None:
+    async def _stop_tending(self, loaded: ScopeIndex) -> None:
         task = self._tending.get(loaded)
         if task is not None:
             await self._tasks.stop(task)
             # A task that is stopped before its first step has no end of its own.
             self._tending.pop(loaded, None)
 
-    async def _leave(self, loaded: Loaded) -> None:
+    async def _leave(self, loaded: ScopeIndex) -> None:
         try:
             await self._stop_tending(loaded)
             await loaded.save()
         finally:
             self._leaving.pop(loaded, None)
 
-    async def _sweep(self, keys: Sequence[Key]) -> None:
+    async def _sweep(self, keys: Sequence[CheckpointKey]) -> None:
         for key in keys:
             count = await self._reader.count_vectors(key.space.name, key.scope)
             if count < self._rules.threshold // 2:

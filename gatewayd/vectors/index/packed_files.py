@@ -7,30 +7,30 @@ import heapq
 from collections.abc import Iterable, Mapping, Sequence
 
 from gatewayd.vectors.index.flat_index import pack_ids, unpack_ids
-from gatewayd.vectors.index.hnsw_index import Graph
+from gatewayd.vectors.index.hnsw_index import HnswIndex
 
 
-def packed_by_file(held: Mapping[str, Iterable[int]]) -> dict[str, bytes]:
+def pack_by_file(held: Mapping[str, Iterable[int]]) -> dict[str, bytes]:
     """Pack the ids of passages of each file."""
     return {file_id: pack_ids(ids) for file_id, ids in held.items()}
 
 
-def repacked(files: Mapping[str, bytes]) -> dict[str, bytes]:
+def sort_packed(files: Mapping[str, bytes]) -> dict[str, bytes]:
     """Put the packed ids of each file in order."""
     return {file_id: pack_ids(unpack_ids(ids)) for file_id, ids in files.items()}
 
 
-def newest(files: Mapping[str, bytes], count: int) -> Sequence[str]:
+def newest_files(files: Mapping[str, bytes], count: int) -> Sequence[str]:
     """Return so many files, those with the newest passages."""
     return heapq.nlargest(count, files, key=lambda file_id: max(unpack_ids(files[file_id]), default=0))
 
 
-def behind(graph: Graph, files: Mapping[str, bytes]) -> set[str]:
+def files_behind(graph: HnswIndex, files: Mapping[str, bytes]) -> set[str]:
     """Return the files with passages that a graph lacks."""
     return {file_id for file_id, ids in files.items() if any(one not in graph for one in unpack_ids(ids))}
 
 
-def miscounted(files: Mapping[str, bytes], held: Mapping[str, Sequence[int]]) -> set[str]:
+def miscounted_files(files: Mapping[str, bytes], held: Mapping[str, Sequence[int]]) -> set[str]:
     """Return the files with other passages than those that are held."""
     known = files.keys() | held.keys()
     return {file_id for file_id in known if files.get(file_id, b"") != pack_ids(held.get(file_id, ()))}

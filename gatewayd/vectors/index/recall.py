@@ -9,19 +9,19 @@ from typing import Final
 import numpy as np
 
 from gatewayd.vectors.index.flat_index import cosines
-from gatewayd.vectors.index.hnsw_index import MAX_EF_SEARCH, Graph
-from gatewayd.vectors.index.threads import Threads
+from gatewayd.vectors.index.hnsw_index import MAX_EF_SEARCH, HnswIndex
+from gatewayd.vectors.index.threads import IndexThreads
 
 log = logging.getLogger(__name__)
 
 MIN_RECALL: Final = 0.95
-NEAREST: Final = 10
+NEAREST_COUNT: Final = 10
 """The neighbours of a vector that are to be found."""
-SAMPLE: Final = 50
+SAMPLE_SIZE: Final = 50
 """Vectors whose neighbours are looked for."""
-SLICE: Final = 512
+SLICE_SIZE: Final = 512
 """Vectors that are compared with the sample at once: some milliseconds."""
-QUERIES: Final = 5
+QUERIES_PER_STEP: Final = 5
 """Searches that are made at once."""
 PAUSE_SECONDS: Final = 0.05
 """Between two slices, for all other work. A thread of lower priority would not do: it has to wait for a core
@@ -42,24 +42,24 @@ class GraphRecall:
 class NeighbourSample:
     """Vectors of a graph as queries: compared with all others, slice by slice, and then searched for."""
 
-    def __init__(self, graph: Graph) -> None:
+    def __init__(self, graph: HnswIndex) -> None:
         self._graph = graph
         live = graph.labels(0, graph.count)
-        chosen = np.random.default_rng().choice(live, min(SAMPLE, len(live)), replace=False)
+        chosen = np.random.default_rng().choice(live, min(SAMPLE_SIZE, len(live)), replace=False)
         self._sample, self._rows = graph.fetch(sorted(chosen.tolist()))
-        self._best = np.full((len(self._sample), NEAREST), -np.inf, np.float32)
+        self._best = np.full((len(self._sample), NEAREST_COUNT), -np.inf, np.float32)
 
     def __len__(self) -> int:
         return len(self._sample)
 
     def compare(self, start: int) -> None:
         """Compare with the vectors of a slice."""
-        labels, rows = self._graph.fetch(self._graph.labels(start, start + SLICE))
+        labels, rows = self._graph.fetch(self._graph.labels(start, start + SLICE_SIZE))
         scores = cosines(rows, self._rows[:, np.newaxis])
         # A search that finds the query itself has found nothing.
         scores[np.array(labels) == np.array(self._sample)[:, np.newaxis]] = -np.inf
         known = np.concatenate((self._best, scores), axis=1)
-        self._best = np.partition(known, -NEAREST, axis=1)[:, -NEAREST:]
+        self._best = np.partition(known, -NEAREST_COUNT, axis=1)[:, -NEAREST_COUNT:]
 
     def found(self, start: int, end: int) -> tuple[int, int]:
         """Return how many neighbours of some queries a search finds, and how many there are."""
@@ -68,7 +68,9 @@ class NeighbourSample:
             there = best[np.isfinite(best)]
             wanted += len(there)
             if len(there):
-                scores = [score for label, score in self._graph.nearest(query, NEAREST + 1) if label != own]
+                scores = [
+                    score for label, score in self._graph.nearest(query, NEAREST_COUNT + 1) if label != own
+                ]
                 hits += sum(bool(score >= there.min() - TOLERANCE) for score in scores[: len(there)])
         return hits, wanted
 
@@ -76,7 +78,7 @@ class NeighbourSample:
 class RecallCheck:
     """Measures the recall of the graph of a scope, and corrects it, in slices with pauses between them."""
 
-    def __init__(self, graph: Graph, threads: Threads, scope_id: str) -> None:
+    def __init__(self, graph: HnswIndex, threads: IndexThreads, scope_id: str) -> None:
         self._graph = graph
         self._threads = threads
         self._scope_id = scope_id
@@ -84,7 +86,7 @@ class RecallCheck:
     async def run(self, is_wanted: Callable[[], bool]) -> GraphRecall | None:
         """Return the recall, with the searches widened if it was too low; None once nobody wants it."""
         sample = await self._threads.work(NeighbourSample, self._graph)
-        for start in range(0, self._graph.count, SLICE):
+        for start in range(0, self._graph.count, SLICE_SIZE):
             if not is_wanted():
                 return None
             await self._threads.work(sample.compare, start)
@@ -104,7 +106,7 @@ class RecallCheck:
             log.log(
                 logging.INFO if found.recall >= MIN_RECALL else logging.WARNING,
                 "recall@%d of a graph was too low: it is %.3f with ef_search %d",
-                NEAREST,
+                NEAREST_COUNT,
                 found.recall,
                 found.ef_search,
                 extra={"scope": self._scope_id, "vectors": self._graph.count, **before},
@@ -112,8 +114,8 @@ class RecallCheck:
 
     async def _measure(self, sample: NeighbourSample) -> GraphRecall:
         hits = wanted = 0
-        for start in range(0, len(sample), QUERIES):
-            more = await self._threads.work(sample.found, start, start + QUERIES)
+        for start in range(0, len(sample), QUERIES_PER_STEP):
+            more = await self._threads.work(sample.found, start, start + QUERIES_PER_STEP)
             hits, wanted = hits + more[0], wanted + more[1]
             await asyncio.sleep(PAUSE_SECONDS)
         return GraphRecall(hits / wanted if wanted else 1.0, self._graph.ef_search)

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
 
-from gatewayd.vectors.index.checkpoints import Key
+from gatewayd.vectors.index.checkpoints import CheckpointKey
 
 log = logging.getLogger(__name__)
 
@@ -15,7 +15,7 @@ SOON_SECONDS: Final = 300.0
 """A scope that is loaded again within this time was let go too early."""
 REPEAT_SECONDS: Final = 600.0
 """The warning is logged at most once in this time, and shown for as long."""
-MAX_REMEMBERED: Final = 1000
+MAX_REMEMBERED_EVICTIONS: Final = 1000
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,7 +23,7 @@ class _Eviction:
     """A scope was let go for another one, at a time; sizes are bytes."""
 
     size: int
-    other: Key
+    other: CheckpointKey
     other_size: int
     at: float
 
@@ -34,7 +34,7 @@ class ReloadWatch:
     def __init__(self, budget: int, clock: Callable[[], float] = time.monotonic) -> None:
         self._budget = budget
         self._clock = clock
-        self._evictions: OrderedDict[Key, _Eviction] = OrderedDict()
+        self._evictions: OrderedDict[CheckpointKey, _Eviction] = OrderedDict()
         self._sentence = ""
         self._warned_at: float | None = None
         self.count = 0
@@ -44,14 +44,14 @@ class ReloadWatch:
         """The sentence that was logged last, for some minutes."""
         return self._sentence if self._is_warned() else None
 
-    def let_go(self, key: Key, size: int, other: Key, other_size: int) -> None:
+    def let_go(self, key: CheckpointKey, size: int, other: CheckpointKey, other_size: int) -> None:
         """Note that a scope is no longer in memory, because there is another one."""
         self._evictions.pop(key, None)
         self._evictions[key] = _Eviction(size, other, other_size, self._clock())
-        if len(self._evictions) > MAX_REMEMBERED:
+        if len(self._evictions) > MAX_REMEMBERED_EVICTIONS:
             self._evictions.popitem(last=False)
 
-    def load(self, key: Key) -> None:
+    def load(self, key: CheckpointKey) -> None:
         """Note that a scope is loaded."""
         eviction = self._evictions.pop(key, None)
         if eviction is None or self._clock() - eviction.at > SOON_SECONDS:
@@ -65,7 +65,7 @@ class ReloadWatch:
     def _is_warned(self) -> bool:
         return self._warned_at is not None and self._clock() - self._warned_at < REPEAT_SECONDS
 
-    def _described(self, key: Key, eviction: _Eviction) -> str:
+    def _described(self, key: CheckpointKey, eviction: _Eviction) -> str:
         needed = eviction.size + eviction.other_size
         return (
             f"the vectors of {_named(key)} ({_mebibytes(eviction.size)} MiB) and of {_named(eviction.other)} "
@@ -75,7 +75,7 @@ class ReloadWatch:
         )
 
 
-def _named(key: Key) -> str:
+def _named(key: CheckpointKey) -> str:
     return f"{key.scope.kind} {key.scope.id}"
 
 

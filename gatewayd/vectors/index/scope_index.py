@@ -13,32 +13,38 @@ from typing import Final
 
 from gatewayd.ingest.interfaces import VectorReader
 from gatewayd.ingest.records import VectorBatch
-from gatewayd.vectors.index.checkpoints import Checkpoints, Key
-from gatewayd.vectors.index.flat_index import Matrix, Rows, Scored, pack_ids, unpack, unpack_ids
-from gatewayd.vectors.index.hnsw_index import Graph, room_for
-from gatewayd.vectors.index.hybrid_index import Parts
-from gatewayd.vectors.index.packed_files import behind, miscounted, newest, packed_by_file, repacked
+from gatewayd.vectors.index.checkpoints import CheckpointKey, GraphCheckpoints
+from gatewayd.vectors.index.flat_index import FlatIndex, Rows, Scored, pack_ids, unpack_batches, unpack_ids
+from gatewayd.vectors.index.hnsw_index import HnswIndex, graph_capacity
+from gatewayd.vectors.index.hybrid_index import FlatAndHnsw
+from gatewayd.vectors.index.packed_files import (
+    files_behind,
+    miscounted_files,
+    newest_files,
+    pack_by_file,
+    sort_packed,
+)
 from gatewayd.vectors.index.recall import GraphRecall, RecallCheck
-from gatewayd.vectors.index.threads import Threads
+from gatewayd.vectors.index.threads import IndexThreads
 
 log = logging.getLogger(__name__)
 
-AT_ONCE: Final = 2_000
+MAX_INLINE_VECTORS: Final = 2_000
 """Vectors that are compared so fast that a thread is not worth its while."""
-PIECE: Final = 128
+COPY_BATCH_SIZE: Final = 128
 """Vectors that enter a graph under one hold of the lock: some tens of milliseconds."""
 BATCH_BYTES: Final = 4 << 20
 """Vectors that are put into the matrix at once while reading."""
-PROBES: Final = 8
+PROBED_FILES: Final = 8
 """Files whose vectors are compared with those of a checkpoint."""
-FEW_FILES: Final = 200
+MAX_RELOADED_FILES: Final = 200
 """Files that are read one by one rather than with all others."""
-FIXED_SIZE: Final = 4_096
-SIZE_PER_FILE: Final = 250
+FIXED_BYTES: Final = 4_096
+BYTES_PER_FILE: Final = 250
 
 
 @dataclass(frozen=True, slots=True)
-class Rules:
+class IndexRules:
     """When what is done.
 
     From `threshold` vectors on there is a graph, below half of it no more. `tail` of them wait in the matrix
@@ -57,27 +63,27 @@ class Rules:
 
 
 @dataclass(frozen=True, slots=True)
-class Tools:
+class IndexServices:
     """What every loaded scope works with."""
 
     reader: VectorReader
-    checkpoints: Checkpoints
-    threads: Threads
-    rules: Rules
+    checkpoints: GraphCheckpoints
+    threads: IndexThreads
+    rules: IndexRules
 
 
-class Loaded:
+class ScopeIndex:
     """One scope in one space."""
 
-    def __init__(self, key: Key, tools: Tools) -> None:
+    def __init__(self, key: CheckpointKey, tools: IndexServices) -> None:
         self.key = key
         self.is_ready = False
         self.is_wanted = True
         self.changed_at = time.monotonic()
-        self.parts = Parts(Matrix(key.space.dimension))
+        self.parts = FlatAndHnsw(FlatIndex(key.space.dimension))
         self.recall: GraphRecall | None = None
         # The graph whose recall was measured last, its size then, and when that was.
-        self._checked: tuple[Graph | None, int, float] = (None, 0, 0.0)
+        self._checked: tuple[HnswIndex | None, int, float] = (None, 0, 0.0)
         self._tools = tools
         self._threads = tools.threads
         self._rules = tools.rules
@@ -89,7 +95,7 @@ class Loaded:
     @property
     def size(self) -> int:
         """Bytes of memory."""
-        return FIXED_SIZE + self.parts.size + len(self._files) * SIZE_PER_FILE
+        return FIXED_BYTES + self.parts.size + len(self._files) * BYTES_PER_FILE
 
     @property
     def has_graph(self) -> bool:
@@ -119,14 +125,14 @@ class Loaded:
     async def search(self, query: Rows, limit: int) -> Scored:
         """Return the passages most similar to a vector of length 1, best first."""
         parts = self.parts
-        if parts.graph is None and len(parts.matrix) <= AT_ONCE:
+        if parts.graph is None and len(parts.matrix) <= MAX_INLINE_VECTORS:
             return parts.search(query, limit)
         return await self._threads.search(parts.search, query, limit)
 
     async def similarities(self, query: Rows, ids: Sequence[int]) -> Scored:
         """Return the cosines of those of the passages that are in."""
         parts = self.parts
-        if parts.graph is None and len(ids) <= AT_ONCE:
+        if parts.graph is None and len(ids) <= MAX_INLINE_VECTORS:
             return parts.similarities(query, ids)
         return await self._threads.search(parts.similarities, query, ids)
 
@@ -172,12 +178,12 @@ class Loaded:
     # Reading
 
     async def _read_all(self, count: int) -> None:
-        matrix = Matrix(self.key.space.dimension, count)
+        matrix = FlatIndex(self.key.space.dimension, count)
         held: dict[str, list[int]] = {}
         async for batches in self._batches():
             await self._threads.work(_take, matrix, held, batches)
-        self._files = await self._threads.work(packed_by_file, held)
-        self.parts = Parts(matrix)
+        self._files = await self._threads.work(pack_by_file, held)
+        self.parts = FlatAndHnsw(matrix)
 
     async def _batches(self) -> AsyncIterator[Sequence[VectorBatch]]:
         """Yield all vectors of the scope, some megabytes at a time."""
@@ -203,28 +209,28 @@ class Loaded:
         packed: dict[str, bytes] = {}
         async for file_id, ids in self._tools.reader.load_ids(self.key.space.name, self.key.scope):
             packed[file_id] = packed.get(file_id, b"") + ids
-        late = await self._threads.work(behind, graph, packed)
-        parts = Parts(Matrix(self.key.space.dimension), graph)
+        late = await self._threads.work(files_behind, graph, packed)
+        parts = FlatAndHnsw(FlatIndex(self.key.space.dimension), graph)
         if not await self._is_genuine(parts, {one: packed[one] for one in packed.keys() - late}):
             log.warning("a checkpoint is not of this database", extra={"scope": self.key.scope.id})
             await self._threads.work(self._tools.checkpoints.remove, self.key.stem)
             return False
         self.parts = parts
-        self._files = await self._threads.work(repacked, packed)
+        self._files = await self._threads.work(sort_packed, packed)
         await self._threads.work(self._forget_others, late)
         await self._catch_up(late)
         return True
 
-    async def _is_genuine(self, parts: Parts, packed: Mapping[str, bytes]) -> bool:
+    async def _is_genuine(self, parts: FlatAndHnsw, packed: Mapping[str, bytes]) -> bool:
         """Compare the newest vectors: a database that was restored gives the same ids once more."""
-        for file_id in await self._threads.work(newest, packed, PROBES):
+        for file_id in await self._threads.work(newest_files, packed, PROBED_FILES):
             batches = await self._read_file(file_id)
             if await self._threads.work(_differing, parts, batches):
                 return False
         return True
 
     async def _catch_up(self, late: set[str]) -> None:
-        if len(late) <= FEW_FILES:
+        if len(late) <= MAX_RELOADED_FILES:
             for file_id in late:
                 await self._threads.work(self._replace, file_id, await self._read_file(file_id))
             return
@@ -252,7 +258,7 @@ class Loaded:
 
     def _replace(self, file_id: str, batches: Sequence[VectorBatch]) -> None:
         """Make these the vectors of a file. They never change for one id."""
-        ids, rows = unpack(batches, self.key.space.dimension)
+        ids, rows = unpack_batches(batches, self.key.space.dimension)
         old = set(unpack_ids(self._files.get(file_id, b"")))
         places = [place for place, one in enumerate(ids) if one not in self.parts]
         if places:
@@ -288,7 +294,7 @@ class Loaded:
             return self.save
         return self._check_recall if self._is_recall_unknown(graph) else None
 
-    def _is_recall_unknown(self, graph: Graph) -> bool:
+    def _is_recall_unknown(self, graph: HnswIndex) -> bool:
         checked, size, at = self._checked
         has_grown = len(graph) > (1 + self._rules.growth) * size
         return checked is not graph or has_grown or time.monotonic() - at >= self._rules.check
@@ -305,7 +311,7 @@ class Loaded:
         """Make a graph of everything, in the place of the one there may be."""
         async with self._lock:
             waiting = await self._threads.work(self._all_ids)
-        graph = Graph(self.key.space.dimension, room_for(len(waiting)))
+        graph = HnswIndex(self.key.space.dimension, graph_capacity(len(waiting)))
         await self._fill(graph, waiting)
         self._changes = max(self._changes, self._rules.changes)
 
@@ -315,30 +321,30 @@ class Loaded:
         if graph is not None:
             await self._fill(graph, sorted(self.parts.matrix.ids[: graph.free]))
 
-    async def _fill(self, graph: Graph, waiting: Sequence[int]) -> None:
-        for start in range(0, len(waiting), PIECE):
+    async def _fill(self, graph: HnswIndex, waiting: Sequence[int]) -> None:
+        for start in range(0, len(waiting), COPY_BATCH_SIZE):
             async with self._lock:
-                await self._threads.work(self.parts.copy, waiting[start : start + PIECE], graph)
+                await self._threads.work(self.parts.copy, waiting[start : start + COPY_BATCH_SIZE], graph)
         async with self._lock:
             await self._threads.work(self._settle, graph)
 
-    def _settle(self, graph: Graph) -> None:
+    def _settle(self, graph: HnswIndex) -> None:
         """Let a graph answer, and the matrix hold the rest only."""
         alive = self._alive()
         graph.remove(set(graph.ids) - alive)
         rest = sorted(one for one in alive if one not in graph)
-        matrix = Matrix(self.key.space.dimension, len(rest))
+        matrix = FlatIndex(self.key.space.dimension, len(rest))
         self.parts.copy(rest, matrix)
         # A new object: whoever searches the former one misses nothing.
-        self.parts = Parts(matrix, graph)
+        self.parts = FlatAndHnsw(matrix, graph)
 
     async def _flatten(self) -> None:
         """Do without a graph."""
         async with self._lock:
             ids = await self._threads.work(self._all_ids)
-            matrix = Matrix(self.key.space.dimension, len(ids))
+            matrix = FlatIndex(self.key.space.dimension, len(ids))
             await self._threads.work(self.parts.copy, ids, matrix)
-            self.parts = Parts(matrix)
+            self.parts = FlatAndHnsw(matrix)
             self.recall = None
             await self._threads.work(self._tools.checkpoints.remove, self.key.stem)
 
@@ -350,20 +356,20 @@ class Loaded:
         async with self._lock:
             async for batches in self._batches():
                 wrong |= await self._threads.work(self._differing, batches, seen)
-            wrong |= await self._threads.work(miscounted, self._files, seen)
+            wrong |= await self._threads.work(miscounted_files, self._files, seen)
         return sorted(wrong)
 
     def _differing(self, batches: Sequence[VectorBatch], seen: dict[str, list[int]]) -> set[str]:
         wrong = set()
         for batch in batches:
-            ids, rows = unpack([batch], self.key.space.dimension)
+            ids, rows = unpack_batches([batch], self.key.space.dimension)
             seen.setdefault(batch.file_id, []).extend(ids)
             if any(one not in self.parts for one in ids) or self.parts.differing(ids, rows):
                 wrong.add(batch.file_id)
         return wrong
 
     def _mend(self, file_id: str, batches: Sequence[VectorBatch]) -> Sequence[str]:
-        ids, rows = unpack(batches, self.key.space.dimension)
+        ids, rows = unpack_batches(batches, self.key.space.dimension)
         missing = sum(one not in self.parts for one in ids)
         gone = len(set(unpack_ids(self._files.get(file_id, b""))).difference(ids))
         differing = self.parts.differing(ids, rows)
@@ -374,13 +380,13 @@ class Loaded:
         return [f"{count} passages of file {file_id!r} {what}" for what, count in counts.items() if count]
 
 
-def _take(matrix: Matrix, held: dict[str, list[int]], batches: Sequence[VectorBatch]) -> None:
+def _take(matrix: FlatIndex, held: dict[str, list[int]], batches: Sequence[VectorBatch]) -> None:
     for batch in batches:
-        ids, rows = unpack([batch], matrix.dimension)
+        ids, rows = unpack_batches([batch], matrix.dimension)
         places = [place for place, one in enumerate(ids) if one not in matrix]
         matrix.add([ids[place] for place in places], rows[places])
         held.setdefault(batch.file_id, []).extend(ids)
 
 
-def _differing(parts: Parts, batches: Sequence[VectorBatch]) -> int:
-    return parts.differing(*unpack(batches, parts.matrix.dimension))
+def _differing(parts: FlatAndHnsw, batches: Sequence[VectorBatch]) -> int:
+    return parts.differing(*unpack_batches(batches, parts.matrix.dimension))

@@ -13,16 +13,16 @@ log = logging.getLogger(__name__)
 Given = ParamSpec("Given")
 Result = TypeVar("Result")
 
-SEARCHES: Final = 4
-WORKS: Final = 2
+SEARCH_THREADS: Final = 4
+WORK_THREADS: Final = 2
 
 
-class Threads:
+class IndexThreads:
     """Some threads for searches, others for what takes long; none is started before it is needed."""
 
     def __init__(self) -> None:
-        self._searching = ThreadPoolExecutor(SEARCHES, "vector-search")
-        self._working = ThreadPoolExecutor(WORKS, "vector-work")
+        self._searching = ThreadPoolExecutor(SEARCH_THREADS, "vector-search")
+        self._working = ThreadPoolExecutor(WORK_THREADS, "vector-work")
 
     async def search(
         self, function: Callable[Given, Result], *given: Given.args, **also: Given.kwargs

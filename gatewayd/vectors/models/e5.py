@@ -19,19 +19,28 @@ from tokenizers.pre_tokenizers import Metaspace
 from tokenizers.processors import TemplateProcessing
 
 from gatewayd.vectors.models import catalogue, onnx_writer
-from gatewayd.vectors.models.onnx_writer import Encoder, Floats, Layer, Matrix, Norm, Table, joined, quantised
+from gatewayd.vectors.models.onnx_writer import (
+    EncoderLayer,
+    EncoderWeights,
+    Floats,
+    LayerNorm,
+    QuantisedMatrix,
+    QuantisedTable,
+    join_matrices,
+    quantise,
+)
 
-MARK: Final = b"E5S1"
-BLOCK: Final = 32
+FILE_SIGNATURE: Final = b"E5S1"
+BLOCK_WEIGHTS: Final = 32
 BLOCK_BYTES: Final = 18
 """A float16 scale and 32 weights of 4 bits, the first 16 in the low halves of the bytes."""
 
-ROWS_AT_ONCE: Final = 8192
-SPECIAL: Final = ("<s>", "<pad>", "</s>", "<unk>")
+ROW_BATCH_SIZE: Final = 8192
+SPECIAL_TOKENS: Final = ("<s>", "<pad>", "</s>", "<unk>")
 
 
 @dataclass(frozen=True, slots=True)
-class Packed:
+class PackedModel:
     """A packed model as it is found in its file; `pieces` are tokens with their scores."""
 
     content: NDArray[np.uint8]
@@ -46,10 +55,10 @@ class Packed:
     unknown: int
     arrays: Mapping[str, tuple[int, int]]
 
-    def encoder(self) -> Encoder:
+    def encoder(self) -> EncoderWeights:
         """Return the weights in int8."""
         positions = self._floats("emb.pos").reshape(-1, self.width)
-        return Encoder(
+        return EncoderWeights(
             words=self._table("emb.word"),
             positions=positions + self._floats("emb.type")[: self.width],
             norm=self._norm("emb.ln"),
@@ -68,12 +77,14 @@ class Packed:
             pair="<s> $A </s> </s> $B </s>",
             special_tokens=[("<s>", self.begin), ("</s>", self.end)],
         )
-        tokenizer.add_special_tokens(list(SPECIAL))
+        tokenizer.add_special_tokens(list(SPECIAL_TOKENS))
         return tokenizer
 
-    def _layer(self, prefix: str) -> Layer:
-        return Layer(
-            attention=joined([self._matrix(f"{prefix}{part}", self.width) for part in ("q", "k", "v")]),
+    def _layer(self, prefix: str) -> EncoderLayer:
+        return EncoderLayer(
+            attention=join_matrices(
+                [self._matrix(f"{prefix}{part}", self.width) for part in ("q", "k", "v")]
+            ),
             projection=self._matrix(f"{prefix}ao", self.width),
             attention_norm=self._norm(f"{prefix}aln"),
             inner=self._matrix(f"{prefix}fi", self.width),
@@ -81,22 +92,22 @@ class Packed:
             output_norm=self._norm(f"{prefix}oln"),
         )
 
-    def _matrix(self, name: str, inputs: int) -> Matrix:
-        return quantised(_unpacked(self._bytes(f"{name}.w"), inputs).T, self._floats(f"{name}.b"))
+    def _matrix(self, name: str, inputs: int) -> QuantisedMatrix:
+        return quantise(_unpacked(self._bytes(f"{name}.w"), inputs).T, self._floats(f"{name}.b"))
 
-    def _norm(self, name: str) -> Norm:
-        return Norm(self._floats(f"{name}.w"), self._floats(f"{name}.b"))
+    def _norm(self, name: str) -> LayerNorm:
+        return LayerNorm(self._floats(f"{name}.w"), self._floats(f"{name}.b"))
 
-    def _table(self, name: str) -> Table:
+    def _table(self, name: str) -> QuantisedTable:
         """Return the word table, a few rows at a time: as floats it has 384 MB."""
-        packed = self._bytes(name).reshape(-1, self.width // BLOCK * BLOCK_BYTES)
+        packed = self._bytes(name).reshape(-1, self.width // BLOCK_WEIGHTS * BLOCK_BYTES)
         values = np.empty((len(packed), self.width), np.int8)
         scales = np.empty(len(packed), np.float32)
-        for start in range(0, len(packed), ROWS_AT_ONCE):
-            rows = slice(start, start + ROWS_AT_ONCE)
-            some = quantised(_unpacked(packed[rows], self.width).T, np.empty(0, np.float32))
+        for start in range(0, len(packed), ROW_BATCH_SIZE):
+            rows = slice(start, start + ROW_BATCH_SIZE)
+            some = quantise(_unpacked(packed[rows], self.width).T, np.empty(0, np.float32))
             values[rows], scales[rows] = some.values.T, some.scales
-        return Table(values, scales)
+        return QuantisedTable(values, scales)
 
     def _floats(self, name: str) -> Floats:
         return self._bytes(name).view(np.float32)
@@ -110,15 +121,15 @@ class Packed:
 def fill(part: Path, *, is_reduced: bool) -> None:
     """Write the graph and the tokenizer into a folder."""
     packed = read(catalogue.find_source(catalogue.E5_SMALL))
-    packed.tokenizer().save(str(part / catalogue.TOKENIZER))
-    onnx_writer.write(packed.encoder(), part / catalogue.GRAPH, is_reduced=is_reduced)
+    packed.tokenizer().save(str(part / catalogue.TOKENIZER_FILE))
+    onnx_writer.write_encoder(packed.encoder(), part / catalogue.GRAPH_FILE, is_reduced=is_reduced)
 
 
-def read(path: Path) -> Packed:
+def read(path: Path) -> PackedModel:
     """Return the model in a file; raises ValueError, KeyError or struct.error for one that is none."""
     content = np.memmap(path, np.uint8, "r")
     cursor = _Cursor(content)
-    if cursor.take(len(MARK)) != MARK:
+    if cursor.take(len(FILE_SIGNATURE)) != FILE_SIGNATURE:
         raise ValueError(f"{path.name} is not a packed e5 model")
     cursor.numbers("I")
     width, layers, heads, inner, _, _, _ = cursor.numbers("7i")
@@ -126,7 +137,7 @@ def read(path: Path) -> Packed:
     count, begin, end, _, unknown = cursor.numbers("5i")
     (size,) = cursor.numbers("Q")
     pieces = _pieces(cursor, count, size)
-    return Packed(
+    return PackedModel(
         content, width, layers, heads, inner, epsilon, pieces, begin, end, unknown, _directory(cursor)
     )
 

@@ -8,10 +8,10 @@ from fastembed import TextEmbedding
 from fastembed.common.model_description import ModelSource, PoolingType
 from fastembed.rerank.cross_encoder import TextCrossEncoder
 
-from gatewayd.errors import GatewayError, Kind
-from gatewayd.ingest.records import Purpose
-from gatewayd.vectors.interfaces import Header, Model, Row, unit_row
-from gatewayd.vectors.models.catalogue import GRAPH
+from gatewayd.errors import ErrorKind, GatewayError
+from gatewayd.ingest.records import EmbeddingPurpose
+from gatewayd.vectors.interfaces import Header, InferenceModel, Row, normalise_row
+from gatewayd.vectors.models.catalogue import GRAPH_FILE
 
 LOCAL: Final = "local/model"
 """The name under which a folder's model is known to fastembed."""
@@ -20,12 +20,12 @@ POOLINGS: Final = {"mean": PoolingType.MEAN, "cls": PoolingType.CLS, "none": Poo
 SAMPLE: Final = "a sample"
 
 
-class Embedding:
+class FastembedModel:
     """An embedding model; `purpose` in the request says what the texts are."""
 
     def __init__(self, description: Header) -> None:
         self._model = TextEmbedding(**_arguments(description, TextEmbedding))
-        self._width = len(self.compute(SAMPLE, {"purpose": Purpose.PASSAGE}))
+        self._width = len(self.compute(SAMPLE, {"purpose": EmbeddingPurpose.PASSAGE}))
 
     @property
     def width(self) -> int:
@@ -34,9 +34,9 @@ class Embedding:
 
     def compute(self, text: str, request: Header) -> Row:
         """Return a vector of length 1."""
-        is_query = Purpose(request["purpose"]) is Purpose.QUERY
+        is_query = EmbeddingPurpose(request["purpose"]) is EmbeddingPurpose.QUERY
         (found,) = self._model.query_embed(text) if is_query else self._model.passage_embed([text])
-        return unit_row(found)
+        return normalise_row(found)
 
 
 class CrossEncoder:
@@ -59,9 +59,9 @@ class CrossEncoder:
         return np.array([1 / (1 + math.exp(-bounded))], dtype=np.float32)
 
 
-def load(description: Header) -> Model:
+def load(description: Header) -> InferenceModel:
     """Load a model; not_configured for a name that is not known, ValueError for files that are no model."""
-    return CrossEncoder(description) if description["task"] == "rerank" else Embedding(description)
+    return CrossEncoder(description) if description["task"] == "rerank" else FastembedModel(description)
 
 
 def _arguments(description: Header, family: type[TextEmbedding] | type[TextCrossEncoder]) -> dict[str, Any]:
@@ -72,15 +72,15 @@ def _arguments(description: Header, family: type[TextEmbedding] | type[TextCross
         known = {model["model"].lower() for model in family.list_supported_models()}
         if name.lower() not in known:
             sentence = f"cannot use the model {name!r}: fastembed does not know it"
-            raise GatewayError(Kind.NOT_CONFIGURED, sentence)
+            raise GatewayError(ErrorKind.NOT_CONFIGURED, sentence)
         return {**common, "model_name": name, "cache_dir": description["cache"]}
     source = ModelSource(hf=LOCAL)
     if issubclass(family, TextEmbedding):
         pooling = POOLINGS[description["pooling"]]
         family.add_custom_model(
-            LOCAL, pooling=pooling, normalization=False, sources=source, dim=0, model_file=GRAPH
+            LOCAL, pooling=pooling, normalization=False, sources=source, dim=0, model_file=GRAPH_FILE
         )
     else:
-        family.add_custom_model(LOCAL, sources=source, model_file=GRAPH)
+        family.add_custom_model(LOCAL, sources=source, model_file=GRAPH_FILE)
     # Without a folder for downloads one is looked for and made, which a confined process cannot.
     return {**common, "model_name": LOCAL, "specific_model_path": path, "cache_dir": path}

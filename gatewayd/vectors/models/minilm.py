@@ -12,7 +12,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gatewayd.vectors.models import catalogue, onnx_file, onnx_writer
-from gatewayd.vectors.models.onnx_writer import Encoder, Floats, Layer, Matrix, Norm, Table, joined
+from gatewayd.vectors.models.onnx_writer import (
+    EncoderLayer,
+    EncoderWeights,
+    Floats,
+    LayerNorm,
+    QuantisedMatrix,
+    QuantisedTable,
+    join_matrices,
+)
 
 LAYERS: Final = 6
 HEADS: Final = 12
@@ -23,16 +31,16 @@ EMBEDDINGS: Final = f"{ROOT}embeddings."
 
 def fill(part: Path, *, is_reduced: bool) -> None:
     """Write the graph and the tokenizer into a folder."""
-    onnx_writer.write(
-        read(catalogue.find_source(catalogue.MINILM)), part / catalogue.GRAPH, is_reduced=is_reduced
+    onnx_writer.write_encoder(
+        read(catalogue.find_source(catalogue.MINILM)), part / catalogue.GRAPH_FILE, is_reduced=is_reduced
     )
-    (part / catalogue.TOKENIZER).write_bytes(catalogue.MINILM_TOKENIZER.read_bytes())
+    (part / catalogue.TOKENIZER_FILE).write_bytes(catalogue.MINILM_TOKENIZER.read_bytes())
 
 
-def read(path: Path) -> Encoder:
+def read(path: Path) -> EncoderWeights:
     """Return the weights; raises KeyError or ValueError for a file that is not laid out as expected."""
     reader = _Reader(onnx_file.read_graph(path))
-    return Encoder(
+    return EncoderWeights(
         words=reader.table(f"{EMBEDDINGS}word_embeddings.weight"),
         positions=reader.floats(f"{EMBEDDINGS}position_embeddings.weight")
         + reader.constants[f"{EMBEDDINGS}token_type_embeddings.weight"][0],
@@ -73,29 +81,29 @@ class _Reader:
             raise ValueError(f"the weights {name} are not int8")
         return values, self.constants[factors[1]].reshape(-1)
 
-    def table(self, name: str) -> Table:
+    def table(self, name: str) -> QuantisedTable:
         """Return an embedding table."""
-        return Table(*self._quantised(name))
+        return QuantisedTable(*self._quantised(name))
 
     def floats(self, name: str) -> Floats:
         """Return an embedding table as float32."""
         table = self.table(name)
         return table.values * table.scales[:, None]
 
-    def norm(self, name: str) -> Norm:
+    def norm(self, name: str) -> LayerNorm:
         """Return a layer normalisation."""
-        return Norm(self.constants[f"{name}.weight"], self.constants[f"{name}.bias"])
+        return LayerNorm(self.constants[f"{name}.weight"], self.constants[f"{name}.bias"])
 
-    def matrix(self, name: str) -> Matrix:
+    def matrix(self, name: str) -> QuantisedMatrix:
         """Return a linear map."""
         bias = f"{name}.bias"
-        return Matrix(*self._quantised(self._products[bias]), self.constants[bias])
+        return QuantisedMatrix(*self._quantised(self._products[bias]), self.constants[bias])
 
-    def layer(self, prefix: str) -> Layer:
+    def layer(self, prefix: str) -> EncoderLayer:
         """Return the layer whose parameters begin with a prefix."""
         attention = [self.matrix(f"{prefix}attention.self.{part}") for part in ("query", "key", "value")]
-        return Layer(
-            attention=joined(attention),
+        return EncoderLayer(
+            attention=join_matrices(attention),
             projection=self.matrix(f"{prefix}attention.output.dense"),
             attention_norm=self.norm(f"{prefix}attention.output.LayerNorm"),
             inner=self.matrix(f"{prefix}intermediate.dense"),

@@ -20,13 +20,13 @@ OPSET: Final = 17
 IR_VERSION: Final = 8
 INPUTS: Final = ("input_ids", "attention_mask")
 OUTPUT: Final = "sentence_embedding"
-LARGEST: Final = 127
+MAX_INT8: Final = 127
 
 Floats = NDArray[np.float32]
 
 
 @dataclass(frozen=True, slots=True)
-class Matrix:
+class QuantisedMatrix:
     """An int8 matrix [inputs, outputs] with a scale for each output, and the bias that is added after it."""
 
     values: NDArray[np.int8]
@@ -35,7 +35,7 @@ class Matrix:
 
 
 @dataclass(frozen=True, slots=True)
-class Table:
+class QuantisedTable:
     """An int8 table [rows, width] with a scale for each row."""
 
     values: NDArray[np.int8]
@@ -43,7 +43,7 @@ class Table:
 
 
 @dataclass(frozen=True, slots=True)
-class Norm:
+class LayerNorm:
     """The parameters of a layer normalisation."""
 
     weight: Floats
@@ -51,45 +51,45 @@ class Norm:
 
 
 @dataclass(frozen=True, slots=True)
-class Layer:
+class EncoderLayer:
     """One layer: `attention` holds query, key and value side by side."""
 
-    attention: Matrix
-    projection: Matrix
-    attention_norm: Norm
-    inner: Matrix
-    outer: Matrix
-    output_norm: Norm
+    attention: QuantisedMatrix
+    projection: QuantisedMatrix
+    attention_norm: LayerNorm
+    inner: QuantisedMatrix
+    outer: QuantisedMatrix
+    output_norm: LayerNorm
 
 
 @dataclass(frozen=True, slots=True)
-class Encoder:
+class EncoderWeights:
     """All weights of an encoder; `positions` is [longest text, width] with the token type added."""
 
-    words: Table
+    words: QuantisedTable
     positions: Floats
-    norm: Norm
-    layers: Sequence[Layer]
+    norm: LayerNorm
+    layers: Sequence[EncoderLayer]
     heads: int
     epsilon: float
 
 
-def quantised(weights: Floats, bias: Floats) -> Matrix:
+def quantise(weights: Floats, bias: Floats) -> QuantisedMatrix:
     """Return a matrix [inputs, outputs] in int8."""
-    scales = np.maximum(np.abs(weights).max(axis=0), np.finfo(np.float32).tiny) / LARGEST
-    return Matrix(np.rint(weights / scales).astype(np.int8), scales.astype(np.float32), bias)
+    scales = np.maximum(np.abs(weights).max(axis=0), np.finfo(np.float32).tiny) / MAX_INT8
+    return QuantisedMatrix(np.rint(weights / scales).astype(np.int8), scales.astype(np.float32), bias)
 
 
-def joined(matrices: Sequence[Matrix]) -> Matrix:
+def join_matrices(matrices: Sequence[QuantisedMatrix]) -> QuantisedMatrix:
     """Return matrices with the same inputs side by side."""
-    return Matrix(
+    return QuantisedMatrix(
         np.concatenate([matrix.values for matrix in matrices], axis=1),
         np.concatenate([matrix.scales for matrix in matrices]),
         np.concatenate([matrix.bias for matrix in matrices]),
     )
 
 
-def write(encoder: Encoder, path: Path, *, is_reduced: bool) -> None:
+def write_encoder(encoder: EncoderWeights, path: Path, *, is_reduced: bool) -> None:
     """Write an encoder as an ONNX file.
 
     `is_reduced` leaves one bit of each weight out: processors without VNNI add pairs of products in 16 bits,
@@ -130,7 +130,7 @@ class _Writer:
         """Add a node with one output and return its name."""
         return self.nodes(operator, inputs, 1, domain, **options)[0]
 
-    def embedded(self, encoder: Encoder) -> str:
+    def embedded(self, encoder: EncoderWeights) -> str:
         """Return words and positions of the input as vectors."""
         words = self.node("Gather", [self.constant(encoder.words.values), "input_ids"])
         scales = self.node("Gather", [self.constant(encoder.words.scales[:, None]), "input_ids"])
@@ -143,7 +143,7 @@ class _Writer:
             "LayerNormalization", [added, *self._norm(encoder.norm)], axis=-1, epsilon=encoder.epsilon
         )
 
-    def layer(self, encoder: Encoder, layer: Layer, state: str, mask: str) -> str:
+    def layer(self, encoder: EncoderWeights, layer: EncoderLayer, state: str, mask: str) -> str:
         """Return the state after one layer."""
         heads = self._attention(layer.attention, state, mask, encoder.heads)
         projected = self._product(layer.projection, heads)
@@ -173,23 +173,25 @@ class _Writer:
         )
         onnx_file.write_model(graph, {"": OPSET, MICROSOFT: 1}, IR_VERSION, path)
 
-    def _attention(self, matrix: Matrix, state: str, mask: str, heads: int) -> str:
+    def _attention(self, matrix: QuantisedMatrix, state: str, mask: str, heads: int) -> str:
         values, scales = self._weights(matrix)
         rounded, scale, zero = self.nodes("DynamicQuantizeLinear", [state], 3)
         inputs = [rounded, values, self.constant(matrix.bias), scale, scales, mask, zero]
         return self.node("QAttention", inputs, domain=MICROSOFT, num_heads=heads)
 
-    def _product(self, matrix: Matrix, state: str) -> str:
+    def _product(self, matrix: QuantisedMatrix, state: str) -> str:
         return self.node("DynamicQuantizeMatMul", [state, *self._weights(matrix)], domain=MICROSOFT)
 
-    def _normalised(self, norm: Norm, state: str, skipped: str, matrix: Matrix, epsilon: float) -> str:
+    def _normalised(
+        self, norm: LayerNorm, state: str, skipped: str, matrix: QuantisedMatrix, epsilon: float
+    ) -> str:
         inputs = [state, skipped, *self._norm(norm), self.constant(matrix.bias)]
         return self.node("SkipLayerNormalization", inputs, domain=MICROSOFT, epsilon=epsilon)
 
-    def _norm(self, norm: Norm) -> tuple[str, str]:
+    def _norm(self, norm: LayerNorm) -> tuple[str, str]:
         return self.constant(norm.weight), self.constant(norm.bias)
 
-    def _weights(self, matrix: Matrix) -> tuple[str, str]:
+    def _weights(self, matrix: QuantisedMatrix) -> tuple[str, str]:
         values, scales = matrix.values, matrix.scales
         if self._is_reduced:
             values, scales = np.rint(values / 2).astype(np.int8), scales * np.float32(2)

@@ -4,16 +4,16 @@ from array import array
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from gatewayd.errors import GatewayError, Kind
-from gatewayd.tasks import Tasks
+from gatewayd.errors import ErrorKind, GatewayError
+from gatewayd.tasks import TaskRegistry
 from gatewayd.text import encodable
-from gatewayd.vectors.local import LocalKind, LocalOptions, describe, open_process
+from gatewayd.vectors.local import LocalKind, LocalOptions, describe_model, open_process
 
 
 class LocalReranker:
     """A `knowledge.interfaces.Reranker`; its models are of the kinds fastembed and directory."""
 
-    def __init__(self, options: LocalOptions, tasks: Tasks) -> None:
+    def __init__(self, options: LocalOptions, tasks: TaskRegistry) -> None:
         self._options = options
         self._process = open_process(options, self._opening, tasks)
 
@@ -35,5 +35,5 @@ class LocalReranker:
     async def _opening(self) -> Mapping[str, Any]:
         if self._options.kind is LocalKind.BUILTIN:
             sentence = f"cannot use the reranking model {self._options.model!r}: none is built in"
-            raise GatewayError(Kind.NOT_CONFIGURED, sentence)
-        return describe(self._options, "rerank")
+            raise GatewayError(ErrorKind.NOT_CONFIGURED, sentence)
+        return describe_model(self._options, "rerank")

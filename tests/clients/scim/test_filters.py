@@ -10,10 +10,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from hypothesis.strategies import SearchStrategy
 
-from gatewayd.accounts.records import Email, Group, Identity, Role, User
-from gatewayd.scim.filters.resolver import compile_filter, has_external_id_eq, names
-from gatewayd.scim.filters.syntax import Node
-from gatewayd.scim.records import GroupEntry, Reference, ResourceType, UserEntry
+from gatewayd.accounts.records import Email, Group, ProviderIdentity, Role, User
+from gatewayd.scim.filters.resolver import compile_filter, has_external_id_eq, mentions_attribute
+from gatewayd.scim.filters.syntax import FilterExpression
+from gatewayd.scim.records import GroupEntry, MembershipReference, ResourceType, UserEntry
 from tests.clients.scim.gateway import PROVIDER, Gateway
 from tests.clients.scim.story import GROUP, USER
 from tests.fakes.conditions import evaluate
@@ -87,7 +87,7 @@ def user_entry(shown: dict[str, Any]) -> UserEntry:
     """Return the user that a shown one must be."""
     name = shown.get("name", {})
     emails = tuple(Email(each["value"], each["type"], each["primary"]) for each in shown.get("emails", []))
-    identity = Identity(
+    identity = ProviderIdentity(
         shown["userName"],
         shown.get("displayName"),
         name.get("formatted"),
@@ -96,13 +96,13 @@ def user_entry(shown: dict[str, Any]) -> UserEntry:
         emails,
     )
     user = User(shown["id"], "", "", Role.USER, active=shown["active"], identity=identity, **common(shown))
-    groups = [Reference(each["value"], each["display"]) for each in shown.get("groups", [])]
+    groups = [MembershipReference(each["value"], each["display"]) for each in shown.get("groups", [])]
     return UserEntry(user, groups)
 
 
 def group_entry(shown: dict[str, Any]) -> GroupEntry:
     """Return the group that a shown one must be."""
-    members = [Reference(each["value"], each["display"]) for each in shown.get("members", [])]
+    members = [MembershipReference(each["value"], each["display"]) for each in shown.get("members", [])]
     return GroupEntry(Group(shown["id"], shown["displayName"], **common(shown)), members)
 
 
@@ -136,7 +136,7 @@ def values(entries: list[Entry]) -> Values:
     return Values(texts=texts, moments=MOMENTS)
 
 
-def expected(entries: list[Entry], node: Node, resource: ResourceType) -> set[str]:
+def expected(entries: list[Entry], node: FilterExpression, resource: ResourceType) -> set[str]:
     """Return the ids of what a filter means; looking for external ids in vain, it looks for subjects."""
     condition = compile_filter(node, resource)
     found = {ident(entry) for entry in entries if evaluate(condition, entry, PROVIDER)}
@@ -157,15 +157,17 @@ def test_a_filter_finds_what_it_means(
 ) -> None:
     entries = population[resource]
 
-    def is_searchable(node: Node) -> bool:
+    def is_searchable(node: FilterExpression) -> bool:
         condition = compile_filter(node, resource)
-        return not names(condition, "members.display") and not names(condition, "roles")
+        return not mentions_attribute(condition, "members.display") and not mentions_attribute(
+            condition, "roles"
+        )
 
     checks = (HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.filter_too_much)
 
     @settings(max_examples=150, deadline=None, database=None, suppress_health_check=checks)
     @given(nodes(resource, values(entries)).filter(is_searchable), st.integers(0, 2**32))
-    def finds(node: Node, seed: int) -> None:
+    def finds(node: FilterExpression, seed: int) -> None:
         found = [each["id"] for each in listed(gateway, ENDPOINTS[resource], written(node, seed))]
         assert len(found) == len(set(found))
         assert set(found) == expected(entries, node, resource)

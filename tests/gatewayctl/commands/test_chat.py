@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from gatewayd.completions.records import Chunk
-from gatewayd.errors import GatewayError, Kind
+from gatewayd.completions.records import CompletionChunk
+from gatewayd.errors import ErrorKind, GatewayError
 from tests.fakes.control import Control, Ctl, Terminal, say
 from tests.fakes.control_documents import boss
 
@@ -51,11 +51,11 @@ async def test_in_the_name_of_an_account(ctl: Ctl, control: Control) -> None:
 
 async def test_failures_before_and_in_the_stream(ctl: Ctl, control: Control) -> None:
     assert (await ctl("chat", "none", "hi")).code == 5
-    broken = GatewayError(Kind.UPSTREAM_FAILED, "cannot finish: fake broke")
+    broken = GatewayError(ErrorKind.UPSTREAM_FAILED, "cannot finish: fake broke")
     control.source.script = lambda body: [broken]
     early = await ctl("chat", "alpha", "hi", "-o", "jsonl")
     assert (early.code, early.out) == (1, "")
-    part = Chunk(events=[{"choices": [{"index": 0, "delta": {"content": "par"}}]}])
+    part = CompletionChunk(events=[{"choices": [{"index": 0, "delta": {"content": "par"}}]}])
     control.source.script = lambda body: [part, broken]
     late = await ctl("chat", "alpha", "hi")
     assert (late.code, late.out) == (1, "par")

@@ -2,7 +2,7 @@
 
 import json
 
-from gatewayd.errors import GatewayError, Kind
+from gatewayd.errors import ErrorKind, GatewayError
 from tests.fakes.control import Control, Ctl
 
 
@@ -18,12 +18,12 @@ async def test_a_damaged_database_is_a_failure(ctl: Ctl, control: Control) -> No
     failed = await ctl("database", "check")
     assert failed.code == 1
     assert "damaged: Tree 5" in failed.out
-    control.health.problem = GatewayError(Kind.INTERNAL, "the database's file is damaged: Tree 5")
+    control.health.problem = GatewayError(ErrorKind.INTERNAL, "the database's file is damaged: Tree 5")
     assert "damaged: Tree 5" in (await ctl("health")).out
 
 
 async def test_a_check_that_cannot_be_made_is_a_failure(ctl: Ctl, control: Control) -> None:
-    control.check.failure = GatewayError(Kind.CONFLICT, "cannot check the database: another check runs")
+    control.check.failure = GatewayError(ErrorKind.CONFLICT, "cannot check the database: another check runs")
     failed = await ctl("database", "check")
     assert (failed.code, failed.out) == (6, "")
     assert "another check runs" in failed.err

@@ -2,7 +2,7 @@
 
 import json
 
-from gatewayd.accounts.records import Source
+from gatewayd.accounts.records import MembershipSource
 from tests.fakes.control import Control, Ctl
 
 
@@ -80,7 +80,7 @@ async def test_members_have_sources(ctl: Ctl, control: Control) -> None:
     ann, bob = await control.accounts.add_user("ann"), await control.accounts.add_user("bob")
     await ctl("group", "create", "g")
     group = await control.accounts.groups.resolve("g")
-    await control.accounts.groups.add_members(group.id, [ann.id, bob.id], Source.SCIM)
+    await control.accounts.groups.add_members(group.id, [ann.id, bob.id], MembershipSource.SCIM)
     await ctl("group", "add-member", "g", ann.email)
     listed = json.loads((await ctl("group", "members", "g", "-o", "json")).out)
     assert [(each["email"], each["sources"]) for each in listed] == [
@@ -97,7 +97,7 @@ async def test_one_source_is_taken_away(ctl: Ctl, control: Control) -> None:
     ann = await control.accounts.add_user("ann")
     await ctl("group", "create", "g")
     group = await control.accounts.groups.resolve("g")
-    await control.accounts.groups.add_members(group.id, [ann.id], Source.SCIM)
+    await control.accounts.groups.add_members(group.id, [ann.id], MembershipSource.SCIM)
     await ctl("group", "add-member", "g", ann.email)
     manual = await ctl("group", "remove-member", "g", ann.email, "--source", "manual")
     assert (manual.out, manual.err) == ("changed 1 members of group g\n", "")

@@ -2,7 +2,7 @@
 
 import json
 
-from gatewayd.errors import GatewayError, Kind
+from gatewayd.errors import ErrorKind, GatewayError
 from tests.fakes.control import Control, Ctl
 
 
@@ -47,12 +47,12 @@ async def test_a_vector_cache_that_is_too_small_warns(ctl: Ctl, control: Control
 
 
 async def test_a_dead_source_warns_and_a_dead_database_fails(ctl: Ctl, control: Control) -> None:
-    control.source.failure = GatewayError(Kind.UPSTREAM_UNREACHABLE, "cannot reach fake")
+    control.source.failure = GatewayError(ErrorKind.UPSTREAM_UNREACHABLE, "cannot reach fake")
     await ctl("model", "list", "--refresh")
     assert (await ctl("health", "-o", "name")).out == "warn\n"
     assert "fake: cannot reach fake" in (await ctl("health")).out
     control.health.problem = GatewayError(
-        Kind.UNAVAILABLE, "cannot reach the database", place="db.example.org:5432/gatewayd"
+        ErrorKind.UNAVAILABLE, "cannot reach the database", place="db.example.org:5432/gatewayd"
     )
     assert "cannot reach the database at db.example.org:5432/gatewayd" in (await ctl("health")).out
     failing = await ctl("health", "-o", "jsonl")

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from gatewayd.scim.request_log import Seen
+from gatewayd.scim.request_log import LoggedRequest
 from tests.fakes.accounts import NOON
 from tests.fakes.control import Control, Ctl, Terminal
 
@@ -17,7 +17,7 @@ async def test_status(ctl: Ctl, control: Control) -> None:
     shown = await ctl("scim", "status")
     assert (shown.code, shown.err) == (0, "")
     assert "okta" in shown.out
-    control.activity.add(Seen(NOON, "GET", "/api/v1/scim/v2/Me", 501, "::1", "r1", "cannot do this"))
+    control.activity.add(LoggedRequest(NOON, "GET", "/api/v1/scim/v2/Me", 501, "::1", "r1", "cannot do this"))
     shown = await ctl("scim", "status")
     assert "GET /api/v1/scim/v2/Me 501 cannot do this" in shown.out
     assert (await ctl("scim", "status", "-o", "name")).out == "on\n"
@@ -28,7 +28,7 @@ async def test_status(ctl: Ctl, control: Control) -> None:
 async def test_log(ctl: Ctl, control: Control) -> None:
     assert json.loads((await ctl("scim", "log", "-o", "json")).out) == []
     for number in range(3):
-        control.activity.add(Seen(NOON, "GET", "/Users", 200, "::1", f"r{number}"))
+        control.activity.add(LoggedRequest(NOON, "GET", "/Users", 200, "::1", f"r{number}"))
     assert (await ctl("scim", "log", "-o", "name")).out == "r2\nr1\nr0\n"
     assert (await ctl("scim", "log", "--limit", "1", "-o", "name")).out == "r2\n"
     assert (await ctl("scim", "log", "--limit", "0")).code == 2

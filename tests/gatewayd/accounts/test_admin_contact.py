@@ -1,16 +1,16 @@
 import pytest
 
-from gatewayd.accounts.admin_contact import Contact
+from gatewayd.accounts.admin_contact import AdminContact
 from gatewayd.accounts.records import Role
-from gatewayd.errors import GatewayError, Kind
+from gatewayd.errors import ErrorKind, GatewayError
 from tests.fakes.accounts import Accounts
 
 
 async def test_whom_pending_accounts_may_ask(accounts: Accounts) -> None:
-    contact = Contact(accounts.users, accounts.runtime)
+    contact = AdminContact(accounts.users, accounts.runtime)
     with pytest.raises(GatewayError) as caught:
         await contact.show()
-    assert caught.value.kind is Kind.NOT_FOUND
+    assert caught.value.kind is ErrorKind.NOT_FOUND
     await accounts.add_user("first", Role.ADMIN)
     await accounts.add_user("second", Role.ADMIN)
     assert await contact.show() == ("first", "first@example.org")

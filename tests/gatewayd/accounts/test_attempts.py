@@ -3,25 +3,25 @@
 import pytest
 
 from gatewayd.accounts import attempts as module
-from gatewayd.accounts.attempts import Limit, Tries, network_of, wide_network_of
+from gatewayd.accounts.attempts import AttemptCounter, AttemptLimit, network_of, wide_network_of
 
 
 def test_memory_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "MAX_TRACKED", 5)
-    tries = Tries(Limit(1, 60), lambda: 0)
+    tries = AttemptCounter(AttemptLimit(1, 60), lambda: 0)
     for number in range(50):
         tries.add(str(number))
     assert len(tries._times) == 5
     assert tries.wait("49") == 60
     assert tries.wait("0") == 0
-    tries.take_back("49")
-    tries.take_back("0")
+    tries.uncount_latest("49")
+    tries.uncount_latest("0")
     assert len(tries._times) == 4
 
 
 def test_the_window_slides() -> None:
     now = [0]
-    tries = Tries(Limit(2, 60), lambda: now[0])
+    tries = AttemptCounter(AttemptLimit(2, 60), lambda: now[0])
     assert tries.wait("a") == 0
     tries.add("a")
     now[0] = 30

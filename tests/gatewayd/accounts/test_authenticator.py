@@ -3,13 +3,13 @@ import asyncio
 import pytest
 
 from gatewayd.accounts import authenticator as module
-from gatewayd.accounts.change_notifier import Change
+from gatewayd.accounts.change_notifier import AccountChange
 from gatewayd.accounts.records import ApiKey, CredentialKind, GroupChange, Role, User, UserChange
-from gatewayd.errors import GatewayError, Kind
+from gatewayd.errors import ErrorKind, GatewayError
 from tests.fakes.accounts import Accounts
 
 
-async def refused(accounts: Accounts, credential: str, path: str = "/api/models") -> Kind:
+async def refused(accounts: Accounts, credential: str, path: str = "/api/models") -> ErrorKind:
     with pytest.raises(GatewayError) as caught:
         await accounts.authenticator.authenticate(credential, "GET", path)
     return caught.value.kind
@@ -39,7 +39,7 @@ async def test_a_key_and_a_session_name_the_same_account(accounts: Accounts) -> 
 )
 async def test_unknown_credentials(accounts: Accounts, credential: str) -> None:
     await with_key(accounts)
-    assert await refused(accounts, credential) is Kind.UNAUTHENTICATED
+    assert await refused(accounts, credential) is ErrorKind.UNAUTHENTICATED
 
 
 async def test_what_is_cached_is_not_read_again(accounts: Accounts, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -53,7 +53,7 @@ async def test_the_global_switch_stops_and_revives_keys(accounts: Accounts) -> N
     user, _, value = await with_key(accounts, Role.ADMIN)
     await accounts.authenticator.authenticate(value, "GET", "/x")
     await accounts.runtime.set({"ENABLE_API_KEYS": False}, by="test")
-    assert await refused(accounts, value) is Kind.FORBIDDEN
+    assert await refused(accounts, value) is ErrorKind.FORBIDDEN
     await accounts.authenticator.authenticate(accounts.session(user), "GET", "/x")
     await accounts.runtime.set({"ENABLE_API_KEYS": True}, by="test")
     await accounts.authenticator.authenticate(value, "GET", "/x")
@@ -65,15 +65,15 @@ async def test_the_permission_stops_keys_on_the_next_request(accounts: Accounts,
     actor = await accounts.authenticator.authenticate(value, "GET", "/x")
     (group_id,) = actor.group_ids
     await accounts.groups.change(group_id, GroupChange(permissions={}))
-    assert await refused(accounts, value) is Kind.FORBIDDEN
+    assert await refused(accounts, value) is ErrorKind.FORBIDDEN
     await accounts.groups.change(group_id, GroupChange(permissions={"features": {"api_keys": True}}))
     await accounts.authenticator.authenticate(value, "GET", "/x")
     await accounts.groups.remove_members(group_id, [user.id])
-    assert await refused(accounts, value) is Kind.FORBIDDEN
+    assert await refused(accounts, value) is ErrorKind.FORBIDDEN
     await accounts.groups.add_members(group_id, [user.id])
     await accounts.authenticator.authenticate(value, "GET", "/x")
     await accounts.groups.remove(group_id)
-    assert await refused(accounts, value) is Kind.FORBIDDEN
+    assert await refused(accounts, value) is ErrorKind.FORBIDDEN
 
 
 async def test_endpoint_restrictions_bind_administrators_and_cached_keys(accounts: Accounts) -> None:
@@ -84,7 +84,7 @@ async def test_endpoint_restrictions_bind_administrators_and_cached_keys(account
         by="test",
     )
     await accounts.authenticator.authenticate(value, "GET", "/api/models")
-    assert await refused(accounts, value, "/api/v1/auths/") is Kind.FORBIDDEN
+    assert await refused(accounts, value, "/api/v1/auths/") is ErrorKind.FORBIDDEN
     await accounts.authenticator.authenticate(accounts.session(user), "GET", "/api/v1/auths/")
 
 
@@ -94,12 +94,12 @@ async def test_deactivation_and_removal_end_everything_at_once(accounts: Account
     for credential in (value, session):
         await accounts.authenticator.authenticate(credential, "GET", "/x")
     await accounts.users.change(user.id, UserChange(active=False), None)
-    assert {await refused(accounts, value), await refused(accounts, session)} == {Kind.UNAUTHENTICATED}
+    assert {await refused(accounts, value), await refused(accounts, session)} == {ErrorKind.UNAUTHENTICATED}
     await accounts.users.change(user.id, UserChange(active=True), None)
     await accounts.authenticator.authenticate(value, "GET", "/x")
-    assert await refused(accounts, session) is Kind.UNAUTHENTICATED
+    assert await refused(accounts, session) is ErrorKind.UNAUTHENTICATED
     await accounts.users.remove(user.id, None)
-    assert await refused(accounts, value) is Kind.UNAUTHENTICATED
+    assert await refused(accounts, value) is ErrorKind.UNAUTHENTICATED
 
 
 async def test_a_pending_account_is_known_but_not_verified(accounts: Accounts) -> None:
@@ -115,7 +115,7 @@ async def test_sessions_end_with_a_password_or_role_change(accounts: Accounts, c
     session = accounts.session(user)
     await accounts.authenticator.authenticate(session, "GET", "/x")
     await accounts.users.change(user.id, change, None)
-    assert await refused(accounts, session) is Kind.UNAUTHENTICATED
+    assert await refused(accounts, session) is ErrorKind.UNAUTHENTICATED
     await accounts.authenticator.authenticate(value, "GET", "/x")
 
 
@@ -125,7 +125,7 @@ async def test_sign_out_ends_this_session_only(accounts: Accounts) -> None:
     for session in (one, two):
         await accounts.authenticator.authenticate(session, "GET", "/x")
     await accounts.sessions.revoke(accounts.sessions.read(one))
-    assert await refused(accounts, one) is Kind.UNAUTHENTICATED
+    assert await refused(accounts, one) is ErrorKind.UNAUTHENTICATED
     await accounts.authenticator.authenticate(two, "GET", "/x")
 
 
@@ -135,10 +135,10 @@ async def test_revoked_and_expired_keys(accounts: Accounts) -> None:
     for credential in (value, short):
         await accounts.authenticator.authenticate(credential, "GET", "/x")
     accounts.time += 10
-    assert await refused(accounts, short) is Kind.UNAUTHENTICATED
-    assert await refused(accounts, short) is Kind.UNAUTHENTICATED
+    assert await refused(accounts, short) is ErrorKind.UNAUTHENTICATED
+    assert await refused(accounts, short) is ErrorKind.UNAUTHENTICATED
     await accounts.keys.revoke(key.id)
-    assert await refused(accounts, value) is Kind.UNAUTHENTICATED
+    assert await refused(accounts, value) is ErrorKind.UNAUTHENTICATED
 
 
 async def test_cached_sessions_expire(accounts: Accounts) -> None:
@@ -146,7 +146,7 @@ async def test_cached_sessions_expire(accounts: Accounts) -> None:
     token, _ = accounts.sessions.issue(user, 60)
     await accounts.authenticator.authenticate(token, "GET", "/x")
     accounts.time += 60
-    assert await refused(accounts, token) is Kind.UNAUTHENTICATED
+    assert await refused(accounts, token) is ErrorKind.UNAUTHENTICATED
 
 
 @pytest.mark.parametrize("everybody", [True, False])
@@ -167,10 +167,10 @@ async def test_a_change_during_the_reading_is_not_cached_over(
     early = asyncio.get_running_loop().create_task(accounts.authenticator.authenticate(value, "GET", "/x"))
     await reading.wait()
     await accounts.keys_store.remove(key.id)
-    accounts.changes.publish(Change(None if everybody else user.id))
+    accounts.changes.publish(AccountChange(None if everybody else user.id))
     go.set()
     await early
-    assert await refused(accounts, value) is Kind.UNAUTHENTICATED
+    assert await refused(accounts, value) is ErrorKind.UNAUTHENTICATED
 
 
 async def test_use_is_written_in_batches(accounts: Accounts, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -181,7 +181,7 @@ async def test_use_is_written_in_batches(accounts: Accounts, monkeypatch: pytest
     assert (await accounts.keys.get(key.id)).last_used_at is None
 
     async def broken(seen: object) -> None:
-        raise GatewayError(Kind.UNAVAILABLE, "cannot write")
+        raise GatewayError(ErrorKind.UNAVAILABLE, "cannot write")
 
     with monkeypatch.context() as patched:
         patched.setattr(accounts.keys_store, "touch", broken)
@@ -201,6 +201,6 @@ async def test_the_cache_is_bounded(accounts: Accounts, monkeypatch: pytest.Monk
         await accounts.authenticator.authenticate(accounts.session(user), "GET", "/x")
     assert len(accounts.authenticator._cache) == 3
     assert len(accounts.authenticator._cached_of[user.id]) == 3
-    accounts.changes.publish(Change(user.id))
+    accounts.changes.publish(AccountChange(user.id))
     assert accounts.authenticator._cache == {}
     assert accounts.authenticator._cached_of == {}

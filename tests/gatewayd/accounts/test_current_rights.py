@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from gatewayd.accounts.records import Actor, CredentialKind, NewGroup, Role, User, UserChange
-from gatewayd.errors import GatewayError, Kind
+from gatewayd.errors import ErrorKind, GatewayError
 from tests.fakes.accounts import Accounts
 
 
@@ -40,7 +40,7 @@ async def test_an_account_that_may_nothing_goes_no_further(
     )
     with pytest.raises(GatewayError) as caught:
         await accounts.current.of(actor)
-    assert caught.value.kind is Kind.UNAUTHENTICATED
+    assert caught.value.kind is ErrorKind.UNAUTHENTICATED
 
 
 async def test_the_operator_acts_for_an_account_with_its_own_rights(accounts: Accounts) -> None:

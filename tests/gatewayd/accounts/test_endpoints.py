@@ -1,6 +1,6 @@
 import pytest
 
-from gatewayd.accounts.endpoints import Endpoint, allows, parse, warnings_for
+from gatewayd.accounts.endpoints import EndpointRule, allows, parse, warnings_for
 
 LIST = "/api/models, /api/v1/files/,/api/chat,, GET /api/v1/users ,/ollama/*,/api/v1/know*"
 
@@ -49,7 +49,7 @@ def test_the_root_is_only_itself_and_what_is_below() -> None:
 
 
 def test_parsing() -> None:
-    assert parse(" get  /a ,/b") == (Endpoint("GET", "/a"), Endpoint(None, "/b"))
+    assert parse(" get  /a ,/b") == (EndpointRule("GET", "/a"), EndpointRule(None, "/b"))
 
 
 @pytest.mark.parametrize(

@@ -1,9 +1,9 @@
 import pytest
 
 from gatewayd.accounts import groups as module
-from gatewayd.accounts.change_notifier import Change
-from gatewayd.accounts.records import GroupChange, NewGroup, Outcome, Source
-from gatewayd.errors import GatewayError, Kind
+from gatewayd.accounts.change_notifier import AccountChange
+from gatewayd.accounts.records import EnsureOutcome, GroupChange, MembershipSource, NewGroup
+from gatewayd.errors import ErrorKind, GatewayError
 from tests.fakes.accounts import Accounts
 
 KEYS = {"features": {"api_keys": True}}
@@ -32,7 +32,7 @@ async def test_a_new_group(accounts: Accounts) -> None:
 async def test_bad_groups_name_the_field(accounts: Accounts, new: NewGroup, param: str) -> None:
     with pytest.raises(GatewayError) as caught:
         await accounts.groups.create(new)
-    assert (caught.value.kind, caught.value.param) == (Kind.INVALID_REQUEST, param)
+    assert (caught.value.kind, caught.value.param) == (ErrorKind.INVALID_REQUEST, param)
 
 
 async def test_names_are_unique_in_any_case(accounts: Accounts) -> None:
@@ -44,7 +44,7 @@ async def test_names_are_unique_in_any_case(accounts: Accounts) -> None:
     ):
         with pytest.raises(GatewayError) as caught:
             await attempt
-        assert caught.value.kind is Kind.CONFLICT
+        assert caught.value.kind is ErrorKind.CONFLICT
     assert (await accounts.groups.change(group.id, GroupChange(name="STAFF"))).name == "STAFF"
 
 
@@ -55,7 +55,7 @@ async def test_changes_reach_everybody(accounts: Accounts) -> None:
     assert (changed.permissions, changed.description) == (KEYS, "d")
     assert await accounts.groups.change(group.id, GroupChange(permissions=KEYS)) == changed
     await accounts.groups.remove(group.id)
-    assert accounts.heard == [Change(None), Change(None)]
+    assert accounts.heard == [AccountChange(None), AccountChange(None)]
 
 
 async def test_members(accounts: Accounts) -> None:
@@ -64,7 +64,7 @@ async def test_members(accounts: Accounts) -> None:
     accounts.heard.clear()
     assert await accounts.groups.add_members(group.id, [bob.id, "unknown", ann.id, bob.id, "\0"]) == 2
     assert await accounts.groups.add_members(group.id, [ann.id]) == 0
-    assert Change(ann.id) in accounts.heard
+    assert AccountChange(ann.id) in accounts.heard
     assert list(await accounts.groups.list_member_ids(group.id)) == [ann.id, bob.id]
     assert await accounts.groups.count_members([group]) == {group.id: 2}
     assert await accounts.groups.remove_members(group.id, [ann.id, "unknown"]) == 1
@@ -76,26 +76,31 @@ async def test_a_change_of_many_members_is_announced_once(accounts: Accounts) ->
     group = await accounts.groups.create(NewGroup("g"))
     accounts.heard.clear()
     await accounts.groups.add_members(group.id, [f"u{number}" for number in range(101)])
-    assert accounts.heard == [Change(None)]
+    assert accounts.heard == [AccountChange(None)]
 
 
 async def test_members_by_source(accounts: Accounts) -> None:
     ann, bob, cid = [await accounts.add_user(name) for name in ("ann", "bob", "cid")]
     group = await accounts.groups.create(NewGroup("g"))
     await accounts.groups.add_members(group.id, [ann.id])
-    assert await accounts.groups.add_members(group.id, [ann.id, bob.id], Source.SCIM) == 2
+    assert await accounts.groups.add_members(group.id, [ann.id, bob.id], MembershipSource.SCIM) == 2
     assert await accounts.groups.list_sources(group.id, [ann.id, bob.id, cid.id]) == {
-        ann.id: [Source.MANUAL, Source.SCIM],
-        bob.id: [Source.SCIM],
+        ann.id: [MembershipSource.MANUAL, MembershipSource.SCIM],
+        bob.id: [MembershipSource.SCIM],
     }
-    assert await accounts.groups.count_by_source(group.id) == {Source.MANUAL: 1, Source.SCIM: 2}
+    assert await accounts.groups.count_by_source(group.id) == {
+        MembershipSource.MANUAL: 1,
+        MembershipSource.SCIM: 2,
+    }
     assert await accounts.groups.count_members([group]) == {group.id: 2}
     accounts.heard.clear()
-    assert await accounts.groups.set_members(group.id, [bob.id, cid.id, "unknown"], Source.SCIM) == (1, 1)
-    assert accounts.heard == [Change(None)]
-    assert await accounts.groups.set_members(group.id, [cid.id, bob.id], Source.SCIM) == (0, 0)
-    assert accounts.heard == [Change(None)]
-    assert await accounts.groups.remove_members(group.id, [ann.id, bob.id], Source.SCIM) == 1
+    assert await accounts.groups.set_members(
+        group.id, [bob.id, cid.id, "unknown"], MembershipSource.SCIM
+    ) == (1, 1)
+    assert accounts.heard == [AccountChange(None)]
+    assert await accounts.groups.set_members(group.id, [cid.id, bob.id], MembershipSource.SCIM) == (0, 0)
+    assert accounts.heard == [AccountChange(None)]
+    assert await accounts.groups.remove_members(group.id, [ann.id, bob.id], MembershipSource.SCIM) == 1
     assert list(await accounts.groups.list_member_ids(group.id)) == [ann.id, cid.id]
 
 
@@ -104,9 +109,9 @@ async def test_a_group_has_changed_when_its_members_have(accounts: Accounts) -> 
     group = await accounts.groups.create(NewGroup("g"))
     times = [group.modified_us]
     for attempt in (
-        lambda: accounts.groups.add_members(group.id, [ann.id], Source.SCIM),
-        lambda: accounts.groups.add_members(group.id, [ann.id], Source.SCIM),
-        lambda: accounts.groups.set_members(group.id, [], Source.SCIM),
+        lambda: accounts.groups.add_members(group.id, [ann.id], MembershipSource.SCIM),
+        lambda: accounts.groups.add_members(group.id, [ann.id], MembershipSource.SCIM),
+        lambda: accounts.groups.set_members(group.id, [], MembershipSource.SCIM),
         lambda: accounts.groups.remove_members(group.id, [ann.id]),
     ):
         accounts.time += 1
@@ -128,7 +133,7 @@ async def test_external_ids(accounts: Accounts) -> None:
     ):
         with pytest.raises(GatewayError) as caught:
             await attempt
-        assert (caught.value.kind, caught.value.param) == (Kind.CONFLICT, "external_id")
+        assert (caught.value.kind, caught.value.param) == (ErrorKind.CONFLICT, "external_id")
     assert (await accounts.groups.change(group.id, GroupChange(scim={}))).scim is None
     assert (await accounts.groups.change(other.id, GroupChange(scim=same))).scim == same
 
@@ -146,11 +151,11 @@ async def test_unknown_groups(accounts: Accounts) -> None:
         groups.add_members("x", []),
         groups.remove_members("x", []),
         groups.list_sources("x", ["u"]),
-        groups.set_members("x", [], Source.SCIM),
+        groups.set_members("x", [], MembershipSource.SCIM),
     ):
         with pytest.raises(GatewayError) as caught:
             await attempt
-        assert caught.value.kind is Kind.NOT_FOUND
+        assert caught.value.kind is ErrorKind.NOT_FOUND
     assert await groups.find("x") is None
 
 
@@ -159,13 +164,13 @@ async def test_many_members_at_once_are_bounded(accounts: Accounts, monkeypatch:
     group = await accounts.groups.create(NewGroup("g"))
     with pytest.raises(GatewayError) as caught:
         await accounts.groups.add_members(group.id, ["a", "b"])
-    assert caught.value.kind is Kind.TOO_LARGE
+    assert caught.value.kind is ErrorKind.TOO_LARGE
 
 
 async def test_ensure(accounts: Accounts) -> None:
     group, outcome = await accounts.groups.ensure(NewGroup("g", "d", permissions={"chat": {"edit": True}}))
-    assert outcome is Outcome.CREATED
-    assert await accounts.groups.ensure(NewGroup("G")) == (group, Outcome.UNCHANGED)
+    assert outcome is EnsureOutcome.CREATED
+    assert await accounts.groups.ensure(NewGroup("G")) == (group, EnsureOutcome.UNCHANGED)
     changed, outcome = await accounts.groups.ensure(NewGroup("g", permissions=KEYS))
-    assert outcome is Outcome.CHANGED
+    assert outcome is EnsureOutcome.CHANGED
     assert (changed.description, changed.permissions) == ("d", {"chat": {"edit": True}, **KEYS})

@@ -1,7 +1,7 @@
 import pytest
 
 from gatewayd.accounts.records import Role
-from gatewayd.errors import GatewayError, Kind
+from gatewayd.errors import ErrorKind, GatewayError
 from tests.fakes.accounts import Accounts
 
 
@@ -22,7 +22,7 @@ async def test_everything_that_is_missing_is_said(accounts: Accounts, role: Role
     assert ["ENABLE_API_KEYS" in sentences[0], "features.api_keys" in sentences[1]] == [True, True]
     with pytest.raises(GatewayError, match="cannot use an API key") as caught:
         accounts.rules.check(user, permissions, "use")
-    assert (caught.value.kind, caught.value.code) == (Kind.FORBIDDEN, "api_keys_disabled")
+    assert (caught.value.kind, caught.value.code) == (ErrorKind.FORBIDDEN, "api_keys_disabled")
     await accounts.grant_keys(user)
     permissions = (await accounts.rules.rights(user)).permissions
     assert accounts.rules.missing(user, permissions) == []
@@ -48,4 +48,4 @@ async def test_endpoint_restrictions(accounts: Accounts) -> None:
     rules.check_endpoint("GET", "/api/models")
     with pytest.raises(GatewayError) as caught:
         rules.check_endpoint("GET", "/api/v1/auths/")
-    assert caught.value.kind is Kind.FORBIDDEN
+    assert caught.value.kind is ErrorKind.FORBIDDEN

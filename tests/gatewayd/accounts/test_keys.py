@@ -5,9 +5,9 @@ import re
 import pytest
 
 from gatewayd.accounts import keys as module
-from gatewayd.accounts.change_notifier import Change
+from gatewayd.accounts.change_notifier import AccountChange
 from gatewayd.accounts.records import Role
-from gatewayd.errors import GatewayError, Kind
+from gatewayd.errors import ErrorKind, GatewayError
 from tests.fakes.accounts import Accounts
 
 
@@ -31,7 +31,7 @@ async def test_both_levels_are_needed(accounts: Accounts) -> None:
     ann = await accounts.add_user()
     with pytest.raises(GatewayError, match="API key") as caught:
         await accounts.keys.issue(ann)
-    assert caught.value.kind is Kind.FORBIDDEN
+    assert caught.value.kind is ErrorKind.FORBIDDEN
     assert len(await accounts.keys.why(ann)) == 2
     await accounts.runtime.set({"ENABLE_API_KEYS": True}, by="test")
     with pytest.raises(GatewayError, match=r"features\.api_keys"):
@@ -58,7 +58,7 @@ async def test_names_are_unique_for_a_user_and_made_when_missing(accounts: Accou
     await accounts.keys.issue(bob, "one")
     with pytest.raises(GatewayError) as caught:
         await accounts.keys.issue(ann, "ONE")
-    assert caught.value.kind is Kind.CONFLICT
+    assert caught.value.kind is ErrorKind.CONFLICT
     unnamed = await asyncio.gather(*(accounts.keys.issue(ann) for _ in range(8)))
     assert len({key.name for key, _ in unnamed}) == 8
 
@@ -69,7 +69,7 @@ async def test_bad_names(accounts: Accounts, name: str) -> None:
     await accounts.grant_keys(ann)
     with pytest.raises(GatewayError) as caught:
         await accounts.keys.issue(ann, name)
-    assert (caught.value.kind, caught.value.param) == (Kind.INVALID_REQUEST, "name")
+    assert (caught.value.kind, caught.value.param) == (ErrorKind.INVALID_REQUEST, "name")
 
 
 async def test_an_expiry_lies_ahead(accounts: Accounts) -> None:
@@ -84,13 +84,13 @@ async def test_an_expiry_lies_ahead(accounts: Accounts) -> None:
 
 
 async def test_the_number_of_keys_is_bounded(accounts: Accounts, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "MAX_PER_USER", 1)
+    monkeypatch.setattr(module, "MAX_KEYS_PER_USER", 1)
     ann = await accounts.add_user()
     await accounts.grant_keys(ann)
     await accounts.keys.issue(ann)
     with pytest.raises(GatewayError) as caught:
         await accounts.keys.issue(ann)
-    assert caught.value.kind is Kind.CONFLICT
+    assert caught.value.kind is ErrorKind.CONFLICT
 
 
 async def test_revoking(accounts: Accounts) -> None:
@@ -99,10 +99,10 @@ async def test_revoking(accounts: Accounts) -> None:
     key, _ = await accounts.keys.issue(ann, "one")
     with pytest.raises(GatewayError) as caught:
         await accounts.keys.revoke(key.id, bob.id)
-    assert caught.value.kind is Kind.NOT_FOUND
+    assert caught.value.kind is ErrorKind.NOT_FOUND
     accounts.heard.clear()
     await accounts.keys.revoke(key.id, ann.id)
-    assert accounts.heard == [Change(ann.id, asks_again=True)]
+    assert accounts.heard == [AccountChange(ann.id, asks_again=True)]
     with pytest.raises(GatewayError):
         await accounts.keys.revoke(key.id)
     await accounts.keys.issue(ann, "two")
@@ -120,5 +120,5 @@ async def test_no_key_makes_one_that_outlives_it(accounts: Accounts) -> None:
     assert (await accounts.keys.issue(ann, expires_at=ends - 1, until=ends))[0].expires_at == ends - 1
     with pytest.raises(GatewayError, match="key that asks") as caught:
         await accounts.keys.issue(ann, expires_at=ends + 1, until=ends)
-    assert (caught.value.kind, caught.value.param) == (Kind.INVALID_REQUEST, "expires_at")
+    assert (caught.value.kind, caught.value.param) == (ErrorKind.INVALID_REQUEST, "expires_at")
     assert (await accounts.keys.issue(ann))[0].expires_at is None

@@ -7,7 +7,7 @@ from argon2 import extract_parameters
 
 from gatewayd.accounts import passwords as module
 from gatewayd.accounts.passwords import Passwords
-from gatewayd.errors import GatewayError, Kind
+from gatewayd.errors import ErrorKind, GatewayError
 
 
 @pytest.fixture
@@ -45,7 +45,7 @@ async def test_what_is_no_hash_fits_nothing(passwords: Passwords) -> None:
 async def test_unusable_passwords_are_refused(passwords: Passwords, bad: str) -> None:
     with pytest.raises(GatewayError) as caught:
         await passwords.hash(bad)
-    assert (caught.value.kind, caught.value.param) == (Kind.INVALID_REQUEST, "password")
+    assert (caught.value.kind, caught.value.param) == (ErrorKind.INVALID_REQUEST, "password")
     assert not await passwords.verify(None, bad)
 
 
@@ -70,5 +70,5 @@ async def test_a_crowd_is_turned_away(passwords: Passwords, monkeypatch: pytest.
         await passwords.hash("secret")
     release.set()
     await blocked
-    assert caught.value.kind is Kind.UNAVAILABLE
+    assert caught.value.kind is ErrorKind.UNAVAILABLE
     assert await passwords.hash("secret")

@@ -1,10 +1,10 @@
 import pytest
 
 from gatewayd.accounts import permissions as trees
-from gatewayd.accounts.change_notifier import Change
-from gatewayd.accounts.permissions import BUILTIN
+from gatewayd.accounts.change_notifier import AccountChange
+from gatewayd.accounts.permissions import BUILTIN_PERMISSIONS
 from gatewayd.accounts.records import Actor, CredentialKind, Group, Role, User
-from gatewayd.errors import GatewayError, Kind
+from gatewayd.errors import ErrorKind, GatewayError
 from tests.fakes.accounts import Accounts
 
 KEYS = {"features": {"api_keys": True}}
@@ -15,7 +15,7 @@ def person(role: Role) -> User:
 
 
 def test_the_built_in_tree() -> None:
-    assert {section: len(leaves) for section, leaves in BUILTIN.items()} == {
+    assert {section: len(leaves) for section, leaves in BUILTIN_PERMISSIONS.items()} == {
         "workspace": 13,
         "sharing": 16,
         "access_grants": 2,
@@ -23,10 +23,10 @@ def test_the_built_in_tree() -> None:
         "features": 12,
         "settings": 1,
     }
-    assert BUILTIN["features"]["api_keys"] is False
-    assert BUILTIN["chat"]["temporary_enforced"] is False
-    assert not any(BUILTIN["workspace"].values())
-    assert all(value for leaf, value in BUILTIN["chat"].items() if leaf != "temporary_enforced")
+    assert BUILTIN_PERMISSIONS["features"]["api_keys"] is False
+    assert BUILTIN_PERMISSIONS["chat"]["temporary_enforced"] is False
+    assert not any(BUILTIN_PERMISSIONS["workspace"].values())
+    assert all(value for leaf, value in BUILTIN_PERMISSIONS["chat"].items() if leaf != "temporary_enforced")
 
 
 def test_differences_are_the_leaves_that_are_new_or_otherwise() -> None:
@@ -50,14 +50,14 @@ def test_differences_are_the_leaves_that_are_new_or_otherwise() -> None:
 def test_wrong_trees_are_refused_by_name(tree: object, message: str) -> None:
     with pytest.raises(GatewayError, match=message) as caught:
         trees.check(tree)
-    assert caught.value.kind is Kind.INVALID_REQUEST
+    assert caught.value.kind is ErrorKind.INVALID_REQUEST
 
 
 def test_what_other_versions_know_is_dropped() -> None:
     foreign = {"features": {"api_keys": True, "flying": True}, "colours": {"red": True}}
-    assert trees.known(foreign) == KEYS
+    assert trees.known_leaves(foreign) == KEYS
     with pytest.raises(GatewayError):
-        trees.known({"features": {"api_keys": None}})
+        trees.known_leaves({"features": {"api_keys": None}})
 
 
 def test_merging_only_adds() -> None:
@@ -67,23 +67,25 @@ def test_merging_only_adds() -> None:
 
 def test_the_role_user_has_the_defaults_and_what_groups_add(accounts: Accounts) -> None:
     permissions = accounts.permissions
-    assert permissions.effective(person(Role.USER), []) == BUILTIN
-    granted = permissions.effective(person(Role.USER), [Group("g", "g", permissions=KEYS)])
+    assert permissions.effective_permissions(person(Role.USER), []) == BUILTIN_PERMISSIONS
+    granted = permissions.effective_permissions(person(Role.USER), [Group("g", "g", permissions=KEYS)])
     assert granted["features"]["api_keys"] is True
-    assert BUILTIN["features"]["api_keys"] is False
+    assert BUILTIN_PERMISSIONS["features"]["api_keys"] is False
 
 
 async def test_defaults_grant_keys_to_the_role_user_only(accounts: Accounts) -> None:
     permissions = accounts.permissions
     await permissions.set_defaults(KEYS, by="test")
-    allowed = {role: permissions.effective(person(role), [])["features"]["api_keys"] for role in Role}
+    allowed = {
+        role: permissions.effective_permissions(person(role), [])["features"]["api_keys"] for role in Role
+    }
     assert allowed == {Role.USER: True, Role.ADMIN: False, Role.PENDING: False}
-    by_group = permissions.effective(person(Role.ADMIN), [Group("g", "g", permissions=KEYS)])
+    by_group = permissions.effective_permissions(person(Role.ADMIN), [Group("g", "g", permissions=KEYS)])
     assert by_group["features"]["api_keys"] is True
 
 
 def test_administrators_may_everything_else(accounts: Accounts) -> None:
-    tree = accounts.permissions.effective(person(Role.ADMIN), [])
+    tree = accounts.permissions.effective_permissions(person(Role.ADMIN), [])
     off = {(section, leaf) for section, leaves in tree.items() for leaf, value in leaves.items() if not value}
     assert off == {("features", "api_keys"), ("chat", "temporary_enforced")}
 
@@ -107,18 +109,18 @@ async def test_stored_defaults_win_over_configured_ones() -> None:
     accounts = Accounts(configured_permissions={"chat": {"edit": False}, **KEYS})
     assert accounts.permissions.defaults()["chat"]["edit"] is False
     stored = await accounts.permissions.set_defaults({"chat": {"edit": True}}, by="test")
-    assert stored == accounts.permissions.defaults() == BUILTIN
-    assert accounts.heard == [Change(None)]
+    assert stored == accounts.permissions.defaults() == BUILTIN_PERMISSIONS
+    assert accounts.heard == [AccountChange(None)]
     again = Accounts(memory=accounts.memory, configured_permissions=KEYS)
     await again.permissions.load()
-    assert again.permissions.defaults() == BUILTIN
+    assert again.permissions.defaults() == BUILTIN_PERMISSIONS
 
 
 async def test_configured_defaults_are_fixed_when_nothing_persists() -> None:
     accounts = Accounts(configured_permissions=KEYS, persistent=False)
     with pytest.raises(GatewayError, match=r"features\.api_keys") as caught:
-        await accounts.permissions.set_defaults(BUILTIN, by="test")
-    assert caught.value.kind is Kind.CONFLICT
+        await accounts.permissions.set_defaults(BUILTIN_PERMISSIONS, by="test")
+    assert caught.value.kind is ErrorKind.CONFLICT
     changed = await accounts.permissions.set_defaults({"chat": {"edit": False}, **KEYS}, by="test")
     assert changed["chat"]["edit"] is False
 
@@ -127,17 +129,17 @@ async def test_defaults_do_not_change_in_a_rehearsal(accounts: Accounts) -> None
     async with accounts.commits.rehearsal():
         shown = await accounts.permissions.set_defaults(KEYS, by="test")
     assert shown["features"]["api_keys"] is True
-    assert accounts.permissions.defaults() == BUILTIN
+    assert accounts.permissions.defaults() == BUILTIN_PERMISSIONS
     assert accounts.heard == []
 
 
 async def test_a_reloaded_configuration_shows_where_nothing_is_stored(accounts: Accounts) -> None:
     accounts.permissions.configure(KEYS)
     assert accounts.permissions.defaults()["features"]["api_keys"] is True
-    assert accounts.heard == [Change(None)]
-    await accounts.permissions.set_defaults(BUILTIN, by="test")
+    assert accounts.heard == [AccountChange(None)]
+    await accounts.permissions.set_defaults(BUILTIN_PERMISSIONS, by="test")
     accounts.permissions.configure({"chat": {"edit": False}})
-    assert accounts.permissions.defaults() == BUILTIN
+    assert accounts.permissions.defaults() == BUILTIN_PERMISSIONS
     assert accounts.permissions.initial()["chat"]["edit"] is False
     with pytest.raises(GatewayError):
         accounts.permissions.configure({"nothing": {}})
@@ -149,4 +151,4 @@ async def test_a_required_permission_is_named(accounts: Accounts) -> None:
     trees.require(actor, "settings", "interface")
     with pytest.raises(GatewayError, match=r"workspace\.tools") as caught:
         trees.require(actor, "workspace", "tools")
-    assert caught.value.kind is Kind.FORBIDDEN
+    assert caught.value.kind is ErrorKind.FORBIDDEN

@@ -3,9 +3,14 @@ from typing import Any
 
 import pytest
 
-from gatewayd.accounts.change_notifier import Change
-from gatewayd.accounts.runtime_settings import DEFINITIONS, LONGEST_SESSION, ConfiguredValue, parse_lifetime
-from gatewayd.errors import GatewayError, Kind
+from gatewayd.accounts.change_notifier import AccountChange
+from gatewayd.accounts.runtime_settings import (
+    DEFINITIONS,
+    MAX_SESSION_SECONDS,
+    ConfiguredValue,
+    parse_lifetime,
+)
+from gatewayd.errors import ErrorKind, GatewayError
 from tests.fakes.accounts import Accounts
 
 
@@ -17,9 +22,9 @@ from tests.fakes.accounts import Accounts
         ("1.5h", 5400),
         ("2000ms", 2),
         ("1d", 86_400),
-        ("-1", LONGEST_SESSION),
-        ("0", LONGEST_SESSION),
-        ("999999999w", LONGEST_SESSION),
+        ("-1", MAX_SESSION_SECONDS),
+        ("0", MAX_SESSION_SECONDS),
+        ("999999999w", MAX_SESSION_SECONDS),
     ],
 )
 def test_lifetimes(text: str, seconds: int) -> None:
@@ -51,7 +56,7 @@ def test_built_in_values_are_valid() -> None:
 async def test_wrong_values_are_refused_by_name(accounts: Accounts, name: str, value: Any) -> None:
     with pytest.raises(GatewayError, match=f"cannot set {name}: expected") as caught:
         await accounts.runtime.set({"ENABLE_SIGNUP": False, name: value}, by="test")
-    assert (caught.value.kind, caught.value.param) == (Kind.INVALID_REQUEST, name)
+    assert (caught.value.kind, caught.value.param) == (ErrorKind.INVALID_REQUEST, name)
     assert accounts.runtime.flag("ENABLE_SIGNUP") is True
 
 
@@ -60,7 +65,7 @@ async def test_stored_wins_over_configured() -> None:
     accounts = Accounts(configured=configured)
     assert accounts.runtime.describe("ENABLE_API_KEYS").origin == "environment"
     await accounts.runtime.set({"ENABLE_API_KEYS": False, "JWT_EXPIRES_IN": "1h"}, by="test")
-    assert accounts.heard == [Change(None)]
+    assert accounts.heard == [AccountChange(None)]
     again = Accounts(memory=accounts.memory, configured=configured)
     await again.runtime.load()
     for runtime in (accounts.runtime, again.runtime):
@@ -79,7 +84,7 @@ async def test_explicit_values_are_fixed_when_nothing_persists() -> None:
     accounts = Accounts(configured=configured, persistent=False)
     with pytest.raises(GatewayError, match=r"ENABLE_SIGNUP: /etc/gatewayd\.toml line 3 sets it") as caught:
         await accounts.runtime.set({"ENABLE_SIGNUP": True}, by="test")
-    assert caught.value.kind is Kind.CONFLICT
+    assert caught.value.kind is ErrorKind.CONFLICT
     assert not accounts.runtime.may_set("ENABLE_SIGNUP")
     await accounts.runtime.set({"ENABLE_SIGNUP": False, "ENABLE_API_KEYS": True}, by="test")
     assert accounts.runtime.flag("ENABLE_API_KEYS") is True
@@ -88,7 +93,7 @@ async def test_explicit_values_are_fixed_when_nothing_persists() -> None:
 async def test_unknown_names(accounts: Accounts) -> None:
     with pytest.raises(GatewayError, match="did you mean ENABLE_API_KEYS") as caught:
         accounts.runtime.get("enable_api_key")
-    assert caught.value.kind is Kind.NOT_FOUND
+    assert caught.value.kind is ErrorKind.NOT_FOUND
     with pytest.raises(GatewayError):
         await accounts.runtime.set({"NOTHING": 1}, by="test")
 
@@ -135,7 +140,7 @@ async def test_a_reloaded_configuration_shows_where_nothing_is_stored(accounts: 
         for name in ("ENABLE_API_KEYS", "ENABLE_SIGNUP")
     }
     accounts.runtime.configure(fresh)
-    assert accounts.heard == [Change(None)]
+    assert accounts.heard == [AccountChange(None)]
     assert accounts.runtime.flag("ENABLE_API_KEYS") is True
     assert accounts.runtime.flag("ENABLE_SIGNUP") is False
     assert accounts.runtime.configured_origin("ENABLE_SIGNUP") == "environment"

@@ -8,9 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from jose import jwk, jwt
 
-from gatewayd.accounts.change_notifier import Change
+from gatewayd.accounts.change_notifier import AccountChange
 from gatewayd.accounts.sessions import LEEWAY_SECONDS, Sessions
-from gatewayd.errors import GatewayError, Kind
+from gatewayd.errors import ErrorKind, GatewayError
 from tests.fakes.accounts import NOON, SECRET, Accounts
 from tests.fakes.stores import MemoryRevocations
 
@@ -23,7 +23,7 @@ def claims_at(now: int, **changed: Any) -> dict[str, Any]:
 def refuse(sessions: Sessions, token: str) -> None:
     with pytest.raises(GatewayError) as caught:
         sessions.read(token)
-    assert caught.value.kind is Kind.UNAUTHENTICATED
+    assert caught.value.kind is ErrorKind.UNAUTHENTICATED
 
 
 def encoded(value: object) -> str:
@@ -130,7 +130,7 @@ async def test_revocation_is_remembered_until_the_token_has_expired(accounts: Ac
     accounts.heard.clear()
     await accounts.sessions.revoke(claims)
     await accounts.sessions.revoke(claims)
-    assert accounts.heard == [Change(ann.id, asks_again=True)] * 2
+    assert accounts.heard == [AccountChange(ann.id, asks_again=True)] * 2
     assert await accounts.sessions.is_revoked(claims)
     assert not await accounts.sessions.is_revoked(other)
     assert await accounts.sessions.prune() == 0
@@ -168,7 +168,7 @@ async def test_a_clock_that_is_set_ahead_brings_no_ended_session_back(
 def test_weak_secrets_are_refused(accounts: Accounts) -> None:
     with pytest.raises(GatewayError, match="at least 32") as caught:
         Sessions("x" * 31, None, accounts.changes)  # type: ignore[arg-type]
-    assert caught.value.kind is Kind.NOT_CONFIGURED
+    assert caught.value.kind is ErrorKind.NOT_CONFIGURED
 
 
 async def test_a_session_may_end_with_what_made_it(accounts: Accounts) -> None:

@@ -6,7 +6,7 @@ from gatewayd.accounts.password_rules import PasswordRules
 from gatewayd.accounts.records import Role
 from gatewayd.accounts.runtime_settings import ConfiguredValue
 from gatewayd.accounts.sign_in import SignInClient
-from gatewayd.errors import GatewayError, Kind
+from gatewayd.errors import ErrorKind, GatewayError
 from tests.fakes.accounts import Accounts
 
 
@@ -44,7 +44,7 @@ async def test_it_happens_once(accounts: Accounts) -> None:
         *(accounts.setup.run(f"u{number}@x", "U", "secret") for number in range(4)), return_exceptions=True
     )
     errors = [outcome for outcome in outcomes if isinstance(outcome, GatewayError)]
-    assert [(error.kind, error.code) for error in errors] == [(Kind.CONFLICT, "already_set_up")] * 3
+    assert [(error.kind, error.code) for error in errors] == [(ErrorKind.CONFLICT, "already_set_up")] * 3
     assert await accounts.users.count() == 1
 
 

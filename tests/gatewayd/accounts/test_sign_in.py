@@ -7,7 +7,7 @@ from gatewayd.accounts import attempts
 from gatewayd.accounts.devices import DeviceCookies
 from gatewayd.accounts.records import CredentialKind, Role, UserChange
 from gatewayd.accounts.sign_in import KnownNetworks, SignIn, SignInClient, SignInLimits
-from gatewayd.errors import GatewayError, Kind
+from gatewayd.errors import ErrorKind, GatewayError
 from tests.fakes.accounts import Accounts
 
 HERE = "192.0.2.1"
@@ -49,7 +49,7 @@ async def test_every_failure_has_one_text_and_costs_one_verification(accounts: A
     ]
     errors = [await failure(accounts, email, password) for email, password in pairs]
     assert {(error.kind, error.code, error.message) for error in errors} == {
-        (Kind.INVALID_REQUEST, "invalid_credentials", "cannot sign in: wrong e-mail or password")
+        (ErrorKind.INVALID_REQUEST, "invalid_credentials", "cannot sign in: wrong e-mail or password")
     }
     assert accounts.passwords.verified == ["hash:secret"] * 2 + [None] * 6
 
@@ -57,10 +57,10 @@ async def test_every_failure_has_one_text_and_costs_one_verification(accounts: A
 async def test_one_address_can_try_one_account_ten_times(accounts: Accounts) -> None:
     ann, bob = await accounts.add_user(password="secret"), await accounts.add_user("bob", password="secret")
     for _ in range(10):
-        assert (await failure(accounts, ann.email)).kind is Kind.INVALID_REQUEST
+        assert (await failure(accounts, ann.email)).kind is ErrorKind.INVALID_REQUEST
         accounts.time += 1
     limited = await failure(accounts, ann.email, "secret")
-    assert (limited.kind, limited.retry_after) == (Kind.RATE_LIMITED, 890)
+    assert (limited.kind, limited.retry_after) == (ErrorKind.RATE_LIMITED, 890)
     # Nobody else is held up: not the person elsewhere, not another account here.
     assert await accounts.sign_in.sign_in(ann.email, "secret", SignInClient("203.0.113.9")) == ann
     assert await accounts.sign_in.sign_in(bob.email, "secret", SignInClient(HERE)) == bob
@@ -75,9 +75,9 @@ async def test_a_crowd_of_strangers_holds_up_nobody_who_was_here_before(accounts
     home, cookie = "203.0.113.9", accounts.sign_in.issue_device_cookie(ann)
     await accounts.sign_in.sign_in(ann.email, "secret", SignInClient(home))
     kinds = [(await failure(accounts, ann.email, peer=f"10.0.{n // 9}.1")).kind for n in range(900)]
-    assert kinds.count(Kind.INVALID_REQUEST) == 100
-    assert kinds[100:] == [Kind.RATE_LIMITED] * 800
-    assert (await failure(accounts, ann.email, "secret", "192.0.2.77")).kind is Kind.RATE_LIMITED
+    assert kinds.count(ErrorKind.INVALID_REQUEST) == 100
+    assert kinds[100:] == [ErrorKind.RATE_LIMITED] * 800
+    assert (await failure(accounts, ann.email, "secret", "192.0.2.77")).kind is ErrorKind.RATE_LIMITED
     assert await accounts.sign_in.sign_in(ann.email, "secret", SignInClient(home)) == ann
     assert await accounts.sign_in.sign_in(ann.email, "secret", SignInClient("10.0.0.1", cookie)) == ann
     accounts.time += 3600
@@ -89,12 +89,12 @@ async def test_a_browser_that_was_here_before_is_counted_by_itself(accounts: Acc
     cookie = accounts.sign_in.issue_device_cookie(ann)
     for number in range(150):
         await failure(accounts, f"u{number}@x")
-    assert (await failure(accounts, ann.email, "secret")).kind is Kind.RATE_LIMITED
+    assert (await failure(accounts, ann.email, "secret")).kind is ErrorKind.RATE_LIMITED
     assert await accounts.sign_in.sign_in(ann.email, "secret", SignInClient(HERE, cookie)) == ann
     # The cookie is good for its account, and for no more tries than anybody has.
-    assert (await failure(accounts, bob.email, "secret", cookie=cookie)).kind is Kind.RATE_LIMITED
+    assert (await failure(accounts, bob.email, "secret", cookie=cookie)).kind is ErrorKind.RATE_LIMITED
     kinds = [(await failure(accounts, ann.email, cookie=cookie)).kind for _ in range(12)]
-    assert kinds == [Kind.INVALID_REQUEST] * 10 + [Kind.RATE_LIMITED] * 2
+    assert kinds == [ErrorKind.INVALID_REQUEST] * 10 + [ErrorKind.RATE_LIMITED] * 2
 
 
 async def test_many_device_cookies_of_one_account_have_one_limit(accounts: Accounts) -> None:
@@ -106,7 +106,7 @@ async def test_many_device_cookies_of_one_account_have_one_limit(accounts: Accou
         (await failure(accounts, ann.email, peer="10.0.0.1", cookie=cookies[n % 20])).kind for n in range(200)
     ]
     # A hundred of the cookies, and ten of the address, which counts as a stranger's then.
-    assert kinds == [Kind.INVALID_REQUEST] * 110 + [Kind.RATE_LIMITED] * 90
+    assert kinds == [ErrorKind.INVALID_REQUEST] * 110 + [ErrorKind.RATE_LIMITED] * 90
     at_home = replace(home, device_cookie=cookies[0])
     assert await accounts.sign_in.sign_in(ann.email, "secret", at_home) == ann
 
@@ -115,8 +115,8 @@ async def test_a_crowd_at_once_gets_no_more_tries(accounts: Accounts) -> None:
     ann = await accounts.add_user(password="secret")
     errors = await asyncio.gather(*(failure(accounts, ann.email) for _ in range(40)))
     kinds = [error.kind for error in errors]
-    assert kinds.count(Kind.INVALID_REQUEST) == 10
-    assert kinds.count(Kind.RATE_LIMITED) == 30
+    assert kinds.count(ErrorKind.INVALID_REQUEST) == 10
+    assert kinds.count(ErrorKind.RATE_LIMITED) == 30
 
 
 @pytest.mark.parametrize(
@@ -125,15 +125,15 @@ async def test_a_crowd_at_once_gets_no_more_tries(accounts: Accounts) -> None:
 async def test_one_address_can_try_a_hundred_times(accounts: Accounts, peers: tuple[str, str]) -> None:
     for number in range(100):
         error = await failure(accounts, f"u{number}@x", peer=peers[number % 2])
-        assert error.kind is Kind.INVALID_REQUEST
-    assert (await failure(accounts, "another@x", peer=peers[0])).kind is Kind.RATE_LIMITED
-    assert (await failure(accounts, "another@x", peer="203.0.113.9")).kind is Kind.INVALID_REQUEST
+        assert error.kind is ErrorKind.INVALID_REQUEST
+    assert (await failure(accounts, "another@x", peer=peers[0])).kind is ErrorKind.RATE_LIMITED
+    assert (await failure(accounts, "another@x", peer="203.0.113.9")).kind is ErrorKind.INVALID_REQUEST
 
 
 async def test_one_site_of_many_networks_can_try_four_hundred_times(accounts: Accounts) -> None:
     kinds = [(await failure(accounts, f"u{n}@x", peer=f"2001:db8:0:{n:x}::1")).kind for n in range(500)]
-    assert kinds == [Kind.INVALID_REQUEST] * 400 + [Kind.RATE_LIMITED] * 100
-    assert (await failure(accounts, "u@x", peer="2001:db8:1::1")).kind is Kind.INVALID_REQUEST
+    assert kinds == [ErrorKind.INVALID_REQUEST] * 400 + [ErrorKind.RATE_LIMITED] * 100
+    assert (await failure(accounts, "u@x", peer="2001:db8:1::1")).kind is ErrorKind.INVALID_REQUEST
 
 
 async def test_the_limits_can_be_set(accounts: Accounts) -> None:
@@ -142,15 +142,17 @@ async def test_the_limits_can_be_set(accounts: Accounts) -> None:
     devices = DeviceCookies("s" * 32, accounts.clock)
     strict = SignIn(accounts.users_store, accounts.passwords, devices, limits, accounts.clock)
 
-    async def kind(email: str, peer: str) -> Kind:
+    async def kind(email: str, peer: str) -> ErrorKind:
         with pytest.raises(GatewayError) as caught:
             await strict.sign_in(email, "wrong", SignInClient(peer))
         return caught.value.kind
 
-    assert [await kind(ann.email, HERE) for _ in range(3)] == [Kind.INVALID_REQUEST] * 2 + [Kind.RATE_LIMITED]
-    assert [await kind("b@x", HERE) for _ in range(2)] == [Kind.INVALID_REQUEST, Kind.RATE_LIMITED]
-    assert [await kind(ann.email, f"10.0.0.{n}") for n in range(3)] == [Kind.INVALID_REQUEST] * 2 + [
-        Kind.RATE_LIMITED
+    assert [await kind(ann.email, HERE) for _ in range(3)] == [ErrorKind.INVALID_REQUEST] * 2 + [
+        ErrorKind.RATE_LIMITED
+    ]
+    assert [await kind("b@x", HERE) for _ in range(2)] == [ErrorKind.INVALID_REQUEST, ErrorKind.RATE_LIMITED]
+    assert [await kind(ann.email, f"10.0.0.{n}") for n in range(3)] == [ErrorKind.INVALID_REQUEST] * 2 + [
+        ErrorKind.RATE_LIMITED
     ]
 
 
@@ -160,10 +162,10 @@ async def test_the_present_password_can_be_tried_ten_times(accounts: Accounts) -
     for _ in range(10):
         with pytest.raises(GatewayError) as caught:
             await accounts.sign_in.confirm(who, "wrong")
-        assert (caught.value.kind, caught.value.param) == (Kind.INVALID_REQUEST, "password")
+        assert (caught.value.kind, caught.value.param) == (ErrorKind.INVALID_REQUEST, "password")
     with pytest.raises(GatewayError) as caught:
         await accounts.sign_in.confirm(who, "secret")
-    assert (caught.value.kind, caught.value.retry_after) == (Kind.RATE_LIMITED, 900)
+    assert (caught.value.kind, caught.value.retry_after) == (ErrorKind.RATE_LIMITED, 900)
     # It holds up no sign-in, and ends by itself.
     assert await accounts.sign_in.sign_in(ann.email, "secret", SignInClient(HERE)) == ann
     accounts.time += 900
@@ -175,7 +177,7 @@ async def test_a_key_confirms_no_password(accounts: Accounts) -> None:
     key = replace(await accounts.actor(ann), kind=CredentialKind.KEY)
     with pytest.raises(GatewayError, match="sign in") as caught:
         await accounts.sign_in.confirm(key, "secret")
-    assert caught.value.kind is Kind.FORBIDDEN
+    assert caught.value.kind is ErrorKind.FORBIDDEN
     assert accounts.passwords.verified == []
 
 
@@ -202,12 +204,12 @@ async def test_a_busy_gateway_does_not_count(accounts: Accounts, monkeypatch: py
     ann = await accounts.add_user(password="secret")
 
     async def busy(known: object, password: str) -> bool:
-        raise GatewayError(Kind.UNAVAILABLE, "cannot now")
+        raise GatewayError(ErrorKind.UNAVAILABLE, "cannot now")
 
     with monkeypatch.context() as patched:
         patched.setattr(accounts.passwords, "verify", busy)
         for _ in range(20):
-            assert (await failure(accounts, ann.email)).kind is Kind.UNAVAILABLE
+            assert (await failure(accounts, ann.email)).kind is ErrorKind.UNAVAILABLE
     assert await accounts.sign_in.sign_in(ann.email, "secret", SignInClient(HERE)) == ann
 
 
@@ -218,7 +220,7 @@ async def test_passwords_can_be_switched_off(accounts: Accounts) -> None:
     )
     with pytest.raises(GatewayError, match="ENABLE_PASSWORD_AUTH") as caught:
         await closed.sign_in(ann.email, "secret", SignInClient(HERE))
-    assert caught.value.kind is Kind.FORBIDDEN
+    assert caught.value.kind is ErrorKind.FORBIDDEN
 
 
 def test_the_networks_that_are_known_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -3,10 +3,10 @@ import logging
 
 import pytest
 
-from gatewayd.accounts.records import NewGroup, NewUser, Role, Source
+from gatewayd.accounts.records import MembershipSource, NewGroup, NewUser, Role
 from gatewayd.accounts.runtime_settings import ConfiguredValue
 from gatewayd.accounts.sign_up import SignUpOptions
-from gatewayd.errors import GatewayError, Kind
+from gatewayd.errors import ErrorKind, GatewayError
 from tests.fakes.accounts import Accounts
 
 HERE = "192.0.2.1"
@@ -21,7 +21,7 @@ async def test_the_first_becomes_administrator_and_closes_the_door(accounts: Acc
     assert first.role is Role.ADMIN
     with pytest.raises(GatewayError, match="ENABLE_SIGNUP") as caught:
         await accounts.sign_up.sign_up(person("second"), HERE)
-    assert caught.value.kind is Kind.FORBIDDEN
+    assert caught.value.kind is ErrorKind.FORBIDDEN
 
 
 async def test_sixteen_at_once(accounts: Accounts) -> None:
@@ -44,7 +44,7 @@ async def test_the_others_get_the_default_role_and_group(accounts: Accounts) -> 
     )
     second = await accounts.sign_up.sign_up(person("second"), HERE)
     assert second.role is Role.USER
-    assert accounts.memory.tables.members == {(group.id, second.id, Source.DEFAULT): accounts.time}
+    assert accounts.memory.tables.members == {(group.id, second.id, MembershipSource.DEFAULT): accounts.time}
     assert accounts.runtime.flag("ENABLE_SIGNUP") is True
 
 
@@ -121,7 +121,7 @@ async def test_a_sign_up_that_was_not_tried_does_not_count(monkeypatch: pytest.M
     await accounts.add_user("root", Role.ADMIN)
 
     async def busy(_: str) -> str:
-        raise GatewayError(Kind.UNAVAILABLE, "cannot check passwords now")
+        raise GatewayError(ErrorKind.UNAVAILABLE, "cannot check passwords now")
 
     with monkeypatch.context() as patch, pytest.raises(GatewayError, match="cannot check passwords now"):
         patch.setattr(accounts.passwords, "hash", busy)
@@ -135,10 +135,14 @@ async def test_an_address_in_use_costs_a_hash_and_a_sign_up() -> None:
     for _ in range(2):
         with pytest.raises(GatewayError, match="sign in, or ask") as caught:
             await accounts.sign_up.sign_up(person("root"), HERE)
-        assert (caught.value.kind, caught.value.param, caught.value.code) == (Kind.CONFLICT, "email", None)
+        assert (caught.value.kind, caught.value.param, caught.value.code) == (
+            ErrorKind.CONFLICT,
+            "email",
+            None,
+        )
     with pytest.raises(GatewayError) as caught:
         await accounts.sign_up.sign_up(person("new"), HERE)
-    assert caught.value.kind is Kind.RATE_LIMITED
+    assert caught.value.kind is ErrorKind.RATE_LIMITED
     assert accounts.passwords.hashed == 2
 
 

@@ -14,7 +14,7 @@ from gatewayd.storage.groups import TortoiseGroups
 from gatewayd.storage.keys import TortoiseKeys
 from gatewayd.storage.users import TortoiseUsers
 from gatewayd.storage.values import TortoiseValues
-from gatewayd.transactions import Commits
+from gatewayd.transactions import CallbackTransactor
 from tests.fakes.accounts import Accounts
 
 
@@ -27,7 +27,7 @@ async def database(migrated_copy: Path) -> AsyncIterator[Database]:
 @pytest.fixture
 def accounts(database: Database) -> Accounts:
     made = Accounts()
-    made.commits = Commits(database)
+    made.commits = CallbackTransactor(database)
     made.users_store, made.groups_store = TortoiseUsers(), TortoiseGroups()  # type: ignore[assignment]
     made.keys_store, made.values_store = TortoiseKeys(), TortoiseValues()  # type: ignore[assignment]
     return made

@@ -3,7 +3,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gatewayd.accounts.texts import (
-    as_object,
     clean,
     clean_long,
     clean_object,
@@ -12,9 +11,10 @@ from gatewayd.accounts.texts import (
     email_key,
     is_plain,
     normalise_email,
-    without_turns,
+    object_or_empty,
+    strip_direction_marks,
 )
-from gatewayd.errors import GatewayError, Kind
+from gatewayd.errors import ErrorKind, GatewayError
 
 
 @pytest.mark.parametrize(
@@ -75,7 +75,7 @@ def test_addresses_have_one_form(given_text: str, stored: str | None) -> None:
 def test_bad_addresses_are_refused(text: str) -> None:
     with pytest.raises(GatewayError) as caught:
         normalise_email(text)
-    assert (caught.value.kind, caught.value.param) == (Kind.INVALID_REQUEST, "email")
+    assert (caught.value.kind, caught.value.param) == (ErrorKind.INVALID_REQUEST, "email")
 
 
 INVISIBLE = (
@@ -122,7 +122,7 @@ def test_names_of_people_turn_no_text_around() -> None:
     for bad in ("a\u202eb", "\u2066a", "a\u2028b", "a\x00"):
         with pytest.raises(GatewayError, match="cannot accept name"):
             clean_person(bad)
-    assert without_turns("a\u202eb\u2069") == "ab"
+    assert strip_direction_marks("a\u202eb\u2069") == "ab"
 
 
 def test_long_texts_may_have_lines() -> None:
@@ -151,7 +151,7 @@ def test_objects() -> None:
             clean_object(bad, "info")
     with pytest.raises(GatewayError) as caught:
         clean_object({"a": "x" * 300_000}, "info")
-    assert caught.value.kind is Kind.TOO_LARGE
+    assert caught.value.kind is ErrorKind.TOO_LARGE
 
 
 def test_plain() -> None:
@@ -160,5 +160,5 @@ def test_plain() -> None:
 
 
 def test_whatever_is_stored_is_an_object() -> None:
-    assert as_object({"a": 1}) == {"a": 1}
-    assert [as_object(odd) for odd in (None, "text", ["a"], 5, True)] == [{}] * 5
+    assert object_or_empty({"a": 1}) == {"a": 1}
+    assert [object_or_empty(odd) for odd in (None, "text", ["a"], 5, True)] == [{}] * 5

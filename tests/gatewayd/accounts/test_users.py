@@ -4,10 +4,19 @@ from typing import Any
 
 import pytest
 
-from gatewayd.accounts.change_notifier import Change
+from gatewayd.accounts.change_notifier import AccountChange
 from gatewayd.accounts.password_rules import PasswordRules
-from gatewayd.accounts.records import Email, Identity, NewGroup, NewUser, Outcome, Role, User, UserChange
-from gatewayd.errors import GatewayError, Kind
+from gatewayd.accounts.records import (
+    Email,
+    EnsureOutcome,
+    NewGroup,
+    NewUser,
+    ProviderIdentity,
+    Role,
+    User,
+    UserChange,
+)
+from gatewayd.errors import ErrorKind, GatewayError
 from tests.fakes.accounts import Accounts
 
 ANN = NewUser("Ann@Example.org", " Ann ", password="secret")
@@ -21,7 +30,7 @@ async def test_a_new_account(accounts: Accounts) -> None:
     assert await accounts.users.resolve("ANN@example.ORG") == user
     assert await accounts.users.resolve(user.id) == user
     assert accounts.memory.tables.passwords == {user.id: "hash:secret"}
-    assert accounts.heard == [Change(user.id)]
+    assert accounts.heard == [AccountChange(user.id)]
 
 
 @pytest.mark.parametrize(
@@ -37,7 +46,7 @@ async def test_a_new_account(accounts: Accounts) -> None:
 async def test_bad_accounts_name_the_field(accounts: Accounts, new: NewUser, param: str) -> None:
     with pytest.raises(GatewayError) as caught:
         await accounts.users.create(new)
-    assert (caught.value.kind, caught.value.param) == (Kind.INVALID_REQUEST, param)
+    assert (caught.value.kind, caught.value.param) == (ErrorKind.INVALID_REQUEST, param)
     assert await accounts.users.count() == 0
 
 
@@ -45,14 +54,14 @@ async def test_addresses_are_taken_in_every_spelling(accounts: Accounts) -> None
     await accounts.users.create(ANN)
     with pytest.raises(GatewayError) as caught:
         await accounts.users.create(NewUser("ANN@example.org", "Other"))
-    assert caught.value.kind is Kind.CONFLICT
+    assert caught.value.kind is ErrorKind.CONFLICT
 
 
 @pytest.mark.parametrize("ref", ["nobody", "no@body", "a\0b", ""])
 async def test_unknown_accounts(accounts: Accounts, ref: str) -> None:
     with pytest.raises(GatewayError) as caught:
         await accounts.users.resolve(ref)
-    assert caught.value.kind is Kind.NOT_FOUND
+    assert caught.value.kind is ErrorKind.NOT_FOUND
     assert await accounts.users.find(ref) is None
 
 
@@ -64,7 +73,7 @@ async def test_sixteen_first_sign_ups_make_one_administrator(accounts: Accounts)
 
 async def test_a_sign_up_whose_end_fails_leaves_nothing(accounts: Accounts) -> None:
     async def fail(user: User, is_first: bool) -> None:
-        raise GatewayError(Kind.CONFLICT, "cannot")
+        raise GatewayError(ErrorKind.CONFLICT, "cannot")
 
     with pytest.raises(GatewayError):
         await accounts.users.sign_up(ANN, fail)
@@ -110,7 +119,9 @@ async def test_one_field_changes_and_sessions_stay(
     assert await accounts.users.get(before.id) == after
 
 
-PERSON = Identity("Ann@x", display_name="Ann", emails=(Email("a@x"), Email("ann@example.org", primary=True)))
+PERSON = ProviderIdentity(
+    "Ann@x", display_name="Ann", emails=(Email("a@x"), Email("ann@example.org", primary=True))
+)
 
 
 async def test_a_provisioned_account(accounts: Accounts) -> None:
@@ -125,8 +136,8 @@ async def test_a_provisioned_account(accounts: Accounts) -> None:
     ):
         with pytest.raises(GatewayError) as caught:
             await accounts.users.create(new)
-        assert (caught.value.kind, caught.value.param) == (Kind.CONFLICT, param)
-    other = Identity("other@x")
+        assert (caught.value.kind, caught.value.param) == (ErrorKind.CONFLICT, param)
+    other = ProviderIdentity("other@x")
     changed = await accounts.users.change(user.id, UserChange(identity=other, scim={}), None)
     assert (changed.identity, changed.scim) == (other, None)
 
@@ -143,7 +154,7 @@ async def test_what_a_provider_said_follows_a_change_by_hand(accounts: Accounts)
 async def test_an_account_made_by_hand_gets_no_identity_by_a_change(accounts: Accounts) -> None:
     user = await accounts.users.create(ANN)
     changed = await accounts.users.change(user.id, UserChange(name="Bea", email="bea@x"), None)
-    assert changed.identity == Identity()
+    assert changed.identity == ProviderIdentity()
 
 
 @pytest.mark.parametrize(
@@ -162,7 +173,7 @@ async def test_who_is_out_and_who_must_ask_again_is_told(
     user = await accounts.users.create(ANN)
     accounts.heard.clear()
     await accounts.users.change(user.id, change, None)
-    assert accounts.heard == [Change(user.id, is_out=is_out, asks_again=asks_again)]
+    assert accounts.heard == [AccountChange(user.id, is_out=is_out, asks_again=asks_again)]
     await accounts.users.remove((await accounts.add_user("bob")).id, None)
     assert accounts.heard[-1].is_out
 
@@ -171,7 +182,7 @@ async def test_who_is_out_already_is_not_put_out_again(accounts: Accounts) -> No
     user = await accounts.users.create(replace(ANN, role=Role.PENDING))
     accounts.heard.clear()
     await accounts.users.change(user.id, UserChange(name="Bea"), None)
-    assert accounts.heard == [Change(user.id, is_out=False)]
+    assert accounts.heard == [AccountChange(user.id, is_out=False)]
 
 
 async def test_objects_are_merged_and_taken_away(accounts: Accounts) -> None:
@@ -212,7 +223,7 @@ async def test_own_password(accounts: Accounts) -> None:
     who = await accounts.actor(user)
     with pytest.raises(GatewayError, match="update/password") as caught:
         await accounts.users.change(user.id, UserChange(password="new"), who)
-    assert (caught.value.kind, caught.value.param) == (Kind.FORBIDDEN, "password")
+    assert (caught.value.kind, caught.value.param) == (ErrorKind.FORBIDDEN, "password")
     await accounts.users.set_password(user.id, "new")
     assert accounts.memory.tables.passwords[user.id] == "hash:new"
     assert (await accounts.users.get(user.id)).token_version == 1
@@ -233,7 +244,7 @@ async def test_the_last_active_administrator_stays(accounts: Accounts, change: U
     for attempt in (accounts.users.change(admin.id, change, None), accounts.users.remove(admin.id, None)):
         with pytest.raises(GatewayError) as caught:
             await attempt
-        assert caught.value.kind is Kind.CONFLICT
+        assert caught.value.kind is ErrorKind.CONFLICT
     assert await accounts.users.get(admin.id) == admin
 
 
@@ -263,7 +274,7 @@ async def test_the_primary_administrator_over_http(accounts: Accounts) -> None:
     ):
         with pytest.raises(GatewayError) as caught:
             await attempt
-        assert caught.value.kind is Kind.FORBIDDEN
+        assert caught.value.kind is ErrorKind.FORBIDDEN
     await accounts.users.change(first.id, UserChange(name="Me", role=Role.ADMIN), by_first)
     await accounts.users.change(second.id, UserChange(role=Role.USER), by_first)
     await accounts.users.remove(second.id, by_first)
@@ -300,12 +311,12 @@ async def test_removal_takes_memberships_and_keys(accounts: Accounts) -> None:
 
 async def test_ensure(accounts: Accounts) -> None:
     user, outcome = await accounts.users.ensure(ANN)
-    assert outcome is Outcome.CREATED
-    assert await accounts.users.ensure(ANN) == (user, Outcome.UNCHANGED)
+    assert outcome is EnsureOutcome.CREATED
+    assert await accounts.users.ensure(ANN) == (user, EnsureOutcome.UNCHANGED)
     renamed, outcome = await accounts.users.ensure(NewUser("ann@example.org", "Anna"))
-    assert (renamed.name, outcome) == ("Anna", Outcome.CHANGED)
+    assert (renamed.name, outcome) == ("Anna", EnsureOutcome.CHANGED)
     _, outcome = await accounts.users.ensure(NewUser("ann@example.org", "Anna", password="other"))
-    assert outcome is Outcome.CHANGED
+    assert outcome is EnsureOutcome.CHANGED
     assert accounts.memory.tables.passwords[user.id] == "hash:other"
 
 
@@ -318,11 +329,11 @@ async def test_group_ids(accounts: Accounts) -> None:
 
 async def test_clients_that_see_pending_for_deactivated(accounts: Accounts) -> None:
     user = await accounts.add_user(role=Role.ADMIN, active=False)
-    same = await accounts.users.change_shown(user.id, UserChange(role=Role.PENDING), None)
+    same = await accounts.users.change_as_shown(user.id, UserChange(role=Role.PENDING), None)
     assert (same.role, same.active) == (Role.ADMIN, False)
-    back = await accounts.users.change_shown(user.id, UserChange(role=Role.USER), None)
+    back = await accounts.users.change_as_shown(user.id, UserChange(role=Role.USER), None)
     assert (back.role, back.active) == (Role.USER, True)
-    pending = await accounts.users.change_shown(user.id, UserChange(role=Role.PENDING), None)
+    pending = await accounts.users.change_as_shown(user.id, UserChange(role=Role.PENDING), None)
     assert (pending.role, pending.active) == (Role.PENDING, True)
 
 

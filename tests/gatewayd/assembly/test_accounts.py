@@ -10,7 +10,7 @@ from gatewayd.accounts.records import Role
 from gatewayd.accounts.sign_in import SignInClient
 from gatewayd.assembly.accounts import configured_permissions, configured_values, signing_secret
 from gatewayd.assembly.gateway import assemble
-from gatewayd.errors import GatewayError, Kind
+from gatewayd.errors import ErrorKind, GatewayError
 from gatewayd.settings import load
 
 
@@ -60,4 +60,4 @@ async def test_a_weak_password_of_the_environment_stops_the_start(state: Path) -
     async with AsyncExitStack() as stack:
         with pytest.raises(GatewayError, match="webui_admin_email: cannot accept password") as caught:
             await assemble(settings, stack)
-    assert caught.value.kind is Kind.NOT_CONFIGURED
+    assert caught.value.kind is ErrorKind.NOT_CONFIGURED

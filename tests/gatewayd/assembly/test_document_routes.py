@@ -5,9 +5,9 @@ from pathlib import Path
 
 from gatewayd.assembly.document_routes import control_document_rows, public_document_rows
 from gatewayd.assembly.gateway import assemble
-from gatewayd.http.control.impersonation import Viewers
-from gatewayd.http.control.transactions import Writes
-from gatewayd.http.routes import Access
+from gatewayd.http.control.impersonation import ControlActors
+from gatewayd.http.control.transactions import WriteTransactions
+from gatewayd.http.routes import RouteAccess
 from gatewayd.settings import load
 from tests.fakes.samples_documents import BYTES, DOCUMENT_SAMPLES, UPLOAD
 
@@ -18,11 +18,11 @@ async def test_the_rows_of_documents(state: Path) -> None:
         gateway = await assemble(settings, stack)
         accounts = gateway.accounts
         public = public_document_rows(settings, accounts, gateway.documents)
-        viewers = Viewers(accounts.users, accounts.key_rules, accounts.permissions)
-        writes = Writes(accounts.commits)
+        viewers = ControlActors(accounts.users, accounts.key_rules, accounts.permissions)
+        writes = WriteTransactions(accounts.commits)
         control = control_document_rows(settings, gateway.documents, accounts, viewers, writes)
     rows = [(row.method, row.path) for row in public]
     assert len(rows) == len(set(rows))
     assert {*DOCUMENT_SAMPLES, *BYTES, UPLOAD} == set(rows)
     assert {row.path.split("/")[2] for row in control} == {"files", "queue", "collections", "reindex"}
-    assert all(row.access is Access.CONTROL for row in control)
+    assert all(row.access is RouteAccess.CONTROL for row in control)

@@ -17,20 +17,20 @@ from gatewayd.assembly.documents import (
     search_options,
     upload_rules,
 )
-from gatewayd.assembly.embeddings import Embedding
+from gatewayd.assembly.embeddings import ConfiguredEmbedders
 from gatewayd.assembly.gateway import assemble
-from gatewayd.errors import GatewayError, Kind
+from gatewayd.errors import ErrorKind, GatewayError
 from gatewayd.extract.pool import ExtractorPool
-from gatewayd.ingest.embedding_spaces import Spaces
-from gatewayd.ingest.records import Space
-from gatewayd.knowledge.fusion import Fusion
+from gatewayd.ingest.embedding_spaces import EmbeddingSpaces
+from gatewayd.ingest.records import EmbeddingSpace
+from gatewayd.knowledge.fusion import FusionMethod
 from gatewayd.sandbox import confinement
 from gatewayd.settings import Settings, load
 from gatewayd.storage.search import passage_removal
 from gatewayd.storage.tables.documents import (
     PassageRow,
 )
-from gatewayd.tasks import Tasks
+from gatewayd.tasks import TaskRegistry
 from gatewayd.upstream.services.extractor import ExternalExtractor
 from tests.fakes.knowledge import a_file
 from tests.fakes.passages import extraction
@@ -108,14 +108,14 @@ async def test_the_default_model_is_loaded_where_there_is_something_to_search(
     async def noted(name: str) -> None:
         seen.append(name)
 
-    monkeypatch.setattr(Spaces, "open", partial(noted, "open"))
-    monkeypatch.setattr(Embedding, "warm", partial(noted, "warm"))
+    monkeypatch.setattr(EmbeddingSpaces, "open", partial(noted, "open"))
+    monkeypatch.setattr(ConfiguredEmbedders, "warm", partial(noted, "warm"))
     async with AsyncExitStack() as stack:
         gateway = await assemble(settings_for(state, RAG_EMBEDDING_MODEL=model), stack)
         documents = gateway.documents
         if has_file:
             await documents.stores.files.add(a_file("f"))
-            await documents.stores.spaces.add(Space("test:x", 4))
+            await documents.stores.spaces.add(EmbeddingSpace("test:x", 4))
             await documents.stores.spaces.activate("test:x")
         await documents.start()
     assert seen == begun
@@ -126,7 +126,7 @@ async def test_the_external_extractor_takes_the_place_of_the_processes(state: Pa
     theirs = settings_for(
         state, CONTENT_EXTRACTION_ENGINE="external", EXTERNAL_DOCUMENT_LOADER_URL="http://127.0.0.1:9"
     )
-    tasks = Tasks()
+    tasks = TaskRegistry()
     async with AsyncExitStack() as stack:
         assert isinstance(make_extractor(ours, tasks, stack), ExtractorPool)
         assert isinstance(make_extractor(theirs, tasks, stack), ExternalExtractor)
@@ -159,7 +159,7 @@ def test_each_setting_reaches_its_service(state: Path) -> None:
     assert extraction_workers(settings) == 5
     search = search_options(settings)
     assert (search.k, search.threshold, search.hybrid, search.weight) == (4, 0.2, False, 0.3)
-    assert (search.fusion, search.k_reranker) == (Fusion.RRF, 2)
+    assert (search.fusion, search.k_reranker) == (FusionMethod.RRF, 2)
     options = attachment_options(settings)
     assert (options.full_context, options.full_context_limit) == (True, 5000)
     assert (options.system_context, options.template) == (True, "{{CONTEXT}}")
@@ -170,10 +170,10 @@ def test_how_readers_are_confined_is_told_and_required_at_the_start(
 ) -> None:
     required = settings_for(state, INGEST_SANDBOX="require")
     assert find_confinement(required) == "full"
-    monkeypatch.setattr(confinement, "missing", lambda: ["Landlock", "seccomp"])
+    monkeypatch.setattr(confinement, "missing_features", lambda: ["Landlock", "seccomp"])
     with pytest.raises(GatewayError, match="does not permit Landlock and seccomp") as caught:
         find_confinement(required)
-    assert caught.value.kind is Kind.NOT_CONFIGURED
+    assert caught.value.kind is ErrorKind.NOT_CONFIGURED
     assert find_confinement(settings_for(state, INGEST_SANDBOX="off")) == "off"
     elsewhere = {
         "CONTENT_EXTRACTION_ENGINE": "external",

@@ -5,9 +5,9 @@ from pathlib import Path
 import pytest
 
 from gatewayd.assembly.embeddings import make_embedder, make_embedding, make_reranker, word_weight
-from gatewayd.errors import GatewayError, Kind
+from gatewayd.errors import ErrorKind, GatewayError
 from gatewayd.settings import Settings, load
-from gatewayd.tasks import Tasks
+from gatewayd.tasks import TaskRegistry
 from gatewayd.upstream.services.embedders import OllamaEmbedder, OpenAiEmbedder
 from gatewayd.upstream.services.reranker import ExternalReranker
 from gatewayd.vectors.local import LocalEmbedder
@@ -21,7 +21,7 @@ def settings_for(state: Path, **values: str) -> Settings:
 
 
 async def test_the_engine_decides_which_model_is_asked(state: Path) -> None:
-    tasks = Tasks()
+    tasks = TaskRegistry()
     cases = {
         "": LocalEmbedder,
         "fastembed": LocalEmbedder,
@@ -39,8 +39,8 @@ async def test_the_engine_decides_which_model_is_asked(state: Path) -> None:
 
 def test_a_model_that_is_none_stops_the_start(state: Path) -> None:
     with pytest.raises(GatewayError) as caught:
-        make_embedder(settings_for(state, RAG_EMBEDDING_MODEL="maxilm"), Tasks())
-    assert caught.value.kind is Kind.NOT_CONFIGURED
+        make_embedder(settings_for(state, RAG_EMBEDDING_MODEL="maxilm"), TaskRegistry())
+    assert caught.value.kind is ErrorKind.NOT_CONFIGURED
     assert "maxilm" in caught.value.message
 
 
@@ -55,7 +55,7 @@ def test_the_model_decides_how_much_words_count_unless_the_settings_do(state: Pa
 
 
 async def test_a_former_space_is_opened_by_its_name(state: Path) -> None:
-    tasks = Tasks()
+    tasks = TaskRegistry()
     name = (await make_embedding(settings_for(state), tasks).configured.space()).name
     embedding = make_embedding(settings_for(state, RAG_EMBEDDING_QUERY_PREFIX="ask: "), tasks)
     assert (await embedding.configured.space()).name != name
@@ -69,7 +69,7 @@ async def test_a_former_space_is_opened_by_its_name(state: Path) -> None:
 
 
 async def test_the_reranker_is_optional(state: Path) -> None:
-    tasks = Tasks()
+    tasks = TaskRegistry()
     assert make_reranker(settings_for(state), tasks) is None
     local = make_reranker(
         settings_for(state, RAG_RERANKING_ENGINE="local", RAG_RERANKING_MODEL="/srv/model"), tasks

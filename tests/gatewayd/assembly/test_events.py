@@ -7,7 +7,7 @@ from pathlib import Path
 from gatewayd.assembly.events import event_limits
 from gatewayd.assembly.gateway import assemble
 from gatewayd.chats.records import Chat, Message, MessageState
-from gatewayd.events.records import Target
+from gatewayd.events.records import EventTarget
 from gatewayd.settings import Settings, load
 from gatewayd.storage import chat_slices
 from gatewayd.storage.tables.chats import ChatRow
@@ -49,7 +49,7 @@ async def test_an_event_is_heard(state: Path) -> None:
     async with AsyncExitStack() as stack:
         live = (await assemble(settings_for(state), stack)).live
         listener = live.hub.subscribe("u", last_id=None, chat_id=None)
-        assert await live.events.emit(Target("u"), {"type": "notification", "data": {"content": "x"}})
+        assert await live.events.emit(EventTarget("u"), {"type": "notification", "data": {"content": "x"}})
         assert b"notification" in await listener.next()
 
 

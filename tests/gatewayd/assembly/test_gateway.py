@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from gatewayd.assembly.gateway import assemble, reload
-from gatewayd.errors import GatewayError, Kind
-from gatewayd.http.connections.capacity import public_places
+from gatewayd.errors import ErrorKind, GatewayError
+from gatewayd.http.connections.capacity import public_descriptor_limits
 from gatewayd.settings import Settings, load
 from tests.fakes.postgres import Postgres
 from tests.fakes.upstream import FakeUpstream
@@ -32,13 +32,13 @@ async def test_the_same_on_postgresql_and_one_daemon_only(state: Path, postgres:
     settings = settings_for(state, DATABASE_URL=postgres.create_database())
     async with AsyncExitStack() as stack:
         gateway = await assemble(settings, stack)
-        assert gateway.parts.room.places == public_places(settings.database_pool_size)
+        assert gateway.parts.room.places == public_descriptor_limits(settings.database_pool_size)
         made = await gateway.accounts.setup.run("a@example.org", "A", "a password")
         other = settings_for(state / "other", DATABASE_URL=settings.database_location())
         with pytest.raises(GatewayError) as caught:
             async with AsyncExitStack() as second:
                 await assemble(other, second)
-        assert caught.value.kind is Kind.CONFLICT
+        assert caught.value.kind is ErrorKind.CONFLICT
     async with AsyncExitStack() as stack:
         gateway = await assemble(settings, stack)
         actor = await gateway.accounts.authenticator.authenticate(made.key_value, "GET", "/api/models")
@@ -76,4 +76,4 @@ async def test_second_gateway_on_the_same_state_is_refused(state: Path) -> None:
         with pytest.raises(GatewayError) as caught:
             async with AsyncExitStack() as second:
                 await assemble(settings_for(state), second)
-        assert caught.value.kind is Kind.CONFLICT
+        assert caught.value.kind is ErrorKind.CONFLICT

@@ -10,14 +10,14 @@ import pytest
 
 from gatewayd.assembly.gateway import assemble, open_database
 from gatewayd.assembly.indexes import LazyIndex, describe_index, find_cache_state, find_recall, open_index
-from gatewayd.ingest.records import Scope, ScopeKind, Space
+from gatewayd.ingest.records import EmbeddingSpace, ScopeKind, SearchScope
 from gatewayd.settings import load
 from gatewayd.storage.search.pgvector import PgVectorIndex
-from gatewayd.tasks import Tasks
+from gatewayd.tasks import TaskRegistry
 from tests.fakes.ingest import Library, MemoryPassages
 from tests.fakes.postgres import Postgres
 
-SPACE, SCOPE = Space("test", 4), Scope(ScopeKind.COLLECTION, "c")
+SPACE, SCOPE = EmbeddingSpace("test", 4), SearchScope(ScopeKind.COLLECTION, "c")
 ONE = b"\0\0\x80\x3f" + bytes(12)
 LOADED = """
 import sys
@@ -44,7 +44,7 @@ def passages() -> MemoryPassages:
 
 
 async def test_the_local_index_is_opened_by_the_first_search(state: Path, passages: MemoryPassages) -> None:
-    tasks = Tasks()
+    tasks = TaskRegistry()
     index = LazyIndex(passages, state / "vectors", 2**20, tasks)
     await index.refresh(SCOPE, "f")
     await index.forget(SCOPE)
@@ -68,7 +68,7 @@ async def test_the_local_index_is_opened_by_the_first_search(state: Path, passag
 async def test_the_recall_of_graphs_is_that_of_the_index(
     state: Path, passages: MemoryPassages, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    tasks = Tasks()
+    tasks = TaskRegistry()
     index = LazyIndex(passages, state / "vectors", 2**20, tasks)
     assert find_recall(index) is None
     opened = await index.load()
@@ -81,12 +81,12 @@ async def test_the_recall_of_graphs_is_that_of_the_index(
 
 
 async def test_an_index_that_was_never_used_closes(state: Path, passages: MemoryPassages) -> None:
-    await LazyIndex(passages, state / "vectors", 2**20, Tasks()).close()
+    await LazyIndex(passages, state / "vectors", 2**20, TaskRegistry()).close()
 
 
 async def test_a_database_with_vectors_searches_them_itself(state: Path, postgres: Postgres) -> None:
     settings = load(None, {"DATA_DIR": str(state), "DATABASE_URL": postgres.create_database()})
-    tasks = Tasks()
+    tasks = TaskRegistry()
     async with AsyncExitStack() as stack:
         database = await open_database(settings, stack)
         index = await open_index(settings, database, MemoryPassages(Library()), tasks, stack)

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from gatewayd.assembly.gateway import assemble
 from gatewayd.assembly.plugin_routes import public_plugin_rows
-from gatewayd.http.routes import Access
+from gatewayd.http.routes import RouteAccess
 from gatewayd.settings import load
 
 
@@ -15,6 +15,6 @@ async def test_functions_are_the_administrators(state: Path) -> None:
         made = await assemble(settings, stack)
         rows = public_plugin_rows(made.extensions, made.parts.servers, made.accounts)
     access = {(row.method, row.path): row.access for row in rows}
-    assert access["POST", "/api/v1/functions/create"] is Access.ADMIN
-    assert access["POST", "/api/v1/tools/create"] is Access.VERIFIED
-    assert access["GET", "/api/v1/configs/tool_servers"] is Access.ADMIN
+    assert access["POST", "/api/v1/functions/create"] is RouteAccess.ADMIN
+    assert access["POST", "/api/v1/tools/create"] is RouteAccess.VERIFIED
+    assert access["GET", "/api/v1/configs/tool_servers"] is RouteAccess.ADMIN

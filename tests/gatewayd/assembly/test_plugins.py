@@ -8,9 +8,9 @@ import pytest
 
 from gatewayd.accounts.records import Actor, CredentialKind
 from gatewayd.assembly.gateway import Gateway, assemble
-from gatewayd.assembly.plugins import Names, Switches, installation, plugin_sources
+from gatewayd.assembly.plugins import OpenWebuiImports, PluginSwitches, package_installation, plugin_sources
 from gatewayd.pipeline.records import ChatRequest
-from gatewayd.plugins.records import Family
+from gatewayd.plugins.records import PluginFamily
 from gatewayd.plugins.runtime.context import CallScope
 from gatewayd.settings import Settings, load
 
@@ -68,7 +68,7 @@ async def test_safe_mode_lists_plugins_and_runs_none(state: Path) -> None:
     (state / "plugins.d" / "who.py").write_text(PIPE)
     async with AsyncExitStack() as stack:
         gateway = await assemble(settings_for(state, SAFE_MODE="true"), stack)
-        assert gateway.extensions.registry.find(Family.FUNCTION, "who") is not None
+        assert gateway.extensions.registry.find(PluginFamily.FUNCTION, "who") is not None
         assert not gateway.extensions.registry.is_running
         assert await gateway.catalog.list_all() == []
 
@@ -79,9 +79,9 @@ def test_settings_become_options(state: Path) -> None:
     )
     sources = plugin_sources(settings)
     assert (sources.is_enabled, sources.is_safe, sources.directory) == (False, True, state / "plugins.d")
-    assert installation(settings).options == ("--no-deps", "-q")
-    assert installation(settings).directory == state / "plugin-packages"
-    switches = Switches()
+    assert package_installation(settings).options == ("--no-deps", "-q")
+    assert package_installation(settings).directory == state / "plugin-packages"
+    switches = PluginSwitches()
     switches.configure(settings)
     assert (switches.task_model, switches.runs_outlets) == ("small", False)
 
@@ -89,4 +89,4 @@ def test_settings_become_options(state: Path) -> None:
 def test_no_plugin_is_called_before_the_names_are_there() -> None:
     nothing: Any = None
     with pytest.raises(RuntimeError, match="start"):
-        Names().make_request(CallScope(nothing, nothing))
+        OpenWebuiImports().make_request(CallScope(nothing, nothing))

@@ -9,9 +9,9 @@ import pytest
 from openapi_spec_validator import validate
 
 from gatewayd.assembly.gateway import Gateway, assemble
-from gatewayd.assembly.routes import Parts, control_rows, public_rows, site_facts
-from gatewayd.http.openapi import describe
-from gatewayd.http.routes import Access, Dialect, Route
+from gatewayd.assembly.routes import RouteServices, control_rows, public_rows, site_facts
+from gatewayd.http.openapi import describe_routes
+from gatewayd.http.routes import Route, RouteAccess, RouteDialect
 from gatewayd.settings import load
 
 OPENAI_WORK = r"/(chat/completions|completions|messages|message|count_tokens|responses|embeddings)$"
@@ -33,24 +33,24 @@ def rows(gateway: Gateway) -> Sequence[Route]:
 
 
 @pytest.fixture
-def parts(gateway: Gateway) -> Parts:
+def parts(gateway: Gateway) -> RouteServices:
     return gateway.parts
 
 
 async def test_public_rows_are_unique_and_none_is_a_control_row(rows: Sequence[Route]) -> None:
     named = [(row.method, row.path) for row in rows]
     assert len(named) == len(set(named))
-    assert all(row.access is not Access.CONTROL for row in rows)
+    assert all(row.access is not RouteAccess.CONTROL for row in rows)
 
 
-async def test_control_rows_speak_the_control_protocol(parts: Parts) -> None:
+async def test_control_rows_speak_the_control_protocol(parts: RouteServices) -> None:
     rows = control_rows(parts)
-    assert all(row.access is Access.CONTROL and row.dialect is Dialect.CONTROL for row in rows)
+    assert all(row.access is RouteAccess.CONTROL and row.dialect is RouteDialect.CONTROL for row in rows)
     assert len({(row.method, row.path) for row in rows}) == len(rows)
 
 
 async def test_the_whole_description_is_valid(rows: Sequence[Route]) -> None:
-    validate(describe(rows, title="gatewayd", version="1"))
+    validate(describe_routes(rows, title="gatewayd", version="1"))
 
 
 async def test_only_answers_of_models_may_be_interrupted(rows: Sequence[Route]) -> None:

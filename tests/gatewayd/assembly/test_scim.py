@@ -8,7 +8,7 @@ import pytest
 
 from gatewayd.assembly.gateway import assemble, reload
 from gatewayd.assembly.scim import token_source
-from gatewayd.errors import GatewayError, Kind
+from gatewayd.errors import ErrorKind, GatewayError
 from gatewayd.settings import Settings, load
 
 FIRST, SECOND = "f" * 40, "s" * 40
@@ -78,4 +78,4 @@ async def test_the_provider_is_that_of_the_settings(state: Path) -> None:
         gateway = await assemble(settings_for(state), stack)
         with pytest.raises(GatewayError) as caught:
             await gateway.provisioning.groups.create({"displayName": "Staff", "externalId": "x2"})
-        assert caught.value.kind is Kind.NOT_CONFIGURED
+        assert caught.value.kind is ErrorKind.NOT_CONFIGURED

@@ -2,7 +2,7 @@
 
 import pytest
 
-from gatewayd.assembly.sources import Sources, provider_configs
+from gatewayd.assembly.sources import ConfiguredSources, provider_configs
 from gatewayd.errors import GatewayError
 from gatewayd.settings import load
 from gatewayd.upstream.sources.config import SourceKind
@@ -19,7 +19,7 @@ async def test_unchanged_providers_keep_their_source_over_a_reload() -> None:
             "OLLAMA_BASE_URLS": "http://127.0.0.1:2",
         },
     )
-    sources = Sources(())
+    sources = ConfiguredSources(())
     (before,) = sources.choose(first)
     kept, added = sources.choose(second)
     assert kept is before
@@ -68,7 +68,7 @@ def test_runtimes_are_counted_by_themselves() -> None:
 
 async def test_a_provider_that_cannot_be_is_refused_before_anything_changes() -> None:
     settings = load(None, {}, {"providers": [{"name": "a", "base_url": "http://x/v1"}] * 1})
-    sources = Sources(())
+    sources = ConfiguredSources(())
     assert len(sources.choose(settings)) == 1
     await sources.close()
     with pytest.raises(GatewayError):
@@ -90,7 +90,7 @@ async def test_added_sources_are_chosen_and_closed_and_not_counted() -> None:
             ended.append(self.name)
 
     added = Added("functions")
-    sources = Sources(())
+    sources = ConfiguredSources(())
     sources.add(added)
     assert sources.choose(load(None, {})) == (added,)
     assert sources.count == 0

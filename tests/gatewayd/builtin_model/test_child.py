@@ -10,10 +10,10 @@ from pathlib import Path
 import pytest
 
 from gatewayd.builtin_model import child as builtin_model_child
-from gatewayd.builtin_model.child import MAX_LINE, Child, ChildError, EngineOptions
-from gatewayd.tasks import Tasks
+from gatewayd.builtin_model.child import MAX_LINE_BYTES, BuiltinProcess, ChildError, EngineOptions
+from gatewayd.tasks import TaskRegistry
 
-Spawn = Callable[[str], Awaitable[Child]]
+Spawn = Callable[[str], Awaitable[BuiltinProcess]]
 
 READY = """
 import sys
@@ -34,12 +34,12 @@ async def spawn(
     script = tmp_path / "server.py"
     monkeypatch.setattr(builtin_model_child, "SERVER", script)
     async with AsyncExitStack() as stack:
-        tasks = Tasks()
+        tasks = TaskRegistry()
         stack.push_async_callback(tasks.close)
 
-        async def run(source: str) -> Child:
+        async def run(source: str) -> BuiltinProcess:
             script.write_text(source)
-            child = await Child.spawn(options, tmp_path / "model.sock", tasks)
+            child = await BuiltinProcess.spawn(options, tmp_path / "model.sock", tasks)
             stack.push_async_callback(child.close_pipes)
             stack.push_async_callback(child.end_process)
             return child
@@ -47,7 +47,7 @@ async def spawn(
         yield run
 
 
-async def refusal(child: Child, deadline: float = 30.0) -> str:
+async def refusal(child: BuiltinProcess, deadline: float = 30.0) -> str:
     with pytest.raises(ChildError) as caught:
         await child.listening(deadline)
     return str(caught.value)
@@ -148,11 +148,11 @@ async def test_a_start_has_a_limit(spawn: Spawn) -> None:
 async def test_lines_without_an_end_take_little_room(spawn: Spawn) -> None:
     child = await spawn("import sys; sys.stderr.write('x' * 1_000_000 + 'y')")
     await child.wait()
-    assert len(child.last_words()) == MAX_LINE
+    assert len(child.last_words()) == MAX_LINE_BYTES
 
 
 async def test_a_process_that_cannot_be_started_is_told(options: EngineOptions, tmp_path: Path) -> None:
-    tasks = Tasks()
+    tasks = TaskRegistry()
     with pytest.raises(ChildError, match="its process cannot be started: No such file or directory"):
-        await Child.spawn(options, tmp_path / "gone" / "model.sock", tasks)
+        await BuiltinProcess.spawn(options, tmp_path / "gone" / "model.sock", tasks)
     assert tasks.list() == {}

@@ -13,7 +13,13 @@ import orjson
 import pytest
 
 from gatewayd.builtin_model import child
-from gatewayd.builtin_model.source import BuiltinModel, Pace, State, choose_threads, growing
+from gatewayd.builtin_model.source import (
+    BuiltinModel,
+    ModelState,
+    RestartPolicy,
+    backoff_delays,
+    choose_threads,
+)
 from gatewayd.catalog.interfaces import (
     CallContext,
     EmbeddingSource,
@@ -22,8 +28,8 @@ from gatewayd.catalog.interfaces import (
     RuntimeSource,
 )
 from gatewayd.catalog.records import Model
-from gatewayd.errors import GatewayError, Kind
-from gatewayd.tasks import Tasks
+from gatewayd.errors import ErrorKind, GatewayError
+from gatewayd.tasks import TaskRegistry
 from tests.fakes.models import FakeSource
 
 CONTEXT = CallContext(request_id="r", user_id="u")
@@ -69,7 +75,7 @@ async def answers(source: BuiltinModel) -> bool:
 async def make(tmp_path: Path) -> AsyncIterator[Make]:
     """Return a function that makes models, which are closed at the end."""
     async with AsyncExitStack() as stack:
-        tasks = Tasks()
+        tasks = TaskRegistry()
         stack.push_async_callback(tasks.close)
 
         def make_one(file: Path, folder: Path = tmp_path / "run", **options: Any) -> BuiltinModel:
@@ -204,7 +210,7 @@ async def test_it_continues_a_text(started: BuiltinModel) -> None:
 async def test_a_path_that_the_server_lacks(started: BuiltinModel) -> None:
     with pytest.raises(GatewayError) as caught:
         await started.forward("POST", "/nothing", {})
-    assert caught.value.kind is Kind.NOT_FOUND
+    assert caught.value.kind is ErrorKind.NOT_FOUND
 
 
 @real
@@ -212,7 +218,7 @@ async def test_a_prompt_over_the_context_is_a_bad_request(started: BuiltinModel)
     long = [{"role": "user", "content": "word " * 6000}]
     with pytest.raises(GatewayError) as caught:
         await started.complete(body(messages=long), await only_model(started), CONTEXT)
-    assert caught.value.kind is Kind.INVALID_REQUEST
+    assert caught.value.kind is ErrorKind.INVALID_REQUEST
 
 
 @real
@@ -220,10 +226,10 @@ async def test_a_killed_process_is_started_again(started: BuiltinModel) -> None:
     first = known_pid(started)
     os.kill(first, signal.SIGKILL)
     await ended(first)
-    while started.state is State.READY:
+    while started.state is ModelState.READY:
         await asyncio.sleep(0)
 
-    assert started.state is State.STARTING
+    assert started.state is ModelState.STARTING
     assert await answers(started)
     assert started.pid not in {None, first}
 
@@ -238,7 +244,7 @@ async def test_a_stream_that_breaks_off_says_so(started: BuiltinModel) -> None:
     with pytest.raises(GatewayError) as caught:
         async for _ in stream:
             pass
-    assert caught.value.kind is Kind.UPSTREAM_FAILED
+    assert caught.value.kind is ErrorKind.UPSTREAM_FAILED
 
 
 @real
@@ -281,12 +287,12 @@ async def test_close_ends_the_process(started: BuiltinModel, tmp_path: Path) -> 
     pid = known_pid(started)
     await started.close()
 
-    assert started.state is State.STOPPED
+    assert started.state is ModelState.STOPPED
     assert not Path(f"/proc/{pid}").exists()
     assert list((tmp_path / "run").iterdir()) == []
     with pytest.raises(GatewayError) as caught:
         await answers(started)
-    assert caught.value.kind is Kind.UPSTREAM_UNREACHABLE
+    assert caught.value.kind is ErrorKind.UPSTREAM_UNREACHABLE
 
 
 @real
@@ -300,11 +306,11 @@ async def test_a_file_that_is_no_model_is_told(make: Make, weights: Path, tmp_pa
 
     with pytest.raises(GatewayError) as caught:
         await source.ready(LOAD_SECONDS)
-    assert caught.value.kind is Kind.UPSTREAM_UNREACHABLE
+    assert caught.value.kind is ErrorKind.UPSTREAM_UNREACHABLE
     assert caught.value.message.startswith("cannot run the built-in model 'half': cannot load 'half.gguf': ")
     assert "secret-folder" not in caught.value.message
     assert caught.value.retry_after is not None
-    assert source.state is State.FAILED
+    assert source.state is ModelState.FAILED
     assert (await only_model(source)).id == "half"
 
 
@@ -321,20 +327,20 @@ def server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 async def test_a_request_waits_no_longer_than_its_patience(make: Make, server: Path) -> None:
     server.write_text("import sys; sys.stdin.read()")
-    source = make(Path("never.gguf"), pace=Pace(patience=0.01))
+    source = make(Path("never.gguf"), pace=RestartPolicy(patience=0.01))
     await source.start()
 
-    assert source.state is State.STARTING
+    assert source.state is ModelState.STARTING
     with pytest.raises(GatewayError) as caught:
         await answers(source)
-    assert caught.value.kind is Kind.UPSTREAM_UNREACHABLE
+    assert caught.value.kind is ErrorKind.UPSTREAM_UNREACHABLE
     assert caught.value.message == "cannot run the built-in model 'never': it is being loaded"
     assert caught.value.retry_after == 1
 
 
 async def test_a_start_that_takes_too_long_is_given_up(make: Make, server: Path) -> None:
     server.write_text("import sys; sys.stdin.read()")
-    source = make(Path("slow.gguf"), pace=Pace(load=0.01))
+    source = make(Path("slow.gguf"), pace=RestartPolicy(load=0.01))
     await source.start()
 
     with pytest.raises(GatewayError, match=r"it was not ready after 0\.01 s"):
@@ -353,12 +359,12 @@ async def test_it_is_started_until_it_stays(make: Make, server: Path, tmp_path: 
         'print(\'{"listening": "x"}\', flush=True)\n'
         "sys.stdin.read()\n"
     )
-    source = make(Path("late.gguf"), pace=Pace(first_delay=0.01))
+    source = make(Path("late.gguf"), pace=RestartPolicy(first_delay=0.01))
     await source.start()
     with pytest.raises(GatewayError, match=r"cannot load 'late\.gguf': it ended with status 3"):
         await source.ready(LOAD_SECONDS)
 
-    while source.state is not State.READY:
+    while source.state is not ModelState.READY:
         await asyncio.sleep(0.01)
     assert (tmp_path / "tries").read_text() == "xxx"
     assert source.trouble == ""
@@ -372,12 +378,12 @@ async def test_it_can_be_closed_at_any_moment_of_its_start(make: Make, server: P
     for _ in range(steps):
         await asyncio.sleep(0)
     await source.close()
-    assert source.state is State.STOPPED
+    assert source.state is ModelState.STOPPED
     assert source.pid is None
 
 
 def test_pauses_between_starts_grow() -> None:
-    pauses = growing(Pace(first_delay=1.0, last_delay=5.0))
+    pauses = backoff_delays(RestartPolicy(first_delay=1.0, last_delay=5.0))
     assert [next(pauses) for _ in range(5)] == [1.0, 2.0, 4.0, 5.0, 5.0]
 
 
@@ -387,7 +393,7 @@ async def test_it_gives_no_embeddings_and_passes_on(make: Make) -> None:
     assert not isinstance(source, EmbeddingSource | RuntimeSource)
     with pytest.raises(GatewayError) as caught:
         await source.forward("POST", "/completions", {})
-    assert caught.value.kind is Kind.UPSTREAM_UNREACHABLE
+    assert caught.value.kind is ErrorKind.UPSTREAM_UNREACHABLE
 
 
 async def test_a_server_that_cannot_be_passed_on_to(make: Make, server: Path) -> None:
@@ -401,7 +407,7 @@ async def test_a_server_that_cannot_be_passed_on_to(make: Make, server: Path) ->
     await source.ready(LOAD_SECONDS)
     with pytest.raises(GatewayError, match="/completions") as caught:
         await source.forward("POST", "/completions", {})
-    assert caught.value.kind is Kind.NOT_FOUND
+    assert caught.value.kind is ErrorKind.NOT_FOUND
 
 
 MUTE = """\
@@ -420,7 +426,7 @@ async def test_a_process_that_hangs_is_killed_and_its_request_told(
     make: Make, server: Path, *, is_stream: bool
 ) -> None:
     server.write_text(MUTE)
-    source = make(Path("mute.gguf"), pace=Pace(probe=0.01, silence=0.01, first_delay=0.01))
+    source = make(Path("mute.gguf"), pace=RestartPolicy(probe=0.01, silence=0.01, first_delay=0.01))
     await source.start()
     await source.ready(LOAD_SECONDS)
     first = known_pid(source)
@@ -430,21 +436,23 @@ async def test_a_process_that_hangs_is_killed_and_its_request_told(
             await anext(source.stream(body(), await only_model(source), CONTEXT))
         else:
             await answers(source)
-    assert caught.value.kind is Kind.TIMEOUT
-    while source.pid in {None, first} or source.state is not State.READY:
+    assert caught.value.kind is ErrorKind.TIMEOUT
+    while source.pid in {None, first} or source.state is not ModelState.READY:
         await asyncio.sleep(0.01)
 
 
 async def test_a_process_that_nobody_waits_for_is_left_alone(make: Make, server: Path) -> None:
     server.write_text('import sys; print(\'{"listening": "x"}\', flush=True); sys.stdin.read()')
     silent = FakeSource(hold=asyncio.Event())
-    source = make(Path("mute.gguf"), pace=Pace(probe=0.001, silence=0.001), make_source=lambda _: silent)
+    source = make(
+        Path("mute.gguf"), pace=RestartPolicy(probe=0.001, silence=0.001), make_source=lambda _: silent
+    )
     await source.start()
     await source.ready(LOAD_SECONDS)
     for _ in range(10):
         await asyncio.sleep(0.001)
     assert silent.listed == 0
-    assert source.state is State.READY
+    assert source.state is ModelState.READY
 
 
 async def test_a_model_that_was_never_started_is_listed(make: Make) -> None:

@@ -2,15 +2,15 @@
 
 from gatewayd.bus.memory import MemoryBus
 from gatewayd.events.interfaces import Bus
-from gatewayd.events.records import Frame
+from gatewayd.events.records import EventFrame
 
 
 async def test_every_listener_gets_each_frame_in_order() -> None:
     bus: Bus = MemoryBus()
-    first: list[tuple[str, Frame]] = []
-    second: list[tuple[str, Frame]] = []
+    first: list[tuple[str, EventFrame]] = []
+    second: list[tuple[str, EventFrame]] = []
     bus.subscribe(lambda user_id, frame: first.append((user_id, frame)))
-    one, two = Frame("c", b"{}"), Frame("d", b"{}")
+    one, two = EventFrame("c", b"{}"), EventFrame("d", b"{}")
     await bus.publish("ann", one)
     bus.subscribe(lambda user_id, frame: second.append((user_id, frame)))
     await bus.publish("bob", two)

@@ -3,7 +3,7 @@
 import pytest
 
 from gatewayd.accounts.records import Role
-from gatewayd.catalog.access_grants import admits, allowed, covers, is_for, principals_of, show_grant
+from gatewayd.catalog.access_grants import admits, allowed_grants, covers, is_for, principals_of, render_grant
 from gatewayd.catalog.records import Grant
 from gatewayd.errors import GatewayError
 from tests.fakes.knowledge import person
@@ -17,20 +17,20 @@ KNOWLEDGE, TOOLS = "public_knowledge", "public_tools"
 
 def test_grants_that_an_actor_may_not_give_are_dropped() -> None:
     wanted = (PUBLIC, BOB, STAFF)
-    assert allowed(person("ann", permissions={}), wanted, public=KNOWLEDGE) == ()
+    assert allowed_grants(person("ann", permissions={}), wanted, public=KNOWLEDGE) == ()
     may = {"sharing": {"public_knowledge": True}}
-    assert allowed(person("ann", permissions=may), wanted, public=KNOWLEDGE) == (PUBLIC,)
-    assert allowed(person("ann", permissions=may), wanted, public=TOOLS) == ()
+    assert allowed_grants(person("ann", permissions=may), wanted, public=KNOWLEDGE) == (PUBLIC,)
+    assert allowed_grants(person("ann", permissions=may), wanted, public=TOOLS) == ()
     may = {"access_grants": {"allow_users": True}}
-    assert allowed(person("ann", permissions=may), wanted, public=KNOWLEDGE) == (BOB,)
+    assert allowed_grants(person("ann", permissions=may), wanted, public=KNOWLEDGE) == (BOB,)
     may = {"access_grants": {"allow_groups": True}}
-    assert allowed(person("ann", permissions=may), wanted, public=KNOWLEDGE) == (STAFF,)
-    assert allowed(person("root", role=Role.ADMIN, permissions={}), wanted, public=KNOWLEDGE) == wanted
+    assert allowed_grants(person("ann", permissions=may), wanted, public=KNOWLEDGE) == (STAFF,)
+    assert allowed_grants(person("root", role=Role.ADMIN, permissions={}), wanted, public=KNOWLEDGE) == wanted
 
 
 def test_what_is_held_already_may_stay_and_no_more() -> None:
     ann = person("ann", permissions={})
-    assert allowed(ann, [PUBLIC, STAFF], held=[PUBLIC, BOB], public=KNOWLEDGE) == (PUBLIC,)
+    assert allowed_grants(ann, [PUBLIC, STAFF], held=[PUBLIC, BOB], public=KNOWLEDGE) == (PUBLIC,)
 
 
 def test_who_may_write_may_read_and_not_the_other_way() -> None:
@@ -46,17 +46,17 @@ def test_who_may_write_may_read_and_not_the_other_way() -> None:
 
 def test_a_row_twice_is_one() -> None:
     root = person("root", role=Role.ADMIN)
-    assert allowed(root, [BOB, STAFF, BOB], public=TOOLS) == (BOB, STAFF)
+    assert allowed_grants(root, [BOB, STAFF, BOB], public=TOOLS) == (BOB, STAFF)
 
 
 def test_a_row_of_no_known_form_is_refused_whoever_gives_it() -> None:
     with pytest.raises(GatewayError, match="permission is 'own'") as caught:
-        allowed(person("root", role=Role.ADMIN), [Grant("user", "y", "own")], public=TOOLS)
+        allowed_grants(person("root", role=Role.ADMIN), [Grant("user", "y", "own")], public=TOOLS)
     assert caught.value.param == "access_grants.permission"
 
 
 def test_a_row_as_clients_see_it() -> None:
-    assert show_grant(BOB) == {"principal_type": "user", "principal_id": "bob", "permission": "write"}
+    assert render_grant(BOB) == {"principal_type": "user", "principal_id": "bob", "permission": "write"}
 
 
 def test_principals_admit_as_their_grants_do() -> None:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from gatewayd.catalog.custom_models import check_base, with_custom
+from gatewayd.catalog.custom_models import add_custom_models, check_base
 from gatewayd.catalog.failover import Candidate
 from gatewayd.catalog.records import ModelRecord
 from gatewayd.errors import GatewayError
@@ -16,7 +16,7 @@ def record(model_id: str, base_id: str | None) -> ModelRecord:
 def test_a_custom_model_is_asked_where_its_base_is() -> None:
     one, two = FakeSource("one", []), FakeSource("two", [])
     listed = {"b": (Candidate(make_model("b"), two), Candidate(make_model("b"), one))}
-    merged = with_custom(listed, [record("c", "b"), record("b", None), record("lost", "gone")])  # type: ignore[arg-type]
+    merged = add_custom_models(listed, [record("c", "b"), record("b", None), record("lost", "gone")])  # type: ignore[arg-type]
     assert set(merged) == {"b", "c"}
     assert [found.source for found in merged["c"]] == [two, one]
     model = merged["c"][0].model
@@ -42,6 +42,6 @@ def test_a_record_may_change_its_base() -> None:
 def test_base_without_a_tag_is_the_latest() -> None:
     source = FakeSource("one", [])
     listed = {"b:latest": (Candidate(make_model("b:latest"), source),)}
-    assert "c" in with_custom(listed, [record("c", "b")])  # type: ignore[arg-type]
+    assert "c" in add_custom_models(listed, [record("c", "b")])  # type: ignore[arg-type]
     with pytest.raises(GatewayError, match="itself"):
         check_base(record("b:latest", "b"), {})

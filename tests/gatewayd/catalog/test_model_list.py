@@ -2,14 +2,14 @@
 
 import asyncio
 
-from gatewayd.catalog.model_list import SourceListing, states
-from gatewayd.errors import GatewayError, Kind
-from gatewayd.tasks import Tasks
+from gatewayd.catalog.model_list import SourceListing, source_states
+from gatewayd.errors import ErrorKind, GatewayError
+from gatewayd.tasks import TaskRegistry
 from tests.fakes.models import FakeSource, make_model
 
 
 async def test_stale_list_is_served_while_it_is_fetched_again() -> None:
-    tasks, now = Tasks(), [0.0]
+    tasks, now = TaskRegistry(), [0.0]
     source = FakeSource("s", [make_model("a")])
     listing = SourceListing(source, tasks, max_age=30, deadline=1, monotonic=lambda: now[0])
     listing.refresh_when_due()
@@ -28,8 +28,8 @@ async def test_stale_list_is_served_while_it_is_fetched_again() -> None:
 
 
 async def test_failing_source_is_asked_again_only_after_a_pause() -> None:
-    tasks, now = Tasks(), [0.0]
-    source = FakeSource("s", failure=GatewayError(Kind.UPSTREAM_FAILED, "cannot list"))
+    tasks, now = TaskRegistry(), [0.0]
+    source = FakeSource("s", failure=GatewayError(ErrorKind.UPSTREAM_FAILED, "cannot list"))
     listing = SourceListing(source, tasks, max_age=30, deadline=1, retry=10, monotonic=lambda: now[0])
     listing.refresh_when_due()
     await listing.first()
@@ -42,12 +42,12 @@ async def test_failing_source_is_asked_again_only_after_a_pause() -> None:
     listing.refresh_when_due()
     await listing.first()
     assert (listing.problem, len(listing.models), changes) == (None, 1, [1])
-    assert states([listing]) == [{"name": "s", "models": 1, "problem": None}]
+    assert source_states([listing]) == [{"name": "s", "models": 1, "problem": None}]
     await tasks.close()
 
 
 async def test_source_that_hangs_fails_at_its_deadline() -> None:
-    tasks = Tasks()
+    tasks = TaskRegistry()
     listing = SourceListing(FakeSource("slow", hold=asyncio.Event()), tasks, max_age=1, deadline=0.01)
     listing.refresh_when_due()
     assert listing.never_answered
@@ -60,7 +60,7 @@ async def test_source_that_hangs_fails_at_its_deadline() -> None:
 
 
 async def test_a_renewed_list_is_waited_for_and_is_no_older_than_the_change() -> None:
-    tasks = Tasks()
+    tasks = TaskRegistry()
     source = FakeSource("s", [make_model("a")], hold=asyncio.Event())
     listing = SourceListing(source, tasks, max_age=30, deadline=20)
     listing.refresh()

@@ -2,7 +2,7 @@
 
 import pytest
 
-from gatewayd.catalog.model_names import listed_as, spellings
+from gatewayd.catalog.model_names import find_listed_name, model_name_variants
 
 
 @pytest.mark.parametrize(
@@ -15,7 +15,7 @@ from gatewayd.catalog.model_names import listed_as, spellings
     ],
 )
 def test_a_name_without_a_tag_is_the_latest(name: str, meant: tuple[str, ...]) -> None:
-    assert spellings(name) == meant
+    assert model_name_variants(name) == meant
 
 
 @pytest.mark.parametrize(
@@ -29,4 +29,4 @@ def test_a_name_without_a_tag_is_the_latest(name: str, meant: tuple[str, ...]) -
     ],
 )
 def test_listed_spelling_is_taken(name: str, listed: set[str], expected: str) -> None:
-    assert listed_as(name, listed) == expected
+    assert find_listed_name(name, listed) == expected

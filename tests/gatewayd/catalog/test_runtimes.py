@@ -3,9 +3,9 @@
 import orjson
 import pytest
 
-from gatewayd.catalog.interfaces import CallContext, Forwarded
-from gatewayd.catalog.runtimes import with_name
-from gatewayd.errors import GatewayError, Kind
+from gatewayd.catalog.interfaces import CallContext, ForwardedAnswer
+from gatewayd.catalog.runtimes import with_model_name
+from gatewayd.errors import ErrorKind, GatewayError
 from tests.fakes.models import FakeSource, make_model
 from tests.fakes.runtimes import ADMIN, USER, paths, two_runtimes
 from tests.fakes.upstream import Reply, json_reply
@@ -13,7 +13,7 @@ from tests.fakes.upstream import Reply, json_reply
 WHO = CallContext("r1", ADMIN.user_id)
 
 
-async def read(answer: Forwarded) -> bytes:
+async def read(answer: ForwardedAnswer) -> bytes:
     data = b"".join([read async for read in answer])
     await answer.aclose()
     return data
@@ -21,14 +21,14 @@ async def read(answer: Forwarded) -> bytes:
 
 @pytest.mark.parametrize("other", ["Model", "MODEL", "mODEL", "Name", "NAME"])
 def test_a_second_name_in_another_case_is_not_passed_on(other: str) -> None:
-    assert with_name({other: "secret", "model": "m", "stream": True}, "own") == {
+    assert with_model_name({other: "secret", "model": "m", "stream": True}, "own") == {
         "model": "own",
         "stream": True,
     }
 
 
 def test_the_old_field_of_the_name_is_kept_in_step() -> None:
-    assert with_name({"name": "m", "model": "secret"}, "own") == {"model": "own", "name": "own"}
+    assert with_model_name({"name": "m", "model": "secret"}, "own") == {"model": "own", "name": "own"}
 
 
 async def test_find_gives_the_runtimes_that_have_a_model() -> None:
@@ -46,7 +46,7 @@ async def test_what_may_not_be_used_is_as_absent_as_what_is_not_there(name: str,
     async with two_runtimes() as scene:
         with pytest.raises(GatewayError) as caught:
             await scene.runtimes.find(name, USER, index)
-        assert (caught.value.kind, caught.value.message) == (Kind.NOT_FOUND, f"model {name!r} not found")
+        assert (caught.value.kind, caught.value.message) == (ErrorKind.NOT_FOUND, f"model {name!r} not found")
 
 
 @pytest.mark.parametrize("index", [1, 2, 999])

@@ -10,8 +10,8 @@ from gatewayd.accounts.records import Role
 from gatewayd.catalog.model_list import MAX_MODELS
 from gatewayd.catalog.records import Grant, Model, ModelRecord
 from gatewayd.catalog.service import Catalog, CatalogOptions
-from gatewayd.errors import GatewayError, Kind
-from gatewayd.tasks import Tasks
+from gatewayd.errors import ErrorKind, GatewayError
+from gatewayd.tasks import TaskRegistry
 from tests.fakes.models import FakeRecords, FakeSource, make_actor, make_model
 
 ADMIN = make_actor()
@@ -19,40 +19,42 @@ USER = make_actor("u2", Role.USER, ("g1",))
 
 
 @pytest.fixture
-async def tasks() -> AsyncIterator[Tasks]:
-    tasks = Tasks()
+async def tasks() -> AsyncIterator[TaskRegistry]:
+    tasks = TaskRegistry()
     yield tasks
     await tasks.close()
 
 
-def make_catalog(tasks: Tasks, *sources: FakeSource, **options: bool) -> Catalog:
+def make_catalog(tasks: TaskRegistry, *sources: FakeSource, **options: bool) -> Catalog:
     catalog = Catalog(FakeRecords(), tasks, CatalogOptions(**options), clock=lambda: 100)  # type: ignore[arg-type]
     catalog.use(sources)
     return catalog
 
 
-async def test_list_merges_all_sources_by_name(tasks: Tasks) -> None:
+async def test_list_merges_all_sources_by_name(tasks: TaskRegistry) -> None:
     one, two = FakeSource("one", [make_model("b")]), FakeSource("two", [make_model("a")])
     catalog = make_catalog(tasks, one, two)
     assert [model.id for model in await catalog.list(ADMIN)] == ["a", "b"]
 
 
-async def test_later_source_wins_a_shared_id(tasks: Tasks) -> None:
+async def test_later_source_wins_a_shared_id(tasks: TaskRegistry) -> None:
     one, two = FakeSource("one", [make_model("m")]), FakeSource("two", [make_model("m")])
     catalog = make_catalog(tasks, one, two)
     await catalog.list(ADMIN)
     assert (await catalog.get("m", ADMIN))[1] is two
 
 
-async def test_dead_source_neither_empties_nor_fails_the_list(tasks: Tasks) -> None:
-    dead = FakeSource("dead", failure=GatewayError(Kind.UPSTREAM_UNREACHABLE, "cannot reach dead"))
+async def test_dead_source_neither_empties_nor_fails_the_list(tasks: TaskRegistry) -> None:
+    dead = FakeSource("dead", failure=GatewayError(ErrorKind.UPSTREAM_UNREACHABLE, "cannot reach dead"))
     catalog = make_catalog(tasks, dead, FakeSource("good", [make_model("m")]))
     assert [model.id for model in await catalog.list(ADMIN)] == ["m"]
     states = {state["name"]: state["problem"] for state in catalog.source_states()}
     assert states == {"dead": "cannot reach dead", "good": None}
 
 
-async def test_hanging_source_is_waited_for_once_only(tasks: Tasks, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_hanging_source_is_waited_for_once_only(
+    tasks: TaskRegistry, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr("gatewayd.catalog.service.FIRST_LIST_SECONDS", 0.01)
     hanging = FakeSource("hanging", hold=asyncio.Event())
     catalog = make_catalog(tasks, hanging, FakeSource("good", [make_model("m")]))
@@ -73,24 +75,24 @@ class PausedFake(FakeSource):
 
 
 async def test_a_pause_of_the_gateway_is_not_charged_to_a_source(
-    tasks: Tasks, monkeypatch: pytest.MonkeyPatch
+    tasks: TaskRegistry, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("gatewayd.catalog.service.FIRST_LIST_SECONDS", 0.1)
-    monkeypatch.setattr("gatewayd.deadlines.LATE_SECONDS", 0.02)
+    monkeypatch.setattr("gatewayd.deadlines.PAUSE_THRESHOLD_SECONDS", 0.02)
     catalog = make_catalog(tasks, PausedFake("paused", [make_model("m")]))
     assert [model.id for model in await catalog.list(ADMIN)] == ["m"]
 
 
-async def test_failing_source_keeps_its_last_good_list(tasks: Tasks) -> None:
+async def test_failing_source_keeps_its_last_good_list(tasks: TaskRegistry) -> None:
     source = FakeSource("s", [make_model("m")])
     catalog = make_catalog(tasks, source)
     await catalog.list(ADMIN)
-    source.failure = GatewayError(Kind.UPSTREAM_FAILED, "cannot list")
+    source.failure = GatewayError(ErrorKind.UPSTREAM_FAILED, "cannot list")
     assert [model.id for model in await catalog.list(ADMIN, refresh=True)] == ["m"]
     assert catalog.source_states()[0]["problem"] == "cannot list"
 
 
-async def test_refresh_asks_again(tasks: Tasks) -> None:
+async def test_refresh_asks_again(tasks: TaskRegistry) -> None:
     source = FakeSource("s", [make_model("m")])
     catalog = make_catalog(tasks, source)
     await catalog.list(ADMIN)
@@ -110,7 +112,7 @@ class LoadingFake(FakeSource):
         return True
 
 
-async def test_a_model_that_is_being_loaded_is_waited_for(tasks: Tasks) -> None:
+async def test_a_model_that_is_being_loaded_is_waited_for(tasks: TaskRegistry) -> None:
     catalog = make_catalog(tasks, LoadingFake("functions"))
     assert (await catalog.get("late", ADMIN))[0].id == "late"
     with pytest.raises(GatewayError, match="Model not found: 'never'"):
@@ -120,7 +122,7 @@ async def test_a_model_that_is_being_loaded_is_waited_for(tasks: Tasks) -> None:
     assert (await catalog.get("preset", ADMIN))[0].id == "preset"
 
 
-async def test_user_sees_only_granted_models(tasks: Tasks) -> None:
+async def test_user_sees_only_granted_models(tasks: TaskRegistry) -> None:
     catalog = make_catalog(
         tasks, FakeSource("s", [make_model("open"), make_model("group"), make_model("shut")])
     )
@@ -132,11 +134,11 @@ async def test_user_sees_only_granted_models(tasks: Tasks) -> None:
     assert [model.id for model in await catalog.list(USER)] == ["group", "open"]
     with pytest.raises(GatewayError) as caught:
         await catalog.get("shut", USER)
-    assert caught.value.kind is Kind.NOT_FOUND
+    assert caught.value.kind is ErrorKind.NOT_FOUND
     assert caught.value.param == "model"
 
 
-async def test_switched_off_model_is_hidden(tasks: Tasks) -> None:
+async def test_switched_off_model_is_hidden(tasks: TaskRegistry) -> None:
     catalog = make_catalog(tasks, FakeSource("s", [make_model("m")]))
     await catalog.list(ADMIN)
     await catalog.grant("m", [Grant("user", "*", "read")], by="u1")
@@ -145,12 +147,12 @@ async def test_switched_off_model_is_hidden(tasks: Tasks) -> None:
     assert len(await catalog.list(ADMIN)) == 1
 
 
-async def test_bypass_all_shows_everything(tasks: Tasks) -> None:
+async def test_bypass_all_shows_everything(tasks: TaskRegistry) -> None:
     catalog = make_catalog(tasks, FakeSource("s", [make_model("m")]), bypass_all=True)
     assert len(await catalog.list(USER)) == 1
 
 
-async def test_admins_are_bound_when_the_bypass_is_off(tasks: Tasks) -> None:
+async def test_admins_are_bound_when_the_bypass_is_off(tasks: TaskRegistry) -> None:
     catalog = make_catalog(tasks, FakeSource("s", [make_model("m")]), bypass_admins=False)
     assert await catalog.list(ADMIN) == []
 
@@ -163,7 +165,7 @@ async def test_admins_are_bound_when_the_bypass_is_off(tasks: Tasks) -> None:
         (Grant("user", "*", "own"), "access_grants.permission"),
     ],
 )
-async def test_bad_grant_is_named(tasks: Tasks, grant: Grant, param: str) -> None:
+async def test_bad_grant_is_named(tasks: TaskRegistry, grant: Grant, param: str) -> None:
     catalog = make_catalog(tasks, FakeSource("s", [make_model("m")]))
     await catalog.list(ADMIN)
     with pytest.raises(GatewayError) as caught:
@@ -171,14 +173,14 @@ async def test_bad_grant_is_named(tasks: Tasks, grant: Grant, param: str) -> Non
     assert caught.value.param == param
 
 
-async def test_grant_of_an_unknown_model_is_not_found(tasks: Tasks) -> None:
+async def test_grant_of_an_unknown_model_is_not_found(tasks: TaskRegistry) -> None:
     catalog = make_catalog(tasks)
     with pytest.raises(GatewayError) as caught:
         await catalog.grant("none", [], by="u1")
-    assert caught.value.kind is Kind.NOT_FOUND
+    assert caught.value.kind is ErrorKind.NOT_FOUND
 
 
-async def test_records_survive_a_reload_and_can_be_removed(tasks: Tasks) -> None:
+async def test_records_survive_a_reload_and_can_be_removed(tasks: TaskRegistry) -> None:
     store = FakeRecords()
     catalog = Catalog(store, tasks, CatalogOptions(), clock=lambda: 5)
     await catalog.put_record(ModelRecord(id="m", user_id="u1", name="M"))
@@ -190,7 +192,7 @@ async def test_records_survive_a_reload_and_can_be_removed(tasks: Tasks) -> None
         await again.remove_record("m")
 
 
-async def test_use_returns_the_sources_that_are_no_longer_used(tasks: Tasks) -> None:
+async def test_use_returns_the_sources_that_are_no_longer_used(tasks: TaskRegistry) -> None:
     one, two = FakeSource("one", [make_model("a")]), FakeSource("two", [make_model("b")])
     catalog = make_catalog(tasks, one, two)
     await catalog.list(ADMIN)
@@ -199,7 +201,7 @@ async def test_use_returns_the_sources_that_are_no_longer_used(tasks: Tasks) -> 
     assert two.listed == 1
 
 
-async def test_changes_at_the_same_time_lose_nothing(tasks: Tasks) -> None:
+async def test_changes_at_the_same_time_lose_nothing(tasks: TaskRegistry) -> None:
     catalog = make_catalog(tasks, FakeSource("s", [make_model("m")]))
     await catalog.list(ADMIN)
     everybody = Grant("user", "*", "read")
@@ -214,7 +216,7 @@ async def test_changes_at_the_same_time_lose_nothing(tasks: Tasks) -> None:
     assert (record.grants, record.is_active, record.user_id, record.name) == ((everybody,), False, "u1", "M")
 
 
-async def test_refresh_of_one_source_is_newer_than_what_was_on_its_way(tasks: Tasks) -> None:
+async def test_refresh_of_one_source_is_newer_than_what_was_on_its_way(tasks: TaskRegistry) -> None:
     hold = asyncio.Event()
     one, two = FakeSource("one", [make_model("a")], hold=hold), FakeSource("two", [make_model("b")])
     catalog = make_catalog(tasks, one, two)
@@ -230,7 +232,9 @@ async def test_refresh_of_one_source_is_newer_than_what_was_on_its_way(tasks: Ta
     assert [item.source for item in catalog.listings()] == [one, two]
 
 
-async def test_a_custom_model_is_listed_as_soon_as_it_is_stored_and_gone_when_removed(tasks: Tasks) -> None:
+async def test_a_custom_model_is_listed_as_soon_as_it_is_stored_and_gone_when_removed(
+    tasks: TaskRegistry,
+) -> None:
     catalog = make_catalog(tasks, FakeSource("one", [make_model("b")]))
     await catalog.put_record(
         ModelRecord("c", "u1", "Custom", "b", grants=(Grant("user", USER.user_id, "read"),))
@@ -243,7 +247,7 @@ async def test_a_custom_model_is_listed_as_soon_as_it_is_stored_and_gone_when_re
     assert [model.id for model in await catalog.list(ADMIN)] == ["b"]
 
 
-async def test_name_without_a_tag_means_its_tag_latest_everywhere(tasks: Tasks) -> None:
+async def test_name_without_a_tag_means_its_tag_latest_everywhere(tasks: TaskRegistry) -> None:
     catalog = make_catalog(tasks, FakeSource("one", [make_model("m:latest"), make_model("n:1b")]))
     await catalog.list(ADMIN)
     granted = await catalog.grant("m", [Grant("user", USER.user_id, "read")], by="u1")
@@ -265,7 +269,7 @@ async def test_name_without_a_tag_means_its_tag_latest_everywhere(tasks: Tasks) 
     assert catalog.find_record("m:latest") is None
 
 
-async def test_record_that_was_kept_without_the_tag_is_that_of_the_listed_model(tasks: Tasks) -> None:
+async def test_record_that_was_kept_without_the_tag_is_that_of_the_listed_model(tasks: TaskRegistry) -> None:
     source = FakeSource("one")
     catalog = make_catalog(tasks, source)
     kept = ModelRecord("m", "u1", "M", grants=(Grant("user", USER.user_id, "read"),))
@@ -281,7 +285,7 @@ async def test_record_that_was_kept_without_the_tag_is_that_of_the_listed_model(
 
 
 async def test_models_over_the_limit_of_a_source_are_left_out_and_told(
-    tasks: Tasks, caplog: pytest.LogCaptureFixture
+    tasks: TaskRegistry, caplog: pytest.LogCaptureFixture
 ) -> None:
     source = FakeSource("vast", [make_model(f"m{number}") for number in range(MAX_MODELS + 5)])
     catalog = make_catalog(tasks, source, FakeSource("small", [make_model("x")]))
@@ -294,7 +298,7 @@ async def test_models_over_the_limit_of_a_source_are_left_out_and_told(
     assert (await catalog.get("m9999", ADMIN))[1] is source
 
 
-async def test_many_grants_on_many_models_are_looked_up_not_walked(tasks: Tasks) -> None:
+async def test_many_grants_on_many_models_are_looked_up_not_walked(tasks: TaskRegistry) -> None:
     looked = 0
 
     class Counting(Grant):

@@ -16,10 +16,10 @@ from gatewayd.chats.records import (
     Tag,
 )
 from gatewayd.deferred_writes import DeferredWrites
-from gatewayd.errors import GatewayError, Kind
-from gatewayd.tasks import Tasks
-from gatewayd.transactions import Commits
-from gatewayd.write_attempts import OF_CHAT, DeferredWrite, Key
+from gatewayd.errors import ErrorKind, GatewayError
+from gatewayd.tasks import TaskRegistry
+from gatewayd.transactions import CallbackTransactor
+from gatewayd.write_attempts import CHAT_ITSELF_ID, DeferredWrite, Key
 from tests.fakes.chats import ChatState, MemoryChats, MemoryMessages
 from tests.fakes.stores import Memory
 
@@ -33,16 +33,16 @@ class Trial:
         self.state = ChatState(
             chats={"c": Chat("c", "u", "Chat")}, messages={"c": {"a": Message("a", None, "x")}}
         )
-        self.deferred = DeferredWrites(Tasks())
+        self.deferred = DeferredWrites(TaskRegistry())
         self.chats = EditedChats(MemoryChats(self.state), self.deferred)
         self.messages = EditedMessages(MemoryMessages(self.state), self.deferred)
 
     async def open(self) -> None:
-        self.write, self.of_chat = await self._kept(KEY), await self._kept(("c", OF_CHAT))
+        self.write, self.of_chat = await self._kept(KEY), await self._kept(("c", CHAT_ITSELF_ID))
 
     async def _kept(self, key: Key) -> DeferredWrite:
         async def work(_: bool) -> None:
-            raise GatewayError(Kind.UNAVAILABLE, "cannot write")
+            raise GatewayError(ErrorKind.UNAVAILABLE, "cannot write")
 
         write = await self.deferred.write(key, work, "x", owner="u1")
         assert write is not None
@@ -89,7 +89,7 @@ async def test_nothing_is_written_to_a_message_that_is_gone(trial: Trial) -> Non
 
 
 async def test_a_change_that_is_rolled_back_was_none(trial: Trial) -> None:
-    commits = Commits(Memory())
+    commits = CallbackTransactor(Memory())
     async with commits.rehearsal():
         await trial.messages.change("c", "a", MessageChange(content="mine"))
         await trial.messages.remove("c", "a")

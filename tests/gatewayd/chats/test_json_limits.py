@@ -5,7 +5,14 @@ from typing import Any
 
 import pytest
 
-from gatewayd.chats.json_limits import MAX_VALUES, check, count_values, fitting, mended, refused
+from gatewayd.chats.json_limits import (
+    MAX_VALUES,
+    check_json,
+    count_values,
+    fit_members,
+    invalid_field,
+    replace_unstorable_values,
+)
 from gatewayd.errors import GatewayError
 from gatewayd.text import is_storable
 
@@ -19,8 +26,8 @@ def nested(depth: int) -> Any:
 
 @pytest.mark.parametrize("value", [None, True, 1, -(2**63), 2**64 - 1, 1.5, "ä\n", {"a": [1]}, nested(64)])
 def test_what_can_be_kept(value: Any) -> None:
-    check(value, "chat")
-    assert mended(value) == value
+    check_json(value, "chat")
+    assert replace_unstorable_values(value) == value
 
 
 @pytest.mark.parametrize(
@@ -41,36 +48,38 @@ def test_what_can_be_kept(value: Any) -> None:
 )
 def test_what_cannot(value: Any, name: str) -> None:
     with pytest.raises(GatewayError, match="cannot accept") as caught:
-        check(value, "chat")
+        check_json(value, "chat")
     assert caught.value.param == name
-    check(mended(value), "chat")
+    check_json(replace_unstorable_values(value), "chat")
 
 
 def test_values_are_counted_as_they_are_checked() -> None:
     for value, count in ((1, 1), ([], 1), ({"a": [1, {"b": (2, 3)}], "c": {}}, 8)):
         assert count_values(value) == count
-        check(mended(value), "chat", count)
+        check_json(replace_unstorable_values(value), "chat", count)
         assert count_values(value, count - 1) == count
         with pytest.raises(GatewayError, match="more than"):
-            check(mended(value), "chat", count - 1)
+            check_json(replace_unstorable_values(value), "chat", count - 1)
     assert count_values([1] * MAX_VALUES) == MAX_VALUES + 1
 
 
 def test_members_with_the_most_values_are_left_out() -> None:
     members = {"a": [1] * 9_000, "b": "x", "c": [1] * 12_000, "d": None}
-    assert fitting(members) == {**members, "c": None}
+    assert fit_members(members) == {**members, "c": None}
     most = {"a": [1] * (MAX_VALUES - 3), "b": 1}
-    assert fitting(most) == most
-    check(most, "message")
+    assert fit_members(most) == most
+    check_json(most, "message")
     over = {"a": [1] * (MAX_VALUES - 2), "b": 1}
-    assert fitting(over) == {"a": None, "b": 1}
+    assert fit_members(over) == {"a": None, "b": 1}
 
 
 def test_texts_are_mended() -> None:
-    assert mended({"a\0": ["\ud800b", math.nan, (1,)]}) == {"a\ufffd": ["\ufffdb", None, [1]]}
+    assert replace_unstorable_values({"a\0": ["\ud800b", math.nan, (1,)]}) == {
+        "a\ufffd": ["\ufffdb", None, [1]]
+    }
 
 
 def test_names_of_fields_can_be_shown() -> None:
-    error = refused("chat.\0" + "x" * 1000, "no")
+    error = invalid_field("chat.\0" + "x" * 1000, "no")
     assert is_storable(error.message)
     assert len(error.message) < 300

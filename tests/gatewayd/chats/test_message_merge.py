@@ -5,10 +5,10 @@ from typing import Any
 
 import pytest
 
-from gatewayd.chats.message_merge import Merging, new_chat
+from gatewayd.chats.message_merge import MessageMerger, new_chat
 from gatewayd.chats.parser import read_document, read_node
 from gatewayd.chats.records import Chat, Message, MessageChange
-from gatewayd.errors import GatewayError, Kind
+from gatewayd.errors import ErrorKind, GatewayError
 from tests.fakes.chats import ChatState, MemoryChats, MemoryMessages
 from tests.fakes.chats_site import document, node
 
@@ -33,7 +33,7 @@ class Trial:
     def __init__(self) -> None:
         state = ChatState()
         self.store, self.messages = MemoryChats(state), Noted(state)
-        self.merging = Merging(self.messages)
+        self.merging = MessageMerger(self.messages)
 
     async def open(self, **more: Any) -> Chat:
         chat, messages = await new_chat("u", await read_document(document(**more)), 10)
@@ -117,7 +117,7 @@ async def test_a_chat_that_holds_too_much_takes_nothing_more(
     for document_ in (more, longer):
         with pytest.raises(GatewayError, match="its messages hold over") as caught:
             await trial.merging.merge(chat, document_, 11)
-        assert (caught.value.kind, caught.value.param) == (Kind.TOO_LARGE, "messages")
+        assert (caught.value.kind, caught.value.param) == (ErrorKind.TOO_LARGE, "messages")
     with pytest.raises(GatewayError, match="its messages hold over"):
         await trial.merging.add(chat, await read_node({"content": "y"}, "message"), 11)
     [known] = await trial.messages.list(chat.id)

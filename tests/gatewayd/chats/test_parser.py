@@ -5,9 +5,9 @@ from typing import Any
 import pytest
 
 from gatewayd.chats.json_limits import MAX_MEMBER_VALUES, MAX_VALUES, check_member
-from gatewayd.chats.parser import UNTITLED, chained, read_document, read_id, read_node
+from gatewayd.chats.parser import UNTITLED, link_messages, read_document, read_id, read_node
 from gatewayd.chats.records import MAX_ITEMS, Message
-from gatewayd.errors import GatewayError, Kind
+from gatewayd.errors import ErrorKind, GatewayError
 from gatewayd.text import MAX_STORED_DEPTH
 from tests.fakes.chats_site import document
 
@@ -54,7 +54,7 @@ async def test_contents_in_parts() -> None:
 
 async def test_a_list_alone_is_a_chain() -> None:
     messages = [{"role": "user", "content": "a"}, {"id": "x", "role": "assistant"}, {"role": "user"}]
-    read = await chained(await read_document({"messages": messages}), (), numbers())
+    read = await link_messages(await read_document({"messages": messages}), (), numbers())
     assert [(one.id, one.values["parent_id"]) for one in read.nodes] == [
         ("n1", None),
         ("x", "n1"),
@@ -71,12 +71,12 @@ async def test_a_list_beside_the_tree_is_a_copy() -> None:
 async def test_a_list_meets_what_is_stored() -> None:
     stored = [Message("s1", None, "user"), Message("s2", "s1", "assistant")]
     messages = [{"role": "user"}, {"role": "assistant"}, {"role": "user"}]
-    read = await chained(await read_document({"messages": messages}), stored, numbers())
+    read = await link_messages(await read_document({"messages": messages}), stored, numbers())
     assert [one.id for one in read.nodes] == ["s1", "s2", "n1"]
     messages[1]["role"] = "user"
     assert [
         one.id
-        for one in (await chained(await read_document({"messages": messages}), stored, numbers())).nodes
+        for one in (await link_messages(await read_document({"messages": messages}), stored, numbers())).nodes
     ] == [
         "s1",
         "n1",
@@ -144,7 +144,7 @@ BAD = [
 async def test_bad_documents_name_the_field(value: Any, name: str) -> None:
     with pytest.raises(GatewayError) as caught:
         await read_document(value)
-    assert (caught.value.kind, caught.value.param) == (Kind.INVALID_REQUEST, name)
+    assert (caught.value.kind, caught.value.param) == (ErrorKind.INVALID_REQUEST, name)
 
 
 async def test_a_list_that_events_have_filled_can_be_read_back() -> None:

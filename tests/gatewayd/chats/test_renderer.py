@@ -1,7 +1,13 @@
 """Tests for gatewayd.chats.renderer."""
 
 from gatewayd.chats.records import Chat, Message, MessageState
-from gatewayd.chats.renderer import history, show_branch, show_chat, show_element, show_message
+from gatewayd.chats.renderer import (
+    render_branch,
+    render_chat,
+    render_history,
+    render_list_item,
+    render_message,
+)
 
 TREE = [
     Message("q", None, "user", "why", timestamp=1),
@@ -13,7 +19,7 @@ TREE = [
 
 async def test_a_record() -> None:
     chat = Chat("c", "u", "T", {"models": ["m"]}, "r", meta={"x": 1}, tags=("t",), share_id="s")
-    record = await show_chat(chat, TREE)
+    record = await render_chat(chat, TREE)
     shown = record.pop("chat")
     assert record == {
         "id": "c",
@@ -37,7 +43,7 @@ async def test_a_record() -> None:
 
 
 def test_a_message() -> None:
-    assert show_message(TREE[1], "q", ["r"]) == {
+    assert render_message(TREE[1], "q", ["r"]) == {
         "id": "a",
         "parentId": "q",
         "childrenIds": ["r"],
@@ -48,17 +54,17 @@ def test_a_message() -> None:
         "model": "m",
         "files": [1],
     }
-    assert show_message(TREE[3], "a", [])["content"] == [{"type": "text", "text": "x"}]
-    assert "done" not in show_message(TREE[0], None, [])
+    assert render_message(TREE[3], "a", [])["content"] == [{"type": "text", "text": "x"}]
+    assert "done" not in render_message(TREE[0], None, [])
 
 
 async def test_the_current_message_is_one() -> None:
-    assert [(await history(TREE, wanted))[1] for wanted in ("a", "gone", None)] == ["a", "r", "r"]
-    assert await history([], "a") == ({}, None)
+    assert [(await render_history(TREE, wanted))[1] for wanted in ("a", "gone", None)] == ["a", "r", "r"]
+    assert await render_history([], "a") == ({}, None)
 
 
 async def test_an_unknown_parent_makes_a_root() -> None:
-    nodes, _ = await history([Message("m", "gone", "user")], None)
+    nodes, _ = await render_history([Message("m", "gone", "user")], None)
     assert nodes["m"]["parentId"] is None
 
 
@@ -70,7 +76,7 @@ async def test_rings_are_cut() -> None:
         Message("d", "b", "user"),
         Message("e", "e", "user"),
     ]
-    nodes, _ = await history(ring, None)
+    nodes, _ = await render_history(ring, None)
     assert {key: node["parentId"] for key, node in nodes.items()} == {
         "a": None,
         "b": "a",
@@ -78,19 +84,19 @@ async def test_rings_are_cut() -> None:
         "d": "b",
         "e": None,
     }
-    shown = (await show_chat(Chat("c", "u", "T", current_id="d"), ring))["chat"]["messages"]
+    shown = (await render_chat(Chat("c", "u", "T", current_id="d"), ring))["chat"]["messages"]
     assert [message["id"] for message in shown] == ["a", "b", "d"]
 
 
 async def test_long_chains_are_no_trouble() -> None:
     chain = [Message(str(n), str(n - 1) if n else None, "user") for n in range(20_000)]
-    shown = (await show_chat(Chat("c", "u", "T"), chain[::-1]))["chat"]["messages"]
+    shown = (await render_chat(Chat("c", "u", "T"), chain[::-1]))["chat"]["messages"]
     assert [message["id"] for message in shown] == ["0"]
-    assert len((await show_chat(Chat("c", "u", "T"), chain))["chat"]["messages"]) == 20_000
+    assert len((await render_chat(Chat("c", "u", "T"), chain))["chat"]["messages"]) == 20_000
 
 
 def test_a_branch() -> None:
-    shown = show_branch([TREE[0], TREE[1]])
+    shown = render_branch([TREE[0], TREE[1]])
     assert [(one["id"], one["parentId"], one["childrenIds"]) for one in shown] == [
         ("q", None, ["a"]),
         ("a", "q", []),
@@ -98,7 +104,7 @@ def test_a_branch() -> None:
 
 
 def test_an_element() -> None:
-    assert show_element(Chat("c", "u", "T", last_read_at=3, updated_at=2, created_at=1)) == {
+    assert render_list_item(Chat("c", "u", "T", last_read_at=3, updated_at=2, created_at=1)) == {
         "id": "c",
         "title": "T",
         "updated_at": 2,

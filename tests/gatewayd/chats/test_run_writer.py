@@ -8,9 +8,9 @@ from gatewayd.chats.json_limits import MAX_VALUES
 from gatewayd.chats.message_merge import new_chat
 from gatewayd.chats.parser import read_document, read_node
 from gatewayd.chats.records import ChatChange, Message, MessageState
-from gatewayd.chats.renderer import show_message
-from gatewayd.chats.run_writer import RESTARTED, Answers
-from gatewayd.errors import GatewayError, Kind
+from gatewayd.chats.renderer import render_message
+from gatewayd.chats.run_writer import RESTARTED, RunMessageWriter
+from gatewayd.errors import ErrorKind, GatewayError
 from tests.fakes.chats import ChatState, MemoryChats, MemoryMessages
 from tests.fakes.chats_site import document, node
 from tests.fakes.stores import Memory
@@ -20,7 +20,7 @@ class Trial:
     def __init__(self) -> None:
         state = ChatState()
         self.chats, self.messages = MemoryChats(state), MemoryMessages(state)
-        self.answers = Answers(self.messages, self.chats, Memory(), lambda: 70)
+        self.answers = RunMessageWriter(self.messages, self.chats, Memory(), lambda: 70)
         self.chat_id = ""
 
     async def open(self, **more: Any) -> None:
@@ -130,7 +130,7 @@ async def test_an_answer_keeps_no_attributes_that_could_not_be_read_back(trial: 
     assert await trial.answers.finish(trial.chat_id, "a2", content="whole", attributes=given)
     message = await trial.message("a2")
     assert message.attributes == {"model": "m", "usage": usage, "error": {"content": "x"}}
-    await read_node(show_message(message, None, []), "message")
+    await read_node(render_message(message, None, []), "message")
 
 
 async def test_what_is_gone(trial: Trial) -> None:
@@ -138,7 +138,7 @@ async def test_what_is_gone(trial: Trial) -> None:
     assert not await trial.answers.finish("gone", "a1", content="x")
     with pytest.raises(GatewayError) as caught:
         await trial.answers.begin("gone", "a1", None, "m")
-    assert caught.value.kind is Kind.NOT_FOUND
+    assert caught.value.kind is ErrorKind.NOT_FOUND
 
 
 @pytest.mark.parametrize(

@@ -8,8 +8,8 @@ import pytest
 from gatewayd.accounts.records import Actor, Role
 from gatewayd.chats.json_limits import MAX_VALUES
 from gatewayd.chats.records import ChatQuery, Message
-from gatewayd.errors import GatewayError, Kind
-from gatewayd.tasks import Purpose
+from gatewayd.errors import ErrorKind, GatewayError
+from gatewayd.tasks import TaskOwner
 from tests.fakes.chats_site import ChatHouse, document, node
 
 
@@ -36,7 +36,7 @@ async def test_deleting_stops_what_runs(trial: Trial) -> None:
     other_id = (await trial.chats.create(trial.actor, document()))["id"]
     for each in (chat_id, other_id, chat_id):
         started = asyncio.Event()
-        trial.tasks.spawn("answer", waiting(started), Purpose(trial.actor.user_id, each))
+        trial.tasks.spawn("answer", waiting(started), TaskOwner(trial.actor.user_id, each))
         await started.wait()
     await trial.chats.remove(trial.actor, chat_id)
     assert [task.purpose.chat_id for task in trial.tasks.started()] == [other_id]
@@ -47,7 +47,7 @@ async def test_deleting_stops_what_runs(trial: Trial) -> None:
 async def test_a_foreign_chat_is_not_stopped(trial: Trial) -> None:
     chat_id = await trial.open()
     started = asyncio.Event()
-    trial.tasks.spawn("answer", waiting(started), Purpose(trial.actor.user_id, chat_id))
+    trial.tasks.spawn("answer", waiting(started), TaskOwner(trial.actor.user_id, chat_id))
     await started.wait()
     other = await trial.accounts.actor(await trial.accounts.add_user("other"))
     with pytest.raises(GatewayError):
@@ -99,10 +99,10 @@ async def test_bad_ids_of_messages(trial: Trial, message_id: str) -> None:
     chat_id = await trial.open()
     with pytest.raises(GatewayError) as caught:
         await trial.chats.put_message(trial.actor, chat_id, message_id, {"content": "x"})
-    assert (caught.value.kind, caught.value.param) == (Kind.INVALID_REQUEST, "message_id")
+    assert (caught.value.kind, caught.value.param) == (ErrorKind.INVALID_REQUEST, "message_id")
     with pytest.raises(GatewayError) as caught:
         await trial.chats.remove_message(trial.actor, chat_id, message_id)
-    assert caught.value.kind is Kind.NOT_FOUND
+    assert caught.value.kind is ErrorKind.NOT_FOUND
 
 
 async def test_the_chats_of_all_are_for_who_may_see_them() -> None:
@@ -137,7 +137,7 @@ async def test_what_a_deletion_has_left_of_a_chat_is_not_copied(
     monkeypatch.setattr(trial.messages, "list", partly)
     with pytest.raises(GatewayError) as caught:
         await trial.chats.copy(trial.actor, chat_id)
-    assert caught.value.kind is Kind.NOT_FOUND
+    assert caught.value.kind is ErrorKind.NOT_FOUND
     assert (await trial.chats.list(trial.actor, ChatQuery()))[1] == 0
 
 
@@ -154,7 +154,7 @@ async def test_changes_together_stay_within_the_values_that_an_import_takes(tria
         for more in ({"b": half}, {"a": half, "b": half[:-1]}):
             with pytest.raises(GatewayError, match="more than 20000 values") as caught:
                 await change(more)
-            assert caught.value.kind is Kind.INVALID_REQUEST
+            assert caught.value.kind is ErrorKind.INVALID_REQUEST
         await change({"a": None, "b": half})
     record = await trial.chats.record(chat_id)
     assert (await trial.chats.create(trial.actor, record["chat"]))["chat"]["b"] == half

@@ -3,7 +3,7 @@
 import pytest
 
 from gatewayd.chats.records import Tag
-from gatewayd.chats.tags import make_tag, show_tag, tag_id
+from gatewayd.chats.tags import make_tag, render_tag, tag_id
 from gatewayd.errors import GatewayError
 
 
@@ -14,7 +14,7 @@ def test_ids() -> None:
 def test_a_tag() -> None:
     tag = make_tag("u", " Water Birds ")
     assert tag == Tag("water_birds", "Water Birds", "u")
-    assert show_tag(tag) == {"id": "water_birds", "name": "Water Birds", "user_id": "u", "meta": None}
+    assert render_tag(tag) == {"id": "water_birds", "name": "Water Birds", "user_id": "u", "meta": None}
 
 
 @pytest.mark.parametrize("name", ["", " ", "a\nb", "x" * 256])

@@ -8,9 +8,9 @@ import pytest
 
 from gatewayd.accounts.records import Role
 from gatewayd.chats.records import MAX_ITEMS, ChatQuery
-from gatewayd.chats.transfer import MAX_IMPORTED
-from gatewayd.errors import GatewayError, Kind
-from gatewayd.time_slices import Pace
+from gatewayd.chats.transfer import MAX_IMPORTED_CHATS
+from gatewayd.errors import ErrorKind, GatewayError
+from gatewayd.time_slices import LoopPacer
 from tests.fakes.chats_site import ChatHouse, document
 
 
@@ -60,7 +60,7 @@ async def test_a_large_message_is_refused_before_anything_is_stored() -> None:
     for method in (house.transfer.check, house.transfer.take):
         with pytest.raises(GatewayError) as caught:
             await method(actor, Listed([{"chat": document()}, {"chat": large}]))
-        assert caught.value.kind is Kind.TOO_LARGE
+        assert caught.value.kind is ErrorKind.TOO_LARGE
     assert (await house.chats.list(actor, ChatQuery()))[1] == 0
 
 
@@ -75,7 +75,7 @@ async def test_a_chat_that_is_deleted_meanwhile_is_left_out() -> None:
     assert [record async for record in records] == []
 
 
-@pytest.mark.parametrize("forms", [None, {}, Listed([{"chat": {}}] * (MAX_IMPORTED + 1))])
+@pytest.mark.parametrize("forms", [None, {}, Listed([{"chat": {}}] * (MAX_IMPORTED_CHATS + 1))])
 async def test_bad_lists(forms: Any) -> None:
     house = ChatHouse()
     actor = await house.accounts.actor(await house.accounts.add_user())
@@ -118,7 +118,7 @@ async def test_everything_may_be_that_of_one_user() -> None:
 
 
 async def test_others_are_served_while_much_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(Pace, "seconds", 0.0)
+    monkeypatch.setattr(LoopPacer, "seconds", 0.0)
     house = ChatHouse()
     actor = await house.accounts.actor(await house.accounts.add_user())
     turns = 0

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from gatewayd.completions.choices import as_delta, as_end, complete_choices
+from gatewayd.completions.choices import choice_to_delta, complete_choices, final_choice
 from gatewayd.completions.limits import MAX_CHOICES, AnswerSizeError
 
 CALL = {"id": "a", "type": "function", "function": {"name": "f", "arguments": "{}"}}
@@ -57,8 +57,10 @@ def test_too_many_choices() -> None:
 
 
 def test_a_choice_as_a_delta_and_its_end() -> None:
-    delta = as_delta({"message": {"content": "a", "tool_calls": [{**CALL, "id": None}, None]}, "x": 1}, 3)
+    delta = choice_to_delta(
+        {"message": {"content": "a", "tool_calls": [{**CALL, "id": None}, None]}, "x": 1}, 3
+    )
     (call,) = delta["delta"]["tool_calls"]
     assert (delta["index"], delta["finish_reason"], delta["x"]) == (3, "tool_calls", 1)
     assert (call["index"], call["id"][:5], delta["delta"]["content"]) == (0, "call_", "a")
-    assert as_end(delta) == {"index": 3, "delta": {}, "finish_reason": "tool_calls"}
+    assert final_choice(delta) == {"index": 3, "delta": {}, "finish_reason": "tool_calls"}

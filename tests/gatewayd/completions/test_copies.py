@@ -2,12 +2,12 @@
 
 from typing import Any
 
-from gatewayd.completions.copies import copied
+from gatewayd.completions.copies import copy_json
 
 
 def test_a_copy_is_equal_and_shares_nothing() -> None:
     value: dict[str, Any] = {"a": [1, {"b": [None, True, 1.5, "x"]}], "c": {}}
-    made = copied(value)
+    made = copy_json(value)
     assert made == value
     made["a"][1]["b"].append(2)
     made["c"]["d"] = 1
@@ -19,7 +19,7 @@ def test_what_is_not_json_is_copied_too() -> None:
         pass
 
     value = {"own": Own(x=[1]), "set": {1}, "tuple": ([1],)}
-    made = copied(value)
+    made = copy_json(value)
     assert made == value
     assert type(made["own"]) is Own
     assert made["own"]["x"] is not value["own"]["x"]

@@ -7,15 +7,15 @@ import orjson
 import pytest
 
 from gatewayd.completions.deltas import (
-    Thought,
+    ReasoningPiece,
     calls_of,
+    error_message_in,
     message_of,
-    said,
-    sentence_in,
-    thought,
-    thoughts_of,
+    reasoning_of,
+    reasoning_pieces_of,
+    text_of,
+    text_or_refusal_of,
     usage_of,
-    words_of,
 )
 from tests.fakes.gatherer import Gatherer
 from tests.fakes.upstream import openai_chunk
@@ -176,7 +176,7 @@ PARTS = [{"type": "thinking", "thinking": [{"type": "text", "text": "hm"}]}, {"t
     ],
 )
 def test_reasoning_of_all_providers(delta: Body, expected: str) -> None:
-    assert thought(delta) == expected
+    assert reasoning_of(delta) == expected
     assert message(delta).get("reasoning_content", "") == expected
 
 
@@ -190,8 +190,8 @@ def test_reasoning_has_one_name() -> None:
 
 
 def test_said() -> None:
-    assert said({"content": PARTS}) == "a"
-    assert said({"content": None}) == said({"content": [5, {}]}) == said({}) == ""
+    assert text_of({"content": PARTS}) == "a"
+    assert text_of({"content": None}) == text_of({"content": [5, {}]}) == text_of({}) == ""
 
 
 SOME = {"prompt_tokens": 3, "completion_tokens": 2, "total_tokens": 5}
@@ -260,21 +260,21 @@ SIGNED = {"type": "thinking", "thinking": "ab", "signature": "s"}
     [
         ({}, []),
         ({"reasoning_content": None, "reasoning": {"effort": "low"}, "thinking": True}, []),
-        ({"reasoning_content": "ab"}, [Thought("ab")]),
-        ({"reasoning": "ab", "reasoning_content": "ab", "thinking": "ab"}, [Thought("ab")]),
-        ({"reasoning": "ab", "reasoning_content": "cd"}, [Thought("cd"), Thought("ab")]),
-        ({"reasoning_content": "ab", "thinking_blocks": [SIGNED]}, [Thought("ab", "s")]),
+        ({"reasoning_content": "ab"}, [ReasoningPiece("ab")]),
+        ({"reasoning": "ab", "reasoning_content": "ab", "thinking": "ab"}, [ReasoningPiece("ab")]),
+        ({"reasoning": "ab", "reasoning_content": "cd"}, [ReasoningPiece("cd"), ReasoningPiece("ab")]),
+        ({"reasoning_content": "ab", "thinking_blocks": [SIGNED]}, [ReasoningPiece("ab", "s")]),
         (
             {"reasoning_content": "ab", "thinking_blocks": [{**SIGNED, "thinking": ""}]},
-            [Thought("ab"), Thought("", "s")],
+            [ReasoningPiece("ab"), ReasoningPiece("", "s")],
         ),
         (
             {"thinking_blocks": [{"type": "redacted_thinking", "data": "x"}, {"type": "odd"}, 5]},
-            [Thought(data="x")],
+            [ReasoningPiece(data="x")],
         ),
         (
             {"reasoning_details": [{"type": "reasoning.summary", "summary": "ab"}], "reasoning": "ab"},
-            [Thought("ab")],
+            [ReasoningPiece("ab")],
         ),
         (
             {
@@ -284,21 +284,24 @@ SIGNED = {"type": "thinking", "thinking": "ab", "signature": "s"}
                     {"type": "reasoning.encrypted", "format": "openai-responses-v1", "data": "y"},
                 ]
             },
-            [Thought("ab", "s"), Thought(data="x")],
+            [ReasoningPiece("ab", "s"), ReasoningPiece(data="x")],
         ),
-        ({"content": [{"type": "thinking", "thinking": "ab"}]}, [Thought("ab")]),
+        ({"content": [{"type": "thinking", "thinking": "ab"}]}, [ReasoningPiece("ab")]),
     ],
 )
 def test_thoughts(message, expected):
-    assert thoughts_of(message) == expected
+    assert reasoning_pieces_of(message) == expected
 
 
 def test_words():
-    assert words_of({"content": "a", "refusal": "b"}) == "ab"
+    assert text_or_refusal_of({"content": "a", "refusal": "b"}) == "ab"
     assert (
-        words_of({"content": [{"type": "text", "text": "a"}, {"type": "thinking", "thinking": "b"}]}) == "a"
+        text_or_refusal_of(
+            {"content": [{"type": "text", "text": "a"}, {"type": "thinking", "thinking": "b"}]}
+        )
+        == "a"
     )
-    assert words_of({"content": None}) == words_of({}) == ""
+    assert text_or_refusal_of({"content": None}) == text_or_refusal_of({}) == ""
 
 
 def test_calls():
@@ -320,4 +323,4 @@ def test_calls():
     ],
 )
 def test_the_sentence_in_an_error(answer, sentence):
-    assert sentence_in(answer) == sentence
+    assert error_message_in(answer) == sentence

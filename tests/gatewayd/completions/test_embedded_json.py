@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from gatewayd.completions.embedded_json import MAX_VALUES, count_marks, holds_too_much
+from gatewayd.completions.embedded_json import MAX_VALUES, count_marks, has_too_many_values
 
 CODE = json.dumps({"path": "a.py", "content": 'f(a, b[0], {1, 2}, "c")\n' * 50_000})
 
@@ -15,8 +15,8 @@ def test_marks() -> None:
 
 def test_texts_within_arguments_do_not_count() -> None:
     assert count_marks(CODE) > MAX_VALUES
-    assert not holds_too_much(CODE)
-    assert not holds_too_much("", "{}", *["[1, 2]"] * 10_000)
+    assert not has_too_many_values(CODE)
+    assert not has_too_many_values("", "{}", *["[1, 2]"] * 10_000)
 
 
 @pytest.mark.parametrize(
@@ -31,15 +31,15 @@ def test_texts_within_arguments_do_not_count() -> None:
     ],
 )
 def test_too_much(text: str) -> None:
-    assert holds_too_much(text)
+    assert has_too_many_values(text)
 
 
 def test_texts_count_together() -> None:
     part = "[" + "1," * 50_000 + "1]"
-    assert not holds_too_much(part, part)
-    assert holds_too_much(*[part] * 5)
+    assert not has_too_many_values(part, part)
+    assert has_too_many_values(*[part] * 5)
 
 
 def test_a_text_without_end_is_read_once() -> None:
-    assert not holds_too_much('"' + '\\"' * 1_000_000 + "," * 250_000)
-    assert not holds_too_much('"' + "," * 250_000 + "\\")
+    assert not has_too_many_values('"' + '\\"' * 1_000_000 + "," * 250_000)
+    assert not has_too_many_values('"' + "," * 250_000 + "\\")

@@ -5,12 +5,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gatewayd.completions.json_access import MAX_COUNT, count, mapping, sequence, text
+from gatewayd.completions.json_access import MAX_COUNT, as_count, as_mapping, as_sequence, as_text
 from gatewayd.dialects.anthropic import completion as anthropic_completion
 from gatewayd.dialects.anthropic import source as anthropic_source
 from gatewayd.dialects.anthropic.events import EventDecoder
 from gatewayd.dialects.ollama import source as ollama_source
-from gatewayd.errors import GatewayError, Kind
+from gatewayd.errors import ErrorKind, GatewayError
 
 WORDS = (
     "messages", "role", "content", "type", "text", "user", "assistant", "tool", "system", "tool_calls", "id",
@@ -65,14 +65,14 @@ EVENTS = st.fixed_dictionaries(
 
 @pytest.mark.parametrize("value", [None, True, 1.5, -1, MAX_COUNT, 10**30, "5", [5], {}])
 def test_what_is_no_count_is_none(value: object) -> None:
-    assert count(value) == 0
+    assert as_count(value) == 0
 
 
 def test_what_is_as_expected_is_kept() -> None:
-    assert (count(5), count(MAX_COUNT - 1)) == (5, MAX_COUNT - 1)
-    assert (text("a"), text(["a"])) == ("a", "")
-    assert (mapping({"a": 1}), mapping([1])) == ({"a": 1}, {})
-    assert (sequence([1]), sequence("ab"), sequence({"a": 1})) == ([1], (), ())
+    assert (as_count(5), as_count(MAX_COUNT - 1)) == (5, MAX_COUNT - 1)
+    assert (as_text("a"), as_text(["a"])) == ("a", "")
+    assert (as_mapping({"a": 1}), as_mapping([1])) == ({"a": 1}, {})
+    assert (as_sequence([1]), as_sequence("ab"), as_sequence({"a": 1})) == ([1], (), ())
 
 
 @settings(max_examples=300, deadline=None)
@@ -84,7 +84,7 @@ def test_any_request_is_converted_or_refused(body: dict[str, object]) -> None:
             orjson.dumps(convert(body))
         except GatewayError as error:
             refusals.append(error)
-    assert all(error.kind is Kind.INVALID_REQUEST and error.param for error in refusals)
+    assert all(error.kind is ErrorKind.INVALID_REQUEST and error.param for error in refusals)
 
 
 @settings(max_examples=300, deadline=None)
@@ -110,4 +110,4 @@ def test_any_stream_is_converted(events: list[dict[str, object]]) -> None:
 
 
 def test_halves_of_surrogate_pairs_are_no_text() -> None:
-    assert text("a\ud800b \u00e9") == "a?b \u00e9"
+    assert as_text("a\ud800b \u00e9") == "a?b \u00e9"

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gatewayd.completions import json_end
-from gatewayd.completions.json_end import JsonEnd
+from gatewayd.completions.json_end import JsonEndFinder
 
 VALUES = st.recursive(
     st.none() | st.integers(-9, 9) | st.text('a\\"{}[]', max_size=5),
@@ -24,7 +24,7 @@ def test_the_end_of_an_object_is_where_it_closes(value, data):
     pieces = [said[a:b] for a, b in itertools.pairwise([0, *cuts, len(said)])]
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(json_end, "MAX_SCANNED_CHARACTERS", limit)
-        end = JsonEnd()
+        end = JsonEndFinder()
         for number, piece in enumerate(pieces):
             end.feed(piece)
             assert end.is_whole == (sum(map(len, pieces[: number + 1])) == len(said))
@@ -34,7 +34,7 @@ def test_the_end_of_an_object_is_where_it_closes(value, data):
 def test_long_pieces_are_read_as_short_ones(pieces):
     found = []
     for limit in (0, 512):
-        end = JsonEnd()
+        end = JsonEndFinder()
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(json_end, "MAX_SCANNED_CHARACTERS", limit)
             found.append([(end.feed(piece), end.is_whole)[1] for piece in pieces])

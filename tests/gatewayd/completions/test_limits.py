@@ -3,13 +3,13 @@
 import pytest
 
 from gatewayd.completions.limits import MAX_CHOICES, AnswerSizeError, check_choices
-from gatewayd.errors import Kind
+from gatewayd.errors import ErrorKind
 
 
 def test_an_answer_over_a_limit_is_the_providers_failure() -> None:
     error = AnswerSizeError("it is long")
     assert (error.kind, error.message, error.reason) == (
-        Kind.UPSTREAM_FAILED,
+        ErrorKind.UPSTREAM_FAILED,
         "cannot get an answer: it is long",
         "it is long",
     )

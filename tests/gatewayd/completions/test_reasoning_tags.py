@@ -4,12 +4,17 @@ from typing import Any
 
 import pytest
 
-from gatewayd.completions.reasoning_tags import MAX_TAG_CHARACTERS, TAGS, Thinking, chosen_tags
+from gatewayd.completions.reasoning_tags import (
+    MAX_TAG_CHARACTERS,
+    REASONING_TAGS,
+    ReasoningSplitter,
+    parse_reasoning_tags,
+)
 
 
 def divide(text: str, size: int, tags: Any = None) -> list[tuple[bool, str]]:
     """Return a text divided, fed in pieces of a size, with what is alike put together."""
-    thinking = Thinking(tags)
+    thinking = ReasoningSplitter(tags)
     pieces = [
         piece for start in range(0, len(text), size) for piece in thinking.feed(text[start : start + size])
     ]
@@ -23,7 +28,7 @@ def divide(text: str, size: int, tags: Any = None) -> list[tuple[bool, str]]:
 
 
 @pytest.mark.parametrize("size", [1, 2, 3, 7, 1000])
-@pytest.mark.parametrize(("begin", "end"), TAGS)
+@pytest.mark.parametrize(("begin", "end"), REASONING_TAGS)
 def test_reasoning_is_divided_from_text_however_it_is_cut(begin: str, end: str, size: int) -> None:
     found = divide(f"{begin}why < so{end}therefore", size)
     assert found == [(True, "why < so"), (False, "therefore")]
@@ -47,18 +52,18 @@ def test_reasoning_that_never_ends_is_reasoning(size: int) -> None:
 
 
 def test_tag_of_ones_own_takes_the_place_of_the_others() -> None:
-    tags = chosen_tags({"reasoning_tags": ["[[", "]]"]})
+    tags = parse_reasoning_tags({"reasoning_tags": ["[[", "]]"]})
     assert divide("[[a]]b", 1, tags) == [(True, "a"), (False, "b")]
     assert divide("<think>a</think>", 1, tags) == [(False, "<think>a</think>")]
 
 
 @pytest.mark.parametrize("params", [None, {}, {"reasoning_tags": None}, {"reasoning_tags": ["a"]}, "x"])
 def test_known_tags_count_when_nothing_else_is_asked_for(params: Any) -> None:
-    assert chosen_tags(params) is None
+    assert parse_reasoning_tags(params) is None
 
 
 def test_no_tags_divide_nothing() -> None:
-    assert divide("<think>a</think>", 3, chosen_tags({"reasoning_tags": False})) == [
+    assert divide("<think>a</think>", 3, parse_reasoning_tags({"reasoning_tags": False})) == [
         (False, "<think>a</think>")
     ]
 
@@ -75,4 +80,4 @@ def test_blanks_that_never_end_are_text() -> None:
 
 
 def test_long_tags_of_ones_own_do_not_count() -> None:
-    assert chosen_tags({"reasoning_tags": ["<", ">" * (MAX_TAG_CHARACTERS + 1)]}) is None
+    assert parse_reasoning_tags({"reasoning_tags": ["<", ">" * (MAX_TAG_CHARACTERS + 1)]}) is None

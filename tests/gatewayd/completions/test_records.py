@@ -2,7 +2,7 @@
 
 import pytest
 
-from gatewayd.completions.records import Chunk, Completion
+from gatewayd.completions.records import Completion, CompletionChunk
 
 
 def test_completion_passes_its_bytes_until_somebody_looks_inside() -> None:
@@ -15,7 +15,7 @@ def test_completion_passes_its_bytes_until_somebody_looks_inside() -> None:
 
 def test_chunk_passes_its_bytes_until_somebody_looks_inside() -> None:
     raw = b'data: {"n": 1}\n\ndata: {"n": 2}\n\n'
-    chunk = Chunk(raw=raw)
+    chunk = CompletionChunk(raw=raw)
     assert chunk.raw is raw
     assert [event["n"] for event in chunk.events] == [1, 2]
     chunk.events.pop()
@@ -26,11 +26,11 @@ def test_nothing_is_made_of_nothing() -> None:
     with pytest.raises(ValueError, match="bytes or"):
         Completion()
     with pytest.raises(ValueError, match="bytes or"):
-        Chunk()
+        CompletionChunk()
 
 
 def test_a_chunk_of_data_holds_the_events_that_the_data_say() -> None:
-    chunk = Chunk.of_data([b'{"a":1}', b' {"a":2}'])
+    chunk = CompletionChunk.of_data([b'{"a":1}', b' {"a":2}'])
     assert chunk.raw == b'data: {"a":1}\n\ndata:  {"a":2}\n\n'
     assert chunk.events == [{"a": 1}, {"a": 2}]
-    assert Chunk(events=[{"a": 1}]).data == [b' {"a":1}']
+    assert CompletionChunk(events=[{"a": 1}]).data == [b' {"a":1}']

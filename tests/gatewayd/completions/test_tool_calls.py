@@ -16,13 +16,13 @@ from gatewayd.completions.limits import (
     MAX_TOOL_CALLS,
     AnswerSizeError,
 )
-from gatewayd.completions.tool_call_indices import CallNumbers
+from gatewayd.completions.tool_call_indices import ToolCallNumbering
 from gatewayd.completions.tool_calls import ToolCall, ToolCallAssembler, parse_object
-from gatewayd.dialects.ollama.dialect import Timing
+from gatewayd.dialects.ollama.dialect import ReplyTiming
 from gatewayd.dialects.ollama.stream import ChatLines
-from gatewayd.pipeline.functions.output import Gathering, PipeReading
-from gatewayd.pipeline.runs.message_builder import Assembly
-from gatewayd.pipeline.tools.turn import Joined, Round
+from gatewayd.pipeline.functions.output import CompletionBuilder, PipeReader
+from gatewayd.pipeline.runs.message_builder import MessageBuilder
+from gatewayd.pipeline.tools.turn import ToolLoopState, ToolTurn
 from tests.fakes.upstream import openai_chunk
 from tests.gatewayd.dialects.message_events import decode, run
 
@@ -281,13 +281,13 @@ def of_bodies(calls: list[Body]) -> Calls:
 
 
 def in_the_tool_loop(events: list[Body]) -> Calls:
-    loop = Round(Joined())
+    loop = ToolTurn(ToolLoopState())
     loop.feed(events)
     return of_bodies(loop.calls())
 
 
 def in_a_stored_chat(events: list[Body]) -> Calls:
-    assembly = Assembly()
+    assembly = MessageBuilder()
     assembly.feed(events)
     assembly.finish()
     items = [item for item in assembly.output() if item["type"] == "function_call"]
@@ -307,7 +307,9 @@ def in_messages(events: list[Body]) -> Calls:
 def in_the_runtime_dialect(events: list[Body]) -> Calls | None:
     """Return None for an error: this dialect has no form for arguments that are no object."""
     lines = ChatLines("m", generate=False)
-    read = [orjson.loads(line) for line in (lines.feed(events) + lines.finish(Timing(0, 0))).splitlines()]
+    read = [
+        orjson.loads(line) for line in (lines.feed(events) + lines.finish(ReplyTiming(0, 0))).splitlines()
+    ]
     if "error" in read[-1]:
         return None
     calls = [call for line in read for call in line["message"].get("tool_calls", ())]
@@ -318,7 +320,7 @@ def in_the_runtime_dialect(events: list[Body]) -> Calls | None:
 
 
 def from_a_pipe(events: list[Body]) -> Calls:
-    reading, gathering = PipeReading("m"), Gathering()
+    reading, gathering = PipeReader("m"), CompletionBuilder()
     for event in events:
         for passed in reading.feed(event):
             gathering.add(passed)
@@ -327,7 +329,7 @@ def from_a_pipe(events: list[Body]) -> Calls:
 
 def passed_on(events: list[Body]) -> Calls:
     """Return the calls as a client gets them whose provider speaks its protocol."""
-    numbers, calls = CallNumbers(), ToolCallAssembler()
+    numbers, calls = ToolCallNumbering(), ToolCallAssembler()
     for event in events:
         numbers.mend(event)
         delta = event["choices"][0]["delta"]

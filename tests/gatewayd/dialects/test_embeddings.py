@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gatewayd.dialects.embeddings import MAX_INPUTS, encode, parse_request, render
-from gatewayd.errors import GatewayError, Kind
+from gatewayd.errors import ErrorKind, GatewayError
 
 
 @pytest.mark.parametrize(
@@ -75,7 +75,7 @@ def test_floats_are_the_default() -> None:
 def test_a_bad_field_is_named(body: dict[str, Any], param: str) -> None:
     with pytest.raises(GatewayError) as caught:
         parse_request(body)
-    assert (caught.value.kind, caught.value.param) == (Kind.INVALID_REQUEST, param)
+    assert (caught.value.kind, caught.value.param) == (ErrorKind.INVALID_REQUEST, param)
     assert param in caught.value.message
 
 
@@ -106,4 +106,4 @@ def test_base64_loses_nothing_of_a_float32(vector: list[float]) -> None:
 def test_a_number_over_float32_is_refused() -> None:
     with pytest.raises(GatewayError) as caught:
         encode([1e39])
-    assert caught.value.kind is Kind.UPSTREAM_FAILED
+    assert caught.value.kind is ErrorKind.UPSTREAM_FAILED

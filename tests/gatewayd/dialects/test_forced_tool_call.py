@@ -1,8 +1,8 @@
 import orjson
 import pytest
 
-from gatewayd.dialects.forced_tool_call import TASK, as_calls, as_form
-from gatewayd.errors import GatewayError, Kind
+from gatewayd.dialects.forced_tool_call import FORCED_CALL_PROMPT, form_to_tool_calls, to_form_request
+from gatewayd.errors import ErrorKind, GatewayError
 
 F = {"name": "f", "description": "Does f.", "parameters": {"type": "object", "properties": {"x": {}}}}
 G = {"name": "g"}
@@ -46,52 +46,52 @@ def schema_of(body):
     ],
 )
 def test_nothing_is_forced(body):
-    assert as_form(body) is None
+    assert to_form_request(body) is None
 
 
 def test_one_function_is_forced():
     body = asked(named("f"), F, G, temperature=0, stream=True, stream_options={}, parallel_tool_calls=False)
-    form = as_form(body)
+    form = to_form_request(body)
     assert schema_of(form) == form_of("f", F["parameters"])
     assert (form["model"], form["temperature"]) == ("m", 0)
     assert form.keys().isdisjoint({"tools", "tool_choice", "stream", "stream_options", "parallel_tool_calls"})
     system, hi = form["messages"]
     assert hi is HI
-    assert system == {"role": "system", "content": f"{TASK}\n{orjson.dumps(F).decode()}"}
+    assert system == {"role": "system", "content": f"{FORCED_CALL_PROMPT}\n{orjson.dumps(F).decode()}"}
     assert body["tool_choice"] == named("f")
 
 
 def test_any_function_is_forced():
     forms = [form_of("f", F["parameters"]), form_of("g", {"type": "object"})]
-    assert schema_of(as_form(asked("required", F, G))) == {"anyOf": forms}
+    assert schema_of(to_form_request(asked("required", F, G))) == {"anyOf": forms}
 
 
 def test_the_system_message_stays_the_first():
     body = asked("required", F, messages=[{"role": "system", "content": "Be brief."}, HI])
-    first, second = as_form(body)["messages"]
-    assert first["content"].startswith(f"Be brief.\n\n{TASK}")
+    first, second = to_form_request(body)["messages"]
+    assert first["content"].startswith(f"Be brief.\n\n{FORCED_CALL_PROMPT}")
     assert second is HI
     parts = [{"role": "system", "content": [{"type": "text", "text": "Be brief."}]}, HI]
-    assert as_form(asked("required", F, messages=parts))["messages"][1:] == parts
+    assert to_form_request(asked("required", F, messages=parts))["messages"][1:] == parts
 
 
 def test_an_unknown_function_is_refused():
     with pytest.raises(GatewayError, match="'h'") as caught:
-        as_form(asked(named("h"), F, G))
-    assert (caught.value.kind, caught.value.param) == (Kind.INVALID_REQUEST, "tool_choice")
+        to_form_request(asked(named("h"), F, G))
+    assert (caught.value.kind, caught.value.param) == (ErrorKind.INVALID_REQUEST, "tool_choice")
 
 
 def test_definitions_move_to_the_top():
     city = {"type": "string"}
     parameters = {"type": "object", "properties": {"c": {"$ref": "#/$defs/City"}}, "$defs": {"City": city}}
     one, other = {"name": "one", "parameters": parameters}, {"name": "other", "parameters": parameters}
-    schema = schema_of(as_form(asked("required", one, other)))
+    schema = schema_of(to_form_request(asked("required", one, other)))
     assert schema["$defs"] == {"City": city}
     assert "$defs" not in schema["anyOf"][0]["properties"]["arguments"]
     assert parameters["$defs"] == {"City": city}
     another = {"name": "another", "parameters": {**parameters, "$defs": {"City": {"type": "integer"}}}}
     with pytest.raises(GatewayError, match="'City'"):
-        as_form(asked("required", one, another))
+        to_form_request(asked("required", one, another))
 
 
 def answer(content, reason="stop"):
@@ -100,7 +100,7 @@ def answer(content, reason="stop"):
 
 
 def test_an_answer_becomes_a_call():
-    told = as_calls(answer('{"name": "f", "arguments": {"x": "é"}}'), lambda: "1")
+    told = form_to_tool_calls(answer('{"name": "f", "arguments": {"x": "é"}}'), lambda: "1")
     (choice,) = told["choices"]
     assert (told["id"], told["usage"], choice["finish_reason"]) == ("c", {}, "tool_calls")
     call = {"id": "call_1", "type": "function", "function": {"name": "f", "arguments": '{"x":"é"}'}}
@@ -116,4 +116,4 @@ def test_an_answer_becomes_a_call():
 )
 def test_what_is_no_call_stays(content):
     told = answer(content, "length")
-    assert as_calls(told, lambda: "1") == told
+    assert form_to_tool_calls(told, lambda: "1") == told

@@ -7,7 +7,7 @@ import pytest
 
 from gatewayd.completions.records import Completion
 from gatewayd.dialects import openai
-from gatewayd.errors import GatewayError, Kind
+from gatewayd.errors import ErrorKind, GatewayError
 from tests.fakes.gatherer import Gatherer
 
 MESSAGES = [{"role": "user", "content": "hi"}]
@@ -71,7 +71,7 @@ def test_every_field_but_our_own_is_forwarded_untouched() -> None:
 def test_wrong_field_is_named(change: dict[str, Any], param: str) -> None:
     with pytest.raises(GatewayError) as caught:
         openai.parse_request({"model": "m", "messages": MESSAGES, **change})
-    assert caught.value.kind is Kind.INVALID_REQUEST
+    assert caught.value.kind is ErrorKind.INVALID_REQUEST
     assert caught.value.param == param
     assert param in caught.value.message
 
@@ -219,7 +219,7 @@ def test_frames_gather_to_the_same_completion() -> None:
 
 
 def test_error_frame_has_both_bodies() -> None:
-    frame = openai.render_error(GatewayError(Kind.TIMEOUT, "cannot wait"), "api_error")
+    frame = openai.render_error(GatewayError(ErrorKind.TIMEOUT, "cannot wait"), "api_error")
     event = orjson.loads(frame.removeprefix(b"data: "))
     assert event["error"]["message"] == event["detail"] == "cannot wait"
     assert event["error"]["code"] == "timeout"

@@ -8,18 +8,20 @@ from typing import Any
 
 import pytest
 
-from gatewayd.errors import GatewayError, Kind
+from gatewayd.errors import ErrorKind, GatewayError
 from gatewayd.events import calls as module
 from gatewayd.events.calls import CallTimeout
 from gatewayd.events.hub import EVERYBODY
-from gatewayd.events.records import Call, Event, Target
+from gatewayd.events.records import Event, EventCall, EventTarget
 from tests.fakes.events import SOON, TARGET, EventSite, heard, waiting
 
 EVENT = Event("confirmation", {"title": "t"})
 
 
 @asynccontextmanager
-async def asking(site: EventSite, target: Target = TARGET) -> AsyncIterator[tuple[asyncio.Task[Any], Call]]:
+async def asking(
+    site: EventSite, target: EventTarget = TARGET
+) -> AsyncIterator[tuple[asyncio.Task[Any], EventCall]]:
     """Ask, and give the task that waits and its call."""
     before = len(site.calls.pending(target.user_id))
     task = asyncio.ensure_future(site.calls.ask(target, EVENT))
@@ -78,7 +80,7 @@ async def test_the_first_answer_counts() -> None:
             for answer in (site.calls.answer, site.calls.refuse):
                 with pytest.raises(GatewayError) as caught:
                     answer("ann", call.id, "2")
-                assert caught.value.kind is Kind.CONFLICT
+                assert caught.value.kind is ErrorKind.CONFLICT
             assert await ended(task) == 1
 
 
@@ -89,17 +91,17 @@ async def test_only_the_user_who_is_asked_can_answer() -> None:
         for user_id, call_id in (("bob", call.id), ("ann", "other"), ("", "")):
             with pytest.raises(GatewayError) as caught:
                 site.calls.answer(user_id, call_id, 1)
-            assert caught.value.kind is Kind.NOT_FOUND
+            assert caught.value.kind is ErrorKind.NOT_FOUND
         assert site.calls.pending("bob") == []
         site.calls.answer("ann", call.id, 1)
         assert await ended(task) == 1
         with pytest.raises(GatewayError) as caught:
             site.calls.answer("bob", call.id, 1)
-        assert caught.value.kind is Kind.NOT_FOUND
+        assert caught.value.kind is ErrorKind.NOT_FOUND
 
 
 async def test_answered_calls_are_remembered_up_to_a_bound(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "REMEMBERED", 1)
+    monkeypatch.setattr(module, "MAX_REMEMBERED_CALLS", 1)
     site = EventSite()
     site.hub.subscribe("ann")
     done = []
@@ -108,7 +110,7 @@ async def test_answered_calls_are_remembered_up_to_a_bound(monkeypatch: pytest.M
             site.calls.answer("ann", call.id, 1)
             await ended(task)
             done.append(call.id)
-    for call_id, kind in zip(done, (Kind.NOT_FOUND, Kind.CONFLICT), strict=True):
+    for call_id, kind in zip(done, (ErrorKind.NOT_FOUND, ErrorKind.CONFLICT), strict=True):
         with pytest.raises(GatewayError) as caught:
             site.calls.answer("ann", call_id, 1)
         assert caught.value.kind is kind
@@ -122,7 +124,7 @@ async def test_no_answer_in_time_raises() -> None:
             await ended(task)
         with pytest.raises(GatewayError) as caught:
             site.calls.answer("ann", call.id, 1)
-        assert caught.value.kind is Kind.NOT_FOUND
+        assert caught.value.kind is ErrorKind.NOT_FOUND
 
 
 async def test_without_a_limit_a_call_waits() -> None:
@@ -191,7 +193,7 @@ async def test_a_call_comes_again_after_a_reconnect_and_not_once_answered() -> N
 async def test_a_call_goes_to_its_session_alone() -> None:
     site = EventSite()
     own, other = site.hub.subscribe("ann"), site.hub.subscribe("ann")
-    target = Target("ann", "c1", "m1", own.opened.session_id)
+    target = EventTarget("ann", "c1", "m1", own.opened.session_id)
     async with asking(site, target) as (task, call):
         assert waiting(own)
         assert not waiting(other)
@@ -223,7 +225,7 @@ async def test_a_caller_that_is_cancelled_takes_its_call_back() -> None:
         assert site.calls.pending("ann") == []
         with pytest.raises(GatewayError) as caught:
             site.calls.answer("ann", call.id, 1)
-        assert caught.value.kind is Kind.NOT_FOUND
+        assert caught.value.kind is ErrorKind.NOT_FOUND
 
 
 async def test_a_caller_that_is_cancelled_as_the_failure_comes_leaves_nothing_behind() -> None:
@@ -273,7 +275,7 @@ async def test_whose_call_it_is() -> None:
     site = EventSite()
     site.hub.subscribe("ann")
     site.hub.subscribe("bob")
-    async with asking(site) as (task, call), asking(site, Target("bob")) as (_, other):
+    async with asking(site) as (task, call), asking(site, EventTarget("bob")) as (_, other):
         assert list(site.calls.every()) == [call, other]
         assert (site.calls.find_user(call.id), site.calls.find_user(other.id)) == ("ann", "bob")
         site.calls.answer("ann", call.id, 1)

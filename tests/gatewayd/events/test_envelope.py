@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from pydantic import BaseModel
 
-from gatewayd.events.envelope import read_event
+from gatewayd.events.envelope import parse_event
 
 
 class Status(BaseModel):
@@ -34,17 +34,17 @@ class Status(BaseModel):
     ],
 )
 def test_reading(value: Any, expected: Any) -> None:
-    assert read_event(value) == expected
+    assert parse_event(value) == expected
 
 
 def test_what_nests_too_deep_is_dropped() -> None:
     circle: list[Any] = []
     circle.append(circle)
-    assert read_event({"type": "x", "data": circle}) is None
+    assert parse_event({"type": "x", "data": circle}) is None
 
 
 def test_what_was_read_is_a_copy() -> None:
     data: dict[str, Any] = {"list": []}
-    event = read_event({"type": "x", "data": data})
+    event = parse_event({"type": "x", "data": data})
     data["list"].append(1)
     assert event == {"type": "x", "data": {"list": []}}

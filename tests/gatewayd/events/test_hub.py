@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 
 from gatewayd.bus.memory import MemoryBus
-from gatewayd.events.hub import AT_ONCE, BEAT, BEAT_SECONDS, EVERYBODY, TICK_SECONDS, Hub
-from gatewayd.events.rooms import Limits, Subscription
+from gatewayd.events.hub import BEAT_FRAME, BEAT_SECONDS, EVERYBODY, LISTENERS_PER_BATCH, TICK_SECONDS, Hub
+from gatewayd.events.rooms import EventLimits, Subscription
 from tests.fakes.events import SOON, Clock, fields, heard, ids_of, payloads, waiting
 
 
@@ -17,7 +17,9 @@ class Site:
     def __init__(self, **limits: Any) -> None:
         self.clock = Clock()
         self.today = Clock(0)
-        self.hub = Hub(MemoryBus(), Limits(**limits), clock=self.clock, today=lambda: int(self.today.now))
+        self.hub = Hub(
+            MemoryBus(), EventLimits(**limits), clock=self.clock, today=lambda: int(self.today.now)
+        )
 
     async def send(self, *numbers: int, user_id: str = "ann", chat_id: str = "c1") -> None:
         for number in numbers:
@@ -224,18 +226,18 @@ async def test_silent_listeners_get_a_beat_and_others_none() -> None:
     await site.send(1, user_id="bob")
     site.clock.now += TICK_SECONDS
     await site.hub.tick()
-    assert await silent.next() == BEAT
+    assert await silent.next() == BEAT_FRAME
     assert (await numbers(busy), await numbers(full)) == ([1], [1])
     await site.hub.tick()
     assert not waiting(silent)
     site.clock.now += BEAT_SECONDS
     await site.hub.tick()
-    assert await silent.next() == BEAT
+    assert await silent.next() == BEAT_FRAME
 
 
 async def test_a_beat_of_many_lets_others_run() -> None:
     site = Site()
-    for number in range(AT_ONCE * 3):
+    for number in range(LISTENERS_PER_BATCH * 3):
         site.hub.subscribe(f"u{number}")
     site.clock.now += BEAT_SECONDS
     turns = 0
@@ -259,7 +261,7 @@ async def test_the_ticker_runs(monkeypatch: pytest.MonkeyPatch) -> None:
     listener = site.hub.subscribe("ann")
     site.clock.now += BEAT_SECONDS
     running = asyncio.ensure_future(site.hub.run())
-    assert await asyncio.wait_for(listener.next(), SOON) == BEAT
+    assert await asyncio.wait_for(listener.next(), SOON) == BEAT_FRAME
     running.cancel()
     await asyncio.wait([running])
 

@@ -7,7 +7,7 @@ import orjson
 import pytest
 from pydantic import BaseModel, field_serializer
 
-from gatewayd.events.json_values import plain, written
+from gatewayd.events.json_values import to_json, to_json_bytes
 
 
 class Note(BaseModel):
@@ -51,13 +51,13 @@ class Tricky(dict[str, Any]):
     ],
 )
 def test_anything_becomes_json(value: Any, expected: Any) -> None:
-    assert plain(value) == expected
-    assert orjson.loads(written(plain(value))) == expected
+    assert to_json(value) == expected
+    assert orjson.loads(to_json_bytes(to_json(value))) == expected
 
 
 def test_a_copy_is_made() -> None:
     value = {"a": [1]}
-    copy = plain(value)
+    copy = to_json(value)
     value["a"].append(2)
     assert copy == {"a": [1]}
 
@@ -70,18 +70,18 @@ def nested(levels: int) -> list[Any]:
 
 
 def test_what_nests_too_deep_is_refused() -> None:
-    assert plain(nested(65)) == nested(65)
+    assert to_json(nested(65)) == nested(65)
     for value in (nested(66), nested(300), [2**64, nested(300)]):
         with pytest.raises(ValueError, match="nests deeper than 64 levels"):
-            plain(value)
+            to_json(value)
     circle: list[Any] = []
     circle.append(circle)
     with pytest.raises(ValueError, match="nests deeper"):
-        plain(circle)
+        to_json(circle)
 
 
 def test_a_long_flat_value_is_not_deep() -> None:
-    assert plain([{"a": [n]} for n in range(1000)]) == [{"a": [n]} for n in range(1000)]
+    assert to_json([{"a": [n]} for n in range(1000)]) == [{"a": [n]} for n in range(1000)]
 
 
 @pytest.mark.parametrize(
@@ -89,6 +89,6 @@ def test_a_long_flat_value_is_not_deep() -> None:
 )
 def test_what_is_written_is_one_line_for_every_reader(end: str) -> None:
     value = {"text": f"a{end}b", f"k{end}": 1}
-    data = written(value)
+    data = to_json_bytes(value)
     assert len(data.decode().splitlines()) == 1
     assert orjson.loads(data) == value

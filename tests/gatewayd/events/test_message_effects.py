@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from gatewayd.events.message_effects import StoredEffects, is_stored
-from gatewayd.events.records import Effect, Target
+from gatewayd.events.records import Effect, EventTarget
 from tests.fakes.chats import MemoryEffects
 from tests.fakes.events import TARGET, make_state
 
@@ -23,7 +23,7 @@ from tests.fakes.events import TARGET, make_state
     ],
 )
 def test_where_something_can_be_stored(chat_id: str, message_id: str, expected: bool) -> None:
-    assert is_stored(Target("ann", chat_id, message_id)) is expected
+    assert is_stored(EventTarget("ann", chat_id, message_id)) is expected
 
 
 @pytest.mark.parametrize(
@@ -82,6 +82,6 @@ async def test_a_message_that_is_not_there_changes_nothing(effect: Effect) -> No
     state = make_state()
     data = {"content": "a", "files": [1], "embeds": [1], "replace": True}
     effects = StoredEffects(MemoryEffects(state))
-    assert await effects.apply(Target("ann", "c1", "other"), effect, data) == data
+    assert await effects.apply(EventTarget("ann", "c1", "other"), effect, data) == data
     assert list(state.messages["c1"]) == ["m1"]
     assert state.messages["c1"]["m1"].items == {}

@@ -11,13 +11,13 @@ from gatewayd import deferred_writes
 from gatewayd.bus.memory import MemoryBus
 from gatewayd.chats.records import MAX_CONTENT_CHARACTERS, MAX_ITEMS, MAX_ITEMS_BYTES
 from gatewayd.deferred_writes import DeferredWrites
-from gatewayd.errors import GatewayError, Kind
-from gatewayd.events.calls import Calls, CallTimeout
+from gatewayd.errors import ErrorKind, GatewayError
+from gatewayd.events.calls import CallTimeout, EventCalls
 from gatewayd.events.hub import Hub
-from gatewayd.events.records import Target
-from gatewayd.events.service import Events
-from gatewayd.events.table import EVENT_TYPES, Fault
-from gatewayd.tasks import Tasks
+from gatewayd.events.records import EventTarget
+from gatewayd.events.service import EventService
+from gatewayd.events.table import EVENT_TYPES, PayloadFault
+from gatewayd.tasks import TaskRegistry
 from tests.fakes.chats import MemoryEffects
 from tests.fakes.events import SOON, TARGET, EventSite, SlowEffects, heard, make_state, waiting
 
@@ -95,9 +95,9 @@ async def test_each_type_is_stored_or_not_and_delivered(name: str, is_heard: boo
 
 @pytest.mark.parametrize("name", STORED)
 @pytest.mark.parametrize(
-    "target", [Target("ann"), Target("ann", "local:c1", "m1"), Target("ann", "c1", "gone")]
+    "target", [EventTarget("ann"), EventTarget("ann", "local:c1", "m1"), EventTarget("ann", "c1", "gone")]
 )
-async def test_without_a_stored_message_everything_is_delivered_only(name: str, target: Target) -> None:
+async def test_without_a_stored_message_everything_is_delivered_only(name: str, target: EventTarget) -> None:
     site = filled()
     listener = site.hub.subscribe("ann")
     assert await site.events.emit(target, {"type": name, "data": DATA[name]}) is True
@@ -167,7 +167,7 @@ async def test_what_cannot_be_written_is_delivered_and_reported(
     is_full: bool, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     site = EventSite()
-    kind = Kind.UNAVAILABLE if is_full else Kind.INTERNAL
+    kind = ErrorKind.UNAVAILABLE if is_full else ErrorKind.INTERNAL
     monkeypatch.setattr(deferred_writes, "MAX_DEFERRED_WRITES", 0)
     site.state.outage = GatewayError(kind, "cannot write")
     listener = site.hub.subscribe("ann")
@@ -184,7 +184,7 @@ async def test_what_cannot_be_written_now_is_delivered_and_written_in_its_order(
 ) -> None:
     monkeypatch.setattr(deferred_writes, "FIRST_PAUSE_SECONDS", 0.0)
     site = filled()
-    site.state.outage = GatewayError(Kind.UNAVAILABLE, "cannot write: it is away")
+    site.state.outage = GatewayError(ErrorKind.UNAVAILABLE, "cannot write: it is away")
     listener = site.hub.subscribe("ann")
     for name in STORED:
         assert await site.events.emit(TARGET, {"type": name, "data": DATA[name]}) is True
@@ -209,7 +209,7 @@ async def test_what_cannot_be_written_now_is_delivered_and_written_in_its_order(
 async def test_a_content_that_a_user_wrote_meanwhile_stays(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(deferred_writes, "FIRST_PAUSE_SECONDS", 0.0)
     site = filled()
-    site.state.outage = GatewayError(Kind.UNAVAILABLE, "cannot write: it is away")
+    site.state.outage = GatewayError(ErrorKind.UNAVAILABLE, "cannot write: it is away")
     for name in ("status", "message", "replace"):
         await site.events.emit(TARGET, {"type": name, "data": DATA[name]})
     site.state.outage = None
@@ -224,10 +224,10 @@ async def test_a_list_that_was_written_and_cannot_be_read_is_not_written_again()
     class Unreadable(MemoryEffects):
         async def append_items(self, *where: Any) -> bool:
             done = await super().append_items(*where)
-            self._state.outage = GatewayError(Kind.UNAVAILABLE, "cannot read")
+            self._state.outage = GatewayError(ErrorKind.UNAVAILABLE, "cannot read")
             return done
 
-    events = Events(Unreadable(site.state), site.hub, site.calls, site.deferred)
+    events = EventService(Unreadable(site.state), site.hub, site.calls, site.deferred)
     listener = site.hub.subscribe("ann")
     assert await events.emit(TARGET, {"type": "files", "data": DATA["files"]}) is True
     assert (await heard(listener))[0]["data"]["data"] == DATA["files"]
@@ -238,7 +238,7 @@ async def test_a_list_that_was_written_and_cannot_be_read_is_not_written_again()
 async def test_the_events_of_a_message_stay_in_order_whatever_the_writes_take() -> None:
     state = make_state()
     hub, slow = Hub(MemoryBus()), SlowEffects(state)
-    events = Events(slow, hub, Calls(hub, timeout=1), DeferredWrites(Tasks()))
+    events = EventService(slow, hub, EventCalls(hub, timeout=1), DeferredWrites(TaskRegistry()))
     listener = hub.subscribe("ann")
     names = ["message", "status", "chat:message:delta", "message"]
     tasks = [
@@ -248,7 +248,7 @@ async def test_the_events_of_a_message_stay_in_order_whatever_the_writes_take() 
     while not slow.begun:
         await asyncio.sleep(0)
     # Another message does not wait.
-    await events.emit(Target("ann", "c2", "m1"), {"type": "status", "data": {"content": "other"}})
+    await events.emit(EventTarget("ann", "c2", "m1"), {"type": "status", "data": {"content": "other"}})
     assert [one["chat_id"] for one in await heard(listener)] == ["c2"]
     slow.go.set()
     assert await asyncio.gather(*tasks) == [True] * 4
@@ -285,8 +285,8 @@ async def test_a_call_returns_the_answer() -> None:
 async def test_a_call_comes_after_what_was_emitted_before() -> None:
     state = make_state()
     hub, slow = Hub(MemoryBus()), SlowEffects(state)
-    calls = Calls(hub, timeout=60)
-    events = Events(slow, hub, calls, DeferredWrites(Tasks()))
+    calls = EventCalls(hub, timeout=60)
+    events = EventService(slow, hub, calls, DeferredWrites(TaskRegistry()))
     listener = hub.subscribe("ann")
     emitted = asyncio.ensure_future(events.emit(TARGET, {"type": "message", "data": {"content": "a"}}))
     asked = asyncio.ensure_future(events.call(TARGET, {"type": "confirmation"}))
@@ -332,9 +332,9 @@ async def test_what_external_tools_may_send() -> None:
     assert events.is_allowed_outside("citation")
     for name in ("execute", "embeds", "chat:completion", "own:type", ""):
         assert not events.is_allowed_outside(name)
-    assert events.fault_of("message", {}) == Fault("data.content", "a string")
-    assert events.fault_of("message", {"content": ""}) is None
-    assert events.fault_of("own:type", None) is None
+    assert events.find_fault("message", {}) == PayloadFault("data.content", "a string")
+    assert events.find_fault("message", {"content": ""}) is None
+    assert events.find_fault("own:type", None) is None
 
 
 async def test_who_comes_back_gets_the_newest_content_of_each_answer_once() -> None:
@@ -374,6 +374,6 @@ async def test_an_event_that_makes_a_message_too_long_is_refused(name: str, data
     listener = site.hub.subscribe("ann")
     with pytest.raises(GatewayError) as caught:
         await site.events.emit(TARGET, {"type": name, "data": data})
-    assert (caught.value.kind, caught.value.param) == (Kind.TOO_LARGE, field)
+    assert (caught.value.kind, caught.value.param) == (ErrorKind.TOO_LARGE, field)
     assert await site.events.emit(TARGET, {"type": "status", "data": {"description": "a"}})
     assert [frame["data"]["type"] for frame in await heard(listener)] == ["status"]

@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from gatewayd.events.records import Effect, Helper
-from gatewayd.events.table import EVENT_TYPES, Fault, external_names, find_type, names_of
+from gatewayd.events.records import Effect, EventHelper
+from gatewayd.events.table import EVENT_TYPES, PayloadFault, external_names, find_type, names_of
 
 IN_ORDER = [
     ("status",),
@@ -56,7 +56,7 @@ def test_short_names_are_stored_and_no_other_is(name: str) -> None:
 
 
 def test_calls_are_the_three_of_the_specification() -> None:
-    assert names_of(Helper.CALL) == ("confirmation", "input", "execute")
+    assert names_of(EventHelper.CALL) == ("confirmation", "input", "execute")
 
 
 def test_what_may_come_from_outside_is_the_list_of_6_4() -> None:
@@ -77,34 +77,34 @@ TEXT, LIST, OBJECT = "a string", "a list", "an object"
     ("name", "data", "fault"),
     [
         ("status", {"description": "x"}, None),
-        ("status", "x", Fault("data", OBJECT)),
+        ("status", "x", PayloadFault("data", OBJECT)),
         ("message", {"content": ""}, None),
-        ("message", {"content": None}, Fault("data.content", TEXT)),
-        ("message", {}, Fault("data.content", TEXT)),
-        ("message", None, Fault("data", OBJECT)),
-        ("replace", {"content": 1}, Fault("data.content", TEXT)),
+        ("message", {"content": None}, PayloadFault("data.content", TEXT)),
+        ("message", {}, PayloadFault("data.content", TEXT)),
+        ("message", None, PayloadFault("data", OBJECT)),
+        ("replace", {"content": 1}, PayloadFault("data.content", TEXT)),
         ("files", {"files": []}, None),
-        ("files", {"files": {}}, Fault("data.files", LIST)),
-        ("files", [], Fault("data", OBJECT)),
+        ("files", {"files": {}}, PayloadFault("data.files", LIST)),
+        ("files", [], PayloadFault("data", OBJECT)),
         ("embeds", {"embeds": ["x"]}, None),
-        ("embeds", {"embeds": "x"}, Fault("data.embeds", LIST)),
+        ("embeds", {"embeds": "x"}, PayloadFault("data.embeds", LIST)),
         ("source", {}, None),
-        ("citation", [], Fault("data", OBJECT)),
+        ("citation", [], PayloadFault("data", OBJECT)),
         ("notification", {"content": "x"}, None),
-        ("notification", 1, Fault("data", OBJECT)),
+        ("notification", 1, PayloadFault("data", OBJECT)),
         ("chat:title", "Bare", None),
         ("chat:title", {"title": "x"}, None),
-        ("chat:title", 1, Fault("data", "an object or a string")),
+        ("chat:title", 1, PayloadFault("data", "an object or a string")),
         ("chat:tags", ["a"], None),
         ("chat:tags", {"tags": ["a"]}, None),
-        ("chat:tags", "a", Fault("data", "an object or a list")),
+        ("chat:tags", "a", PayloadFault("data", "an object or a list")),
         ("execute", {"code": "return 1"}, None),
-        ("execute", {}, Fault("data.code", TEXT)),
+        ("execute", {}, PayloadFault("data.code", TEXT)),
         ("confirmation", {}, None),
-        ("input", "x", Fault("data", OBJECT)),
+        ("input", "x", PayloadFault("data", OBJECT)),
     ],
 )
-def test_payloads(name: str, data: Any, fault: Fault | None) -> None:
+def test_payloads(name: str, data: Any, fault: PayloadFault | None) -> None:
     row = find_type(name)
     assert row is not None
     assert row.check(data) == fault

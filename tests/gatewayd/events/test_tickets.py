@@ -34,7 +34,7 @@ def test_a_ticket_ends() -> None:
 
 
 def test_tickets_are_bounded_and_old_ones_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "MOST", 2)
+    monkeypatch.setattr(module, "MAX_TICKETS", 2)
     clock = Clock()
     tickets = Tickets(clock=clock)
     first, second, third = [tickets.issue(name) for name in ("a", "b", "c")]

@@ -2,18 +2,18 @@ from pathlib import Path
 
 import pytest
 
-from gatewayd.extract.detect import REFUSED, detect
-from gatewayd.extract.records import Format, Limits, Source
+from gatewayd.extract.detect import REFUSED_SIGNATURES, detect_format
+from gatewayd.extract.records import DocumentFormat, DocumentLimits, DocumentSource
 from gatewayd.extract.text_builder import DocumentError
 from tests.fakes import documents
 
-F = Format
+F = DocumentFormat
 
 
-def told(folder: Path, data: bytes, name: str = "x", content_type: str | None = None) -> Format:
+def told(folder: Path, data: bytes, name: str = "x", content_type: str | None = None) -> DocumentFormat:
     path = folder / "blob"
     path.write_bytes(data)
-    return detect(Source(path, name, content_type, Limits()))
+    return detect_format(DocumentSource(path, name, content_type, DocumentLimits()))
 
 
 def without_bytes(value: object) -> str | None:
@@ -48,7 +48,9 @@ def without_bytes(value: object) -> str | None:
     ],
     ids=without_bytes,
 )
-def test_content_decides_whatever_the_name_says(tmp_path: Path, data: bytes, expected: Format) -> None:
+def test_content_decides_whatever_the_name_says(
+    tmp_path: Path, data: bytes, expected: DocumentFormat
+) -> None:
     assert told(tmp_path, data) is expected
     assert told(tmp_path, data, "wrong.png", "image/png") is expected
 
@@ -75,12 +77,14 @@ def test_content_decides_whatever_the_name_says(tmp_path: Path, data: bytes, exp
     ids=without_bytes,
 )
 def test_names_decide_between_kinds_of_text(
-    tmp_path: Path, data: bytes, name: str, content_type: str | None, expected: Format
+    tmp_path: Path, data: bytes, name: str, content_type: str | None, expected: DocumentFormat
 ) -> None:
     assert told(tmp_path, data, name, content_type) is expected
 
 
-@pytest.mark.parametrize("row", REFUSED, ids=[f"{row[3]} {row[1]!r}" for row in REFUSED])
+@pytest.mark.parametrize(
+    "row", REFUSED_SIGNATURES, ids=[f"{row[3]} {row[1]!r}" for row in REFUSED_SIGNATURES]
+)
 def test_what_is_no_document_is_named(tmp_path: Path, row: tuple[int, bytes, str, str]) -> None:
     offset, magic, sentence, word = row
     with pytest.raises(DocumentError) as caught:
@@ -136,7 +140,7 @@ def test_comments_without_an_end_are_read_once(tmp_path: Path, data: bytes, name
         (b"<!-- a --> <!-- <html>", F.TEXT),
     ],
 )
-def test_comments_may_stand_before_a_page(tmp_path: Path, data: bytes, found: Format) -> None:
+def test_comments_may_stand_before_a_page(tmp_path: Path, data: bytes, found: DocumentFormat) -> None:
     assert told(tmp_path, data) is found
 
 

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from gatewayd.errors import GatewayError, Kind
-from gatewayd.tasks import Tasks
-from gatewayd.workers import Worker, WorkerOptions
+from gatewayd.errors import ErrorKind, GatewayError
+from gatewayd.tasks import TaskRegistry
+from gatewayd.workers import WorkerOptions, WorkerProcess
 
 Format = Callable[..., Awaitable[bytes]]
 
@@ -28,8 +28,8 @@ sys.exit(run(["/bin/sh", "-c", sys.argv[1]], preexec_fn=confine).returncode)
 @pytest.fixture
 async def format_with(tmp_path: Path) -> AsyncIterator[Format]:
     """Return what formats a page with a script in the place of mandoc."""
-    tasks = Tasks()
-    workers: list[Worker] = []
+    tasks = TaskRegistry()
+    workers: list[WorkerProcess] = []
 
     async def formatted(script: str, page: bytes = b"page", limit: int = 1000) -> bytes:
         program = tmp_path / "mandoc"
@@ -37,7 +37,7 @@ async def format_with(tmp_path: Path) -> AsyncIterator[Format]:
         program.chmod(0o700)
         arguments = (str(program), "off", str(limit))
         options = WorkerOptions("gatewayd.extract.mandoc", arguments, cpu_seconds=1, has_children=True)
-        workers.append(await Worker.start(options, tasks))
+        workers.append(await WorkerProcess.start(options, tasks))
         return (await workers[-1].call({}, page))[1]
 
     yield formatted
@@ -67,7 +67,7 @@ async def test_a_page_that_cannot_be_formatted_is_refused(
 ) -> None:
     with pytest.raises(GatewayError) as caught:
         await format_with(script)
-    assert caught.value.kind is Kind.INVALID_REQUEST
+    assert caught.value.kind is ErrorKind.INVALID_REQUEST
     assert caught.value.message.startswith(f"cannot read the manual page: {reason}")
 
 

@@ -5,41 +5,43 @@ from typing import Any
 import orjson
 import pytest
 
-from gatewayd.errors import GatewayError, Kind
+from gatewayd.errors import ErrorKind, GatewayError
 from gatewayd.extract import messages as extract_messages
-from gatewayd.extract.messages import AnswerLimits, pack, unpack
-from gatewayd.extract.records import Document
-from gatewayd.ingest.records import Chunk, Extraction, Part
-from gatewayd.workers import MAX_FRAME
+from gatewayd.extract.messages import AnswerLimits, pack_answer, unpack_answer
+from gatewayd.extract.records import ExtractedDocument
+from gatewayd.ingest.records import ExtractionResult, TextChunk, TextPart
+from gatewayd.workers import MAX_FRAME_BYTES
 
 LIMITS = AnswerLimits(text=2000, chunk=5)
 TEXT = "Vögel am See. " * 100
 
 
 def test_an_answer_comes_back_as_it_was(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(extract_messages, "TABLE_ROWS", 3)
+    monkeypatch.setattr(extract_messages, "ROWS_PER_TABLE", 3)
     # A block ends inside of a character.
     monkeypatch.setattr(extract_messages, "BLOCK_BYTES", 2)
     chunks = tuple(
-        Chunk(number, number, number + 2, number or None, "A > B", (0, number) if 0 < number < 3 else None)
+        TextChunk(
+            number, number, number + 2, number or None, "A > B", (0, number) if 0 < number < 3 else None
+        )
         for number in range(8)
     )
-    document = Document(TEXT, (Part(0, len(TEXT)),), pages=3, title="T", blank_pages=1)
-    header, blob = pack(document, chunks, LIMITS)
+    document = ExtractedDocument(TEXT, (TextPart(0, len(TEXT)),), pages=3, title="T", blank_pages=1)
+    header, blob = pack_answer(document, chunks, LIMITS)
     assert header["tables"] == 3
-    assert unpack(header, blob, LIMITS) == Extraction(TEXT, chunks, 3, "T", 1)
+    assert unpack_answer(header, blob, LIMITS) == ExtractionResult(TEXT, chunks, 3, "T", 1)
     # What is read on the event loop does not grow with the document.
     assert len(orjson.dumps(header)) < 120
 
 
 def test_an_answer_is_at_most_as_long_as_one_of_the_longest_text() -> None:
     text = "\N{GRINNING FACE}" * LIMITS.text
-    assert len(pack(Document(text, ()), (), LIMITS)[1]) == 4 * LIMITS.text < LIMITS.total
-    chunks = [Chunk(number, 0, 5, None, "x" * 1000) for number in range(1100)]
+    assert len(pack_answer(ExtractedDocument(text, ()), (), LIMITS)[1]) == 4 * LIMITS.text < LIMITS.total
+    chunks = [TextChunk(number, 0, 5, None, "x" * 1000) for number in range(1100)]
     with pytest.raises(GatewayError, match="raise ingest_text_limit") as caught:
-        pack(Document(text, ()), chunks, LIMITS)
-    assert caught.value.kind is Kind.INVALID_REQUEST
-    assert AnswerLimits(text=1 << 29, chunk=5).total == MAX_FRAME
+        pack_answer(ExtractedDocument(text, ()), chunks, LIMITS)
+    assert caught.value.kind is ErrorKind.INVALID_REQUEST
+    assert AnswerLimits(text=1 << 29, chunk=5).total == MAX_FRAME_BYTES
 
 
 def lie(*rows: Any, text: bytes = b"words", **header: Any) -> tuple[dict[str, Any], bytes]:
@@ -97,14 +99,17 @@ def lie(*rows: Any, text: bytes = b"words", **header: Any) -> tuple[dict[str, An
 )
 def test_what_is_no_answer_is_the_fault_of_the_document(answer: tuple[dict[str, Any], bytes]) -> None:
     with pytest.raises(GatewayError) as caught:
-        unpack(*answer, LIMITS)
-    assert caught.value.kind is Kind.INVALID_REQUEST
+        unpack_answer(*answer, LIMITS)
+    assert caught.value.kind is ErrorKind.INVALID_REQUEST
     assert "its reader answered with what is no text" in caught.value.message
 
 
 def test_what_the_lies_differ_from_is_right() -> None:
-    assert len(unpack(*lie(*((number, 0, 5, None, None, None) for number in range(20))), LIMITS).chunks) == 20
-    assert unpack(*lie(), LIMITS) == Extraction("words", (Chunk(0, 0, 5),))
-    assert unpack(*lie(pages=2, blank_pages=3), LIMITS).blank_pages == 2
-    columns = unpack(*lie((0, 2, 4, None, None, (0, 2))), LIMITS)
-    assert columns == Extraction("words", (Chunk(0, 2, 4, columns=(0, 2)),))
+    assert (
+        len(unpack_answer(*lie(*((number, 0, 5, None, None, None) for number in range(20))), LIMITS).chunks)
+        == 20
+    )
+    assert unpack_answer(*lie(), LIMITS) == ExtractionResult("words", (TextChunk(0, 0, 5),))
+    assert unpack_answer(*lie(pages=2, blank_pages=3), LIMITS).blank_pages == 2
+    columns = unpack_answer(*lie((0, 2, 4, None, None, (0, 2))), LIMITS)
+    assert columns == ExtractionResult("words", (TextChunk(0, 2, 4, columns=(0, 2)),))

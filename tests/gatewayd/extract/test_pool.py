@@ -9,33 +9,33 @@ from typing import Any
 
 import pytest
 
-from gatewayd.errors import GatewayError, Kind
+from gatewayd.errors import ErrorKind, GatewayError
 from gatewayd.extract.pool import ExtractorPool, PoolOptions
 from gatewayd.ingest.chunker import ChunkRules
 from gatewayd.ingest.size_classes import QueueKey, SizeClass
-from gatewayd.sandbox.confinement import Sandbox
-from gatewayd.tasks import Tasks
-from gatewayd.workers import Worker
+from gatewayd.sandbox.confinement import SandboxMode
+from gatewayd.tasks import TaskRegistry
+from gatewayd.workers import WorkerProcess
 from tests.fakes import documents
 
 
 @pytest.fixture
-def started(monkeypatch: pytest.MonkeyPatch) -> list[Worker]:
+def started(monkeypatch: pytest.MonkeyPatch) -> list[WorkerProcess]:
     """Return a list that workers enter when they are started."""
-    workers: list[Worker] = []
-    start = Worker.start
+    workers: list[WorkerProcess] = []
+    start = WorkerProcess.start
 
-    async def noted(*arguments: Any) -> Worker:
+    async def noted(*arguments: Any) -> WorkerProcess:
         workers.append(await start(*arguments))
         return workers[-1]
 
-    monkeypatch.setattr(Worker, "start", noted)
+    monkeypatch.setattr(WorkerProcess, "start", noted)
     return workers
 
 
 @pytest.fixture
 async def make(tmp_path: Path) -> AsyncIterator[Callable[..., ExtractorPool]]:
-    tasks = Tasks()
+    tasks = TaskRegistry()
     pools: list[ExtractorPool] = []
 
     def made(**options: Any) -> ExtractorPool:
@@ -76,7 +76,7 @@ async def refused(pool: ExtractorPool, path: Path) -> GatewayError:
     return caught.value
 
 
-async def working(started: list[Worker], count: int = 1) -> None:
+async def working(started: list[WorkerProcess], count: int = 1) -> None:
     """Wait until so many workers have been asked something."""
     while sum(worker.calls for worker in started) < count:
         await asyncio.sleep(0)
@@ -94,11 +94,11 @@ async def test_a_document_becomes_a_text_and_chunks(make: Make, put: Put) -> Non
 
 
 async def test_the_sentence_about_a_document_comes_through(
-    make: Make, put: Put, started: list[Worker]
+    make: Make, put: Put, started: list[WorkerProcess]
 ) -> None:
     pool = make(text_limit=100)
     error = await refused(pool, put(documents.pdf(password="x")))
-    assert error.kind is Kind.INVALID_REQUEST
+    assert error.kind is ErrorKind.INVALID_REQUEST
     assert error.message.startswith("cannot read the PDF: it is encrypted")
     assert "more than 100 characters" in (await refused(pool, put(b"x" * 200))).message
     # A bad document is no reason for another process.
@@ -109,8 +109,10 @@ PAGE = b".TH PUMP 8\n.SH NAME\npump \\- moves w\xc3\xa4ter\n"
 
 
 @pytest.mark.real("mandoc")
-async def test_a_manual_page_is_formatted_by_mandoc(make: Make, put: Put, started: list[Worker]) -> None:
-    pool = make(sandbox=Sandbox.REQUIRE)
+async def test_a_manual_page_is_formatted_by_mandoc(
+    make: Make, put: Put, started: list[WorkerProcess]
+) -> None:
+    pool = make(sandbox=SandboxMode.REQUIRE)
     for data in (PAGE, gzip.compress(PAGE)):
         extraction = await pool.extract(put(data), "pump.8", None, USER)
         assert extraction.title == "pump(8)"
@@ -125,7 +127,7 @@ async def test_a_manual_page_is_refused_without_mandoc(
 ) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
     error = await refused(make(), put(PAGE))
-    assert error.kind is Kind.INVALID_REQUEST
+    assert error.kind is ErrorKind.INVALID_REQUEST
     assert error.message == "cannot read the manual page: mandoc is not installed"
 
 
@@ -138,8 +140,8 @@ async def test_a_mandoc_that_hangs_is_ended(
     program.write_text(f"#!/bin/sh\necho $$ > {tmp_path}/pid\nexec /bin/sleep 60\n")
     program.chmod(0o700)
     monkeypatch.setenv("PATH", str(folder))
-    error = await refused(make(sandbox=Sandbox.OFF, seconds=1.0, patience=0.5), put(PAGE))
-    assert error.kind is Kind.TIMEOUT
+    error = await refused(make(sandbox=SandboxMode.OFF, seconds=1.0, patience=0.5), put(PAGE))
+    assert error.kind is ErrorKind.TIMEOUT
     stat = Path("/proc", (tmp_path / "pid").read_text().strip(), "stat")
     # It may wait for the process that adopts orphans.
     while stat.exists() and " Z " not in stat.read_text():
@@ -147,11 +149,11 @@ async def test_a_mandoc_that_hangs_is_ended(
 
 
 async def test_a_file_that_is_gone_can_be_tried_again(make: Make, tmp_path: Path) -> None:
-    assert (await refused(make(), tmp_path / "nothing")).kind is Kind.UNAVAILABLE
+    assert (await refused(make(), tmp_path / "nothing")).kind is ErrorKind.UNAVAILABLE
 
 
 async def test_as_many_documents_as_workers_are_read_at_a_time(
-    make: Make, put: Put, started: list[Worker]
+    make: Make, put: Put, started: list[WorkerProcess]
 ) -> None:
     pool = make(workers=2)
     path = put(b"some words")
@@ -161,7 +163,7 @@ async def test_as_many_documents_as_workers_are_read_at_a_time(
 
 
 async def test_a_worker_is_replaced_after_so_many_documents(
-    make: Make, put: Put, started: list[Worker]
+    make: Make, put: Put, started: list[WorkerProcess]
 ) -> None:
     pool = make(documents=2)
     for _ in range(5):
@@ -169,7 +171,9 @@ async def test_a_worker_is_replaced_after_so_many_documents(
     assert [worker.calls for worker in started] == [2, 2, 1]
 
 
-async def test_a_worker_reads_the_documents_of_one_owner(make: Make, put: Put, started: list[Worker]) -> None:
+async def test_a_worker_reads_the_documents_of_one_owner(
+    make: Make, put: Put, started: list[WorkerProcess]
+) -> None:
     pool = make(workers=2)
     path = put(b"some words")
     for owner in ("ann", "ann", "bob", "bob", "ann"):
@@ -186,7 +190,7 @@ async def test_a_worker_reads_the_documents_of_one_owner(make: Make, put: Put, s
 
 
 async def test_a_worker_that_holds_much_memory_is_replaced(
-    make: Make, put: Put, started: list[Worker]
+    make: Make, put: Put, started: list[WorkerProcess]
 ) -> None:
     pool = make(resident=1)
     for _ in range(2):
@@ -194,7 +198,7 @@ async def test_a_worker_that_holds_much_memory_is_replaced(
     assert [worker.calls for worker in started] == [1, 1]
 
 
-async def test_workers_without_work_are_ended(make: Make, put: Put, started: list[Worker]) -> None:
+async def test_workers_without_work_are_ended(make: Make, put: Put, started: list[WorkerProcess]) -> None:
     pool = make(idle=0.01)
     await pool.extract(put(b"some words"), "x", None, USER)
     while started[0].is_alive:
@@ -203,7 +207,9 @@ async def test_workers_without_work_are_ended(make: Make, put: Put, started: lis
     assert len(started) == 2
 
 
-async def test_a_worker_that_died_at_rest_is_replaced(make: Make, put: Put, started: list[Worker]) -> None:
+async def test_a_worker_that_died_at_rest_is_replaced(
+    make: Make, put: Put, started: list[WorkerProcess]
+) -> None:
     pool = make()
     await pool.extract(put(b"some words"), "x", None, USER)
     started[0].kill()
@@ -213,7 +219,7 @@ async def test_a_worker_that_died_at_rest_is_replaced(make: Make, put: Put, star
 
 
 async def test_a_worker_whose_folder_was_removed_is_replaced(
-    make: Make, put: Put, started: list[Worker], tmp_path: Path
+    make: Make, put: Put, started: list[WorkerProcess], tmp_path: Path
 ) -> None:
     pool = make()
     await pool.extract(put(b"some words"), "x", None, USER)
@@ -225,13 +231,13 @@ async def test_a_worker_whose_folder_was_removed_is_replaced(
 @pytest.mark.parametrize(
     ("number", "kind", "words"),
     [
-        (signal.SIGKILL, Kind.UNAVAILABLE, "was ended by SIGKILL"),
-        (signal.SIGSEGV, Kind.INVALID_REQUEST, "was ended by SIGSEGV"),
-        (signal.SIGXCPU, Kind.INVALID_REQUEST, "more than 30 seconds of processor time"),
+        (signal.SIGKILL, ErrorKind.UNAVAILABLE, "was ended by SIGKILL"),
+        (signal.SIGSEGV, ErrorKind.INVALID_REQUEST, "was ended by SIGSEGV"),
+        (signal.SIGXCPU, ErrorKind.INVALID_REQUEST, "more than 30 seconds of processor time"),
     ],
 )
 async def test_the_end_of_a_worker_says_whether_another_try_helps(
-    make: Make, put: Put, started: list[Worker], number: int, kind: Kind, words: str
+    make: Make, put: Put, started: list[WorkerProcess], number: int, kind: ErrorKind, words: str
 ) -> None:
     pool = make(seconds=30)
     waiting = asyncio.gather(refused(pool, put(endless())))
@@ -246,7 +252,7 @@ async def test_the_end_of_a_worker_says_whether_another_try_helps(
 async def test_a_document_that_takes_too_much_processor_time_is_refused(make: Make, put: Put) -> None:
     pool = make(seconds=1, patience=100)
     error = await refused(pool, put(endless()))
-    assert error.kind is Kind.INVALID_REQUEST
+    assert error.kind is ErrorKind.INVALID_REQUEST
     assert error.message == (
         "cannot read the file: it takes more than 1 seconds of processor time; "
         "split it, or raise ingest_timeout"
@@ -254,7 +260,7 @@ async def test_a_document_that_takes_too_much_processor_time_is_refused(make: Ma
 
 
 async def test_a_document_that_takes_too_long_is_a_timeout(
-    make: Make, put: Put, started: list[Worker]
+    make: Make, put: Put, started: list[WorkerProcess]
 ) -> None:
     pool = make(seconds=100, patience=0.01)
     waiting = asyncio.gather(refused(pool, put(endless())))
@@ -262,11 +268,11 @@ async def test_a_document_that_takes_too_long_is_a_timeout(
     # As if the machine had no time for it.
     os.kill(started[0].pid, signal.SIGSTOP)
     (error,) = await waiting
-    assert error.kind is Kind.TIMEOUT
+    assert error.kind is ErrorKind.TIMEOUT
 
 
 async def test_a_document_that_takes_long_does_not_delay_those_of_other_owners(
-    make: Make, put: Put, started: list[Worker]
+    make: Make, put: Put, started: list[WorkerProcess]
 ) -> None:
     pool = make(workers=1, turn=0)
     path, good = put(endless()), put(b"some words")
@@ -283,18 +289,18 @@ async def test_a_document_that_takes_long_does_not_delay_those_of_other_owners(
 
 
 async def test_a_document_that_takes_too_much_memory_is_refused(
-    make: Make, put: Put, started: list[Worker]
+    make: Make, put: Put, started: list[WorkerProcess]
 ) -> None:
     pool = make(memory=300_000_000)
     error = await refused(pool, put(b"[" + b"[]," * 9_000_000 + b"1]"))
-    assert error.kind is Kind.INVALID_REQUEST
+    assert error.kind is ErrorKind.INVALID_REQUEST
     assert "more than 300 MB of memory; split it, or raise ingest_memory_limit" in error.message
     assert (await pool.extract(put(b"some words"), "x", None, USER)).text == "some words\n"
     assert len(started) == 2
 
 
 async def test_the_library_of_a_format_is_loaded_when_it_is_needed(
-    make: Make, put: Put, started: list[Worker]
+    make: Make, put: Put, started: list[WorkerProcess]
 ) -> None:
     pool = make()
     await pool.extract(put(b"some words"), "x", None, USER)
@@ -303,7 +309,7 @@ async def test_the_library_of_a_format_is_loaded_when_it_is_needed(
     assert "mupdf" in Path(f"/proc/{started[0].pid}/maps").read_text()
 
 
-async def test_a_caller_who_leaves_ends_the_work(make: Make, put: Put, started: list[Worker]) -> None:
+async def test_a_caller_who_leaves_ends_the_work(make: Make, put: Put, started: list[WorkerProcess]) -> None:
     pool = make()
     path = put(endless())
     with pytest.raises(TimeoutError):
@@ -314,15 +320,17 @@ async def test_a_caller_who_leaves_ends_the_work(make: Make, put: Put, started: 
     assert (await pool.extract(put(b"some words"), "x", None, USER)).text == "some words\n"
 
 
-async def test_closing_ends_all_workers_and_refuses_more(make: Make, put: Put, started: list[Worker]) -> None:
+async def test_closing_ends_all_workers_and_refuses_more(
+    make: Make, put: Put, started: list[WorkerProcess]
+) -> None:
     pool = make(workers=2)
     await pool.extract(put(b"some words"), "x", None, USER)
     busy = asyncio.gather(*(refused(pool, put(endless())) for _ in range(3)))
     await working(started, 3)
     await pool.close()
-    assert {error.kind for error in await busy} == {Kind.UNAVAILABLE}
+    assert {error.kind for error in await busy} == {ErrorKind.UNAVAILABLE}
     assert [worker.is_alive for worker in started] == [False, False]
-    assert (await refused(pool, put(b"x"))).kind is Kind.UNAVAILABLE
+    assert (await refused(pool, put(b"x"))).kind is ErrorKind.UNAVAILABLE
 
 
 def endless() -> bytes:

@@ -4,14 +4,14 @@ from pathlib import Path
 
 import pytest
 
-from gatewayd.errors import GatewayError, Kind
-from gatewayd.extract.readers import READERS, read
-from gatewayd.extract.records import Document, Format, Limits
+from gatewayd.errors import ErrorKind, GatewayError
+from gatewayd.extract.readers import READERS, read_document
+from gatewayd.extract.records import DocumentFormat, DocumentLimits, ExtractedDocument
 from tests.fakes import documents
 from tests.fakes.documentkinds import GOOD
 from tests.fakes.documents import SENTENCE
 
-Reading = Callable[..., Document]
+Reading = Callable[..., ExtractedDocument]
 
 
 def without_bytes(value: object) -> str | None:
@@ -21,22 +21,22 @@ def without_bytes(value: object) -> str | None:
 
 @pytest.fixture
 def reading(tmp_path: Path) -> Reading:
-    def of(data: bytes, name: str = "x", limits: Limits | None = None) -> Document:
+    def of(data: bytes, name: str = "x", limits: DocumentLimits | None = None) -> ExtractedDocument:
         path = tmp_path / "blob"
         path.write_bytes(data)
-        return read(path, name, None, limits or Limits())
+        return read_document(path, name, None, limits or DocumentLimits())
 
     return of
 
 
-def refusal(reading: Reading, data: bytes, limits: Limits | None = None, name: str = "x") -> str:
+def refusal(reading: Reading, data: bytes, limits: DocumentLimits | None = None, name: str = "x") -> str:
     with pytest.raises(GatewayError) as caught:
         reading(data, name, limits)
-    assert caught.value.kind is Kind.INVALID_REQUEST
+    assert caught.value.kind is ErrorKind.INVALID_REQUEST
     return caught.value.message
 
 
-def told(reading: Reading, data: bytes) -> tuple[Kind | None, str]:
+def told(reading: Reading, data: bytes) -> tuple[ErrorKind | None, str]:
     """Return the text of a document, or the kind and sentence of the failure."""
     try:
         return None, reading(data).text
@@ -45,8 +45,8 @@ def told(reading: Reading, data: bytes) -> tuple[Kind | None, str]:
 
 
 @pytest.mark.parametrize("format_", READERS)
-def test_every_format_is_read(reading: Reading, format_: Format) -> None:
-    document = reading(GOOD[format_], "x.md" if format_ is Format.MARKDOWN else "x")
+def test_every_format_is_read(reading: Reading, format_: DocumentFormat) -> None:
+    document = reading(GOOD[format_], "x.md" if format_ is DocumentFormat.MARKDOWN else "x")
     assert SENTENCE in document.text
     assert document.parts[0].start == 0
     assert document.parts[-1].end == len(document.text)
@@ -54,26 +54,30 @@ def test_every_format_is_read(reading: Reading, format_: Format) -> None:
 
 
 @pytest.mark.parametrize("format_", READERS)
-def test_the_text_limit_holds_for_every_format(reading: Reading, format_: Format) -> None:
-    name = "x.md" if format_ is Format.MARKDOWN else "x"
-    assert "more than 10 characters" in refusal(reading, GOOD[format_], Limits(text=10), name)
+def test_the_text_limit_holds_for_every_format(reading: Reading, format_: DocumentFormat) -> None:
+    name = "x.md" if format_ is DocumentFormat.MARKDOWN else "x"
+    assert "more than 10 characters" in refusal(reading, GOOD[format_], DocumentLimits(text=10), name)
 
 
-@pytest.mark.parametrize("format_", [f for f in READERS if f not in {Format.TEXT, Format.MARKDOWN}])
-def test_every_cut_is_read_or_refused_with_a_sentence(reading: Reading, format_: Format) -> None:
+@pytest.mark.parametrize(
+    "format_", [f for f in READERS if f not in {DocumentFormat.TEXT, DocumentFormat.MARKDOWN}]
+)
+def test_every_cut_is_read_or_refused_with_a_sentence(reading: Reading, format_: DocumentFormat) -> None:
     data = GOOD[format_]
     for end in range(1, len(data), max(len(data) // 40, 1)):
         kind, said = told(reading, data[:end])
-        assert kind in {None, Kind.INVALID_REQUEST}
+        assert kind in {None, ErrorKind.INVALID_REQUEST}
         assert said.startswith("cannot read the ") if kind else said.strip()
 
 
-@pytest.mark.parametrize("format_", [f for f in READERS if f not in {Format.TEXT, Format.MARKDOWN}])
-def test_every_hole_is_read_or_refused_with_a_sentence(reading: Reading, format_: Format) -> None:
+@pytest.mark.parametrize(
+    "format_", [f for f in READERS if f not in {DocumentFormat.TEXT, DocumentFormat.MARKDOWN}]
+)
+def test_every_hole_is_read_or_refused_with_a_sentence(reading: Reading, format_: DocumentFormat) -> None:
     data = GOOD[format_]
     for start in range(0, len(data), max(len(data) // 40, 1)):
         kind, said = told(reading, data[:start] + bytes(64) + data[start + 64 :])
-        assert kind in {None, Kind.INVALID_REQUEST}
+        assert kind in {None, ErrorKind.INVALID_REQUEST}
         assert said.startswith("cannot read the ") if kind else said.strip()
 
 
@@ -122,7 +126,7 @@ def test_hostile_and_broken_documents_are_refused(reading: Reading, data: bytes,
 
 
 def test_the_damage_is_told_in_one_short_line(reading: Reading) -> None:
-    sentence = refusal(reading, GOOD[Format.DOCX][:-3000])
+    sentence = refusal(reading, GOOD[DocumentFormat.DOCX][:-3000])
     assert "it is damaged (" in sentence
     assert "\n" not in sentence
     assert len(sentence) < 400

@@ -10,15 +10,15 @@ import aiohttp
 import pytest
 from aiohttp import web
 
-from gatewayd.accounts.change_notifier import Change
+from gatewayd.accounts.change_notifier import AccountChange
 from gatewayd.accounts.records import Actor, Role
-from gatewayd.completions.records import Chunk
-from gatewayd.errors import GatewayError, Kind
-from gatewayd.http.access_revocation import ShutOut
+from gatewayd.completions.records import CompletionChunk
+from gatewayd.errors import ErrorKind, GatewayError
+from gatewayd.http.access_revocation import AccessRevocation
 from gatewayd.http.body import json_reply
 from gatewayd.http.responses.sse import open_stream
-from gatewayd.http.responses.streams import OpenAiFrames, Streams
-from gatewayd.http.routes import Access, Dialect, Route
+from gatewayd.http.responses.streams import AnswerStreams, OpenAiFrames
+from gatewayd.http.routes import Route, RouteAccess, RouteDialect
 from tests.fakes.edge import Client, bearer, serving
 from tests.fakes.models import make_actor
 
@@ -36,12 +36,12 @@ class Source:
     go: asyncio.Event = field(default_factory=asyncio.Event)
     closed: asyncio.Event = field(default_factory=asyncio.Event)
 
-    async def chunks(self) -> AsyncGenerator[Chunk, None]:
+    async def chunks(self) -> AsyncGenerator[CompletionChunk, None]:
         try:
             self.opened.set()
-            yield Chunk(raw=self.first)
+            yield CompletionChunk(raw=self.first)
             await self.go.wait()
-            yield Chunk(raw=FRAME)
+            yield CompletionChunk(raw=FRAME)
         finally:
             self.closed.set()
 
@@ -50,10 +50,10 @@ class Site:
     """Rows that stream and rows that wait, each with its source."""
 
     def __init__(self) -> None:
-        self.shut_out = ShutOut()
+        self.shut_out = AccessRevocation()
         self.sources: list[Source] = []
         self.first = FRAME
-        self.streams = Streams(seconds=60)
+        self.streams = AnswerStreams(seconds=60)
 
     async def stream(self, request: web.Request) -> web.StreamResponse:
         source = Source(self.first)
@@ -71,17 +71,17 @@ class Site:
         return json_reply({})
 
     def rows(self) -> Sequence[Route]:
-        verified = Access.VERIFIED
+        verified = RouteAccess.VERIFIED
         return [
             Route("GET", "/events", self.stream, verified, "Stream"),
-            Route("POST", "/chat", self.stream, verified, "Stream", Dialect.OPENAI, interruptible=True),
-            Route("POST", "/ask", self.wait, verified, "Wait", Dialect.ANTHROPIC, interruptible=True),
+            Route("POST", "/chat", self.stream, verified, "Stream", RouteDialect.OPENAI, interruptible=True),
+            Route("POST", "/ask", self.wait, verified, "Wait", RouteDialect.ANTHROPIC, interruptible=True),
             Route("GET", "/ask", self.wait, verified, "Wait"),
             Route("POST", "/write", self.wait, verified, "Write"),
         ]
 
     def put_out(self, user_id: str | None = "ann") -> None:
-        self.shut_out.on_change(Change(user_id, is_out=True))
+        self.shut_out.on_change(AccountChange(user_id, is_out=True))
 
     async def opened(self, count: int) -> None:
         async with asyncio.timeout(SOON):
@@ -183,8 +183,10 @@ async def test_a_write_runs_to_its_end() -> None:
         assert (await asyncio.wait_for(call, SOON)).status == 200
 
 
-@pytest.mark.parametrize("change", [Change("ann"), Change(None), Change("nobody", is_out=True)])
-async def test_other_changes_end_nothing(change: Change) -> None:
+@pytest.mark.parametrize(
+    "change", [AccountChange("ann"), AccountChange(None), AccountChange("nobody", is_out=True)]
+)
+async def test_other_changes_end_nothing(change: AccountChange) -> None:
     async with site_of() as (site, client):
         call = asyncio.ensure_future(client.get("/ask", headers=bearer("ann")))
         await site.opened(1)
@@ -215,7 +217,7 @@ async def test_a_client_that_leaves_is_not_taken_for_one_that_is_put_out() -> No
         assert (await asyncio.wait_for(after, SOON)).status == 200
 
 
-async def waiting(shut_out: ShutOut, hold: asyncio.Event) -> str:
+async def waiting(shut_out: AccessRevocation, hold: asyncio.Event) -> str:
     async def work() -> str:
         await hold.wait()
         return "done"
@@ -224,39 +226,39 @@ async def waiting(shut_out: ShutOut, hold: asyncio.Event) -> str:
 
 
 async def test_being_put_out_twice_counts_once() -> None:
-    shut_out, hold = ShutOut(), asyncio.Event()
+    shut_out, hold = AccessRevocation(), asyncio.Event()
     task = asyncio.ensure_future(waiting(shut_out, hold))
     await asyncio.sleep(0)
     for _ in range(2):
-        shut_out.on_change(Change("ann", is_out=True))
+        shut_out.on_change(AccountChange("ann", is_out=True))
     with pytest.raises(GatewayError) as caught:
         await task
-    assert caught.value.kind is Kind.UNAUTHENTICATED
+    assert caught.value.kind is ErrorKind.UNAUTHENTICATED
     assert task.cancelling() == 0
 
 
 async def test_a_client_that_leaves_while_it_is_put_out_has_left() -> None:
-    shut_out, hold = ShutOut(), asyncio.Event()
+    shut_out, hold = AccessRevocation(), asyncio.Event()
     task = asyncio.ensure_future(waiting(shut_out, hold))
     await asyncio.sleep(0)
-    shut_out.on_change(Change("ann", is_out=True))
+    shut_out.on_change(AccountChange("ann", is_out=True))
     task.cancel()
     await asyncio.wait([task])
     assert task.cancelled()
 
 
 async def test_who_was_found_before_somebody_was_put_out_is_found_anew() -> None:
-    shut_out, found = ShutOut(), ["old", "new", "never"]
+    shut_out, found = AccessRevocation(), ["old", "new", "never"]
 
     async def find() -> str:
         name = found.pop(0)
         if name == "old":
-            shut_out.on_change(Change("ann", is_out=True))
+            shut_out.on_change(AccountChange("ann", is_out=True))
         else:
-            shut_out.on_change(Change("ann"))
+            shut_out.on_change(AccountChange("ann"))
         return name
 
-    assert await shut_out.identified(find) == "new"
+    assert await shut_out.identify_again(find) == "new"
 
 
 async def test_who_is_put_out_while_it_is_looked_up_does_not_come_in() -> None:
@@ -268,16 +270,16 @@ async def test_who_is_put_out_while_it_is_looked_up_does_not_come_in() -> None:
 
         async def authenticate(self, credential: str, method: str, path: str) -> Actor:
             if not self.is_active:
-                raise GatewayError(Kind.UNAUTHENTICATED, "cannot accept the credential")
+                raise GatewayError(ErrorKind.UNAUTHENTICATED, "cannot accept the credential")
             self.is_active = False
-            shut_out.on_change(Change("ann", is_out=True))
+            shut_out.on_change(AccountChange("ann", is_out=True))
             return ACTORS[credential]
 
     async def handle(request: web.Request) -> web.StreamResponse:
         return json_reply({})
 
-    shut_out = ShutOut()
-    rows = [Route("GET", "/x", handle, Access.VERIFIED, "Look")]
+    shut_out = AccessRevocation()
+    rows = [Route("GET", "/x", handle, RouteAccess.VERIFIED, "Look")]
     async with serving(rows, authenticator=Slow(), shut_out=shut_out) as client:
         assert (await client.get("/x", headers=bearer("ann"))).status == 401
 
@@ -294,13 +296,13 @@ async def test_a_stream_with_a_head_of_the_library_is_cut_too() -> None:
             closed.set()
         return reply
 
-    shut_out = ShutOut()
-    rows = [Route("GET", "/x", handle, Access.VERIFIED, "Stream")]
+    shut_out = AccessRevocation()
+    rows = [Route("GET", "/x", handle, RouteAccess.VERIFIED, "Stream")]
     async with serving(rows, ACTORS, shut_out=shut_out) as client:
         # A connection that closes is answered by the library, which sends the head at once.
         reply = await client.get("/x", headers={**bearer("ann"), "Connection": "close"})
         await asyncio.wait_for(opened.wait(), SOON)
-        shut_out.on_change(Change("ann", is_out=True))
+        shut_out.on_change(AccountChange("ann", is_out=True))
         await asyncio.wait_for(closed.wait(), SOON)
         with pytest.raises(aiohttp.ClientError):
             await asyncio.wait_for(reply.read(), SOON)

@@ -2,7 +2,7 @@
 
 import pytest
 
-from gatewayd.http.app import doubled_slashes, spellings
+from gatewayd.http.app import path_variants, with_repeated_slashes
 
 
 @pytest.mark.parametrize(
@@ -15,11 +15,11 @@ from gatewayd.http.app import doubled_slashes, spellings
     ],
 )
 def test_spellings(path: str, expected: tuple[str, ...]) -> None:
-    assert spellings(path) == expected
+    assert path_variants(path) == expected
 
 
 def test_doubled_slashes() -> None:
-    assert doubled_slashes("/api/v1/scim/v2/Users/{id}") == (
+    assert with_repeated_slashes("/api/v1/scim/v2/Users/{id}") == (
         "/api/v1/scim/v2{slash0:/+}Users{slash1:/+}{id}{slash:/*}"
     )
-    assert doubled_slashes("/api/v1/scim/v2") == "/api/v1/scim/v2{slash:/*}"
+    assert with_repeated_slashes("/api/v1/scim/v2") == "/api/v1/scim/v2{slash:/*}"

@@ -9,10 +9,16 @@ import pytest
 from aiohttp import web
 
 from gatewayd.accounts.records import Role
-from gatewayd.errors import GatewayError, Kind, shortened
-from gatewayd.http.audit import MAX_ACCOUNT_CHARACTERS, MAX_VALUE_CHARACTERS, audit_session, note_change, told
+from gatewayd.errors import ErrorKind, GatewayError, shorten
+from gatewayd.http.audit import (
+    MAX_ACCOUNT_CHARACTERS,
+    MAX_VALUE_CHARACTERS,
+    audit_session,
+    note_change,
+    shorten_value,
+)
 from gatewayd.http.body import json_reply
-from gatewayd.http.routes import Access, Route
+from gatewayd.http.routes import Route, RouteAccess
 from gatewayd.observe.logs import TextFormatter
 from tests.fakes.edge import bearer, serving
 from tests.fakes.models import make_actor
@@ -27,11 +33,11 @@ async def change(request: web.Request) -> web.StreamResponse:
 
 async def change_and_fail(request: web.Request) -> web.StreamResponse:
     note_change(request, "ada@example.org")
-    raise GatewayError(Kind.UNAVAILABLE, "the database cannot be reached")
+    raise GatewayError(ErrorKind.UNAVAILABLE, "the database cannot be reached")
 
 
 async def refuse(request: web.Request) -> web.StreamResponse:
-    raise GatewayError(Kind.CONFLICT, "it is taken")
+    raise GatewayError(ErrorKind.CONFLICT, "it is taken")
 
 
 async def change_much(request: web.Request) -> web.StreamResponse:
@@ -58,13 +64,13 @@ async def test_a_change_whose_answer_fails_has_its_line(
     caplog: pytest.LogCaptureFixture, handler: Any, lines: int
 ) -> None:
     with caplog.at_level(logging.INFO, "gatewayd.audit"):
-        async with serving([Route("POST", "/x", handler, Access.ADMIN, "Do it")], ACTORS) as client:
+        async with serving([Route("POST", "/x", handler, RouteAccess.ADMIN, "Do it")], ACTORS) as client:
             reply = await client.post("/x", headers=bearer("admin"))
             assert reply.status >= 400
     assert len(audited(caplog)) == lines
 
 
-async def fields(caplog: pytest.LogCaptureFixture, handler: Any, access: Access) -> dict[str, Any]:
+async def fields(caplog: pytest.LogCaptureFixture, handler: Any, access: RouteAccess) -> dict[str, Any]:
     """Send one request and return the one line of the audit, and its text."""
     with caplog.at_level(logging.INFO, "gatewayd.audit"):
         async with serving([Route("POST", "/x", handler, access, "Do it")], ACTORS) as client:
@@ -74,9 +80,9 @@ async def fields(caplog: pytest.LogCaptureFixture, handler: Any, access: Access)
     return {**vars(record), "text": TextFormatter(journal=True).format(record)}
 
 
-@pytest.mark.parametrize("access", [Access.ADMIN, Access.VERIFIED])
+@pytest.mark.parametrize("access", [RouteAccess.ADMIN, RouteAccess.VERIFIED])
 async def test_a_change_names_who_whom_and_the_new_values(
-    caplog: pytest.LogCaptureFixture, access: Access
+    caplog: pytest.LogCaptureFixture, access: RouteAccess
 ) -> None:
     line = await fields(caplog, change, access)
     assert line["text"] == (
@@ -86,25 +92,25 @@ async def test_a_change_names_who_whom_and_the_new_values(
 
 
 async def test_a_change_without_values(caplog: pytest.LogCaptureFixture) -> None:
-    line = await fields(caplog, change_nothing_more, Access.ADMIN)
+    line = await fields(caplog, change_nothing_more, RouteAccess.ADMIN)
     assert line["text"].endswith(" request_id=r1 subject=ada@example.org")
 
 
 async def test_what_is_told_of_a_change_is_bounded(caplog: pytest.LogCaptureFixture) -> None:
-    line = await fields(caplog, change_much, Access.ADMIN)
+    line = await fields(caplog, change_much, RouteAccess.ADMIN)
     assert len(line["subject"]) == MAX_VALUE_CHARACTERS + 3
     assert len(line["values"]["user_ids"]) == MAX_VALUE_CHARACTERS + 3
 
 
 def test_no_more_of_a_long_list_is_written_than_can_be_shown() -> None:
     # What is no JSON would raise if it were written.
-    shown = told([*["x"] * MAX_VALUE_CHARACTERS, object()])
+    shown = shorten_value([*["x"] * MAX_VALUE_CHARACTERS, object()])
     begins = json.dumps(["x"] * MAX_VALUE_CHARACTERS, separators=(",", ":"))
-    assert shown == shortened(begins, MAX_VALUE_CHARACTERS)
+    assert shown == shorten(begins, MAX_VALUE_CHARACTERS)
 
 
 async def test_the_account_of_a_sign_in_is_bounded_and_on_one_line(caplog: pytest.LogCaptureFixture) -> None:
-    line = await fields(caplog, sign_in, Access.PUBLIC)
+    line = await fields(caplog, sign_in, RouteAccess.PUBLIC)
     assert line["account"] == "z" * MAX_ACCOUNT_CHARACTERS + "..."
     assert line["text"].startswith("<6>gatewayd.audit: sign-in refused account=zzz")
     assert line["text"].endswith(' address=127.0.0.1 request_id=r1 refused="cannot sign in"')

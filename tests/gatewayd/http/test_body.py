@@ -8,9 +8,9 @@ from aiohttp import web
 from pydantic import BaseModel
 
 from gatewayd.http import body
-from gatewayd.http.connections.minimum_rate import MinimumRate, Rates
+from gatewayd.http.connections.minimum_rate import MinimumRate, MinimumRates
 from gatewayd.http.responses.json_parts import PartsReply
-from gatewayd.http.routes import Access, Route
+from gatewayd.http.routes import Route, RouteAccess
 from tests.fakes.edge import serving
 
 
@@ -24,7 +24,7 @@ async def echo(request: web.Request) -> web.StreamResponse:
 
 
 JSON = {"Content-Type": "application/json"}
-ROWS = [Route("POST", "/x", echo, Access.PUBLIC, "Echo")]
+ROWS = [Route("POST", "/x", echo, RouteAccess.PUBLIC, "Echo")]
 
 
 async def test_a_large_answer_is_made_and_sent_in_parts() -> None:
@@ -83,7 +83,7 @@ async def test_declared_size_is_refused_before_the_body_comes() -> None:
 
 
 async def test_a_body_that_drips_is_given_up() -> None:
-    async with serving(ROWS, rates=Rates(body=MinimumRate(1000, 0.05))) as client:
+    async with serving(ROWS, rates=MinimumRates(body=MinimumRate(1000, 0.05))) as client:
         reader, writer = await asyncio.open_connection(client.host, client.port)
         writer.write(b"POST /x HTTP/1.1\r\nHost: x\r\nContent-Length: 10\r\n\r\n{")
         answer = await asyncio.wait_for(reader.readuntil(b"}}"), 5)

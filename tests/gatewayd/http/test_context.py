@@ -3,7 +3,7 @@
 import pytest
 from aiohttp.test_utils import make_mocked_request
 
-from gatewayd.errors import GatewayError, Kind
+from gatewayd.errors import ErrorKind, GatewayError
 from gatewayd.http import context
 from tests.fakes.models import make_actor
 
@@ -13,7 +13,7 @@ def test_actor_is_the_one_that_the_edge_found() -> None:
     assert context.find_actor(request) is None
     with pytest.raises(GatewayError) as caught:
         context.actor(request)
-    assert caught.value.kind is Kind.UNAUTHENTICATED
+    assert caught.value.kind is ErrorKind.UNAUTHENTICATED
     request[context.ACTOR] = make_actor("u7")
     assert context.actor(request).user_id == "u7"
 

@@ -8,21 +8,21 @@ import pytest
 from aiohttp import web
 from aiohttp.test_utils import make_mocked_request
 
-from gatewayd.errors import GatewayError, Kind
+from gatewayd.errors import ErrorKind, GatewayError
 from gatewayd.http import errors
 from gatewayd.http.context import REQUEST_ID
 from gatewayd.http.errors import body_of, render, status_of
-from gatewayd.http.routes import Dialect
-from gatewayd.http.traceback_limit import TRACES, Traces
+from gatewayd.http.routes import RouteDialect
+from gatewayd.http.traceback_limit import TRACES, TracebackLimiter
 
 
 def test_every_kind_has_a_status_and_a_type() -> None:
-    assert set(errors.STATUSES) == set(Kind)
+    assert set(errors.STATUSES) == set(ErrorKind)
     assert all(400 <= status < 600 for status, *_ in errors.STATUSES.values())
 
 
 def test_body_carries_detail_and_the_structured_error() -> None:
-    body = errors.body_of(GatewayError(Kind.NOT_FOUND, "cannot find it", param="model"))
+    body = errors.body_of(GatewayError(ErrorKind.NOT_FOUND, "cannot find it", param="model"))
     assert body == {
         "detail": "cannot find it",
         "error": {
@@ -35,40 +35,43 @@ def test_body_carries_detail_and_the_structured_error() -> None:
 
 
 def test_each_dialect_has_its_own_shape() -> None:
-    busy = GatewayError(Kind.UPSTREAM_UNREACHABLE, "cannot reach it")
-    assert errors.body_of(busy, Dialect.ANTHROPIC) == {
+    busy = GatewayError(ErrorKind.UPSTREAM_UNREACHABLE, "cannot reach it")
+    assert errors.body_of(busy, RouteDialect.ANTHROPIC) == {
         "type": "error",
         "error": {"type": "overloaded_error", "message": "cannot reach it"},
         "detail": "cannot reach it",
     }
-    assert errors.body_of(busy, Dialect.OLLAMA) == {"error": "cannot reach it", "detail": "cannot reach it"}
+    assert errors.body_of(busy, RouteDialect.OLLAMA) == {
+        "error": "cannot reach it",
+        "detail": "cannot reach it",
+    }
 
 
 def test_where_it_went_wrong_is_told_on_the_control_socket_and_nowhere_else() -> None:
-    error = GatewayError(Kind.UNAVAILABLE, "cannot save", place="db.example.org:5432/gatewayd")
-    told = {dialect for dialect in Dialect if "db.example.org" in str(errors.body_of(error, dialect))}
-    assert told == {Dialect.CONTROL}
+    error = GatewayError(ErrorKind.UNAVAILABLE, "cannot save", place="db.example.org:5432/gatewayd")
+    told = {dialect for dialect in RouteDialect if "db.example.org" in str(errors.body_of(error, dialect))}
+    assert told == {RouteDialect.CONTROL}
 
 
 async def test_the_log_tells_where_it_went_wrong(caplog: pytest.LogCaptureFixture) -> None:
     async def fail() -> web.StreamResponse:
-        raise GatewayError(Kind.UNAVAILABLE, "cannot save", place="db.example.org:5432/gatewayd")
+        raise GatewayError(ErrorKind.UNAVAILABLE, "cannot save", place="db.example.org:5432/gatewayd")
 
     request = make_mocked_request("POST", "/x")
     request[REQUEST_ID] = "r1"
-    await errors.guard(fail(), Dialect.NATIVE, request, "/x")
+    await errors.guard(fail(), RouteDialect.NATIVE, request, "/x")
     assert caplog.messages == ["request refused: cannot save at db.example.org:5432/gatewayd"]
 
 
 def test_validation_detail_is_a_list_for_native_clients_only() -> None:
-    error = GatewayError(Kind.INVALID_REQUEST, "cannot accept a.b", param="a.b", code="validation")
+    error = GatewayError(ErrorKind.INVALID_REQUEST, "cannot accept a.b", param="a.b", code="validation")
     assert errors.body_of(error)["detail"][0]["loc"] == ["body", "a", "b"]
-    assert errors.body_of(error, Dialect.OPENAI)["detail"] == "cannot accept a.b"
+    assert errors.body_of(error, RouteDialect.OPENAI)["detail"] == "cannot accept a.b"
     assert errors.status_of(error) == 422
 
 
 def test_reply_closes_the_connection_when_the_body_was_not_read() -> None:
-    reply = errors.render(GatewayError(Kind.TOO_LARGE, "cannot read"))
+    reply = errors.render(GatewayError(ErrorKind.TOO_LARGE, "cannot read"))
     assert reply.status == 413
     assert reply.keep_alive is False
     assert isinstance(reply.body, bytes)
@@ -76,17 +79,17 @@ def test_reply_closes_the_connection_when_the_body_was_not_read() -> None:
 
 
 def test_what_aiohttp_raises_is_translated() -> None:
-    assert errors.status_of(errors.from_http(web.HTTPNotFound())) == 404
-    assert errors.status_of(errors.from_http(web.HTTPMethodNotAllowed("GET", ["POST"]))) == 405
-    assert errors.status_of(errors.from_http(web.HTTPRequestEntityTooLarge(1, 2))) == 413
-    assert errors.status_of(errors.from_http(web.HTTPBadRequest())) == 400
+    assert errors.status_of(errors.from_http_exception(web.HTTPNotFound())) == 404
+    assert errors.status_of(errors.from_http_exception(web.HTTPMethodNotAllowed("GET", ["POST"]))) == 405
+    assert errors.status_of(errors.from_http_exception(web.HTTPRequestEntityTooLarge(1, 2))) == 413
+    assert errors.status_of(errors.from_http_exception(web.HTTPBadRequest())) == 400
 
 
 SCIM_ERROR = "urn:ietf:params:scim:api:messages:2.0:Error"
 
 
-def scim(kind: Kind, code: str | None = None) -> tuple[int, Any]:
-    reply = errors.render(GatewayError(kind, "cannot do it", code=code), Dialect.SCIM)
+def scim(kind: ErrorKind, code: str | None = None) -> tuple[int, Any]:
+    reply = errors.render(GatewayError(kind, "cannot do it", code=code), RouteDialect.SCIM)
     assert reply.headers["Content-Type"] == "application/scim+json"
     assert isinstance(reply.body, bytes)
     body = orjson.loads(reply.body)
@@ -107,73 +110,73 @@ def scim(kind: Kind, code: str | None = None) -> tuple[int, Any]:
     ],
 )
 def test_the_error_types_of_scim_go_out_as_they_are(code: str) -> None:
-    assert scim(Kind.INVALID_REQUEST, code) == (400, code)
+    assert scim(ErrorKind.INVALID_REQUEST, code) == (400, code)
 
 
 @pytest.mark.parametrize(
     ("kind", "code", "status", "kind_of_error"),
     [
-        (Kind.INVALID_REQUEST, None, 400, "invalidValue"),
-        (Kind.INVALID_REQUEST, "validation", 400, "invalidValue"),
-        (Kind.INVALID_REQUEST, "json_invalid", 400, "invalidSyntax"),
-        (Kind.INVALID_REQUEST, "unsupported_media_type", 415, None),
-        (Kind.INVALID_REQUEST, "method_not_allowed", 405, None),
-        (Kind.INVALID_REQUEST, "body_timeout", 408, None),
-        (Kind.INVALID_REQUEST, "not_implemented", 501, None),
-        (Kind.UNAUTHENTICATED, None, 401, None),
-        (Kind.FORBIDDEN, None, 403, None),
-        (Kind.NOT_FOUND, None, 404, None),
-        (Kind.CONFLICT, "taken", 409, "uniqueness"),
-        (Kind.CONFLICT, None, 409, None),
-        (Kind.CONFLICT, "last_administrator", 403, None),
-        (Kind.TOO_LARGE, None, 413, None),
-        (Kind.NOT_CONFIGURED, None, 500, None),
-        (Kind.INTERNAL, None, 500, None),
-        (Kind.UNAVAILABLE, None, 503, None),
+        (ErrorKind.INVALID_REQUEST, None, 400, "invalidValue"),
+        (ErrorKind.INVALID_REQUEST, "validation", 400, "invalidValue"),
+        (ErrorKind.INVALID_REQUEST, "json_invalid", 400, "invalidSyntax"),
+        (ErrorKind.INVALID_REQUEST, "unsupported_media_type", 415, None),
+        (ErrorKind.INVALID_REQUEST, "method_not_allowed", 405, None),
+        (ErrorKind.INVALID_REQUEST, "body_timeout", 408, None),
+        (ErrorKind.INVALID_REQUEST, "not_implemented", 501, None),
+        (ErrorKind.UNAUTHENTICATED, None, 401, None),
+        (ErrorKind.FORBIDDEN, None, 403, None),
+        (ErrorKind.NOT_FOUND, None, 404, None),
+        (ErrorKind.CONFLICT, "taken", 409, "uniqueness"),
+        (ErrorKind.CONFLICT, None, 409, None),
+        (ErrorKind.CONFLICT, "last_administrator", 403, None),
+        (ErrorKind.TOO_LARGE, None, 413, None),
+        (ErrorKind.NOT_CONFIGURED, None, 500, None),
+        (ErrorKind.INTERNAL, None, 500, None),
+        (ErrorKind.UNAVAILABLE, None, 503, None),
     ],
 )
 def test_each_failure_has_its_scim_form(
-    kind: Kind, code: str | None, status: int, kind_of_error: str | None
+    kind: ErrorKind, code: str | None, status: int, kind_of_error: str | None
 ) -> None:
     assert scim(kind, code) == (status, kind_of_error)
 
 
 def test_every_kind_can_be_told_to_clients_of_scim() -> None:
-    for kind in Kind:
+    for kind in ErrorKind:
         assert 400 <= scim(kind)[0] < 600
 
 
 def test_a_conflict_about_administrators_is_one_for_others() -> None:
-    failure = GatewayError(Kind.CONFLICT, "cannot", code="last_administrator")
+    failure = GatewayError(ErrorKind.CONFLICT, "cannot", code="last_administrator")
     assert errors.status_of(failure) == 409
-    assert errors.status_of(failure, Dialect.SCIM) == 403
+    assert errors.status_of(failure, RouteDialect.SCIM) == 403
 
 
 def test_scim_clients_are_told_how_to_come_in_and_when_to_come_again() -> None:
-    refused = errors.render(GatewayError(Kind.UNAUTHENTICATED, "cannot"), Dialect.SCIM)
+    refused = errors.render(GatewayError(ErrorKind.UNAUTHENTICATED, "cannot"), RouteDialect.SCIM)
     assert refused.headers["WWW-Authenticate"] == "Bearer"
-    busy = errors.render(GatewayError(Kind.UNAVAILABLE, "cannot", retry_after=3), Dialect.SCIM)
+    busy = errors.render(GatewayError(ErrorKind.UNAVAILABLE, "cannot", retry_after=3), RouteDialect.SCIM)
     assert busy.headers["Retry-After"] == "3"
 
 
 def test_a_providers_code_is_told_and_changes_no_status() -> None:
-    error = GatewayError(Kind.INVALID_REQUEST, "no", param="messages", provider_code="validation")
-    assert status_of(error, Dialect.OPENAI) == 400
-    assert body_of(error, Dialect.OPENAI)["error"]["code"] == "validation"
+    error = GatewayError(ErrorKind.INVALID_REQUEST, "no", param="messages", provider_code="validation")
+    assert status_of(error, RouteDialect.OPENAI) == 400
+    assert body_of(error, RouteDialect.OPENAI)["error"]["code"] == "validation"
     assert body_of(error)["detail"] == "no"
     assert "x-should-retry" not in render(error).headers
 
 
 def test_who_has_no_money_is_not_asked_again() -> None:
-    error = GatewayError(Kind.RATE_LIMITED, "no", provider_code="insufficient_quota")
-    assert render(error, Dialect.OPENAI).headers["x-should-retry"] == "false"
+    error = GatewayError(ErrorKind.RATE_LIMITED, "no", provider_code="insufficient_quota")
+    assert render(error, RouteDialect.OPENAI).headers["x-should-retry"] == "false"
 
 
 async def refused(request: web.Request, error: Exception) -> web.StreamResponse:
     async def work() -> web.StreamResponse:
         raise error
 
-    return await errors.guard(work(), Dialect.NATIVE, request, "/a/route")
+    return await errors.guard(work(), RouteDialect.NATIVE, request, "/a/route")
 
 
 def asked(app: web.Application, request_id: str) -> web.Request:
@@ -182,9 +185,9 @@ def asked(app: web.Application, request_id: str) -> web.Request:
     return request
 
 
-@pytest.mark.parametrize("kind", [Kind.INTERNAL, None], ids=["internal", "unforeseen"])
+@pytest.mark.parametrize("kind", [ErrorKind.INTERNAL, None], ids=["internal", "unforeseen"])
 async def test_a_failure_of_the_gateway_leaves_one_line_and_one_traceback(
-    kind: Kind | None, caplog: pytest.LogCaptureFixture
+    kind: ErrorKind | None, caplog: pytest.LogCaptureFixture
 ) -> None:
     def failure() -> Exception:
         if kind is None:
@@ -194,7 +197,7 @@ async def test_a_failure_of_the_gateway_leaves_one_line_and_one_traceback(
         return error
 
     app = web.Application()
-    app[TRACES] = Traces()
+    app[TRACES] = TracebackLimiter()
     for number in range(3):
         reply = await refused(asked(app, f"r{number}"), failure())
         assert reply.status == 500
@@ -211,8 +214,8 @@ async def test_a_failure_of_the_gateway_leaves_one_line_and_one_traceback(
 
 
 def test_a_stream_that_the_gateway_breaks_has_its_traceback(caplog: pytest.LogCaptureFixture) -> None:
-    errors.log_broken(asked(web.Application(), "r"), GatewayError(Kind.INTERNAL, "cannot go on"))
-    errors.log_broken(asked(web.Application(), "r"), GatewayError(Kind.TIMEOUT, "cannot wait"))
+    errors.log_broken(asked(web.Application(), "r"), GatewayError(ErrorKind.INTERNAL, "cannot go on"))
+    errors.log_broken(asked(web.Application(), "r"), GatewayError(ErrorKind.TIMEOUT, "cannot wait"))
     internal, late = caplog.records
     assert (internal.levelname, internal.getMessage()) == ("ERROR", "stream broke: cannot go on")
     assert internal.exc_info

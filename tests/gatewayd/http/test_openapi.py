@@ -9,12 +9,12 @@ from aiohttp.test_utils import make_mocked_request
 from openapi_spec_validator import validate
 from pydantic import BaseModel
 
-from gatewayd.errors import GatewayError, Kind
+from gatewayd.errors import ErrorKind, GatewayError
 from gatewayd.http.errors import body_of
 from gatewayd.http.middleware import dialect_of
-from gatewayd.http.openapi import ERRORS, POLICY, describe
+from gatewayd.http.openapi import ERRORS, POLICY, describe_routes
 from gatewayd.http.public.scim.routes import ScimGroupRoutes, ScimUserRoutes
-from gatewayd.http.routes import ANTHROPIC_VERSION, Access, Dialect, Route
+from gatewayd.http.routes import ANTHROPIC_VERSION, Route, RouteAccess, RouteDialect
 from gatewayd.http.schemas import EVENT_STREAM, INTEGER, TEXT, Reply, listed, record
 from gatewayd.scim.renderer import ROOT
 
@@ -46,15 +46,15 @@ def test_document_is_valid_and_names_policy_and_fields() -> None:
             "POST",
             "/things/{id:.+}",
             nothing,
-            Access.ADMIN,
+            RouteAccess.ADMIN,
             "Change",
             request=Form,
             reply=Reply(changed_thing),
         ),
-        Route("GET", "/open", nothing, Access.PUBLIC, "Look"),
-        Route("GET", "/maybe", nothing, Access.OPTIONAL, "Look"),
+        Route("GET", "/open", nothing, RouteAccess.PUBLIC, "Look"),
+        Route("GET", "/maybe", nothing, RouteAccess.OPTIONAL, "Look"),
     ]
-    document = describe(rows, title="t", version="1")
+    document = describe_routes(rows, title="t", version="1")
     validate(document)
     change = document["paths"]["/things/{id}"]["post"]
     assert change["parameters"][0]["name"] == "id"
@@ -72,8 +72,8 @@ def test_document_is_valid_and_names_policy_and_fields() -> None:
 
 
 def test_provisioning_has_a_credential_and_a_media_type_of_its_own() -> None:
-    rows = [Route("POST", "/scim", nothing, Access.SCIM, "Make", Dialect.SCIM)]
-    document = describe(rows, title="t", version="1")
+    rows = [Route("POST", "/scim", nothing, RouteAccess.SCIM, "Make", RouteDialect.SCIM)]
+    document = describe_routes(rows, title="t", version="1")
     validate(document)
     make = document["paths"]["/scim"]["post"]
     assert make["security"] == [{"scim": []}]
@@ -84,18 +84,20 @@ def test_provisioning_has_a_credential_and_a_media_type_of_its_own() -> None:
 
 
 @pytest.mark.parametrize("dialect", list(ERRORS))
-def test_failures_have_the_schema_of_the_body_that_is_sent(dialect: Dialect) -> None:
-    rows = [Route(method, "/asked", nothing, Access.VERIFIED, "Ask", dialect) for method in ("GET", "POST")]
-    document = describe(rows, title="t", version="1")
+def test_failures_have_the_schema_of_the_body_that_is_sent(dialect: RouteDialect) -> None:
+    rows = [
+        Route(method, "/asked", nothing, RouteAccess.VERIFIED, "Ask", dialect) for method in ("GET", "POST")
+    ]
+    document = describe_routes(rows, title="t", version="1")
     validate(document)
-    media_type = "application/scim+json" if dialect is Dialect.SCIM else "application/json"
+    media_type = "application/scim+json" if dialect is RouteDialect.SCIM else "application/json"
     for row in rows:
         asked = document["paths"]["/asked"][row.method.lower()]
         schema = asked["responses"]["default"]["content"][media_type]["schema"]
         for sent in {dialect, dialect_of(row, make_mocked_request("GET", "/", {ANTHROPIC_VERSION: "1"}))}:
             if sent is not dialect and row.method == "POST":
                 continue
-            body = body_of(GatewayError(Kind.NOT_FOUND, "cannot find it"), sent)
+            body = body_of(GatewayError(ErrorKind.NOT_FOUND, "cannot find it"), sent)
             jsonschema.validate(body, {**schema, "components": document["components"]})
     wrong = {"nothing": "of all this"}
     with pytest.raises(jsonschema.ValidationError):
@@ -105,8 +107,8 @@ def test_failures_have_the_schema_of_the_body_that_is_sent(dialect: Dialect) -> 
 def test_a_reply_has_its_schema_and_its_media_types() -> None:
     reply = Reply(changed_thing, (EVENT_STREAM,))
     query = {"page": "Number of the page."}
-    row = Route("GET", "/things", nothing, Access.PUBLIC, "List", reply=reply, query=query)
-    document = describe([row], title="t", version="1")
+    row = Route("GET", "/things", nothing, RouteAccess.PUBLIC, "List", reply=reply, query=query)
+    document = describe_routes([row], title="t", version="1")
     validate(document)
     things = document["paths"]["/things"]["get"]
     content = things["responses"]["200"]["content"]
@@ -119,9 +121,11 @@ def test_a_reply_has_its_schema_and_its_media_types() -> None:
 
 
 def test_each_success_has_its_status_and_its_body() -> None:
-    row = Route("DELETE", "/gone", nothing, Access.SCIM, "Remove", Dialect.SCIM, takes=(), statuses=(204,))
-    refused = Route("POST", "/never", nothing, Access.ADMIN, "Not supported", takes=(), statuses=())
-    document = describe([row, refused], title="t", version="1")
+    row = Route(
+        "DELETE", "/gone", nothing, RouteAccess.SCIM, "Remove", RouteDialect.SCIM, takes=(), statuses=(204,)
+    )
+    refused = Route("POST", "/never", nothing, RouteAccess.ADMIN, "Not supported", takes=(), statuses=())
+    document = describe_routes([row, refused], title="t", version="1")
     validate(document)
     gone, never = document["paths"]["/gone"]["delete"], document["paths"]["/never"]["post"]
     assert set(gone["responses"]) == {"204", "default"}
@@ -143,17 +147,17 @@ def test_each_success_has_its_status_and_its_body() -> None:
 )
 def test_provisioning_tells_its_statuses(method: str, path: str, statuses: set[str]) -> None:
     rows = [*ScimUserRoutes(None, "p").routes(), *ScimGroupRoutes(None, "p").routes()]  # type: ignore[arg-type]
-    paths = describe(rows, title="t", version="1")["paths"]
+    paths = describe_routes(rows, title="t", version="1")["paths"]
     assert set(paths[ROOT + path][method.lower()]["responses"]) == {*statuses, "default"}
 
 
 def test_every_policy_has_its_sentence() -> None:
-    assert set(POLICY) == set(Access)
+    assert set(POLICY) == set(RouteAccess)
 
 
 def test_uploads_are_forms() -> None:
-    row = Route("POST", "/files", nothing, Access.VERIFIED, "Upload", invites=True)
-    document = describe([row], title="t", version="1")
+    row = Route("POST", "/files", nothing, RouteAccess.VERIFIED, "Upload", invites=True)
+    document = describe_routes([row], title="t", version="1")
     validate(document)
     content = document["paths"]["/files"]["post"]["requestBody"]["content"]
     assert content["multipart/form-data"]["schema"]["required"] == ["file"]

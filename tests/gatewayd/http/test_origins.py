@@ -8,7 +8,7 @@ from aiohttp import hdrs
 from gatewayd.accounts.records import Role
 from gatewayd.http.middleware import EdgeOptions
 from gatewayd.http.origins import is_same
-from gatewayd.http.routes import Access
+from gatewayd.http.routes import RouteAccess
 from tests.fakes.edge import serving
 from tests.fakes.models import make_actor
 from tests.gatewayd.http.test_middleware import row
@@ -66,7 +66,7 @@ async def test_a_page_of_another_origin_writes_nothing(headers: dict[str, str], 
     options = EdgeOptions(
         allowed_origins=("https://listed.example", "app://listed.example"), site_url=lambda: SITE
     )
-    rows = [row(Access.OPTIONAL, method=method) for method in ("POST", "PUT", "PATCH", "DELETE", "GET")]
+    rows = [row(RouteAccess.OPTIONAL, method=method) for method in ("POST", "PUT", "PATCH", "DELETE", "GET")]
     async with serving(rows, {"user": make_actor("u", Role.USER)}, options=options) as client:
         own = f"http://{client.host}:{client.port}"
         sent = {name: own if value == "OWN" else value for name, value in headers.items()}
@@ -80,7 +80,7 @@ async def test_a_page_of_another_origin_writes_nothing(headers: dict[str, str], 
 
 async def test_every_origin_may_be_allowed() -> None:
     options = EdgeOptions(allowed_origins=("*",))
-    async with serving([row(Access.PUBLIC, method="POST")], options=options) as client:
+    async with serving([row(RouteAccess.PUBLIC, method="POST")], options=options) as client:
         for origin in (EVIL, "null", "file://"):
             reply = await client.post("/x", headers={"Origin": origin, "Sec-Fetch-Site": "cross-site"})
             assert (reply.status, reply.headers[hdrs.ACCESS_CONTROL_ALLOW_ORIGIN]) == (200, "*")
@@ -89,9 +89,9 @@ async def test_every_origin_may_be_allowed() -> None:
 async def test_the_address_of_a_trusted_proxy_is_the_own_one() -> None:
     options = EdgeOptions(trusted_proxies=(ip_network("127.0.0.0/8"),))
     forwarded = {"X-Forwarded-Proto": "https", "X-Forwarded-Host": "ai.example.org"}
-    async with serving([row(Access.PUBLIC, method="POST")], options=options) as client:
+    async with serving([row(RouteAccess.PUBLIC, method="POST")], options=options) as client:
         for origin, status in ((SITE, 200), ("http://ai.example.org", 403), (EVIL, 403)):
             reply = await client.post("/x", headers={**forwarded, "Origin": origin})
             assert reply.status == status, origin
-    async with serving([row(Access.PUBLIC, method="POST")]) as client:
+    async with serving([row(RouteAccess.PUBLIC, method="POST")]) as client:
         assert (await client.post("/x", headers={**forwarded, "Origin": SITE})).status == 403

@@ -3,7 +3,7 @@
 from aiohttp import web
 from pydantic import BaseModel
 
-from gatewayd.http.routes import Access, Dialect, Noun
+from gatewayd.http.routes import RouteAccess, RouteDialect, RouteGroup
 
 
 class Form(BaseModel):
@@ -15,13 +15,15 @@ async def nothing(request: web.Request) -> web.StreamResponse:
 
 
 def test_rows_of_a_noun_share_the_head_of_their_path_and_their_tag() -> None:
-    row = Noun("/api/v1/things", "things").row("POST", "/{id}", nothing, Access.ADMIN, "Change", Form)
+    row = RouteGroup("/api/v1/things", "things").row(
+        "POST", "/{id}", nothing, RouteAccess.ADMIN, "Change", Form
+    )
     assert (row.method, row.path, row.tag) == ("POST", "/api/v1/things/{id}", "things")
-    assert (row.handler, row.access, row.summary, row.request) == (nothing, Access.ADMIN, "Change", Form)
+    assert (row.handler, row.access, row.summary, row.request) == (nothing, RouteAccess.ADMIN, "Change", Form)
 
 
 def test_a_row_can_neither_be_interrupted_nor_hold_slashes_unless_it_says_so() -> None:
-    row = Noun("", "t").row("GET", "/x", nothing, Access.PUBLIC, "Look")
+    row = RouteGroup("", "t").row("GET", "/x", nothing, RouteAccess.PUBLIC, "Look")
     assert not row.interruptible
     assert not row.slashes
-    assert row.dialect is Dialect.NATIVE
+    assert row.dialect is RouteDialect.NATIVE

@@ -4,7 +4,7 @@ from functools import partial
 
 from aiohttp import web
 
-from gatewayd.http.routes import Access, Route
+from gatewayd.http.routes import Route, RouteAccess
 from gatewayd.http.schemas import (
     EVENT_STREAM,
     INTEGER,
@@ -34,16 +34,16 @@ class Handlers:
 def test_a_row_has_what_its_handler_declares() -> None:
     handlers = Handlers()
     for handler in (handlers.show, partial(handlers.show)):
-        row = Route("GET", "/", handler, Access.PUBLIC, "Show")
+        row = Route("GET", "/", handler, RouteAccess.PUBLIC, "Show")
         assert row.reply == Reply(TEXT, (EVENT_STREAM,))
         assert dict(row.query) == {"page": "Number of the page."}
-    silent = Route("GET", "/", handlers.silent, Access.PUBLIC, "Show")
+    silent = Route("GET", "/", handlers.silent, RouteAccess.PUBLIC, "Show")
     assert (silent.reply, dict(silent.query)) == (None, {})
 
 
 def test_a_row_may_say_it_itself() -> None:
     own = Reply(INTEGER)
-    row = Route("GET", "/", Handlers().show, Access.PUBLIC, "Show", reply=own, query={"id": "Id."})
+    row = Route("GET", "/", Handlers().show, RouteAccess.PUBLIC, "Show", reply=own, query={"id": "Id."})
     assert row.reply is own
     assert dict(row.query) == {"id": "Id."}
 

@@ -11,13 +11,13 @@ import orjson
 import pytest
 from multidict import CIMultiDict
 
-from gatewayd.errors import GatewayError, Kind
+from gatewayd.errors import ErrorKind, GatewayError
 from gatewayd.http.audit import MAX_VALUE_CHARACTERS
 from gatewayd.http.middleware import EdgeOptions
-from gatewayd.http.scim_auth import changed, token_of
+from gatewayd.http.scim_auth import changed_attributes, token_of
 from gatewayd.observe.logs import JsonFormatter, TextFormatter
-from gatewayd.scim.records import Search
-from gatewayd.scim.request_log import Seen
+from gatewayd.scim.records import SearchParameters
+from gatewayd.scim.request_log import LoggedRequest
 from tests.fakes.edge import bearer, raw_get
 from tests.fakes.scimsite import ROOT, TOKEN, ScimSite, serving_scim
 
@@ -116,7 +116,7 @@ def test_a_bearer_token(sent: str) -> None:
 def test_another_header_is_refused_with_the_reason(sent: str, why: str) -> None:
     with pytest.raises(GatewayError, match=why) as caught:
         token_of(sent)
-    assert caught.value.kind is Kind.UNAUTHENTICATED
+    assert caught.value.kind is ErrorKind.UNAUTHENTICATED
     assert "abc" not in caught.value.message
 
 
@@ -248,7 +248,7 @@ async def test_a_write_that_cannot_be_committed_is_audited_as_refused(
     async def failing(name: str) -> AsyncIterator[None]:
         async with memory.transaction():
             yield
-            raise GatewayError(Kind.UNAVAILABLE, "cannot reach the database", retry_after=1)
+            raise GatewayError(ErrorKind.UNAVAILABLE, "cannot reach the database", retry_after=1)
 
     monkeypatch.setattr(memory, "exclusive", failing)
     reply = await site.call("DELETE", f"/Users/{user_id}")
@@ -379,7 +379,7 @@ async def test_the_last_requests_are_remembered(site: ScimSite) -> None:
     ] == [("POST", "/Users", 401, "r3"), ("GET", "/nothing", 404, "r2"), ("GET", "/Users?count=0", 200, "r1")]
     newest, _, oldest = site.activity.list()
     assert "not valid" in newest.detail
-    assert oldest == Seen(1_000, "GET", f"{ROOT}/Users?count=0", 200, "127.0.0.1", "r1")
+    assert oldest == LoggedRequest(1_000, "GET", f"{ROOT}/Users?count=0", 200, "127.0.0.1", "r1")
 
 
 async def test_requests_elsewhere_are_not_noted(site: ScimSite, audit: Any) -> None:
@@ -406,7 +406,7 @@ async def test_a_client_that_leaves_is_noted(
     users = site.scim.users
     plain_search, plain_create = users.search, users.create
 
-    async def search(asked: Search, *, with_groups: bool) -> Any:
+    async def search(asked: SearchParameters, *, with_groups: bool) -> Any:
         entered.set()
         await release.wait()
         return await plain_search(asked, with_groups=with_groups)
@@ -434,12 +434,12 @@ async def test_a_client_that_leaves_is_noted(
 def test_only_what_differs_is_told() -> None:
     before = {"id": "1", "displayName": "A", "emails": [1]}
     after = {"id": "1", "displayName": "B", "externalId": "7", "emails": [1]}
-    assert changed(before, after) == {"displayName": "A"}
-    assert changed(after, before) == {"displayName": "B", "externalId": "7"}
-    assert changed(None, after) == {}
-    assert changed(after, None) == after
+    assert changed_attributes(before, after) == {"displayName": "A"}
+    assert changed_attributes(after, before) == {"displayName": "B", "externalId": "7"}
+    assert changed_attributes(None, after) == {}
+    assert changed_attributes(after, None) == after
 
 
 def test_what_is_long_is_told_in_part() -> None:
-    told = changed({"emails": [{"value": "x" * 100}] * 100}, None)
+    told = changed_attributes({"emails": [{"value": "x" * 100}] * 100}, None)
     assert len(told["emails"]) == MAX_VALUE_CHARACTERS + 3

@@ -12,8 +12,8 @@ import aiohttp
 import pytest
 from aiohttp import web
 
-from gatewayd.errors import GatewayError, Kind
-from gatewayd.http.server import Server
+from gatewayd.errors import ErrorKind, GatewayError
+from gatewayd.http.server import HttpServer
 
 
 async def hello(request: web.Request) -> web.StreamResponse:
@@ -21,10 +21,10 @@ async def hello(request: web.Request) -> web.StreamResponse:
 
 
 @pytest.fixture
-async def server() -> AsyncIterator[Server]:
+async def server() -> AsyncIterator[HttpServer]:
     app = web.Application()
     app.router.add_get("/", hello)
-    server = Server(app)
+    server = HttpServer(app)
     await server.open()
     yield server
     await server.close()
@@ -38,36 +38,36 @@ async def fetch(address: str, connector: aiohttp.BaseConnector | None = None) ->
         return await reply.text()
 
 
-async def test_listens_on_tcp_and_names_a_busy_port(server: Server) -> None:
+async def test_listens_on_tcp_and_names_a_busy_port(server: HttpServer) -> None:
     address = await server.listen_tcp("127.0.0.1", 0)
     assert await fetch(address) == "hello"
     port = int(address.rpartition(":")[2])
     with pytest.raises(GatewayError) as caught:
         await server.listen_tcp("127.0.0.1", port)
-    assert caught.value.kind is Kind.NOT_CONFIGURED
+    assert caught.value.kind is ErrorKind.NOT_CONFIGURED
     assert str(port) in caught.value.message
 
 
-async def test_listens_on_sockets_it_is_given(server: Server) -> None:
+async def test_listens_on_sockets_it_is_given(server: HttpServer) -> None:
     with socket.create_server(("127.0.0.1", 0)) as channel:
         (address,) = await server.listen_sockets([channel])
         assert await fetch(address) == "hello"
         await server.close()
 
 
-async def test_unix_socket_is_private_and_replaces_a_stale_one(server: Server, tmp_path: Path) -> None:
+async def test_unix_socket_is_private_and_replaces_a_stale_one(server: HttpServer, tmp_path: Path) -> None:
     path = tmp_path / "run" / "control.sock"
     await server.listen_unix(path, "")
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
     assert await fetch("control", aiohttp.UnixConnector(str(path))) == "hello"
     await server.stop_listening()
-    other = Server(web.Application())
+    other = HttpServer(web.Application())
     await other.open()
     await other.listen_unix(path, "")
     await other.close()
 
 
-async def test_unix_socket_is_opened_to_the_group(server: Server, tmp_path: Path) -> None:
+async def test_unix_socket_is_opened_to_the_group(server: HttpServer, tmp_path: Path) -> None:
     path = tmp_path / "control.sock"
     await server.listen_unix(path, grp.getgrgid(os.getgid()).gr_name)
     assert stat.S_IMODE(path.stat().st_mode) == 0o660
@@ -76,7 +76,7 @@ async def test_unix_socket_is_opened_to_the_group(server: Server, tmp_path: Path
 
 
 async def test_a_group_that_may_not_be_given_is_a_sentence(
-    server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    server: HttpServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def refuse(*args: object) -> None:
         raise PermissionError(errno.EPERM, "Operation not permitted")
@@ -85,6 +85,6 @@ async def test_a_group_that_may_not_be_given_is_a_sentence(
     path, group = tmp_path / "control.sock", grp.getgrgid(os.getgid()).gr_name
     with pytest.raises(GatewayError, match=f"control_group {group!r}: operation not permitted") as caught:
         await server.listen_unix(path, group)
-    assert caught.value.kind is Kind.NOT_CONFIGURED
+    assert caught.value.kind is ErrorKind.NOT_CONFIGURED
     assert str(path) in caught.value.message
     assert stat.S_IMODE(path.stat().st_mode) == 0o600

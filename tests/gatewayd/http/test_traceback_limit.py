@@ -1,4 +1,10 @@
-from gatewayd.http.traceback_limit import MAX_PLACES, PAUSE_SECONDS, Traces, place_of, root_of
+from gatewayd.http.traceback_limit import (
+    MAX_ORIGINS,
+    PAUSE_SECONDS,
+    TracebackLimiter,
+    root_cause_of,
+    traceback_origin_of,
+)
 
 
 class Clock:
@@ -19,7 +25,7 @@ def raised(error: Exception, cause: Exception | None = None) -> Exception:
 
 def test_a_place_is_told_once_in_a_while() -> None:
     clock = Clock()
-    traces = Traces(clock)
+    traces = TracebackLimiter(clock)
     assert traces.wants(raised(ValueError()))
     clock.time = PAUSE_SECONDS - 1
     assert not traces.wants(raised(ValueError()))
@@ -31,21 +37,21 @@ def test_a_place_is_told_once_in_a_while() -> None:
 def test_the_place_is_that_of_the_first_cause() -> None:
     root = raised(KeyError())
     error = raised(ValueError(), raised(TypeError(), root))
-    assert root_of(error) is root
-    assert place_of(error) == place_of(root)
-    assert place_of(KeyError()) == ("KeyError", "", 0)
+    assert root_cause_of(error) is root
+    assert traceback_origin_of(error) == traceback_origin_of(root)
+    assert traceback_origin_of(KeyError()) == ("KeyError", "", 0)
 
 
 def test_a_circle_of_causes_ends() -> None:
     one, two = ValueError(), KeyError()
     one.__cause__, two.__cause__ = two, one
-    assert root_of(one) is two
+    assert root_cause_of(one) is two
 
 
 def test_the_oldest_places_are_forgotten() -> None:
-    traces = Traces(Clock())
-    kinds = [type(f"Error{number}", (Exception,), {}) for number in range(MAX_PLACES + 1)]
+    traces = TracebackLimiter(Clock())
+    kinds = [type(f"Error{number}", (Exception,), {}) for number in range(MAX_ORIGINS + 1)]
     assert all(traces.wants(kind()) for kind in kinds)
-    assert len(traces._told) == MAX_PLACES
+    assert len(traces._told) == MAX_ORIGINS
     assert traces.wants(kinds[0]())
     assert not traces.wants(kinds[-1]())

@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 from aiohttp import web
 
-from gatewayd.errors import GatewayError, Kind
+from gatewayd.errors import ErrorKind, GatewayError
 from gatewayd.http.body import json_reply
-from gatewayd.http.connections.minimum_rate import MinimumRate, Rates
-from gatewayd.http.routes import FORM_BODY, Access, Route
-from gatewayd.http.uploads import CHUNK, MAX_FIELD, MAX_LINES, MAX_PARTS, read_form, read_stream
+from gatewayd.http.connections.minimum_rate import MinimumRate, MinimumRates
+from gatewayd.http.routes import FORM_BODY, Route, RouteAccess
+from gatewayd.http.uploads import CHUNK_BYTES, MAX_FIELD_BYTES, MAX_LINES, MAX_PARTS, read_form, read_stream
 from tests.fakes.edge import Client, serving
 from tests.fakes.uploads import BOUNDARY, FORM, file_part, form, part, upload_head, wired
 from tests.fakes.uploads import field as form_field
@@ -32,9 +32,9 @@ class Receiver:
 
     def routes(self) -> list[Route]:
         return [
-            Route("POST", "/form", self.form, Access.PUBLIC, "-", invites=True, takes=FORM_BODY),
-            Route("POST", "/raw", self.raw, Access.PUBLIC, "-", invites=True, takes=()),
-            Route("POST", "/refused", self.refuse, Access.PUBLIC, "-", invites=True, takes=()),
+            Route("POST", "/form", self.form, RouteAccess.PUBLIC, "-", invites=True, takes=FORM_BODY),
+            Route("POST", "/raw", self.raw, RouteAccess.PUBLIC, "-", invites=True, takes=()),
+            Route("POST", "/refused", self.refuse, RouteAccess.PUBLIC, "-", invites=True, takes=()),
         ]
 
     async def form(self, request: web.Request) -> web.StreamResponse:
@@ -48,7 +48,7 @@ class Receiver:
         return json_reply({"content": (await self.take(read_stream(request, LIMIT))).decode("latin-1")})
 
     async def refuse(self, request: web.Request) -> web.StreamResponse:
-        raise GatewayError(Kind.FORBIDDEN, "cannot upload: no permission")
+        raise GatewayError(ErrorKind.FORBIDDEN, "cannot upload: no permission")
 
     async def take(self, stream: AsyncIterator[bytes]) -> bytes:
         taken = bytearray()
@@ -58,7 +58,7 @@ class Receiver:
                 self.longest = max(self.longest, len(piece))
                 taken += piece
                 if len(taken) > LIMIT:
-                    raise GatewayError(Kind.TOO_LARGE, "cannot keep the file: it is over the limit")
+                    raise GatewayError(ErrorKind.TOO_LARGE, "cannot keep the file: it is over the limit")
         except BaseException as error:
             self.failure = error
             raise
@@ -100,14 +100,16 @@ async def test_a_file_between_fields(client: Client) -> None:
     )
 
 
-@pytest.mark.parametrize("size", [0, 1, CHUNK - 1, CHUNK, CHUNK + 1, 2 * CHUNK, 2_000_000])
+@pytest.mark.parametrize(
+    "size", [0, 1, CHUNK_BYTES - 1, CHUNK_BYTES, CHUNK_BYTES + 1, 2 * CHUNK_BYTES, 2_000_000]
+)
 async def test_content_arrives_as_it_is(client: Client, receiver: Receiver, size: int) -> None:
     # Line ends and beginnings of the boundary are part of the content.
     content = (b"\r\n--" + BOUNDARY.encode()[:-1] + bytes(range(256)) * 9)[:-1] * (size // 2000 + 1)
     status, told = await post(client, form(file_part(content[:size]), form_field("metadata", "{}")))
     assert (status, told["fields"]) == (200, {"metadata": "{}"})
     assert told["content"].encode("latin-1") == content[:size]
-    assert receiver.longest <= 2 * CHUNK
+    assert receiver.longest <= 2 * CHUNK_BYTES
 
 
 async def test_a_form_in_small_pieces(client: Client) -> None:
@@ -231,8 +233,8 @@ async def test_compressed_bodies(client: Client) -> None:
 
 async def test_limits_of_fields(client: Client) -> None:
     for parts in (
-        [form_field("a", "x" * (MAX_FIELD + 1))],
-        [form_field(name, "x" * (MAX_FIELD // 2)) for name in "abc"],
+        [form_field("a", "x" * (MAX_FIELD_BYTES + 1))],
+        [form_field(name, "x" * (MAX_FIELD_BYTES // 2)) for name in "abc"],
         [form_field(f"f{number}", "x") for number in range(MAX_PARTS + 1)],
     ):
         status, told = await post(client, form(*parts, file_part(b"x")))
@@ -286,7 +288,7 @@ async def test_a_client_that_leaves(client: Client, receiver: Receiver) -> None:
 
 async def test_nothing_comes(receiver: Receiver) -> None:
     body = form(file_part(b"x" * 500_000))
-    async with serving(receiver.routes(), rates=Rates(body=MinimumRate(1024, 0.05))) as client:
+    async with serving(receiver.routes(), rates=MinimumRates(body=MinimumRate(1024, 0.05))) as client:
         for path in ("/form", "/raw"):
             async with wired(client) as wire:
                 await wire.send(upload_head(path, len(body)) + body[:-100])
@@ -300,7 +302,7 @@ async def test_broken_transfer_encoding(receiver: Receiver) -> None:
     begin = form(file_part(b"x" * 300_000))[:-100]
     # The library's parser may say nothing, and then nothing more comes.
     async with (
-        serving(receiver.routes(), rates=Rates(body=MinimumRate(1024, 0.5))) as client,
+        serving(receiver.routes(), rates=MinimumRates(body=MinimumRate(1024, 0.5))) as client,
         wired(client) as wire,
     ):
         await wire.send(head + b"%x\r\n%b\r\n" % (len(begin), begin))

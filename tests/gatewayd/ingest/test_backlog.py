@@ -4,9 +4,9 @@ from collections.abc import Sequence
 
 import pytest
 
-from gatewayd.errors import GatewayError, Kind
-from gatewayd.ingest.backlog import DEPTH, MAX_PAUSE_SECONDS, READING_SHARE, Backlog
-from gatewayd.ingest.records import Job
+from gatewayd.errors import ErrorKind, GatewayError
+from gatewayd.ingest.backlog import MAX_PAUSE_SECONDS, PAUSE_FACTOR, WAITING_JOBS_PER_SECOND, JobBacklog
+from gatewayd.ingest.records import IngestJob
 from gatewayd.ingest.size_classes import QueueKey, SizeClass
 from tests.fakes.filing import file, job
 from tests.fakes.ingest import Library, MemoryFiles, MemoryJobs
@@ -29,12 +29,12 @@ async def jobs(library: Library) -> MemoryJobs:
     return store
 
 
-async def leased(backlog: Backlog, now: int = 10) -> list[str]:
+async def leased(backlog: JobBacklog, now: int = 10) -> list[str]:
     return [each.file_id for _, each in await backlog.lease(now=now, until=now + 5)]
 
 
 async def test_owners_take_turns_and_none_has_more_than_its_share(jobs: MemoryJobs) -> None:
-    backlog = Backlog(jobs, "d1", 2, 9)
+    backlog = JobBacklog(jobs, "d1", 2, 9)
     assert await leased(backlog) == ["a1", "b1", "a2", "b2"]
     assert await leased(backlog) == []
     backlog.end(SMALL["a"])
@@ -47,7 +47,7 @@ async def test_every_size_class_has_its_own_room(jobs: MemoryJobs, library: Libr
             name = f"{size}-{number}"
             await MemoryFiles(library).add(file(name, user_id="a", size=size))
             await jobs.put(job(name, created_at=0))
-    backlog = Backlog(jobs, "d1", 1, 2)
+    backlog = JobBacklog(jobs, "d1", 1, 2)
     assert await leased(backlog) == ["a1", "b1", f"{100 << 10}-0", f"{2 << 20}-0"]
     assert backlog.has_room
     backlog.end(SMALL["b"])
@@ -60,7 +60,7 @@ async def test_there_is_no_room_when_every_class_is_full(jobs: MemoryJobs, libra
     for name, size in (("middle", 100 << 10), ("large", 2 << 20)):
         await MemoryFiles(library).add(file(name, user_id="c", size=size))
         await jobs.put(job(name, created_at=0))
-    backlog = Backlog(jobs, "d1", 9, 1)
+    backlog = JobBacklog(jobs, "d1", 9, 1)
     assert await leased(backlog) == ["a1", "middle", "large"]
     assert not backlog.has_room
     backlog.end(SMALL["a"])
@@ -68,10 +68,10 @@ async def test_there_is_no_room_when_every_class_is_full(jobs: MemoryJobs, libra
 
 
 async def test_what_could_not_be_leased_is_no_turn(jobs: MemoryJobs, monkeypatch: pytest.MonkeyPatch) -> None:
-    backlog = Backlog(jobs, "d1", 1, 9)
+    backlog = JobBacklog(jobs, "d1", 1, 9)
 
-    async def away(*_: object, **__: object) -> list[Job]:
-        raise GatewayError(Kind.UNAVAILABLE, "cannot take jobs")
+    async def away(*_: object, **__: object) -> list[IngestJob]:
+        raise GatewayError(ErrorKind.UNAVAILABLE, "cannot take jobs")
 
     with monkeypatch.context() as patch, pytest.raises(GatewayError):
         patch.setattr(jobs, "lease", away)
@@ -83,7 +83,7 @@ async def test_what_could_not_be_leased_is_no_turn(jobs: MemoryJobs, monkeypatch
 
 
 async def test_what_is_new_is_seen_when_nothing_is_left_or_a_second_later(jobs: MemoryJobs) -> None:
-    backlog = Backlog(jobs, "d1", 2, 2)
+    backlog = JobBacklog(jobs, "d1", 2, 2)
     assert await leased(backlog) == ["a1", "b1"]
     await jobs.put(job("a1", created_at=0))
     backlog.end(SMALL["b"])
@@ -117,22 +117,22 @@ class SlowJobs(MemoryJobs):
 
 async def test_what_takes_long_to_read_is_read_less_often(jobs: MemoryJobs, library: Library) -> None:
     slow = SlowJobs(library, 0.5)
-    backlog = Backlog(slow, "d1", 1, 9, lambda: slow.clock)
+    backlog = JobBacklog(slow, "d1", 1, 9, lambda: slow.clock)
     assert await leased(backlog) == ["a1", "b1"]
     for second in range(1, 10):
         slow.clock = 0.5 + second
         await leased(backlog, 10 + second)
         assert backlog.is_stale
-    slow.clock = 0.5 + READING_SHARE * 0.5
+    slow.clock = 0.5 + PAUSE_FACTOR * 0.5
     await leased(backlog, 20)
     assert not backlog.is_stale
     # More at once, as more will be done until the next time.
-    assert slow.limits == [DEPTH, DEPTH * 10]
+    assert slow.limits == [WAITING_JOBS_PER_SECOND, WAITING_JOBS_PER_SECOND * 10]
 
 
 async def test_a_reading_that_hung_does_not_stop_the_queue(jobs: MemoryJobs, library: Library) -> None:
     slow = SlowJobs(library, 1000)
-    backlog = Backlog(slow, "d1", 1, 9, lambda: slow.clock)
+    backlog = JobBacklog(slow, "d1", 1, 9, lambda: slow.clock)
     await leased(backlog)
     slow.clock += MAX_PAUSE_SECONDS
     await leased(backlog, 11)

@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from gatewayd.errors import GatewayError, Kind
+from gatewayd.errors import ErrorKind, GatewayError
 from gatewayd.ingest import blobs as module
-from gatewayd.ingest.blobs import LocalBlobs, Received
+from gatewayd.ingest.blobs import LocalBlobs, ReceivedBytes
 from tests.fakes.ingesting import stream
 
 FILE_ID = "0190-abcd-ef"
@@ -31,7 +31,7 @@ async def test_bytes_are_kept_under_the_end_of_the_id(tmp_path: Path, blobs: Loc
     pieces = [b"x" * 700_000, b"", b"y" * 700_000, b"z"]
     received = await blobs.receive(FILE_ID, stream(*pieces), 0)
     data = b"".join(pieces)
-    assert received == Received(len(data), hashlib.sha256(data).hexdigest())
+    assert received == ReceivedBytes(len(data), hashlib.sha256(data).hexdigest())
     assert blobs.path(FILE_ID).read_bytes() == data
     assert left(tmp_path) == [f"files/ef/{FILE_ID}"]
     assert blobs.path(FILE_ID).stat().st_mode & 0o777 == 0o600
@@ -52,7 +52,7 @@ async def test_the_limit_is_kept_while_receiving(tmp_path: Path, blobs: LocalBlo
 
     with pytest.raises(GatewayError) as refused:
         await blobs.receive(FILE_ID, endless(), 2_000_000)
-    assert (refused.value.kind, refused.value.param) == (Kind.TOO_LARGE, "file")
+    assert (refused.value.kind, refused.value.param) == (ErrorKind.TOO_LARGE, "file")
     assert len(asked) == 4
     assert left(tmp_path) == []
     assert (await blobs.receive(FILE_ID, stream(b"x" * 10), 10)).size == 10
@@ -99,7 +99,7 @@ async def test_a_disk_that_refuses_is_told(blobs: LocalBlobs, monkeypatch: pytes
     monkeypatch.setattr(module._Sink, "write", full)
     with pytest.raises(GatewayError, match="cannot store the file: No space left on device") as refused:
         await blobs.receive(FILE_ID, stream(b"data"), 0)
-    assert refused.value.kind is Kind.UNAVAILABLE
+    assert refused.value.kind is ErrorKind.UNAVAILABLE
 
 
 async def test_removing_what_is_not_there_is_fine(blobs: LocalBlobs) -> None:

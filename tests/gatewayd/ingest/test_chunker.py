@@ -6,8 +6,8 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from gatewayd.ingest.chunker import OTHER_SCRIPTS, ChunkRules, cut
-from gatewayd.ingest.records import Chunk, Extraction, Part
+from gatewayd.ingest.chunker import OTHER_SCRIPTS, ChunkRules, split_text
+from gatewayd.ingest.records import ExtractionResult, TextChunk, TextPart
 
 RULES = ChunkRules()
 SMALL = ChunkRules(size=40, overlap=8, tokens=20)
@@ -34,8 +34,8 @@ PIECES = st.sampled_from(
 TEXTS = st.lists(st.one_of(PIECES, st.text(LETTERS, max_size=30)), max_size=80).map("".join)
 
 
-def cut_whole(text: str, rules: ChunkRules = RULES, *, is_markdown: bool = False) -> tuple[Chunk, ...]:
-    return cut(text, [Part(0, len(text), is_markdown=is_markdown)], rules)
+def cut_whole(text: str, rules: ChunkRules = RULES, *, is_markdown: bool = False) -> tuple[TextChunk, ...]:
+    return split_text(text, [TextPart(0, len(text), is_markdown=is_markdown)], rules)
 
 
 @settings(deadline=None)
@@ -44,8 +44,8 @@ def cut_whole(text: str, rules: ChunkRules = RULES, *, is_markdown: bool = False
 def test_rows_stand_below_the_names_of_their_columns(names: str, text: str) -> None:
     names = " ".join(names.split()) or "x"
     whole = f"{names}\n{text}"
-    chunks = cut(whole, [Part(0, len(whole), columns=(0, len(names)))], SMALL)
-    extraction = Extraction(whole, chunks)
+    chunks = split_text(whole, [TextPart(0, len(whole), columns=(0, len(names)))], SMALL)
+    extraction = ExtractionResult(whole, chunks)
     covered: set[int] = set()
     for chunk in chunks:
         assert len(extraction.passage(chunk)) <= SMALL.size
@@ -60,7 +60,7 @@ def test_rows_stand_below_the_names_of_their_columns(names: str, text: str) -> N
 
 def test_the_size_of_a_chunk_may_leave_no_room_for_names() -> None:
     text = "ab\ncd ef gh"
-    chunks = cut(text, [Part(0, len(text), columns=(0, 2))], ChunkRules(3, 0))
+    chunks = split_text(text, [TextPart(0, len(text), columns=(0, 2))], ChunkRules(3, 0))
     assert [chunk.columns for chunk in chunks] == [None] * len(chunks)
 
 
@@ -70,10 +70,10 @@ def test_the_size_of_a_chunk_may_leave_no_room_for_names() -> None:
 def test_every_character_is_in_a_bounded_chunk(text: str, is_markdown: bool, share: int) -> None:
     middle = len(text) * share // 3
     parts = [
-        Part(0, middle, page=1, is_markdown=is_markdown),
-        Part(middle, len(text), page=2, is_markdown=is_markdown),
+        TextPart(0, middle, page=1, is_markdown=is_markdown),
+        TextPart(middle, len(text), page=2, is_markdown=is_markdown),
     ]
-    chunks = cut(text, parts, SMALL)
+    chunks = split_text(text, parts, SMALL)
     assert [chunk.number for chunk in chunks] == list(range(len(chunks)))
     covered: set[int] = set()
     for chunk in chunks:
@@ -139,14 +139,17 @@ def test_a_heading_of_a_hundred_thousand_blanks_takes_no_time() -> None:
 
 def test_parts_give_pages_and_labels() -> None:
     text = "first page second page"
-    parts = [Part(0, 11, page=1), Part(11, 22, page=2, label="Sheet B")]
-    assert cut(text, parts, RULES) == (Chunk(0, 0, 10, 1, None), Chunk(1, 11, 22, 2, "Sheet B"))
+    parts = [TextPart(0, 11, page=1), TextPart(11, 22, page=2, label="Sheet B")]
+    assert split_text(text, parts, RULES) == (
+        TextChunk(0, 0, 10, 1, None),
+        TextChunk(1, 11, 22, 2, "Sheet B"),
+    )
 
 
 def test_headings_of_another_part_do_not_count() -> None:
     text = "# One\n\ntext\n\nmore"
-    parts = [Part(0, 13, is_markdown=True), Part(13, 17, label="Chapter 2", is_markdown=True)]
-    assert [chunk.heading for chunk in cut(text, parts, RULES)] == ["One", "Chapter 2"]
+    parts = [TextPart(0, 13, is_markdown=True), TextPart(13, 17, label="Chapter 2", is_markdown=True)]
+    assert [chunk.heading for chunk in split_text(text, parts, RULES)] == ["One", "Chapter 2"]
 
 
 def test_blank_parts_have_no_chunks() -> None:

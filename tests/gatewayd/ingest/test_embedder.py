@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from gatewayd.errors import GatewayError, Kind
-from gatewayd.ingest.embedder import BATCH, Target, embed_missing
-from gatewayd.ingest.records import Purpose, Space
+from gatewayd.errors import ErrorKind, GatewayError
+from gatewayd.ingest.embedder import BATCH_SIZE, EmbeddingTarget, embed_missing
+from gatewayd.ingest.records import EmbeddingPurpose, EmbeddingSpace
 from gatewayd.ingest.size_classes import OTHER_WORK
 from tests.fakes.ingest import DIMENSION, HashEmbedder, extraction_of
 from tests.fakes.ingesting import Ingest
@@ -24,25 +24,25 @@ async def staged(ingest: Ingest) -> str:
 
 async def test_each_batch_is_kept_before_it_is_told(ingest: Ingest) -> None:
     file_id = await staged(ingest)
-    target = Target(Space(NAME, DIMENSION), HashEmbedder())
+    target = EmbeddingTarget(EmbeddingSpace(NAME, DIMENSION), HashEmbedder())
     kept = 0
     async for count in embed_missing(ingest.passages, file_id, target, OTHER_WORK):
-        assert count <= BATCH
+        assert count <= BATCH_SIZE
         kept += count
         assert len(ingest.library.tables.vectors) == kept
-    assert kept == len(ingest.library.tables.passages) > BATCH
+    assert kept == len(ingest.library.tables.passages) > BATCH_SIZE
 
 
 async def test_a_file_that_goes_meanwhile_ends_it(ingest: Ingest, tmp_path: Path) -> None:
     file_id = await staged(ingest)
-    target = Target(Space(NAME, DIMENSION), HashEmbedder())
+    target = EmbeddingTarget(EmbeddingSpace(NAME, DIMENSION), HashEmbedder())
     async for _ in embed_missing(ingest.passages, file_id, target, OTHER_WORK):
         assert await ingest.files_store.remove(file_id)
     assert ingest.library.tables.vectors == {}
 
 
 async def test_vectors_of_another_shape_are_refused() -> None:
-    target = Target(Space(NAME, 3), HashEmbedder())
+    target = EmbeddingTarget(EmbeddingSpace(NAME, 3), HashEmbedder())
     with pytest.raises(GatewayError, match="256 bytes came, not 12") as refused:
-        await target.embed(["text"], Purpose.PASSAGE)
-    assert refused.value.kind is Kind.UPSTREAM_FAILED
+        await target.embed(["text"], EmbeddingPurpose.PASSAGE)
+    assert refused.value.kind is ErrorKind.UPSTREAM_FAILED

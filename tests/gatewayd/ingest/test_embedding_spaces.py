@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from gatewayd.errors import GatewayError, Kind
+from gatewayd.errors import ErrorKind, GatewayError
 from gatewayd.ingest.embedding_spaces import ReindexState
-from gatewayd.ingest.records import FileStatus, Purpose, Scope, ScopeKind, Space
+from gatewayd.ingest.records import EmbeddingPurpose, EmbeddingSpace, FileStatus, ScopeKind, SearchScope
 from tests.fakes.ingest import DIMENSION, HashEmbedder, Library
 from tests.fakes.ingesting import Ingest, ingesting
 
@@ -19,11 +19,11 @@ LONG = " ".join(f"word{number}" for number in range(300))
 class Broken(HashEmbedder):
     """A model that cannot be asked for its space."""
 
-    def __init__(self, kind: Kind) -> None:
+    def __init__(self, kind: ErrorKind) -> None:
         super().__init__()
         self.error: GatewayError | None = GatewayError(kind, "the model is not here")
 
-    async def space(self) -> Space:
+    async def space(self) -> EmbeddingSpace:
         if self.error is not None:
             raise self.error
         return await super().space()
@@ -86,8 +86,10 @@ async def test_search_works_at_every_moment_of_a_reindex(
             query = await ingest.spaces.query()
             assert query is not None
             space, embedder = query
-            vector = await embedder.embed(["word7"], Purpose.QUERY)
-            found.append(len(await ingest.index.search(space, Scope(ScopeKind.COLLECTION, "c"), vector, 99)))
+            vector = await embedder.embed(["word7"], EmbeddingPurpose.QUERY)
+            found.append(
+                len(await ingest.index.search(space, SearchScope(ScopeKind.COLLECTION, "c"), vector, 99))
+            )
 
         for store, name in ((ingest.passages, "add_vectors"), (ingest.spaces_store, "activate")):
             monkeypatch.setattr(store, name, after(getattr(store, name), search))
@@ -108,7 +110,7 @@ async def test_a_reindex_goes_on_where_it_ended(tmp_path: Path) -> None:
     library = await filled(tmp_path)
     embedder = HashEmbedder(NEW)
     async with changing(tmp_path, library, configured=embedder) as ingest:
-        embedder.failures = [None, GatewayError(Kind.UPSTREAM_UNREACHABLE, "down")]
+        embedder.failures = [None, GatewayError(ErrorKind.UPSTREAM_UNREACHABLE, "down")]
         with pytest.raises(GatewayError, match="down"):
             await ingest.spaces.reindex()
         state = ingest.spaces.progress()
@@ -129,7 +131,7 @@ async def test_one_reindex_at_a_time_and_new_files_first(tmp_path: Path) -> None
                 await asyncio.sleep(0)
             with pytest.raises(GatewayError) as refused:
                 await ingest.spaces.reindex()
-            assert refused.value.kind is Kind.CONFLICT
+            assert refused.value.kind is ErrorKind.CONFLICT
             assert (await ingest.spaces_store.counts(NEW))[0] == 0
         while running in ingest.tasks.list():
             await asyncio.sleep(0)
@@ -140,13 +142,13 @@ async def test_without_a_model_words_are_searched_until_a_reindex(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     library = Library()
-    async with ingesting(tmp_path, library=library, configured=Broken(Kind.NOT_CONFIGURED)) as ingest:
+    async with ingesting(tmp_path, library=library, configured=Broken(ErrorKind.NOT_CONFIGURED)) as ingest:
         files = [await ingest.completed(f"{number}.txt", f"{LONG} {number}") for number in range(2)]
         assert {file.status for file in files} == {FileStatus.COMPLETED}
         assert await searched(ingest) is None
         with pytest.raises(GatewayError) as refused:
             await ingest.spaces.reindex()
-        assert refused.value.kind is Kind.NOT_CONFIGURED
+        assert refused.value.kind is ErrorKind.NOT_CONFIGURED
     assert [record.message for record in caplog.records] == [
         "documents get no vectors, only their words are searched: the model is not here"
     ]
@@ -154,11 +156,11 @@ async def test_without_a_model_words_are_searched_until_a_reindex(
         assert await ingest.vectors(files[0].id) == 0
         await ingest.spaces.reindex()
         assert await ingest.vectors(files[0].id) == files[0].chunks
-        assert (Scope(ScopeKind.FILE, files[0].id), files[0].id) in ingest.index.learned
+        assert (SearchScope(ScopeKind.FILE, files[0].id), files[0].id) in ingest.index.learned
 
 
 async def test_a_model_that_is_down_at_the_start_is_asked_later(tmp_path: Path) -> None:
-    embedder = Broken(Kind.UPSTREAM_UNREACHABLE)
+    embedder = Broken(ErrorKind.UPSTREAM_UNREACHABLE)
     async with ingesting(tmp_path, configured=embedder) as ingest:
         with pytest.raises(GatewayError):
             await ingest.spaces.query()
@@ -181,7 +183,7 @@ async def test_a_model_of_another_size_is_not_mixed_in(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     library = Library()
-    library.tables.spaces["test:hash:1"] = Space("test:hash:1", 3)
+    library.tables.spaces["test:hash:1"] = EmbeddingSpace("test:hash:1", 3)
     async with ingesting(tmp_path, library=library) as ingest:
         assert (await ingest.completed("a.txt", "text")).status is FileStatus.COMPLETED
         assert await entered(ingest) == []

@@ -2,8 +2,8 @@
 
 import pytest
 
-from gatewayd.errors import GatewayError, Kind
-from gatewayd.ingest.file_names import clean_name, extension
+from gatewayd.errors import ErrorKind, GatewayError
+from gatewayd.ingest.file_names import clean_name, file_extension
 
 
 @pytest.mark.parametrize(
@@ -26,11 +26,11 @@ def test_the_last_component_counts(name: str, cleaned: str) -> None:
 def test_other_names_are_refused(name: str) -> None:
     with pytest.raises(GatewayError) as refused:
         clean_name(name)
-    assert (refused.value.kind, refused.value.param) == (Kind.INVALID_REQUEST, "file")
+    assert (refused.value.kind, refused.value.param) == (ErrorKind.INVALID_REQUEST, "file")
 
 
 @pytest.mark.parametrize(
     ("name", "found"), [("a.PDF", "pdf"), ("a.tar.gz", "gz"), ("README", ""), ("a.", "")]
 )
 def test_extensions(name: str, found: str) -> None:
-    assert extension(name) == found
+    assert file_extension(name) == found

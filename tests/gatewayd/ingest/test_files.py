@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 
 from gatewayd.accounts.records import Actor, Role
-from gatewayd.errors import GatewayError, Kind
-from gatewayd.ingest.embedder import BATCH
-from gatewayd.ingest.files import Files
-from gatewayd.ingest.records import File, FileStatus, Scope, ScopeKind
+from gatewayd.errors import ErrorKind, GatewayError
+from gatewayd.ingest.embedder import BATCH_SIZE
+from gatewayd.ingest.files import FileService
+from gatewayd.ingest.records import File, FileStatus, ScopeKind, SearchScope
 from gatewayd.ingest.upload import UploadRules
 from tests.fakes.ingest import HashEmbedder
 from tests.fakes.ingesting import Ingest, actor, ingesting
@@ -23,14 +23,14 @@ OWNER, ADMIN, READER, WRITER, STRANGER = (
     actor("stranger"),
 )
 
-Call = Callable[[Files, Actor, str], Awaitable[object]]
-READING: list[Call] = [Files.get, Files.text, Files.content]
+Call = Callable[[FileService, Actor, str], Awaitable[object]]
+READING: list[Call] = [FileService.get, FileService.text, FileService.content]
 WRITING: list[Call] = [
     lambda files, who, file_id: files.rename(who, file_id, "b.txt"),
     lambda files, who, file_id: files.set_text(who, file_id, "more"),
     lambda files, who, file_id: files.set_data(who, file_id, {"k": 1}),
-    Files.retry,
-    Files.remove,
+    FileService.retry,
+    FileService.remove,
 ]
 
 
@@ -81,7 +81,7 @@ async def test_lists_hold_what_is_yours(ingest: Ingest) -> None:
 
 
 async def test_all_are_removed_a_few_at_a_time(ingest: Ingest, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("gatewayd.ingest.files.REMOVED_AT_ONCE", 2)
+    monkeypatch.setattr("gatewayd.ingest.files.REMOVAL_BATCH_SIZE", 2)
     for number in range(5):
         await ingest.completed(f"{number}.txt", f"text {number}")
     other = await ingest.completed("other.txt", "text", user_id="other")
@@ -144,13 +144,13 @@ async def test_a_removed_file_is_gone_everywhere(ingest: Ingest) -> None:
     assert not path.exists()
     tables = ingest.library.tables
     assert (tables.files, tables.passages, tables.vectors, tables.links) == ({}, {}, {}, {})
-    assert ingest.index.forgotten == [Scope(ScopeKind.FILE, file.id)]
-    assert ingest.index.learned[-1] == (Scope(ScopeKind.COLLECTION, "c"), file.id)
+    assert ingest.index.forgotten == [SearchScope(ScopeKind.FILE, file.id)]
+    assert ingest.index.learned[-1] == (SearchScope(ScopeKind.COLLECTION, "c"), file.id)
     assert await outcome(ingest.files.remove(OWNER, file.id)) == "not_found"
 
 
 async def test_a_failed_file_can_be_tried_again(ingest: Ingest) -> None:
-    ingest.extractor.failures = [GatewayError(Kind.INVALID_REQUEST, "no")]
+    ingest.extractor.failures = [GatewayError(ErrorKind.INVALID_REQUEST, "no")]
     failed = await ingest.completed("a.txt", "text")
     assert failed.status is FileStatus.FAILED
     again = await ingest.files.retry(OWNER, failed.id)
@@ -177,7 +177,7 @@ async def test_types_that_are_not_allowed_are_not_processed_later_either(tmp_pat
 async def test_a_completed_file_is_found_while_it_is_processed_again(ingest: Ingest) -> None:
     file = await ingest.completed("a.txt", "old text")
     ingest.blobs.path(file.id).write_text("new text")
-    ingest.extractor.failures = [GatewayError(Kind.INVALID_REQUEST, "no")]
+    ingest.extractor.failures = [GatewayError(ErrorKind.INVALID_REQUEST, "no")]
     await until_idle(ingest, await ingest.files.retry(OWNER, file.id))
     assert await ingest.files.get(OWNER, file.id) == file
     assert ingest.texts(file.id) == ["old text"]
@@ -205,7 +205,7 @@ async def test_a_text_can_be_replaced_at_once(ingest: Ingest) -> None:
     assert changed.characters == len(long)
     assert changed.chunks == len(ingest.texts(file.id)) == await ingest.vectors(file.id) > 64
     assert await ingest.files.text(OWNER, file.id) == long
-    assert (Scope(ScopeKind.COLLECTION, "c"), file.id) in ingest.index.learned
+    assert (SearchScope(ScopeKind.COLLECTION, "c"), file.id) in ingest.index.learned
 
 
 async def test_a_replaced_text_has_plain_letters(ingest: Ingest) -> None:
@@ -223,7 +223,7 @@ async def test_vectors_of_a_replaced_text_are_those_of_its_passages(ingest: Inge
     await ingest.files.set_text(OWNER, file.id, long)
     tables = ingest.library.tables
     rows = tables.rows(file.id, staged=False)
-    assert len(rows) > BATCH
+    assert len(rows) > BATCH_SIZE
     for passage_id, row in rows:
         assert tables.vectors["test:hash:1", passage_id] == embedder._vector(row.passage.text)
 
@@ -231,7 +231,7 @@ async def test_vectors_of_a_replaced_text_are_those_of_its_passages(ingest: Inge
 async def test_a_text_that_cannot_be_embedded_changes_nothing(ingest: Ingest) -> None:
     file = await ingest.completed("a.txt", "old text")
     assert isinstance(ingest.configured, HashEmbedder)
-    ingest.configured.failures = [GatewayError(Kind.UPSTREAM_UNREACHABLE, "down")]
+    ingest.configured.failures = [GatewayError(ErrorKind.UPSTREAM_UNREACHABLE, "down")]
     assert await outcome(ingest.files.set_text(OWNER, file.id, "new")) == "upstream_unreachable"
     assert await ingest.files.text(OWNER, file.id) == "old text"
     assert not await ingest.passages.is_staged(file.id)

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from gatewayd.ingest.records import File, FileStatus, Scope, ScopeKind
+from gatewayd.ingest.records import File, FileStatus, ScopeKind, SearchScope
 from gatewayd.storage.engine.database import Database
 from gatewayd.storage.engine.location import sqlite
 from gatewayd.storage.engine.readers import open_reader
@@ -15,7 +15,7 @@ from gatewayd.storage.files import TortoiseFiles
 from gatewayd.storage.jobs import TortoiseJobs
 from gatewayd.storage.search.embedding_spaces import TortoiseSpaces
 from gatewayd.storage.search.passages import TortoisePassages
-from gatewayd.tasks import Tasks
+from gatewayd.tasks import TaskRegistry
 from tests.fakes.ingest import MemoryFiles, MemoryJobs, MemoryPassages, MemorySpaces
 from tests.fakes.ingesting import Ingest, ingesting
 
@@ -27,7 +27,7 @@ SPACE = "test:hash:1"
 
 async def interrupt(folder: Path, steps: int, **stores: Any) -> bool:
     """Work for some half milliseconds and stop, as a kill would; False when all was done before."""
-    tasks = Tasks()
+    tasks = TaskRegistry()
     ingest = Ingest(folder, tasks, **stores)
     ingest.queue.start()
     await asyncio.sleep(steps * 0.0005)
@@ -66,7 +66,7 @@ async def check(ingest: Ingest, file: File) -> None:
     done = await ingest.files.finished(file.id, 10)
     assert (done.status, done.error) == (FileStatus.COMPLETED, None)
     assert await ingest.stores.passages.find_text(file.id) == TEXTS[file.name]
-    scope = Scope(ScopeKind.FILE, file.id)
+    scope = SearchScope(ScopeKind.FILE, file.id)
     count = await ingest.stores.passages.count_vectors(SPACE, scope)
     assert count == done.chunks > 0
     assert not await ingest.stores.passages.is_staged(file.id)

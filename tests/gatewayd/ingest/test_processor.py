@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from gatewayd.ingest.records import FileStatus, Scope, ScopeKind
+from gatewayd.ingest.records import FileStatus, ScopeKind, SearchScope
 from gatewayd.ingest.size_classes import QueueKey, SizeClass
 from gatewayd.transactions import after_commit
 from tests.fakes.ingest import HashEmbedder
@@ -42,8 +42,8 @@ async def test_a_processed_file_is_told_to_the_index(ingest: Ingest) -> None:
     await ingest.link("c", file.id)
     await ingest.processor.process(file.id, SizeClass.LARGE)
     assert ingest.index.learned == [
-        (Scope(ScopeKind.FILE, file.id), file.id),
-        (Scope(ScopeKind.COLLECTION, "c"), file.id),
+        (SearchScope(ScopeKind.FILE, file.id), file.id),
+        (SearchScope(ScopeKind.COLLECTION, "c"), file.id),
     ]
 
 
@@ -53,13 +53,13 @@ async def test_a_new_version_takes_the_place_of_the_old_one(ingest: Ingest) -> N
     await ingest.queue.close()
     new = await ingest.upload("a.txt", "new")
     await ingest.link("c", new.id, "a.txt")
-    assert ingest.library.tables.files_in(Scope(ScopeKind.COLLECTION, "c")) == [old.id]
+    assert ingest.library.tables.files_in(SearchScope(ScopeKind.COLLECTION, "c")) == [old.id]
     await ingest.processor.process(new.id, SizeClass.LARGE)
     assert set(ingest.library.tables.files) == {new.id}
     assert set(ingest.library.tables.links) == {("c", new.id)}
     assert not ingest.blobs.path(old.id).exists()
-    assert ingest.index.forgotten == [Scope(ScopeKind.FILE, old.id)]
-    assert (Scope(ScopeKind.COLLECTION, "c"), old.id) in ingest.index.learned
+    assert ingest.index.forgotten == [SearchScope(ScopeKind.FILE, old.id)]
+    assert (SearchScope(ScopeKind.COLLECTION, "c"), old.id) in ingest.index.learned
 
 
 async def test_a_file_is_prepared_before_the_transaction_that_publishes_it(

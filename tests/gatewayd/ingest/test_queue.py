@@ -8,21 +8,21 @@ from typing import Any
 
 import pytest
 
-from gatewayd.errors import GatewayError, Kind
+from gatewayd.errors import ErrorKind, GatewayError
 from gatewayd.ingest import queue as queue_module
 from gatewayd.ingest import size_classes
 from gatewayd.ingest.interfaces import OUT_OF_TIME, WORKER_DIED
-from gatewayd.ingest.queue import BEGINNINGS, IngestQueue, QueueOptions, QueueState
-from gatewayd.ingest.records import File, FileStatus, Job, Purpose
+from gatewayd.ingest.queue import MAX_LEASES, IngestQueue, QueueOptions, QueueState
+from gatewayd.ingest.records import EmbeddingPurpose, File, FileStatus, IngestJob
 from gatewayd.ingest.size_classes import ClassLimit, QueueKey, SizeClass
-from gatewayd.tasks import Tasks
+from gatewayd.tasks import TaskRegistry
 from tests.fakes.ingest import HashEmbedder, Library
 from tests.fakes.ingesting import NOON, Ingest, ingesting
 
 TEXTS = {"one.txt": "one " * 100, "two.txt": "two " * 300, "three.txt": "three"}
 
 
-def failure(kind: Kind, message: str = "cannot read it", code: str | None = None) -> GatewayError:
+def failure(kind: ErrorKind, message: str = "cannot read it", code: str | None = None) -> GatewayError:
     return GatewayError(kind, message, code=code)
 
 
@@ -35,7 +35,7 @@ async def test_files_are_processed_to_the_end(ingest: Ingest) -> None:
 
 
 async def test_a_document_that_cannot_be_read_fails_at_once_and_alone(ingest: Ingest) -> None:
-    ingest.extractor.failures = [failure(Kind.INVALID_REQUEST, "the document is encrypted")]
+    ingest.extractor.failures = [failure(ErrorKind.INVALID_REQUEST, "the document is encrypted")]
     bad, good = await ingest.upload("bad.txt", "bad"), await ingest.upload("good.txt", "good")
     failed, fine = [await ingest.files.finished(file.id, 10) for file in (bad, good)]
     assert (failed.status, failed.error) == (FileStatus.FAILED, "the document is encrypted")
@@ -51,14 +51,14 @@ async def test_an_empty_file_fails_without_a_reader(ingest: Ingest) -> None:
 
 
 async def test_failures_that_may_pass_are_tried_again(ingest: Ingest) -> None:
-    ingest.extractor.failures = [failure(Kind.UNAVAILABLE)] * 4
+    ingest.extractor.failures = [failure(ErrorKind.UNAVAILABLE)] * 4
     file = await ingest.completed("a.txt", "text")
     assert file.status is FileStatus.COMPLETED
     assert len(ingest.extractor.names) == 5
 
 
 async def test_the_fifth_failure_is_the_last(ingest: Ingest) -> None:
-    ingest.extractor.failures = [failure(Kind.TIMEOUT, "it took too long")] * 9
+    ingest.extractor.failures = [failure(ErrorKind.TIMEOUT, "it took too long")] * 9
     file = await ingest.completed("a.txt", "text")
     assert file.error == "gave up after 5 attempts: it took too long"
     assert len(ingest.extractor.failures) == 4
@@ -68,7 +68,7 @@ async def test_the_fifth_failure_is_the_last(ingest: Ingest) -> None:
 async def test_a_document_whose_reading_is_costly_is_given_up_with_the_second_attempt(
     ingest: Ingest, code: str
 ) -> None:
-    ingest.extractor.failures = [failure(Kind.UNAVAILABLE, code=code)] * 9
+    ingest.extractor.failures = [failure(ErrorKind.UNAVAILABLE, code=code)] * 9
     file = await ingest.completed("a.txt", "text")
     assert file.error == "gave up after 2 attempts: cannot read it"
     assert len(ingest.extractor.failures) == 7
@@ -79,9 +79,9 @@ async def test_kills_of_the_gateway_leave_a_costly_document_its_second_attempt(t
     async with ingesting(tmp_path, library=library) as ingest:
         await ingest.queue.close()
         file = await ingest.upload("a.txt", "text")
-        await ingest.jobs.put(Job(file.id, attempts=7, lease_owner="dead", lease_until=NOON + 60))
+        await ingest.jobs.put(IngestJob(file.id, attempts=7, lease_owner="dead", lease_until=NOON + 60))
     async with ingesting(tmp_path, library=library) as ingest:
-        ingest.extractor.failures = [failure(Kind.TIMEOUT, code=OUT_OF_TIME)]
+        ingest.extractor.failures = [failure(ErrorKind.TIMEOUT, code=OUT_OF_TIME)]
         assert (await ingest.files.finished(file.id, 10)).status is FileStatus.COMPLETED
 
 
@@ -92,8 +92,8 @@ async def test_a_file_waits_for_its_pause_when_the_clock_was_set_back_before_the
     async with ingesting(tmp_path, library=library) as ingest:
         await ingest.queue.close()
         late, later = await ingest.upload("a.txt", "a"), await ingest.upload("b.txt", "b")
-        await ingest.jobs.put(Job(late.id, attempts=1, not_before=NOON + 3605, error="away"))
-        await ingest.jobs.put(Job(later.id, attempts=3, not_before=NOON + 3680, error="away"))
+        await ingest.jobs.put(IngestJob(late.id, attempts=1, not_before=NOON + 3605, error="away"))
+        await ingest.jobs.put(IngestJob(later.id, attempts=3, not_before=NOON + 3680, error="away"))
     async with ingesting(tmp_path, library=library) as ingest:
         await ingest.queue.state()
         while not any(job.not_before < NOON + 3600 for job in await ingest.jobs.list()):
@@ -180,7 +180,7 @@ class Vectors:
         self._plain = ingest.configured.embed
         monkeypatch.setattr(ingest.configured, "embed", self._embed)
 
-    async def _embed(self, texts: Sequence[str], purpose: Purpose, key: QueueKey) -> bytes:
+    async def _embed(self, texts: Sequence[str], purpose: EmbeddingPurpose, key: QueueKey) -> bytes:
         self.keys.append(key)
         if any(self._word in text for text in texts):
             self.is_held.set()
@@ -332,9 +332,9 @@ async def test_a_queue_with_more_than_an_owner_may_have_under_way_rests(
 async def test_what_was_embedded_is_not_embedded_again(tmp_path: Path) -> None:
     embedder = HashEmbedder()
     async with ingesting(tmp_path, configured=embedder) as ingest:
-        ingest.extractor.failures = [failure(Kind.UNAVAILABLE)]
+        ingest.extractor.failures = [failure(ErrorKind.UNAVAILABLE)]
         text = " ".join(f"word{number}" for number in range(3000))
-        embedder.failures = [failure(Kind.UPSTREAM_UNREACHABLE)] * 2
+        embedder.failures = [failure(ErrorKind.UPSTREAM_UNREACHABLE)] * 2
         file = await ingest.completed("a.txt", text)
         assert file.status is FileStatus.COMPLETED
         assert len(embedder.texts) == file.chunks > 64
@@ -343,8 +343,8 @@ async def test_what_was_embedded_is_not_embedded_again(tmp_path: Path) -> None:
 
 async def test_pauses_grow_and_heed_what_the_provider_asks_for(tmp_path: Path) -> None:
     async with ingesting(tmp_path, options=QueueOptions(pause=5)) as ingest:
-        slow = GatewayError(Kind.RATE_LIMITED, "slow down", retry_after=90)
-        ingest.extractor.failures = [failure(Kind.TIMEOUT), failure(Kind.TIMEOUT), slow]
+        slow = GatewayError(ErrorKind.RATE_LIMITED, "slow down", retry_after=90)
+        ingest.extractor.failures = [failure(ErrorKind.TIMEOUT), failure(ErrorKind.TIMEOUT), slow]
         file = await ingest.upload("a.txt", "text")
         for attempts, pause in ((1, 5), (2, 20), (3, 90)):
             job = await postponed(ingest, file.id, attempts)
@@ -354,7 +354,7 @@ async def test_pauses_grow_and_heed_what_the_provider_asks_for(tmp_path: Path) -
         assert (await ingest.files.finished(file.id, 10)).status is FileStatus.COMPLETED
 
 
-async def postponed(ingest: Ingest, file_id: str, attempts: int) -> Job:
+async def postponed(ingest: Ingest, file_id: str, attempts: int) -> IngestJob:
     """Wait until a file's attempt has failed."""
     async with asyncio.timeout(10):
         while True:
@@ -417,7 +417,7 @@ async def test_a_clean_stop_gives_the_lease_and_the_attempt_back(
             await asyncio.sleep(0)
         assert await ingest.queue.state() == QueueState(0, 1, 0)
         await ingest.queue.close()
-        assert await ingest.jobs.find(file.id) == Job(file.id, created_at=NOON)
+        assert await ingest.jobs.find(file.id) == IngestJob(file.id, created_at=NOON)
     async with ingesting(tmp_path, library=library) as ingest:
         assert (await ingest.files.finished(file.id, 10)).status is FileStatus.COMPLETED
 
@@ -464,16 +464,16 @@ async def test_a_failure_is_kept_when_the_database_is_back(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     async with ingesting(tmp_path, options=QueueOptions(pause=8)) as ingest:
-        away = [failure(Kind.UNAVAILABLE, "cannot reach the database")] * 3
+        away = [failure(ErrorKind.UNAVAILABLE, "cannot reach the database")] * 3
         plain = ingest.jobs.find
 
-        async def find(file_id: str) -> Job | None:
+        async def find(file_id: str) -> IngestJob | None:
             if away:
                 raise away.pop()
             return await plain(file_id)
 
         monkeypatch.setattr(ingest.jobs, "find", find)
-        ingest.extractor.failures = [failure(Kind.UNAVAILABLE, "cannot read a file")]
+        ingest.extractor.failures = [failure(ErrorKind.UNAVAILABLE, "cannot read a file")]
         file = await ingest.upload("a.txt", "text")
         async with asyncio.timeout(10):
             while len(away) == 3:
@@ -495,7 +495,9 @@ async def test_a_job_that_was_begun_too_often_is_given_up(tmp_path: Path) -> Non
     async with ingesting(tmp_path, library=library) as ingest:
         await ingest.queue.close()
         file = await ingest.upload("a.txt", "text")
-        await ingest.jobs.put(Job(file.id, attempts=BEGINNINGS, lease_owner="dead", lease_until=NOON + 60))
+        await ingest.jobs.put(
+            IngestJob(file.id, attempts=MAX_LEASES, lease_owner="dead", lease_until=NOON + 60)
+        )
         queue = IngestQueue(
             ingest.stores, ingest.processor, ingest.tasks, ingest.options, lambda: ingest.time
         )
@@ -514,7 +516,7 @@ async def test_a_stop_without_a_database_ends_well_and_says_so(
         async def fail(_: str) -> None:
             if hangs:
                 await asyncio.Event().wait()
-            raise failure(Kind.UNAVAILABLE)
+            raise failure(ErrorKind.UNAVAILABLE)
 
         monkeypatch.setattr(ingest.jobs, "release", fail)
         monkeypatch.setattr(queue_module, "RELEASE_SECONDS", 0.01)
@@ -527,10 +529,10 @@ async def test_kills_are_no_failures(tmp_path: Path) -> None:
     async with ingesting(tmp_path, library=library) as ingest:
         await ingest.queue.close()
         file = await ingest.upload("a.txt", "text")
-        await ingest.jobs.put(Job(file.id, attempts=7, lease_owner="dead", lease_until=NOON + 60))
+        await ingest.jobs.put(IngestJob(file.id, attempts=7, lease_owner="dead", lease_until=NOON + 60))
     options = QueueOptions(pause=8)
     async with ingesting(tmp_path, library=library, options=options) as ingest:
-        ingest.extractor.failures = [failure(Kind.UNAVAILABLE)]
+        ingest.extractor.failures = [failure(ErrorKind.UNAVAILABLE)]
         while (job := await ingest.jobs.find(file.id)) is None or job.lease_owner:
             await asyncio.sleep(0)
         assert (job.attempts, job.not_before) == (7, NOON + 8)
@@ -584,7 +586,7 @@ class Mortal:
 
 async def run_until(death: Death, folder: Path, library: Library) -> None:
     """Process what waits until death comes, or everything is done."""
-    tasks = Tasks()
+    tasks = TaskRegistry()
     ingest = Ingest(folder, tasks, library=library, wrap=death.wrap)
     ingest.queue.start()
     async with asyncio.timeout(20):

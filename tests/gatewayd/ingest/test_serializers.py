@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 from gatewayd.ingest.records import File, FileStatus
-from gatewayd.ingest.serializers import show_file, show_metadata, show_status, warning_of
+from gatewayd.ingest.serializers import file_warning, render_file, render_metadata, render_status
 
 META = {"name": "a.txt", "content_type": "text/plain", "size": 5, "file_hash": "v1", "data": {"k": "v"}}
 
@@ -27,7 +27,7 @@ def file(status: FileStatus = FileStatus.COMPLETED, error: str | None = None) ->
 
 
 def test_files() -> None:
-    assert show_file(file()) == {
+    assert render_file(file()) == {
         "id": "f1",
         "user_id": "u1",
         "hash": "hash",
@@ -37,9 +37,9 @@ def test_files() -> None:
         "created_at": 1,
         "updated_at": 2,
     }
-    assert show_file(file(), "text")["data"] == {"status": "completed", "content": "text"}
-    assert show_file(file(FileStatus.STORED))["data"] == {}
-    assert show_metadata(file()) == {
+    assert render_file(file(), "text")["data"] == {"status": "completed", "content": "text"}
+    assert render_file(file(FileStatus.STORED))["data"] == {}
+    assert render_metadata(file()) == {
         "id": "f1",
         "hash": "hash",
         "meta": META,
@@ -50,14 +50,14 @@ def test_files() -> None:
 
 def test_pages_without_text_are_told() -> None:
     scanned = replace(file(), pages=10, blank_pages=9)
-    assert show_file(scanned)["meta"] == {**META, "pages": 10, "blank_pages": 9}
-    assert warning_of(scanned) == "9 of its 10 pages have no text (scanned?)"
+    assert render_file(scanned)["meta"] == {**META, "pages": 10, "blank_pages": 9}
+    assert file_warning(scanned) == "9 of its 10 pages have no text (scanned?)"
     whole = replace(file(), pages=10)
-    assert (show_file(whole)["meta"], warning_of(whole)) == (META, None)
+    assert (render_file(whole)["meta"], file_warning(whole)) == (META, None)
 
 
 def test_status() -> None:
-    assert show_status(file()) == {"status": "completed"}
-    assert show_status(file(FileStatus.PENDING)) == {"status": "pending"}
-    assert show_status(file(FileStatus.STORED)) == {"status": "pending"}
-    assert show_status(file(FileStatus.FAILED, "why")) == {"status": "failed", "error": "why"}
+    assert render_status(file()) == {"status": "completed"}
+    assert render_status(file(FileStatus.PENDING)) == {"status": "pending"}
+    assert render_status(file(FileStatus.STORED)) == {"status": "pending"}
+    assert render_status(file(FileStatus.FAILED, "why")) == {"status": "failed", "error": "why"}

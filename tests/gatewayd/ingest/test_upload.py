@@ -7,18 +7,18 @@ from typing import Any
 
 import pytest
 
-from gatewayd.errors import GatewayError, Kind, invalid
+from gatewayd.errors import ErrorKind, GatewayError, invalid
 from gatewayd.ingest.records import File, FileStatus
-from gatewayd.ingest.upload import Upload, UploadRules
+from gatewayd.ingest.upload import NewFile, UploadRules
 from tests.fakes.ingesting import NOON, Ingest, ingesting, stream
 
 TEXT_DIGEST = "982d9e3eb996f559e633f4d194def3761d909f5a3b647d1a851fead67c32c9d1"
 """The SHA-256 of `text`."""
 
 
-def upload(name: str = "a.txt", **named: Any) -> Upload:
+def upload(name: str = "a.txt", **named: Any) -> NewFile:
     fields: dict[str, Any] = {"content_type": "text/plain", "user_id": "owner", "data": {}} | named
-    return Upload(name=name, **fields)
+    return NewFile(name=name, **fields)
 
 
 def blobs_of(ingest: Ingest) -> list[Path]:
@@ -121,12 +121,12 @@ async def test_what_is_refused_is_not_read(tmp_path: Path, fields: dict[str, Any
     async with ingesting(tmp_path, rules=rules) as ingest:
         with pytest.raises(GatewayError) as refused:
             await ingest.intake.keep(upload(**fields), unread())
-        assert (refused.value.kind, refused.value.param) == (Kind.INVALID_REQUEST, param)
+        assert (refused.value.kind, refused.value.param) == (ErrorKind.INVALID_REQUEST, param)
         assert (await ingest.intake.keep(upload("a.exe", process=False), stream(b"MZ"))).name == "a.exe"
         assert (await ingest.intake.keep(upload("A.TXT"), stream(b"text"))).name == "A.TXT"
         with pytest.raises(GatewayError) as large:
             await ingest.intake.keep(upload(), stream(b"text" * 3))
-        assert large.value.kind is Kind.TOO_LARGE
+        assert large.value.kind is ErrorKind.TOO_LARGE
 
 
 async def test_files_are_counted_by_user(tmp_path: Path) -> None:
@@ -157,12 +157,12 @@ async def test_an_id_that_was_chosen_is_kept_and_used_once(ingest: Ingest) -> No
     assert file.id == "my-id_1"
     with pytest.raises(GatewayError) as taken:
         await ingest.intake.keep(upload(id="my-id_1"), stream(b"other"))
-    assert (taken.value.kind, taken.value.param) == (Kind.CONFLICT, "id")
+    assert (taken.value.kind, taken.value.param) == (ErrorKind.CONFLICT, "id")
     assert ingest.blobs.path(file.id).read_bytes() == b"text"
     for bad in ("", "a/b", "..", "x" * 65, "\u00e9"):
         with pytest.raises(GatewayError) as refused:
             await ingest.intake.keep(upload(id=bad), stream(b"text"))
-        assert (refused.value.kind, refused.value.param) == (Kind.INVALID_REQUEST, "id")
+        assert (refused.value.kind, refused.value.param) == (ErrorKind.INVALID_REQUEST, "id")
 
 
 async def test_two_at_once_do_not_share_an_id(ingest: Ingest) -> None:
@@ -177,6 +177,6 @@ async def test_two_at_once_do_not_share_an_id(ingest: Ingest) -> None:
     await begun.wait()
     with pytest.raises(GatewayError) as taken:
         await ingest.intake.keep(upload(id="mine"), stream(b"other"))
-    assert taken.value.kind is Kind.CONFLICT
+    assert taken.value.kind is ErrorKind.CONFLICT
     go_on.set()
     assert ingest.blobs.path((await first).id).read_bytes() == b"text"

@@ -6,10 +6,10 @@ import pytest
 
 from gatewayd.accounts.records import Role
 from gatewayd.catalog.records import Grant
-from gatewayd.errors import GatewayError, Kind
+from gatewayd.errors import ErrorKind, GatewayError
 from gatewayd.ingest.interfaces import LexicalIndex
-from gatewayd.ingest.records import Scope, Space
-from gatewayd.knowledge.checks import Checks
+from gatewayd.ingest.records import EmbeddingSpace, SearchScope
+from gatewayd.knowledge.checks import IndexChecks
 from tests.fakes.ingest import ExactIndex, HashEmbedder, MemoryPassages, MemoryWords
 from tests.fakes.knowledge import OneSpace, World, a_file, person
 
@@ -20,22 +20,22 @@ ROOT = person("root", role=Role.ADMIN)
 class Words(MemoryWords):
     """Words that do not fit."""
 
-    async def check(self, scope: Scope) -> Sequence[str]:
+    async def check(self, scope: SearchScope) -> Sequence[str]:
         return ["the words of f1 were missing"]
 
 
 class Index(ExactIndex):
     """Vectors that do not fit."""
 
-    async def check(self, space: Space, scope: Scope) -> Sequence[str]:
+    async def check(self, space: EmbeddingSpace, scope: SearchScope) -> Sequence[str]:
         return [f"the vectors of f1 in {space.name} were missing"]
 
 
 def checks(
     world: World, words: type[LexicalIndex] = MemoryWords, index: type[ExactIndex] = ExactIndex
-) -> Checks:
+) -> IndexChecks:
     passages = MemoryPassages(world.library)
-    return Checks(world.collections, passages, words(world.library), index(passages), world.space)
+    return IndexChecks(world.collections, passages, words(world.library), index(passages), world.space)
 
 
 async def test_everything_is_counted(world: World) -> None:
@@ -79,11 +79,11 @@ async def test_without_a_model_words_are_checked(world: World) -> None:
 async def test_a_model_that_cannot_be_asked_is_said(world: World) -> None:
     class Absent(OneSpace):
         async def query(self) -> None:
-            raise GatewayError(Kind.UPSTREAM_UNREACHABLE, "the model is not here")
+            raise GatewayError(ErrorKind.UPSTREAM_UNREACHABLE, "the model is not here")
 
     docs = await world.collection(ANN)
     passages = MemoryPassages(world.library)
-    made = Checks(world.collections, passages, MemoryWords(world.library), Index(passages), Absent(None))
+    made = IndexChecks(world.collections, passages, MemoryWords(world.library), Index(passages), Absent(None))
     assert (await made.check(ANN, docs)).problems == ["cannot check the vectors: the model is not here"]
 
 
@@ -91,7 +91,7 @@ async def test_a_check_needs_the_right_to_change(world: World) -> None:
     docs = await world.collection(ANN, "docs", Grant("user", "bob", "read"))
     with pytest.raises(GatewayError) as caught:
         await checks(world).check(BOB, docs)
-    assert caught.value.kind is Kind.FORBIDDEN
+    assert caught.value.kind is ErrorKind.FORBIDDEN
     with pytest.raises(GatewayError) as caught:
         await checks(world).check(BOB, await world.collection(ANN, "private"))
-    assert caught.value.kind is Kind.NOT_FOUND
+    assert caught.value.kind is ErrorKind.NOT_FOUND

@@ -6,8 +6,8 @@ import pytest
 
 from gatewayd.accounts.records import Role
 from gatewayd.catalog.records import Grant
-from gatewayd.errors import GatewayError, Kind
-from gatewayd.ingest.records import Scope, ScopeKind
+from gatewayd.errors import ErrorKind, GatewayError
+from gatewayd.ingest.records import ScopeKind, SearchScope
 from gatewayd.knowledge.collections import CollectionChange, NewCollection
 from tests.fakes.knowledge import World, a_file, person
 
@@ -25,7 +25,7 @@ async def refused(work: Awaitable[object]) -> GatewayError:
 
 async def test_creating_needs_the_permission(world: World) -> None:
     error = await refused(world.collections.create(person("eve", permissions={}), NewCollection("x")))
-    assert error.kind is Kind.FORBIDDEN
+    assert error.kind is ErrorKind.FORBIDDEN
     assert "workspace.knowledge" in error.message
     made = await world.collections.create(ROOT, NewCollection("  x ", " about ", {"a": 1}))
     assert (made.user_id, made.name, made.description, made.meta) == ("root", "x", "about", {"a": 1})
@@ -34,13 +34,13 @@ async def test_creating_needs_the_permission(world: World) -> None:
 
 async def test_only_administrators_give_collections_away(world: World) -> None:
     made = await world.collections.create(ROOT, NewCollection("x", grants=[READ]), owner_id="ann")
-    assert (await refused(world.collections.give(ANN, made.id, "bob"))).kind is Kind.FORBIDDEN
+    assert (await refused(world.collections.give(ANN, made.id, "bob"))).kind is ErrorKind.FORBIDDEN
     given = await world.collections.give(ROOT, made.id, "bob")
     assert (given.user_id, given.name, given.grants) == ("bob", "x", (READ,))
     assert await world.collections.get_writable(BOB, made.id) == given
-    assert (await refused(world.collections.get(ANN, made.id))).kind is Kind.NOT_FOUND
+    assert (await refused(world.collections.get(ANN, made.id))).kind is ErrorKind.NOT_FOUND
     assert await world.collections.give(ROOT, made.id, "bob") == given
-    assert (await refused(world.collections.give(ROOT, "none", "bob"))).kind is Kind.NOT_FOUND
+    assert (await refused(world.collections.give(ROOT, "none", "bob"))).kind is ErrorKind.NOT_FOUND
 
 
 async def test_only_administrators_make_collections_for_others(world: World) -> None:
@@ -48,7 +48,7 @@ async def test_only_administrators_make_collections_for_others(world: World) -> 
     assert made.user_id == "bob"
     assert await world.collections.get_writable(BOB, made.id) == made
     error = await refused(world.collections.create(ANN, NewCollection("x"), owner_id="bob"))
-    assert error.kind is Kind.FORBIDDEN
+    assert error.kind is ErrorKind.FORBIDDEN
 
 
 async def test_files_are_counted_when_asked_for(world: World) -> None:
@@ -77,7 +77,7 @@ async def test_grants_are_filtered_by_permission(world: World) -> None:
     made = await world.collections.set_grants(ROOT, made.id, [PUBLIC])
     assert made.grants == (PUBLIC,)
     error = await refused(world.collections.set_grants(ROOT, made.id, [Grant("host", "x", "read")]))
-    assert error.kind is Kind.INVALID_REQUEST
+    assert error.kind is ErrorKind.INVALID_REQUEST
 
 
 async def test_a_writer_gives_on_what_its_own_permissions_let_it_give(world: World) -> None:
@@ -88,13 +88,13 @@ async def test_a_writer_gives_on_what_its_own_permissions_let_it_give(world: Wor
     assert (await world.collections.set_grants(giver, key, [WRITE, carl, PUBLIC])).grants == (WRITE, carl)
     # Whose own right is gone gives nothing more, whatever it gave before.
     await world.collections.set_grants(ROOT, key, [carl])
-    assert (await refused(world.collections.set_grants(giver, key, [WRITE]))).kind is Kind.NOT_FOUND
+    assert (await refused(world.collections.set_grants(giver, key, [WRITE]))).kind is ErrorKind.NOT_FOUND
 
 
 @pytest.mark.parametrize("name", ["", "  ", "a\nb", "a\x00", "x" * 256])
 async def test_bad_names_are_refused(world: World, name: str) -> None:
     error = await refused(world.collections.create(ANN, NewCollection(name)))
-    assert (error.kind, error.param) == (Kind.INVALID_REQUEST, "name")
+    assert (error.kind, error.param) == (ErrorKind.INVALID_REQUEST, "name")
 
 
 CHANGES: dict[str, Callable[[World, str], Awaitable[object]]] = {
@@ -111,18 +111,18 @@ async def test_who_may_not_read_learns_nothing_and_who_may_only_read_changes_not
 ) -> None:
     key = await world.collection(ANN)
     error = await refused(work(world, key))
-    assert error.kind is Kind.NOT_FOUND
+    assert error.kind is ErrorKind.NOT_FOUND
     assert str(await refused(work(world, "nowhere"))).replace("nowhere", key) == str(error)
     await world.collections.set_grants(ROOT, key, [READ])
-    assert (await refused(work(world, key))).kind is Kind.FORBIDDEN
+    assert (await refused(work(world, key))).kind is ErrorKind.FORBIDDEN
     await world.collections.set_grants(ROOT, key, [WRITE])
     await work(world, key)
 
 
 @pytest.mark.parametrize("key", ["", "x" * 100, "a\x00b", "\ud800"])
 async def test_odd_ids_are_not_found(world: World, key: str) -> None:
-    assert (await refused(world.collections.get(ROOT, key))).kind is Kind.NOT_FOUND
-    assert (await refused(world.collections.resolve(ROOT, key))).kind is Kind.NOT_FOUND
+    assert (await refused(world.collections.get(ROOT, key))).kind is ErrorKind.NOT_FOUND
+    assert (await refused(world.collections.resolve(ROOT, key))).kind is ErrorKind.NOT_FOUND
 
 
 async def test_list_has_what_the_actor_may_read(world: World) -> None:
@@ -141,12 +141,12 @@ async def test_resolve_by_id_or_exact_name(world: World) -> None:
     one = await world.collection(ANN, "docs")
     assert (await world.collections.resolve(ANN, one)).id == one
     assert (await world.collections.resolve(ANN, " docs ")).id == one
-    assert (await refused(world.collections.resolve(ANN, "DOCS"))).kind is Kind.NOT_FOUND
-    assert (await refused(world.collections.resolve(BOB, "docs"))).kind is Kind.NOT_FOUND
+    assert (await refused(world.collections.resolve(ANN, "DOCS"))).kind is ErrorKind.NOT_FOUND
+    assert (await refused(world.collections.resolve(BOB, "docs"))).kind is ErrorKind.NOT_FOUND
     mine = await world.collection(BOB, "docs")
     assert (await world.collections.resolve(BOB, "docs")).id == mine
     error = await refused(world.collections.resolve(ROOT, "docs"))
-    assert error.kind is Kind.CONFLICT
+    assert error.kind is ErrorKind.CONFLICT
     assert one in error.message
     assert mine in error.message
 
@@ -157,5 +157,5 @@ async def test_change_and_remove(world: World) -> None:
     changed = await world.collections.change(ANN, key, change)
     assert (changed.name, changed.description, changed.meta) == ("new", "about", {"x": 1})
     await world.collections.remove(ANN, key)
-    assert world.index.forgotten == [Scope(ScopeKind.COLLECTION, key)]
-    assert (await refused(world.collections.get(ANN, key))).kind is Kind.NOT_FOUND
+    assert world.index.forgotten == [SearchScope(ScopeKind.COLLECTION, key)]
+    assert (await refused(world.collections.get(ANN, key))).kind is ErrorKind.NOT_FOUND

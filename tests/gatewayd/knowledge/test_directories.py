@@ -5,7 +5,7 @@ from collections.abc import Awaitable, Callable
 import pytest
 
 from gatewayd.catalog.records import Grant
-from gatewayd.errors import GatewayError, Kind
+from gatewayd.errors import ErrorKind, GatewayError
 from gatewayd.knowledge.directories import DirectoryChange
 from tests.fakes.knowledge import World, a_file, person
 
@@ -24,15 +24,15 @@ async def test_create_and_list(world: World) -> None:
     below = await world.directories.create(ANN, docs, "u\u0308ber", top.id)
     assert (top.name, top.parent_id, below.name, below.parent_id) == ("guide", None, "\u00fcber", top.id)
     assert [each.id for each in await world.directories.list(ANN, docs)] == [top.id, below.id]
-    assert (await refused(world.directories.create(ANN, docs, "guide"))).kind is Kind.CONFLICT
-    assert (await refused(world.directories.create(ANN, docs, "x", "nowhere"))).kind is Kind.NOT_FOUND
+    assert (await refused(world.directories.create(ANN, docs, "guide"))).kind is ErrorKind.CONFLICT
+    assert (await refused(world.directories.create(ANN, docs, "x", "nowhere"))).kind is ErrorKind.NOT_FOUND
 
 
 @pytest.mark.parametrize("name", ["", "a/b", ".", "..", "a\x00", "x" * 256])
 async def test_bad_names(world: World, name: str) -> None:
     docs = await world.collection(ANN)
     error = await refused(world.directories.create(ANN, docs, name))
-    assert (error.kind, error.param) == (Kind.INVALID_REQUEST, "name")
+    assert (error.kind, error.param) == (ErrorKind.INVALID_REQUEST, "name")
 
 
 async def test_rename_and_move(world: World) -> None:
@@ -98,9 +98,9 @@ CHANGES: dict[str, Callable[[World, str], Awaitable[object]]] = {
 async def test_foreign_collections_are_closed(world: World, name: str) -> None:
     closed = await world.collection(ANN)
     readable = await world.collection(ANN, "docs", Grant("user", "bob", "read"))
-    assert (await refused(CHANGES[name](world, closed))).kind is Kind.NOT_FOUND
-    assert (await refused(world.directories.list(BOB, closed))).kind is Kind.NOT_FOUND
-    assert (await refused(CHANGES[name](world, readable))).kind is Kind.FORBIDDEN
+    assert (await refused(CHANGES[name](world, closed))).kind is ErrorKind.NOT_FOUND
+    assert (await refused(world.directories.list(BOB, closed))).kind is ErrorKind.NOT_FOUND
+    assert (await refused(CHANGES[name](world, readable))).kind is ErrorKind.FORBIDDEN
     assert await world.directories.list(BOB, readable) == []
 
 
@@ -116,7 +116,7 @@ async def test_directories_of_another_collection_are_not_found(world: World) -> 
         world.directories.create(ANN, docs, "x", foreign.id),
         world.directories.move_file(ANN, docs, "f2", None),
     ):
-        assert (await refused(work)).kind is Kind.NOT_FOUND
+        assert (await refused(work)).kind is ErrorKind.NOT_FOUND
 
 
 async def test_a_path_has_a_longest_length(world: World) -> None:
@@ -125,9 +125,9 @@ async def test_a_path_has_a_longest_length(world: World) -> None:
     for _ in range(16):
         above = (await world.directories.create(ANN, docs, "x" * 255, above)).id
     error = await refused(world.directories.create(ANN, docs, "y", above))
-    assert (error.kind, error.param) == (Kind.INVALID_REQUEST, "name")
+    assert (error.kind, error.param) == (ErrorKind.INVALID_REQUEST, "name")
     top = await world.directories.create(ANN, docs, "top")
     await world.directories.create(ANN, docs, "low", top.id)
     moving = DirectoryChange(parent_id=above, moves=True)
     error = await refused(world.directories.change(ANN, docs, top.id, moving))
-    assert (error.kind, error.param) == (Kind.INVALID_REQUEST, "name")
+    assert (error.kind, error.param) == (ErrorKind.INVALID_REQUEST, "name")

@@ -5,13 +5,13 @@ import logging
 
 import pytest
 
-from gatewayd.errors import GatewayError, Kind
-from gatewayd.ingest.records import Scope, ScopeKind
-from gatewayd.knowledge.index_updates import Freshness
-from gatewayd.tasks import Tasks
+from gatewayd.errors import ErrorKind, GatewayError
+from gatewayd.ingest.records import ScopeKind, SearchScope
+from gatewayd.knowledge.index_updates import IndexNotifier
+from gatewayd.tasks import TaskRegistry
 from tests.fakes.ingest import ExactIndex, Library, MemoryPassages
 
-DOCS = Scope(ScopeKind.COLLECTION, "docs")
+DOCS = SearchScope(ScopeKind.COLLECTION, "docs")
 
 
 class Index(ExactIndex):
@@ -23,7 +23,7 @@ class Index(ExactIndex):
         self.entered = asyncio.Event()
         self.failure: GatewayError | None = None
 
-    async def refresh(self, scope: Scope, file_id: str) -> None:
+    async def refresh(self, scope: SearchScope, file_id: str) -> None:
         self.entered.set()
         await self.gate.wait()
         if self.failure is not None:
@@ -32,8 +32,8 @@ class Index(ExactIndex):
 
 
 async def test_the_index_learns_even_when_the_caller_goes() -> None:
-    index, tasks = Index(), Tasks()
-    work = asyncio.ensure_future(Freshness(index, tasks).changed("docs", ["f1", "f2"]))
+    index, tasks = Index(), TaskRegistry()
+    work = asyncio.ensure_future(IndexNotifier(index, tasks).changed("docs", ["f1", "f2"]))
     await index.entered.wait()
     work.cancel()
     with pytest.raises(asyncio.CancelledError):
@@ -47,15 +47,15 @@ async def test_the_index_learns_even_when_the_caller_goes() -> None:
 async def test_a_failure_is_logged_and_no_more(caplog: pytest.LogCaptureFixture) -> None:
     index = Index()
     index.gate.set()
-    index.failure = GatewayError(Kind.UNAVAILABLE, "cannot read: locked")
+    index.failure = GatewayError(ErrorKind.UNAVAILABLE, "cannot read: locked")
     with caplog.at_level(logging.WARNING):
-        await Freshness(index, Tasks()).changed("docs", ["f1"])
+        await IndexNotifier(index, TaskRegistry()).changed("docs", ["f1"])
     assert "cannot read: locked" in caplog.text
 
 
 async def test_nothing_changed_and_all_gone() -> None:
     index = Index()
-    await Freshness(index, Tasks()).changed("docs", [])
+    await IndexNotifier(index, TaskRegistry()).changed("docs", [])
     assert not index.entered.is_set()
-    await Freshness(index, Tasks()).gone("docs")
+    await IndexNotifier(index, TaskRegistry()).gone("docs")
     assert index.forgotten == [DOCS]

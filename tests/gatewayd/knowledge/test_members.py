@@ -8,10 +8,10 @@ import pytest
 
 from gatewayd.accounts.records import Role
 from gatewayd.catalog.records import Grant
-from gatewayd.errors import GatewayError, Kind
-from gatewayd.ingest.records import File, FileStatus, Scope, ScopeKind
-from gatewayd.knowledge.members import LONGEST_WAIT, Addition, Result
-from gatewayd.knowledge.records import Link
+from gatewayd.errors import ErrorKind, GatewayError
+from gatewayd.ingest.records import File, FileStatus, ScopeKind, SearchScope
+from gatewayd.knowledge.members import MAX_WAIT_SECONDS, FileAddition, MemberResult
+from gatewayd.knowledge.records import CollectionLink
 from tests.fakes.ingest import MemoryFiles
 from tests.fakes.knowledge import World, a_file, person
 
@@ -42,7 +42,7 @@ async def test_adding_twice_is_adding_once(world: World) -> None:
     await world.members.add(ANN, docs, "f1")
     assert await world.store.count_files(docs) == 1
     assert await held(world, docs) == ["f1"]
-    assert world.index.learned == [(Scope(ScopeKind.COLLECTION, docs), "f1")]
+    assert world.index.learned == [(SearchScope(ScopeKind.COLLECTION, docs), "f1")]
 
 
 @pytest.mark.parametrize(
@@ -59,7 +59,7 @@ async def test_files_without_content_are_refused(
     docs = await world.collection(ANN)
     await put(world, "f1", status, error)
     problem = await refused(world.members.add(ANN, docs, "f1"))
-    assert problem.kind is Kind.EMPTY_CONTENT
+    assert problem.kind is ErrorKind.EMPTY_CONTENT
     assert "empty" in problem.message
     assert words in problem.message
     assert await held(world, docs) == []
@@ -80,7 +80,7 @@ async def test_adding_can_wait_for_a_pending_file(world: World) -> None:
 async def test_waiting_ends(world: World) -> None:
     docs = await world.collection(ANN)
     await put(world, "f1", FileStatus.PENDING)
-    assert (await refused(world.members.add(ANN, docs, "f1", wait=0.01))).kind is Kind.EMPTY_CONTENT
+    assert (await refused(world.members.add(ANN, docs, "f1", wait=0.01))).kind is ErrorKind.EMPTY_CONTENT
 
 
 async def test_a_text_is_refused_twice_and_the_file_left_alone(world: World) -> None:
@@ -89,7 +89,7 @@ async def test_a_text_is_refused_twice_and_the_file_left_alone(world: World) -> 
         await world.shelve(a_file(key, text_hash="same"), "some text")
     await world.members.add(ANN, docs, "f1")
     problem = await refused(world.members.add(ANN, docs, "f2"))
-    assert (problem.kind, problem.code) == (Kind.INVALID_REQUEST, "duplicate_content")
+    assert (problem.kind, problem.code) == (ErrorKind.INVALID_REQUEST, "duplicate_content")
     assert problem.message.startswith("Duplicate content")
     assert (await world.holdings.files.get(ANN, "f2")).status is FileStatus.COMPLETED
     await world.members.add(ANN, other, "f2")
@@ -118,13 +118,13 @@ async def test_directories_of_other_collections_are_refused(world: World) -> Non
     directory = await world.directories.create(ANN, other, "guide")
     await world.shelve(a_file("f1"), "some text")
     problem = await refused(world.members.add(ANN, docs, "f1", directory_id=directory.id))
-    assert problem.kind is Kind.NOT_FOUND
+    assert problem.kind is ErrorKind.NOT_FOUND
 
 
 # Every way in, tried by somebody who may not.
 CHANGES: dict[str, Callable[[World, str], Awaitable[object]]] = {
     "add": lambda world, key: world.members.add(BOB, key, "f1"),
-    "add_many": lambda world, key: world.members.add_many(BOB, key, [Addition("f1")]),
+    "add_many": lambda world, key: world.members.add_many(BOB, key, [FileAddition("f1")]),
     "update_file": lambda world, key: world.members.update_file(BOB, key, "f1"),
     "remove_file": lambda world, key: world.members.remove_file(BOB, key, "f1"),
     "remove_many": lambda world, key: world.members.remove_many(BOB, key, ["f1"]),
@@ -138,12 +138,12 @@ CHANGES: dict[str, Callable[[World, str], Awaitable[object]]] = {
 async def test_foreign_collections_are_closed(world: World, name: str) -> None:
     docs = await world.collection(ANN)
     await world.shelve(a_file("f1"), "some text", docs)
-    assert (await refused(CHANGES[name](world, docs))).kind is Kind.NOT_FOUND
+    assert (await refused(CHANGES[name](world, docs))).kind is ErrorKind.NOT_FOUND
     await world.collections.set_grants(ROOT, docs, [Grant("user", "bob", "read")])
     if name in {"list", "completed"}:
         await CHANGES[name](world, docs)
     else:
-        assert (await refused(CHANGES[name](world, docs))).kind is Kind.FORBIDDEN
+        assert (await refused(CHANGES[name](world, docs))).kind is ErrorKind.FORBIDDEN
     assert await held(world, docs) == ["f1"]
 
 
@@ -154,10 +154,10 @@ async def test_who_may_only_read_a_file_cannot_share_it(world: World) -> None:
     file = await world.shelve(a_file("f1"), "some text", shown)
     for collection_id in (mine, writable):
         problem = await refused(world.members.add(BOB, collection_id, "f1"))
-        assert (problem.kind, problem.param) == (Kind.FORBIDDEN, "file_id")
-        _, [result] = await world.members.add_many(BOB, collection_id, [Addition("f1")])
+        assert (problem.kind, problem.param) == (ErrorKind.FORBIDDEN, "file_id")
+        _, [result] = await world.members.add_many(BOB, collection_id, [FileAddition("f1")])
         assert result.error is not None
-        assert result.error.kind is Kind.FORBIDDEN
+        assert result.error.kind is ErrorKind.FORBIDDEN
         [preview] = await world.members.preview_add(BOB, collection_id, ["f1"])
         assert preview.error is not None
         assert await held(world, collection_id) == []
@@ -174,11 +174,14 @@ async def test_foreign_files_do_not_exist(world: World) -> None:
     await world.shelve(a_file("f1"), "a secret of ann")
     problem = await refused(world.members.add(BOB, mine, "f1", wait=1))
     nowhere = await refused(world.members.add(BOB, mine, "f9"))
-    assert (problem.kind, problem.message.replace("f1", "f9")) == (Kind.NOT_FOUND, nowhere.message)
-    _, results = await world.members.add_many(BOB, mine, [Addition("f1"), Addition("f9")])
-    assert [result.error and result.error.kind for result in results] == [Kind.NOT_FOUND, Kind.NOT_FOUND]
-    assert (await refused(world.members.update_file(BOB, mine, "f1"))).kind is Kind.NOT_FOUND
-    assert (await refused(world.members.remove_file(BOB, mine, "f1"))).kind is Kind.NOT_FOUND
+    assert (problem.kind, problem.message.replace("f1", "f9")) == (ErrorKind.NOT_FOUND, nowhere.message)
+    _, results = await world.members.add_many(BOB, mine, [FileAddition("f1"), FileAddition("f9")])
+    assert [result.error and result.error.kind for result in results] == [
+        ErrorKind.NOT_FOUND,
+        ErrorKind.NOT_FOUND,
+    ]
+    assert (await refused(world.members.update_file(BOB, mine, "f1"))).kind is ErrorKind.NOT_FOUND
+    assert (await refused(world.members.remove_file(BOB, mine, "f1"))).kind is ErrorKind.NOT_FOUND
     assert await held(world, mine) == []
 
 
@@ -187,7 +190,7 @@ async def test_a_batch_has_a_result_for_each_file(world: World) -> None:
     await world.shelve(a_file("f1"), "some text", docs)
     await world.shelve(a_file("f2"), "another text")
     await put(world, "f3", FileStatus.FAILED, "no text was found")
-    additions = [Addition(key) for key in ("f1", "f2", "f3", "f4")]
+    additions = [FileAddition(key) for key in ("f1", "f2", "f3", "f4")]
     collection, results = await world.members.add_many(ANN, docs, additions)
     assert await world.store.count_files(collection.id) == 2
     assert [(each.file_id, each.is_changed) for each in results] == [
@@ -197,7 +200,7 @@ async def test_a_batch_has_a_result_for_each_file(world: World) -> None:
         ("f4", False),
     ]
     kinds = [each.error and each.error.kind for each in results]
-    assert kinds == [None, None, Kind.EMPTY_CONTENT, Kind.NOT_FOUND]
+    assert kinds == [None, None, ErrorKind.EMPTY_CONTENT, ErrorKind.NOT_FOUND]
 
 
 async def test_a_batch_stops_when_the_database_is_at_fault(
@@ -206,11 +209,13 @@ async def test_a_batch_stops_when_the_database_is_at_fault(
     docs = await world.collection(ANN)
     await world.shelve(a_file("f1"), "some text")
 
-    async def locked(link: Link) -> bool:
-        raise GatewayError(Kind.UNAVAILABLE, "cannot write: locked")
+    async def locked(link: CollectionLink) -> bool:
+        raise GatewayError(ErrorKind.UNAVAILABLE, "cannot write: locked")
 
     monkeypatch.setattr(world.store, "link", locked)
-    assert (await refused(world.members.add_many(ANN, docs, [Addition("f1")]))).kind is Kind.UNAVAILABLE
+    assert (
+        await refused(world.members.add_many(ANN, docs, [FileAddition("f1")]))
+    ).kind is ErrorKind.UNAVAILABLE
 
 
 async def test_removing_a_file_deletes_it_when_nothing_else_holds_it(world: World) -> None:
@@ -219,7 +224,7 @@ async def test_removing_a_file_deletes_it_when_nothing_else_holds_it(world: Worl
     await world.members.remove_file(ANN, docs, "f1")
     assert not await world.store.has_files(docs)
     assert world.library.tables.files == {}
-    assert (Scope(ScopeKind.COLLECTION, docs), "f1") in world.index.learned
+    assert (SearchScope(ScopeKind.COLLECTION, docs), "f1") in world.index.learned
 
 
 async def test_a_file_stays_when_it_is_wanted_elsewhere(world: World) -> None:
@@ -250,7 +255,7 @@ async def test_who_may_write_the_owner_s_collection_may_delete_its_files(world: 
 async def test_removing_what_is_not_in(world: World) -> None:
     docs = await world.collection(ANN)
     await world.shelve(a_file("f1"), "some text")
-    assert (await refused(world.members.remove_file(ANN, docs, "f1"))).kind is Kind.NOT_FOUND
+    assert (await refused(world.members.remove_file(ANN, docs, "f1"))).kind is ErrorKind.NOT_FOUND
     assert "f1" in world.library.tables.files
 
 
@@ -258,10 +263,10 @@ async def test_update_takes_over_the_present_text(world: World) -> None:
     docs = await world.collection(ANN)
     file = await world.shelve(a_file("f1"), "some text", docs)
     await world.members.update_file(ANN, docs, "f1")
-    assert world.index.learned == [(Scope(ScopeKind.COLLECTION, docs), "f1")]
+    assert world.index.learned == [(SearchScope(ScopeKind.COLLECTION, docs), "f1")]
     failed = replace(file, status=FileStatus.FAILED, error="broken")
     await MemoryFiles(world.library).change(failed)
-    assert (await refused(world.members.update_file(ANN, docs, "f1"))).kind is Kind.EMPTY_CONTENT
+    assert (await refused(world.members.update_file(ANN, docs, "f1"))).kind is ErrorKind.EMPTY_CONTENT
 
 
 @pytest.mark.parametrize("directories", [True, False])
@@ -274,14 +279,14 @@ async def test_reset_leaves_the_files(world: World, directories: bool) -> None:
     assert await world.store.count_files(docs) == 0
     assert set(world.library.tables.files) == {"f1", "f2"}
     assert bool(await world.directories.list(ANN, docs)) is not directories
-    assert world.index.forgotten == [Scope(ScopeKind.COLLECTION, docs)]
+    assert world.index.forgotten == [SearchScope(ScopeKind.COLLECTION, docs)]
 
 
 async def test_completed_files_alone_are_listed_as_such(world: World) -> None:
     docs = await world.collection(ANN)
     await world.shelve(a_file("f1"), "some text", docs)
     await put(world, "f2", FileStatus.PENDING)
-    await world.store.link(Link(docs, "f2", "ann"))
+    await world.store.link(CollectionLink(docs, "f2", "ann"))
     assert [file.id for file in await world.members.completed(ANN, docs, 9) or ()] == ["f1"]
     assert (await world.members.list(ANN, docs, query="F2"))[1] == 1
 
@@ -296,14 +301,14 @@ async def test_a_preview_of_adding_says_what_would_become_of_each(world: World) 
     previewed = await world.members.preview_add(ANN, docs, file_ids)
     assert await held(world, docs) == ["f1"]
     assert world.index.learned == []
-    _, results = await world.members.add_many(ANN, docs, [Addition(each) for each in file_ids])
+    _, results = await world.members.add_many(ANN, docs, [FileAddition(each) for each in file_ids])
 
-    def told(each: Result) -> tuple[str, bool, str | None]:
+    def told(each: MemberResult) -> tuple[str, bool, str | None]:
         return each.file_id, each.is_changed, each.error and each.error.message
 
     assert list(map(told, previewed)) == list(map(told, results))
     assert [each.is_changed for each in results] == [False, True, False, False, False]
-    assert (await refused(world.members.preview_add(BOB, docs, ["f1"]))).kind is Kind.NOT_FOUND
+    assert (await refused(world.members.preview_add(BOB, docs, ["f1"]))).kind is ErrorKind.NOT_FOUND
 
 
 @pytest.mark.parametrize("delete_files", [True, False])
@@ -325,7 +330,7 @@ async def test_a_preview_of_removing_says_what_would_become_of_each(world: World
             ("none", False, False),
         ]
         assert each[-1].error is not None
-    assert (await refused(world.members.preview_remove(BOB, docs, ["f1"]))).kind is Kind.NOT_FOUND
+    assert (await refused(world.members.preview_remove(BOB, docs, ["f1"]))).kind is ErrorKind.NOT_FOUND
 
 
 async def test_many_are_waited_for_together(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -340,8 +345,8 @@ async def test_many_are_waited_for_together(world: World, monkeypatch: pytest.Mo
         return a_file(file_id)
 
     monkeypatch.setattr(world.holdings.files, "finished", finished)
-    await world.members.add_many(ANN, docs, [Addition(key) for key in ("f1", "f2", "f3")], wait=9e9)
-    assert LONGEST_WAIT >= waits[0] > waits[1] > waits[2]
+    await world.members.add_many(ANN, docs, [FileAddition(key) for key in ("f1", "f2", "f3")], wait=9e9)
+    assert MAX_WAIT_SECONDS >= waits[0] > waits[1] > waits[2]
 
 
 async def test_what_is_not_in_is_looked_up_together(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -350,7 +355,7 @@ async def test_what_is_not_in_is_looked_up_together(world: World, monkeypatch: p
     asked: list[int] = []
     find = world.store.find_links
 
-    async def noted(collection_id: str, file_ids: Sequence[str]) -> Mapping[str, Link]:
+    async def noted(collection_id: str, file_ids: Sequence[str]) -> Mapping[str, CollectionLink]:
         asked.append(len(file_ids))
         return await find(collection_id, file_ids)
 

@@ -5,12 +5,12 @@ from pathlib import Path
 
 import pytest
 
-from gatewayd.errors import GatewayError, Kind
+from gatewayd.errors import ErrorKind, GatewayError
 from gatewayd.ingest.records import FileStatus
-from gatewayd.ingest.upload import Upload
+from gatewayd.ingest.upload import NewFile
 from gatewayd.knowledge import process_now
 from gatewayd.knowledge.collections import NewCollection
-from gatewayd.knowledge.process_now import Readying, collection_named
+from gatewayd.knowledge.process_now import SynchronousProcessing, parse_collection_name
 from tests.fakes.documents_site import DocumentServices
 from tests.fakes.knowledge import once, person
 
@@ -29,13 +29,13 @@ async def services(tmp_path: Path) -> AsyncIterator[DocumentServices]:
 
 async def stored(services: DocumentServices) -> str:
     file = await services.files.intake.keep(
-        Upload("a.txt", None, "ann", {}, process=False), once(TEXT.encode())
+        NewFile("a.txt", None, "ann", {}, process=False), once(TEXT.encode())
     )
     return file.id
 
 
-def ready(services: DocumentServices) -> Readying:
-    return Readying(services.files, services.members)
+def ready(services: DocumentServices) -> SynchronousProcessing:
+    return SynchronousProcessing(services.files, services.members)
 
 
 async def test_a_stored_file_is_extracted(services: DocumentServices) -> None:
@@ -54,31 +54,31 @@ async def test_another_text_in_a_collection(services: DocumentServices) -> None:
 
 
 async def test_what_cannot_be_read(services: DocumentServices) -> None:
-    services.extractor.failures = [GatewayError(Kind.EMPTY_CONTENT, "it is empty")]
+    services.extractor.failures = [GatewayError(ErrorKind.EMPTY_CONTENT, "it is empty")]
     services.queue.start()
     file_id = await stored(services)
     with pytest.raises(GatewayError) as failed:
         await ready(services).process(ANN, file_id)
-    assert failed.value.kind is Kind.EMPTY_CONTENT
+    assert failed.value.kind is ErrorKind.EMPTY_CONTENT
     assert "it is empty" in failed.value.message
 
 
 async def test_what_takes_too_long(services: DocumentServices, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(process_now, "LONGEST_WAIT", 0.01)
+    monkeypatch.setattr(process_now, "MAX_WAIT_SECONDS", 0.01)
     file_id = await stored(services)
     with pytest.raises(GatewayError) as late:
         await ready(services).process(ANN, file_id)
-    assert late.value.kind is Kind.TIMEOUT
+    assert late.value.kind is ErrorKind.TIMEOUT
 
 
 async def test_a_foreign_file(services: DocumentServices) -> None:
     file_id = await stored(services)
     with pytest.raises(GatewayError) as unknown:
         await ready(services).process(BOB, file_id)
-    assert unknown.value.kind is Kind.NOT_FOUND
+    assert unknown.value.kind is ErrorKind.NOT_FOUND
 
 
 def test_names() -> None:
-    assert collection_named("c1") == "c1"
-    assert collection_named("file-1") is None
-    assert collection_named(None) is None
+    assert parse_collection_name("c1") == "c1"
+    assert parse_collection_name("file-1") is None
+    assert parse_collection_name(None) is None

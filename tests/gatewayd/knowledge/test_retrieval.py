@@ -6,11 +6,11 @@ from dataclasses import dataclass, replace
 
 import pytest
 
-from gatewayd.errors import GatewayError, Kind
-from gatewayd.ingest.records import Hit, Purpose, Scope, ScopeKind
-from gatewayd.knowledge.fusion import Fusion
+from gatewayd.errors import ErrorKind, GatewayError
+from gatewayd.ingest.records import EmbeddingPurpose, ScopeKind, SearchHit, SearchScope
+from gatewayd.knowledge.fusion import FusionMethod
 from gatewayd.knowledge.records import Passage
-from gatewayd.knowledge.retrieval import Library, Retrieval, SearchOptions
+from gatewayd.knowledge.retrieval import RetrievalService, SearchBackends, SearchOptions
 from tests.fakes.ingest import MemoryFiles, MemoryPassages, MemoryWords
 from tests.fakes.knowledge import World, a_file, person, shelve
 
@@ -28,9 +28,11 @@ class Docs:
     """A collection of four files, and how to search it."""
 
     world: World
-    scope: Scope
+    scope: SearchScope
 
-    async def search(self, query: str, retrieval: Retrieval | None = None, **options: object) -> list[str]:
+    async def search(
+        self, query: str, retrieval: RetrievalService | None = None, **options: object
+    ) -> list[str]:
         found = await (retrieval or self.world.retrieval).search(
             [self.scope],
             query,
@@ -44,13 +46,15 @@ async def docs(world: World) -> Docs:
     key = await world.collection(ANN)
     for name, text in TEXTS.items():
         await world.shelve(a_file(name), text, key)
-    return Docs(world, Scope(ScopeKind.COLLECTION, key))
+    return Docs(world, SearchScope(ScopeKind.COLLECTION, key))
 
 
-def with_reranker(world: World, reranker: object) -> Retrieval:
+def with_reranker(world: World, reranker: object) -> RetrievalService:
     passages, store = MemoryPassages(world.library), world.store
-    library = Library(world.index, MemoryWords(world.library), passages, MemoryFiles(world.library), store)
-    return Retrieval(library, world.space, reranker)  # type: ignore[arg-type]
+    library = SearchBackends(
+        world.index, MemoryWords(world.library), passages, MemoryFiles(world.library), store
+    )
+    return RetrievalService(library, world.space, reranker)  # type: ignore[arg-type]
 
 
 async def test_the_best_come_first_with_everything_that_explains_them(docs: Docs) -> None:
@@ -69,9 +73,9 @@ async def test_the_best_come_first_with_everything_that_explains_them(docs: Docs
     assert found.space.name == "test:hash:1"
 
 
-@pytest.mark.parametrize("fusion", list(Fusion))
+@pytest.mark.parametrize("fusion", list(FusionMethod))
 @pytest.mark.parametrize("weight", [0.0, 0.5, 1.0])
-async def test_each_way_of_fusing_finds_it(docs: Docs, fusion: Fusion, weight: float) -> None:
+async def test_each_way_of_fusing_finds_it(docs: Docs, fusion: FusionMethod, weight: float) -> None:
     assert (await docs.search("shell on a machine", k=1, fusion=fusion, weight=weight)) == ["ssh"]
 
 
@@ -95,7 +99,7 @@ async def test_the_threshold_holds_on_every_path(docs: Docs) -> None:
         SearchOptions(threshold=0.99, hybrid=False),
         SearchOptions(threshold=0.99, weight=1.0),
         SearchOptions(threshold=0.99, weight=0.0),
-        SearchOptions(threshold=0.99, fusion=Fusion.RRF),
+        SearchOptions(threshold=0.99, fusion=FusionMethod.RRF),
     ):
         found = await docs.world.retrieval.search([docs.scope], query, options)
         assert [each.stored.file_id for each in found.passages] == ["ssh"]
@@ -104,7 +108,7 @@ async def test_the_threshold_holds_on_every_path(docs: Docs) -> None:
 
 async def test_passages_without_a_vector_pass_only_without_a_threshold(docs: Docs) -> None:
     await shelve(docs.world.library, a_file("new"), "zebra in a zoo")
-    scope = Scope(ScopeKind.FILE, "new")
+    scope = SearchScope(ScopeKind.FILE, "new")
     for threshold, count in ((0.0, 1), (0.01, 0)):
         options = SearchOptions(threshold=threshold)
         found = await docs.world.retrieval.search([scope], "zebra", options)
@@ -126,7 +130,7 @@ async def test_without_a_model_words_decide_and_a_warning_says_so(docs: Docs, hy
 
 
 async def test_a_model_that_is_down_is_named_in_the_warning(docs: Docs) -> None:
-    docs.world.embedder.failures.append(GatewayError(Kind.UPSTREAM_UNREACHABLE, "cannot reach ollama"))
+    docs.world.embedder.failures.append(GatewayError(ErrorKind.UPSTREAM_UNREACHABLE, "cannot reach ollama"))
     found = await docs.world.retrieval.search([docs.scope], "archive", SearchOptions(k=1))
     assert [each.stored.file_id for each in found.passages] == ["tar"]
     [warning] = found.warnings
@@ -135,8 +139,8 @@ async def test_a_model_that_is_down_is_named_in_the_warning(docs: Docs) -> None:
 
 
 async def test_an_index_that_is_down_is_a_warning_too(docs: Docs, monkeypatch: pytest.MonkeyPatch) -> None:
-    async def broken(*given: object) -> Sequence[Hit]:
-        raise GatewayError(Kind.UNAVAILABLE, "cannot load the vectors")
+    async def broken(*given: object) -> Sequence[SearchHit]:
+        raise GatewayError(ErrorKind.UNAVAILABLE, "cannot load the vectors")
 
     monkeypatch.setattr(docs.world.index, "search", broken)
     found = await docs.world.retrieval.search([docs.scope], "archive", SearchOptions(k=1))
@@ -147,7 +151,7 @@ async def test_an_index_that_is_down_is_a_warning_too(docs: Docs, monkeypatch: p
 async def test_several_scopes_are_one_search(docs: Docs) -> None:
     world = docs.world
     await world.shelve(a_file("ftp"), "ftp copies files to another machine slowly")
-    scopes = [docs.scope, Scope(ScopeKind.FILE, "ftp"), Scope(ScopeKind.FILE, "tar"), docs.scope]
+    scopes = [docs.scope, SearchScope(ScopeKind.FILE, "ftp"), SearchScope(ScopeKind.FILE, "tar"), docs.scope]
     found = await world.retrieval.search(scopes, "copies files to another machine", SearchOptions(k=9))
     keys = [each.stored.file_id for each in found.passages]
     assert keys[:2] == ["scp", "ftp"]
@@ -164,8 +168,8 @@ async def test_a_file_that_was_taken_out_is_not_found_any_more(docs: Docs) -> No
     stale = await docs.world.retrieval.search([docs.scope], "archive", SearchOptions(k=4))
     await docs.world.store.unlink(docs.scope.id, ["tar"])
 
-    async def cached(*given: object) -> Sequence[Hit]:
-        return [Hit(each.stored.id, each.dense or 0.0) for each in stale.passages]
+    async def cached(*given: object) -> Sequence[SearchHit]:
+        return [SearchHit(each.stored.id, each.dense or 0.0) for each in stale.passages]
 
     docs.world.index.search = cached  # type: ignore[method-assign]
     assert "tar" not in await docs.search("archive", k=4)
@@ -198,12 +202,12 @@ async def test_words_are_searched_while_the_question_is_embedded(
     looked = asyncio.Event()
     embed, words = docs.world.embedder.embed, MemoryWords.search
 
-    async def patient(texts: Sequence[str], purpose: Purpose) -> bytes:
+    async def patient(texts: Sequence[str], purpose: EmbeddingPurpose) -> bytes:
         async with asyncio.timeout(10):
             await looked.wait()
         return await embed(texts, purpose)
 
-    async def looking(self: MemoryWords, scope: Scope, query: str, limit: int) -> Sequence[Hit]:
+    async def looking(self: MemoryWords, scope: SearchScope, query: str, limit: int) -> Sequence[SearchHit]:
         looked.set()
         return await words(self, scope, query, limit)
 
@@ -236,7 +240,7 @@ async def test_a_reranker_has_the_last_word(docs: Docs) -> None:
     assert [each.score for each in found.passages] == [len(TEXTS[name]) / 100 for name in longest]
     assert len(reranker.texts) == 4
     await retrieval.search([docs.scope], "archive", replace(options, hybrid=False))
-    reranker.failure = GatewayError(Kind.TIMEOUT, "cannot wait for the reranker")
+    reranker.failure = GatewayError(ErrorKind.TIMEOUT, "cannot wait for the reranker")
     found = await retrieval.search([docs.scope], "archive", options)
     assert found.passages[0].stored.file_id == "tar"
     assert "cannot wait for the reranker" in found.warnings[0]

@@ -1,15 +1,15 @@
 """Tests for gatewayd.knowledge.serializers."""
 
 from gatewayd.catalog.records import Grant
-from gatewayd.ingest.records import Space
+from gatewayd.ingest.records import EmbeddingSpace
 from gatewayd.knowledge.records import Collection, Passage, StoredPassage
-from gatewayd.knowledge.retrieval import Found
-from gatewayd.knowledge.serializers import show_collection, show_found
+from gatewayd.knowledge.retrieval import RetrievalResult
+from gatewayd.knowledge.serializers import render_collection, render_search_result
 
 
 def test_collections() -> None:
     collection = Collection("c1", "u1", "C", "d", grants=(Grant("user", "*", "read"),), updated_at=2)
-    assert show_collection(collection) == {
+    assert render_collection(collection) == {
         "id": "c1",
         "user_id": "u1",
         "name": "C",
@@ -32,7 +32,9 @@ def test_collections() -> None:
 def test_found() -> None:
     stored = StoredPassage(7, "f1", 0, "text", 100, page=2, heading="Top")
     passage = Passage(stored, "a.txt", "hash", "u1", 0.9)
-    shown = show_found(Found([passage], space=Space("builtin:minilm:q8f-1", 384)))
+    shown = render_search_result(
+        RetrievalResult([passage], space=EmbeddingSpace("builtin:minilm:q8f-1", 384))
+    )
     assert shown == {
         "ids": [["7"]],
         "documents": [["text"]],
@@ -55,7 +57,7 @@ def test_found() -> None:
         ],
         "distances": [[0.9]],
     }
-    assert show_found(Found([], ["cannot"])) == {
+    assert render_search_result(RetrievalResult([], ["cannot"])) == {
         "ids": [[]],
         "documents": [[]],
         "metadatas": [[]],

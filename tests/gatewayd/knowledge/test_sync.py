@@ -6,10 +6,10 @@ from dataclasses import replace
 import pytest
 
 from gatewayd.catalog.records import Grant
-from gatewayd.errors import GatewayError, Kind
+from gatewayd.errors import ErrorKind, GatewayError
 from gatewayd.ingest.records import FileStatus
-from gatewayd.knowledge.records import Link
-from gatewayd.knowledge.sync import Entry
+from gatewayd.knowledge.records import CollectionLink
+from gatewayd.knowledge.sync import ManifestEntry
 from tests.fakes.ingest import MemoryFiles
 from tests.fakes.knowledge import World, a_file, person
 
@@ -24,7 +24,11 @@ async def refused(work: Awaitable[object]) -> GatewayError:
 
 async def test_a_new_tree(world: World) -> None:
     docs = await world.collection(ANN)
-    entries = [Entry("a.txt", "1"), Entry("b.txt", "2", "guide/deep"), Entry("c.txt", "3", "guide")]
+    entries = [
+        ManifestEntry("a.txt", "1"),
+        ManifestEntry("b.txt", "2", "guide/deep"),
+        ManifestEntry("c.txt", "3", "guide"),
+    ]
     diff = await world.sync.diff(ANN, docs, entries)
     assert list(diff.added) == entries
     assert (list(diff.modified), list(diff.deleted), diff.unmodified) == ([], [], 0)
@@ -40,7 +44,11 @@ async def test_a_known_tree(world: World) -> None:
     await world.shelve(a_file("f2", name="b.txt", checksum="2"), "two", docs, directory_id=guide.id)
     await world.shelve(a_file("f3", name="c.txt", checksum="3"), "three", docs, directory_id=old.id)
     await world.shelve(a_file("f4", name="d.txt"), "four", docs, origin="/srv", path="d.txt")
-    entries = [Entry("a.txt", "1"), Entry("b.txt", "new", "guide"), Entry("a.txt", "1", "guide")]
+    entries = [
+        ManifestEntry("a.txt", "1"),
+        ManifestEntry("b.txt", "new", "guide"),
+        ManifestEntry("a.txt", "1", "guide"),
+    ]
     diff = await world.sync.diff(ANN, docs, entries)
     assert list(diff.added) == [entries[2]]
     assert [(entry, file.id) for entry, file in diff.modified] == [(entries[1], "f2")]
@@ -52,7 +60,7 @@ async def test_a_known_tree(world: World) -> None:
 
 async def test_the_second_run_of_a_client_has_nothing_to_do(world: World) -> None:
     docs = await world.collection(ANN)
-    entries = [Entry("a.txt", "1", "x/y"), Entry("b.txt", "2"), Entry("c.txt", "3")]
+    entries = [ManifestEntry("a.txt", "1", "x/y"), ManifestEntry("b.txt", "2"), ManifestEntry("c.txt", "3")]
     diff = await world.sync.diff(ANN, docs, entries)
     made = dict(diff.directories)
     for path in diff.mkdir:
@@ -76,7 +84,7 @@ async def test_spellings_of_other_systems_are_the_same_place(world: World) -> No
     made = await world.directories.create(ANN, docs, "\u00fcber")
     await world.shelve(a_file("f1", name="\u00e4.txt", checksum="1"), "one", docs, directory_id=made.id)
     await world.shelve(a_file("f2", name="b.txt", checksum="2"), "two", docs)
-    entries = [Entry("a\u0308.txt", "1", "u\u0308ber"), Entry("a\\b.txt", "2")]
+    entries = [ManifestEntry("a\u0308.txt", "1", "u\u0308ber"), ManifestEntry("a\\b.txt", "2")]
     diff = await world.sync.diff(ANN, docs, entries)
     assert diff.unmodified == 2
     assert (list(diff.mkdir), list(diff.rmdir)) == ([], [])
@@ -88,19 +96,21 @@ async def test_of_several_files_at_one_place_the_newest_counts(world: World) -> 
     for key, checksum, at in (("f2", "new", 2), ("f1", "old", 1)):
         file = a_file(key, name="a.txt", checksum=checksum, created_at=at)
         await world.shelve(file, key, docs)
-    assert (await world.sync.diff(ANN, docs, [Entry("a.txt", "new")])).unmodified == 1
+    assert (await world.sync.diff(ANN, docs, [ManifestEntry("a.txt", "new")])).unmodified == 1
 
 
-@pytest.mark.parametrize("entry", [Entry("a", "1", "../x"), Entry("a", ""), Entry("a", "x" * 256)])
-async def test_bad_entries_are_refused(world: World, entry: Entry) -> None:
+@pytest.mark.parametrize(
+    "entry", [ManifestEntry("a", "1", "../x"), ManifestEntry("a", ""), ManifestEntry("a", "x" * 256)]
+)
+async def test_bad_entries_are_refused(world: World, entry: ManifestEntry) -> None:
     docs = await world.collection(ANN)
-    assert (await refused(world.sync.diff(ANN, docs, [entry]))).kind is Kind.INVALID_REQUEST
+    assert (await refused(world.sync.diff(ANN, docs, [entry]))).kind is ErrorKind.INVALID_REQUEST
 
 
 async def put(world: World, docs: str, key: str, status: FileStatus, at: int = 1, sum_: str = "1") -> None:
     file = a_file(key, status=status, checksum=sum_, created_at=at, error="bad" if at < 0 else None)
     await MemoryFiles(world.library).add(file)
-    await world.store.link(Link(docs, key, "ann", origin="/srv", path="p.txt", created_at=at))
+    await world.store.link(CollectionLink(docs, key, "ann", origin="/srv", path="p.txt", created_at=at))
 
 
 async def test_comparison_of_an_origin(world: World) -> None:
@@ -113,12 +123,12 @@ async def test_comparison_of_an_origin(world: World) -> None:
         ("gone", FileStatus.COMPLETED),
     ):
         await MemoryFiles(world.library).add(a_file(key, status=status, checksum=key))
-        await world.store.link(Link(docs, key, "ann", origin="/srv", path=key))
+        await world.store.link(CollectionLink(docs, key, "ann", origin="/srv", path=key))
     for key, origin in (("other", "/other"), ("loose", "")):
         await MemoryFiles(world.library).add(a_file(key, status=FileStatus.COMPLETED))
-        await world.store.link(Link(docs, key, "ann", origin=origin, path=key))
+        await world.store.link(CollectionLink(docs, key, "ann", origin=origin, path=key))
     paths = ["done", "changed", "waits", "broken", "new"]
-    entries = [Entry("", "else" if path == "changed" else path, path) for path in paths]
+    entries = [ManifestEntry("", "else" if path == "changed" else path, path) for path in paths]
     found = await world.sync.compare(ANN, docs, "/srv", entries)
     assert (list(found.added), list(found.modified), list(found.unmodified)) == (
         ["new"],
@@ -147,7 +157,7 @@ async def test_versions_of_one_path(world: World, name: str) -> None:
     versions, checksum, expected = VERSIONS[name]
     for at, (status, known) in enumerate(versions):
         await put(world, docs, f"f{at}", status, at, known)
-    found = await world.sync.compare(ANN, docs, "/srv", [Entry("", checksum, "p.txt")])
+    found = await world.sync.compare(ANN, docs, "/srv", [ManifestEntry("", checksum, "p.txt")])
     assert [kind for kind in ("unmodified", "modified", "pending", "failed") if getattr(found, kind)] == [
         expected
     ]
@@ -177,7 +187,7 @@ async def test_cleanup_ignores_what_is_not_there(world: World) -> None:
 async def test_foreign_collections_are_closed(world: World) -> None:
     closed = await world.collection(ANN)
     readable = await world.collection(ANN, "docs", Grant("user", "bob", "read"))
-    for key, kind in ((closed, Kind.NOT_FOUND), (readable, Kind.FORBIDDEN)):
+    for key, kind in ((closed, ErrorKind.NOT_FOUND), (readable, ErrorKind.FORBIDDEN)):
         await world.shelve(a_file(f"f{key}"), f"a secret of {key}", key, origin="/srv", path="x")
         for work in (
             world.sync.diff(BOB, key, []),
@@ -192,11 +202,13 @@ async def test_foreign_collections_are_closed(world: World) -> None:
     "entries",
     [
         # A path of n parts needs n directories, of n characters on average.
-        [Entry("a.txt", "1", f"{n}/" + "/".join(["x" * 40] * 90)) for n in range(1000)],
-        [Entry("a.txt", "1", "/".join("x" * 101))],
+        [ManifestEntry("a.txt", "1", f"{n}/" + "/".join(["x" * 40] * 90)) for n in range(1000)],
+        [ManifestEntry("a.txt", "1", "/".join("x" * 101))],
     ],
 )
-async def test_trees_that_would_fill_the_memory_are_refused(world: World, entries: list[Entry]) -> None:
+async def test_trees_that_would_fill_the_memory_are_refused(
+    world: World, entries: list[ManifestEntry]
+) -> None:
     docs = await world.collection(ANN)
     error = await refused(world.sync.diff(ANN, docs, entries))
     assert error.param in {"manifest", "path"}
@@ -205,6 +217,6 @@ async def test_trees_that_would_fill_the_memory_are_refused(world: World, entrie
 async def test_one_path_is_looked_at_once(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     docs = await world.collection(ANN)
     seen: list[str] = []
-    monkeypatch.setattr("gatewayd.knowledge.sync.ancestors", lambda path: seen.append(path) or [path])
-    diff = await world.sync.diff(ANN, docs, [Entry(f"{n}.txt", "1", "guide") for n in range(10)])
+    monkeypatch.setattr("gatewayd.knowledge.sync.ancestor_paths", lambda path: seen.append(path) or [path])
+    diff = await world.sync.diff(ANN, docs, [ManifestEntry(f"{n}.txt", "1", "guide") for n in range(10)])
     assert (list(diff.mkdir), seen) == (["guide"], ["guide"])

@@ -8,10 +8,10 @@ import pytest
 
 from gatewayd.accounts.records import Actor, Role
 from gatewayd.catalog.records import Grant
-from gatewayd.errors import GatewayError, Kind
+from gatewayd.errors import ErrorKind, GatewayError
 from gatewayd.ingest.records import File, FileStatus
-from gatewayd.ingest.upload import Upload
-from gatewayd.knowledge.uploads import Place
+from gatewayd.ingest.upload import NewFile
+from gatewayd.knowledge.uploads import UploadDestination
 from tests.fakes.knowledge import World, once, person
 
 ANN, BOB = person("ann"), person("bob")
@@ -25,9 +25,9 @@ async def refused(work: Awaitable[object]) -> GatewayError:
 
 
 async def send(
-    world: World, actor: Actor, data: Mapping[str, Any] | None = None, place: Place | None = None
+    world: World, actor: Actor, data: Mapping[str, Any] | None = None, place: UploadDestination | None = None
 ) -> File:
-    upload = Upload("a.txt", "text/plain", actor.user_id, data or {})
+    upload = NewFile("a.txt", "text/plain", actor.user_id, data or {})
     return await world.uploads.accept(actor, upload, once(b"text"), place)
 
 
@@ -46,7 +46,7 @@ async def test_a_file_on_its_own(world: World) -> None:
 
 async def test_uploading_needs_the_permission(world: World, tmp_path: Path) -> None:
     error = await refused(send(world, person("eve", permissions={})))
-    assert (error.kind, kept(world, tmp_path)) == (Kind.FORBIDDEN, [])
+    assert (error.kind, kept(world, tmp_path)) == (ErrorKind.FORBIDDEN, [])
     await send(world, ROOT)
     world.uploads.check(ROOT)
 
@@ -73,7 +73,7 @@ async def test_a_sync_client_gives_a_place(world: World) -> None:
 
 async def test_a_place_of_an_origin(world: World) -> None:
     docs = await world.collection(ANN)
-    file = await send(world, ANN, place=Place(docs, "/srv/docs", "x/a.txt"))
+    file = await send(world, ANN, place=UploadDestination(docs, "/srv/docs", "x/a.txt"))
     [link] = (await world.store.find_links(docs, [file.id])).values()
     assert (link.origin, link.path) == ("/srv/docs", "x/a.txt")
 
@@ -91,7 +91,7 @@ async def test_bad_metadata_is_refused_by_name(
     world: World, tmp_path: Path, data: dict[str, Any], name: str
 ) -> None:
     error = await refused(send(world, ANN, data))
-    assert error.kind is Kind.INVALID_REQUEST
+    assert error.kind is ErrorKind.INVALID_REQUEST
     assert name in error.message
     assert kept(world, tmp_path) == []
 
@@ -111,8 +111,8 @@ async def test_bad_places_are_refused_by_name(
     world: World, tmp_path: Path, origin: str, path: str, name: str
 ) -> None:
     docs = await world.collection(ANN)
-    error = await refused(send(world, ANN, place=Place(docs, origin, path)))
-    assert (error.kind, error.param) == (Kind.INVALID_REQUEST, name)
+    error = await refused(send(world, ANN, place=UploadDestination(docs, origin, path)))
+    assert (error.kind, error.param) == (ErrorKind.INVALID_REQUEST, name)
     assert kept(world, tmp_path) == []
 
 
@@ -120,12 +120,16 @@ async def test_foreign_collections_are_closed(world: World, tmp_path: Path) -> N
     closed = await world.collection(ANN)
     readable = await world.collection(ANN, "docs", Grant("user", "bob", "read"))
     open_ = await world.collection(ANN, "ours", Grant("user", "bob", "write"))
-    for key, kind in ((closed, Kind.NOT_FOUND), (readable, Kind.FORBIDDEN), ("nowhere", Kind.NOT_FOUND)):
+    for key, kind in (
+        (closed, ErrorKind.NOT_FOUND),
+        (readable, ErrorKind.FORBIDDEN),
+        ("nowhere", ErrorKind.NOT_FOUND),
+    ):
         assert (await refused(send(world, BOB, {"knowledge_id": key}))).kind is kind
-        assert (await refused(send(world, BOB, place=Place(key, "/srv", "a")))).kind is kind
+        assert (await refused(send(world, BOB, place=UploadDestination(key, "/srv", "a")))).kind is kind
     foreign = await world.directories.create(ANN, closed, "x")
     data = {"knowledge_id": open_, "directory_id": foreign.id}
-    assert (await refused(send(world, BOB, data))).kind is Kind.NOT_FOUND
+    assert (await refused(send(world, BOB, data))).kind is ErrorKind.NOT_FOUND
     assert kept(world, tmp_path) == []
     await send(world, BOB, {"knowledge_id": open_})
 
@@ -138,8 +142,8 @@ async def test_a_right_that_ends_while_the_bytes_come_counts_no_more(world: Worl
         await world.collections.set_grants(ROOT, docs, [])
         yield b"text"
 
-    upload = Upload("a.txt", None, "bob", {"knowledge_id": docs})
-    assert (await refused(world.uploads.accept(BOB, upload, body()))).kind is Kind.NOT_FOUND
+    upload = NewFile("a.txt", None, "bob", {"knowledge_id": docs})
+    assert (await refused(world.uploads.accept(BOB, upload, body()))).kind is ErrorKind.NOT_FOUND
     assert kept(world, tmp_path) == []
 
 
@@ -151,5 +155,5 @@ async def test_metadata_may_come_behind_the_file(world: World) -> None:
         yield b"text"
         data["knowledge_id"] = docs
 
-    file = await world.uploads.accept(ANN, Upload("a.txt", None, "ann", data), body())
+    file = await world.uploads.accept(ANN, NewFile("a.txt", None, "ann", data), body())
     assert list(await world.store.find_links(docs, [file.id])) == [file.id]

@@ -4,14 +4,14 @@ import asyncio
 
 import pytest
 
-from gatewayd.errors import GatewayError, Kind
+from gatewayd.errors import ErrorKind, GatewayError
 from gatewayd.observe import health
 from gatewayd.observe.health import HealthMonitor
-from gatewayd.tasks import Tasks
+from gatewayd.tasks import TaskRegistry
 
 
 async def test_many_askers_share_one_probe() -> None:
-    tasks, probes = Tasks(), []
+    tasks, probes = TaskRegistry(), []
 
     async def ping() -> None:
         probes.append(1)
@@ -27,11 +27,11 @@ async def test_many_askers_share_one_probe() -> None:
 
 async def test_failure_is_told_and_forgotten_when_it_is_over(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(health, "FRESH_SECONDS", -1.0)
-    tasks, failing = Tasks(), [True]
+    tasks, failing = TaskRegistry(), [True]
 
     async def ping() -> None:
         if failing[0]:
-            raise GatewayError(Kind.UNAVAILABLE, "cannot reach the database")
+            raise GatewayError(ErrorKind.UNAVAILABLE, "cannot reach the database")
 
     monitor = HealthMonitor(ping, tasks, "db:5432/gatewayd")
     problem = await monitor.database_problem()
@@ -45,7 +45,7 @@ async def test_failure_is_told_and_forgotten_when_it_is_over(monkeypatch: pytest
 
 async def test_hanging_database_is_told_in_time(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(health, "DEADLINE_SECONDS", 0.01)
-    tasks = Tasks()
+    tasks = TaskRegistry()
 
     async def ping() -> None:
         await asyncio.Event().wait()
@@ -62,7 +62,7 @@ async def test_what_is_known_is_told_while_a_probe_waits_but_not_for_ever(
 ) -> None:
     monkeypatch.setattr(health, "FRESH_SECONDS", -1.0)
     monkeypatch.setattr(health, "WAIT_SECONDS", 0.0)
-    tasks, waits = Tasks(), [False]
+    tasks, waits = TaskRegistry(), [False]
 
     async def ping() -> None:
         if waits[0]:
@@ -81,7 +81,7 @@ async def test_what_is_known_is_told_while_a_probe_waits_but_not_for_ever(
 async def test_a_transaction_of_seconds_is_no_problem(monkeypatch: pytest.MonkeyPatch) -> None:
     for name, seconds in {"FRESH": -1.0, "WAIT": 0.0}.items():
         monkeypatch.setattr(health, f"{name}_SECONDS", seconds)
-    tasks, committed = Tasks(), asyncio.Event()
+    tasks, committed = TaskRegistry(), asyncio.Event()
     committed.set()
     probed = asyncio.Event()
 
@@ -104,7 +104,7 @@ async def test_a_transaction_of_seconds_is_no_problem(monkeypatch: pytest.Monkey
 
 
 async def test_a_database_that_answers_no_more_is_told_in_the_end(monkeypatch: pytest.MonkeyPatch) -> None:
-    tasks, probed = Tasks(), asyncio.Event()
+    tasks, probed = TaskRegistry(), asyncio.Event()
 
     async def ping() -> None:
         if not probed.is_set():
@@ -123,7 +123,7 @@ async def test_a_database_that_answers_no_more_is_told_in_the_end(monkeypatch: p
 
 
 async def test_a_probe_that_breaks_is_no_good_answer(caplog: pytest.LogCaptureFixture) -> None:
-    tasks = Tasks()
+    tasks = TaskRegistry()
 
     async def ping() -> None:
         raise RuntimeError("boom")

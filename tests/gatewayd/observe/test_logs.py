@@ -15,12 +15,12 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from gatewayd.observe.logs import (
-    MAX_MESSAGE,
+    MAX_MESSAGE_CHARACTERS,
     JsonFormatter,
     LogFormat,
     TextFormatter,
-    configure,
-    priority,
+    configure_logging,
+    syslog_priority,
     writes_to_journal,
 )
 from gatewayd.observe.redact import redact
@@ -44,13 +44,13 @@ def _restored() -> Iterator[None]:
 
 def text_lines(level: str = "info") -> Callable[[], list[str]]:
     stream = io.StringIO()
-    configure(level, LogFormat.TEXT, stream, {})
+    configure_logging(level, LogFormat.TEXT, stream, {})
     return lambda: stream.getvalue().splitlines()
 
 
 def json_lines(level: str = "info") -> Callable[[], list[dict[str, Any]]]:
     stream = io.StringIO()
-    configure(level, LogFormat.JSON, stream, {})
+    configure_logging(level, LogFormat.JSON, stream, {})
     return lambda: [json.loads(line) for line in stream.getvalue().splitlines()]
 
 
@@ -58,7 +58,7 @@ def journal_lines(tmp_path: Path, log_format: LogFormat, write: Callable[[], Non
     """Log with a file for standard error that JOURNAL_STREAM names."""
     with (tmp_path / "journal").open("w+") as stream:
         found = os.fstat(stream.fileno())
-        configure("debug", log_format, stream, {"JOURNAL_STREAM": f"{found.st_dev}:{found.st_ino}"})
+        configure_logging("debug", log_format, stream, {"JOURNAL_STREAM": f"{found.st_dev}:{found.st_ino}"})
         write()
         stream.seek(0)
         return stream.read().splitlines()
@@ -220,7 +220,7 @@ def test_an_object_is_an_object_in_json_and_readable_in_text() -> None:
 
 def test_a_long_message_is_cut() -> None:
     lines = json_lines()
-    log.info("x" * (MAX_MESSAGE + 5), extra={"field": "y" * (MAX_MESSAGE + 6)})
+    log.info("x" * (MAX_MESSAGE_CHARACTERS + 5), extra={"field": "y" * (MAX_MESSAGE_CHARACTERS + 6)})
     (entry,) = lines()
     assert entry["message"].endswith("x ... (5 characters left out)")
     assert entry["field"].endswith("y ... (6 characters left out)")
@@ -228,9 +228,9 @@ def test_a_long_message_is_cut() -> None:
 
 def test_a_long_traceback_keeps_its_end() -> None:
     lines = json_lines()
-    log.error("cannot", exc_info=ValueError("x" * 2 * MAX_MESSAGE + "the end"))
+    log.error("cannot", exc_info=ValueError("x" * 2 * MAX_MESSAGE_CHARACTERS + "the end"))
     assert lines()[0]["exception"].endswith("the end")
-    assert len(lines()[0]["exception"]) < MAX_MESSAGE + 100
+    assert len(lines()[0]["exception"]) < MAX_MESSAGE_CHARACTERS + 100
 
 
 def test_a_format_that_does_not_fit_is_still_logged() -> None:
@@ -251,14 +251,14 @@ def test_configuring_again_replaces() -> None:
 
 def test_an_unknown_level_is_refused() -> None:
     with pytest.raises(ValueError, match="Unknown level"):
-        configure("loud", LogFormat.TEXT, io.StringIO(), {})
+        configure_logging("loud", LogFormat.TEXT, io.StringIO(), {})
 
 
 @pytest.mark.parametrize(
     ("level", "expected"), [(10, 7), (20, 6), (30, 4), (40, 3), (50, 2), (5, 7), (45, 3)]
 )
 def test_priorities(level: int, expected: int) -> None:
-    assert priority(level) == expected
+    assert syslog_priority(level) == expected
 
 
 # The HTTP server's own log ------------------------------------------------------------------------------
@@ -339,7 +339,7 @@ def test_a_closed_socket_is_no_journal() -> None:
 def lines_of_libraries(level: str, *debug_loggers: str) -> list[str]:
     """Return what two libraries, a plugin and the gateway log, as `logger level`."""
     stream = io.StringIO()
-    configure(level, LogFormat.JSON, stream, {}, debug_loggers)
+    configure_logging(level, LogFormat.JSON, stream, {}, debug_loggers)
     for name in ("aiosqlite", "tortoise.db_client", "function_echo", "gatewayd.test", "gatewaydlike"):
         logger = logging.getLogger(name)
         logger.debug("executing %s", ("INSERT ...", "$argon2id$"))

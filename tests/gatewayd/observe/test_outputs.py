@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from gatewayd.observe.logs import LogFormat, configure
+from gatewayd.observe.logs import LogFormat, configure_logging
 from gatewayd.observe.outputs import UNIT_BYTES, QueuedOutput, plain_report, queued_outputs
 
 F_GETPIPE_SZ = 1032
@@ -191,7 +191,7 @@ def test_the_log_tells_how_many_of_its_lines_were_lost(log_format: LogFormat, pi
     reading, writing = pipe
     output = QueuedOutput(writing, limit=20_000)
     stream = io.TextIOWrapper(output, write_through=True)  # type: ignore[type-var]
-    handler = configure("info", log_format, stream, {})
+    handler = configure_logging("info", log_format, stream, {})
     try:
         for number in range(1000):
             logging.getLogger("some").info("a line of the log %d", number)

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from gatewayd.errors import GatewayError, Kind
-from gatewayd.observe.systemd import Notifier, Watchdog, activated_sockets, from_environment
+from gatewayd.errors import ErrorKind, GatewayError
+from gatewayd.observe.systemd import Notifier, Watchdog, activated_sockets, notifier_from_environment
 
 
 class Manager:
@@ -98,7 +98,7 @@ def test_a_full_queue_does_not_block(manager: Manager) -> None:
     ],
 )
 def test_the_watchdog_interval_is_half_the_limit(environ: dict[str, str], interval: float | None) -> None:
-    assert from_environment(environ).watchdog_interval == interval
+    assert notifier_from_environment(environ).watchdog_interval == interval
 
 
 async def test_the_watchdog_is_fed_while_the_probe_answers(manager: Manager) -> None:
@@ -114,7 +114,7 @@ async def test_the_watchdog_is_fed_while_the_probe_answers(manager: Manager) -> 
 
 
 @pytest.mark.parametrize(
-    "failure", [GatewayError(Kind.CONFLICT, "cannot use the database"), ConnectionResetError("gone")]
+    "failure", [GatewayError(ErrorKind.CONFLICT, "cannot use the database"), ConnectionResetError("gone")]
 )
 async def test_a_failed_probe_is_not_fed(
     failure: Exception, manager: Manager, caplog: pytest.LogCaptureFixture
@@ -129,7 +129,7 @@ async def test_a_failed_probe_is_not_fed(
 
 async def test_an_outage_is_fed(manager: Manager, caplog: pytest.LogCaptureFixture) -> None:
     async def probe() -> None:
-        raise GatewayError(Kind.UNAVAILABLE, "cannot reach the database")
+        raise GatewayError(ErrorKind.UNAVAILABLE, "cannot reach the database")
 
     assert await Watchdog(Notifier(manager.address), probe, 60).beat()
     assert manager.pending()
@@ -202,7 +202,7 @@ def test_an_unknown_name_is_refused(names: str) -> None:
     environ, first = handed_over(listening(socket.AF_INET, ("127.0.0.1", 0)), names=names)
     with pytest.raises(GatewayError, match=r"'http' or 'control'") as caught:
         activated_sockets(environ, 77, first)
-    assert caught.value.kind is Kind.NOT_CONFIGURED
+    assert caught.value.kind is ErrorKind.NOT_CONFIGURED
     os.close(first)
 
 

@@ -12,11 +12,11 @@ from gatewayd.catalog.interfaces import CallContext
 from gatewayd.catalog.records import Model
 from gatewayd.catalog.service import Catalog, CatalogOptions
 from gatewayd.completions.records import Body
-from gatewayd.errors import GatewayError, Kind
-from gatewayd.pipeline.embeddings import Embeddings
-from gatewayd.pipeline.filters.inputs import Caller
+from gatewayd.errors import ErrorKind, GatewayError
+from gatewayd.pipeline.embeddings import EmbeddingService
+from gatewayd.pipeline.filters.inputs import RequestCaller
 from gatewayd.pipeline.pipeline import NoFilters
-from gatewayd.tasks import Tasks
+from gatewayd.tasks import TaskRegistry
 from tests.fakes.models import FakeRecords, FakeSource, make_actor, make_model
 
 ADMIN = make_actor()
@@ -59,16 +59,16 @@ class Embedder(FakeSource):
 
 @pytest.fixture
 async def catalog() -> AsyncIterator[Catalog]:
-    tasks = Tasks()
+    tasks = TaskRegistry()
     yield Catalog(FakeRecords(), tasks, CatalogOptions())
     await tasks.close()
 
 
-async def using(catalog: Catalog, source: FakeSource) -> Embeddings:
+async def using(catalog: Catalog, source: FakeSource) -> EmbeddingService:
     source.models = [make_model("m")]
     catalog.use([source])
     await catalog.list(ADMIN)
-    return Embeddings(catalog, NoFilters())
+    return EmbeddingService(catalog, NoFilters())
 
 
 def asking(count: int, **fields: Any) -> Body:
@@ -78,7 +78,7 @@ def asking(count: int, **fields: Any) -> Body:
 async def test_inputs_go_in_batches_and_vectors_come_back_in_order(catalog: Catalog) -> None:
     source = Embedder()
     embeddings = await using(catalog, source)
-    answer = await embeddings.run(asking(130, dimensions=2), Caller(ADMIN, "r1"))
+    answer = await embeddings.run(asking(130, dimensions=2), RequestCaller(ADMIN, "r1"))
     assert sorted(len(body["input"]) for body in source.asked) == [2, 64, 64]
     assert {(body["model"], body["dimensions"]) for body in source.asked} == {("up-m", 2)}
     assert [item["embedding"] for item in answer["data"]] == [[float(n), 0] for n in range(130)]
@@ -93,7 +93,7 @@ async def test_only_so_many_batches_run_at_once(catalog: Catalog) -> None:
     source = Embedder(gate=asyncio.Event(), room=4)
     embeddings = await using(catalog, source)
     async with asyncio.TaskGroup() as group:
-        task = group.create_task(embeddings.run(asking(10 * 64), Caller(ADMIN, "r1")))
+        task = group.create_task(embeddings.run(asking(10 * 64), RequestCaller(ADMIN, "r1")))
         await source.full.wait()
         assert source.gate is not None
         source.gate.set()
@@ -104,7 +104,7 @@ async def test_only_so_many_batches_run_at_once(catalog: Catalog) -> None:
 async def test_leaving_cancels_every_batch(catalog: Catalog) -> None:
     source = Embedder(gate=asyncio.Event(), room=4)
     embeddings = await using(catalog, source)
-    task = asyncio.get_running_loop().create_task(embeddings.run(asking(640), Caller(ADMIN, "r1")))
+    task = asyncio.get_running_loop().create_task(embeddings.run(asking(640), RequestCaller(ADMIN, "r1")))
     await source.full.wait()
     task.cancel()
     with pytest.raises(asyncio.CancelledError):
@@ -113,7 +113,9 @@ async def test_leaving_cancels_every_batch(catalog: Catalog) -> None:
 
 
 async def test_one_failing_batch_is_the_answer_and_ends_the_others(catalog: Catalog) -> None:
-    failure = GatewayError(Kind.RATE_LIMITED, "cannot get an answer from provider 'fake': 429", retry_after=7)
+    failure = GatewayError(
+        ErrorKind.RATE_LIMITED, "cannot get an answer from provider 'fake': 429", retry_after=7
+    )
 
     class Failing(Embedder):
         async def embed(self, body: Body, model: Model, context: CallContext) -> Body:
@@ -125,7 +127,7 @@ async def test_one_failing_batch_is_the_answer_and_ends_the_others(catalog: Cata
     source = Failing(gate=asyncio.Event(), room=3)
     embeddings = await using(catalog, source)
     with pytest.raises(GatewayError) as caught:
-        await embeddings.run(asking(64 * 9), Caller(ADMIN, "r1"))
+        await embeddings.run(asking(64 * 9), RequestCaller(ADMIN, "r1"))
     assert caught.value is failure
     assert (source.cancelled, len(source.asked)) == (3, 3)
 
@@ -157,8 +159,8 @@ def item(*numbers: Any) -> dict[str, Any]:
 async def test_an_answer_that_is_none_is_a_failure_of_the_provider(catalog: Catalog, data: Any) -> None:
     embeddings = await using(catalog, Embedder(answer=lambda _: {"data": data}))
     with pytest.raises(GatewayError) as caught:
-        await embeddings.run(asking(2), Caller(ADMIN, "r1"))
-    assert caught.value.kind is Kind.UPSTREAM_FAILED
+        await embeddings.run(asking(2), RequestCaller(ADMIN, "r1"))
+    assert caught.value.kind is ErrorKind.UPSTREAM_FAILED
     assert "provider 'fake'" in caught.value.message
 
 
@@ -168,7 +170,7 @@ async def test_batches_must_agree_on_the_length(catalog: Catalog) -> None:
 
     embeddings = await using(catalog, Embedder(answer=growing))
     with pytest.raises(GatewayError, match="differ in length"):
-        await embeddings.run(asking(65), Caller(ADMIN, "r1"))
+        await embeddings.run(asking(65), RequestCaller(ADMIN, "r1"))
 
 
 async def test_usage_is_only_what_counts(catalog: Catalog) -> None:
@@ -176,21 +178,21 @@ async def test_usage_is_only_what_counts(catalog: Catalog) -> None:
         return {**vectors(body), "usage": {"prompt_tokens": "9", "total_tokens": -1}}
 
     embeddings = await using(catalog, Embedder(answer=odd))
-    answer = await embeddings.run(asking(1), Caller(ADMIN, "r1"))
+    answer = await embeddings.run(asking(1), RequestCaller(ADMIN, "r1"))
     assert answer["usage"] == {"prompt_tokens": 0, "total_tokens": 0}
     embeddings = await using(catalog, Embedder(answer=lambda _: {"data": [item(1.0)], "usage": None}))
-    assert (await embeddings.run(asking(1), Caller(ADMIN, "r1")))["usage"]["total_tokens"] == 0
+    assert (await embeddings.run(asking(1), RequestCaller(ADMIN, "r1")))["usage"]["total_tokens"] == 0
 
 
 async def test_a_source_without_the_endpoint(catalog: Catalog) -> None:
     def missing(_: Body) -> Body:
-        raise GatewayError(Kind.NOT_FOUND, "cannot get an answer from provider 'fake': it answered 404")
+        raise GatewayError(ErrorKind.NOT_FOUND, "cannot get an answer from provider 'fake': it answered 404")
 
     for source in (FakeSource(), Embedder(answer=missing)):
         embeddings = await using(catalog, source)
         with pytest.raises(GatewayError) as caught:
-            await embeddings.run(asking(1), Caller(ADMIN, "r1"))
-        assert (caught.value.kind, caught.value.code) == (Kind.NOT_FOUND, "endpoint_not_found")
+            await embeddings.run(asking(1), RequestCaller(ADMIN, "r1"))
+        assert (caught.value.kind, caught.value.code) == (ErrorKind.NOT_FOUND, "endpoint_not_found")
         assert "/embeddings" in caught.value.message
         assert "'m'" in caught.value.message
 
@@ -199,6 +201,6 @@ async def test_a_model_without_a_grant_is_unknown(catalog: Catalog) -> None:
     source = Embedder()
     embeddings = await using(catalog, source)
     with pytest.raises(GatewayError) as caught:
-        await embeddings.run(asking(1), Caller(make_actor("u2", Role.USER), "r1"))
+        await embeddings.run(asking(1), RequestCaller(make_actor("u2", Role.USER), "r1"))
     assert caught.value.code == "model_not_found"
     assert source.asked == []

@@ -4,8 +4,8 @@ import pytest
 
 from gatewayd.catalog.failover import Candidate
 from gatewayd.catalog.interfaces import CallContext
-from gatewayd.errors import GatewayError, Kind
-from gatewayd.pipeline.endpoints import check_names, context_of, endpoint_not_found, model_of, placed
+from gatewayd.errors import ErrorKind, GatewayError
+from gatewayd.pipeline.endpoints import check_names, context_of, endpoint_not_found, model_of, select_source
 from tests.fakes.models import FakeSource, make_actor, make_model
 
 
@@ -19,7 +19,7 @@ def test_context_names_the_user() -> None:
 
 def test_error_names_model_and_endpoint() -> None:
     error = endpoint_not_found("/responses", "acme.m", "'acme' has no such endpoint")
-    assert (error.kind, error.code) == (Kind.NOT_FOUND, "endpoint_not_found")
+    assert (error.kind, error.code) == (ErrorKind.NOT_FOUND, "endpoint_not_found")
     assert error.message == "cannot use /responses with model 'acme.m': 'acme' has no such endpoint"
 
 
@@ -28,7 +28,7 @@ def test_a_request_names_its_model(value: dict[str, object]) -> None:
     assert model_of({"model": "m"}) == "m"
     with pytest.raises(GatewayError) as caught:
         model_of(value)
-    assert (caught.value.kind, caught.value.param) == (Kind.INVALID_REQUEST, "model")
+    assert (caught.value.kind, caught.value.param) == (ErrorKind.INVALID_REQUEST, "model")
 
 
 @pytest.mark.parametrize("name", ["Model", "MESSAGES", "me\u017f\u017fages", "Prompt", "Instructions"])
@@ -41,6 +41,6 @@ def test_name_that_providers_take_for_a_field_of_ours_is_refused(name: str) -> N
 
 def test_candidates_of_one_source() -> None:
     near, far = (Candidate(make_model("m"), FakeSource(name)) for name in ("near", "far"))
-    assert placed((near, far), "far") == [far]
+    assert select_source((near, far), "far") == [far]
     with pytest.raises(GatewayError, match="cannot find model"):
-        placed((near, far), "gone")
+        select_source((near, far), "gone")

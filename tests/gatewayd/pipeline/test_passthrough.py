@@ -7,16 +7,16 @@ from typing import Any, Self
 import pytest
 
 from gatewayd.accounts.records import Role
-from gatewayd.catalog.interfaces import CallContext, Forwarded
+from gatewayd.catalog.interfaces import CallContext, ForwardedAnswer
 from gatewayd.catalog.service import Catalog, CatalogOptions
 from gatewayd.completions.records import Body
 from gatewayd.deferred_writes import DeferredWrites
-from gatewayd.errors import GatewayError, Kind
-from gatewayd.pipeline.filters.inputs import Caller
-from gatewayd.pipeline.passthrough import Forwarding
+from gatewayd.errors import ErrorKind, GatewayError
+from gatewayd.pipeline.filters.inputs import RequestCaller
+from gatewayd.pipeline.passthrough import RequestForwarder
 from gatewayd.pipeline.pipeline import NoFilters
 from gatewayd.pipeline.responses.ids import ResponseIds
-from gatewayd.tasks import Tasks
+from gatewayd.tasks import TaskRegistry
 from tests.fakes.models import FakeRecords, FakeSource, make_actor, make_model
 from tests.fakes.response_ids import MemoryResponseIds
 
@@ -55,7 +55,7 @@ class Forwarder(FakeSource):
 
     async def forward(
         self, method: str, path: str, body: Body | None, context: CallContext | None = None
-    ) -> Forwarded:
+    ) -> ForwardedAnswer:
         self.sent.append((method, path, body))
         self.context = context
         if self.failure is not None:
@@ -72,21 +72,23 @@ class Runtime(Forwarder):
 
 @pytest.fixture
 async def catalog() -> AsyncIterator[Catalog]:
-    tasks = Tasks()
+    tasks = TaskRegistry()
     yield Catalog(FakeRecords(), tasks, CatalogOptions())
     await tasks.close()
 
 
-async def using(catalog: Catalog, source: FakeSource) -> Forwarding:
+async def using(catalog: Catalog, source: FakeSource) -> RequestForwarder:
     source.models = [make_model("m")]
     catalog.use([source])
     await catalog.list(ADMIN)
-    return Forwarding(catalog, NoFilters(), ResponseIds(MemoryResponseIds(), DeferredWrites(Tasks())))
+    return RequestForwarder(
+        catalog, NoFilters(), ResponseIds(MemoryResponseIds(), DeferredWrites(TaskRegistry()))
+    )
 
 
-async def refused(forwarding: Forwarding, body: Body | None = None) -> GatewayError:
+async def refused(forwarding: RequestForwarder, body: Body | None = None) -> GatewayError:
     with pytest.raises(GatewayError) as caught:
-        await forwarding.run("/responses", {"model": "m"} if body is None else body, Caller(ADMIN))
+        await forwarding.run("/responses", {"model": "m"} if body is None else body, RequestCaller(ADMIN))
     return caught.value
 
 
@@ -94,7 +96,7 @@ async def test_only_the_name_of_the_model_is_replaced(catalog: Catalog) -> None:
     source = Forwarder()
     forwarding = await using(catalog, source)
     sent = {"model": "m", "prompt": ["a"], "odd": None}
-    assert await forwarding.run("/completions", sent, Caller(ADMIN)) is source.reply
+    assert await forwarding.run("/completions", sent, RequestCaller(ADMIN)) is source.reply
     assert source.sent == [("POST", "/completions", {"model": "up-m", "prompt": ["a"], "odd": None})]
     assert sent["model"] == "m"
     assert not source.reply.closed
@@ -103,22 +105,24 @@ async def test_only_the_name_of_the_model_is_replaced(catalog: Catalog) -> None:
 async def test_a_runtime_has_its_openai_style_paths_elsewhere(catalog: Catalog) -> None:
     source = Runtime()
     forwarding = await using(catalog, source)
-    await forwarding.run("/completions", {"model": "m"}, Caller(ADMIN))
+    await forwarding.run("/completions", {"model": "m"}, RequestCaller(ADMIN))
     assert source.sent[0][:2] == ("POST", "/v1/completions")
 
 
 @pytest.mark.parametrize("body", [{}, {"model": ""}, {"model": ["m"]}, {"model": None}])
 async def test_the_model_must_be_named(catalog: Catalog, body: Body) -> None:
     error = await refused(await using(catalog, Forwarder()), body)
-    assert (error.kind, error.param) == (Kind.INVALID_REQUEST, "model")
+    assert (error.kind, error.param) == (ErrorKind.INVALID_REQUEST, "model")
 
 
 async def test_sources_without_the_endpoint(catalog: Catalog) -> None:
     page = Forwarder(reply=Reply("Text/HTML; charset=utf-8"))
-    said = GatewayError(Kind.NOT_FOUND, "cannot get an answer from provider 'fake': it answered 404 (gone)")
+    said = GatewayError(
+        ErrorKind.NOT_FOUND, "cannot get an answer from provider 'fake': it answered 404 (gone)"
+    )
     for source in (FakeSource(), page):
         error = await refused(await using(catalog, source))
-        assert (error.kind, error.code) == (Kind.NOT_FOUND, "endpoint_not_found")
+        assert (error.kind, error.code) == (ErrorKind.NOT_FOUND, "endpoint_not_found")
         assert "/responses with model 'm': 'fake'" in error.message
     assert page.reply.closed
     forwarding = await using(catalog, missing := Forwarder())
@@ -130,27 +134,27 @@ async def test_sources_without_the_endpoint(catalog: Catalog) -> None:
 
 async def test_other_failures_are_the_sources_own(catalog: Catalog) -> None:
     forwarding = await using(catalog, source := Forwarder())
-    source.failure = GatewayError(Kind.RATE_LIMITED, "cannot", retry_after=3)
+    source.failure = GatewayError(ErrorKind.RATE_LIMITED, "cannot", retry_after=3)
     assert await refused(forwarding) is source.failure
 
 
 async def test_a_model_without_a_grant_is_unknown(catalog: Catalog) -> None:
     forwarding = await using(catalog, source := Forwarder())
     with pytest.raises(GatewayError) as caught:
-        await forwarding.run("/completions", {"model": "m"}, Caller(make_actor("u2", Role.USER)))
+        await forwarding.run("/completions", {"model": "m"}, RequestCaller(make_actor("u2", Role.USER)))
     assert caught.value.code == "model_not_found"
     assert source.sent == []
 
 
 async def test_a_response_is_continued_by_who_received_it(catalog: Catalog) -> None:
     forwarding = await using(catalog, source := Forwarder(reply=Reply(read=b'{"id": "r1", "output": []}')))
-    async for _ in await forwarding.run("/responses", {"model": "m", "input": "a"}, Caller(ADMIN)):
+    async for _ in await forwarding.run("/responses", {"model": "m", "input": "a"}, RequestCaller(ADMIN)):
         pass
     body = {"model": "m", "input": "b", "previous_response_id": "r1"}
-    await forwarding.run("/responses", body, Caller(ADMIN))
+    await forwarding.run("/responses", body, RequestCaller(ADMIN))
     assert source.sent[-1][2]["previous_response_id"] == "r1"
     with pytest.raises(GatewayError) as caught:
-        await forwarding.run("/responses", body, Caller(make_actor("u2")))
+        await forwarding.run("/responses", body, RequestCaller(make_actor("u2")))
     assert (caught.value.code, caught.value.param) == ("previous_response_not_found", "previous_response_id")
     error = await refused(forwarding, {"model": "m", "Previous_Response_ID": "r1"})
     assert error.param == "previous_response_id"

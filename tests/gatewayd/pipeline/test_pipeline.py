@@ -9,13 +9,13 @@ import pytest
 from gatewayd.accounts.records import Actor, Role
 from gatewayd.catalog.records import Grant, Model, ModelRecord
 from gatewayd.catalog.service import Catalog, CatalogOptions
-from gatewayd.completions.records import Chunk, Completion
-from gatewayd.errors import GatewayError, Kind
+from gatewayd.completions.records import Completion, CompletionChunk
+from gatewayd.errors import ErrorKind, GatewayError
 from gatewayd.pipeline.documents.plugin_context import make_scope
 from gatewayd.pipeline.interfaces import ChatFilter, ToolUse
 from gatewayd.pipeline.pipeline import NoFilterChain, NoFilters, NoTools, Pipeline
 from gatewayd.pipeline.records import ChatRequest
-from gatewayd.tasks import Tasks
+from gatewayd.tasks import TaskRegistry
 from tests.fakes.attachments import NoAttachments
 from tests.fakes.models import FakeRecords, FakeSource, make_actor, make_model
 
@@ -39,7 +39,7 @@ class World:
 
 @pytest.fixture
 async def world() -> AsyncIterator[World]:
-    tasks = Tasks()
+    tasks = TaskRegistry()
     source = FakeSource(models=[make_model("m"), make_model("n")])
     catalog = Catalog(FakeRecords(), tasks, CatalogOptions())
     catalog.use([source])
@@ -63,7 +63,7 @@ async def test_source_gets_its_own_name_of_the_model_and_who_asks(world: World) 
 
 
 async def test_failure_before_the_first_chunk_raises_from_run(world: World) -> None:
-    world.source.script = lambda _: [GatewayError(Kind.RATE_LIMITED, "cannot", retry_after=2)]
+    world.source.script = lambda _: [GatewayError(ErrorKind.RATE_LIMITED, "cannot", retry_after=2)]
     with pytest.raises(GatewayError) as caught:
         await world.pipeline.run(ask(stream=True), ADMIN)
     assert caught.value.retry_after == 2
@@ -72,12 +72,12 @@ async def test_failure_before_the_first_chunk_raises_from_run(world: World) -> N
 async def test_empty_stream_is_a_failure(world: World) -> None:
     with pytest.raises(GatewayError) as caught:
         await world.pipeline.run(ask(stream=True), ADMIN)
-    assert caught.value.kind is Kind.UPSTREAM_FAILED
+    assert caught.value.kind is ErrorKind.UPSTREAM_FAILED
 
 
 async def test_failure_after_the_first_chunk_raises_from_the_stream(world: World) -> None:
-    chunk = Chunk(raw=b"data: {}\n\n")
-    world.source.script = lambda _: [chunk, GatewayError(Kind.UPSTREAM_FAILED, "cannot go on")]
+    chunk = CompletionChunk(raw=b"data: {}\n\n")
+    world.source.script = lambda _: [chunk, GatewayError(ErrorKind.UPSTREAM_FAILED, "cannot go on")]
     answer = await world.pipeline.run(ask(stream=True), ADMIN)
     assert answer.chunks is not None
     assert await anext(answer.chunks) is chunk
@@ -87,7 +87,7 @@ async def test_failure_after_the_first_chunk_raises_from_the_stream(world: World
 
 
 async def test_closing_an_unread_stream_closes_the_source(world: World) -> None:
-    world.source.script = lambda _: [Chunk(raw=b"data: {}\n\n")]
+    world.source.script = lambda _: [CompletionChunk(raw=b"data: {}\n\n")]
     answer = await world.pipeline.run(ask(stream=True), ADMIN)
     assert answer.chunks is not None
     await answer.chunks.aclose()
@@ -113,9 +113,9 @@ class Shout:
         if self.route_to is not None:
             request.model = self.route_to
 
-    async def stream(self, chunk: Chunk) -> Chunk:
+    async def stream(self, chunk: CompletionChunk) -> CompletionChunk:
         self.log.append("stream")
-        return Chunk(events=[{**event, "seen": True} for event in chunk.events])
+        return CompletionChunk(events=[{**event, "seen": True} for event in chunk.events])
 
     async def outlet(self, completion: Completion, actor: Actor) -> None:
         self.log.append("outlet")
@@ -135,7 +135,7 @@ class Choose:
 async def test_filters_change_request_chunks_and_answer(world: World) -> None:
     shout = Shout()
     world.filters = Choose(shout)
-    world.source.script = lambda _: [Chunk(raw=b'data: {"n":1}\n\n')]
+    world.source.script = lambda _: [CompletionChunk(raw=b'data: {"n":1}\n\n')]
     streamed = await world.pipeline.run(ask(stream=True), ADMIN)
     assert streamed.chunks is not None
     assert [chunk.events async for chunk in streamed.chunks] == [[{"n": 1, "seen": True}]]
@@ -152,7 +152,7 @@ async def test_inlet_cannot_route_around_the_access_list(world: World) -> None:
     world.filters = Choose(Shout(route_to="n"))
     with pytest.raises(GatewayError) as caught:
         await world.pipeline.run(ask(), user)
-    assert caught.value.kind is Kind.NOT_FOUND
+    assert caught.value.kind is ErrorKind.NOT_FOUND
     await world.pipeline.run(ask(), ADMIN)
     assert world.source.asked[0]["model"] == "up-n"
 
@@ -298,7 +298,7 @@ async def test_tools_are_looked_for_where_something_may_name_them(world: World) 
 
 async def two_sources(first: FakeSource, second: FakeSource) -> Pipeline:
     """Return a pipeline whose catalogue asks `first` first."""
-    catalog = Catalog(FakeRecords(), Tasks(), CatalogOptions())
+    catalog = Catalog(FakeRecords(), TaskRegistry(), CatalogOptions())
     for source in (first, second):
         source.models = [make_model("m")]
     catalog.use([second, first])
@@ -306,13 +306,13 @@ async def two_sources(first: FakeSource, second: FakeSource) -> Pipeline:
     return Pipeline(catalog, NoFilters(), NoAttachments(), NoTools())
 
 
-UNREACHED = GatewayError(Kind.UPSTREAM_UNREACHABLE, "cannot reach it")
+UNREACHED = GatewayError(ErrorKind.UPSTREAM_UNREACHABLE, "cannot reach it")
 
 
 @pytest.mark.parametrize("stream", [True, False])
 async def test_another_source_answers_when_the_first_is_not_reached(stream: bool) -> None:
     down = FakeSource(name="down", script=lambda _: [UNREACHED])
-    well = FakeSource(name="well", script=lambda _: [Chunk(events=[{"n": 1}])])
+    well = FakeSource(name="well", script=lambda _: [CompletionChunk(events=[{"n": 1}])])
     pipeline = await two_sources(down, well)
     down.failure = UNREACHED
     answer = await pipeline.run(ask(stream=stream), ADMIN)
@@ -322,8 +322,8 @@ async def test_another_source_answers_when_the_first_is_not_reached(stream: bool
 
 
 async def test_nobody_else_is_asked_once_a_chunk_came() -> None:
-    broken = FakeSource(name="broken", script=lambda _: [Chunk(events=[{"n": 1}]), UNREACHED])
-    well = FakeSource(name="well", script=lambda _: [Chunk(events=[{"n": 2}])])
+    broken = FakeSource(name="broken", script=lambda _: [CompletionChunk(events=[{"n": 1}]), UNREACHED])
+    well = FakeSource(name="well", script=lambda _: [CompletionChunk(events=[{"n": 2}])])
     answer = await (await two_sources(broken, well)).run(ask(stream=True), ADMIN)
     assert answer.chunks is not None
     assert (await anext(answer.chunks)).events == [{"n": 1}]

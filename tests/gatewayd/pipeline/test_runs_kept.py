@@ -9,21 +9,21 @@ from pathlib import Path
 from gatewayd.catalog.interfaces import CallContext
 from gatewayd.catalog.records import Model
 from gatewayd.chats.records import Chat, Message, MessageState
-from gatewayd.chats.run_writer import RESTARTED, Answers
-from gatewayd.completions.records import Body, Chunk
-from gatewayd.events.records import Target
-from gatewayd.events.service import Events
+from gatewayd.chats.run_writer import RESTARTED, RunMessageWriter
+from gatewayd.completions.records import Body, CompletionChunk
+from gatewayd.events.records import EventTarget
+from gatewayd.events.service import EventService
 from gatewayd.pipeline.pipeline import NoFilters, NoTools, Pipeline
 from gatewayd.pipeline.runs.executor import GATEWAY_STOPPED
 from gatewayd.pipeline.runs.interfaces import RunOptions
-from gatewayd.pipeline.runs.service import Runs
-from gatewayd.storage.chats import ChatRows
+from gatewayd.pipeline.runs.service import RunService
+from gatewayd.storage.chats import TortoiseChats
 from gatewayd.storage.engine.database import Database
 from gatewayd.storage.engine.location import sqlite
-from gatewayd.storage.message_events import EffectRows
-from gatewayd.storage.messages import MessageRows
+from gatewayd.storage.message_events import TortoiseMessageEvents
+from gatewayd.storage.messages import TortoiseMessages
 from gatewayd.storage.users import TortoiseUsers
-from gatewayd.tasks import Tasks
+from gatewayd.tasks import TaskRegistry
 from tests.fakes.attachments import NoAttachments
 from tests.fakes.events import EventSite, payloads
 from tests.fakes.models import FakeSource, make_model
@@ -39,7 +39,7 @@ class Paused(FakeSource):
         self.go_on = asyncio.Event()
         self.begun = 0
 
-    async def stream(self, body: Body, model: Model, context: CallContext) -> AsyncIterator[Chunk]:
+    async def stream(self, body: Body, model: Model, context: CallContext) -> AsyncIterator[CompletionChunk]:
         try:
             yield _piece("one ")
             self.begun += 1
@@ -49,16 +49,16 @@ class Paused(FakeSource):
             self.closed_streams += 1
 
 
-def _piece(content: str) -> Chunk:
-    return Chunk(events=[{"choices": [{"index": 0, "delta": {"content": content}}]}])
+def _piece(content: str) -> CompletionChunk:
+    return CompletionChunk(events=[{"choices": [{"index": 0, "delta": {"content": content}}]}])
 
 
 @dataclass
 class Kept:
     """Runs, and what they keep."""
 
-    runs: Runs
-    tasks: Tasks
+    runs: RunService
+    tasks: TaskRegistry
     stores: Stores
     source: Paused
     site: EventSite
@@ -80,7 +80,7 @@ class Kept:
 @asynccontextmanager
 async def kept(file: Path) -> AsyncIterator[Kept]:
     async with Database.open(sqlite(file)) as database:
-        stores = Stores(ChatRows(), MessageRows(), EffectRows(), database)
+        stores = Stores(TortoiseChats(), TortoiseMessages(), TortoiseMessageEvents(), database)
         if await stores.chats.find("c") is None:
             await TortoiseUsers().add(user("owner"), None)
             question = Message(id="q", parent_id=None, role="user", content="What is it?")
@@ -88,11 +88,11 @@ async def kept(file: Path) -> AsyncIterator[Kept]:
                 await stores.chats.add(
                     Chat(id=chat_id, user_id="owner", title="A chat", current_id="q"), [question]
                 )
-        tasks, site = Tasks(), EventSite()
+        tasks, site = TaskRegistry(), EventSite()
         source = Paused(models=[make_model("m")])
         catalog = await make_catalog(source, tasks)
         pipeline = Pipeline(catalog, NoFilters(), NoAttachments(), NoTools())
-        events = Events(stores.effects, site.hub, site.calls, site.deferred)
+        events = EventService(stores.effects, site.hub, site.calls, site.deferred)
         runs = make_runs(stores, catalog, pipeline, events, tasks)
         yield Kept(runs, tasks, stores, source, site)
         await tasks.close()
@@ -131,8 +131,8 @@ async def test_what_plugins_write_meanwhile_is_kept(migrated_copy: Path) -> None
     async with kept(migrated_copy) as world:
         await world.runs.start(asking(), OWNER)
         await world.begun()
-        target = Target("owner", "c", "a")
-        events = Events(world.stores.effects, world.site.hub, world.site.calls, world.site.deferred)
+        target = EventTarget("owner", "c", "a")
+        events = EventService(world.stores.effects, world.site.hub, world.site.calls, world.site.deferred)
         for number in range(5):
             await events.emit(target, {"type": "status", "data": {"description": str(number), "done": False}})
         world.source.go_on.set()
@@ -161,6 +161,6 @@ async def test_start_of_the_gateway_ends_what_died(migrated_copy: Path) -> None:
         await world.begun()
         # As a killed process would leave it.
         stores = world.stores
-        assert await Answers(stores.messages, stores.chats, stores.transactor).end_running() == 1
+        assert await RunMessageWriter(stores.messages, stores.chats, stores.transactor).end_running() == 1
         message = await world.message("a")
         assert (message.done, message.attributes["error"]) == (True, {"content": RESTARTED})

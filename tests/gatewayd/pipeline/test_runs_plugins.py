@@ -9,13 +9,13 @@ from typing import Any
 from gatewayd.catalog.service import Catalog, CatalogOptions
 from gatewayd.chats.records import Chat, Message
 from gatewayd.pipeline.filters.chain import PluginFilters
-from gatewayd.pipeline.filters.outlets import Outlets
+from gatewayd.pipeline.filters.outlets import OutletRunner
 from gatewayd.pipeline.functions.source import FunctionSource
 from gatewayd.pipeline.pipeline import NoTools, Pipeline
-from gatewayd.pipeline.runs.message_updates import Rewriting
-from gatewayd.pipeline.runs.service import Runs
+from gatewayd.pipeline.runs.message_updates import MessageUpdates
+from gatewayd.pipeline.runs.service import RunService
 from gatewayd.plugins.records import Plugin
-from gatewayd.tasks import Tasks
+from gatewayd.tasks import TaskRegistry
 from tests.fakes.attachments import NoAttachments
 from tests.fakes.chats import ChatState, MemoryChats, MemoryEffects, MemoryMessages
 from tests.fakes.events import EventSite
@@ -46,8 +46,8 @@ class Site:
     """Runs over plugins; the administrator has the chat `c` with the question `q`."""
 
     state: ChatState
-    tasks: Tasks
-    runs: Runs
+    tasks: TaskRegistry
+    runs: RunService
     registry: Any
 
     def message(self) -> Message:
@@ -76,7 +76,7 @@ async def site(*plugins: Plugin) -> AsyncIterator[Site]:
         catalog.use([FunctionSource(registry, events, tasks)])
         await catalog.list(ADMIN)
         filters = PluginFilters(registry, catalog.find_record)
-        outlets = Outlets(filters, catalog, Rewriting(stores.chats, stores.messages))
+        outlets = OutletRunner(filters, catalog, MessageUpdates(stores.chats, stores.messages))
         pipeline = Pipeline(catalog, filters, NoAttachments(), NoTools())
         runs = make_runs(stores, catalog, pipeline, events, tasks, outlets)
         yield Site(state, tasks, runs, registry)

@@ -5,8 +5,8 @@ from dataclasses import replace
 import pytest
 
 from gatewayd.accounts.records import CredentialKind, Role, UserChange
-from gatewayd.errors import GatewayError, Kind
-from gatewayd.plugins.runtime.call_context import asking
+from gatewayd.errors import ErrorKind, GatewayError
+from gatewayd.plugins.runtime.call_context import current_asker
 from tests.fakes.hosting import Hosting
 from tests.fakes.models import make_actor
 
@@ -26,10 +26,10 @@ async def test_who_acts_has_to_be_active(made: Hosting) -> None:
     await made.documents.accounts.users.change(made.ann.id, UserChange(active=False), None)
     with pytest.raises(GatewayError) as refused:
         await made.actors.verified(made.ann.id)
-    assert refused.value.kind is Kind.FORBIDDEN
+    assert refused.value.kind is ErrorKind.FORBIDDEN
     with pytest.raises(GatewayError) as unknown:
         await made.actors.verified("nobody")
-    assert unknown.value.kind is Kind.NOT_FOUND
+    assert unknown.value.kind is ErrorKind.NOT_FOUND
 
 
 async def test_an_owner_has_every_permission_and_is_no_administrator(made: Hosting) -> None:
@@ -47,7 +47,7 @@ async def test_who_has_no_account_reads_only_in_a_call_of_their_own(
 ) -> None:
     caller = replace(make_actor("control:root"), kind=kind)
     assert await made.actors.find_reader("control:root") is None
-    token = asking.set(caller)
+    token = current_asker.set(caller)
     try:
         reads = kind is CredentialKind.CONTROL
         assert (await made.actors.find_reader("control:root") is caller) == reads
@@ -58,7 +58,7 @@ async def test_who_has_no_account_reads_only_in_a_call_of_their_own(
         ann = await made.actors.reader(made.ann.id)
         assert (ann.user, ann.is_admin) == (made.ann, False)
     finally:
-        asking.reset(token)
+        current_asker.reset(token)
 
 
 def test_everybody_is_no_account(made: Hosting) -> None:

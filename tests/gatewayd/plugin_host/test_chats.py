@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from gatewayd.accounts.permissions import BUILTIN, copy
-from gatewayd.errors import GatewayError, Kind
+from gatewayd.accounts.permissions import BUILTIN_PERMISSIONS, copy
+from gatewayd.errors import ErrorKind, GatewayError
 from tests.fakes.chats_site import document
 from tests.fakes.hosting import Hosting
 
@@ -15,7 +15,7 @@ async def chat(made: Hosting, title: str = "Birds") -> Any:
 
 
 async def forbid(made: Hosting, *leaves: str) -> None:
-    tree = copy(BUILTIN)
+    tree = copy(BUILTIN_PERMISSIONS)
     tree["chat"].update(dict.fromkeys(leaves, False))
     await made.documents.accounts.permissions.set_defaults(tree, "test")
 
@@ -31,7 +31,7 @@ async def test_a_chat_is_its_owners(made: Hosting) -> None:
     assert await chats.find("none", None) is None
     with pytest.raises(GatewayError) as unknown:
         await chats.create("nobody", document())
-    assert unknown.value.kind is Kind.NOT_FOUND
+    assert unknown.value.kind is ErrorKind.NOT_FOUND
 
 
 async def test_lists(made: Hosting) -> None:
@@ -91,7 +91,7 @@ async def test_users_need_the_permission_to_delete_and_plugins_do_not(made: Host
     chats = made.host.chats
     with pytest.raises(GatewayError) as refused:
         await chats.remove(first["id"], made.ann.id)
-    assert refused.value.kind is Kind.FORBIDDEN
+    assert refused.value.kind is ErrorKind.FORBIDDEN
     assert not await chats.remove(first["id"], made.admin.id)
     assert await chats.remove(first["id"], None)
     assert not await chats.remove(first["id"], None)

@@ -9,13 +9,13 @@ import pytest
 
 from gatewayd.accounts.records import Actor, Role, UserChange
 from gatewayd.catalog.records import Model
-from gatewayd.completions.records import DONE, Body, Chunk
-from gatewayd.errors import GatewayError, Kind
-from gatewayd.events.records import Target
+from gatewayd.completions.records import DONE, Body, CompletionChunk
+from gatewayd.errors import ErrorKind, GatewayError
+from gatewayd.events.records import EventTarget
 from gatewayd.pipeline.pipeline import NoFilterChain, NoFilters
 from gatewayd.pipeline.records import ChatRequest
-from gatewayd.plugin_host.completions import Frames
-from gatewayd.plugins.runtime.call_depth import DEEPEST, depth
+from gatewayd.plugin_host.completions import AnswerFrames
+from gatewayd.plugins.runtime.call_depth import MAX_DEPTH, current_depth
 from gatewayd.plugins.runtime.context import CallScope, RequestFacts
 from gatewayd.plugins.runtime.invoke import PluginError
 from tests.fakes.chats_site import document
@@ -66,7 +66,7 @@ class Shouting:
 
 
 def scope_of(actor: Actor, **fields: Any) -> CallScope:
-    return CallScope(actor, Target(actor.user_id, "c1", "m1", "s1"), **fields)
+    return CallScope(actor, EventTarget(actor.user_id, "c1", "m1", "s1"), **fields)
 
 
 async def ask(made: Hosting, *, whole: bool = False, user: str = "", **body: Any) -> Any:
@@ -74,8 +74,8 @@ async def ask(made: Hosting, *, whole: bool = False, user: str = "", **body: Any
     return await made.host.completions.run(user or made.ann.id, form, whole_pipeline=whole, scope=None)
 
 
-def chunk(text: str) -> Chunk:
-    return Chunk(events=[{"choices": [{"index": 0, "delta": {"content": text}}]}])
+def chunk(text: str) -> CompletionChunk:
+    return CompletionChunk(events=[{"choices": [{"index": 0, "delta": {"content": text}}]}])
 
 
 def text_of(frames: Sequence[bytes]) -> str:
@@ -138,7 +138,7 @@ async def test_streams(made: Hosting) -> None:
 async def test_a_stream_that_is_left_releases_its_source(made: Hosting) -> None:
     made.source.script = lambda _: [chunk("a"), chunk("b")]
     frames = await ask(made, stream=True)
-    assert isinstance(frames, Frames)
+    assert isinstance(frames, AnswerFrames)
     assert b"a" in await anext(frames)
     await frames.aclose()
     assert made.source.closed_streams == 1
@@ -147,7 +147,7 @@ async def test_a_stream_that_is_left_releases_its_source(made: Hosting) -> None:
 
 
 async def test_a_stream_that_breaks_raises(made: Hosting) -> None:
-    broken = GatewayError(Kind.UPSTREAM_FAILED, "cannot go on")
+    broken = GatewayError(ErrorKind.UPSTREAM_FAILED, "cannot go on")
     made.source.script = lambda _: [chunk("a"), broken]
     frames = await ask(made, stream=True)
     await anext(frames)
@@ -169,15 +169,15 @@ async def test_the_right_to_use_a_model_is_checked(made: Hosting) -> None:
     for whole in (True, False):
         with pytest.raises(GatewayError) as refused:
             await ask(made, model="dear", whole=whole)
-        assert refused.value.kind is Kind.NOT_FOUND
+        assert refused.value.kind is ErrorKind.NOT_FOUND
         assert await ask(made, model="dear", whole=whole, user=made.admin.id)
     with pytest.raises(GatewayError) as unknown:
         await ask(made, user="nobody")
-    assert unknown.value.kind is Kind.NOT_FOUND
+    assert unknown.value.kind is ErrorKind.NOT_FOUND
     await made.documents.accounts.users.change(made.ann.id, UserChange(active=False), None)
     with pytest.raises(GatewayError) as inactive:
         await ask(made)
-    assert inactive.value.kind is Kind.FORBIDDEN
+    assert inactive.value.kind is ErrorKind.FORBIDDEN
 
 
 async def test_a_request_is_read_as_those_of_clients_are(made: Hosting) -> None:
@@ -191,7 +191,7 @@ async def test_the_chat_of_somebody_else(made: Hosting) -> None:
     for whole in (True, False):
         with pytest.raises(GatewayError) as refused:
             await ask(made, whole=whole, chat_id=chat["id"])
-        assert refused.value.kind is Kind.NOT_FOUND
+        assert refused.value.kind is ErrorKind.NOT_FOUND
     assert await ask(made, user=made.admin.id, chat_id=chat["id"])
     assert await ask(made, chat_id="local:1")
 
@@ -216,18 +216,18 @@ async def test_a_pipe_speaks_to_the_chat_of_the_call(tmp_path: Path) -> None:
         answer: Any = await run(actor.user_id, form, whole_pipeline=False, scope=scope)
         assert answer["choices"][0]["message"]["content"] == "title_generation speaker 1"
         (told,) = made.events.emitted
-        assert told[0] == Target(actor.user_id, "c1", "m1", "s1")
+        assert told[0] == EventTarget(actor.user_id, "c1", "m1", "s1")
         assert scope.metadata == {"own": 1, "model_id": "outer"}
 
 
 @pytest.mark.parametrize("stream", [False, True])
 async def test_plugins_that_ask_each_other_without_end(tmp_path: Path, stream: bool) -> None:
     async with hosting(tmp_path, Wishes([plugin_of("loop", LOOP)], has_names=True)) as made:
-        with pytest.raises(PluginError, match=f"more than {DEEPEST} deep"):
+        with pytest.raises(PluginError, match=f"more than {MAX_DEPTH} deep"):
             await ask(made, model="loop", user=made.admin.id, stream=stream)
         loaded = await made.plugged.registry.loaded(made.plugged.store.rows.popitem()[1].family, "loop")
-        assert loaded.value("calls") == DEEPEST
-        assert depth.get() == 0
+        assert loaded.value("calls") == MAX_DEPTH
+        assert current_depth.get() == 0
 
 
 async def test_threads_of_plugins_own_are_as_deep_as_their_call(made: Hosting) -> None:
@@ -235,23 +235,23 @@ async def test_threads_of_plugins_own_are_as_deep_as_their_call(made: Hosting) -
     actor = await made.actors.verified(made.admin.id)
     form = {"model": "dear", "messages": ASKING}
     run = made.host.completions.run
-    await run(actor.user_id, form, whole_pipeline=True, scope=scope_of(actor, level=DEEPEST - 1))
+    await run(actor.user_id, form, whole_pipeline=True, scope=scope_of(actor, level=MAX_DEPTH - 1))
     with pytest.raises(GatewayError, match="more than"):
-        await run(actor.user_id, form, whole_pipeline=True, scope=scope_of(actor, level=DEEPEST))
+        await run(actor.user_id, form, whole_pipeline=True, scope=scope_of(actor, level=MAX_DEPTH))
 
 
 async def test_a_stream_asks_at_the_level_of_its_request(made: Hosting) -> None:
     levels = []
 
-    async def source() -> AsyncIterator[Chunk]:
+    async def source() -> AsyncIterator[CompletionChunk]:
         for text in ("a", "b"):
-            levels.append(depth.get())
+            levels.append(current_depth.get())
             yield chunk(text)
 
-    frames = [frame async for frame in Frames([b"first"], source(), 3)]  # type: ignore[arg-type]
+    frames = [frame async for frame in AnswerFrames([b"first"], source(), 3)]  # type: ignore[arg-type]
     assert (frames[0], text_of(frames[1:])) == (b"first", "ab")
     assert levels == [3, 3]
-    assert depth.get() == 0
+    assert current_depth.get() == 0
 
 
 async def test_vectors(made: Hosting) -> None:

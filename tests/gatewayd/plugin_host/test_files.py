@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from gatewayd.errors import GatewayError, Kind
+from gatewayd.errors import ErrorKind, GatewayError
 from gatewayd.knowledge.collections import NewCollection
 from gatewayd.plugins.interfaces import HostUpload
 from tests.fakes.hosting import Hosting
@@ -37,14 +37,14 @@ async def test_the_id_that_a_plugin_chose(made: Hosting) -> None:
     assert file["id"] == "0e4d0d5a-1111-4111-8111-111111111111"
     with pytest.raises(GatewayError) as taken:
         await store(made, id=file["id"], content=b"other")
-    assert taken.value.kind is Kind.CONFLICT
+    assert taken.value.kind is ErrorKind.CONFLICT
     path = await made.host.files.path(file["id"])
     assert path is not None
     assert path.read_text() == TEXT
     for bad in ("../x", "", "a/b", "x" * 65, "incoming/"):
         with pytest.raises(GatewayError) as refused:
             await store(made, id=bad)
-        assert (refused.value.kind, refused.value.param) == (Kind.INVALID_REQUEST, "id")
+        assert (refused.value.kind, refused.value.param) == (ErrorKind.INVALID_REQUEST, "id")
 
 
 async def test_uploads_take_the_rights_of_the_user(made: Hosting) -> None:
@@ -54,10 +54,10 @@ async def test_uploads_take_the_rights_of_the_user(made: Hosting) -> None:
     await accounts.permissions.set_defaults(tree, "test")
     with pytest.raises(GatewayError) as refused:
         await store(made)
-    assert refused.value.kind is Kind.FORBIDDEN
+    assert refused.value.kind is ErrorKind.FORBIDDEN
     with pytest.raises(GatewayError) as unknown:
         await made.host.files.store("nobody", HostUpload("a.txt", b"x"))
-    assert unknown.value.kind is Kind.NOT_FOUND
+    assert unknown.value.kind is ErrorKind.NOT_FOUND
 
 
 async def test_processing_is_waited_for(made: Hosting) -> None:
@@ -83,7 +83,7 @@ async def test_processing_into_a_collection_of_the_owner(made: Hosting) -> None:
     assert await collections.count_files(own) == 1
     with pytest.raises(GatewayError) as refused:
         await made.host.files.process(file["id"], other.id)
-    assert refused.value.kind is Kind.NOT_FOUND
+    assert refused.value.kind is ErrorKind.NOT_FOUND
 
 
 async def test_data(made: Hosting) -> None:

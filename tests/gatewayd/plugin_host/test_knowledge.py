@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 
 from gatewayd.accounts.records import Actor
-from gatewayd.errors import GatewayError, Kind
-from gatewayd.events.records import Target
-from gatewayd.http.control.impersonation import Viewers
-from gatewayd.http.control.peer import Peer
+from gatewayd.errors import ErrorKind, GatewayError
+from gatewayd.events.records import EventTarget
+from gatewayd.http.control.impersonation import ControlActors
+from gatewayd.http.control.peer import SocketPeer
 from gatewayd.knowledge.collections import NewCollection
 from gatewayd.plugins.interfaces import HostUpload
 from gatewayd.plugins.runtime.context import CallScope
@@ -71,18 +71,18 @@ async def test_nobody_searches_what_they_may_not_read(made: Hosting) -> None:
     assert await made.host.knowledge.list(bob.id) == []
     with pytest.raises(GatewayError) as refused:
         await made.host.knowledge.search(bob.id, [collection_id], "heron", None)
-    assert refused.value.kind is Kind.NOT_FOUND
+    assert refused.value.kind is ErrorKind.NOT_FOUND
 
 
 def operator(made: Hosting) -> Actor:
     accounts = made.documents.accounts
-    viewers = Viewers(accounts.users, accounts.rules, accounts.permissions)
-    return viewers.operator(Peer(1, os.getuid(), os.getgid()))
+    viewers = ControlActors(accounts.users, accounts.rules, accounts.permissions)
+    return viewers.operator(SocketPeer(1, os.getuid(), os.getgid()))
 
 
 async def librarian(made: Hosting, actor: Actor, asking: str) -> str:
     form = {"model": "librarian", "messages": [{"role": "user", "content": asking}]}
-    scope = CallScope(actor, Target(actor.user_id, "", "", ""))
+    scope = CallScope(actor, EventTarget(actor.user_id, "", "", ""))
     run = made.host.completions.run
     answer: Any = await run(actor.user_id, form, whole_pipeline=False, scope=scope)
     text: str = answer["choices"][0]["message"]["content"]

@@ -3,7 +3,7 @@
 import pytest
 
 from gatewayd.errors import GatewayError, invalid, not_found
-from gatewayd.plugin_host.not_found import or_none
+from gatewayd.plugin_host.not_found import none_if_not_found
 
 
 async def give(error: GatewayError | None) -> int:
@@ -13,7 +13,7 @@ async def give(error: GatewayError | None) -> int:
 
 
 async def test_only_what_is_missing_is_none() -> None:
-    assert await or_none(give(None)) == 7
-    assert await or_none(give(not_found("chat", "c"))) is None
+    assert await none_if_not_found(give(None)) == 7
+    assert await none_if_not_found(give(not_found("chat", "c"))) is None
     with pytest.raises(GatewayError):
-        await or_none(give(invalid("cannot")))
+        await none_if_not_found(give(invalid("cannot")))

@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from gatewayd.errors import GatewayError
-from gatewayd.plugins.records import Family
-from gatewayd.plugins.serializers import show_plugin
+from gatewayd.plugins.records import PluginFamily
+from gatewayd.plugins.serializers import render_plugin
 from tests.fakes.hosting import Hosting, Wishes, hosting
 from tests.fakes.plugins import actor_of, plugin_of, readable_by, scope_of
 
@@ -36,7 +36,7 @@ TOOLS = '''
             return a + b
 '''
 
-FUNCTION, TOOL = Family.FUNCTION, Family.TOOL
+FUNCTION, TOOL = PluginFamily.FUNCTION, PluginFamily.TOOL
 
 
 @pytest.fixture
@@ -62,7 +62,7 @@ async def test_records(made: Hosting) -> None:
     assert [each["id"] for each in await plugins.list(TOOL, None)] == ["adder", "shared"]
     found = made.plugged.registry.find(FUNCTION, "shout")
     assert found is not None
-    assert await plugins.find(FUNCTION, "shout") == show_plugin(found)
+    assert await plugins.find(FUNCTION, "shout") == render_plugin(found)
     assert await plugins.find(TOOL, "shout") is None
 
 

@@ -4,9 +4,9 @@ import pytest
 
 from gatewayd.accounts.records import Role
 from gatewayd.catalog.records import Grant
-from gatewayd.errors import GatewayError, Kind
+from gatewayd.errors import ErrorKind, GatewayError
 from gatewayd.plugins.access import PluginAccess, check_admin
-from gatewayd.plugins.records import Family
+from gatewayd.plugins.records import PluginFamily
 from tests.fakes.plugins import actor_of, plugin_of, readable_by
 
 ADMIN = actor_of("a", Role.ADMIN)
@@ -49,20 +49,20 @@ def test_who_may_not_know_a_tool_does_not_find_it() -> None:
     access = PluginAccess()
     with pytest.raises(GatewayError) as caught:
         access.check_write(actor_of("other"), TOOL)
-    assert caught.value.kind is Kind.NOT_FOUND
+    assert caught.value.kind is ErrorKind.NOT_FOUND
     with pytest.raises(GatewayError) as caught:
         access.check_write(actor_of("reader"), TOOL)
-    assert caught.value.kind is Kind.FORBIDDEN
+    assert caught.value.kind is ErrorKind.FORBIDDEN
 
 
 @pytest.mark.parametrize("leaf", ["tools", "tools_import"])
 def test_permissions_let_users_create_tools(leaf: str) -> None:
     actor = actor_of("x", permissions={"workspace": {leaf: True}})
-    PluginAccess().check_create(actor, Family.TOOL)
+    PluginAccess().check_create(actor, PluginFamily.TOOL)
     with pytest.raises(GatewayError):
-        PluginAccess().check_create(actor, Family.FUNCTION)
+        PluginAccess().check_create(actor, PluginFamily.FUNCTION)
     with pytest.raises(GatewayError, match=r"workspace\.tools"):
-        PluginAccess().check_create(actor_of("x"), Family.TOOL)
+        PluginAccess().check_create(actor_of("x"), PluginFamily.TOOL)
 
 
 def test_a_source_is_changed_with_the_permission_alone() -> None:
@@ -70,7 +70,7 @@ def test_a_source_is_changed_with_the_permission_alone() -> None:
     for who in ("owner", "writer"):
         with pytest.raises(GatewayError, match=r"workspace\.tools is missing") as caught:
             access.check_source(actor_of(who, permissions={"workspace": {"tools_import": True}}), WRITABLE)
-        assert caught.value.kind is Kind.FORBIDDEN
+        assert caught.value.kind is ErrorKind.FORBIDDEN
         access.check_source(actor_of(who, permissions=may), WRITABLE)
     with pytest.raises(GatewayError, match="somebody else's"):
         access.check_source(actor_of("reader", permissions=may), TOOL)

@@ -4,7 +4,7 @@ import os
 from pathlib import Path
 
 from gatewayd.plugins import directory
-from gatewayd.plugins.records import Family, Origin, PluginKind
+from gatewayd.plugins.records import PluginFamily, PluginKind, PluginOrigin
 from gatewayd.plugins.source import code as source_code
 
 
@@ -24,13 +24,13 @@ def test_files_are_plugins_by_their_names(tmp_path: Path) -> None:
     red, weather = found.plugins
     assert (red.id, red.family, red.kind, red.name) == (
         "redact",
-        Family.FUNCTION,
+        PluginFamily.FUNCTION,
         PluginKind.FILTER,
         "Red",
     )
-    assert (red.description, red.path, red.origin) == ("Hides", str(path), Origin.FILE)
+    assert (red.description, red.path, red.origin) == ("Hides", str(path), PluginOrigin.FILE)
     assert (red.is_active, red.is_global) == (True, True)
-    assert (weather.family, weather.is_active, weather.is_global) == (Family.TOOL, True, False)
+    assert (weather.family, weather.is_active, weather.is_global) == (PluginFamily.TOOL, True, False)
 
 
 def test_headers_switch_files(tmp_path: Path) -> None:
@@ -60,12 +60,12 @@ def test_a_file_with_an_error_is_listed_by_what_it_looks_like(tmp_path: Path) ->
 
 
 def test_a_missing_directory_holds_nothing(tmp_path: Path) -> None:
-    assert directory.read_directory(tmp_path / "none") == directory.Found([], {})
+    assert directory.read_directory(tmp_path / "none") == directory.PluginFiles([], {})
 
 
 def test_built_in_ones_are_inactive() -> None:
     for plugin in directory.read_builtin():
-        assert plugin.origin is Origin.BUILTIN
+        assert plugin.origin is PluginOrigin.BUILTIN
         assert not plugin.is_active
 
 
@@ -74,7 +74,7 @@ def test_what_is_no_file_of_a_sensible_size_is_named(tmp_path: Path) -> None:
     (tmp_path / "folder.py").mkdir()
     (tmp_path / "gone.py").symlink_to(tmp_path / "nothing")
     with (tmp_path / "huge.py").open("wb") as file:
-        file.truncate(source_code.LARGEST_SOURCE + 1)
+        file.truncate(source_code.MAX_SOURCE_BYTES + 1)
     write(tmp_path, "good.py", "class Tools: pass")
     found = directory.read_directory(tmp_path)
     assert [plugin.id for plugin in found.plugins] == ["good"]

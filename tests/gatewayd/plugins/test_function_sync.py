@@ -11,20 +11,20 @@ from typing import Any
 import pytest
 
 from gatewayd.accounts.records import Actor, Role
-from gatewayd.errors import GatewayError, Kind
+from gatewayd.errors import ErrorKind, GatewayError
 from gatewayd.plugins.access import PluginAccess
 from gatewayd.plugins.function_sync import FunctionSync, WantedFunction
-from gatewayd.plugins.records import Family, Origin, Plugin, PluginKind
-from gatewayd.plugins.registry import Registry, Sources
-from gatewayd.plugins.runtime.arguments import Surroundings
-from gatewayd.plugins.runtime.loader import Loading
+from gatewayd.plugins.records import Plugin, PluginFamily, PluginKind, PluginOrigin
+from gatewayd.plugins.registry import PluginManager, PluginSources
+from gatewayd.plugins.runtime.arguments import CallServices
+from gatewayd.plugins.runtime.loader import LoadingOptions
 from gatewayd.plugins.service import NewPlugin
-from gatewayd.plugins.source.requirements import Installation, Requirements
+from gatewayd.plugins.source.requirements import InstallationOptions, RequirementsInstaller
 from gatewayd.storage.engine.database import Database
 from gatewayd.storage.engine.location import sqlite
-from gatewayd.storage.plugins import PluginRows
-from gatewayd.tasks import Tasks
-from gatewayd.transactions import Commits
+from gatewayd.storage.plugins import TortoisePlugins
+from gatewayd.tasks import TaskRegistry
+from gatewayd.transactions import CallbackTransactor
 from tests.fakes.plugins import MemoryUserValves, NotedEvents, actor_of, plugin_of, scope_of
 
 pytestmark = pytest.mark.timeout(60)
@@ -49,14 +49,14 @@ TOOL = "class Tools:\n    def run(self): return 1\n"
 
 @dataclass
 class World:
-    store: PluginRows
-    registry: Registry
+    store: TortoisePlugins
+    registry: PluginManager
     sync: FunctionSync
 
     async def replace_all(self, *wanted: WantedFunction) -> Sequence[Plugin]:
         return await self.sync.replace_all(ADMIN, wanted)
 
-    async def refused(self, kind: Kind, *wanted: WantedFunction) -> str:
+    async def refused(self, kind: ErrorKind, *wanted: WantedFunction) -> str:
         """Sync what has to be refused, and check that nothing has changed; return the sentence."""
         before, known = list(await self.store.list()), list(self.registry.list())
         with pytest.raises(GatewayError) as caught:
@@ -67,7 +67,7 @@ class World:
         return caught.value.message
 
     async def call(self, plugin_id: str, method: str = "inlet") -> Any:
-        loaded = await self.registry.loaded(Family.FUNCTION, plugin_id)
+        loaded = await self.registry.loaded(PluginFamily.FUNCTION, plugin_id)
         return await loaded.call(method, scope_of(), {"body": {}})
 
 
@@ -82,16 +82,18 @@ async def world(
     folder: Path, *plugins: Plugin, is_safe: bool = False, access: PluginAccess | None = None
 ) -> AsyncIterator[World]:
     async with Database.open(sqlite(folder / "gatewayd.db")) as database:
-        store, tasks = PluginRows(), Tasks()
+        store, tasks = TortoisePlugins(), TaskRegistry()
         for plugin in plugins:
             await store.put(plugin)
-        around = Surroundings(asyncio.get_running_loop(), NotedEvents(), MemoryUserValves(), None)
-        loading = Loading(Requirements(Installation(folder / "none")), 20.0)
-        sources = Sources(folder / "plugins.d", has_builtin=False, is_safe=is_safe)
-        registry = Registry(store, around, loading, sources, tasks)
+        around = CallServices(asyncio.get_running_loop(), NotedEvents(), MemoryUserValves(), None)
+        loading = LoadingOptions(RequirementsInstaller(InstallationOptions(folder / "none")), 20.0)
+        sources = PluginSources(folder / "plugins.d", has_builtin=False, is_safe=is_safe)
+        registry = PluginManager(store, around, loading, sources, tasks)
         await registry.open()
         try:
-            sync = FunctionSync(registry, store, Commits(database), access or PluginAccess(), lambda: 77)
+            sync = FunctionSync(
+                registry, store, CallbackTransactor(database), access or PluginAccess(), lambda: 77
+            )
             yield World(store, registry, sync)
         finally:
             await registry.close()
@@ -122,14 +124,14 @@ async def test_what_is_new_comes_what_is_left_out_goes_and_tools_stay(folder: Pa
         ]
         stored = {(one.family, one.id): one for one in await site.store.list()}
         assert set(stored) == {
-            (Family.FUNCTION, "new"),
-            (Family.FUNCTION, "same"),
-            (Family.TOOL, "t"),
+            (PluginFamily.FUNCTION, "new"),
+            (PluginFamily.FUNCTION, "same"),
+            (PluginFamily.TOOL, "t"),
         }
-        assert stored[Family.TOOL, "t"] == tool
-        assert stored[Family.FUNCTION, "new"].created_at == 77
+        assert stored[PluginFamily.TOOL, "t"] == tool
+        assert stored[PluginFamily.FUNCTION, "new"].created_at == 77
         # Who installed it, and when, is not what is replaced.
-        assert stored[Family.FUNCTION, "same"].user_id == plugin_of("same", PIPE).user_id
+        assert stored[PluginFamily.FUNCTION, "same"].user_id == plugin_of("same", PIPE).user_id
         assert await site.call("new", "pipe") == 2
         assert await site.call("same", "pipe") == 2
         with pytest.raises(GatewayError, match="cannot find function 'old'"):
@@ -165,7 +167,7 @@ async def test_one_that_cannot_be_kept_leaves_everything_as_it_was(
     folder: Path, bad: WantedFunction, sentence: str
 ) -> None:
     async with world(folder, plugin_of("old", PIPE)) as site:
-        refused = await site.refused(Kind.INVALID_REQUEST, wanted("a", OTHER), bad)
+        refused = await site.refused(ErrorKind.INVALID_REQUEST, wanted("a", OTHER), bad)
         assert re.search(sentence, refused), refused
         assert await site.call("old", "pipe") == 1
 
@@ -173,25 +175,25 @@ async def test_one_that_cannot_be_kept_leaves_everything_as_it_was(
 async def test_what_the_database_refuses_leaves_everything_as_it_was(folder: Path) -> None:
     async with world(folder, plugin_of("old", PIPE)) as site:
         nul = WantedFunction(NewPlugin("b", PIPE, name="a\x00b"))
-        await site.refused(Kind.INVALID_REQUEST, wanted("a", OTHER), nul)
+        await site.refused(ErrorKind.INVALID_REQUEST, wanted("a", OTHER), nul)
         assert await site.call("old", "pipe") == 1
 
 
 async def test_files_are_neither_replaced_nor_removed(folder: Path) -> None:
     (folder / "plugins.d" / "f.py").write_text(PIPE)
     async with world(folder) as site:
-        assert "it comes from the file" in await site.refused(Kind.CONFLICT, wanted("f", OTHER))
+        assert "it comes from the file" in await site.refused(ErrorKind.CONFLICT, wanted("f", OTHER))
         assert await site.replace_all() == []
-        found = site.registry.find(Family.FUNCTION, "f")
+        found = site.registry.find(PluginFamily.FUNCTION, "f")
         assert found is not None
-        assert found.origin is Origin.FILE
+        assert found.origin is PluginOrigin.FILE
 
 
 async def test_only_administrators_may(folder: Path) -> None:
     async with world(folder, plugin_of("old", PIPE)) as site:
         with pytest.raises(GatewayError) as caught:
             await site.sync.replace_all(actor_of("u1"), [])
-        assert caught.value.kind is Kind.FORBIDDEN
+        assert caught.value.kind is ErrorKind.FORBIDDEN
         assert len(await site.store.list()) == 1
 
 
@@ -199,12 +201,12 @@ async def test_in_safe_mode_functions_are_kept_and_not_run(folder: Path) -> None
     async with world(folder, plugin_of("old", PIPE), is_safe=True) as site:
         [made] = await site.replace_all(wanted("b", "raise SystemExit\nclass Pipe: pass", valves={"a": 1}))
         assert (made.kind, made.valves) == (PluginKind.PIPE, {"a": 1})
-        assert site.registry.find_loaded(Family.FUNCTION, "b") is None
+        assert site.registry.find_loaded(PluginFamily.FUNCTION, "b") is None
 
 
 async def test_what_is_locked_stays_so_until_it_gets_valves(folder: Path) -> None:
     async with Database.open(sqlite(folder / "gatewayd.db")):
-        await PluginRows(b"a key").put(plugin_of("c", COUNTING, valves={"start": 10}))
+        await TortoisePlugins(b"a key").put(plugin_of("c", COUNTING, valves={"start": 10}))
     async with world(folder) as site:
         content = plugin_of("c", COUNTING).content
         [kept] = await site.replace_all(wanted("c", content, is_active=True))
@@ -212,11 +214,11 @@ async def test_what_is_locked_stays_so_until_it_gets_valves(folder: Path) -> Non
         assert kept.problem is not None
         with pytest.raises(GatewayError, match="cannot read the valves of function c"):
             await site.call("c")
-        stored = await PluginRows(b"a key").find(Family.FUNCTION, "c")
+        stored = await TortoisePlugins(b"a key").find(PluginFamily.FUNCTION, "c")
         assert stored is not None
         assert stored.valves == {"start": 10}
         [free] = await site.replace_all(wanted("c", content, is_active=True, valves={"start": 5}))
         assert free.locked is None
         assert free.problem is None
         assert await site.call("c") == 6
-        assert await PluginRows().find(Family.FUNCTION, "c") == replace(free, problem=None)
+        assert await TortoisePlugins().find(PluginFamily.FUNCTION, "c") == replace(free, problem=None)

@@ -4,10 +4,10 @@ import asyncio
 
 import pytest
 
-from gatewayd.errors import Kind
-from gatewayd.plugins.records import Family
+from gatewayd.errors import ErrorKind
+from gatewayd.plugins.records import PluginFamily
 from gatewayd.plugins.runtime.invoke import PluginError
-from gatewayd.plugins.runtime.iterators import Items
+from gatewayd.plugins.runtime.iterators import PluginIterator
 from tests.fakes.loaded_plugins import result_of, running
 from tests.fakes.plugins import scope_of
 
@@ -50,7 +50,7 @@ PLAIN_GENERATOR = """
 async def test_a_generator_is_read_item_by_item(content: str) -> None:
     async with running(content) as (loaded, _):
         items = await loaded.call("pipe", scope_of(), {"body": {}})
-        assert isinstance(items, Items)
+        assert isinstance(items, PluginIterator)
         assert [item async for item in items] == ["a", "b", "c"]
         assert loaded.value("ended")
         with pytest.raises(StopAsyncIteration):
@@ -178,7 +178,7 @@ async def test_plain_code_that_was_stopped_is_counted_until_it_ends() -> None:
         with pytest.raises(asyncio.CancelledError):
             await call
         assert loaded.left_behind == 1
-        while (found := plugged.registry.find(Family.TOOL, "p")) is None or found.problem is None:
+        while (found := plugged.registry.find(PluginFamily.TOOL, "p")) is None or found.problem is None:
             await asyncio.sleep(0.001)
         assert found.problem.sentence == "1 call still runs after it was stopped"
         loaded.value("let_go").set()
@@ -224,7 +224,7 @@ async def test_whatever_is_raised_is_a_failure_of_the_plugin(start: str, raised:
     async with running(content) as (loaded, _):
         with pytest.raises(PluginError, match=f"^filter p: {shown}") as caught:
             await loaded.call("inlet", scope_of(), {"body": {}})
-        assert caught.value.kind is Kind.PLUGIN_FAILED
+        assert caught.value.kind is ErrorKind.PLUGIN_FAILED
         assert caught.value.plugin_id == "p"
         assert await loaded.call("ok", scope_of(), {}) == 1
 
@@ -258,7 +258,7 @@ async def test_a_failure_tells_text_line_and_status() -> None:
             await loaded.call("inlet", scope_of(), {"body": {}})
         failure = caught.value
         assert (failure.text, failure.status, failure.line) == ("too many", 429, 7)
-        found = plugged.registry.find(Family.FUNCTION, "p")
+        found = plugged.registry.find(PluginFamily.FUNCTION, "p")
         assert found is not None
         assert found.problem is not None
         assert found.problem.doing == "inlet"

@@ -5,8 +5,8 @@ from dataclasses import replace
 
 import pytest
 
-from gatewayd.errors import GatewayError, Kind
-from gatewayd.plugins.records import Family
+from gatewayd.errors import ErrorKind, GatewayError
+from gatewayd.plugins.records import PluginFamily
 from gatewayd.plugins.runtime.invoke import PluginError
 from tests.fakes.loaded_plugins import running
 from tests.fakes.plugins import scope_of
@@ -72,9 +72,9 @@ async def test_small_methods_fail_too_with_valves_that_do_not_fit() -> None:
 
 async def test_user_valves_are_an_instance_of_the_loaded_class() -> None:
     async with running(VALVES) as (loaded, plugged):
-        await plugged.user_valves.put("u1", Family.FUNCTION, "p", {"tone": "warm"})
+        await plugged.user_valves.put("u1", PluginFamily.FUNCTION, "p", {"tone": "warm"})
         assert await loaded.call("inlet", scope_of(), {"body": {}}) == [10, "warm"]
-        await plugged.user_valves.put("u1", Family.FUNCTION, "p", {"tone": "loud"})
+        await plugged.user_valves.put("u1", PluginFamily.FUNCTION, "p", {"tone": "loud"})
         assert await loaded.call("inlet", scope_of(), {"body": {}}) == [10, "dry"]
 
 
@@ -117,7 +117,7 @@ async def test_valves_are_described_while_the_home_is_blocked(monkeypatch: pytes
             made = await loaded.valves_schema()
             assert made is not None
             assert made["properties"]["mode"]["input"]["options"] == ["a"]
-            monkeypatch.setattr("gatewayd.plugins.runtime.instance.PROMPTNESS", 0.05)
+            monkeypatch.setattr("gatewayd.plugins.runtime.instance.ACCESSOR_SECONDS", 0.05)
             with pytest.raises(PluginError, match=r"^filter p: it did not answer within 0\.05 s$"):
                 await loaded.user_valves_schema()
         finally:
@@ -135,7 +135,7 @@ async def test_valves_are_merged_checked_and_stored_without_defaults() -> None:
         assert await loaded.changed_valves({"mode": "b"}, {"mode": None, "unknown": 1}) == {}
         with pytest.raises(GatewayError, match="field 'limit'") as caught:
             await loaded.changed_valves({}, {"limit": 0})
-        assert caught.value.kind is Kind.INVALID_REQUEST
+        assert caught.value.kind is ErrorKind.INVALID_REQUEST
         assert caught.value.param == "limit"
 
 

@@ -4,8 +4,8 @@ import os
 from pathlib import Path
 
 from gatewayd.plugins.isolation.loader import IsolationMode
-from gatewayd.plugins.placement import Place, PluginPlaces
-from gatewayd.plugins.records import Family
+from gatewayd.plugins.placement import PluginPlacement, PluginPlaces
+from gatewayd.plugins.records import PluginFamily
 from tests.fakes.isolated import Isolating
 from tests.fakes.plugins import make_registry, plugin_of
 
@@ -22,13 +22,13 @@ async def test_places(tmp_path: Path) -> None:
     async with make_registry(plain, apart, isolation=isolating) as plugged:
         registry = plugged.registry
         places = PluginPlaces(registry, isolating(registry._loader._around, plugged.tasks))
-        await registry.loaded(Family.FUNCTION, "plain")
-        assert places.of(plain) == Place(IsolationMode.THREAD)
-        assert places.of(apart) == Place(IsolationMode.PROCESS)
-        assert places.of(plugin_of("wrong", asking("jail"))) == Place(None)
-        await registry.loaded(Family.FUNCTION, "apart")
+        await registry.loaded(PluginFamily.FUNCTION, "plain")
+        assert places.of(plain) == PluginPlacement(IsolationMode.THREAD)
+        assert places.of(apart) == PluginPlacement(IsolationMode.PROCESS)
+        assert places.of(plugin_of("wrong", asking("jail"))) == PluginPlacement(None)
+        await registry.loaded(PluginFamily.FUNCTION, "apart")
         place = places.of(apart)
         assert place.mode is IsolationMode.PROCESS
         assert place.pid not in (None, os.getpid())
         assert (place.memory or 0) > 1 << 20
-        assert PluginPlaces(registry).of(plugin_of("other", PLAIN)) == Place(IsolationMode.THREAD)
+        assert PluginPlaces(registry).of(plugin_of("other", PLAIN)) == PluginPlacement(IsolationMode.THREAD)

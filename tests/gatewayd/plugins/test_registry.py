@@ -8,10 +8,10 @@ from unittest.mock import AsyncMock, patch
 
 import pytest
 
-from gatewayd.errors import GatewayError, Kind
+from gatewayd.errors import ErrorKind, GatewayError
 from gatewayd.plugins import registry as registry_module
-from gatewayd.plugins.records import SWITCHES, Family, Origin, PluginKind
-from gatewayd.plugins.registry import Sources
+from gatewayd.plugins.records import SWITCHES_KEY, PluginFamily, PluginKind, PluginOrigin
+from gatewayd.plugins.registry import PluginSources
 from gatewayd.plugins.runtime.invoke import PluginError
 from tests.fakes.plugins import make_registry, plugin_of, scope_of
 
@@ -27,25 +27,25 @@ FILTER = """
 
 async def test_a_stored_plugin_is_loaded_and_called() -> None:
     async with make_registry(plugin_of("seen", FILTER)) as plugged:
-        loaded = await plugged.registry.loaded(Family.FUNCTION, "seen")
+        loaded = await plugged.registry.loaded(PluginFamily.FUNCTION, "seen")
         assert await loaded.call("inlet", scope_of(), {"body": {}}) == {"seen": True}
 
 
 async def test_an_unknown_plugin_is_not_found() -> None:
     async with make_registry() as plugged:
         with pytest.raises(GatewayError) as caught:
-            await plugged.registry.loaded(Family.TOOL, "none")
-        assert caught.value.kind is Kind.NOT_FOUND
+            await plugged.registry.loaded(PluginFamily.TOOL, "none")
+        assert caught.value.kind is ErrorKind.NOT_FOUND
 
 
 async def test_one_broken_plugin_leaves_the_others_alone(tmp_path: Path) -> None:
     broken = plugin_of("broken", "class Filter:\n    x = missing\n")
     async with make_registry(broken, plugin_of("seen", FILTER)) as plugged:
         with pytest.raises(PluginError, match=r"filter broken: NameError: .*\(line 2\)"):
-            await plugged.registry.loaded(Family.FUNCTION, "broken")
-        loaded = await plugged.registry.loaded(Family.FUNCTION, "seen")
+            await plugged.registry.loaded(PluginFamily.FUNCTION, "broken")
+        loaded = await plugged.registry.loaded(PluginFamily.FUNCTION, "seen")
         assert await loaded.call("inlet", scope_of(), {"body": {}}) == {"seen": True}
-        found = plugged.registry.find(Family.FUNCTION, "broken")
+        found = plugged.registry.find(PluginFamily.FUNCTION, "broken")
         assert found is not None
         assert found.problem is not None
         assert found.problem.doing == "load"
@@ -62,7 +62,7 @@ async def test_active_plugins_are_loaded_at_the_start_and_their_hooks_run() -> N
                 ENDED.set()
     """
     async with make_registry(plugin_of("p", content)) as plugged:
-        loaded = await plugged.registry.loaded(Family.FUNCTION, "p")
+        loaded = await plugged.registry.loaded(PluginFamily.FUNCTION, "p")
         assert await asyncio.to_thread(loaded.value("STARTED").wait, 10)
         ended = loaded.value("ENDED")
         assert not ended.is_set()
@@ -72,9 +72,9 @@ async def test_active_plugins_are_loaded_at_the_start_and_their_hooks_run() -> N
 async def test_a_hook_that_fails_is_noted_and_nothing_else() -> None:
     content = FILTER + "\n        async def on_startup(self):\n            raise ValueError('no')\n"
     async with make_registry(plugin_of("p", content)) as plugged:
-        loaded = await plugged.registry.loaded(Family.FUNCTION, "p")
+        loaded = await plugged.registry.loaded(PluginFamily.FUNCTION, "p")
         assert await loaded.call("inlet", scope_of(), {"body": {}}) == {"seen": True}
-        while (found := plugged.registry.find(Family.FUNCTION, "p")) and found.problem is None:
+        while (found := plugged.registry.find(PluginFamily.FUNCTION, "p")) and found.problem is None:
             await asyncio.sleep(0)
         assert found is not None
         assert found.problem is not None
@@ -87,12 +87,12 @@ async def test_lists_are_by_family_and_kind() -> None:
     async with make_registry(pipe, tool, plugin_of("a", FILTER)) as plugged:
         registry = plugged.registry
         assert [(one.id, one.family) for one in registry.list()] == [
-            ("a", Family.FUNCTION),
-            ("a", Family.TOOL),
-            ("b", Family.FUNCTION),
+            ("a", PluginFamily.FUNCTION),
+            ("a", PluginFamily.TOOL),
+            ("b", PluginFamily.FUNCTION),
         ]
-        assert [one.id for one in registry.list(Family.TOOL)] == ["a"]
-        assert [one.id for one in registry.list(Family.FUNCTION, PluginKind.PIPE)] == ["b"]
+        assert [one.id for one in registry.list(PluginFamily.TOOL)] == ["a"]
+        assert [one.id for one in registry.list(PluginFamily.FUNCTION, PluginKind.PIPE)] == ["b"]
 
 
 async def test_a_failure_is_kept_until_something_changes() -> None:
@@ -102,14 +102,14 @@ async def test_a_failure_is_kept_until_something_changes() -> None:
         failures = []
         for _ in range(2):
             with pytest.raises(PluginError) as caught:
-                await registry.loaded(Family.FUNCTION, "p")
+                await registry.loaded(PluginFamily.FUNCTION, "p")
             failures.append(caught.value)
         assert failures[0] is failures[1]
-        assert plugged.store.rows[Family.FUNCTION, "p"].problem is not None
-        changed = replace(plugged.store.rows[Family.FUNCTION, "p"], valves={"a": 1})
+        assert plugged.store.rows[PluginFamily.FUNCTION, "p"].problem is not None
+        changed = replace(plugged.store.rows[PluginFamily.FUNCTION, "p"], valves={"a": 1})
         await registry.update(changed)
         with pytest.raises(PluginError) as caught:
-            await registry.loaded(Family.FUNCTION, "p")
+            await registry.loaded(PluginFamily.FUNCTION, "p")
         assert caught.value is not failures[0]
 
 
@@ -125,11 +125,11 @@ async def test_reload_notices_files_that_come_change_and_go(tmp_path: Path) -> N
         registry = plugged.registry
 
         async def answer(name: str) -> object:
-            loaded = await registry.loaded(Family.FUNCTION, name)
+            loaded = await registry.loaded(PluginFamily.FUNCTION, name)
             return await loaded.call("inlet", scope_of(), {"body": {}})
 
         assert [await answer(name) for name in ("stays", "changes", "goes")] == [1, 1, 1]
-        kept = await registry.loaded(Family.FUNCTION, "stays")
+        kept = await registry.loaded(PluginFamily.FUNCTION, "stays")
         write("changes", "2")
         write("comes", "3")
         write("broken", "x(")
@@ -140,7 +140,7 @@ async def test_reload_notices_files_that_come_change_and_go(tmp_path: Path) -> N
         assert told["unchanged"] == 1
         assert "SyntaxError in line 3" in told["failed"]["filter broken"]
         assert [await answer(name) for name in ("stays", "changes", "comes")] == [1, 2, 3]
-        assert await registry.loaded(Family.FUNCTION, "stays") is kept
+        assert await registry.loaded(PluginFamily.FUNCTION, "stays") is kept
         with pytest.raises(GatewayError):
             await answer("goes")
         write("broken", "4")
@@ -163,13 +163,13 @@ async def test_a_replaced_plugin_ends_when_its_calls_are_over() -> None:
     plugin = plugin_of("p", content)
     async with make_registry(plugin) as plugged:
         registry = plugged.registry
-        old = await registry.loaded(Family.FUNCTION, "p")
+        old = await registry.loaded(PluginFamily.FUNCTION, "p")
         go = threading.Event()
         call = asyncio.ensure_future(old.call("pipe", scope_of(), {"body": {"go": go}}))
         await asyncio.to_thread(old.value("entered").wait)
         new = plugin_of("p", "class Pipe:\n    def pipe(self, body): return 'new'")
         await registry.adopt(new, await registry.probe(new))
-        loaded = await registry.loaded(Family.FUNCTION, "p")
+        loaded = await registry.loaded(PluginFamily.FUNCTION, "p")
         assert await loaded.call("pipe", scope_of(), {"body": {}}) == "new"
         assert not old.value("ended").is_set()
         go.set()
@@ -181,7 +181,7 @@ async def test_the_database_goes_before_a_file_and_says_so(tmp_path: Path) -> No
     (tmp_path / "p.py").write_text("class Filter: pass")
     async with make_registry(plugin_of("p", FILTER), directory=tmp_path) as plugged:
         (plugin,) = plugged.registry.list()
-        assert plugin.origin is Origin.DATABASE
+        assert plugin.origin is PluginOrigin.DATABASE
         (fault,) = (await plugged.registry.reload())["failed"].values()
         assert "of the database goes before it" in fault
 
@@ -191,9 +191,9 @@ async def test_what_is_kept_about_a_file_is_put_over_it(tmp_path: Path) -> None:
     row = plugin_of(
         "p",
         "class Filter: pass",
-        origin=Origin.FILE,
+        origin=PluginOrigin.FILE,
         valves={"a": 1},
-        meta={SWITCHES: {"is_active": False}},
+        meta={SWITCHES_KEY: {"is_active": False}},
     )
     row = replace(row, content="")
     gone = replace(row, id="gone")
@@ -214,11 +214,11 @@ async def test_switching_off_ends_a_plugin_and_on_starts_it_again() -> None:
     plugin = plugin_of("p", content)
     async with make_registry(plugin) as plugged:
         registry = plugged.registry
-        first = await registry.loaded(Family.FUNCTION, "p")
+        first = await registry.loaded(PluginFamily.FUNCTION, "p")
         await registry.update(replace(plugin, is_active=False))
         assert await asyncio.to_thread(first.value("ended").wait, 10)
         await registry.update(replace(plugin, is_active=True))
-        assert await registry.loaded(Family.FUNCTION, "p") is not first
+        assert await registry.loaded(PluginFamily.FUNCTION, "p") is not first
 
 
 async def test_new_valves_reach_the_hook_and_the_priority() -> None:
@@ -235,7 +235,7 @@ async def test_new_valves_reach_the_hook_and_the_priority() -> None:
     """
     plugin = plugin_of("p", content)
     async with make_registry(plugin) as plugged:
-        loaded = await plugged.registry.loaded(Family.FUNCTION, "p")
+        loaded = await plugged.registry.loaded(PluginFamily.FUNCTION, "p")
         await plugged.registry.update(replace(plugin, valves={"priority": 4}))
         await plugged.registry.update(replace(plugin, valves={"priority": 4}, name="Other"))
         assert loaded.priority() == 4
@@ -246,15 +246,18 @@ async def test_new_valves_reach_the_hook_and_the_priority() -> None:
 
 @pytest.mark.parametrize(
     ("sources", "count", "sentence"),
-    [(Sources(is_enabled=False), 0, "enable_plugins is off"), (Sources(is_safe=True), 1, "safe_mode is on")],
+    [
+        (PluginSources(is_enabled=False), 0, "enable_plugins is off"),
+        (PluginSources(is_safe=True), 1, "safe_mode is on"),
+    ],
 )
-async def test_plugins_can_be_off(sources: Sources, count: int, sentence: str) -> None:
+async def test_plugins_can_be_off(sources: PluginSources, count: int, sentence: str) -> None:
     async with make_registry(plugin_of("p", FILTER), sources=replace(sources, has_builtin=False)) as plugged:
         assert len(plugged.registry.list()) == count
         assert not plugged.registry.is_running
         with pytest.raises(GatewayError, match=sentence) as caught:
-            await plugged.registry.loaded(Family.FUNCTION, "p")
-        assert caught.value.kind is Kind.NOT_CONFIGURED
+            await plugged.registry.loaded(PluginFamily.FUNCTION, "p")
+        assert caught.value.kind is ErrorKind.NOT_CONFIGURED
         await plugged.registry.reload()
 
 
@@ -263,7 +266,7 @@ async def test_the_same_problem_is_not_written_over_and_over() -> None:
     async with make_registry(plugin_of("p", content)) as plugged:
         written = []
         plugged.store.note = AsyncMock(side_effect=lambda *given: written.append(given))  # type: ignore[method-assign]
-        loaded = await plugged.registry.loaded(Family.FUNCTION, "p")
+        loaded = await plugged.registry.loaded(PluginFamily.FUNCTION, "p")
         for _ in range(5):
             with pytest.raises(PluginError):
                 await loaded.call("inlet", scope_of(), {"body": {}})
@@ -273,7 +276,7 @@ async def test_the_same_problem_is_not_written_over_and_over() -> None:
 
 
 async def test_a_closed_registry_ends_plugins_that_do_not_want_to(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(registry_module, "END_TIMEOUT", 0.05)
+    monkeypatch.setattr(registry_module, "END_SECONDS", 0.05)
     content = """
         import asyncio, threading
         class Pipe:
@@ -282,7 +285,7 @@ async def test_a_closed_registry_ends_plugins_that_do_not_want_to(monkeypatch: p
                 self.let_go.wait()
     """
     async with make_registry(plugin_of("p", content)) as plugged:
-        loaded = await plugged.registry.loaded(Family.FUNCTION, "p")
+        loaded = await plugged.registry.loaded(PluginFamily.FUNCTION, "p")
     loaded.value("let_go").set()
 
 
@@ -294,36 +297,36 @@ async def test_a_locked_plugin_does_not_run_and_says_why() -> None:
     locked = plugin_of("seen", content, locked=SEALED)
     async with make_registry(locked, plugin_of("other", FILTER)) as plugged:
         with pytest.raises(PluginError) as caught:
-            await plugged.registry.loaded(Family.FUNCTION, "seen")
+            await plugged.registry.loaded(PluginFamily.FUNCTION, "seen")
         assert caught.value.text == SEALED
-        assert plugged.registry.find_loaded(Family.FUNCTION, "seen") is None
-        loaded = await plugged.registry.loaded(Family.FUNCTION, "other")
-        assert plugged.registry.find_loaded(Family.FUNCTION, "other") is loaded
+        assert plugged.registry.find_loaded(PluginFamily.FUNCTION, "seen") is None
+        loaded = await plugged.registry.loaded(PluginFamily.FUNCTION, "other")
+        assert plugged.registry.find_loaded(PluginFamily.FUNCTION, "other") is loaded
         # Not even where it is loaded already, and switched on.
         probed = await plugged.registry.probe(locked)
         await plugged.registry.adopt(locked, probed)
         with pytest.raises(PluginError):
-            await plugged.registry.loaded(Family.FUNCTION, "seen")
-        assert plugged.registry.find_loaded(Family.FUNCTION, "seen") is None
+            await plugged.registry.loaded(PluginFamily.FUNCTION, "seen")
+        assert plugged.registry.find_loaded(PluginFamily.FUNCTION, "seen") is None
         while plugged.tasks.list():
             await asyncio.sleep(0)
-        found = plugged.registry.find(Family.FUNCTION, "seen")
+        found = plugged.registry.find(PluginFamily.FUNCTION, "seen")
         assert found is not None
         assert found.problem is None
 
 
 async def test_a_file_whose_kept_valves_cannot_be_read_is_locked(tmp_path: Path) -> None:
     (tmp_path / "seen.py").write_text("class Filter:\n    def inlet(self, body): return body\n")
-    kept = plugin_of("seen", "class Filter: pass", origin=Origin.FILE, locked=SEALED)
+    kept = plugin_of("seen", "class Filter: pass", origin=PluginOrigin.FILE, locked=SEALED)
     async with make_registry(kept, directory=tmp_path) as plugged:
         with pytest.raises(PluginError, match="cannot read the valves"):
-            await plugged.registry.loaded(Family.FUNCTION, "seen")
+            await plugged.registry.loaded(PluginFamily.FUNCTION, "seen")
 
 
 async def test_finding_what_is_loaded_loads_nothing() -> None:
     async with make_registry(plugin_of("seen", FILTER, is_active=False)) as plugged:
-        assert plugged.registry.find_loaded(Family.FUNCTION, "seen") is None
-        assert plugged.registry.find_loaded(Family.TOOL, "seen") is None
+        assert plugged.registry.find_loaded(PluginFamily.FUNCTION, "seen") is None
+        assert plugged.registry.find_loaded(PluginFamily.TOOL, "seen") is None
         assert "load plugin" not in plugged.tasks.list().values()
 
 
@@ -333,7 +336,7 @@ async def test_who_listens_hears_of_one_that_does_not_load() -> None:
         await plugged.registry.adopt(plugin_of("broken", "class Filter:\n    x = missing\n"), None)
         plugged.registry.subscribe(lambda plugin: heard.append(str(plugin.problem)))
         with pytest.raises(PluginError):
-            await plugged.registry.loaded(Family.FUNCTION, "broken")
+            await plugged.registry.loaded(PluginFamily.FUNCTION, "broken")
         assert len(heard) == 1
         assert "NameError" in heard[0]
 
@@ -351,9 +354,9 @@ async def test_a_reload_waits_for_a_change() -> None:
 async def test_a_problem_that_could_not_be_written_is_written_when_it_comes_again() -> None:
     async with make_registry(plugin_of("p", FILTER)) as plugged:
         registry, store = plugged.registry, plugged.store
-        plugin = registry.find(Family.FUNCTION, "p")
+        plugin = registry.find(PluginFamily.FUNCTION, "p")
         assert plugin is not None
-        away = GatewayError(Kind.UNAVAILABLE, "cannot write: it is away")
+        away = GatewayError(ErrorKind.UNAVAILABLE, "cannot write: it is away")
         with patch.object(store, "note", AsyncMock(side_effect=[away, None, None])) as note:
             for _ in range(3):
                 registry.note(plugin, "inlet", "it fails")

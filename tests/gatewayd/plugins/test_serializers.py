@@ -2,13 +2,13 @@
 
 from dataclasses import replace
 
-from gatewayd.plugins.records import SWITCHES, Family, Plugin, PluginKind
-from gatewayd.plugins.serializers import show_plugin
+from gatewayd.plugins.records import SWITCHES_KEY, Plugin, PluginFamily, PluginKind
+from gatewayd.plugins.serializers import render_plugin
 from tests.fakes.plugins import readable_by
 
 FILTER = Plugin(
     "shout",
-    Family.FUNCTION,
+    PluginFamily.FUNCTION,
     PluginKind.FILTER,
     "ann",
     "Shout",
@@ -24,7 +24,7 @@ FILTER = Plugin(
 
 
 def test_a_function() -> None:
-    assert show_plugin(FILTER) == {
+    assert render_plugin(FILTER) == {
         "id": "shout",
         "user_id": "ann",
         "name": "Shout",
@@ -36,19 +36,23 @@ def test_a_function() -> None:
         "updated_at": 2,
         "created_at": 1,
     }
-    assert "content" not in show_plugin(FILTER, has_source=False)
+    assert "content" not in render_plugin(FILTER, has_source=False)
 
 
 def test_a_tool() -> None:
     tool = replace(
-        FILTER, family=Family.TOOL, kind=PluginKind.TOOL, specs=[{"name": "add"}], grants=readable_by("*")
+        FILTER,
+        family=PluginFamily.TOOL,
+        kind=PluginKind.TOOL,
+        specs=[{"name": "add"}],
+        grants=readable_by("*"),
     )
-    shown = show_plugin(tool)
+    shown = render_plugin(tool)
     assert shown["specs"] == [{"name": "add"}]
     assert shown["access_grants"] == [{"principal_type": "user", "principal_id": "*", "permission": "read"}]
     assert not {"type", "is_active", "is_global"} & set(shown)
 
 
 def test_what_was_switched_by_hand_is_the_gateways_own() -> None:
-    kept = replace(FILTER, meta={SWITCHES: {"is_active": True}, "toggle": True})
-    assert show_plugin(kept) == show_plugin(FILTER)
+    kept = replace(FILTER, meta={SWITCHES_KEY: {"is_active": True}, "toggle": True})
+    assert render_plugin(kept) == render_plugin(FILTER)

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from gatewayd.plugins.tool_results import UI_COMPONENT, Media, ServerReply, is_html, read_result
+from gatewayd.plugins.tool_results import UI_COMPONENT, ResultMedia, ServerReply, is_html, read_result
 
 PIXEL = base64.b64encode(b"pixel").decode()
 
@@ -123,14 +123,14 @@ def test_what_nests_too_deep_is_told() -> None:
 
 def test_an_image_as_text_is_a_file() -> None:
     result = read_result(f"data:image/png;base64,{PIXEL}", "t")
-    assert result.media == (Media("image", b"pixel", "image/png"),)
+    assert result.media == (ResultMedia("image", b"pixel", "image/png"),)
     assert "pixel" not in result.text
     assert PIXEL not in result.text
 
 
 def test_files_among_the_items_of_a_list() -> None:
     result = read_result(["one", f"data:application/pdf;base64,{PIXEL}", {"two": 2}], "t")
-    assert result.media == (Media("file", b"pixel", "application/pdf"),)
+    assert result.media == (ResultMedia("file", b"pixel", "application/pdf"),)
     assert json.loads(result.text) == ["one", {"two": 2}]
     alone = read_result([f"data:audio/wav;base64,{PIXEL}"], "t")
     assert alone.media[0].type == "audio"
@@ -163,7 +163,7 @@ def test_an_mcp_image_that_is_none_is_told() -> None:
 
 def test_an_mcp_image_alone_tells_the_model_that_it_is_there() -> None:
     result = read_result([{"type": "image", "data": PIXEL}], "t")
-    assert result.media == (Media("image", b"pixel", "image/*"),)
+    assert result.media == (ResultMedia("image", b"pixel", "image/*"),)
     assert "image" in result.text
 
 

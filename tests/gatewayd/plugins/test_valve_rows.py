@@ -7,7 +7,14 @@ import pytest
 from pydantic import BaseModel, Field, SecretStr
 
 from gatewayd.errors import GatewayError
-from gatewayd.plugins.valve_rows import MASK, check_names, is_secret_name, masked, read_texts, rows
+from gatewayd.plugins.valve_rows import (
+    MASK,
+    check_names,
+    is_secret_name,
+    list_valves,
+    mask_secret,
+    parse_values,
+)
 
 
 class Colour(StrEnum):
@@ -31,7 +38,7 @@ SCHEMA = Valves.model_json_schema()
 
 
 def found(stored: dict[str, Any], schema: dict[str, Any] | None = SCHEMA) -> dict[str, Any]:
-    return {row.name: row for row in rows(schema, stored)}
+    return {row.name: row for row in list_valves(schema, stored)}
 
 
 def test_values_defaults_and_types() -> None:
@@ -50,8 +57,8 @@ def test_values_defaults_and_types() -> None:
 def test_secrets() -> None:
     secret = {name for name, row in found({}).items() if row.is_secret}
     assert secret == {"hidden", "shown_as", "api_key"}
-    assert all(row.is_secret for row in rows(None, {"a": "b", "c": 1}))
-    assert (masked("abc"), masked(5), masked(""), masked(None)) == (MASK, MASK, "", None)
+    assert all(row.is_secret for row in list_valves(None, {"a": "b", "c": 1}))
+    assert (mask_secret("abc"), mask_secret(5), mask_secret(""), mask_secret(None)) == (MASK, MASK, "", None)
 
 
 @pytest.mark.parametrize("name", ["API_KEY", "token", "access_token", "db_password", "SECRET", "keys"])
@@ -66,10 +73,10 @@ def test_names_of_no_secrets(name: str) -> None:
 
 def test_texts_are_read_as_the_type_says() -> None:
     texts = {"limit": "7", "words": '["a"]', "either": "{}", "needed": "[1]", "unknown": "{}"}
-    assert read_texts(SCHEMA, texts) == {**texts, "words": ["a"]}
-    assert read_texts(None, {"words": "[]"}) == {"words": "[]"}
+    assert parse_values(SCHEMA, texts) == {**texts, "words": ["a"]}
+    assert parse_values(None, {"words": "[]"}) == {"words": "[]"}
     with pytest.raises(GatewayError, match="cannot read valve 'words': it is of type array"):
-        read_texts(SCHEMA, {"words": "a"})
+        parse_values(SCHEMA, {"words": "a"})
 
 
 def test_names_that_there_are_not() -> None:
@@ -83,5 +90,5 @@ def test_names_that_there_are_not() -> None:
 
 
 def test_a_choice() -> None:
-    [row] = rows({"properties": {"a": {"enum": ["x"], "type": "string"}, "b": 5}}, {})[:1]
+    [row] = list_valves({"properties": {"a": {"enum": ["x"], "type": "string"}, "b": 5}}, {})[:1]
     assert row.type == "choice"

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from pydantic import BaseModel, ConfigDict, Field, SecretStr, field_validator
 
-from gatewayd.errors import GatewayError, Kind
+from gatewayd.errors import ErrorKind, GatewayError
 from gatewayd.plugins import valves
 
 
@@ -45,38 +45,38 @@ def test_none_means_the_default() -> None:
 
 
 def test_a_change_keeps_what_was_set_alone() -> None:
-    assert valves.change(Valves, {"limit": 5}, {"names": ["x"]}) == {"limit": 5, "names": ["x"]}
-    assert valves.change(Valves, {"limit": 5}, {"limit": None}) == {}
-    assert valves.change(Valves, {}, {"unknown": 1}) == {}
-    assert valves.change(Open, {}, {"unknown": 1}) == {"unknown": 1}
+    assert valves.merge_valves(Valves, {"limit": 5}, {"names": ["x"]}) == {"limit": 5, "names": ["x"]}
+    assert valves.merge_valves(Valves, {"limit": 5}, {"limit": None}) == {}
+    assert valves.merge_valves(Valves, {}, {"unknown": 1}) == {}
+    assert valves.merge_valves(Open, {}, {"unknown": 1}) == {"unknown": 1}
 
 
 def test_a_secret_is_kept_as_given_and_a_sealed_text_as_sealed() -> None:
-    assert valves.change(Valves, {}, {"key": "k", "sealed": "s"}) == {"key": "k", "sealed": "sealed:s"}
+    assert valves.merge_valves(Valves, {}, {"key": "k", "sealed": "s"}) == {"key": "k", "sealed": "sealed:s"}
 
 
 def test_a_plain_class_takes_what_its_constructor_takes() -> None:
-    assert valves.change(Plain, {}, {"size": 2}) == {"size": 2}
-    assert valves.change(Plain, {"size": 2}, {"size": None}) == {}
+    assert valves.merge_valves(Plain, {}, {"size": 2}) == {"size": 2}
+    assert valves.merge_valves(Plain, {"size": 2}, {"size": None}) == {}
     with pytest.raises(GatewayError, match="TypeError"):
-        valves.change(Plain, {}, {"other": 2})
+        valves.merge_valves(Plain, {}, {"other": 2})
 
 
 def test_what_does_not_fit_names_the_field() -> None:
     with pytest.raises(GatewayError, match="field 'limit': Input should be greater") as caught:
-        valves.change(Valves, {}, {"limit": 0})
-    assert (caught.value.kind, caught.value.param) == (Kind.INVALID_REQUEST, "limit")
+        valves.merge_valves(Valves, {}, {"limit": 0})
+    assert (caught.value.kind, caught.value.param) == (ErrorKind.INVALID_REQUEST, "limit")
 
 
 def test_no_json_value_is_refused() -> None:
     with pytest.raises(GatewayError, match="field 'size' is no JSON value"):
-        valves.change(Plain, {}, {"size": float("nan")})
+        valves.merge_valves(Plain, {}, {"size": float("nan")})
 
 
 async def test_options_that_name_a_method_are_its_list() -> None:
     made, left = valves.schema(Valves, {"id": "u1"})
     assert made is not None
-    await valves.fill(left)
+    await valves.fill_options(left)
     options = {name: one["input"]["options"] for name, one in made["properties"].items() if "input" in one}
     assert options == {"names": [], "sort": ["a", "u1"], "kind": ["x"], "gone": []}
     assert valves.schema(Plain, None) == (None, [])
@@ -103,7 +103,7 @@ async def test_options_are_there_at_once_but_those_that_are_awaited() -> None:
     assert made is not None
     assert made["properties"]["sort"]["input"]["options"] == ["a", "b"]
     assert made["properties"]["next"]["input"]["options"] == []
-    await valves.fill(left)
+    await valves.fill_options(left)
     assert made["properties"]["next"]["input"]["options"] == ["c"]
 
 
@@ -114,5 +114,5 @@ def test_a_class_is_found_by_name() -> None:
 
     assert valves.find_class(Filter(), valves.VALVES) is Valves
     assert valves.find_class(Filter(), valves.USER_VALVES) is None
-    assert valves.refuse("p").kind is Kind.INVALID_REQUEST
-    assert valves.field(ValueError()) is None
+    assert valves.no_valves_error("p").kind is ErrorKind.INVALID_REQUEST
+    assert valves.error_field(ValueError()) is None

@@ -8,11 +8,11 @@ from pathlib import Path
 import orjson
 import pytest
 
-from gatewayd.extract.messages import AnswerLimits, unpack
+from gatewayd.extract.messages import AnswerLimits, unpack_answer
 from gatewayd.sandbox import confinement, landlock, seccomp
 from gatewayd.sandbox.confinement import LANDLOCK, SECCOMP
-from gatewayd.tasks import Tasks
-from gatewayd.workers import Worker, WorkerDiedError, WorkerOptions
+from gatewayd.tasks import TaskRegistry
+from gatewayd.workers import WorkerDiedError, WorkerOptions, WorkerProcess
 
 CHILD = "tests.fakes.hostilechild"
 LIMITS = AnswerLimits(10_000, 10_000)
@@ -31,7 +31,7 @@ Try = Callable[..., Awaitable[Mapping[str, str]]]
 @pytest.fixture
 async def hostile(tmp_path: Path) -> AsyncIterator[Try]:
     """Return what has a document tell how everything ended that it tried."""
-    tasks = Tasks()
+    tasks = TaskRegistry()
     foreign, folder = tmp_path / "gatewayd.db", tmp_path / "reader"
     foreign.write_bytes(b"secret")
     folder.mkdir()
@@ -42,10 +42,10 @@ async def hostile(tmp_path: Path) -> AsyncIterator[Try]:
         sandbox: str = "require", name: str = "x", without: tuple[str, ...] = ()
     ) -> Mapping[str, str]:
         options = orjson.dumps({**OPTIONS, "sandbox": sandbox, "without": without}).decode()
-        worker = await Worker.start(WorkerOptions(CHILD, (options, str(folder))), tasks)
+        worker = await WorkerProcess.start(WorkerOptions(CHILD, (options, str(folder))), tasks)
         try:
             message = {"path": str(document), "name": name, "content_type": None}
-            outcomes: dict[str, str] = orjson.loads(unpack(*await worker.call(message), LIMITS).text)
+            outcomes: dict[str, str] = orjson.loads(unpack_answer(*await worker.call(message), LIMITS).text)
         finally:
             await worker.close()
         assert outcomes.pop("use a thread") == "done"
@@ -82,8 +82,8 @@ async def test_a_fault_in_a_reader_ends_it_as_before(hostile: Try) -> None:
 
 
 def test_what_the_kernel_lacks_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert confinement.missing() == []
+    assert confinement.missing_features() == []
     monkeypatch.setattr(landlock, "version", lambda: 0)
-    assert confinement.missing() == [LANDLOCK]
+    assert confinement.missing_features() == [LANDLOCK]
     monkeypatch.setattr(seccomp, "is_available", lambda: False)
-    assert confinement.missing() == [LANDLOCK, SECCOMP]
+    assert confinement.missing_features() == [LANDLOCK, SECCOMP]

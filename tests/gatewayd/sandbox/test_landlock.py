@@ -31,7 +31,7 @@ def test_a_kernel_without_it_has_version_0(monkeypatch: pytest.MonkeyPatch) -> N
     def absent(*_: object) -> int:
         raise OSError(errno.ENOSYS, "no such call")
 
-    monkeypatch.setattr(landlock, "call", absent)
+    monkeypatch.setattr(landlock, "call_kernel", absent)
     assert landlock.version() == 0
     with pytest.raises(OSError, match="no such call"):
         landlock.restrict([Path("/")])

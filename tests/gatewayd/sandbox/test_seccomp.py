@@ -44,7 +44,7 @@ def action(architecture: Architecture, numbers: Numbers, *arguments: int) -> int
     audit = seccomp.AUDIT_ARCHITECTURES[architecture]
     padded = [*arguments, 0, 0, 0, 0, 0, 0][:6]
     data = struct.pack("=IIQ6Q", number, audit, 0, *padded)
-    return decided(seccomp.filter_of(architecture, PID), data)
+    return decided(seccomp.make_filter(architecture, PID), data)
 
 
 @pytest.mark.parametrize("architecture", Architecture)
@@ -83,7 +83,7 @@ def test_what_a_process_may_do_and_what_not(architecture: Architecture) -> None:
 
 
 def test_calls_of_other_conventions_are_refused() -> None:
-    program = seccomp.filter_of(Architecture.X86_64, PID)
+    program = seccomp.make_filter(Architecture.X86_64, PID)
     x32 = struct.pack(
         "=IIQ6Q", seccomp.X32 | 0, seccomp.AUDIT_ARCHITECTURES[Architecture.X86_64], 0, *[0] * 6
     )
@@ -109,5 +109,5 @@ def test_a_container_that_refuses_filters_has_none(monkeypatch: pytest.MonkeyPat
             raise OSError(number, "refused")
         return 0
 
-    monkeypatch.setattr(seccomp, "control", refused)
+    monkeypatch.setattr(seccomp, "call_prctl", refused)
     assert not seccomp.is_available()

@@ -8,10 +8,10 @@ from gatewayd.scim.attributes import (
     SCHEMAS,
     USER,
     Attribute,
-    Kind,
+    AttributeType,
     Mutability,
-    find,
-    places,
+    attributes_by_path,
+    find_attribute,
 )
 from gatewayd.scim.records import ResourceType
 
@@ -48,7 +48,7 @@ ATTRIBUTES = {
 
 @pytest.mark.parametrize("resource", list(ResourceType))
 def test_each_resource_has_the_attributes_of_the_specification(resource: ResourceType) -> None:
-    found = places(resource)
+    found = attributes_by_path(resource)
 
     assert {place.name for place in found.values()} == ATTRIBUTES[resource]
     assert all(key == place.name.lower() for key, place in found.items())
@@ -69,7 +69,7 @@ def test_each_resource_has_the_attributes_of_the_specification(resource: Resourc
 def test_a_name_is_found_in_any_case_and_with_the_schema_before_it(
     resource: ResourceType, text: str, name: str
 ) -> None:
-    place = find(resource, text)
+    place = find_attribute(resource, text)
 
     assert place is not None
     assert place.name == name
@@ -86,7 +86,7 @@ def test_a_name_is_found_in_any_case_and_with_the_schema_before_it(
     ],
 )
 def test_other_names_are_not_found(text: str) -> None:
-    assert find(ResourceType.USER, text) is None
+    assert find_attribute(ResourceType.USER, text) is None
 
 
 @pytest.mark.parametrize(
@@ -106,25 +106,25 @@ def test_other_names_are_not_found(text: str) -> None:
     ],
 )
 def test_what_a_client_may_write(resource: ResourceType, name: str, is_writable: bool) -> None:
-    place = find(resource, name)
+    place = find_attribute(resource, name)
 
     assert place is not None
     assert place.is_writable is is_writable
 
 
 def every_attribute() -> list[Attribute]:
-    return [place.attribute for resource in ResourceType for place in places(resource).values()]
+    return [place.attribute for resource in ResourceType for place in attributes_by_path(resource).values()]
 
 
 def test_complex_attributes_alone_have_parts() -> None:
     for attribute in every_attribute():
-        assert bool(attribute.parts) is (attribute.kind is Kind.COMPLEX), attribute.name
+        assert bool(attribute.parts) is (attribute.kind is AttributeType.COMPLEX), attribute.name
         assert not any(part.parts for part in attribute.parts), "parts have no parts"
 
 
 def test_references_say_what_they_refer_to() -> None:
     for attribute in every_attribute():
-        assert bool(attribute.refers_to) is (attribute.kind is Kind.REFERENCE), attribute.name
+        assert bool(attribute.refers_to) is (attribute.kind is AttributeType.REFERENCE), attribute.name
 
 
 def test_nothing_that_is_required_is_read_only() -> None:
@@ -135,14 +135,14 @@ def test_nothing_that_is_required_is_read_only() -> None:
 
 
 def test_of_a_member_what_it_is_called_changes() -> None:
-    members = find(ResourceType.GROUP, "members")
+    members = find_attribute(ResourceType.GROUP, "members")
     assert members is not None
     changing = [part.name for part in members.attribute.parts if part.mutability is Mutability.READ_WRITE]
     assert changing == ["display"]
 
 
 def test_what_is_passed_over_is_no_attribute() -> None:
-    kept = {name.split(".")[-1].lower() for resource in ResourceType for name in places(resource)}
+    kept = {name.split(".")[-1].lower() for resource in ResourceType for name in attributes_by_path(resource)}
 
     assert not kept & {name.lower() for name in PASSED_OVER}
 

@@ -6,9 +6,9 @@ from typing import Any
 import pytest
 from scim2_models import Context, Resource, ResourceType, Schema, ServiceProviderConfig
 
-from gatewayd.accounts.records import Email, Group, Identity, Role, User
+from gatewayd.accounts.records import Email, Group, ProviderIdentity, Role, User
 from gatewayd.scim import attributes, discovery
-from gatewayd.scim.records import GroupEntry, Reference, UserEntry
+from gatewayd.scim.records import GroupEntry, MembershipReference, UserEntry
 from gatewayd.scim.renderer import render_group, render_user
 
 BASE = "https://ai.example.org"
@@ -21,7 +21,7 @@ ADA = User(
     "Ada",
     Role.USER,
     scim={"okta": {"external_id": "7"}},
-    identity=Identity("ada@x.org", "Ada", "Ada L", "Ada", "L", (Email("ada@x.org", primary=True),)),
+    identity=ProviderIdentity("ada@x.org", "Ada", "Ada L", "Ada", "L", (Email("ada@x.org", primary=True),)),
     created_at=1,
     modified_us=1,
 )
@@ -138,9 +138,9 @@ def test_characteristics(found: dict[str, Any], wanted: dict[str, Any]) -> None:
 @pytest.mark.parametrize(
     "shown",
     [
-        render_user(UserEntry(ADA, [Reference("g1", "Staff")]), "okta", BASE),
+        render_user(UserEntry(ADA, [MembershipReference("g1", "Staff")]), "okta", BASE),
         render_user(UserEntry(ADA), "", BASE),
-        render_group(GroupEntry(Group("g1", "Staff"), [Reference("u1", "Ada")]), "okta", BASE),
+        render_group(GroupEntry(Group("g1", "Staff"), [MembershipReference("u1", "Ada")]), "okta", BASE),
     ],
 )
 def test_resources_are_what_the_schemas_say(shown: dict[str, Any]) -> None:

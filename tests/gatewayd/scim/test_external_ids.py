@@ -2,9 +2,9 @@ from typing import Any
 
 import pytest
 
-from gatewayd.accounts.records import Group, Identity
-from gatewayd.errors import GatewayError, Kind
-from gatewayd.scim.attributes import find
+from gatewayd.accounts.records import Group, ProviderIdentity
+from gatewayd.errors import ErrorKind, GatewayError
+from gatewayd.scim.attributes import find_attribute
 from gatewayd.scim.external_ids import (
     changed_store,
     check_draft,
@@ -13,8 +13,8 @@ from gatewayd.scim.external_ids import (
     external_id,
     new_store,
 )
-from gatewayd.scim.input_records import GroupDraft, UserDraft, Verb
-from gatewayd.scim.patch.steps import Step
+from gatewayd.scim.input_records import GroupDraft, PatchVerb, UserDraft
+from gatewayd.scim.patch.steps import PatchStep
 from gatewayd.scim.records import ResourceType
 
 KEPT = {"okta": {"external_id": "7"}, "entra": {"external_id": "8"}}
@@ -63,7 +63,7 @@ def test_what_becomes_of_a_store(store: Any, wanted: GroupDraft, provider: str, 
 
 
 def test_a_new_store() -> None:
-    assert new_store(UserDraft(Identity(), external_id="1", has_external_id=True), "okta") == {
+    assert new_store(UserDraft(ProviderIdentity(), external_id="1", has_external_id=True), "okta") == {
         "okta": {"external_id": "1"}
     }
     assert new_store(draft(None), "okta") == {}
@@ -78,27 +78,27 @@ def test_nothing_is_kept_for_nobody() -> None:
             GatewayError, match=r"^cannot keep externalId: SCIM_AUTH_PROVIDER is not set$"
         ) as caught:
             attempt()
-        assert caught.value.kind is Kind.NOT_CONFIGURED
+        assert caught.value.kind is ErrorKind.NOT_CONFIGURED
 
 
 @pytest.mark.parametrize(
     ("verb", "name", "value", "refused"),
     [
-        (Verb.ADD, "externalId", "7", True),
-        (Verb.REPLACE, "externalId", "7", True),
-        (Verb.REMOVE, "externalId", None, True),
-        (Verb.REPLACE, "externalId", None, False),
-        (Verb.REPLACE, "externalId", " ", False),
-        (Verb.REPLACE, "displayName", "7", False),
+        (PatchVerb.ADD, "externalId", "7", True),
+        (PatchVerb.REPLACE, "externalId", "7", True),
+        (PatchVerb.REMOVE, "externalId", None, True),
+        (PatchVerb.REPLACE, "externalId", None, False),
+        (PatchVerb.REPLACE, "externalId", " ", False),
+        (PatchVerb.REPLACE, "displayName", "7", False),
     ],
 )
-def test_steps_that_need_a_provider(verb: Verb, name: str, value: Any, refused: bool) -> None:
-    place = find(ResourceType.USER, name)
+def test_steps_that_need_a_provider(verb: PatchVerb, name: str, value: Any, refused: bool) -> None:
+    place = find_attribute(ResourceType.USER, name)
     assert place is not None
-    check_steps([Step(verb, place, value)], "okta")
+    check_steps([PatchStep(verb, place, value)], "okta")
     if not refused:
-        check_steps([Step(verb, place, value)], "")
+        check_steps([PatchStep(verb, place, value)], "")
         return
     with pytest.raises(GatewayError) as caught:
-        check_steps([Step(verb, place, value)], "")
-    assert caught.value.kind is Kind.NOT_CONFIGURED
+        check_steps([PatchStep(verb, place, value)], "")
+    assert caught.value.kind is ErrorKind.NOT_CONFIGURED

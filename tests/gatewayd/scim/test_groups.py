@@ -4,11 +4,11 @@ from typing import Any
 
 import pytest
 
-from gatewayd.accounts.change_notifier import Change
-from gatewayd.accounts.records import GroupChange, NewGroup, Source
-from gatewayd.errors import GatewayError, Kind
+from gatewayd.accounts.change_notifier import AccountChange
+from gatewayd.accounts.records import GroupChange, MembershipSource, NewGroup
+from gatewayd.errors import ErrorKind, GatewayError
 from gatewayd.scim import groups as module
-from gatewayd.scim.records import Search
+from gatewayd.scim.records import SearchParameters
 from tests.fakes.provisioning import Provisioning, adding, removing, replacing
 
 URN = "urn:ietf:params:scim:schemas:core:2.0:Group"
@@ -58,7 +58,7 @@ async def test_a_created_group_is_a_group_of_the_gateway(scim: Provisioning) -> 
         "externalId": "9",
         "displayName": "Staff",
     }
-    assert await scim.sources(group.id) == {ann: [Source.SCIM], bob: [Source.SCIM]}
+    assert await scim.sources(group.id) == {ann: [MembershipSource.SCIM], bob: [MembershipSource.SCIM]}
     assert [each["display"] for each in (await scim.shown_group(group.id))["members"]] == [
         "ann@example.org",
         "bob@example.org",
@@ -84,7 +84,7 @@ async def test_a_group_without_members(scim: Provisioning, more: Any) -> None:
 )
 async def test_a_bad_group_is_not_created(scim: Provisioning, body: Any, code: str) -> None:
     error = await refusal(scim.groups.create(body))
-    assert (error.kind, error.code) == (Kind.INVALID_REQUEST, code)
+    assert (error.kind, error.code) == (ErrorKind.INVALID_REQUEST, code)
     assert not scim.accounts.memory.tables.groups
 
 
@@ -99,7 +99,7 @@ async def test_what_is_taken_is_a_conflict(scim: Provisioning, second: Any) -> N
         patch(scim, other, adding("members", values(ann)), {"op": "replace", "value": second}),
     ):
         error = await refusal(attempt)
-        assert (error.kind, error.code) == (Kind.CONFLICT, "taken")
+        assert (error.kind, error.code) == (ErrorKind.CONFLICT, "taken")
     assert list(scim.accounts.memory.tables.groups) == [group, other]
     assert await members(scim, other) == []
 
@@ -151,7 +151,7 @@ async def test_too_many_members_are_refused(scim: Provisioning, monkeypatch: pyt
         patch(scim, group, removing("members", value=more)),
     ):
         error = await refusal(attempt)
-        assert (error.kind, error.code) == (Kind.TOO_LARGE, "tooMany")
+        assert (error.kind, error.code) == (ErrorKind.TOO_LARGE, "tooMany")
     assert len(await members(scim, group)) == 2
 
 
@@ -163,7 +163,7 @@ async def test_there_is_no_group_with_an_odd_id(scim: Provisioning, group_id: st
         patch(scim, group_id, replacing("displayName", "S")),
         scim.groups.remove(group_id),
     ):
-        assert (await refusal(attempt)).kind is Kind.NOT_FOUND
+        assert (await refusal(attempt)).kind is ErrorKind.NOT_FOUND
 
 
 @pytest.mark.parametrize(
@@ -322,7 +322,7 @@ async def test_filters_on_many_members_are_bounded_before_members_are_read(
         [replacing("members.display", "x"), removing('members[display eq "a"]')],
     ):
         error = await refusal(patch(scim, group, *operations))
-        assert (error.kind, error.code) == (Kind.TOO_LARGE, "tooMany")
+        assert (error.kind, error.code) == (ErrorKind.TOO_LARGE, "tooMany")
     assert scim.directory.asked.count("list_members_of") == 2
 
 
@@ -366,7 +366,7 @@ async def test_a_patch_is_all_or_nothing(scim: Provisioning, operation: Any, cod
     scim.accounts.heard.clear()
     operations = [replacing("displayName", "Crew"), adding("members", values(bob)), operation]
     error = await refusal(patch(scim, group, *operations, adding("members", values(ann))))
-    assert (error.kind, error.code) == (Kind.INVALID_REQUEST, code)
+    assert (error.kind, error.code) == (ErrorKind.INVALID_REQUEST, code)
     assert await scim.shown_group(group) == before
     assert scim.accounts.heard == []
 
@@ -388,9 +388,9 @@ async def test_hand_made_members_are_neither_seen_nor_touched(scim: Provisioning
     assert await scim.found_groups(f'members eq "{bob}"') == []
     assert await patch(scim, group, removing("members")) == "members -1"
     assert await patch(scim, group, removing(f'members[value eq "{bob}"]')) == ""
-    assert await scim.sources(group) == {ann: [Source.MANUAL], bob: [Source.MANUAL]}
+    assert await scim.sources(group) == {ann: [MembershipSource.MANUAL], bob: [MembershipSource.MANUAL]}
     assert await patch(scim, group, adding("members", values(bob))) == "members +1"
-    assert (await scim.sources(group))[bob] == [Source.MANUAL, Source.SCIM]
+    assert (await scim.sources(group))[bob] == [MembershipSource.MANUAL, MembershipSource.SCIM]
 
 
 async def test_a_write_that_changes_nothing_writes_nothing(scim: Provisioning) -> None:
@@ -443,9 +443,9 @@ async def test_rights_follow_the_members(scim: Provisioning) -> None:
     group = await scim.add_group()
     scim.accounts.heard.clear()
     await patch(scim, group, adding("members", values(ann)))
-    assert scim.accounts.heard == [Change(ann)]
+    assert scim.accounts.heard == [AccountChange(ann)]
     await patch(scim, group, removing("members"))
-    assert Change(None) in scim.accounts.heard
+    assert AccountChange(None) in scim.accounts.heard
 
 
 async def test_a_removed_group_is_gone_and_its_members_are_not(scim: Provisioning) -> None:
@@ -455,7 +455,7 @@ async def test_a_removed_group_is_gone_and_its_members_are_not(scim: Provisionin
     assert (written.entry.group.name, written.after) == ("Staff", {})
     assert written.before is not None
     assert written.before["displayName"] == "Staff"
-    assert (await refusal(scim.groups.remove(group))).kind is Kind.NOT_FOUND
+    assert (await refusal(scim.groups.remove(group))).kind is ErrorKind.NOT_FOUND
     assert (await scim.shown_user(ann))["groups"] == []
 
 
@@ -470,7 +470,7 @@ async def test_without_a_provider_external_ids_are_refused_before_anything_is_wr
         scim.found_groups('externalId eq "7"'),
         scim.found_groups(sort_by="externalId"),
     ):
-        assert (await refusal(attempt)).kind is Kind.NOT_CONFIGURED
+        assert (await refusal(attempt)).kind is ErrorKind.NOT_CONFIGURED
     assert await scim.found_groups() == ["Staff"]
     await scim.groups.replace(group, {"displayName": "Crew", "externalId": None})
     assert await scim.found_groups() == ["Crew"]
@@ -493,10 +493,10 @@ async def test_members_are_loaded_once_and_only_when_wanted(scim: Provisioning) 
     for name in ("c", "a", "b"):
         await scim.add_group(name, *([ann] if name == "a" else []))
     scim.directory.asked.clear()
-    found = await scim.groups.search(Search(start_index=2), with_members=True)
+    found = await scim.groups.search(SearchParameters(start_index=2), with_members=True)
     assert [len(entry.members or ()) for entry in found.entries] == [1, 0]
     assert (found.total, found.start_index) == (3, 2)
-    bare = await scim.groups.search(Search(), with_members=False)
+    bare = await scim.groups.search(SearchParameters(), with_members=False)
     assert {entry.members for entry in bare.entries} == {None}
     assert scim.directory.asked == ["list_groups", "list_members_of", "list_groups"]
 
@@ -523,10 +523,10 @@ async def test_a_page_ends_before_it_has_too_many_members(
     met: list[list[int]] = []
     while sum(map(len, met)) < 4:
         start = 1 + sum(map(len, met))
-        found = await scim.groups.search(Search(start_index=start), with_members=True)
+        found = await scim.groups.search(SearchParameters(start_index=start), with_members=True)
         assert (found.total, found.start_index) == (4, start)
         met.append([len(entry.members or ()) for entry in found.entries])
     assert met == pages
     assert loaded == [len(page) for page in pages], "the members of other groups are not loaded"
-    everything = await scim.groups.search(Search(), with_members=False)
+    everything = await scim.groups.search(SearchParameters(), with_members=False)
     assert len(everything.entries) == 4

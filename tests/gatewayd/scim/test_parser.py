@@ -2,9 +2,9 @@ from typing import Any
 
 import pytest
 
-from gatewayd.accounts.records import Email, Identity
-from gatewayd.errors import GatewayError, Kind
-from gatewayd.scim.input_records import GroupDraft, Operation, UserDraft, Verb
+from gatewayd.accounts.records import Email, ProviderIdentity
+from gatewayd.errors import ErrorKind, GatewayError
+from gatewayd.scim.input_records import GroupDraft, PatchOperation, PatchVerb, UserDraft
 from gatewayd.scim.parser import PATCH_OP, read_group, read_operations, read_user
 
 ADA = "ada@example.org"
@@ -25,7 +25,7 @@ def refusal(read: Any, body: Any) -> tuple[str | None, str | None]:
 
 
 def test_a_user_needs_no_more_than_a_user_name() -> None:
-    assert read_user({"userName": ADA}) == UserDraft(Identity(user_name=ADA))
+    assert read_user({"userName": ADA}) == UserDraft(ProviderIdentity(user_name=ADA))
 
 
 def test_a_whole_user() -> None:
@@ -50,7 +50,7 @@ def test_a_whole_user() -> None:
         "urn:example:2.0:User": {"badge": 1},
         "colour": "red",
     }
-    identity = Identity(
+    identity = ProviderIdentity(
         user_name=ADA,
         display_name="Ada",
         formatted_name="Ada King",
@@ -71,7 +71,7 @@ def test_names_are_taken_in_any_case_and_with_their_urn() -> None:
         "Active": False,
     }
     draft = read_user(body)
-    identity = Identity(ADA, display_name="Ada", given_name="A", emails=(Email(ADA, primary=True),))
+    identity = ProviderIdentity(ADA, display_name="Ada", given_name="A", emails=(Email(ADA, primary=True),))
     assert draft == UserDraft(identity, active=False)
 
 
@@ -185,10 +185,10 @@ def test_operations_are_read_in_order() -> None:
         ],
     }
     assert read_operations(body) == (
-        Operation(Verb.ADD, "emails", [ADA], has_value=True),
-        Operation(Verb.REMOVE, "displayName"),
-        Operation(Verb.REPLACE, None, {"active": False}, has_value=True),
-        Operation(Verb.REPLACE, "externalId", None, has_value=True),
+        PatchOperation(PatchVerb.ADD, "emails", [ADA], has_value=True),
+        PatchOperation(PatchVerb.REMOVE, "displayName"),
+        PatchOperation(PatchVerb.REPLACE, None, {"active": False}, has_value=True),
+        PatchOperation(PatchVerb.REPLACE, "externalId", None, has_value=True),
     )
 
 
@@ -239,4 +239,4 @@ def test_there_are_at_most_a_thousand_operations() -> None:
     assert len(read_operations({"Operations": [operation] * 1000})) == 1000
     with pytest.raises(GatewayError) as caught:
         read_operations({"Operations": [operation] * 1001})
-    assert (caught.value.kind, caught.value.code) == (Kind.TOO_LARGE, "tooMany")
+    assert (caught.value.kind, caught.value.code) == (ErrorKind.TOO_LARGE, "tooMany")

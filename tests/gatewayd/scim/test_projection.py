@@ -2,7 +2,7 @@ from typing import Any
 
 import pytest
 
-from gatewayd.errors import GatewayError, Kind
+from gatewayd.errors import ErrorKind, GatewayError
 from gatewayd.scim.projection import Projection
 from gatewayd.scim.records import ResourceType
 
@@ -101,7 +101,7 @@ def test_everything_but_parts() -> None:
 def test_both_exclude_each_other() -> None:
     with pytest.raises(GatewayError) as caught:
         Projection.read(ResourceType.USER, ["userName"], ["nothing"])
-    assert (caught.value.kind, caught.value.code) == (Kind.INVALID_REQUEST, "invalidValue")
+    assert (caught.value.kind, caught.value.code) == (ErrorKind.INVALID_REQUEST, "invalidValue")
     assert not Projection.read(ResourceType.USER, [""], None).is_asked
 
 

@@ -3,12 +3,18 @@ from typing import Any
 
 import pytest
 
-from gatewayd.accounts.records import Email, Group, Identity, Role, User
-from gatewayd.scim.records import GroupEntry, Reference, UserEntry
-from gatewayd.scim.renderer import audited, moment, render_group, render_user, writable
+from gatewayd.accounts.records import Email, Group, ProviderIdentity, Role, User
+from gatewayd.scim.records import GroupEntry, MembershipReference, UserEntry
+from gatewayd.scim.renderer import (
+    auditable_attributes,
+    render_group,
+    render_time,
+    render_user,
+    writable_attributes,
+)
 
 BASE = "https://ai.example.org"
-SENT = Identity(
+SENT = ProviderIdentity(
     "Ada@Example.org",
     "Ada L",
     "Ada Lovelace",
@@ -39,11 +45,11 @@ STAFF = Group("g1", "Staff", scim={"okta": {"external_id": "9"}}, created_at=1_7
     ],
 )
 def test_moments_are_exact_and_in_utc(us: int, text: str) -> None:
-    assert moment(us) == text
+    assert render_time(us) == text
 
 
 def test_a_user_with_everything_in_the_order_of_the_rfc() -> None:
-    shown = render_user(UserEntry(ADA, [Reference("g1", "Staff")]), "okta", BASE)
+    shown = render_user(UserEntry(ADA, [MembershipReference("g1", "Staff")]), "okta", BASE)
     assert shown == {
         "schemas": ["urn:ietf:params:scim:schemas:core:2.0:User"],
         "id": "u1",
@@ -78,13 +84,13 @@ def test_a_user_with_everything_in_the_order_of_the_rfc() -> None:
 
 
 def test_what_a_user_lacks_is_left_out() -> None:
-    bare = replace(ADA, identity=Identity("ada@x.org"), scim=None)
+    bare = replace(ADA, identity=ProviderIdentity("ada@x.org"), scim=None)
     shown = render_user(UserEntry(bare), "okta", BASE)
     assert shown.keys() == {"schemas", "id", "userName", "active", "meta"}
 
 
 def test_a_hand_made_account_shows_what_it_can_tell() -> None:
-    shown = render_user(UserEntry(replace(ADA, identity=Identity())), "okta", BASE)
+    shown = render_user(UserEntry(replace(ADA, identity=ProviderIdentity())), "okta", BASE)
     assert shown["userName"] == "ada@x.org"
     assert shown["name"] == {"formatted": "Ada L", "familyName": "L", "givenName": "Ada"}
     assert shown["emails"] == [{"value": "ada@x.org", "type": "work", "primary": True}]
@@ -122,7 +128,9 @@ def test_active_is_an_account_that_may_be_used(role: Role, active: bool, shown: 
 
 
 def test_a_group_with_everything() -> None:
-    entry = GroupEntry(replace(STAFF, modified_us=1_700_000_000_000_001), [Reference("u1", "Ada L")])
+    entry = GroupEntry(
+        replace(STAFF, modified_us=1_700_000_000_000_001), [MembershipReference("u1", "Ada L")]
+    )
     assert render_group(entry, "okta", BASE) == {
         "schemas": ["urn:ietf:params:scim:schemas:core:2.0:Group"],
         "id": "g1",
@@ -146,7 +154,7 @@ def test_a_group_with_everything() -> None:
 
 
 def test_without_a_base_nothing_has_an_address() -> None:
-    entry = UserEntry(ADA, [Reference("g1", "Staff")])
+    entry = UserEntry(ADA, [MembershipReference("g1", "Staff")])
     shown = render_user(entry, "okta", "")
     assert shown["groups"] == [{"value": "g1", "display": "Staff", "type": "direct"}]
     assert "location" not in shown["meta"]
@@ -154,7 +162,7 @@ def test_without_a_base_nothing_has_an_address() -> None:
 
 def test_what_clients_write_and_what_the_audit_notes() -> None:
     shown = render_user(UserEntry(ADA, ()), "okta", BASE)
-    assert writable(shown).keys() == shown.keys() - {"id", "meta", "groups"}
-    assert audited(shown) == {"id": "u1", **writable(shown)}
-    group = render_group(GroupEntry(STAFF, [Reference("u1", "Ada")]), "okta", BASE)
-    assert audited(group).keys() == {"schemas", "id", "externalId", "displayName"}
+    assert writable_attributes(shown).keys() == shown.keys() - {"id", "meta", "groups"}
+    assert auditable_attributes(shown) == {"id": "u1", **writable_attributes(shown)}
+    group = render_group(GroupEntry(STAFF, [MembershipReference("u1", "Ada")]), "okta", BASE)
+    assert auditable_attributes(group).keys() == {"schemas", "id", "externalId", "displayName"}

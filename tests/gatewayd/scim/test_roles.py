@@ -3,7 +3,7 @@ from typing import Any
 import pytest
 
 from gatewayd.accounts.records import ProviderRole, Role
-from gatewayd.errors import GatewayError, Kind
+from gatewayd.errors import ErrorKind, GatewayError
 from gatewayd.scim import values
 from gatewayd.scim.patch import emails as patch_emails
 from gatewayd.scim.roles import MAX_ROLE_CHARACTERS, read_roles, render_role
@@ -54,7 +54,7 @@ def test_roles_are_read(sent: Any, kept: Any) -> None:
 def test_what_is_no_role_is_refused(sent: Any) -> None:
     with pytest.raises(GatewayError) as caught:
         read_roles(sent)
-    assert (caught.value.kind, caught.value.code) == (Kind.INVALID_REQUEST, "invalidValue")
+    assert (caught.value.kind, caught.value.code) == (ErrorKind.INVALID_REQUEST, "invalidValue")
     assert (caught.value.param or "").startswith("roles")
 
 

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from gatewayd.accounts.records import Role, Source
-from gatewayd.errors import GatewayError, Kind
+from gatewayd.accounts.records import MembershipSource, Role
+from gatewayd.errors import ErrorKind, GatewayError
 from gatewayd.storage.engine.database import Database
 from gatewayd.storage.engine.location import sqlite
 from gatewayd.storage.groups import TortoiseGroups
@@ -18,7 +18,7 @@ from gatewayd.storage.tables.accounts import (
     UserRow,
 )
 from gatewayd.storage.users import TortoiseUsers
-from gatewayd.transactions import Commits
+from gatewayd.transactions import CallbackTransactor
 from tests.fakes.provisioning import Provisioning, adding, removing, replacing
 
 
@@ -26,7 +26,7 @@ from tests.fakes.provisioning import Provisioning, adding, removing, replacing
 async def scim(migrated_copy: Path) -> AsyncIterator[Provisioning]:
     async with Database.open(sqlite(migrated_copy)) as database:
         made = Provisioning()
-        made.accounts.commits = Commits(database)
+        made.accounts.commits = CallbackTransactor(database)
         made.accounts.users_store = TortoiseUsers()  # type: ignore[assignment]
         made.accounts.groups_store = TortoiseGroups()  # type: ignore[assignment]
         made.__dict__["directory"] = TortoiseDirectory()
@@ -45,7 +45,7 @@ async def test_sixteen_racing_creates_make_one_user(scim: Provisioning, body: An
     attempts = [scim.users.create(body(number)) for number in range(16)]
     found = await asyncio.gather(*attempts, return_exceptions=True)
     refused = [each for each in found if isinstance(each, GatewayError)]
-    assert {(each.kind, each.code) for each in refused} == {(Kind.CONFLICT, "taken")}
+    assert {(each.kind, each.code) for each in refused} == {(ErrorKind.CONFLICT, "taken")}
     assert len(refused) == 15
     assert len(await scim.found()) == 1
 
@@ -90,7 +90,7 @@ async def test_the_life_of_a_group(scim: Provisioning) -> None:
         )
     ]
     assert said == ["members +1", "members -1", "members +1 -1", "members -1"]
-    assert await scim.sources(group) == {bob: [Source.MANUAL]}
+    assert await scim.sources(group) == {bob: [MembershipSource.MANUAL]}
     await scim.groups.remove(group)
     assert await scim.found_groups() == []
 
@@ -104,7 +104,7 @@ async def test_a_failed_patch_leaves_nothing_behind(scim: Provisioning) -> None:
     for order in (operations, operations[::-1]):
         with pytest.raises(GatewayError) as caught:
             await scim.groups.patch(group, {"Operations": order})
-        assert (caught.value.kind, caught.value.code) == (Kind.CONFLICT, "taken")
+        assert (caught.value.kind, caught.value.code) == (ErrorKind.CONFLICT, "taken")
         assert await scim.shown_group(group) == before
 
 

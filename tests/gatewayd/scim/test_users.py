@@ -5,11 +5,11 @@ from typing import Any
 
 import pytest
 
-from gatewayd.accounts.change_notifier import Change
-from gatewayd.accounts.records import Email, Identity, NewUser, Role, User, UserChange
-from gatewayd.errors import GatewayError, Kind
+from gatewayd.accounts.change_notifier import AccountChange
+from gatewayd.accounts.records import Email, NewUser, ProviderIdentity, Role, User, UserChange
+from gatewayd.errors import ErrorKind, GatewayError
 from gatewayd.scim import users as module
-from gatewayd.scim.records import Search
+from gatewayd.scim.records import SearchParameters
 from gatewayd.transactions import after_commit
 from tests.fakes.provisioning import Provisioning, adding, removing, replacing
 
@@ -45,7 +45,7 @@ async def test_a_created_user_is_an_account_without_a_password(scim: Provisionin
     assert user == await scim.account(user.id)
     assert (user.email, user.name, user.role, user.active) == ("mail@example.org", "Ada L", Role.USER, True)
     assert user.scim == {"okta": {"external_id": "7"}}
-    assert user.identity == Identity(
+    assert user.identity == ProviderIdentity(
         "Ada@Example.org",
         "Ada L",
         None,
@@ -54,7 +54,7 @@ async def test_a_created_user_is_an_account_without_a_password(scim: Provisionin
         (Email("x@home.org", "home"), Email("Mail@Example.org", "work", primary=True)),
     )
     assert await scim.accounts.users_store.find_password_hash(user.id) is None
-    assert scim.accounts.heard == [Change(user.id)]
+    assert scim.accounts.heard == [AccountChange(user.id)]
 
 
 async def test_what_the_audit_hears_of_a_new_user(scim: Provisioning) -> None:
@@ -132,7 +132,7 @@ async def test_a_new_user_is_active_unless_said_otherwise(
 @pytest.mark.parametrize("body", [{}, {"userName": "no address"}, {"userName": "a@x", "emails": 5}])
 async def test_a_bad_user_is_not_created(scim: Provisioning, body: Any) -> None:
     error = await refusal(scim.users.create(body))
-    assert (error.kind, error.code) == (Kind.INVALID_REQUEST, "invalidValue")
+    assert (error.kind, error.code) == (ErrorKind.INVALID_REQUEST, "invalidValue")
     assert not scim.accounts.memory.tables.users
 
 
@@ -148,7 +148,7 @@ async def test_what_is_taken_is_a_conflict_also_of_the_deactivated(scim: Provisi
     user_id = (await scim.users.create(ADA)).entry.user.id
     await scim.users.deactivate(user_id)
     error = await refusal(scim.users.create(second))
-    assert (error.kind, error.code) == (Kind.CONFLICT, "taken")
+    assert (error.kind, error.code) == (ErrorKind.CONFLICT, "taken")
     assert list(scim.accounts.memory.tables.users) == [user_id]
 
 
@@ -170,7 +170,7 @@ async def test_nobody_has_an_odd_id(scim: Provisioning, user_id: str) -> None:
         scim.users.patch(user_id, {"Operations": [replacing("active", False)]}),
         scim.users.deactivate(user_id),
     ):
-        assert (await refusal(attempt)).kind is Kind.NOT_FOUND
+        assert (await refusal(attempt)).kind is ErrorKind.NOT_FOUND
 
 
 async def test_a_user_with_its_groups(scim: Provisioning) -> None:
@@ -299,7 +299,7 @@ async def test_an_address_that_is_taken_away_is_free(scim: Provisioning, operati
 async def test_a_replacement_without_addresses_frees_them(scim: Provisioning) -> None:
     ann, bob = await scim.add_user(emails=[OLD]), await scim.add_user("bob", emails=[NEW])
     refused = await refusal(scim.users.replace(ann, {"userName": "ann@example.org", "emails": [NEW]}))
-    assert (refused.kind, refused.code) == (Kind.CONFLICT, "taken")
+    assert (refused.kind, refused.code) == (ErrorKind.CONFLICT, "taken")
     await scim.users.replace(ann, {"userName": "ann@example.org"})
     await scim.users.replace(bob, {"userName": "bob@example.org", "emails": [OLD]})
     await scim.users.replace(ann, {"userName": "ann@example.org", "emails": [NEW]})
@@ -333,13 +333,13 @@ async def test_no_way_leads_to_an_address_that_cannot_be(scim: Provisioning, add
         (scim.patch_user(ann, replacing('emails[type eq "work"]', emails)), "emails.value"),
     ):
         error = await refusal(attempt)
-        assert (error.kind, error.code, error.param) == (Kind.INVALID_REQUEST, "invalidValue", name)
+        assert (error.kind, error.code, error.param) == (ErrorKind.INVALID_REQUEST, "invalidValue", name)
     assert await scim.shown_user(ann) == before
 
 
 async def test_an_account_keeps_the_address_of_an_earlier_release(scim: Provisioning) -> None:
     user_id, bad = await scim.add_user(), "a@corp..example.com"
-    identity = Identity(bad, "A", emails=(Email(bad, primary=True),))
+    identity = ProviderIdentity(bad, "A", emails=(Email(bad, primary=True),))
     account = replace(await scim.account(user_id), email=bad, identity=identity)
     assert await scim.accounts.users_store.change(account)
     shown = await scim.patch_user(user_id, replacing("active", False))
@@ -378,7 +378,7 @@ async def test_an_external_id_is_kept_as_it_was_sent(scim: Provisioning) -> None
     body = {"userName": "p@example.org", "externalId": "  lead trail  "}
     written = await scim.users.create(body)
     assert written.after["externalId"] == body["externalId"]
-    found = await scim.users.search(Search('externalId eq "  lead trail  "'), with_groups=False)
+    found = await scim.users.search(SearchParameters('externalId eq "  lead trail  "'), with_groups=False)
     assert found.total == 1
 
 
@@ -411,7 +411,7 @@ async def test_a_patch_is_all_or_nothing(scim: Provisioning, operation: Any, cod
     before = await scim.account(user_id)
     operations = [replacing("displayName", "Changed"), replacing("externalId", "8"), operation]
     error = await refusal(scim.users.patch(user_id, {"Operations": operations}))
-    assert (error.kind, error.code) == (Kind.INVALID_REQUEST, code)
+    assert (error.kind, error.code) == (ErrorKind.INVALID_REQUEST, code)
     assert await scim.account(user_id) == before
 
 
@@ -439,7 +439,7 @@ async def test_a_conflict_changes_nothing(scim: Provisioning) -> None:
     ):
         attempt = scim.users.patch(bob, {"Operations": [replacing("displayName", "B"), operation]})
         error = await refusal(attempt)
-        assert (error.kind, error.code) == (Kind.CONFLICT, "taken")
+        assert (error.kind, error.code) == (ErrorKind.CONFLICT, "taken")
         assert await scim.account(bob) == before
 
 
@@ -473,10 +473,10 @@ async def test_deactivation_never_changes_a_role(scim: Provisioning, role: Role,
     scim.accounts.heard.clear()
     await write(scim, ann.id)
     user = await scim.account(ann.id)
-    assert (user.active, user.role, user.identity) == (False, role, Identity())
+    assert (user.active, user.role, user.identity) == (False, role, ProviderIdentity())
     assert user.token_version == ann.token_version + 1
     # Who was pending was not in.
-    assert scim.accounts.heard == [Change(ann.id, is_out=role is not Role.PENDING, asks_again=True)]
+    assert scim.accounts.heard == [AccountChange(ann.id, is_out=role is not Role.PENDING, asks_again=True)]
     await write(scim, ann.id)
     assert await scim.account(ann.id) == user
 
@@ -508,7 +508,7 @@ async def test_the_last_administrator_stays(scim: Provisioning, write: Writer) -
     boss = await scim.accounts.add_user("boss", Role.ADMIN)
     await scim.accounts.add_user("old", Role.ADMIN, active=False)
     error = await refusal(write(scim, boss.id))
-    assert (error.kind, error.code) == (Kind.CONFLICT, "last_administrator")
+    assert (error.kind, error.code) == (ErrorKind.CONFLICT, "last_administrator")
     assert await scim.account(boss.id) == boss
 
 
@@ -525,9 +525,9 @@ async def test_a_hand_made_account_is_linked_without_being_rewritten(scim: Provi
     ann = await scim.accounts.add_user("ann")
     await scim.patch_user(ann.id, adding("externalId", "7"))
     user = await scim.account(ann.id)
-    assert (user.scim, user.identity) == ({"okta": {"external_id": "7"}}, Identity())
+    assert (user.scim, user.identity) == ({"okta": {"external_id": "7"}}, ProviderIdentity())
     await scim.users.replace(ann.id, {**await scim.shown_user(ann.id), "externalId": "8"})
-    assert (await scim.account(ann.id)).identity == Identity()
+    assert (await scim.account(ann.id)).identity == ProviderIdentity()
 
 
 async def test_a_hand_made_account_becomes_provisioned_by_a_change_of_its_identity(
@@ -536,7 +536,7 @@ async def test_a_hand_made_account_becomes_provisioned_by_a_change_of_its_identi
     ann = await scim.accounts.users.create(NewUser("ann@x.org", "Ann Other"))
     await scim.patch_user(ann.id, replacing("name.familyName", "Lee"))
     user = await scim.account(ann.id)
-    assert user.identity == Identity(
+    assert user.identity == ProviderIdentity(
         "ann@x.org", "Ann Other", "Ann Other", "Ann", "Lee", (Email("ann@x.org", primary=True),)
     )
     assert (user.email, user.name, user.role) == (ann.email, ann.name, ann.role)
@@ -556,7 +556,7 @@ async def test_without_a_provider_external_ids_are_refused_before_anything_is_wr
         scim.found(sort_by="externalId"),
     ):
         error = await refusal(attempt)
-        assert error.kind is Kind.NOT_CONFIGURED
+        assert error.kind is ErrorKind.NOT_CONFIGURED
         assert error.message == "cannot keep externalId: SCIM_AUTH_PROVIDER is not set"
     assert list(scim.accounts.memory.tables.users.values()) == [before]
 
@@ -585,13 +585,13 @@ async def test_a_search_pages_in_the_order_of_creation(scim: Provisioning) -> No
 async def test_what_a_search_tells(scim: Provisioning) -> None:
     ids = [await scim.add_user(name) for name in ("ann", "bob", "cat")]
     await scim.add_group("Staff", ids[2])
-    found = await scim.users.search(Search(start_index=2, count=5), with_groups=True)
+    found = await scim.users.search(SearchParameters(start_index=2, count=5), with_groups=True)
     assert (found.total, found.start_index, len(found.entries)) == (3, 2, 2)
     assert [len(entry.groups or ()) for entry in found.entries] == [0, 1]
-    none = await scim.users.search(Search(count=0), with_groups=True)
+    none = await scim.users.search(SearchParameters(count=0), with_groups=True)
     assert (none.total, none.start_index, none.entries) == (3, 1, [])
     assert scim.directory.asked.count("list_groups_of") == 1
-    far = await scim.users.search(Search(start_index=10**30), with_groups=False)
+    far = await scim.users.search(SearchParameters(start_index=10**30), with_groups=False)
     assert (far.total, far.entries) == (3, [])
 
 
@@ -637,8 +637,8 @@ async def test_a_patch_is_worked_out_before_its_transaction_and_anew_when_the_ac
     async def get(user_id: str) -> User:
         return stale.pop() if stale else await current(user_id)
 
-    original, current = module.patching, scim.accounts.users.get
-    monkeypatch.setattr(module, "patching", patching)
+    original, current = module.patch_stepwise, scim.accounts.users.get
+    monkeypatch.setattr(module, "patch_stepwise", patching)
     await scim.patch_user(user_id, replacing("name.givenName", "Ann"))
     assert done == ["outside", "worked out"]
     monkeypatch.setattr(scim.accounts.users, "get", get)

@@ -3,11 +3,11 @@ from typing import Any
 import pytest
 
 from gatewayd.accounts.records import Email
-from gatewayd.errors import GatewayError, Kind
+from gatewayd.errors import ErrorKind, GatewayError
 from gatewayd.scim.values import (
     SentEmail,
     SentMembers,
-    by_name,
+    members_by_name,
     read_address,
     read_display,
     read_email,
@@ -17,8 +17,8 @@ from gatewayd.scim.values import (
     read_members,
     read_text,
     read_user_name,
-    settled,
-    unwrapped,
+    settle_primary,
+    unwrap_value,
 )
 
 ADA = "ada@example.org"
@@ -37,7 +37,7 @@ def test_texts_are_stripped_and_blank_ones_are_none(value: Any, text: str | None
 def test_what_is_no_text_is_refused_by_name(value: Any) -> None:
     with pytest.raises(GatewayError, match=r"cannot accept name\.givenName: ") as caught:
         read_text(value, "name.givenName")
-    assert (caught.value.kind, caught.value.code) == (Kind.INVALID_REQUEST, "invalidValue")
+    assert (caught.value.kind, caught.value.code) == (ErrorKind.INVALID_REQUEST, "invalidValue")
     assert caught.value.param == "name.givenName"
 
 
@@ -93,15 +93,15 @@ def test_anything_else_is_no_boolean(value: Any) -> None:
 
 
 def test_a_value_in_a_list_is_unwrapped() -> None:
-    assert unwrapped([{"$ref": None, "value": "Ada"}]) == "Ada"
-    assert unwrapped([{"other": 1}]) == [{"other": 1}]
-    assert unwrapped("Ada") == "Ada"
+    assert unwrap_value([{"$ref": None, "value": "Ada"}]) == "Ada"
+    assert unwrap_value([{"other": 1}]) == [{"other": 1}]
+    assert unwrap_value("Ada") == "Ada"
 
 
 def test_names_are_found_in_any_case_but_once() -> None:
-    assert by_name({"VALUE": 1, "other": 2}, ("value", "type")) == {"value": 1}
+    assert members_by_name({"VALUE": 1, "other": 2}, ("value", "type")) == {"value": 1}
     with pytest.raises(GatewayError, match=r"emails\.value: it is there twice") as caught:
-        by_name({"value": 1, "Value": 2}, ("value",), "emails")
+        members_by_name({"value": 1, "Value": 2}, ("value",), "emails")
     assert caught.value.code == "invalidSyntax"
 
 
@@ -152,18 +152,18 @@ def test_there_are_at_most_a_hundred_emails() -> None:
     assert len(read_emails([f"a{number}@x.org" for number in range(100)])) == 100
     with pytest.raises(GatewayError, match="more than 100") as caught:
         read_emails([f"a{number}@x.org" for number in range(101)])
-    assert caught.value.kind is Kind.TOO_LARGE
+    assert caught.value.kind is ErrorKind.TOO_LARGE
 
 
 def test_the_first_email_that_may_be_is_primary_when_none_is_marked() -> None:
     first, second = SentEmail(ADA, "work"), SentEmail("b@x.org", "home")
-    assert settled((first, second)) == (Email(ADA, primary=True), Email("b@x.org", "home"))
+    assert settle_primary((first, second)) == (Email(ADA, primary=True), Email("b@x.org", "home"))
     marked = SentEmail("b@x.org", "home", primary=True)
-    assert settled((first, marked)) == (Email(ADA), Email("b@x.org", "home", primary=True))
+    assert settle_primary((first, marked)) == (Email(ADA), Email("b@x.org", "home", primary=True))
     unmarked = SentEmail(ADA, "work", primary=False)
-    assert settled((unmarked, second)) == (Email(ADA), Email("b@x.org", "home", primary=True))
-    assert settled((unmarked,)) == (Email(ADA),)
-    assert settled(()) == ()
+    assert settle_primary((unmarked, second)) == (Email(ADA), Email("b@x.org", "home", primary=True))
+    assert settle_primary((unmarked,)) == (Email(ADA),)
+    assert settle_primary(()) == ()
 
 
 @pytest.mark.parametrize("value", ["u1", {"value": "u1"}, ["u1"], [{"Value": " u1 ", "type": "user"}, "u1"]])
@@ -222,4 +222,4 @@ def test_there_are_at_most_ten_thousand_members() -> None:
     assert len(read_members([str(number) for number in range(10_000)]).user_ids) == 10_000
     with pytest.raises(GatewayError, match="more than 10000") as caught:
         read_members(["u1"] * 10_001)
-    assert caught.value.kind is Kind.TOO_LARGE
+    assert caught.value.kind is ErrorKind.TOO_LARGE

@@ -5,8 +5,8 @@ import pytest
 from pydantic import ByteSize, SecretStr
 from pydantic.fields import FieldInfo
 
-from gatewayd.settings import Settings, changed, definitions
-from gatewayd.settings.definitions import expectation, names, provider_fields, toml
+from gatewayd.settings import Settings, changed_settings, definitions
+from gatewayd.settings.definitions import expectation, format_toml, names_by_alias, provider_fields
 from gatewayd.settings.fields import CATEGORIES
 
 
@@ -45,7 +45,7 @@ def test_names_of_a_setting() -> None:
     )
     assert each.file_variables[-1] == "ENABLE_API_KEY_FILE"
     assert each.credentials == ("enable-api-keys", "enable_api_keys", "enable-api-key", "enable_api_key")
-    assert names()["enable_api_key"] == "enable_api_keys"
+    assert names_by_alias()["enable_api_key"] == "enable_api_keys"
 
 
 def test_common_names_name_no_file() -> None:
@@ -79,13 +79,18 @@ def test_changed_names_what_differs(load_text: Callable[..., Settings]) -> None:
         "port = 2\nwebui_name = 'same'\nopenai_api_keys = ['b']\nuser_permissions_chat_delete = false\n"
         "[[providers]]\nname = 'x'"
     )
-    assert changed(old, new) == ["port", "user_permissions_chat_delete", "openai_api_keys", "providers"]
-    assert changed(old, old) == []
+    assert changed_settings(old, new) == [
+        "port",
+        "user_permissions_chat_delete",
+        "openai_api_keys",
+        "providers",
+    ]
+    assert changed_settings(old, old) == []
 
 
 def test_an_unchanged_configuration_has_no_changes(load_text: Callable[..., Settings]) -> None:
     text = "[[providers]]\nname = 'x'\nkey = 'k'"
-    assert changed(load_text(text), load_text("# moved\n" + text)) == []
+    assert changed_settings(load_text(text), load_text("# moved\n" + text)) == []
 
 
 def test_what_a_reload_applies() -> None:
@@ -115,12 +120,12 @@ def test_what_a_reload_applies() -> None:
     ],
 )
 def test_toml(value: object, text: str) -> None:
-    assert toml(value) == text
+    assert format_toml(value) == text
 
 
 def test_toml_of_something_else() -> None:
     with pytest.raises(TypeError):
-        toml(object())
+        format_toml(object())
 
 
 def test_both_ends_of_a_range_are_told() -> None:

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from gatewayd.settings import Settings
-from gatewayd.settings.environment import hidden_secrets, plugin_environment, process_environment
+from gatewayd.settings.environment import exposed_secret, plugin_environment, process_environment
 
 Load = Callable[..., Settings]
 Problems = Callable[..., list[str]]
@@ -151,7 +151,7 @@ def test_secrets_are_hidden_while_plugins_run(monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.setenv("OPENAI_API_KEYS", "sk-1")
     monkeypatch.delenv("WEBUI_SECRET_KEY", raising=False)
     before = dict(process_environment())
-    with hidden_secrets("derived"):
+    with exposed_secret("derived"):
         assert process_environment() == {
             **{name: value for name, value in before.items() if name != "OPENAI_API_KEYS"},
             "WEBUI_SECRET_KEY": "derived",

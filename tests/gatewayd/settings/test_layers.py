@@ -1,19 +1,19 @@
 from pathlib import Path
 
-from gatewayd.settings.layers import Entry, Layer, LayerSource
+from gatewayd.settings.layers import LayerSource, SettingEntry, SettingLayer
 from gatewayd.settings.model import Settings
 from gatewayd.settings.origins import BUILT_IN, FROM_COMMAND_LINE, from_file
 
-PORT = Entry(1, "port", BUILT_IN)
-HOST = Entry("h", "host", FROM_COMMAND_LINE)
+PORT = SettingEntry(1, "port", BUILT_IN)
+HOST = SettingEntry("h", "host", FROM_COMMAND_LINE)
 
 
 def test_without_leaves_the_rest() -> None:
-    assert Layer({"port": PORT, "host": HOST}).without({"port", "env"}) == Layer({"host": HOST})
+    assert SettingLayer({"port": PORT, "host": HOST}).without({"port", "env"}) == SettingLayer({"host": HOST})
 
 
 def test_a_source_gives_the_values() -> None:
-    source = LayerSource(Settings, Layer({"port": PORT}))
+    source = LayerSource(Settings, SettingLayer({"port": PORT}))
     fields = Settings.model_fields
     assert source() == {"port": 1}
     assert source.get_field_value(fields["port"], "port") == (1, "port", False)
@@ -22,5 +22,5 @@ def test_a_source_gives_the_values() -> None:
 
 def test_the_origin_within_a_value_is_asked_of_its_document() -> None:
     assert HOST.origin_of(("host", 0)) is FROM_COMMAND_LINE
-    entry = Entry([], "x", BUILT_IN, lambda place: from_file(Path("/f"), len(place)))
+    entry = SettingEntry([], "x", BUILT_IN, lambda place: from_file(Path("/f"), len(place)))
     assert entry.origin_of(("x", 0, "y")).line == 3

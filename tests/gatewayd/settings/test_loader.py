@@ -3,7 +3,7 @@ from pathlib import Path
 
 import pytest
 
-from gatewayd.errors import Kind
+from gatewayd.errors import ErrorKind
 from gatewayd.settings import ConfigurationError, OriginKind, Settings, load
 
 File = Callable[..., Path]
@@ -81,7 +81,7 @@ def test_every_problem_of_every_layer_is_reported_at_once(file: File, tmp_path: 
         "unknown setting nosuch",
         "cannot use environment HOST = '\\n': expected one line of text, 1 to 255 characters",
     ]
-    assert caught.value.kind is Kind.NOT_CONFIGURED
+    assert caught.value.kind is ErrorKind.NOT_CONFIGURED
     problem = caught.value.problems[1]
     assert (problem.file, problem.line, problem.key) == (main, 1, "port")
 

@@ -4,16 +4,16 @@ from pathlib import Path
 import pytest
 
 import gatewayd
-from gatewayd.accounts.permissions import BUILTIN
+from gatewayd.accounts.permissions import BUILTIN_PERMISSIONS
 from gatewayd.settings import Settings, definitions
-from gatewayd.settings.permissions import CHECKED, LEAVES
+from gatewayd.settings.permissions import CHECKED_PERMISSIONS, PERMISSION_LEAVES
 
 
 def test_the_defaults_are_the_built_in_tree_of_the_accounts() -> None:
     tree: dict[str, dict[str, bool]] = {}
-    for leaf in LEAVES:
+    for leaf in PERMISSION_LEAVES:
         tree.setdefault(leaf.section, {})[leaf.leaf] = getattr(Settings(), leaf.name)
-    assert tree == BUILTIN
+    assert tree == BUILTIN_PERMISSIONS
 
 
 @pytest.mark.parametrize(
@@ -38,7 +38,7 @@ def test_the_defaults_are_the_built_in_tree_of_the_accounts() -> None:
     ],
 )
 def test_environment_names(leaf: str, variable: str) -> None:
-    [name] = [each.name for each in LEAVES if f"{each.section}.{each.leaf}" == leaf]
+    [name] = [each.name for each in PERMISSION_LEAVES if f"{each.section}.{each.leaf}" == leaf]
     assert variable in definitions()[name].variables
 
 
@@ -58,8 +58,8 @@ def test_the_pages_say_which_permissions_are_checked() -> None:
         for pattern, section in CHECKS
         for found in re.finditer(pattern, source)
     }
-    known = {(leaf.section, leaf.leaf) for leaf in LEAVES}
-    assert checked & known == CHECKED
-    for leaf in LEAVES:
+    known = {(leaf.section, leaf.leaf) for leaf in PERMISSION_LEAVES}
+    assert checked & known == CHECKED_PERMISSIONS
+    for leaf in PERMISSION_LEAVES:
         is_told = "nothing checks it" in definitions()[leaf.name].description
-        assert is_told is ((leaf.section, leaf.leaf) not in CHECKED), leaf
+        assert is_told is ((leaf.section, leaf.leaf) not in CHECKED_PERMISSIONS), leaf

@@ -3,7 +3,7 @@ from pathlib import Path
 
 import pytest
 
-from gatewayd.settings.secret_files import LIMIT, exposure, read_value
+from gatewayd.settings.secret_files import MAX_FILE_BYTES, exposure_warning, read_value
 
 File = Callable[..., Path]
 
@@ -13,7 +13,8 @@ def test_line_ends_at_the_end_are_dropped(file: File) -> None:
 
 
 @pytest.mark.parametrize(
-    ("content", "message"), [(b"\xff", "it is not UTF-8 text"), (b"x" * (LIMIT + 1), "more than 65536 bytes")]
+    ("content", "message"),
+    [(b"\xff", "it is not UTF-8 text"), (b"x" * (MAX_FILE_BYTES + 1), "more than 65536 bytes")],
 )
 def test_files_that_hold_no_value(file: File, content: bytes, message: str) -> None:
     with pytest.raises(ValueError, match=message):
@@ -21,7 +22,7 @@ def test_files_that_hold_no_value(file: File, content: bytes, message: str) -> N
 
 
 def test_the_largest_file(file: File) -> None:
-    assert len(read_value(file("x" * LIMIT))) == LIMIT
+    assert len(read_value(file("x" * MAX_FILE_BYTES))) == MAX_FILE_BYTES
 
 
 def test_a_directory_is_no_file(tmp_path: Path) -> None:
@@ -31,10 +32,11 @@ def test_a_directory_is_no_file(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(("mode", "exposed"), [(0o600, False), (0o640, False), (0o644, True), (0o604, True)])
 def test_exposure(file: File, mode: int, exposed: bool) -> None:
-    assert bool(exposure(file("x", mode=mode))) is exposed
+    assert bool(exposure_warning(file("x", mode=mode))) is exposed
 
 
 def test_exposure_of_nothing(tmp_path: Path) -> None:
     assert (
-        exposure(tmp_path / "no") == f"cannot tell who may read {tmp_path / 'no'}: No such file or directory"
+        exposure_warning(tmp_path / "no")
+        == f"cannot tell who may read {tmp_path / 'no'}: No such file or directory"
     )

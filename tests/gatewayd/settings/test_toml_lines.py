@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gatewayd.settings.toml_lines import locate
+from gatewayd.settings.toml_lines import locate_keys
 
 EVERYTHING = '''\
 # first = "no"
@@ -68,7 +68,7 @@ def places(value: Any, path: tuple[str | int, ...] = ()) -> Iterator[tuple[str |
 
 
 def test_every_key_and_element_has_a_line() -> None:
-    assert set(locate(EVERYTHING)) == set(places(tomllib.loads(EVERYTHING)))
+    assert set(locate_keys(EVERYTHING)) == set(places(tomllib.loads(EVERYTHING)))
 
 
 @pytest.mark.parametrize(
@@ -97,12 +97,12 @@ def test_every_key_and_element_has_a_line() -> None:
 @pytest.mark.parametrize("end", ["\n", "\r\n"])
 def test_the_line_is_where_the_key_stands(place: tuple[str | int, ...], text: str, end: str) -> None:
     document = EVERYTHING.replace("\n", end)
-    line = locate(document)[place]
+    line = locate_keys(document)[place]
     assert document.split(end)[line - 1] == text
 
 
 def test_a_table_of_an_array_begins_at_its_header() -> None:
-    assert locate("\n[[providers]]\nname = 'a'\n[[providers]]\n") == {
+    assert locate_keys("\n[[providers]]\nname = 'a'\n[[providers]]\n") == {
         ("providers",): 2,
         ("providers", 0): 2,
         ("providers", 0, "name"): 3,
@@ -111,12 +111,12 @@ def test_a_table_of_an_array_begins_at_its_header() -> None:
 
 
 def test_no_line_end_at_the_end() -> None:
-    assert locate("a = 1\nb = 2") == {("a",): 1, ("b",): 2}
+    assert locate_keys("a = 1\nb = 2") == {("a",): 1, ("b",): 2}
 
 
 def test_an_empty_document_has_no_places() -> None:
-    assert locate("") == {}
-    assert locate("  # nothing") == {}
+    assert locate_keys("") == {}
+    assert locate_keys("  # nothing") == {}
 
 
 texts = st.text(st.characters(blacklist_categories=["Cs"], blacklist_characters="\x7f"), max_size=8)
@@ -151,6 +151,6 @@ def test_generated_documents(rows: list[tuple[str, str, str]]) -> None:
     for key, value, gap in rows:
         expected[(key,)] = document.count("\n") + 1
         document += f"{basic(key)} = {value}{gap}\n"
-    found = locate(document)
+    found = locate_keys(document)
     assert set(found) == set(places(tomllib.loads(document)))
     assert {place: line for place, line in found.items() if len(place) == 1} == expected

@@ -2,7 +2,7 @@ from collections.abc import Callable
 
 import pytest
 
-from gatewayd.settings.layers import Entry, Layer
+from gatewayd.settings.layers import SettingEntry, SettingLayer
 from gatewayd.settings.origins import from_environment
 from gatewayd.settings.validation import check_layer
 
@@ -91,10 +91,10 @@ key = "s3cr3t s3cr3t"
 
 def test_the_sound_part_of_a_layer_is_kept() -> None:
     entries = {
-        name: Entry(value, name.upper(), from_environment(name.upper()))
+        name: SettingEntry(value, name.upper(), from_environment(name.upper()))
         for name, value in {"port": "x", "host": "h", "webui_name": ""}.items()
     }
-    rest, found, bad = check_layer(Layer(entries))
+    rest, found, bad = check_layer(SettingLayer(entries))
     assert set(rest.entries) == {"host"}
     assert [problem.key for problem in found] == ["PORT"]
     assert bad == {"port"}

@@ -12,15 +12,15 @@ import pytest
 from gatewayd.accounts.interfaces import GroupStore, KeyStore, RevocationStore, UserStore, ValueStore
 from gatewayd.chats.interfaces import ChatStore, MessageStore
 from gatewayd.events.interfaces import MessageEffects
-from gatewayd.storage.chats import ChatRows
+from gatewayd.storage.chats import TortoiseChats
 from gatewayd.storage.engine.database import Database
-from gatewayd.storage.engine.location import Location, parse, sqlite
+from gatewayd.storage.engine.location import DatabaseLocation, parse, sqlite
 from gatewayd.storage.engine.migrate import migrate
 from gatewayd.storage.engine.readers import open_reader
 from gatewayd.storage.groups import TortoiseGroups
 from gatewayd.storage.keys import TortoiseKeys
-from gatewayd.storage.message_events import EffectRows
-from gatewayd.storage.messages import MessageRows
+from gatewayd.storage.message_events import TortoiseMessageEvents
+from gatewayd.storage.messages import TortoiseMessages
 from gatewayd.storage.revocations import TortoiseRevocations
 from gatewayd.storage.users import TortoiseUsers
 from gatewayd.storage.values import TortoiseValues
@@ -56,7 +56,7 @@ class Chatting:
     effects: MessageEffects
 
 
-def _migrate(location: Location) -> None:
+def _migrate(location: DatabaseLocation) -> None:
     """Migrate in a thread of its own, as the test's may have a running loop."""
     with ThreadPoolExecutor(1) as pool:
         pool.submit(lambda: asyncio.run(migrate(location))).result()
@@ -70,12 +70,12 @@ def migrated_postgres(postgres: Postgres) -> str:
 
 
 @pytest.fixture(params=ENGINES)
-def location(request: pytest.FixtureRequest, tmp_path: Path) -> Location:
+def location(request: pytest.FixtureRequest, tmp_path: Path) -> DatabaseLocation:
     """Return a fresh, migrated database of the engine that the test is run for."""
     return make_location(request, tmp_path, request.param)
 
 
-def make_location(request: pytest.FixtureRequest, folder: Path, engine: str) -> Location:
+def make_location(request: pytest.FixtureRequest, folder: Path, engine: str) -> DatabaseLocation:
     if engine == "sqlite":
         return sqlite(migrated_copy(folder))
     template = request.getfixturevalue("migrated_postgres")
@@ -84,7 +84,7 @@ def make_location(request: pytest.FixtureRequest, folder: Path, engine: str) -> 
 
 
 @pytest.fixture
-async def database(location: Location) -> AsyncIterator[Database]:
+async def database(location: DatabaseLocation) -> AsyncIterator[Database]:
     async with Database.open(location) as opened:
         yield opened
 
@@ -135,7 +135,7 @@ async def stored(database: Database) -> Chatting:
 async def make_chatting() -> Chatting:
     for user_id in ("u1", "u2"):
         await TortoiseUsers().add(user(user_id), None)
-    return Chatting(ChatRows(), MessageRows(), EffectRows())
+    return Chatting(TortoiseChats(), TortoiseMessages(), TortoiseMessageEvents())
 
 
 async def _with_chats(chatting: Chatting) -> Chatting:

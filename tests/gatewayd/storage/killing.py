@@ -12,7 +12,7 @@ import sys
 from typing import Any
 
 from gatewayd.accounts.records import ApiKey, Role, User
-from gatewayd.errors import GatewayError, Kind
+from gatewayd.errors import ErrorKind, GatewayError
 from gatewayd.storage.engine.database import Database
 from gatewayd.storage.engine.location import parse
 from gatewayd.storage.keys import TortoiseKeys
@@ -38,7 +38,7 @@ async def own(database: Database) -> None:
             try:
                 return await database.own()
             except GatewayError as error:
-                if error.kind is not Kind.CONFLICT:
+                if error.kind is not ErrorKind.CONFLICT:
                     raise
             await asyncio.sleep(0.01)
 

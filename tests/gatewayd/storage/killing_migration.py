@@ -21,7 +21,7 @@ from gatewayd.storage.engine.migrate import migrate_open
 def die_at(last: int) -> None:
     """Have this process killed before a statement."""
     statements = itertools.count(1)
-    for kind in (sqlite.EngineTransaction, postgres.EngineTransaction):
+    for kind in (sqlite.SqliteTransaction, postgres.PostgresTransaction):
         acquire = kind.acquire_connection
 
         def counted(self: Any, acquire: Any = acquire) -> Any:

@@ -5,17 +5,17 @@ from typing import Any
 
 import pytest
 
-from gatewayd.chats.run_writer import Answers
+from gatewayd.chats.run_writer import RunMessageWriter
 from gatewayd.chats.service import Chats
-from gatewayd.errors import GatewayError, Kind
-from gatewayd.storage.chats import ChatRows
+from gatewayd.errors import ErrorKind, GatewayError
+from gatewayd.storage.chats import TortoiseChats
 from gatewayd.storage.engine.database import Database
-from gatewayd.storage.messages import MessageRows
+from gatewayd.storage.messages import TortoiseMessages
 from tests.fakes.chatting import message
 from tests.fakes.models import make_actor
 
 QUESTION = {"id": "q", "content": "What is it?", "files": [{"id": "f"}]}
-WRITES = [(MessageRows, "put"), (MessageRows, "change"), (ChatRows, "change")]
+WRITES = [(TortoiseMessages, "put"), (TortoiseMessages, "change"), (TortoiseChats, "change")]
 
 
 class Dying:
@@ -37,12 +37,12 @@ class Dying:
         return passed
 
 
-def answers_of(database: Database) -> Answers:
-    return Answers(MessageRows(), ChatRows(), database, lambda: 70)
+def answers_of(database: Database) -> RunMessageWriter:
+    return RunMessageWriter(TortoiseMessages(), TortoiseChats(), database, lambda: 70)
 
 
 async def state_of() -> tuple[Any, Any]:
-    return await ChatRows().find("c1"), list(await MessageRows().list("c1"))
+    return await TortoiseChats().find("c1"), list(await TortoiseMessages().list("c1"))
 
 
 @pytest.mark.usefixtures("stored")
@@ -53,7 +53,7 @@ async def test_an_answer_that_is_cut_off_in_its_beginning_never_began(
     database: Database, monkeypatch: pytest.MonkeyPatch, known: Any
 ) -> None:
     if known is not None:
-        await MessageRows().put("c1", [known])
+        await TortoiseMessages().put("c1", [known])
     dying, before, cuts = Dying(monkeypatch), await state_of(), 0
     while True:
         dying.left = cuts
@@ -72,14 +72,14 @@ async def test_an_answer_that_is_cut_off_in_its_beginning_never_began(
 @pytest.mark.usefixtures("stored")
 async def test_answers_begin_while_their_chat_is_changed_and_deleted(database: Database) -> None:
     owner = make_actor("u1")
-    chats = Chats(ChatRows(), MessageRows(), database, admin_access=True)
+    chats = Chats(TortoiseChats(), TortoiseMessages(), database, admin_access=True)
     await answers_of(database).begin("c1", "a", None, "m", QUESTION)
     tree = {"a": {"id": "a", "note": 1}, "q": {"id": "q", "note": 1}}
     await asyncio.gather(
         *(answers_of(database).begin("c1", "a", None, "m", {**QUESTION, "n": n}) for n in range(5)),
         *(chats.change(owner, "c1", {"history": {"messages": tree}}) for _ in range(5)),
     )
-    question = await MessageRows().find("c1", "q")
+    question = await TortoiseMessages().find("c1", "q")
     assert question is not None
     assert question.attributes["note"] == 1
     found = await asyncio.gather(
@@ -89,5 +89,7 @@ async def test_answers_begin_while_their_chat_is_changed_and_deleted(database: D
         return_exceptions=True,
     )
     failures = [each for each in found if isinstance(each, BaseException)]
-    assert all(isinstance(each, GatewayError) and each.kind is Kind.NOT_FOUND for each in failures), failures
+    assert all(isinstance(each, GatewayError) and each.kind is ErrorKind.NOT_FOUND for each in failures), (
+        failures
+    )
     assert await state_of() == (None, [])

@@ -2,9 +2,9 @@
 
 import pytest
 
-from gatewayd.errors import GatewayError, Kind
+from gatewayd.errors import ErrorKind, GatewayError
 from gatewayd.storage import chat_sizes
-from gatewayd.storage.chat_sizes import MEASURED_BYTES, ChatSizes, size_of_text
+from gatewayd.storage.chat_sizes import MEASURE_INTERVAL_BYTES, ChatSizes, size_of_text
 from gatewayd.text import storable
 
 MOST = 100
@@ -34,11 +34,11 @@ def measures(monkeypatch: pytest.MonkeyPatch) -> Measures:
 async def test_a_chat_is_measured_once_for_so_many_bytes(measures: Measures) -> None:
     sizes = ChatSizes()
     for _ in range(8 * 64):
-        await sizes.check("c", MEASURED_BYTES // 64)
+        await sizes.check("c", MEASURE_INTERVAL_BYTES // 64)
         await sizes.check("other", 1)
     assert measures.measured == 8
     for expected in (9, 10):
-        await sizes.check("c", MEASURED_BYTES)
+        await sizes.check("c", MEASURE_INTERVAL_BYTES)
         assert measures.measured == expected
 
 
@@ -47,18 +47,18 @@ async def test_a_full_chat_takes_no_event_for_a_while(
 ) -> None:
     measures.size = MOST + 1
     sizes = ChatSizes()
-    await sizes.check("c", MEASURED_BYTES - 1)
+    await sizes.check("c", MEASURE_INTERVAL_BYTES - 1)
     for _ in range(3):
         with pytest.raises(GatewayError, match="its messages hold over") as caught:
             await sizes.check("c", 1)
-        assert caught.value.kind is Kind.TOO_LARGE
+        assert caught.value.kind is ErrorKind.TOO_LARGE
     assert measures.measured == 1
     await sizes.check("other", 1)
     # When the while is over, the next event is measured, however short it is.
     monkeypatch.setattr(chat_sizes, "FULL_SECONDS", 0.0)
     for expected in (2, 3):
         with pytest.raises(GatewayError, match="its messages hold over"):
-            await sizes.check("d", MEASURED_BYTES if expected == 2 else 1)
+            await sizes.check("d", MEASURE_INTERVAL_BYTES if expected == 2 else 1)
         assert measures.measured == expected
     measures.size = MOST
     await sizes.check("d", 1)
@@ -71,7 +71,7 @@ async def test_the_chat_of_the_oldest_event_is_forgotten(
 ) -> None:
     monkeypatch.setattr(chat_sizes, "MAX_COUNTED_CHATS", 2)
     sizes = ChatSizes()
-    half = MEASURED_BYTES // 2
+    half = MEASURE_INTERVAL_BYTES // 2
     for chat_id in ("a", "b", "c", "b", "a", "b"):
         await sizes.check(chat_id, half)
     # "a" was forgotten for "c", and "c" for "a".

@@ -10,10 +10,10 @@ import pytest
 from gatewayd.chats.records import ChatQuery, Message, NewChat, SharedChat, Tag
 from gatewayd.errors import GatewayError
 from gatewayd.storage import chat_slices
-from gatewayd.storage.chats import ChatRows
+from gatewayd.storage.chats import TortoiseChats
 from gatewayd.storage.engine.database import Database
-from gatewayd.storage.engine.statements import Statement
-from gatewayd.storage.messages import MessageRows
+from gatewayd.storage.engine.statements import SqlStatement
+from gatewayd.storage.messages import TortoiseMessages
 from gatewayd.storage.tables.chats import ChatMessageItemRow, ChatMessageRow, ChatRow, ChatTagRow
 from tests.fakes.chatting import chat, message
 from tests.gatewayd.storage.conftest import make_chatting
@@ -24,12 +24,12 @@ SQLITE = pytest.mark.parametrize("location", ["sqlite"], indirect=True)
 
 
 @pytest.fixture
-async def rows(database: Database, monkeypatch: pytest.MonkeyPatch) -> ChatRows:
+async def rows(database: Database, monkeypatch: pytest.MonkeyPatch) -> TortoiseChats:
     """Return chats of which a transaction stores two rows."""
     monkeypatch.setattr(chat_slices, "MAX_SLICE_ROWS", 2)
     monkeypatch.setattr(chat_slices, "MAX_SLICE_SECONDS", 1e-9)
     await make_chatting()
-    return ChatRows()
+    return TortoiseChats()
 
 
 def new(chat_id: str, messages: Sequence[Message] = LONG) -> NewChat:
@@ -41,7 +41,7 @@ async def each(*chats: NewChat) -> AsyncIterator[NewChat]:
         yield one
 
 
-async def assert_hidden(rows: ChatRows, chat_id: str, others: int = 0) -> None:
+async def assert_hidden(rows: TortoiseChats, chat_id: str, others: int = 0) -> None:
     assert await rows.find(chat_id) is None
     assert (await rows.list(ChatQuery(user_id="u1")))[1] == others
     assert len(await rows.tags(user_id="u1")) == 0
@@ -49,7 +49,7 @@ async def assert_hidden(rows: ChatRows, chat_id: str, others: int = 0) -> None:
 
 @pytest.mark.parametrize("size", [5, 10**6])
 async def test_chats_come_back_as_they_were(
-    rows: ChatRows, monkeypatch: pytest.MonkeyPatch, size: int
+    rows: TortoiseChats, monkeypatch: pytest.MonkeyPatch, size: int
 ) -> None:
     monkeypatch.setattr(chat_slices, "MAX_SLICE_CHARACTERS", size)
     await rows.add_all(each(new("c1"), new("c2", []), new("c3", [message("m", content="x" * 20)])))
@@ -57,19 +57,19 @@ async def test_chats_come_back_as_they_were(
     assert found is not None
     assert found.tags == ("t",)
     assert await rows.tags(chat_id="c1") == [Tag("t", "T", "u1")]
-    assert await MessageRows().list("c1") == LONG
-    assert len(await MessageRows().list("c3")) == 1
+    assert await TortoiseMessages().list("c1") == LONG
+    assert len(await TortoiseMessages().list("c3")) == 1
     assert (await rows.list(ChatQuery(user_id="u1")))[1] == 3
     assert await rows.list_unfinished() == []
 
 
-async def test_of_one_id_the_last_message_is_stored(rows: ChatRows) -> None:
+async def test_of_one_id_the_last_message_is_stored(rows: TortoiseChats) -> None:
     await rows.add_all(each(new("c1", [message("m", content="a"), message("m", content="b")])))
-    assert [each.content for each in await MessageRows().list("c1")] == ["b"]
+    assert [each.content for each in await TortoiseMessages().list("c1")] == ["b"]
 
 
 @SQLITE
-async def test_others_write_meanwhile_and_find_nothing_of_it(rows: ChatRows) -> None:
+async def test_others_write_meanwhile_and_find_nothing_of_it(rows: TortoiseChats) -> None:
     async def slow() -> AsyncIterator[NewChat]:
         yield new("c1")
         assert await ChatMessageRow.filter(chat_id="c1").count() > 0
@@ -84,7 +84,7 @@ async def test_others_write_meanwhile_and_find_nothing_of_it(rows: ChatRows) -> 
     assert await rows.list_unfinished() == []
 
 
-async def test_all_are_stored_or_none(rows: ChatRows) -> None:
+async def test_all_are_stored_or_none(rows: TortoiseChats) -> None:
     with pytest.raises(GatewayError, match="does not exist"):
         await rows.add_all(each(new("c1"), NewChat(chat("c2", "nobody"), LONG)))
 
@@ -100,9 +100,9 @@ async def test_all_are_stored_or_none(rows: ChatRows) -> None:
 
 @SQLITE
 async def test_a_commit_whose_end_nobody_waits_for_keeps_all(
-    rows: ChatRows, monkeypatch: pytest.MonkeyPatch
+    rows: TortoiseChats, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    inner = chat_slices.writing
+    inner = chat_slices.write_transaction
 
     @asynccontextmanager
     async def cut_off(what: str) -> AsyncIterator[Any]:
@@ -111,16 +111,16 @@ async def test_a_commit_whose_end_nobody_waits_for_keeps_all(
         if not await rows.list_unfinished():
             raise asyncio.CancelledError
 
-    monkeypatch.setattr(chat_slices, "writing", cut_off)
+    monkeypatch.setattr(chat_slices, "write_transaction", cut_off)
     with pytest.raises(asyncio.CancelledError):
         await rows.add_all(each(new("c1"), new("c2")))
-    assert [await MessageRows().list(chat_id) for chat_id in ("c1", "c2")] == [LONG, LONG]
+    assert [await TortoiseMessages().list(chat_id) for chat_id in ("c1", "c2")] == [LONG, LONG]
     assert (await rows.list(ChatQuery()))[1] == 2
 
 
 @SQLITE
 async def test_what_a_killed_process_leaves_is_hidden_and_deleted(
-    rows: ChatRows, monkeypatch: pytest.MonkeyPatch
+    rows: TortoiseChats, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async def nothing(_: Any) -> None:
         """Stand for a process that is dead."""
@@ -144,7 +144,9 @@ async def test_what_a_killed_process_leaves_is_hidden_and_deleted(
 
 
 @pytest.mark.parametrize("location", ["postgres"], indirect=True)
-async def test_a_chat_whose_row_is_being_deleted_is_not_hidden(rows: ChatRows, database: Database) -> None:
+async def test_a_chat_whose_row_is_being_deleted_is_not_hidden(
+    rows: TortoiseChats, database: Database
+) -> None:
     await rows.add(chat("c1"), [])
     assert await rows.hide("c1")
     is_begun, is_gone = asyncio.Event(), asyncio.Event()
@@ -158,7 +160,7 @@ async def test_a_chat_whose_row_is_being_deleted_is_not_hidden(rows: ChatRows, d
     purging = asyncio.ensure_future(purge())
     await is_begun.wait()
     hiding = asyncio.ensure_future(rows.hide_all("u1"))
-    while not await Statement(ChatRow._meta.db).run("SELECT 1 FROM pg_locks WHERE NOT granted"):
+    while not await SqlStatement(ChatRow._meta.db).run("SELECT 1 FROM pg_locks WHERE NOT granted"):
         await asyncio.sleep(0.01)
     is_gone.set()
     await purging
@@ -167,7 +169,7 @@ async def test_a_chat_whose_row_is_being_deleted_is_not_hidden(rows: ChatRows, d
 
 @SQLITE
 async def test_others_write_while_a_long_chat_is_deleted(
-    rows: ChatRows, monkeypatch: pytest.MonkeyPatch
+    rows: TortoiseChats, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     await rows.add(chat("c1"), [message(f"m{number}") for number in range(40)])
     inner, left, left_to_others = chat_slices._delete_some, [], []

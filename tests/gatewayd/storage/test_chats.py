@@ -15,12 +15,12 @@ from gatewayd.chats.records import (
     SharedChat,
     Tag,
 )
-from gatewayd.errors import GatewayError, Kind
+from gatewayd.errors import ErrorKind, GatewayError
 from gatewayd.storage import chats
-from gatewayd.storage.chats import ChatRows
+from gatewayd.storage.chats import TortoiseChats
 from gatewayd.storage.engine.database import Database
-from gatewayd.storage.message_events import EffectRows
-from gatewayd.storage.messages import MessageRows
+from gatewayd.storage.message_events import TortoiseMessageEvents
+from gatewayd.storage.messages import TortoiseMessages
 from gatewayd.storage.tables.chats import (
     ChatMessageItemRow,
     ChatMessageRow,
@@ -60,9 +60,9 @@ async def test_a_copy_may_be_over_the_limits_of_a_message(
 
 
 @pytest.fixture
-async def rows(database: Database) -> ChatRows:
+async def rows(database: Database) -> TortoiseChats:
     await make_chatting()
-    return ChatRows()
+    return TortoiseChats()
 
 
 async def listed(chatting: Chatting, **query: Any) -> list[str]:
@@ -101,7 +101,7 @@ async def test_an_id_is_taken_once(chatting: Chatting) -> None:
     await chatting.chats.add(FULL, [])
     with pytest.raises(GatewayError) as caught:
         await chatting.chats.add(chat("c1"), [message("m1")])
-    assert caught.value.kind is Kind.CONFLICT
+    assert caught.value.kind is ErrorKind.CONFLICT
     assert await chatting.chats.find("c1") == FULL
     assert list(await chatting.messages.list("c1")) == []
 
@@ -155,8 +155,8 @@ async def test_a_search_looks_in_titles_and_contents_in_any_case(chatting: Chatt
     assert await listed(chatting, user_id="u2", text="öl") == []
 
 
-async def test_a_search_finds_what_was_appended_and_not_what_was_replaced(rows: ChatRows) -> None:
-    chatting = Chatting(rows, MessageRows(), EffectRows())
+async def test_a_search_finds_what_was_appended_and_not_what_was_replaced(rows: TortoiseChats) -> None:
+    chatting = Chatting(rows, TortoiseMessages(), TortoiseMessageEvents())
     effects = chatting.effects
     parts = [{"type": "text", "text": "in a List"}, {"type": "image_url", "image_url": {"url": "data:x"}}, 1]
     await rows.add(chat("c1"), [message("m1", content="Some"), message("m2", parts=parts, content="")])
@@ -204,10 +204,10 @@ async def test_a_listing_filters_and_pages(chatting: Chatting) -> None:
     assert (await chatting.chats.list(ChatQuery(offset=9)))[1] == 4
 
 
-async def test_chats_have_no_other_order(rows: ChatRows) -> None:
+async def test_chats_have_no_other_order(rows: TortoiseChats) -> None:
     with pytest.raises(GatewayError) as caught:
         await rows.list(ChatQuery(sort_by="user_id; --"))
-    assert (caught.value.kind, caught.value.param) == (Kind.INVALID_REQUEST, "sort_by")
+    assert (caught.value.kind, caught.value.param) == (ErrorKind.INVALID_REQUEST, "sort_by")
 
 
 async def test_tags_are_given_once_and_taken(chatting: Chatting) -> None:
@@ -247,7 +247,7 @@ async def test_what_is_shared_takes_the_place_of_what_was(chatting: Chatting) ->
     assert await chatting.chats.find_shared("s2") is None
 
 
-async def test_a_removed_chat_leaves_nothing(rows: ChatRows) -> None:
+async def test_a_removed_chat_leaves_nothing(rows: TortoiseChats) -> None:
     for chat_id in ("c1", "c2"):
         await rows.add(chat(chat_id), [message("m1", items={"files": [1]}), message("m2", "m1")])
         await rows.add_tag(chat_id, Tag("a", "a", "u1"))
@@ -297,7 +297,7 @@ async def test_several_chats_are_added_or_none(chatting: Chatting) -> None:
     await chatting.chats.add_all(each("c1", "c2"))
     with pytest.raises(GatewayError) as caught:
         await chatting.chats.add_all(each("c3", "c2"))
-    assert caught.value.kind is Kind.CONFLICT
+    assert caught.value.kind is ErrorKind.CONFLICT
     assert await listed(chatting, sort_by="title", tags=("t",)) == ["c2", "c1"]
     assert len(await chatting.messages.list("c2")) == 1
 
@@ -310,10 +310,10 @@ async def test_messages_over_the_limits_are_refused_before_they_are_stored(chatt
     ):
         with pytest.raises(GatewayError) as caught:
             await chatting.chats.check([large])
-        assert caught.value.kind is Kind.TOO_LARGE
+        assert caught.value.kind is ErrorKind.TOO_LARGE
 
 
-async def test_a_removed_user_takes_the_chats_along(rows: ChatRows) -> None:
+async def test_a_removed_user_takes_the_chats_along(rows: TortoiseChats) -> None:
     await rows.add(chat("c1"), [message("m1")])
     await rows.add(chat("c2", "u2"), [message("m1")])
     await TortoiseUsers().remove("u1")
@@ -321,10 +321,10 @@ async def test_a_removed_user_takes_the_chats_along(rows: ChatRows) -> None:
     assert await ChatMessageRow.all().count() == 1
 
 
-async def test_a_chat_of_nobody_is_refused(rows: ChatRows) -> None:
+async def test_a_chat_of_nobody_is_refused(rows: TortoiseChats) -> None:
     with pytest.raises(GatewayError, match="does not exist") as caught:
         await rows.add(chat("c1", "nobody"), [])
-    assert caught.value.kind is Kind.CONFLICT
+    assert caught.value.kind is ErrorKind.CONFLICT
 
 
 async def test_nothing_hangs_on_a_chat_that_is_not_there(chatting: Chatting) -> None:
@@ -332,10 +332,10 @@ async def test_nothing_hangs_on_a_chat_that_is_not_there(chatting: Chatting) -> 
         await chatting.chats.add_tag("c1", Tag("a", "a", "u1"))
     with pytest.raises(GatewayError, match="cannot find chat 'c1'") as shared:
         await chatting.chats.share(SharedChat("s", "c1", "u1", {}))
-    assert (tagged.value.kind, shared.value.kind) == (Kind.NOT_FOUND, Kind.NOT_FOUND)
+    assert (tagged.value.kind, shared.value.kind) == (ErrorKind.NOT_FOUND, ErrorKind.NOT_FOUND)
 
 
-async def test_characters_that_no_engine_keeps_are_replaced(rows: ChatRows) -> None:
+async def test_characters_that_no_engine_keeps_are_replaced(rows: TortoiseChats) -> None:
     await rows.add(chat("c1", title="a\x00b", head={"x\x00": ["\ud800"]}, meta={"n": float("nan")}), [])
     await rows.change("c1", ChatChange(title="\x00"), 1)
     assert await rows.find("c1") == chat(
@@ -343,21 +343,21 @@ async def test_characters_that_no_engine_keeps_are_replaced(rows: ChatRows) -> N
     )
 
 
-async def test_ids_that_cannot_be_stored_are_refused(rows: ChatRows) -> None:
+async def test_ids_that_cannot_be_stored_are_refused(rows: TortoiseChats) -> None:
     for wrong in (chat("x" * 65), chat("c1", current_id="\x00"), chat("c1", folder_id="\ud800")):
         with pytest.raises(GatewayError) as caught:
             await rows.add(wrong, [])
-        assert caught.value.kind is Kind.INVALID_REQUEST
+        assert caught.value.kind is ErrorKind.INVALID_REQUEST
 
 
-async def test_racing_shares_leave_one(rows: ChatRows) -> None:
+async def test_racing_shares_leave_one(rows: TortoiseChats) -> None:
     await rows.add(chat("c1"), [])
     shares = [SharedChat(f"s{number}", "c1", "u1", {"n": number}) for number in range(8)]
     await asyncio.gather(*(rows.share(each) for each in shares))
     assert await SharedChatRow.all().count() == 1
 
 
-async def test_writing_a_message_rewrites_no_chat(rows: ChatRows, database: Database) -> None:
+async def test_writing_a_message_rewrites_no_chat(rows: TortoiseChats, database: Database) -> None:
     await rows.add(chat("c1", updated_at=1), [message("m1")])
     if database.location.is_sqlite:
         await database.engine.execute_query_dict(
@@ -370,7 +370,7 @@ async def test_writing_a_message_rewrites_no_chat(rows: ChatRows, database: Data
         await database.engine.execute_query_dict(
             "CREATE TRIGGER writes BEFORE UPDATE ON chats FOR EACH ROW EXECUTE FUNCTION refuse()"
         )
-    messages, effects = MessageRows(), EffectRows()
+    messages, effects = TortoiseMessages(), TortoiseMessageEvents()
     await messages.put("c1", [message("m1"), message("m2", "m1")])
     await messages.change("c1", "m2", MessageChange(content="x", items={"files": [1]}))
     await effects.append_content("c1", "m2", "y")

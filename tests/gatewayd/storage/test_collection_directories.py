@@ -3,7 +3,7 @@ from dataclasses import replace
 
 import pytest
 
-from gatewayd.errors import GatewayError, Kind
+from gatewayd.errors import ErrorKind, GatewayError
 from gatewayd.storage.collections import TortoiseCollections
 from gatewayd.storage.engine.database import Database
 from gatewayd.storage.files import TortoiseFiles
@@ -24,7 +24,7 @@ async def collections(database: Database) -> TortoiseCollections:
     return collections
 
 
-async def refusal(changing: object) -> tuple[Kind, str | None]:
+async def refusal(changing: object) -> tuple[ErrorKind, str | None]:
     with pytest.raises(GatewayError) as caught:
         await changing  # type: ignore[misc]
     return caught.value.kind, caught.value.param
@@ -38,8 +38,11 @@ async def test_directories_come_back_as_they_were(collections: TortoiseCollectio
 
 async def test_one_parent_has_a_name_once(collections: TortoiseCollections) -> None:
     for taken in (directory("e", name="d"), directory("e", "a", name="b")):
-        assert await refusal(collections.add_directory(taken)) == (Kind.CONFLICT, "name")
-        assert await refusal(collections.change_directory(replace(taken, id="c"))) == (Kind.CONFLICT, "name")
+        assert await refusal(collections.add_directory(taken)) == (ErrorKind.CONFLICT, "name")
+        assert await refusal(collections.change_directory(replace(taken, id="c"))) == (
+            ErrorKind.CONFLICT,
+            "name",
+        )
     await collections.add_directory(directory("e", "a", name="d"))
     await collections.add_directory(directory("f", name="D"))
     assert len(await collections.list_directories("c1")) == 6
@@ -50,20 +53,23 @@ async def test_of_racing_ones_one_gets_the_name(collections: TortoiseCollections
     results = await asyncio.gather(*adding, return_exceptions=True)
     assert results.count(None) == 1
     kinds = {error.kind for error in results if isinstance(error, GatewayError)}
-    assert kinds == {Kind.CONFLICT}
+    assert kinds == {ErrorKind.CONFLICT}
 
 
 async def test_a_directory_needs_its_collection_and_parent(collections: TortoiseCollections) -> None:
     for parent_id in ("x", "\x00", "z"):
-        assert await refusal(collections.add_directory(directory("e", parent_id))) == (Kind.NOT_FOUND, None)
+        assert await refusal(collections.add_directory(directory("e", parent_id))) == (
+            ErrorKind.NOT_FOUND,
+            None,
+        )
         moved = directory("d", parent_id)
-        assert await refusal(collections.change_directory(moved)) == (Kind.NOT_FOUND, None)
+        assert await refusal(collections.change_directory(moved)) == (ErrorKind.NOT_FOUND, None)
     for collection_id in ("x", "\x00"):
         lost = directory("e", collection_id=collection_id)
-        assert await refusal(collections.add_directory(lost)) == (Kind.NOT_FOUND, None)
+        assert await refusal(collections.add_directory(lost)) == (ErrorKind.NOT_FOUND, None)
     for name in ("x" * 256, "\x00"):
         assert await refusal(collections.add_directory(directory("e", name=name))) == (
-            Kind.INVALID_REQUEST,
+            ErrorKind.INVALID_REQUEST,
             "name",
         )
     assert await collections.list_directories("c1") == list(TREE)
@@ -82,7 +88,7 @@ async def test_a_directory_is_renamed_and_moved(collections: TortoiseCollections
 async def test_a_directory_does_not_get_inside_itself(collections: TortoiseCollections) -> None:
     for parent_id in ("a", "b", "c"):
         moved = directory("a", parent_id)
-        assert await refusal(collections.change_directory(moved)) == (Kind.CONFLICT, "parent_id")
+        assert await refusal(collections.change_directory(moved)) == (ErrorKind.CONFLICT, "parent_id")
     assert await collections.list_directories("c1") == list(TREE)
 
 
@@ -97,7 +103,7 @@ async def test_directories_go_with_those_below_and_their_files_stay(collections:
     assert [each.directory_id for each, _ in found] == [None, None, "d", None]
     assert await collections.remove_directories("c1", []) == []
     assert await collections.remove_directories("\x00", ["d"]) == []
-    assert await refusal(collections.remove_directories("x", ["d"])) == (Kind.NOT_FOUND, None)
+    assert await refusal(collections.remove_directories("x", ["d"])) == (ErrorKind.NOT_FOUND, None)
 
 
 async def test_a_line_leads_from_the_root(collections: TortoiseCollections) -> None:
@@ -135,4 +141,4 @@ async def test_files_that_move_lose_the_paths_of_no_origin(collections: Tortoise
     await TortoiseFiles().add(file("f4"))
     assert await collections.link(link("c1", "f4", path="a/f1"))
     refused = await refusal(collections.move_files("c1", ["f1"], "\x00"))
-    assert refused == (Kind.INVALID_REQUEST, "directory_id")
+    assert refused == (ErrorKind.INVALID_REQUEST, "directory_id")

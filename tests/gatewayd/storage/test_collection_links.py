@@ -3,11 +3,11 @@ from dataclasses import replace
 
 import pytest
 
-from gatewayd.errors import GatewayError, Kind
+from gatewayd.errors import ErrorKind, GatewayError
 from gatewayd.ids import digest
 from gatewayd.ingest.records import FileStatus
-from gatewayd.knowledge.records import Link
-from gatewayd.storage.collection_links import place_of
+from gatewayd.knowledge.records import CollectionLink
+from gatewayd.storage.collection_links import place_key
 from gatewayd.storage.collections import TortoiseCollections
 from gatewayd.storage.engine.database import Database
 from gatewayd.storage.files import TortoiseFiles
@@ -19,7 +19,9 @@ from gatewayd.storage.tables.documents import (
 from tests.fakes.filing import collection, file, link
 from tests.fakes.word_tables import indexed_texts
 
-FULL = Link("c1", "f1", "u1", origin="/srv/ä", path="guide/install.md", directory_id="d1", created_at=3)
+FULL = CollectionLink(
+    "c1", "f1", "u1", origin="/srv/ä", path="guide/install.md", directory_id="d1", created_at=3
+)
 
 
 @pytest.fixture
@@ -77,7 +79,7 @@ async def test_a_file_is_linked_once_and_moves(collections: TortoiseCollections)
     moved = replace(FULL, origin="", path="b.md", directory_id=None)
     assert not await collections.link(replace(moved, user_id="u9", created_at=9))
     assert await collections.find_links("c1", ["f1"]) == {"f1": moved}
-    assert [row.place for row in await LinkRow.all()] == [place_of("", "b.md")]
+    assert [row.place for row in await LinkRow.all()] == [place_key("", "b.md")]
 
 
 async def test_racing_links_make_one(collections: TortoiseCollections) -> None:
@@ -90,20 +92,20 @@ async def test_a_link_needs_its_ends(collections: TortoiseCollections) -> None:
     for collection_id in ("x", "\x00"):
         with pytest.raises(GatewayError) as caught:
             await collections.link(link(collection_id, "f1"))
-        assert caught.value.kind is Kind.NOT_FOUND
+        assert caught.value.kind is ErrorKind.NOT_FOUND
     with pytest.raises(GatewayError) as caught:
         await collections.link(link("c1", "x"))
-    assert caught.value.kind is Kind.CONFLICT
+    assert caught.value.kind is ErrorKind.CONFLICT
     with pytest.raises(GatewayError) as caught:
         await collections.link(link("c1", "f1", path="\x00"))
-    assert (caught.value.kind, caught.value.param) == (Kind.INVALID_REQUEST, "path")
+    assert (caught.value.kind, caught.value.param) == (ErrorKind.INVALID_REQUEST, "path")
     assert await LinkRow.all().count() == 0
 
 
 def test_places_tell_origin_and_path_apart() -> None:
-    assert place_of("/a", "") == ""
-    assert place_of("/a", "b") == digest("/a\x00b")
-    assert len({place_of("/a", "b/c"), place_of("/a/b", "c"), place_of("", "/ab/c")}) == 3
+    assert place_key("/a", "") == ""
+    assert place_key("/a", "b") == digest("/a\x00b")
+    assert len({place_key("/a", "b/c"), place_key("/a/b", "c"), place_key("", "/ab/c")}) == 3
 
 
 async def test_files_are_taken_out(collections: TortoiseCollections) -> None:

@@ -4,7 +4,7 @@ from typing import Any
 import pytest
 
 from gatewayd.catalog.records import Grant
-from gatewayd.errors import GatewayError, Kind
+from gatewayd.errors import ErrorKind, GatewayError
 from gatewayd.ingest.records import FileStatus
 from gatewayd.knowledge.records import Collection
 from gatewayd.storage.collections import TortoiseCollections
@@ -88,14 +88,14 @@ async def test_an_id_is_taken_once(collections: TortoiseCollections) -> None:
     await collections.add(FULL)
     with pytest.raises(GatewayError) as caught:
         await collections.add(collection("c1"))
-    assert caught.value.kind is Kind.CONFLICT
+    assert caught.value.kind is ErrorKind.CONFLICT
     assert await collections.find("c1") == FULL
 
 
 async def test_a_bad_grant_adds_nothing(collections: TortoiseCollections, database: Database) -> None:
     with pytest.raises(GatewayError) as caught:
         await collections.add(replace(FULL, grants=(Grant("user", "\x00", "read"),)))
-    assert caught.value.kind is Kind.INVALID_REQUEST
+    assert caught.value.kind is ErrorKind.INVALID_REQUEST
     assert await collections.list() == ([], 0)
     assert len(await word_tables(database)) == 0
 

@@ -2,11 +2,11 @@ from dataclasses import replace
 
 import pytest
 
-from gatewayd.errors import GatewayError, Kind
+from gatewayd.errors import ErrorKind, GatewayError
 from gatewayd.ingest.records import File, FileStatus
 from gatewayd.storage.collections import TortoiseCollections
 from gatewayd.storage.engine.database import Database
-from gatewayd.storage.files import PAGE, TortoiseFiles
+from gatewayd.storage.files import PAGE_SIZE, TortoiseFiles
 from gatewayd.storage.jobs import TortoiseJobs
 from gatewayd.storage.tables.documents import (
     CollectionRow,
@@ -75,7 +75,7 @@ async def test_an_id_is_taken_once(files: TortoiseFiles) -> None:
     await files.add(FULL)
     with pytest.raises(GatewayError) as caught:
         await files.add(replace(FULL, name="other"))
-    assert caught.value.kind is Kind.CONFLICT
+    assert caught.value.kind is ErrorKind.CONFLICT
     assert await files.find("f1") == FULL
 
 
@@ -97,7 +97,7 @@ async def test_what_cannot_be_stored_is_refused_by_name(
     await files.add(FULL)
     with pytest.raises(GatewayError) as caught:
         await files.change(replace(FULL, **{field: value}))  # type: ignore[arg-type]
-    assert (caught.value.kind, caught.value.param) == (Kind.INVALID_REQUEST, field)
+    assert (caught.value.kind, caught.value.param) == (ErrorKind.INVALID_REQUEST, field)
     assert await files.find("f1") == FULL
 
 
@@ -156,7 +156,7 @@ async def test_patterns_match_whole_names_in_any_case(
 
 
 async def test_all_ids_are_yielded_once(files: TortoiseFiles, database: Database) -> None:
-    expected = [f"f{number:04}" for number in range(PAGE + 1)]
+    expected = [f"f{number:04}" for number in range(PAGE_SIZE + 1)]
     async with database.transaction():
         for file_id in reversed(expected):
             await files.add(file(file_id))

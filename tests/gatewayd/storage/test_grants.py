@@ -3,9 +3,9 @@ import pytest
 from gatewayd.catalog.records import Grant
 from gatewayd.storage import grants
 from gatewayd.storage.engine.database import Database
-from gatewayd.storage.engine.statements import Statement
-from gatewayd.storage.engine.transactions import writing
-from gatewayd.storage.grants import Resource
+from gatewayd.storage.engine.statements import SqlStatement
+from gatewayd.storage.engine.transactions import write_transaction
+from gatewayd.storage.grants import GrantResource
 from gatewayd.storage.tables.accounts import (
     GrantRow,
 )
@@ -19,29 +19,29 @@ LISTS = {
 
 @pytest.fixture(autouse=True)
 async def lists(database: Database) -> None:
-    async with writing("write access lists"):
+    async with write_transaction("write access lists"):
         for resource_id, entries in LISTS.items():
-            await grants.write(Resource.KNOWLEDGE, resource_id, entries)
-        await grants.write(Resource.MODEL, "a", LISTS["c"])
+            await grants.write(GrantResource.KNOWLEDGE, resource_id, entries)
+        await grants.write(GrantResource.MODEL, "a", LISTS["c"])
 
 
 async def test_lists_are_read_by_resource_in_their_order() -> None:
-    assert await grants.read(Resource.KNOWLEDGE, ["a", "c", "x"]) == {"a": LISTS["a"], "c": LISTS["c"]}
-    assert await grants.read(Resource.KNOWLEDGE, []) == {}
-    assert await grants.read_all(Resource.KNOWLEDGE) == LISTS
+    assert await grants.read(GrantResource.KNOWLEDGE, ["a", "c", "x"]) == {"a": LISTS["a"], "c": LISTS["c"]}
+    assert await grants.read(GrantResource.KNOWLEDGE, []) == {}
+    assert await grants.read_all(GrantResource.KNOWLEDGE) == LISTS
 
 
 async def test_writing_replaces_one_list_alone() -> None:
     fresh = (Grant("user", "u2", "read"),) * 2
-    await grants.write(Resource.KNOWLEDGE, "a", fresh)
-    assert await grants.read_all(Resource.KNOWLEDGE) == {**LISTS, "a": fresh[:1]}
-    assert await grants.read_all(Resource.MODEL) == {"a": LISTS["c"]}
+    await grants.write(GrantResource.KNOWLEDGE, "a", fresh)
+    assert await grants.read_all(GrantResource.KNOWLEDGE) == {**LISTS, "a": fresh[:1]}
+    assert await grants.read_all(GrantResource.MODEL) == {"a": LISTS["c"]}
 
 
 async def test_removing_takes_one_list_alone() -> None:
-    await grants.remove(Resource.KNOWLEDGE, "a")
-    assert await grants.read_all(Resource.KNOWLEDGE) == {"b": LISTS["b"], "c": LISTS["c"]}
-    assert await grants.read_all(Resource.MODEL) == {"a": LISTS["c"]}
+    await grants.remove(GrantResource.KNOWLEDGE, "a")
+    assert await grants.read_all(GrantResource.KNOWLEDGE) == {"b": LISTS["b"], "c": LISTS["c"]}
+    assert await grants.read_all(GrantResource.MODEL) == {"a": LISTS["c"]}
 
 
 @pytest.mark.parametrize(
@@ -54,8 +54,8 @@ async def test_removing_takes_one_list_alone() -> None:
     ],
 )
 async def test_who_reads_what(user_id: str, group_ids: list[str], expected: list[str]) -> None:
-    statement = Statement(GrantRow._meta.db)
-    condition = grants.readable(statement, Resource.KNOWLEDGE, "x.id", (user_id, group_ids))
+    statement = SqlStatement(GrantRow._meta.db)
+    condition = grants.readable_condition(statement, GrantResource.KNOWLEDGE, "x.id", (user_id, group_ids))
     rows = await statement.run(
         "SELECT x.id FROM (SELECT 'a' AS id UNION SELECT 'b' UNION SELECT 'c') AS x "
         f"WHERE {condition} ORDER BY x.id"

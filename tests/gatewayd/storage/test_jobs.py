@@ -5,15 +5,17 @@ from typing import Any
 import pytest
 from tortoise.connection import get_connections
 
-from gatewayd.errors import GatewayError, Kind
-from gatewayd.ingest.records import File, Job
+from gatewayd.errors import ErrorKind, GatewayError
+from gatewayd.ingest.records import File, IngestJob
 from gatewayd.ingest.size_classes import QueueKey, SizeClass, size_class_of
 from gatewayd.storage.engine.database import Database
 from gatewayd.storage.files import TortoiseFiles
 from gatewayd.storage.jobs import TortoiseJobs
 from tests.fakes.filing import file, job
 
-FULL = Job("f1", attempts=2, not_before=5, lease_owner="d1", lease_until=9, error="no answer", created_at=3)
+FULL = IngestJob(
+    "f1", attempts=2, not_before=5, lease_owner="d1", lease_until=9, error="no answer", created_at=3
+)
 
 
 @pytest.fixture
@@ -57,7 +59,7 @@ async def test_what_is_absent_is_none_or_false(jobs: TortoiseJobs) -> None:
 async def test_a_job_needs_its_file(jobs: TortoiseJobs) -> None:
     with pytest.raises(GatewayError) as caught:
         await jobs.put(job("gone"))
-    assert caught.value.kind is Kind.CONFLICT
+    assert caught.value.kind is ErrorKind.CONFLICT
     assert await jobs.list() == []
 
 
@@ -172,7 +174,7 @@ async def test_what_another_daemon_is_taking_is_not_waited_for(
     assert [each.file_id for each in other] == ["f1", "f2"]
 
 
-async def _lease_outside(database: Database, jobs: TortoiseJobs) -> list[Job]:
+async def _lease_outside(database: Database, jobs: TortoiseJobs) -> list[IngestJob]:
     """Take jobs on another connection than that of the transaction."""
     engine: Any = database.engine
     token = get_connections().set(database.location.connection, engine)

@@ -1,6 +1,6 @@
 import pytest
 
-from gatewayd.errors import GatewayError, Kind
+from gatewayd.errors import ErrorKind, GatewayError
 from gatewayd.storage.engine.database import Database
 from gatewayd.storage.keys import TortoiseKeys
 from gatewayd.storage.users import TortoiseUsers
@@ -46,7 +46,7 @@ async def test_a_name_is_taken_for_its_user_in_any_case(owned: Stores) -> None:
     await owned.keys.add(FULL)
     with pytest.raises(GatewayError) as caught:
         await owned.keys.add(key("k2", "u1", name="КЛЮЧ"))
-    assert (caught.value.kind, caught.value.param) == (Kind.CONFLICT, "name")
+    assert (caught.value.kind, caught.value.param) == (ErrorKind.CONFLICT, "name")
     await owned.keys.add(key("k2", "u2", name="КЛЮЧ"))
 
 
@@ -70,13 +70,13 @@ async def test_a_digest_belongs_to_one_key(keys: TortoiseKeys) -> None:
     await keys.add(FULL)
     with pytest.raises(GatewayError) as caught:
         await keys.add(key("k2", "u2", digest=FULL.digest))
-    assert caught.value.kind is Kind.CONFLICT
+    assert caught.value.kind is ErrorKind.CONFLICT
 
 
 async def test_a_key_needs_its_user(keys: TortoiseKeys) -> None:
     with pytest.raises(GatewayError, match="does not exist") as caught:
         await keys.add(key("k1", "gone"))
-    assert caught.value.kind is Kind.CONFLICT
+    assert caught.value.kind is ErrorKind.CONFLICT
     assert await keys.list() == []
 
 
@@ -88,7 +88,7 @@ async def test_what_cannot_be_stored_is_refused_by_name(
 ) -> None:
     with pytest.raises(GatewayError) as caught:
         await keys.add(key("k1", "u1", **{field: value}))
-    assert (caught.value.kind, caught.value.param) == (Kind.INVALID_REQUEST, field)
+    assert (caught.value.kind, caught.value.param) == (ErrorKind.INVALID_REQUEST, field)
 
 
 async def test_what_cannot_be_stored_is_not_found(keys: TortoiseKeys) -> None:

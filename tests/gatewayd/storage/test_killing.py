@@ -18,9 +18,9 @@ from typing import Any
 
 import pytest
 
-from gatewayd.ingest.records import Scope, ScopeKind
+from gatewayd.ingest.records import ScopeKind, SearchScope
 from gatewayd.storage.engine.database import Database
-from gatewayd.storage.engine.location import Location, parse, sqlite
+from gatewayd.storage.engine.location import DatabaseLocation, parse, sqlite
 from gatewayd.storage.engine.migrate import check, migrate, read_status
 from gatewayd.storage.keys import TortoiseKeys
 from gatewayd.storage.tables.documents import (
@@ -95,7 +95,7 @@ def kill_in(process: subprocess.Popen[bytes], number: int, ledger: Ledger, dice:
     raise AssertionError("the process ended by itself")
 
 
-async def compare(location: Location, ledger: Ledger) -> None:
+async def compare(location: DatabaseLocation, ledger: Ledger) -> None:
     """Find every acknowledged change, and of those under way all or nothing."""
     async with Database.open(location) as database:
         check(await read_status(database))
@@ -115,7 +115,7 @@ async def compare(location: Location, ledger: Ledger) -> None:
     ledger.added |= users
 
 
-async def run_rounds(location: Location, url: str, rounds: int, path: Path | None = None) -> Ledger:
+async def run_rounds(location: DatabaseLocation, url: str, rounds: int, path: Path | None = None) -> Ledger:
     ledger, dice = Ledger(), random.Random(20260101)
     with changing(url) as process:
         for number in range(rounds):
@@ -269,7 +269,7 @@ async def test_the_words_are_made_anew_wholly_or_not_at_all(
     assert killed[-1] > 10
     async with Database.open(location) as database, open_shelf(database) as shelf:
         check(await read_status(database))
-        scope = Scope(ScopeKind.COLLECTION, "a")
+        scope = SearchScope(ScopeKind.COLLECTION, "a")
         assert await shelf.words.check(scope) == []
         assert len(await shelf.find(scope, "foxes")) == len(FOXES)
         assert await shelf.find(scope, "机器学习") == [FORMER["f"][1]]

@@ -8,28 +8,28 @@ from typing import cast
 import pytest
 
 from gatewayd.catalog.records import Grant
-from gatewayd.errors import GatewayError, Kind
+from gatewayd.errors import ErrorKind, GatewayError
 from gatewayd.ingest.blobs import LocalBlobs
 from gatewayd.ingest.file_notifications import FileWatch
-from gatewayd.ingest.files import Files
-from gatewayd.ingest.processor import Processor
-from gatewayd.ingest.records import FileStatus, Purpose, Scope, ScopeKind, VectorBatch
-from gatewayd.ingest.updates import IngestStores, Removal, Updates
-from gatewayd.ingest.upload import Intake, Upload, UploadRules
-from gatewayd.ingest.vector_codec import packed
+from gatewayd.ingest.files import FileService
+from gatewayd.ingest.processor import FileProcessor
+from gatewayd.ingest.records import EmbeddingPurpose, FileStatus, ScopeKind, SearchScope, VectorBatch
+from gatewayd.ingest.updates import FileRemoval, IndexUpdates, IngestStores
+from gatewayd.ingest.upload import NewFile, UploadRules, UploadService
+from gatewayd.ingest.vector_codec import pack_ids
 from gatewayd.knowledge.access import CollectionAccess
-from gatewayd.knowledge.collections import Collections, NewCollection
-from gatewayd.knowledge.directories import Directories, DirectoryChange
-from gatewayd.knowledge.index_updates import Freshness
-from gatewayd.knowledge.members import Addition, Holdings, Members
-from gatewayd.knowledge.retrieval import Library, Retrieval, SearchOptions
-from gatewayd.knowledge.sync import Entry, Sync
-from gatewayd.knowledge.uploads import Place, Uploads
+from gatewayd.knowledge.collections import CollectionService, NewCollection
+from gatewayd.knowledge.directories import DirectoryChange, DirectoryService
+from gatewayd.knowledge.index_updates import IndexNotifier
+from gatewayd.knowledge.members import CollectionMembers, CollectionServices, FileAddition
+from gatewayd.knowledge.retrieval import RetrievalService, SearchBackends, SearchOptions
+from gatewayd.knowledge.sync import CollectionSync, ManifestEntry
+from gatewayd.knowledge.uploads import DocumentUploads, UploadDestination
 from gatewayd.storage.engine.database import Database
 from gatewayd.storage.jobs import TortoiseJobs
 from gatewayd.storage.search.embedding_spaces import TortoiseSpaces
-from gatewayd.tasks import Tasks
-from gatewayd.transactions import Commits
+from gatewayd.tasks import TaskRegistry
+from gatewayd.transactions import CallbackTransactor
 from tests.fakes.ingest import ExactIndex, HashEmbedder, MemoryPassages, extraction_of
 from tests.fakes.knowledge import OneSpace, once, person
 from tests.fakes.passages import Shelf, open_shelf
@@ -43,15 +43,17 @@ class Services:
 
     shelf: Shelf
     embedder: HashEmbedder
-    holdings: Holdings
-    members: Members
-    directories: Directories
-    sync: Sync
-    uploads: Uploads
-    retrieval: Retrieval
+    holdings: CollectionServices
+    members: CollectionMembers
+    directories: DirectoryService
+    sync: CollectionSync
+    uploads: DocumentUploads
+    retrieval: RetrievalService
 
-    async def upload(self, text: str, name: str, place: Place | None = None, checksum: str = "1") -> str:
-        upload = Upload(name, "text/plain", "ann", {}, checksum)
+    async def upload(
+        self, text: str, name: str, place: UploadDestination | None = None, checksum: str = "1"
+    ) -> str:
+        upload = NewFile(name, "text/plain", "ann", {}, checksum)
         file = await self.uploads.accept(ANN, upload, once(text.encode()), place)
         await self.publish(file.id, text)
         return file.id
@@ -61,14 +63,14 @@ class Services:
         await passages.stage(file_id, extraction_of(text))
         space = await self.embedder.space()
         missing = await passages.missing(file_id, space.name, 99)
-        vectors = await self.embedder.embed([each for _, each in missing], Purpose.PASSAGE)
-        ids = packed([key for key, _ in missing])
+        vectors = await self.embedder.embed([each for _, each in missing], EmbeddingPurpose.PASSAGE)
+        ids = pack_ids([key for key, _ in missing])
         await passages.add_vectors(space.name, VectorBatch(file_id, ids, vectors))
         file = await self.holdings.files.get(ANN, file_id)
         done = replace(file, status=FileStatus.COMPLETED, text_hash=f"hash of {text}")
         await passages.publish(done)
 
-    async def find(self, query: str, *scopes: Scope) -> list[str]:
+    async def find(self, query: str, *scopes: SearchScope) -> list[str]:
         found = await self.retrieval.search(scopes, query, SearchOptions(k=3))
         assert found.warnings == []
         return [each.stored.text for each in found.passages]
@@ -76,50 +78,52 @@ class Services:
 
 @pytest.fixture
 async def made(database: Database, tmp_path: Path) -> AsyncIterator[Services]:
-    transactor, tasks, embedder = Commits(database), Tasks(), HashEmbedder()
+    transactor, tasks, embedder = CallbackTransactor(database), TaskRegistry(), HashEmbedder()
     async with open_shelf(database) as shelf:
         await TortoiseSpaces(shelf.reader).add(await embedder.space())
         blobs = LocalBlobs(tmp_path / "files")
         stores = IngestStores(transactor, shelf.files, TortoiseJobs(), shelf.passages, blobs)
         index = ExactIndex(cast(MemoryPassages, shelf.passages))
-        updates = Updates(index, blobs, FileWatch())
+        updates = IndexUpdates(index, blobs, FileWatch())
         access = CollectionAccess(shelf.collections)
-        intake = Intake(stores, UploadRules(1000, 0, frozenset()), lambda: None)
-        files = Files(stores, intake, access, cast(Processor, None), updates)
-        freshness = Freshness(index, tasks)
-        collections = Collections(shelf.collections, access, transactor, freshness)
-        removal = Removal(stores, updates)
-        holdings = Holdings(collections, shelf.collections, files, removal, access, transactor, freshness)
-        members = Members(holdings)
-        directories = Directories(holdings, members)
-        library = Library(index, shelf.words, shelf.passages, shelf.files, shelf.collections)
+        intake = UploadService(stores, UploadRules(1000, 0, frozenset()), lambda: None)
+        files = FileService(stores, intake, access, cast(FileProcessor, None), updates)
+        freshness = IndexNotifier(index, tasks)
+        collections = CollectionService(shelf.collections, access, transactor, freshness)
+        removal = FileRemoval(stores, updates)
+        holdings = CollectionServices(
+            collections, shelf.collections, files, removal, access, transactor, freshness
+        )
+        members = CollectionMembers(holdings)
+        directories = DirectoryService(holdings, members)
+        library = SearchBackends(index, shelf.words, shelf.passages, shelf.files, shelf.collections)
         yield Services(
             shelf,
             embedder,
             holdings,
             members,
             directories,
-            Sync(holdings, members, directories),
-            Uploads(holdings),
-            Retrieval(library, OneSpace(embedder)),
+            CollectionSync(holdings, members, directories),
+            DocumentUploads(holdings),
+            RetrievalService(library, OneSpace(embedder)),
         )
 
 
-async def collection(made: Services, name: str = "docs", *grants: Grant) -> Scope:
+async def collection(made: Services, name: str = "docs", *grants: Grant) -> SearchScope:
     created = await made.holdings.collections.create(ANN, NewCollection(name))
     await made.shelf.collections.change(replace(created, grants=grants))
-    return Scope(ScopeKind.COLLECTION, created.id)
+    return SearchScope(ScopeKind.COLLECTION, created.id)
 
 
 async def test_from_upload_to_answer(made: Services) -> None:
     docs, other = await collection(made), await collection(made, "other")
     ssh = await made.upload("ssh opens a shell", "ssh.txt")
-    await made.upload("tar keeps many files", "tar.txt", Place(docs.id))
+    await made.upload("tar keeps many files", "tar.txt", UploadDestination(docs.id))
     await made.members.add(ANN, docs.id, ssh)
     await made.members.add(ANN, docs.id, ssh)
     assert await made.shelf.collections.count_files(docs.id) == 2
     assert await made.find("who opens a shell", docs) == ["ssh opens a shell", "tar keeps many files"]
-    assert await made.find("many files", other, Scope(ScopeKind.FILE, ssh)) == ["ssh opens a shell"]
+    assert await made.find("many files", other, SearchScope(ScopeKind.FILE, ssh)) == ["ssh opens a shell"]
     await made.members.remove_file(ANN, docs.id, ssh)
     assert await made.find("who opens a shell", docs) == ["tar keeps many files"]
     assert await made.shelf.files.find(ssh) is None
@@ -127,11 +131,11 @@ async def test_from_upload_to_answer(made: Services) -> None:
 
 async def test_a_changed_file_takes_the_place_of_its_last_version(made: Services) -> None:
     docs = await collection(made)
-    place = Place(docs.id, "/srv", "guide/a.txt")
+    place = UploadDestination(docs.id, "/srv", "guide/a.txt")
     await made.upload("old words about cron", "a.txt", place)
     new = await made.upload("new words about cron", "a.txt", place, checksum="2")
     assert await made.find("cron", docs) == ["new words about cron"]
-    found = await made.sync.compare(ANN, docs.id, "/srv", [Entry("", "2", "guide/a.txt")])
+    found = await made.sync.compare(ANN, docs.id, "/srv", [ManifestEntry("", "2", "guide/a.txt")])
     assert list(found.unmodified) == ["guide/a.txt"]
     found = await made.sync.compare(ANN, docs.id, "/srv", [])
     assert [file.id for _, file in found.deleted] == [new]
@@ -139,13 +143,13 @@ async def test_a_changed_file_takes_the_place_of_its_last_version(made: Services
 
 async def test_a_tree_is_kept_in_step(made: Services) -> None:
     docs = await collection(made)
-    entries = [Entry("a.txt", "1", "guide/deep"), Entry("b.txt", "1")]
+    entries = [ManifestEntry("a.txt", "1", "guide/deep"), ManifestEntry("b.txt", "1")]
     diff = await made.sync.diff(ANN, docs.id, entries)
     assert list(diff.mkdir) == ["guide", "guide/deep"]
     guide = await made.directories.create(ANN, docs.id, "guide")
     deep = await made.directories.create(ANN, docs.id, "deep", guide.id)
-    one = await made.upload("text a", "a.txt", Place(docs.id, directory_id=deep.id))
-    two = await made.upload("text b", "b.txt", Place(docs.id))
+    one = await made.upload("text a", "a.txt", UploadDestination(docs.id, directory_id=deep.id))
+    two = await made.upload("text b", "b.txt", UploadDestination(docs.id))
     diff = await made.sync.diff(ANN, docs.id, entries)
     assert (diff.unmodified, list(diff.added), list(diff.mkdir)) == (2, [], [])
     await made.directories.change(ANN, docs.id, guide.id, DirectoryChange(name="book"))
@@ -160,14 +164,16 @@ async def test_a_tree_is_kept_in_step(made: Services) -> None:
 
 async def test_what_is_foreign_stays_closed(made: Services) -> None:
     docs, mine = await collection(made), await made.holdings.collections.create(BOB, NewCollection("mine"))
-    secret = await made.upload("a secret", "secret.txt", Place(docs.id))
+    secret = await made.upload("a secret", "secret.txt", UploadDestination(docs.id))
     assert [each.id for each in (await made.holdings.collections.list(BOB))[0]] == [mine.id]
-    _, results = await made.members.add_many(BOB, mine.id, [Addition(secret), Addition("\0"), Addition("")])
-    assert [each.error and each.error.kind for each in results] == [Kind.NOT_FOUND] * 3
+    _, results = await made.members.add_many(
+        BOB, mine.id, [FileAddition(secret), FileAddition("\0"), FileAddition("")]
+    )
+    assert [each.error and each.error.kind for each in results] == [ErrorKind.NOT_FOUND] * 3
     for work in (made.holdings.collections.get(BOB, docs.id), made.sync.diff(BOB, docs.id, [])):
         with pytest.raises(GatewayError) as caught:
             await work
-        assert caught.value.kind is Kind.NOT_FOUND
+        assert caught.value.kind is ErrorKind.NOT_FOUND
     await made.holdings.collections.set_grants(person("ann"), docs.id, [])
     shared = await collection(made, "shared", Grant("user", "bob", "read"))
     await made.members.add(ANN, shared.id, secret)

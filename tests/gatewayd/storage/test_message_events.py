@@ -14,12 +14,12 @@ from gatewayd.chats.records import (
     ChatQuery,
     MessageChange,
 )
-from gatewayd.chats.renderer import show_message
-from gatewayd.errors import GatewayError, Kind
+from gatewayd.chats.renderer import render_message
+from gatewayd.errors import ErrorKind, GatewayError
 from gatewayd.storage import message_events
 from gatewayd.storage.engine.database import Database
 from gatewayd.storage.tables.chats import ChatMessageItemRow, ChatMessageRow
-from gatewayd.text import folded
+from gatewayd.text import casefold_nfc
 from tests.fakes.chatting import message
 from tests.gatewayd.storage.conftest import Chatting
 
@@ -88,11 +88,11 @@ async def test_text_that_composes_with_the_end_is_folded_before_others_have_to_w
     others = list(reversed(texts))
 
     async def in_slices(work: Callable[[str], str], text: str) -> str:
-        if work is folded and others and text.endswith("\u0301"):
+        if work is casefold_nfc and others and text.endswith("\u0301"):
             assert await stored.effects.append_content("c1", "m1", others.pop())
         return work(text)
 
-    monkeypatch.setattr(message_events, "in_slices", in_slices)
+    monkeypatch.setattr(message_events, "map_slices", in_slices)
     assert await stored.effects.append_content("c1", "m1", "\u0301")
     row = await ChatMessageRow.get(chat_id="c1", id="m1")
     assert (row.content, row.content_key) == (f"E{texts}\u0301", f"e{texts[:-1].lower()}ó")
@@ -172,7 +172,7 @@ async def test_what_is_no_json_is_refused_by_the_name_of_its_list(stored: Chatti
     for write in (stored.effects.append_items, stored.effects.replace_items):
         with pytest.raises(GatewayError) as caught:
             await write("c1", "m1", "files", [1, wrong])
-        assert (caught.value.kind, caught.value.param) == (Kind.INVALID_REQUEST, "files")
+        assert (caught.value.kind, caught.value.param) == (ErrorKind.INVALID_REQUEST, "files")
     assert await stored.messages.find("c1", "m1") == message("m1")
 
 
@@ -256,7 +256,7 @@ async def test_a_text_stays_within_its_limit(live: Chatting) -> None:
             if change == live.effects.append_content or len(added) > 1:
                 with pytest.raises(GatewayError) as caught:
                     await change("c1", "m1", added)
-                assert (caught.value.kind, caught.value.param) == (Kind.TOO_LARGE, "content")
+                assert (caught.value.kind, caught.value.param) == (ErrorKind.TOO_LARGE, "content")
     found = await live.messages.find("c1", "m1")
     assert found is not None
     assert found.content == text + "y"
@@ -276,7 +276,7 @@ async def test_a_list_stays_within_its_limits(live: Chatting, values: list[Any])
     ):
         with pytest.raises(GatewayError) as caught:
             await change
-        assert (caught.value.kind, caught.value.param) == (Kind.TOO_LARGE, "sources")
+        assert (caught.value.kind, caught.value.param) == (ErrorKind.TOO_LARGE, "sources")
     assert list(await live.effects.items("c1", "m1", "sources")) == values
     assert await live.effects.append_items("c1", "m1", "files", more)
 
@@ -299,10 +299,10 @@ async def test_a_value_that_could_not_be_read_back_is_refused(stored: Chatting) 
         ):
             with pytest.raises(GatewayError, match=reason) as caught:
                 await refused
-            assert caught.value.kind is Kind.TOO_LARGE
+            assert caught.value.kind is ErrorKind.TOO_LARGE
     found = await stored.messages.find("c1", "m1")
     assert found is not None
-    await read_node(show_message(found, None, []), "message")
+    await read_node(render_message(found, None, []), "message")
 
 
 async def test_a_list_of_parts_stays_within_what_can_be_read_back(stored: Chatting) -> None:
@@ -314,7 +314,7 @@ async def test_a_list_of_parts_stays_within_what_can_be_read_back(stored: Chatti
     found = await stored.messages.find("c1", "m1")
     assert found is not None
     assert found.parts == [*parts, {"type": "text", "text": "x"}]
-    await read_node(show_message(found, None, []), "message")
+    await read_node(render_message(found, None, []), "message")
 
 
 async def test_an_object_takes_one_place_and_stays_within_the_limits_of_the_list(
@@ -337,7 +337,7 @@ async def test_a_full_chat_takes_no_event(
 ) -> None:
     await stored.messages.put("c1", [message("m1", content="", items={"files": ["x" * 100]})])
     monkeypatch.setattr("gatewayd.storage.chat_sizes.MAX_CHAT_BYTES", 100)
-    monkeypatch.setattr("gatewayd.storage.chat_sizes.MEASURED_BYTES", len(text))
+    monkeypatch.setattr("gatewayd.storage.chat_sizes.MEASURE_INTERVAL_BYTES", len(text))
     for refused in (
         stored.effects.append_content("c1", "m1", text),
         stored.effects.replace_content("c1", "m1", text),
@@ -347,5 +347,5 @@ async def test_a_full_chat_takes_no_event(
     ):
         with pytest.raises(GatewayError, match="its messages hold over") as caught:
             await refused
-        assert caught.value.kind is Kind.TOO_LARGE
+        assert caught.value.kind is ErrorKind.TOO_LARGE
     assert await stored.messages.find("c1", "m1") == message("m1", content="", items={"files": ["x" * 100]})

@@ -1,7 +1,7 @@
 import pytest
 
 from gatewayd.chats.records import MAX_CONTENT_CHARACTERS, MAX_ITEMS, MAX_ITEMS_BYTES
-from gatewayd.errors import GatewayError, Kind
+from gatewayd.errors import ErrorKind, GatewayError
 from gatewayd.storage.message_limits import check_content, check_items
 
 
@@ -15,7 +15,7 @@ def test_what_has_room_is_accepted() -> None:
 def test_what_has_none_is_refused_by_name(count: int, size: int) -> None:
     with pytest.raises(GatewayError) as caught:
         check_items("files", ["é"], count=count, size=size)
-    assert (caught.value.kind, caught.value.param) == (Kind.TOO_LARGE, "files")
+    assert (caught.value.kind, caught.value.param) == (ErrorKind.TOO_LARGE, "files")
     with pytest.raises(GatewayError) as caught:
         check_content("x" * (MAX_CONTENT_CHARACTERS + 1))
-    assert (caught.value.kind, caught.value.param) == (Kind.TOO_LARGE, "content")
+    assert (caught.value.kind, caught.value.param) == (ErrorKind.TOO_LARGE, "content")

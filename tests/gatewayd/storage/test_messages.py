@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from gatewayd.chats.records import Message, MessageChange, MessageState
-from gatewayd.errors import GatewayError, Kind
+from gatewayd.errors import ErrorKind, GatewayError
 from gatewayd.storage import messages
 from gatewayd.storage.engine.database import Database
 from gatewayd.storage.tables.chats import ChatMessageItemRow
@@ -163,7 +163,7 @@ async def test_many_messages_keep_their_order(live: Chatting) -> None:
 async def test_a_message_without_a_chat_is_refused(live: Chatting) -> None:
     with pytest.raises(GatewayError, match="cannot find chat 'x'") as caught:
         await live.messages.put("x", [message("m1")])
-    assert caught.value.kind is Kind.NOT_FOUND
+    assert caught.value.kind is ErrorKind.NOT_FOUND
 
 
 @pytest.mark.parametrize(
@@ -213,7 +213,7 @@ async def test_what_cannot_be_stored_is_refused_and_nothing_is_changed(
     await stored.messages.put("c1", [message("m1")])
     with pytest.raises(GatewayError) as caught:
         await stored.messages.put("c1", [message("m1", content="new"), wrong])
-    assert caught.value.kind is Kind.INVALID_REQUEST
+    assert caught.value.kind is ErrorKind.INVALID_REQUEST
     assert list(await stored.messages.list("c1")) == [message("m1")]
 
 

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from gatewayd.catalog.records import Grant, ModelRecord
-from gatewayd.errors import GatewayError, Kind
+from gatewayd.errors import ErrorKind, GatewayError
 from gatewayd.storage.engine.database import Database
 from gatewayd.storage.models import TortoiseModels
 from gatewayd.storage.tables.accounts import (
@@ -94,7 +94,7 @@ async def test_what_cannot_be_stored_is_refused_by_name(
 ) -> None:
     with pytest.raises(GatewayError) as caught:
         await models.put(replace(FULL, **{field: value}))
-    assert (caught.value.kind, caught.value.param) == (Kind.INVALID_REQUEST, field)
+    assert (caught.value.kind, caught.value.param) == (ErrorKind.INVALID_REQUEST, field)
     assert await models.list() == []
 
 
@@ -102,5 +102,5 @@ async def test_a_bad_grant_keeps_the_record_as_it_was(models: TortoiseModels) ->
     await models.put(FULL)
     with pytest.raises(GatewayError) as caught:
         await models.put(replace(FULL, name="new", grants=(Grant("user", "\x00", "read"),)))
-    assert caught.value.kind is Kind.INVALID_REQUEST
+    assert caught.value.kind is ErrorKind.INVALID_REQUEST
     assert await models.list() == [FULL]

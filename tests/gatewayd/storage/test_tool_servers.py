@@ -5,13 +5,13 @@ from typing import Any
 import pytest
 
 from gatewayd.catalog.records import Grant
-from gatewayd.errors import GatewayError, Kind
+from gatewayd.errors import ErrorKind, GatewayError
 from gatewayd.plugins.servers.records import ServerType
 from gatewayd.storage.engine.database import Database
 from gatewayd.storage.tables.accounts import (
     GrantRow,
 )
-from gatewayd.storage.tool_servers import ToolServerRows
+from gatewayd.storage.tool_servers import TortoiseToolServers
 from tests.fakes.chatting import tool_server
 
 FULL = tool_server(
@@ -34,11 +34,11 @@ FULL = tool_server(
 
 
 @pytest.fixture
-def servers(database: Database) -> ToolServerRows:
-    return ToolServerRows()
+def servers(database: Database) -> TortoiseToolServers:
+    return TortoiseToolServers()
 
 
-async def test_a_server_comes_back_as_it_was(servers: ToolServerRows) -> None:
+async def test_a_server_comes_back_as_it_was(servers: TortoiseToolServers) -> None:
     plain = tool_server("a")
     for each in (FULL, plain):
         await servers.put(each)
@@ -46,14 +46,14 @@ async def test_a_server_comes_back_as_it_was(servers: ToolServerRows) -> None:
     assert list(await servers.list()) == [plain, FULL]
 
 
-async def test_what_is_absent_is_none_or_false(servers: ToolServerRows) -> None:
+async def test_what_is_absent_is_none_or_false(servers: TortoiseToolServers) -> None:
     for server_id in ("x", "\x00", "x" * 256):
         assert await servers.find(server_id) is None
         assert not await servers.remove(server_id)
     assert list(await servers.list()) == []
 
 
-async def test_a_server_is_replaced_with_its_grants(servers: ToolServerRows) -> None:
+async def test_a_server_is_replaced_with_its_grants(servers: TortoiseToolServers) -> None:
     await servers.put(FULL)
     fresh = tool_server("tickets", grants=(Grant("user", "u2", "read"),))
     await servers.put(fresh)
@@ -63,7 +63,7 @@ async def test_a_server_is_replaced_with_its_grants(servers: ToolServerRows) -> 
     assert await GrantRow.all().count() == 0
 
 
-async def test_racing_replacements_leave_one_whole_server(servers: ToolServerRows) -> None:
+async def test_racing_replacements_leave_one_whole_server(servers: TortoiseToolServers) -> None:
     versions = [
         replace(FULL, name=str(number), grants=(Grant("user", str(number), "read"),)) for number in range(8)
     ]
@@ -77,9 +77,9 @@ async def test_racing_replacements_leave_one_whole_server(servers: ToolServerRow
     [("id", "\x00"), ("url", "\ud800"), ("headers", {"a": "\x00"}), ("spec", {"a": float("inf")})],
 )
 async def test_what_cannot_be_stored_is_refused_by_name(
-    servers: ToolServerRows, field: str, value: Any
+    servers: TortoiseToolServers, field: str, value: Any
 ) -> None:
     with pytest.raises(GatewayError) as caught:
         await servers.put(replace(FULL, **{field: value}))
-    assert (caught.value.kind, caught.value.param) == (Kind.INVALID_REQUEST, field)
+    assert (caught.value.kind, caught.value.param) == (ErrorKind.INVALID_REQUEST, field)
     assert list(await servers.list()) == []

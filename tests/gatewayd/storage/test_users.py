@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from gatewayd.accounts.records import Email, Identity, ProviderRole, Role, Source, User
-from gatewayd.errors import GatewayError, Kind
+from gatewayd.accounts.records import Email, MembershipSource, ProviderIdentity, ProviderRole, Role, User
+from gatewayd.errors import ErrorKind, GatewayError
 from gatewayd.storage.engine.database import Database
 from gatewayd.storage.users import TortoiseUsers
 from tests.fakes.records import group, key, user
@@ -30,7 +30,7 @@ FULL = user(
     created_at=1,
     modified_us=2_000_000,
 )
-ADA = Identity(
+ADA = ProviderIdentity(
     user_name="Ada.Löve@Example.org",
     display_name="Ada L",
     formatted_name="Ada Löve",
@@ -61,7 +61,7 @@ async def test_what_a_provider_said_comes_back_as_it_was(stores: Stores) -> None
     assert await stores.users.find("u1") == PROVISIONED
     assert await stores.users.change(FULL)
     assert await stores.users.find("u1") == FULL
-    bare = replace(PROVISIONED, identity=Identity(user_name="Ada@x"))
+    bare = replace(PROVISIONED, identity=ProviderIdentity(user_name="Ada@x"))
     assert await stores.users.change(bare)
     assert await stores.users.find("u1") == bare
 
@@ -69,8 +69,8 @@ async def test_what_a_provider_said_comes_back_as_it_was(stores: Stores) -> None
 @pytest.mark.parametrize(
     ("second", "field"),
     [
-        ({"identity": Identity("ADA.LÖVE@example.org")}, "user_name"),
-        ({"identity": Identity("Ada.Lo\u0308ve@example.org")}, "user_name"),
+        ({"identity": ProviderIdentity("ADA.LÖVE@example.org")}, "user_name"),
+        ({"identity": ProviderIdentity("Ada.Lo\u0308ve@example.org")}, "user_name"),
         ({"email": "ada.löve@example.org"}, "email"),
         ({"scim": {"x": {}, **OKTA}}, "external_id"),
         ({"oauth": {"google": {"sub": "1"}}}, "subject"),
@@ -84,13 +84,13 @@ async def test_what_a_provider_said_is_taken(stores: Stores, second: dict[str, A
         with pytest.raises(GatewayError, match="is taken") as caught:
             await attempt
         error = caught.value
-        assert (error.kind, error.code, error.param) == (Kind.CONFLICT, "taken", field)
+        assert (error.kind, error.code, error.param) == (ErrorKind.CONFLICT, "taken", field)
     assert await stores.users.list(order_by="email") == ([PROVISIONED, user("u2")], 2)
 
 
 async def test_what_is_given_up_is_free(stores: Stores) -> None:
     await stores.users.add(PROVISIONED, None)
-    await stores.users.change(replace(PROVISIONED, scim=None, oauth={}, identity=Identity()))
+    await stores.users.change(replace(PROVISIONED, scim=None, oauth={}, identity=ProviderIdentity()))
     other = user("u2", scim=FULL.scim, oauth=FULL.oauth, identity=ADA)
     await stores.users.add(other, None)
     await stores.users.remove("u2")
@@ -120,7 +120,7 @@ KEYS = [
 async def test_keys_and_addresses_follow_what_is_shown(database: Database) -> None:
     users = TortoiseUsers()
     columns = ("value_key", "type_key", "is_primary")
-    made = replace(FULL, identity=Identity())
+    made = replace(FULL, identity=ProviderIdentity())
     await users.add(made, None)
     by_hand = ("u1@example.org", "ada löve 🦊", "ada löve 🦊", "ada", "löve 🦊")
     assert await rows_of(database, "users", *KEYS) == [by_hand]
@@ -185,7 +185,7 @@ async def test_taken_values_conflict_and_change_nothing(stores: Stores, second: 
     await stores.users.add(FULL, "hash")
     with pytest.raises(GatewayError) as caught:
         await stores.users.add(second, None)
-    assert (caught.value.kind, caught.value.param) == (Kind.CONFLICT, field)
+    assert (caught.value.kind, caught.value.param) == (ErrorKind.CONFLICT, field)
     assert await stores.users.list() == ([FULL], 1)
 
 
@@ -219,7 +219,7 @@ async def test_a_removed_user_takes_memberships_and_keys_along(stores: Stores) -
         await stores.users.add(user(user_id), None)
         await stores.keys.add(key(f"k-{user_id}", user_id))
     await stores.groups.add(group("g"))
-    await stores.groups.add_members("g", ["u1", "u2"], source=Source.MANUAL, at=1)
+    await stores.groups.add_members("g", ["u1", "u2"], source=MembershipSource.MANUAL, at=1)
     assert await stores.users.remove("u1")
     assert [each.id for each in await stores.keys.list()] == ["k-u2"]
     assert list(await stores.groups.list_member_ids("g")) == ["u2"]
@@ -343,7 +343,7 @@ async def test_what_cannot_be_stored_is_refused_by_name(database: Database, fiel
         await users.add(
             user(**{"user_id": "u1"} | {"user_id" if k == "id" else k: v for k, v in fields.items()}), None
         )
-    assert (caught.value.kind, caught.value.param) == (Kind.INVALID_REQUEST, next(iter(fields)))
+    assert (caught.value.kind, caught.value.param) == (ErrorKind.INVALID_REQUEST, next(iter(fields)))
     assert await users.count() == 0
 
 
@@ -361,7 +361,7 @@ async def test_what_cannot_be_stored_is_not_found(database: Database, name: str)
 async def test_lists_are_ordered_by_known_columns_only(database: Database) -> None:
     with pytest.raises(GatewayError) as caught:
         await TortoiseUsers().list(order_by="password_hash")
-    assert (caught.value.kind, caught.value.param) == (Kind.INVALID_REQUEST, "order_by")
+    assert (caught.value.kind, caught.value.param) == (ErrorKind.INVALID_REQUEST, "order_by")
 
 
 async def test_names_are_ordered_in_any_case_and_alike_on_every_engine(database: Database) -> None:
@@ -376,7 +376,7 @@ async def test_names_are_ordered_in_any_case_and_alike_on_every_engine(database:
     ("same", "field"),
     [
         ({"email": "same@example.org"}, "email"),
-        ({"identity": Identity("same@example.org")}, "user_name"),
+        ({"identity": ProviderIdentity("same@example.org")}, "user_name"),
         ({"scim": OKTA}, "external_id"),
         ({"oauth": {"google": {"sub": "1"}}}, "subject"),
     ],
@@ -391,7 +391,7 @@ async def test_of_sixteen_racing_users_with_one_name_one_wins(
     )
     assert results.count(None) == 1
     lost = [result for result in results if isinstance(result, GatewayError)]
-    assert {(error.kind, error.code, error.param) for error in lost} == {(Kind.CONFLICT, "taken", field)}
+    assert {(error.kind, error.code, error.param) for error in lost} == {(ErrorKind.CONFLICT, "taken", field)}
     assert len(lost) == 15
     assert await stores.users.count() == 1
 
@@ -399,11 +399,11 @@ async def test_of_sixteen_racing_users_with_one_name_one_wins(
 @pytest.mark.parametrize(
     ("fields", "param"),
     [
-        ({"identity": Identity("a@" + "x" * 319)}, "user_name"),
-        ({"identity": Identity("a@\x00")}, "user_name"),
-        ({"identity": Identity("a@b", display_name="d" * 256)}, "display_name"),
-        ({"identity": Identity("a@b", emails=(Email("\x00"),))}, "emails"),
-        ({"identity": Identity("a@b", emails=(Email("e" * 961),))}, "value"),
+        ({"identity": ProviderIdentity("a@" + "x" * 319)}, "user_name"),
+        ({"identity": ProviderIdentity("a@\x00")}, "user_name"),
+        ({"identity": ProviderIdentity("a@b", display_name="d" * 256)}, "display_name"),
+        ({"identity": ProviderIdentity("a@b", emails=(Email("\x00"),))}, "emails"),
+        ({"identity": ProviderIdentity("a@b", emails=(Email("e" * 961),))}, "value"),
         ({"scim": {"okta": {"external_id": "e" * 513}}}, "external_id"),
         ({"scim": {"o" * 129: {"external_id": "e"}}}, "provider"),
         ({"oauth": {"okta": {"sub": "e" * 513}}}, "subject"),
@@ -415,14 +415,14 @@ async def test_what_a_provider_said_and_cannot_be_stored_is_refused(
 ) -> None:
     with pytest.raises(GatewayError) as caught:
         await TortoiseUsers().add(user("u1", **fields), None)
-    assert (caught.value.kind, caught.value.param) == (Kind.INVALID_REQUEST, param)
+    assert (caught.value.kind, caught.value.param) == (ErrorKind.INVALID_REQUEST, param)
     assert await TortoiseUsers().count() == 0
 
 
 async def test_the_longest_names_are_stored_on_every_engine(database: Database) -> None:
     wide = "🦊" * 512
     names = {"🐧" * 128: {"external_id": wide, "sub": wide}}
-    person = Identity("a" * 320, *("ΐ" * 255 for _ in range(4)), (Email("ΐ" * 255, "ΐ" * 255),))
+    person = ProviderIdentity("a" * 320, *("ΐ" * 255 for _ in range(4)), (Email("ΐ" * 255, "ΐ" * 255),))
     full = user("u1", name="ΐ" * 255, scim=names, oauth=names, identity=person)
     await TortoiseUsers().add(full, None)
     assert await TortoiseUsers().find("u1") == full

@@ -3,7 +3,7 @@ from typing import Any
 
 import pytest
 
-from gatewayd.errors import GatewayError, Kind
+from gatewayd.errors import ErrorKind, GatewayError
 from gatewayd.storage.engine.database import Database
 from gatewayd.storage.tables.accounts import (
     ValueRow,
@@ -70,7 +70,7 @@ async def test_who_wrote_a_value_is_kept(database: Database) -> None:
 async def test_one_bad_value_keeps_all_from_being_stored(database: Database, value: Any) -> None:
     with pytest.raises(GatewayError) as caught:
         await TortoiseValues().put({"A": 1, "B": value}, at=1, by="me")
-    assert (caught.value.kind, caught.value.param) == (Kind.INVALID_REQUEST, "B")
+    assert (caught.value.kind, caught.value.param) == (ErrorKind.INVALID_REQUEST, "B")
     assert await TortoiseValues().load() == {}
 
 
@@ -80,7 +80,7 @@ async def test_a_damaged_value_is_an_error_and_no_default(database: Database) ->
     await ValueRow.filter(name="A").update(value="{")
     with pytest.raises(GatewayError, match="setting A") as caught:
         await TortoiseValues().load()
-    assert caught.value.kind is Kind.INTERNAL
+    assert caught.value.kind is ErrorKind.INTERNAL
 
 
 async def test_racing_writers_of_the_same_values_all_succeed(stores: Stores) -> None:

@@ -1,9 +1,9 @@
 import pytest
 
-from gatewayd.upstream.sources.config import Timeouts
+from gatewayd.upstream.sources.config import UpstreamTimeouts
 from tests.fakes.upstream import FakeUpstream
 
-SHORT = Timeouts(connect=2.0, first_byte=0.2, idle=0.2)
+SHORT = UpstreamTimeouts(connect=2.0, first_byte=0.2, idle=0.2)
 
 
 @pytest.fixture

@@ -9,8 +9,8 @@ import pytest
 
 from gatewayd.catalog.interfaces import CallContext
 from gatewayd.catalog.records import Model
-from gatewayd.completions.deltas import thought, usage_of
-from gatewayd.completions.records import Chunk
+from gatewayd.completions.deltas import reasoning_of, usage_of
+from gatewayd.completions.records import CompletionChunk
 from gatewayd.errors import GatewayError
 from gatewayd.upstream.sources.anthropic import AnthropicSource
 from gatewayd.upstream.sources.config import ProviderConfig, SourceKind
@@ -48,7 +48,7 @@ async def sources(fake, short):
 async def play(sources: Any, fake: FakeUpstream, accident: Accident) -> tuple[list[Any], str | None]:
     """Return the events that came through, and the sentence of the failure."""
     fake.script(accident.reply)
-    chunks: list[Chunk] = []
+    chunks: list[CompletionChunk] = []
     try:
         async with aclosing(sources[accident.kind].stream(dict(BODY), MODEL, CONTEXT)) as stream:
             async for chunk in stream:
@@ -60,7 +60,7 @@ async def play(sources: Any, fake: FakeUpstream, accident: Accident) -> tuple[li
     return events_of(chunks), None
 
 
-def events_of(chunks: list[Chunk]) -> list[Any]:
+def events_of(chunks: list[CompletionChunk]) -> list[Any]:
     text = b"".join(chunk.raw for chunk in chunks)
     assert b"canary" not in text
     assert b"event" not in text
@@ -107,7 +107,7 @@ def test_thoughts_are_never_said_twice() -> None:
     accident = ACCIDENTS["openai: reasoning twice"]
     (first, *_) = accident.reply.steps
     assert isinstance(first, bytes)
-    assert thought(orjson.loads(first.strip()[6:])["choices"][0]["delta"]) == accident.thoughts
+    assert reasoning_of(orjson.loads(first.strip()[6:])["choices"][0]["delta"]) == accident.thoughts
 
 
 async def test_all_at_once_nothing_is_mixed_up(sources: Any) -> None:

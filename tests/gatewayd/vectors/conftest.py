@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from gatewayd.tasks import Tasks
+from gatewayd.tasks import TaskRegistry
 from gatewayd.vectors.models import catalogue
 from gatewayd.vectors.models.build import build
 from tests.conftest import missing
@@ -21,7 +21,7 @@ def minilm_state(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="session")
 def minilm(minilm_state: Path) -> Path:
     """Return the folder of the default model."""
-    return catalogue.folder_of(minilm_state, catalogue.MINILM)
+    return catalogue.model_folder(minilm_state, catalogue.MINILM)
 
 
 @pytest.fixture(scope="session")
@@ -35,7 +35,7 @@ def e5_state(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
-async def tasks() -> AsyncIterator[Tasks]:
-    tasks = Tasks()
+async def tasks() -> AsyncIterator[TaskRegistry]:
+    tasks = TaskRegistry()
     yield tasks
     await tasks.close()

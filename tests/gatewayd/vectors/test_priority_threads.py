@@ -5,12 +5,12 @@ import threading
 import pytest
 
 from gatewayd.vectors import priority_threads
-from gatewayd.vectors.priority_threads import PATIENCE, Lane
+from gatewayd.vectors.priority_threads import PASSAGE_NICENESS, JobThread
 
 
-@pytest.mark.parametrize(("is_patient", "added"), [(True, PATIENCE), (False, 0)])
+@pytest.mark.parametrize(("is_patient", "added"), [(True, PASSAGE_NICENESS), (False, 0)])
 def test_jobs_are_done_in_order_with_the_niceness_of_the_lane(is_patient: bool, added: int) -> None:
-    lane = Lane("test", 1, is_patient=is_patient)
+    lane = JobThread("test", 1, is_patient=is_patient)
     done: queue.SimpleQueue[tuple[int, int]] = queue.SimpleQueue()
     for number in range(5):
         lane.put(
@@ -23,7 +23,7 @@ def test_jobs_are_done_in_order_with_the_niceness_of_the_lane(is_patient: bool, 
 
 
 def test_a_lane_works_with_as_many_threads_as_it_was_given() -> None:
-    lane = Lane("test", 3, is_patient=False)
+    lane = JobThread("test", 3, is_patient=False)
     together = threading.Barrier(4)
     for _ in range(3):
         lane.put(lambda: together.wait(timeout=10) and None)
@@ -35,7 +35,7 @@ def test_memory_is_returned_when_no_passage_waits(monkeypatch: pytest.MonkeyPatc
     done: list[int] = []
     monkeypatch.setattr(priority_threads, "return_memory", lambda: returned.put(len(done)))
     begin = threading.Event()
-    lane = Lane("test", 1, is_patient=True)
+    lane = JobThread("test", 1, is_patient=True)
     lane.put(lambda: begin.wait(timeout=10) and None)
     for number in range(3):
         lane.put(lambda number=number: done.append(number))

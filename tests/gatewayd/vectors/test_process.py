@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from gatewayd.errors import GatewayError, Kind
-from gatewayd.tasks import Tasks
+from gatewayd.errors import ErrorKind, GatewayError
+from gatewayd.tasks import TaskRegistry
 from gatewayd.vectors.process import ModelProcess
 from tests.fakes.embedding import TEXTS, rows_of
 
@@ -34,7 +34,7 @@ def opening(minilm: Path) -> Opening:
 
 
 @pytest.fixture
-async def process(opening: Opening, tasks: Tasks) -> AsyncIterator[ModelProcess]:
+async def process(opening: Opening, tasks: TaskRegistry) -> AsyncIterator[ModelProcess]:
     process = ModelProcess("m", opening, {}, tasks)
     yield process
     await process.close()
@@ -82,7 +82,7 @@ async def test_a_process_that_hangs_is_replaced_and_its_caller_told(
         GatewayError, match=r"cannot use the model 'm': its process did not answer within 0\.01 s"
     ) as failure:
         await process.rows(TEXTS, PASSAGES, 0.01)
-    assert failure.value.kind is Kind.TIMEOUT
+    assert failure.value.kind is ErrorKind.TIMEOUT
     assert rows_of(await waiting).shape == (len(TEXTS), 384)
     assert process.pid not in {None, first}
     assert opening.count == 2
@@ -94,18 +94,18 @@ async def test_who_waits_for_a_model_to_be_opened_is_told_and_it_is_opened(
     for _ in range(2):
         with pytest.raises(GatewayError, match=r"did not answer within 0\.001 s") as failure:
             await process.rows(TEXTS, PASSAGES, 0.001)
-        assert failure.value.kind is Kind.TIMEOUT
+        assert failure.value.kind is ErrorKind.TIMEOUT
     assert rows_of(await process.rows(TEXTS, PASSAGES)).shape == (len(TEXTS), 384)
     assert opening.count == 1
 
 
 async def test_a_process_that_hangs_while_it_opens_the_model_is_killed(
-    opening: Opening, tasks: Tasks
+    opening: Opening, tasks: TaskRegistry
 ) -> None:
     process = ModelProcess("m", opening, {}, tasks, open_seconds=0.001)
     with pytest.raises(GatewayError, match=r"did not answer within 0\.001 s") as failure:
         await process.start()
-    assert failure.value.kind is Kind.UNAVAILABLE
+    assert failure.value.kind is ErrorKind.UNAVAILABLE
     assert process.pid is None
     await process.close()
 
@@ -115,21 +115,21 @@ async def test_a_call_that_ends_the_process_twice_fails(process: ModelProcess, o
         GatewayError, match="cannot use the model 'm': its process ended with status 1: "
     ) as failure:
         await process.rows(["x"], {"purpose": "passage"})
-    assert failure.value.kind is Kind.UNAVAILABLE
+    assert failure.value.kind is ErrorKind.UNAVAILABLE
     assert opening.count == 2
     assert rows_of(await process.rows(["x"], PASSAGES)).shape == (1, 384)
 
 
-async def test_a_model_that_cannot_be_loaded_is_told(tmp_path: Path, tasks: Tasks) -> None:
+async def test_a_model_that_cannot_be_loaded_is_told(tmp_path: Path, tasks: TaskRegistry) -> None:
     process = ModelProcess("m", Opening(tmp_path), {}, tasks)
     with pytest.raises(GatewayError, match="status 1: ") as failure:
         await process.start()
-    assert failure.value.kind is Kind.UNAVAILABLE
+    assert failure.value.kind is ErrorKind.UNAVAILABLE
     assert process.pid is None
     await process.close()
 
 
-async def test_an_idle_process_is_ended_and_started_again(opening: Opening, tasks: Tasks) -> None:
+async def test_an_idle_process_is_ended_and_started_again(opening: Opening, tasks: TaskRegistry) -> None:
     process = ModelProcess("m", opening, {}, tasks, idle_seconds=0.05)
     await process.rows(TEXTS, PASSAGES)
     async with asyncio.timeout(30):
@@ -139,7 +139,7 @@ async def test_an_idle_process_is_ended_and_started_again(opening: Opening, task
     await process.close()
 
 
-async def test_a_process_at_work_is_not_idle(opening: Opening, tasks: Tasks) -> None:
+async def test_a_process_at_work_is_not_idle(opening: Opening, tasks: TaskRegistry) -> None:
     process = ModelProcess("m", opening, {}, tasks, idle_seconds=0.01)
     answer = await process.rows(["word " * 400] * 40, PASSAGES)
     assert rows_of(answer).shape == (40, 384)
@@ -148,7 +148,7 @@ async def test_a_process_at_work_is_not_idle(opening: Opening, tasks: Tasks) -> 
 
 
 async def test_a_closed_process_fails_its_calls_and_is_not_started_again(
-    process: ModelProcess, opening: Opening, tasks: Tasks
+    process: ModelProcess, opening: Opening, tasks: TaskRegistry
 ) -> None:
     call = await stopped_in_a_call(process)
     pid = process.pid
@@ -157,7 +157,7 @@ async def test_a_closed_process_fails_its_calls_and_is_not_started_again(
         await call
     with pytest.raises(GatewayError) as failure:
         await process.start()
-    assert failure.value.kind is Kind.UNAVAILABLE
+    assert failure.value.kind is ErrorKind.UNAVAILABLE
     assert opening.count == 1
     assert not Path(f"/proc/{pid}").exists()
     assert not any("idle" in name for name in tasks.list().values())

@@ -4,9 +4,9 @@ from typing import Any
 
 import numpy as np
 
-from gatewayd.errors import Kind
+from gatewayd.errors import ErrorKind
 from gatewayd.vectors.interfaces import Row
-from gatewayd.vectors.worker import Serving
+from gatewayd.vectors.worker import EmbeddingWorker
 from tests.fakes.embedding import Answers, floats
 
 
@@ -33,7 +33,7 @@ def asked(number: int, priority: str, *texts: str) -> dict[str, Any]:
 
 async def test_a_query_overtakes_a_queue_of_passages() -> None:
     answers, model = Answers(), Model()
-    serving = Serving(answers, model, 2)
+    serving = EmbeddingWorker(answers, model, 2)
     for number in range(20):
         serving.take(asked(number, "passage", *["text"] * 64))
     assert model.begun.wait(timeout=10)
@@ -50,7 +50,7 @@ async def test_rows_are_in_the_order_of_the_texts() -> None:
     answers, model = Answers(), Model()
     model.release.set()
     sizes = [3, 3000, 1, 2, 2900, 4, 5]
-    Serving(answers, model, 2).take(asked(1, "passage", *("a" * size for size in sizes)))
+    EmbeddingWorker(answers, model, 2).take(asked(1, "passage", *("a" * size for size in sizes)))
     await answers.to(1)
     assert floats(answers.rows[1])[::2] == sizes
 
@@ -58,7 +58,7 @@ async def test_rows_are_in_the_order_of_the_texts() -> None:
 async def test_what_is_no_number_is_a_failure() -> None:
     answers, model = Answers(), Model()
     model.number = float("nan")
-    Serving(answers, model, 1).take(asked(1, "query", "text", "other" * 1000))
+    EmbeddingWorker(answers, model, 1).take(asked(1, "query", "text", "other" * 1000))
     await answers.to(1)
-    assert answers.errors[1].kind is Kind.UPSTREAM_FAILED
+    assert answers.errors[1].kind is ErrorKind.UPSTREAM_FAILED
     assert not answers.rows

@@ -53,7 +53,7 @@ class AccessLists:
         return grant.principal_id if user is None else user.email
 
 
-def combined(
+def combine_grants(
     before: Sequence[Grant], *, add: Sequence[Grant] = (), drop: Sequence[Grant] = ()
 ) -> tuple[Grant, ...]:
     """Return an access list with some grants added and others taken away."""

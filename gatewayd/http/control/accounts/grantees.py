@@ -7,7 +7,7 @@ from gatewayd.accounts.groups import Groups
 from gatewayd.accounts.records import User
 from gatewayd.accounts.users import Users
 from gatewayd.catalog.records import EVERYBODY, Grant
-from gatewayd.errors import GatewayError, Kind
+from gatewayd.errors import ErrorKind, GatewayError
 
 GROUP: Final = "group:"
 
@@ -15,7 +15,7 @@ Principal = tuple[str, str]
 """Type and id, as a grant has them."""
 
 
-class Principals:
+class GranteeFinder:
     """Finds who is meant, and says who it is. Each is looked up once in a call."""
 
     def __init__(self, users: Users, groups: Groups) -> None:
@@ -30,7 +30,7 @@ class Principals:
         primary = await self._users.find_primary()
         if primary is None:
             raise GatewayError(
-                Kind.NOT_CONFIGURED,
+                ErrorKind.NOT_CONFIGURED,
                 "cannot choose an owner: there is no administrator yet, name a user or make the first one",
                 param="user",
             )

@@ -9,24 +9,24 @@ from gatewayctl.wire import groups as wire
 from gatewayctl.wire import routes
 from gatewayctl.wire.base import Outcome
 from gatewayd.accounts.groups import Groups
-from gatewayd.accounts.records import Group, GroupChange, NewGroup, Source, User
+from gatewayd.accounts.records import Group, GroupChange, MembershipSource, NewGroup, User
 from gatewayd.accounts.users import Users
 from gatewayd.http.audit import note_change
 from gatewayd.http.body import pages_reply, read_model
 from gatewayd.http.control.accounts import users as user_routes
 from gatewayd.http.control.rows import serve
-from gatewayd.http.control.transactions import Writes, answer, timestamp
+from gatewayd.http.control.transactions import WriteTransactions, control_reply, timestamp
 from gatewayd.http.routes import Route
-from gatewayd.scim.links import ID, read_links
+from gatewayd.scim.links import EXTERNAL_ID_FIELD, read_links
 
 # They may put back whom somebody takes out.
-PROVIDERS: Final = frozenset({Source.SCIM, Source.OAUTH})
+PROVIDER_SOURCES: Final = frozenset({MembershipSource.SCIM, MembershipSource.OAUTH})
 
 
-class GroupRoutes:
+class ControlGroupRoutes:
     """Groups on the control socket."""
 
-    def __init__(self, groups: Groups, users: Users, writes: Writes) -> None:
+    def __init__(self, groups: Groups, users: Users, writes: WriteTransactions) -> None:
         self._groups = groups
         self._users = users
         self._writes = writes
@@ -50,14 +50,16 @@ class GroupRoutes:
         ref = request.query.get("user")
         user_id = (await self._users.resolve(ref)).id if ref is not None else None
         found = await self._groups.list(user_id)
-        return answer(wire.GroupList(groups=await render_all(found, self._groups)))
+        return control_reply(wire.GroupList(groups=await render_all(found, self._groups)))
 
     async def show(self, request: web.Request) -> web.StreamResponse:
         """Answer `Group` for an id or name."""
         group = await self._groups.resolve(request.match_info["ref"])
         count = (await self._groups.count_members([group]))[group.id]
         counted = await self._groups.count_by_source(group.id)
-        return answer(render(group, count, {each.value: counted[each] for each in Source if each in counted}))
+        return control_reply(
+            render(group, count, {each.value: counted[each] for each in MembershipSource if each in counted})
+        )
 
     async def create(self, request: web.Request) -> web.StreamResponse:
         """Take `NewGroup`, answer `GroupWritten`."""
@@ -65,7 +67,7 @@ class GroupRoutes:
         async with self._writes.block(request, "group create", wanted.name) as dry_run:
             group = await self._groups.create(_new_group(wanted))
             note_change(request, group.name, {"permissions": group.permissions or None})
-        return written(render(group, 0), Outcome.CREATED, dry_run=dry_run)
+        return render_write(render(group, 0), Outcome.CREATED, dry_run=dry_run)
 
     async def ensure(self, request: web.Request) -> web.StreamResponse:
         """Take `NewGroup`, answer `GroupWritten`: created, changed or unchanged."""
@@ -74,7 +76,7 @@ class GroupRoutes:
             group, outcome = await self._groups.ensure(_new_group(wanted))
             note_change(request, group.name, {"permissions": group.permissions or None})
             row = await self._row(group)
-        return written(row, Outcome(outcome.value), dry_run=dry_run)
+        return render_write(row, Outcome(outcome.value), dry_run=dry_run)
 
     async def change(self, request: web.Request) -> web.StreamResponse:
         """Take `GroupChange`, answer `GroupWritten`: changed or unchanged."""
@@ -85,7 +87,7 @@ class GroupRoutes:
             group = await self._groups.change(before.id, change)
             note_change(request, before.name, wanted.model_dump())
             row = await self._row(group)
-        return written(row, _outcome(group != before), dry_run=dry_run)
+        return render_write(row, _outcome(group != before), dry_run=dry_run)
 
     async def remove(self, request: web.Request) -> web.StreamResponse:
         """Answer `GroupWritten` with the group as it was."""
@@ -94,7 +96,7 @@ class GroupRoutes:
             row = await self._row(group)
             await self._groups.remove(group.id)
             note_change(request, group.name)
-        return written(row, Outcome.REMOVED, dry_run=dry_run)
+        return render_write(row, Outcome.REMOVED, dry_run=dry_run)
 
     async def members(self, request: web.Request) -> web.StreamResponse:
         """Answer `MemberList`."""
@@ -109,12 +111,12 @@ class GroupRoutes:
             count = await self._groups.add_members(group.id, await self._ids(wanted))
             note_change(request, group.name, {"added": wanted.users})
             row = await self._row(await self._groups.get(group.id))
-        return written(row, _outcome(count), dry_run=dry_run, members=count)
+        return render_write(row, _outcome(count), dry_run=dry_run, members=count)
 
     async def remove_members(self, request: web.Request) -> web.StreamResponse:
         """Take `RemovedMembers`, answer `GroupWritten` with how many were taken out."""
         wanted = await read_model(request, wire.RemovedMembers)
-        source = None if wanted.source is None else Source(wanted.source)
+        source = None if wanted.source is None else MembershipSource(wanted.source)
         async with self._writes.block(request, "group remove-member", request.match_info["ref"]) as dry_run:
             group = await self._groups.resolve(request.match_info["ref"])
             user_ids = await self._ids(wanted)
@@ -123,7 +125,7 @@ class GroupRoutes:
             count = await self._groups.remove_members(group.id, user_ids, source)
             note_change(request, group.name, {"removed": wanted.users})
             row = await self._row(await self._groups.get(group.id))
-        return written(row, _outcome(count), dry_run=dry_run, members=count, provided=provided)
+        return render_write(row, _outcome(count), dry_run=dry_run, members=count, provided=provided)
 
     async def _pages(self, group: Group, user_ids: Sequence[str]) -> AsyncIterator[Sequence[Any]]:
         """Yield pages of members as JSON."""
@@ -155,27 +157,31 @@ def render(group: Group, member_count: int, sources: Mapping[str, int] | None = 
         member_count=member_count,
         created_at=timestamp(group.created_at),
         updated_at=timestamp(group.updated_at),
-        external_ids=read_links(group.scim, ID),
+        external_ids=read_links(group.scim, EXTERNAL_ID_FIELD),
         sources=dict(sources or {}),
     )
 
 
-def written(
+def render_write(
     row: wire.Group, outcome: Outcome, *, dry_run: bool, members: int = 0, provided: int = 0
 ) -> web.Response:
     """Return the reply to a write."""
     counts = {"changed_members": members, "provided_members": provided}
-    return answer(wire.GroupWritten(**row.model_dump(), outcome=outcome, dry_run=dry_run, **counts))
+    return control_reply(wire.GroupWritten(**row.model_dump(), outcome=outcome, dry_run=dry_run, **counts))
 
 
-def _member(user: User, group: Group, sources: Sequence[Source]) -> wire.Member:
+def _member(user: User, group: Group, sources: Sequence[MembershipSource]) -> wire.Member:
     row = user_routes.render(user, [group.name]).model_dump()
-    return wire.Member(**row, sources=[source.value for source in Source if source in sources])
+    return wire.Member(**row, sources=[source.value for source in MembershipSource if source in sources])
 
 
-def _provided(sources: Mapping[str, Sequence[Source]], user_ids: Sequence[str], source: Source | None) -> int:
+def _provided(
+    sources: Mapping[str, Sequence[MembershipSource]],
+    user_ids: Sequence[str],
+    source: MembershipSource | None,
+) -> int:
     """Count the users whom a provider has put into the group, and whom a removal takes out of it."""
-    removed = PROVIDERS if source is None else PROVIDERS & {source}
+    removed = PROVIDER_SOURCES if source is None else PROVIDER_SOURCES & {source}
     return sum(not removed.isdisjoint(sources.get(user_id, ())) for user_id in set(user_ids))
 
 

@@ -15,14 +15,16 @@ from gatewayd.errors import invalid
 from gatewayd.http.audit import note_change
 from gatewayd.http.body import read_model
 from gatewayd.http.control.rows import serve
-from gatewayd.http.control.transactions import Writes, answer, timestamp
+from gatewayd.http.control.transactions import WriteTransactions, control_reply, timestamp
 from gatewayd.http.routes import Route
 
 
-class KeyRoutes:
+class ControlKeyRoutes:
     """API keys on the control socket."""
 
-    def __init__(self, keys: Keys, users: Users, writes: Writes, clock: ids.Clock = ids.now) -> None:
+    def __init__(
+        self, keys: Keys, users: Users, writes: WriteTransactions, clock: ids.Clock = ids.now
+    ) -> None:
         self._keys = keys
         self._users = users
         self._writes = writes
@@ -47,7 +49,7 @@ class KeyRoutes:
             found = await self._keys.list()
             owners = self._users.pages(list(dict.fromkeys(key.user_id for key in found)))
             emails = {user.id: user.email async for page in owners for user in page}
-        return answer(wire.KeyList(keys=[render(key, emails.get(key.user_id, "")) for key in found]))
+        return control_reply(wire.KeyList(keys=[render(key, emails.get(key.user_id, "")) for key in found]))
 
     async def create(self, request: web.Request) -> web.StreamResponse:
         """Take `NewKey`, answer `KeyWritten` with the value; forbidden says what the user is missing."""
@@ -77,7 +79,7 @@ class KeyRoutes:
         """Answer `KeyReasons` for a user."""
         user = await self._users.resolve(request.match_info["ref"])
         missing = await self._keys.why(user)
-        return answer(wire.KeyReasons(user=user.email, allowed=not missing, missing=list(missing)))
+        return control_reply(wire.KeyReasons(user=user.email, allowed=not missing, missing=list(missing)))
 
 
 def render(key: ApiKey, email: str) -> wire.Key:
@@ -98,4 +100,4 @@ def _written(
     key: ApiKey, email: str, outcome: Outcome, *, dry_run: bool, value: str | None = None
 ) -> web.Response:
     shown = render(key, email).model_dump()
-    return answer(wire.KeyWritten(**shown, outcome=outcome, dry_run=dry_run, value=value))
+    return control_reply(wire.KeyWritten(**shown, outcome=outcome, dry_run=dry_run, value=value))

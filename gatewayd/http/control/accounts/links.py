@@ -9,27 +9,27 @@ from gatewayctl.wire import routes
 from gatewayctl.wire import scim as wire
 from gatewayctl.wire import users as user_wire
 from gatewayctl.wire.base import Outcome
-from gatewayd.accounts.groups import CHANGING as CHANGING_GROUPS
+from gatewayd.accounts.groups import CHANGE_LOCK as CHANGING_GROUPS
 from gatewayd.accounts.groups import Groups
-from gatewayd.accounts.users import CHANGING as CHANGING_USERS
+from gatewayd.accounts.users import CHANGE_LOCK as CHANGING_USERS
 from gatewayd.accounts.users import Users
 from gatewayd.http.audit import note_change
 from gatewayd.http.body import read_model
 from gatewayd.http.control.accounts import groups as group_routes
 from gatewayd.http.control.accounts import users as user_routes
 from gatewayd.http.control.rows import serve
-from gatewayd.http.control.transactions import Writes, answer
+from gatewayd.http.control.transactions import WriteTransactions, control_reply
 from gatewayd.http.routes import Route
-from gatewayd.scim.links import Links, Wish
+from gatewayd.scim.links import LinkChange, ProviderLinks
 
 # What takes a link away.
-NOTHING: Final = ""
+NO_LINK: Final = ""
 
 
 class LinkRoutes:
     """Links on the control socket."""
 
-    def __init__(self, links: Links, users: Users, groups: Groups, writes: Writes) -> None:
+    def __init__(self, links: ProviderLinks, users: Users, groups: Groups, writes: WriteTransactions) -> None:
         self._links = links
         self._users = users
         self._groups = groups
@@ -62,7 +62,7 @@ class LinkRoutes:
         wish = _unlinked(await read_model(request, wire.Unlink))
         return await self._write_group(request, "group unlink", wish)
 
-    async def _write_user(self, request: web.Request, action: str, wish: Wish) -> web.Response:
+    async def _write_user(self, request: web.Request, action: str, wish: LinkChange) -> web.Response:
         ref = request.match_info["ref"]
         async with self._writes.block(request, action, ref, alone=CHANGING_USERS) as dry_run:
             before = await self._users.resolve(ref)
@@ -70,9 +70,9 @@ class LinkRoutes:
             note_change(request, before.email, _told(wish))
             row = (await user_routes.render_all([user], self._users, self._groups))[0]
         outcome = Outcome.UNCHANGED if user == before else Outcome.CHANGED
-        return answer(user_wire.UserWritten(**row.model_dump(), outcome=outcome, dry_run=dry_run))
+        return control_reply(user_wire.UserWritten(**row.model_dump(), outcome=outcome, dry_run=dry_run))
 
-    async def _write_group(self, request: web.Request, action: str, wish: Wish) -> web.Response:
+    async def _write_group(self, request: web.Request, action: str, wish: LinkChange) -> web.Response:
         ref = request.match_info["ref"]
         async with self._writes.block(request, action, ref, alone=CHANGING_GROUPS) as dry_run:
             before = await self._groups.resolve(ref)
@@ -80,10 +80,10 @@ class LinkRoutes:
             note_change(request, before.name, _told(wish))
             row = (await group_routes.render_all([group], self._groups))[0]
         outcome = Outcome.UNCHANGED if group == before else Outcome.CHANGED
-        return group_routes.written(row, outcome, dry_run=dry_run)
+        return group_routes.render_write(row, outcome, dry_run=dry_run)
 
 
-def _told(wish: Wish) -> dict[str, str | None]:
+def _told(wish: LinkChange) -> dict[str, str | None]:
     """Return what the audit tells of a link; an empty text is one that was taken away."""
     return {
         "external_id": wish.external_id,
@@ -92,14 +92,14 @@ def _told(wish: Wish) -> dict[str, str | None]:
     }
 
 
-def _linked(wanted: wire.Link) -> Wish:
+def _linked(wanted: wire.Link) -> LinkChange:
     # An empty text is no name: `unlink` takes away.
-    return Wish(wanted.external_id or None, wanted.oauth_subject or None, wanted.provider)
+    return LinkChange(wanted.external_id or None, wanted.oauth_subject or None, wanted.provider)
 
 
-def _unlinked(wanted: wire.Unlink) -> Wish:
-    return Wish(
-        external_id=NOTHING if wanted.external_id else None,
-        subject=NOTHING if wanted.oauth_subject else None,
+def _unlinked(wanted: wire.Unlink) -> LinkChange:
+    return LinkChange(
+        external_id=NO_LINK if wanted.external_id else None,
+        subject=NO_LINK if wanted.oauth_subject else None,
         provider=wanted.provider,
     )

@@ -6,9 +6,9 @@ from aiohttp import web
 
 from gatewayctl.wire import permissions as wire
 from gatewayctl.wire import routes
-from gatewayd.http.control.accounts.grantees import Principals
+from gatewayd.http.control.accounts.grantees import GranteeFinder
 from gatewayd.http.control.rows import serve
-from gatewayd.http.control.transactions import answer
+from gatewayd.http.control.transactions import control_reply
 from gatewayd.http.routes import Route
 from gatewayd.plugins.audit import PermissionAudit
 
@@ -16,7 +16,7 @@ from gatewayd.plugins.audit import PermissionAudit
 class PermissionAuditRoutes:
     """The audit on the control socket."""
 
-    def __init__(self, audit: PermissionAudit, principals: Principals) -> None:
+    def __init__(self, audit: PermissionAudit, principals: GranteeFinder) -> None:
         self._audit = audit
         self._principals = principals
 
@@ -39,4 +39,4 @@ class PermissionAuditRoutes:
             )
             for one in found
         ]
-        return answer(wire.PermissionAudit(findings=findings))
+        return control_reply(wire.PermissionAudit(findings=findings))

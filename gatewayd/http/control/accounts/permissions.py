@@ -9,7 +9,7 @@ from gatewayctl.wire import permissions as wire
 from gatewayctl.wire import routes
 from gatewayctl.wire.base import Outcome
 from gatewayd.accounts import permissions as trees
-from gatewayd.accounts.groups import CHANGING, Groups
+from gatewayd.accounts.groups import CHANGE_LOCK, Groups
 from gatewayd.accounts.permissions import Permissions
 from gatewayd.accounts.records import Group, GroupChange, PermissionTree, Role, User
 from gatewayd.accounts.users import Users
@@ -17,16 +17,18 @@ from gatewayd.errors import invalid
 from gatewayd.http.audit import note_change
 from gatewayd.http.body import read_model
 from gatewayd.http.control.rows import serve
-from gatewayd.http.control.transactions import Writes, answer, author
+from gatewayd.http.control.transactions import WriteTransactions, author, control_reply
 from gatewayd.http.routes import Route
 
 DEFAULTS: Final = "default permissions"
 
 
-class PermissionRoutes:
+class ControlPermissionRoutes:
     """Permissions on the control socket."""
 
-    def __init__(self, permissions: Permissions, groups: Groups, users: Users, writes: Writes) -> None:
+    def __init__(
+        self, permissions: Permissions, groups: Groups, users: Users, writes: WriteTransactions
+    ) -> None:
         self._permissions = permissions
         self._groups = groups
         self._users = users
@@ -45,9 +47,11 @@ class PermissionRoutes:
         """Answer `PermissionList`: the defaults, or with `?group=` the leaves of that group."""
         ref = request.query.get("group")
         if ref is None:
-            return answer(wire.PermissionList(permissions=list(self._defaults(self._permissions.defaults()))))
+            return control_reply(
+                wire.PermissionList(permissions=list(self._defaults(self._permissions.defaults())))
+            )
         group = await self._groups.resolve(ref)
-        return answer(wire.PermissionList(permissions=_of_group(group)))
+        return control_reply(wire.PermissionList(permissions=_of_group(group)))
 
     async def set(self, request: web.Request) -> web.StreamResponse:
         """Take `PermissionChange`, answer `PermissionsWritten` with the named leaves."""
@@ -55,7 +59,7 @@ class PermissionRoutes:
         partial = trees.check(_tree(wanted.values))
         if wanted.group is not None:
             return await self._change_group(request, wanted.group, partial, list(wanted.values))
-        async with self._writes.block(request, "permission set", DEFAULTS, alone=CHANGING) as dry_run:
+        async with self._writes.block(request, "permission set", DEFAULTS, alone=CHANGE_LOCK) as dry_run:
             before = self._permissions.defaults()
             after = trees.overlay(before, partial)
             after = await self._permissions.set_defaults(after, author(request))
@@ -68,7 +72,7 @@ class PermissionRoutes:
         named = trees.check(_tree(dict.fromkeys(wanted.names, False)))
         if wanted.group is not None:
             return await self._strip_group(request, wanted.group, named, wanted.names)
-        async with self._writes.block(request, "permission reset", DEFAULTS, alone=CHANGING) as dry_run:
+        async with self._writes.block(request, "permission reset", DEFAULTS, alone=CHANGE_LOCK) as dry_run:
             before, initial = self._permissions.defaults(), self._permissions.initial()
             chosen = {
                 section: {leaf: initial[section][leaf] for leaf in leaves}
@@ -83,12 +87,14 @@ class PermissionRoutes:
         user = await self._users.resolve(request.match_info["ref"])
         groups = await self._groups.list(user.id)
         rows = explain(self._permissions, user, groups)
-        return answer(wire.Explanation(user=user.email, role=user.role.value, permissions=rows))
+        return control_reply(wire.Explanation(user=user.email, role=user.role.value, permissions=rows))
 
     async def _change_group(
         self, request: web.Request, ref: str, partial: PermissionTree, names: Sequence[str]
     ) -> web.Response:
-        async with self._writes.block(request, "permission set", f"group {ref}", alone=CHANGING) as dry_run:
+        async with self._writes.block(
+            request, "permission set", f"group {ref}", alone=CHANGE_LOCK
+        ) as dry_run:
             before = await self._groups.resolve(ref)
             merged = trees.copy(before.permissions)
             for section, leaves in partial.items():
@@ -100,7 +106,9 @@ class PermissionRoutes:
     async def _strip_group(
         self, request: web.Request, ref: str, named: PermissionTree, names: Sequence[str]
     ) -> web.Response:
-        async with self._writes.block(request, "permission reset", f"group {ref}", alone=CHANGING) as dry_run:
+        async with self._writes.block(
+            request, "permission reset", f"group {ref}", alone=CHANGE_LOCK
+        ) as dry_run:
             before = await self._groups.resolve(ref)
             kept = {
                 section: {leaf: leaves[leaf] for leaf in leaves if leaf not in named.get(section, {})}
@@ -116,7 +124,7 @@ class PermissionRoutes:
     ) -> web.Response:
         rows = [row for row in self._defaults(after) if row.name in names]
         outcome = Outcome.UNCHANGED if before == after else Outcome.CHANGED
-        return answer(wire.PermissionsWritten(outcome=outcome, dry_run=dry_run, permissions=rows))
+        return control_reply(wire.PermissionsWritten(outcome=outcome, dry_run=dry_run, permissions=rows))
 
     def _defaults(self, tree: PermissionTree) -> Sequence[wire.Permission]:
         initial = self._permissions.initial()
@@ -130,8 +138,8 @@ class PermissionRoutes:
 
 def explain(permissions: Permissions, user: User, groups: Sequence[Group]) -> list[wire.Explained]:
     """Return every leaf of a user's rights and what allows it: the role's own rights, and groups by name."""
-    own = permissions.effective(user, ())
-    whole = permissions.effective(user, groups)
+    own = permissions.effective_permissions(user, ())
+    whole = permissions.effective_permissions(user, groups)
     base = "administrator" if user.role is Role.ADMIN else "default"
     rows = []
     for section, leaf, allowed in _leaves(whole):
@@ -151,7 +159,7 @@ def _of_group(group: Group) -> list[wire.Permission]:
 def _group_written(before: Group, group: Group, names: Sequence[str], *, dry_run: bool) -> web.Response:
     rows = [row for row in _of_group(group) if row.name in names]
     outcome = Outcome.UNCHANGED if before.permissions == group.permissions else Outcome.CHANGED
-    return answer(
+    return control_reply(
         wire.PermissionsWritten(outcome=outcome, dry_run=dry_run, group=group.name, permissions=rows)
     )
 

@@ -8,10 +8,10 @@ from aiohttp import web
 from gatewayctl.wire import routes
 from gatewayctl.wire import scim as wire
 from gatewayd.http.control.rows import serve
-from gatewayd.http.control.transactions import answer, find_count, timestamp
+from gatewayd.http.control.transactions import control_reply, find_count, timestamp
 from gatewayd.http.routes import Route
-from gatewayd.scim.interfaces import Directory
-from gatewayd.scim.request_log import Activity, Seen
+from gatewayd.scim.interfaces import ScimDirectory
+from gatewayd.scim.request_log import LoggedRequest, ScimRequestLog
 from gatewayd.scim.tokens.rotation import ScimTokenKeeper
 
 
@@ -19,7 +19,7 @@ class ScimStateRoutes:
     """Provisioning on the control socket; `provider` is whose external ids are shown, "" for nobody's."""
 
     def __init__(
-        self, keeper: ScimTokenKeeper, directory: Directory, activity: Activity, provider: str
+        self, keeper: ScimTokenKeeper, directory: ScimDirectory, activity: ScimRequestLog, provider: str
     ) -> None:
         self._keeper = keeper
         self._directory = directory
@@ -38,7 +38,7 @@ class ScimStateRoutes:
         token = await self._keeper.describe()
         counts = await self._directory.count()
         seen = [render(each) for each in self._activity.list()]
-        return answer(
+        return control_reply(
             wire.ScimStatus(
                 enabled=token.enabled,
                 provider=self._provider,
@@ -53,10 +53,10 @@ class ScimStateRoutes:
     async def log(self, request: web.Request) -> web.StreamResponse:
         """Answer `ScimLog`; `?limit=` is the longest list."""
         limit = find_count(request, "limit")
-        return answer(wire.ScimLog(requests=[render(each) for each in self._activity.list()[:limit]]))
+        return control_reply(wire.ScimLog(requests=[render(each) for each in self._activity.list()[:limit]]))
 
 
-def render(seen: Seen) -> wire.ScimRequest:
+def render(seen: LoggedRequest) -> wire.ScimRequest:
     """Return a request as the wire shows it."""
     return wire.ScimRequest(
         at=timestamp(seen.at) or "",

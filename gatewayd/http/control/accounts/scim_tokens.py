@@ -8,7 +8,7 @@ from gatewayctl.wire import routes
 from gatewayctl.wire import scim as wire
 from gatewayctl.wire.base import Outcome
 from gatewayd.http.control.rows import serve
-from gatewayd.http.control.transactions import answer, audit, is_set, timestamp
+from gatewayd.http.control.transactions import audit, control_reply, is_set, timestamp
 from gatewayd.http.routes import Route
 from gatewayd.scim.tokens.rotation import ScimTokenKeeper, TokenReport, fingerprint
 
@@ -30,7 +30,7 @@ class ScimTokenRoutes:
 
     async def show(self, request: web.Request) -> web.StreamResponse:
         """Answer `ScimToken`, never a value."""
-        return answer(render(await self._keeper.describe()))
+        return control_reply(render(await self._keeper.describe()))
 
     async def create(self, request: web.Request) -> web.StreamResponse:
         """Answer `ScimTokenWritten` with the value; conflict when there is a token."""
@@ -62,7 +62,7 @@ class ScimTokenRoutes:
 
     async def _written(self, outcome: Outcome, *, dry_run: bool, value: str | None = None) -> web.Response:
         shown = render(await self._keeper.describe()).model_dump()
-        return answer(wire.ScimTokenWritten(**shown, outcome=outcome, dry_run=dry_run, value=value))
+        return control_reply(wire.ScimTokenWritten(**shown, outcome=outcome, dry_run=dry_run, value=value))
 
 
 def render(report: TokenReport) -> wire.ScimToken:

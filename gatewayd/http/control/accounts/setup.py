@@ -10,14 +10,14 @@ from gatewayd.accounts.setup import Setup
 from gatewayd.http.audit import note_change
 from gatewayd.http.body import read_model
 from gatewayd.http.control.rows import serve
-from gatewayd.http.control.transactions import Writes, answer
+from gatewayd.http.control.transactions import WriteTransactions, control_reply
 from gatewayd.http.routes import Route
 
 
 class SetupRoutes:
     """The first administrator on the control socket."""
 
-    def __init__(self, setup: Setup, writes: Writes) -> None:
+    def __init__(self, setup: Setup, writes: WriteTransactions) -> None:
         self._setup = setup
         self._writes = writes
 
@@ -33,7 +33,7 @@ class SetupRoutes:
         async with self._writes.block(request, "setup", wanted.email) as dry_run:
             made = await self._setup.run(wanted.email, wanted.name, wanted.password, wanted.group)
             note_change(request, made.user.email, {"role": made.user.role.value, "group": made.group.name})
-        return answer(
+        return control_reply(
             wire.SetupReply(
                 user_id=made.user.id,
                 email=made.user.email,

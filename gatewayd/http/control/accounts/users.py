@@ -9,23 +9,23 @@ from gatewayctl.wire import routes
 from gatewayctl.wire import users as wire
 from gatewayctl.wire.base import Outcome
 from gatewayd import ids
-from gatewayd.accounts.display_identity import shown
+from gatewayd.accounts.display_identity import display_identity
 from gatewayd.accounts.groups import Groups
 from gatewayd.accounts.records import NewUser, Role, User, UserChange
 from gatewayd.accounts.users import Users
-from gatewayd.errors import GatewayError, Kind, invalid
+from gatewayd.errors import ErrorKind, GatewayError, invalid
 from gatewayd.http.audit import note_change
 from gatewayd.http.body import pages_reply, read_model
 from gatewayd.http.control.rows import serve
-from gatewayd.http.control.transactions import Writes, answer, find_count, timestamp
+from gatewayd.http.control.transactions import WriteTransactions, control_reply, find_count, timestamp
 from gatewayd.http.routes import Route
-from gatewayd.scim.links import ID, SUBJECT, read_links
+from gatewayd.scim.links import EXTERNAL_ID_FIELD, SUBJECT_FIELD, read_links
 
 
-class UserRoutes:
+class ControlUserRoutes:
     """Accounts on the control socket."""
 
-    def __init__(self, users: Users, groups: Groups, writes: Writes) -> None:
+    def __init__(self, users: Users, groups: Groups, writes: WriteTransactions) -> None:
         self._users = users
         self._groups = groups
         self._writes = writes
@@ -51,7 +51,7 @@ class UserRoutes:
     async def show(self, request: web.Request) -> web.StreamResponse:
         """Answer `User` for an id or e-mail."""
         user = await self._users.resolve(request.match_info["ref"])
-        return answer((await render_all([user], self._users, self._groups))[0])
+        return control_reply((await render_all([user], self._users, self._groups))[0])
 
     async def create(self, request: web.Request) -> web.StreamResponse:
         """Take `NewUser`, answer `UserWritten` with a made-up password if one was asked for."""
@@ -121,7 +121,7 @@ class UserRoutes:
         try:
             return await self._users.resolve(email)
         except GatewayError as error:
-            if error.kind is not Kind.NOT_FOUND:
+            if error.kind is not ErrorKind.NOT_FOUND:
                 raise
             return None
 
@@ -130,7 +130,7 @@ class UserRoutes:
     ) -> web.Response:
         row = (await render_all([user], self._users, self._groups))[0]
         reply = wire.UserWritten(**row.model_dump(), outcome=outcome, dry_run=dry_run, password=password)
-        return answer(reply)
+        return control_reply(reply)
 
 
 async def render_all(found: Sequence[User], users: Users, groups: Groups) -> Sequence[wire.User]:
@@ -151,9 +151,9 @@ def render(user: User, groups: Sequence[str] = ()) -> wire.User:
         last_active_at=timestamp(user.last_active_at),
         created_at=timestamp(user.created_at),
         updated_at=timestamp(user.updated_at),
-        user_name=shown(user).user_name,
-        external_ids=read_links(user.scim, ID),
-        subjects=read_links(user.oauth, SUBJECT),
+        user_name=display_identity(user).user_name,
+        external_ids=read_links(user.scim, EXTERNAL_ID_FIELD),
+        subjects=read_links(user.oauth, SUBJECT_FIELD),
     )
 
 

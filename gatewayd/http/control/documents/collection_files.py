@@ -11,20 +11,20 @@ from gatewayd.accounts.records import Actor
 from gatewayd.http.audit import note_change
 from gatewayd.http.body import read_each, read_members, read_model
 from gatewayd.http.control.documents.serializers import DocumentViews
-from gatewayd.http.control.impersonation import Viewers
+from gatewayd.http.control.impersonation import ControlActors
 from gatewayd.http.control.peer import PEER
 from gatewayd.http.control.rows import serve
-from gatewayd.http.control.transactions import answer, audit, find_page, is_set, large_answer
+from gatewayd.http.control.transactions import audit, control_reply, find_page, is_set, large_control_reply
 from gatewayd.http.routes import Route
-from gatewayd.json_decoder import Undecoded
-from gatewayd.knowledge.collections import Collections
-from gatewayd.knowledge.members import Addition, Members, Result
+from gatewayd.json_decoder import UndecodedMember
+from gatewayd.knowledge.collections import CollectionService
+from gatewayd.knowledge.members import CollectionMembers, FileAddition, MemberResult
 from gatewayd.knowledge.records import Collection
-from gatewayd.knowledge.sync import Entry, Held, Sync
+from gatewayd.knowledge.sync import CollectionSync, LinkedFile, ManifestEntry
 
 MAX_DIFF_BYTES: Final = 64 * 1024 * 1024
-ENTRIES: Final = Undecoded("entries", 500_000)
-RENDERED_AT_ONCE: Final = 500
+ENTRIES: Final = UndecodedMember("entries", 500_000)
+ENTRIES_PER_BATCH: Final = 500
 
 
 class CollectionFileRoutes:
@@ -32,11 +32,11 @@ class CollectionFileRoutes:
 
     def __init__(
         self,
-        collections: Collections,
-        members: Members,
-        sync: Sync,
+        collections: CollectionService,
+        members: CollectionMembers,
+        sync: CollectionSync,
         views: DocumentViews,
-        viewers: Viewers,
+        viewers: ControlActors,
     ) -> None:
         self._collections = collections
         self._members = members
@@ -58,7 +58,7 @@ class CollectionFileRoutes:
         offset, limit = find_page(request)
         who, collection = await self._resolve(request)
         found, total = await self._members.list(who, collection.id, offset=offset, limit=limit)
-        return answer(wire.CollectionFiles(files=await self._views.members(found), total=total))
+        return control_reply(wire.CollectionFiles(files=await self._views.members(found), total=total))
 
     async def add(self, request: web.Request) -> web.StreamResponse:
         """Take `CollectionMembers`, answer `MembersWritten`; `delete` means nothing here."""
@@ -69,7 +69,7 @@ class CollectionFileRoutes:
         if dry_run:
             results = await self._members.preview_add(who, collection.id, file_ids)
         else:
-            additions = [Addition(file_id) for file_id in file_ids]
+            additions = [FileAddition(file_id) for file_id in file_ids]
             _, results = await self._members.add_many(who, collection.id, additions)
             note_change(request, collection.name, {"added": _changed(results)})
             audit(request, "collection add", collection.id)
@@ -88,14 +88,14 @@ class CollectionFileRoutes:
         return _results(results, _removed, dry_run=dry_run)
 
     async def diff(self, request: web.Request) -> web.StreamResponse:
-        """Take `Sync`, answer `Difference`."""
+        """Take `CollectionSync`, answer `Difference`."""
         wanted, members = await read_members(request, wire.Sync, MAX_DIFF_BYTES, ENTRIES)
         entries = [_entry(each) for each in wanted.entries]
         if members is not None:
             entries = [_entry(each) async for each in read_each(members, wire.Entry, ENTRIES.name)]
         who, collection = await self._resolve(request)
         found = await self._sync.compare(who, collection.id, wanted.origin, entries)
-        return await large_answer(
+        return await large_control_reply(
             wire.Difference(
                 added=list(found.added),
                 modified=list(found.modified),
@@ -111,34 +111,36 @@ class CollectionFileRoutes:
         return who, await self._collections.resolve(who, request.match_info["ref"])
 
 
-async def _shown(views: DocumentViews, held: Sequence[Held]) -> list[wire.CollectionFile]:
+async def _shown(views: DocumentViews, held: Sequence[LinkedFile]) -> list[wire.CollectionFile]:
     shown: list[wire.CollectionFile] = []
-    for start in range(0, len(held), RENDERED_AT_ONCE):
-        shown += await views.members(held[start : start + RENDERED_AT_ONCE])
+    for start in range(0, len(held), ENTRIES_PER_BATCH):
+        shown += await views.members(held[start : start + ENTRIES_PER_BATCH])
     return shown
 
 
-def _entry(each: wire.Entry) -> Entry:
-    return Entry(each.path, each.checksum, each.path)
+def _entry(each: wire.Entry) -> ManifestEntry:
+    return ManifestEntry(each.path, each.checksum, each.path)
 
 
-def _results(results: Sequence[Result], name: Callable[[Result], str], *, dry_run: bool) -> web.Response:
+def _results(
+    results: Sequence[MemberResult], name: Callable[[MemberResult], str], *, dry_run: bool
+) -> web.Response:
     shown = [
         wire.MemberResult(id=each.file_id, outcome="failed", error=each.error.message)
         if each.error is not None
         else wire.MemberResult(id=each.file_id, outcome=name(each))
         for each in results
     ]
-    return answer(wire.MembersWritten(results=shown, dry_run=dry_run))
+    return control_reply(wire.MembersWritten(results=shown, dry_run=dry_run))
 
 
-def _changed(results: Sequence[Result]) -> list[str]:
+def _changed(results: Sequence[MemberResult]) -> list[str]:
     return [each.file_id for each in results if each.is_changed]
 
 
-def _added(result: Result) -> str:
+def _added(result: MemberResult) -> str:
     return "added" if result.is_changed else "unchanged"
 
 
-def _removed(result: Result) -> str:
+def _removed(result: MemberResult) -> str:
     return "deleted" if result.is_deleted else "removed"

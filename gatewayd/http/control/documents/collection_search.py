@@ -9,16 +9,16 @@ from gatewayctl.wire import collections as wire
 from gatewayctl.wire import routes
 from gatewayd.errors import invalid
 from gatewayd.http.body import read_model
-from gatewayd.http.control.impersonation import Viewers
+from gatewayd.http.control.impersonation import ControlActors
 from gatewayd.http.control.peer import PEER
 from gatewayd.http.control.rows import serve
-from gatewayd.http.control.transactions import answer
+from gatewayd.http.control.transactions import control_reply
 from gatewayd.http.routes import Route
-from gatewayd.ingest.records import Scope, ScopeKind
-from gatewayd.knowledge.checks import Checks
-from gatewayd.knowledge.collections import Collections
+from gatewayd.ingest.records import ScopeKind, SearchScope
+from gatewayd.knowledge.checks import IndexChecks
+from gatewayd.knowledge.collections import CollectionService
 from gatewayd.knowledge.records import Passage
-from gatewayd.knowledge.retrieval import MAX_K, Retrieval, SearchOptions
+from gatewayd.knowledge.retrieval import MAX_K, RetrievalService, SearchOptions
 
 
 class CollectionSearchRoutes:
@@ -26,11 +26,11 @@ class CollectionSearchRoutes:
 
     def __init__(
         self,
-        collections: Collections,
-        retrieval: Retrieval,
+        collections: CollectionService,
+        retrieval: RetrievalService,
         options: SearchOptions,
-        checks: Checks,
-        viewers: Viewers,
+        checks: IndexChecks,
+        viewers: ControlActors,
     ) -> None:
         self._collections = collections
         self._retrieval = retrieval
@@ -51,16 +51,16 @@ class CollectionSearchRoutes:
         options = _options(wanted, self._options)
         who = self._viewers.operator(request[PEER])
         collection = await self._collections.resolve(who, request.match_info["ref"])
-        scope = Scope(ScopeKind.COLLECTION, collection.id)
+        scope = SearchScope(ScopeKind.COLLECTION, collection.id)
         found = await self._retrieval.search([scope], wanted.query, options)
         passages = [_passage(each) for each in found.passages]
-        return answer(wire.SearchAnswer(passages=passages, warnings=list(found.warnings)))
+        return control_reply(wire.SearchAnswer(passages=passages, warnings=list(found.warnings)))
 
     async def check(self, request: web.Request) -> web.StreamResponse:
         """Answer `CheckReport`; what the database can make anew is mended."""
         who = self._viewers.operator(request[PEER])
         report = await self._checks.check(who, request.match_info["ref"])
-        return answer(
+        return control_reply(
             wire.CheckReport(
                 id=report.collection.id,
                 name=report.collection.name,

@@ -12,20 +12,20 @@ from gatewayctl.wire.files import Gift
 from gatewayd.accounts.records import Actor
 from gatewayd.catalog.access_grants import READ, WRITE
 from gatewayd.catalog.records import Grant
-from gatewayd.errors import GatewayError, Kind
+from gatewayd.errors import ErrorKind, GatewayError
 from gatewayd.http.audit import note_change, note_grants
 from gatewayd.http.body import read_model
-from gatewayd.http.control.accounts.grantees import Principals
+from gatewayd.http.control.accounts.grantees import GranteeFinder
 from gatewayd.http.control.documents.serializers import DocumentViews
-from gatewayd.http.control.impersonation import Viewers
+from gatewayd.http.control.impersonation import ControlActors
 from gatewayd.http.control.peer import PEER
 from gatewayd.http.control.rows import serve
-from gatewayd.http.control.transactions import Writes, answer, audit, find_page, is_set
+from gatewayd.http.control.transactions import WriteTransactions, audit, control_reply, find_page, is_set
 from gatewayd.http.routes import Route
-from gatewayd.knowledge.collections import CollectionChange, Collections, NewCollection
+from gatewayd.knowledge.collections import CollectionChange, CollectionService, NewCollection
 from gatewayd.knowledge.records import Collection
 
-NAMING = "collection names"
+NAMING_LOCK = "collection names"
 """Held while a collection is made, so that two of one name are never made at once."""
 
 
@@ -34,11 +34,11 @@ class CollectionRoutes:
 
     def __init__(
         self,
-        collections: Collections,
+        collections: CollectionService,
         views: DocumentViews,
-        principals: Principals,
-        viewers: Viewers,
-        writes: Writes,
+        principals: GranteeFinder,
+        viewers: ControlActors,
+        writes: WriteTransactions,
     ) -> None:
         self._collections = collections
         self._views = views
@@ -71,17 +71,19 @@ class CollectionRoutes:
             offset=offset,
             limit=limit,
         )
-        return answer(wire.CollectionList(collections=await self._views.collections(found), total=total))
+        return control_reply(
+            wire.CollectionList(collections=await self._views.collections(found), total=total)
+        )
 
     async def show(self, request: web.Request) -> web.StreamResponse:
         """Answer `Collection` for an id or name; conflict when several have the name."""
-        return answer(await self._views.collection(await self._resolve(request)))
+        return control_reply(await self._views.collection(await self._resolve(request)))
 
     async def create(self, request: web.Request) -> web.StreamResponse:
         """Take `NewCollection`, answer `CollectionWritten`."""
         wanted = await read_model(request, wire.NewCollection)
         action, who = "collection create", self._operator(request)
-        async with self._writes.block(request, action, wanted.name, alone=NAMING) as dry_run:
+        async with self._writes.block(request, action, wanted.name, alone=NAMING_LOCK) as dry_run:
             made = await self._create(who, wanted)
             note_grants(request, made.name, made.grants, id=made.id)
         return await self._written(made, Outcome.CREATED, dry_run=dry_run)
@@ -90,7 +92,7 @@ class CollectionRoutes:
         """Take `NewCollection`, answer `CollectionWritten`: created, or unchanged when the name is there."""
         wanted = await read_model(request, wire.NewCollection)
         action, who = "collection ensure", self._operator(request)
-        async with self._writes.block(request, action, wanted.name, alone=NAMING) as dry_run:
+        async with self._writes.block(request, action, wanted.name, alone=NAMING_LOCK) as dry_run:
             found, outcome = await self._find(who, wanted.name), Outcome.UNCHANGED
             if found is None:
                 found, outcome = await self._create(who, wanted), Outcome.CREATED
@@ -142,7 +144,7 @@ class CollectionRoutes:
     async def _written(self, collection: Collection, outcome: Outcome, *, dry_run: bool) -> web.Response:
         # Outside of the block: counting files takes long in large collections.
         row = await self._views.collection(collection)
-        return answer(wire.CollectionWritten(**row.model_dump(), outcome=outcome, dry_run=dry_run))
+        return control_reply(wire.CollectionWritten(**row.model_dump(), outcome=outcome, dry_run=dry_run))
 
     async def _resolve(self, request: web.Request) -> Collection:
         return await self._collections.resolve(self._operator(request), request.match_info["ref"])
@@ -151,7 +153,7 @@ class CollectionRoutes:
         try:
             return await self._collections.resolve(who, name)
         except GatewayError as error:
-            if error.kind is not Kind.NOT_FOUND:
+            if error.kind is not ErrorKind.NOT_FOUND:
                 raise
             return None
 

@@ -11,40 +11,40 @@ from gatewayctl.wire import files as wire
 from gatewayctl.wire import routes
 from gatewayctl.wire.base import Outcome
 from gatewayd.accounts.records import Actor
-from gatewayd.errors import GatewayError, Kind, invalid
+from gatewayd.errors import ErrorKind, GatewayError, invalid
 from gatewayd.http.audit import note_change
 from gatewayd.http.body import check_media_type, read_model, validation_failure
-from gatewayd.http.connections.uses import Use
-from gatewayd.http.control.accounts.grantees import Principals
+from gatewayd.http.connections.uses import RequestUse
+from gatewayd.http.control.accounts.grantees import GranteeFinder
 from gatewayd.http.control.documents.serializers import DocumentViews
-from gatewayd.http.control.impersonation import Viewers
+from gatewayd.http.control.impersonation import ControlActors
 from gatewayd.http.control.peer import PEER
 from gatewayd.http.control.rows import serve
-from gatewayd.http.control.transactions import Writes, answer, audit, find_page, is_set
+from gatewayd.http.control.transactions import WriteTransactions, audit, control_reply, find_page, is_set
 from gatewayd.http.routes import Route
 from gatewayd.http.uploads import read_stream
-from gatewayd.ingest.files import Files
+from gatewayd.ingest.files import FileService
 from gatewayd.ingest.records import File, FileStatus
-from gatewayd.ingest.upload import Upload
-from gatewayd.knowledge.collections import Collections
-from gatewayd.knowledge.uploads import Place, Uploads
+from gatewayd.ingest.upload import NewFile
+from gatewayd.knowledge.collections import CollectionService
+from gatewayd.knowledge.uploads import DocumentUploads, UploadDestination
 
-BYTES: Final = "application/octet-stream"
-LONGEST_WAIT: Final = 30
-MOST_AWAITED: Final = 1000
+BINARY_TYPE: Final = "application/octet-stream"
+MAX_WAIT_SECONDS: Final = 30
+MAX_AWAITED_FILES: Final = 1000
 
 
-class FileRoutes:
+class ControlFileRoutes:
     """Files on the control socket."""
 
     def __init__(
         self,
-        files: Files,
+        files: FileService,
         receiver: "FileReceiver",
         views: DocumentViews,
-        principals: Principals,
-        viewers: Viewers,
-        writes: Writes,
+        principals: GranteeFinder,
+        viewers: ControlActors,
+        writes: WriteTransactions,
     ) -> None:
         self._files = files
         self._receiver = receiver
@@ -57,7 +57,7 @@ class FileRoutes:
         """Return the rows."""
         return [
             serve(routes.LIST_FILES, self.list),
-            serve(routes.ADD_FILE, self.add, invites=True, use=Use.UPLOAD),
+            serve(routes.ADD_FILE, self.add, invites=True, use=RequestUse.UPLOAD),
             serve(routes.WAIT_FOR_FILES, self.wait, interruptible=True),
             serve(routes.GET_FILE, self.show),
             serve(routes.REMOVE_FILE, self.remove),
@@ -83,7 +83,7 @@ class FileRoutes:
             offset=offset,
             limit=limit,
         )
-        return answer(wire.FileList(files=await self._views.files(found), total=total))
+        return control_reply(wire.FileList(files=await self._views.files(found), total=total))
 
     async def add(self, request: web.Request) -> web.StreamResponse:
         """Take the bytes of a file, and `NewFile` as the query; answer `FileWritten`."""
@@ -95,12 +95,12 @@ class FileRoutes:
     async def show(self, request: web.Request) -> web.StreamResponse:
         """Answer `File`."""
         file = await self._files.get(self._operator(request), request.match_info["id"])
-        return answer(await self._views.file(file))
+        return control_reply(await self._views.file(file))
 
     async def text(self, request: web.Request) -> web.StreamResponse:
         """Answer `FileText`."""
         file_id = request.match_info["id"]
-        return answer(
+        return control_reply(
             wire.FileText(id=file_id, text=await self._files.text(self._operator(request), file_id))
         )
 
@@ -134,34 +134,34 @@ class FileRoutes:
             await self._files.remove(who, file_id)
             note_change(request, file.name, {"user_id": file.user_id})
             audit(request, "file remove", file_id)
-        return answer(wire.FileWritten(**file.model_dump(), outcome=Outcome.REMOVED, dry_run=dry_run))
+        return control_reply(wire.FileWritten(**file.model_dump(), outcome=Outcome.REMOVED, dry_run=dry_run))
 
     async def wait(self, request: web.Request) -> web.StreamResponse:
         """Take `Wait`, answer `Waited` once no file is pending, or when the time is up."""
         wanted = await read_model(request, wire.Wait)
-        if not 1 <= wanted.seconds <= LONGEST_WAIT:
-            raise invalid(f"cannot wait: seconds must be 1 to {LONGEST_WAIT}", param="seconds")
-        if len(wanted.ids) > MOST_AWAITED:
-            raise invalid(f"cannot wait for more than {MOST_AWAITED} files at once", param="ids")
+        if not 1 <= wanted.seconds <= MAX_WAIT_SECONDS:
+            raise invalid(f"cannot wait: seconds must be 1 to {MAX_WAIT_SECONDS}", param="seconds")
+        if len(wanted.ids) > MAX_AWAITED_FILES:
+            raise invalid(f"cannot wait for more than {MAX_AWAITED_FILES} files at once", param="ids")
         now = asyncio.get_running_loop().time
         deadline = now() + wanted.seconds
         # One after the other: all are waited for until the last is done.
         found = [await self._finished(file_id, deadline - now()) for file_id in dict.fromkeys(wanted.ids)]
         files = [file for file in found if file is not None]
         is_done = all(file.status is not FileStatus.PENDING for file in files)
-        return answer(wire.Waited(files=await self._views.files(files), is_done=is_done))
+        return control_reply(wire.Waited(files=await self._views.files(files), is_done=is_done))
 
     async def _finished(self, file_id: str, seconds: float) -> File | None:
         try:
             return await self._files.finished(file_id, max(seconds, 0))
         except GatewayError as error:
-            if error.kind is not Kind.NOT_FOUND:
+            if error.kind is not ErrorKind.NOT_FOUND:
                 raise
             return None
 
     async def _written(self, file: File, outcome: Outcome, *, dry_run: bool) -> web.Response:
         shown = (await self._views.file(file)).model_dump()
-        return answer(wire.FileWritten(**shown, outcome=outcome, dry_run=dry_run))
+        return control_reply(wire.FileWritten(**shown, outcome=outcome, dry_run=dry_run))
 
     def _operator(self, request: web.Request) -> Actor:
         return self._viewers.operator(request[PEER])
@@ -171,7 +171,12 @@ class FileReceiver:
     """Receives files of at most `max_size` bytes, each in pieces."""
 
     def __init__(
-        self, uploads: Uploads, collections: Collections, principals: Principals, *, max_size: int
+        self,
+        uploads: DocumentUploads,
+        collections: CollectionService,
+        principals: GranteeFinder,
+        *,
+        max_size: int,
     ) -> None:
         self._uploads = uploads
         self._collections = collections
@@ -182,25 +187,25 @@ class FileReceiver:
         """Keep the body of a request as a file, in the collection that its query names."""
         wanted = _new_file(request)
         owner = await self._principals.owner(wanted.user)
-        upload = Upload(
+        upload = NewFile(
             wanted.name, wanted.content_type, owner.id, {}, checksum=wanted.checksum, is_unlimited=True
         )
         place = await self._place(wanted, who)
         return await self._uploads.accept(who, upload, read_stream(request, self._max_size), place)
 
-    async def _place(self, wanted: wire.NewFile, who: Actor) -> Place | None:
+    async def _place(self, wanted: wire.NewFile, who: Actor) -> UploadDestination | None:
         if wanted.collection is None:
             if wanted.origin or wanted.path:
                 raise invalid("cannot accept origin and path without a collection", param="collection")
             return None
         collection = await self._collections.resolve(who, wanted.collection)
-        return Place(collection.id, wanted.origin or "", wanted.path or "")
+        return UploadDestination(collection.id, wanted.origin or "", wanted.path or "")
 
 
 def _new_file(request: web.Request) -> wire.NewFile:
     if is_set(request, "dry_run"):
         raise invalid("cannot upload with dry_run: the bytes would be sent for nothing", param="dry_run")
-    check_media_type(request, (BYTES,))
+    check_media_type(request, (BINARY_TYPE,))
     given = {name: value for name, value in request.query.items() if name != "dry_run"}
     try:
         return wire.NewFile.model_validate(given)

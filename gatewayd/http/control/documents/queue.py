@@ -7,7 +7,7 @@ from aiohttp import web
 from gatewayctl.wire import files as wire
 from gatewayctl.wire import routes
 from gatewayd.http.control.rows import serve
-from gatewayd.http.control.transactions import answer
+from gatewayd.http.control.transactions import control_reply
 from gatewayd.http.routes import Route
 from gatewayd.ingest.queue import IngestQueue
 
@@ -27,4 +27,4 @@ class QueueRoutes:
     async def show(self, request: web.Request) -> web.StreamResponse:
         """Answer `Queue`."""
         state = await self._queue.state()
-        return answer(wire.Queue(waiting=state.waiting, working=state.working, failed=state.failed))
+        return control_reply(wire.Queue(waiting=state.waiting, working=state.working, failed=state.failed))

@@ -7,15 +7,15 @@ from aiohttp import web
 from gatewayctl.wire import collections as wire
 from gatewayctl.wire import routes
 from gatewayd.http.control.rows import serve
-from gatewayd.http.control.transactions import answer, audit
+from gatewayd.http.control.transactions import audit, control_reply
 from gatewayd.http.routes import Route
-from gatewayd.ingest.reindex import Reindexing
+from gatewayd.ingest.reindex import ReindexRunner
 
 
 class ReindexRoutes:
     """The reindex on the control socket."""
 
-    def __init__(self, reindexing: Reindexing) -> None:
+    def __init__(self, reindexing: ReindexRunner) -> None:
         self._reindexing = reindexing
 
     def routes(self) -> Sequence[Route]:
@@ -37,7 +37,7 @@ class ReindexRoutes:
 
     async def _answer(self) -> web.Response:
         report = await self._reindexing.report()
-        return answer(
+        return control_reply(
             wire.Reindex(
                 state=report.progress.value,
                 active=report.active,

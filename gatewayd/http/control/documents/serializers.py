@@ -5,18 +5,18 @@ from collections.abc import Iterable, Sequence
 from gatewayctl.wire import collections as wire
 from gatewayctl.wire.files import File as WireFile
 from gatewayd.catalog.access_grants import READ, WRITE
-from gatewayd.http.control.accounts.grantees import Principals
+from gatewayd.http.control.accounts.grantees import GranteeFinder
 from gatewayd.http.control.transactions import timestamp
 from gatewayd.ingest.records import File
-from gatewayd.ingest.serializers import warning_of
-from gatewayd.knowledge.collections import Collections
-from gatewayd.knowledge.records import Collection, Link
+from gatewayd.ingest.serializers import file_warning
+from gatewayd.knowledge.collections import CollectionService
+from gatewayd.knowledge.records import Collection, CollectionLink
 
 
 class DocumentViews:
     """Renders records, with what belongs to them looked up for all of them together."""
 
-    def __init__(self, collections: Collections, principals: Principals) -> None:
+    def __init__(self, collections: CollectionService, principals: GranteeFinder) -> None:
         self._collections = collections
         self._principals = principals
 
@@ -33,7 +33,7 @@ class DocumentViews:
         """Return one file."""
         return (await self.files([file]))[0]
 
-    async def members(self, held: Sequence[tuple[Link, File]]) -> list[wire.CollectionFile]:
+    async def members(self, held: Sequence[tuple[CollectionLink, File]]) -> list[wire.CollectionFile]:
         """Return files with their places in a collection."""
         shown = await self.files([file for _, file in held])
         return [
@@ -87,7 +87,7 @@ def _file(file: File, email: str, collections: list[str]) -> WireFile:
         characters=file.characters,
         pages=file.pages,
         blank_pages=file.blank_pages,
-        warning=warning_of(file),
+        warning=file_warning(file),
         collections=collections,
         updated_at=timestamp(file.updated_at),
         created_at=timestamp(file.created_at),

@@ -8,30 +8,32 @@ from gatewayctl.wire import models as wire
 from gatewayctl.wire import routes
 from gatewayctl.wire.base import Outcome
 from gatewayd.accounts.users import Users
-from gatewayd.catalog.model_names import listed_as
+from gatewayd.catalog.model_names import find_listed_name
 from gatewayd.catalog.records import Model, ModelRecord
 from gatewayd.catalog.service import Catalog
-from gatewayd.errors import GatewayError, Kind, not_found
+from gatewayd.errors import ErrorKind, GatewayError, not_found
 from gatewayd.http.audit import note_change
 from gatewayd.http.body import read_model
 from gatewayd.http.control.accounts.access_lists import AccessLists
-from gatewayd.http.control.impersonation import Viewers
+from gatewayd.http.control.impersonation import ControlActors
 from gatewayd.http.control.models import serializers as models_serializers
 from gatewayd.http.control.models.serializers import ModelViews
 from gatewayd.http.control.peer import PEER
 from gatewayd.http.control.rows import serve
-from gatewayd.http.control.transactions import Writes, answer
+from gatewayd.http.control.transactions import WriteTransactions, control_reply
 from gatewayd.http.routes import Route
-from gatewayd.knowledge.collections import Collections
-from gatewayd.plugins.records import Family, PluginKind
-from gatewayd.plugins.registry import Registry
+from gatewayd.knowledge.collections import CollectionService
+from gatewayd.plugins.records import PluginFamily, PluginKind
+from gatewayd.plugins.registry import PluginManager
 from gatewayd.plugins.servers.records import SERVER
 
 
-class ModelParts:
+class CustomModelParts:
     """Finds what a custom model is made of; not_found names what is not there."""
 
-    def __init__(self, collections: Collections, registry: Registry, viewers: Viewers) -> None:
+    def __init__(
+        self, collections: CollectionService, registry: PluginManager, viewers: ControlActors
+    ) -> None:
         self._collections = collections
         self._registry = registry
         self._viewers = viewers
@@ -51,7 +53,7 @@ class ModelParts:
         return [self._known(kind, ref) for ref in refs]
 
     def _known(self, kind: PluginKind, ref: str) -> str:
-        family = Family.TOOL if kind is PluginKind.TOOL else Family.FUNCTION
+        family = PluginFamily.TOOL if kind is PluginKind.TOOL else PluginFamily.FUNCTION
         plugin_id, dot, part = ref.partition(".")
         plugin = self._registry.find(family, plugin_id.lower())
         if plugin is None or plugin.kind is not kind:
@@ -63,7 +65,12 @@ class CustomModelRoutes:
     """Custom models on the control socket."""
 
     def __init__(
-        self, catalog: Catalog, lists: AccessLists, parts: ModelParts, users: Users, writes: Writes
+        self,
+        catalog: Catalog,
+        lists: AccessLists,
+        parts: CustomModelParts,
+        users: Users,
+        writes: WriteTransactions,
     ) -> None:
         self._catalog = catalog
         self._views = ModelViews(catalog, lists)
@@ -90,7 +97,9 @@ class CustomModelRoutes:
             record = await self._catalog.put_record(await self._record(wanted, meta))
             note_change(request, record.id, {"name": record.name, "base_model_id": record.base_model_id})
         shown = await self._views.show(await self._listed(record.id), record)
-        return answer(wire.ModelWritten(**shown.model_dump(), outcome=Outcome.CREATED, dry_run=dry_run))
+        return control_reply(
+            wire.ModelWritten(**shown.model_dump(), outcome=Outcome.CREATED, dry_run=dry_run)
+        )
 
     async def remove(self, request: web.Request) -> web.StreamResponse:
         """Answer `ModelWritten` for `?id=`: what was kept about the model is gone."""
@@ -99,16 +108,18 @@ class CustomModelRoutes:
             model, record = await self._views.find(model_id)
             shown = await self._views.show(model, record)
             await self._catalog.remove_record(model_id)
-        return answer(wire.ModelWritten(**shown.model_dump(), outcome=Outcome.REMOVED, dry_run=dry_run))
+        return control_reply(
+            wire.ModelWritten(**shown.model_dump(), outcome=Outcome.REMOVED, dry_run=dry_run)
+        )
 
     async def _check_ids(self, wanted: wire.NewModel) -> None:
         listed = {model.id for model in await self._catalog.list_all()}
         kept = {record.id for record in self._catalog.list_records()}
         if wanted.id in listed or wanted.id in kept:
             raise GatewayError(
-                Kind.CONFLICT, f"cannot create model {wanted.id!r}: the id is taken", param="id"
+                ErrorKind.CONFLICT, f"cannot create model {wanted.id!r}: the id is taken", param="id"
             )
-        if listed_as(wanted.base, listed) not in listed:
+        if find_listed_name(wanted.base, listed) not in listed:
             raise not_found("model", wanted.base)
 
     async def _record(self, wanted: wire.NewModel, meta: dict[str, object]) -> ModelRecord:

@@ -9,25 +9,30 @@ from gatewayctl.wire import routes
 from gatewayctl.wire.base import Outcome
 from gatewayd.accounts.groups import Groups
 from gatewayd.accounts.users import Users
-from gatewayd.catalog.model_names import listed_as
+from gatewayd.catalog.model_names import find_listed_name
 from gatewayd.catalog.records import Grant
 from gatewayd.catalog.service import Catalog
 from gatewayd.http.audit import note_grants
 from gatewayd.http.body import read_model
-from gatewayd.http.control.accounts.access_lists import AccessLists, combined
-from gatewayd.http.control.impersonation import Viewers
+from gatewayd.http.control.accounts.access_lists import AccessLists, combine_grants
+from gatewayd.http.control.impersonation import ControlActors
 from gatewayd.http.control.models.serializers import ModelViews
 from gatewayd.http.control.peer import PEER
 from gatewayd.http.control.rows import serve
-from gatewayd.http.control.transactions import Writes, answer, is_set
+from gatewayd.http.control.transactions import WriteTransactions, control_reply, is_set
 from gatewayd.http.routes import Route
 
 
-class ModelRoutes:
+class ControlModelRoutes:
     """Models and their access lists on the control socket."""
 
     def __init__(
-        self, catalog: Catalog, viewers: Viewers, users: Users, groups: Groups, writes: Writes
+        self,
+        catalog: Catalog,
+        viewers: ControlActors,
+        users: Users,
+        groups: Groups,
+        writes: WriteTransactions,
     ) -> None:
         self._catalog = catalog
         self._viewers = viewers
@@ -58,17 +63,17 @@ class ModelRoutes:
             absent = [
                 record
                 for record in self._catalog.list_records()
-                if (record.id if record.base_model_id else listed_as(record.id, listed)) not in listed
+                if (record.id if record.base_model_id else find_listed_name(record.id, listed)) not in listed
             ]
             shown += [await self._views.show(None, record) for record in absent]
         told = (item.problem for item in self._catalog.listings())
-        return answer(wire.ModelList(models=shown, warnings=[problem for problem in told if problem]))
+        return control_reply(wire.ModelList(models=shown, warnings=[problem for problem in told if problem]))
 
     async def show(self, request: web.Request) -> web.StreamResponse:
         """Answer `Model` for `?id=`."""
         model_id = request.query.get("id", "")
         model, record = await self._views.find(model_id)
-        return answer(await self._views.show(model, record))
+        return control_reply(await self._views.show(model, record))
 
     async def grant(self, request: web.Request) -> web.StreamResponse:
         """Take `AccessChange`, answer `ModelWritten`."""
@@ -88,13 +93,13 @@ class ModelRoutes:
         async with self._catalog.changing, self._writes.block(request, action, model_id) as dry_run:
             model, record = await self._views.find(model_id)
             before = record.grants if record is not None else ()
-            after = combined(before, add=add, drop=drop)
+            after = combine_grants(before, add=add, drop=drop)
             if after != before:
                 record = await self._catalog.regrant(model_id, after, by=await self._owner())
             note_grants(request, model_id, after)
         shown = await self._views.show(model, record)
         outcome = Outcome.UNCHANGED if after == before else Outcome.CHANGED
-        return answer(wire.ModelWritten(**shown.model_dump(), outcome=outcome, dry_run=dry_run))
+        return control_reply(wire.ModelWritten(**shown.model_dump(), outcome=outcome, dry_run=dry_run))
 
     async def _owner(self) -> str:
         primary = await self._users.find_primary()

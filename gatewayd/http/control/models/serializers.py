@@ -4,12 +4,12 @@ from collections.abc import Sequence
 from typing import Any
 
 from gatewayctl.wire import models as wire
-from gatewayd.catalog.model_names import listed_as
+from gatewayd.catalog.model_names import find_listed_name
 from gatewayd.catalog.records import Model, ModelRecord
 from gatewayd.catalog.service import Catalog
 from gatewayd.errors import not_found
 from gatewayd.http.control.accounts.access_lists import AccessLists
-from gatewayd.pipeline.documents.presets import documents
+from gatewayd.pipeline.documents.presets import document_references
 
 KNOWLEDGE = "knowledge"
 TOOLS = "toolIds"
@@ -28,7 +28,7 @@ class ModelViews:
     async def find(self, model_id: str) -> tuple[Model | None, ModelRecord | None]:
         """Return what a source lists and what is kept; not_found when there is neither."""
         listed = {model.id: model for model in await self._catalog.list_all()}
-        model, record = listed.get(listed_as(model_id, listed)), self._catalog.find_record(model_id)
+        model, record = listed.get(find_listed_name(model_id, listed)), self._catalog.find_record(model_id)
         if model is None and record is None:
             raise not_found("model", model_id)
         return model, record
@@ -68,7 +68,7 @@ class ModelViews:
 
 def _knowledge(value: Any) -> list[str]:
     names = {item.get("id"): item.get("name") for item in value or () if isinstance(item, dict)}
-    return [str(names.get(item["id"]) or item["id"]) for item in documents(value)]
+    return [str(names.get(item["id"]) or item["id"]) for item in document_references(value)]
 
 
 def _texts(value: Any) -> list[str]:

@@ -13,22 +13,24 @@ from gatewayd.catalog.records import Grant
 from gatewayd.errors import invalid
 from gatewayd.http.audit import note_grants
 from gatewayd.http.body import read_model
-from gatewayd.http.control.accounts.access_lists import AccessLists, combined
-from gatewayd.http.control.impersonation import Viewers
+from gatewayd.http.control.accounts.access_lists import AccessLists, combine_grants
+from gatewayd.http.control.impersonation import ControlActors
 from gatewayd.http.control.peer import PEER
 from gatewayd.http.control.plugins.plugins import family_of, id_of
 from gatewayd.http.control.plugins.serializers import PluginViews
 from gatewayd.http.control.rows import serve
-from gatewayd.http.control.transactions import answer, audit, is_set
+from gatewayd.http.control.transactions import audit, control_reply, is_set
 from gatewayd.http.routes import Route
-from gatewayd.plugins.records import Family
-from gatewayd.plugins.service import Plugins
+from gatewayd.plugins.records import PluginFamily
+from gatewayd.plugins.service import PluginService
 
 
 class PluginAccessRoutes:
     """Access lists of tools on the control socket."""
 
-    def __init__(self, plugins: Plugins, views: PluginViews, lists: AccessLists, viewers: Viewers) -> None:
+    def __init__(
+        self, plugins: PluginService, views: PluginViews, lists: AccessLists, viewers: ControlActors
+    ) -> None:
         self._plugins = plugins
         self._views = views
         self._lists = lists
@@ -60,9 +62,9 @@ class PluginAccessRoutes:
         dry_run = is_set(request, "dry_run")
         async with self._changing:
             plugin = self._plugins.get(who, family, id_of(request))
-            if family is Family.FUNCTION:
+            if family is PluginFamily.FUNCTION:
                 raise invalid("cannot share a function: it is used through models, by whoever may use these")
-            before, after = plugin.grants, combined(plugin.grants, add=add, drop=drop)
+            before, after = plugin.grants, combine_grants(plugin.grants, add=add, drop=drop)
             if dry_run:
                 plugin = replace(plugin, grants=after)
             elif after != before:
@@ -71,4 +73,4 @@ class PluginAccessRoutes:
             note_grants(request, plugin.id, after)
             audit(request, f"{family.value} {action}", plugin.id)
         outcome = Outcome.UNCHANGED if after == before else Outcome.CHANGED
-        return answer(await self._views.written(plugin, outcome, dry_run=dry_run))
+        return control_reply(await self._views.written(plugin, outcome, dry_run=dry_run))

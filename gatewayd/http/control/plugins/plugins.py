@@ -9,30 +9,30 @@ from gatewayctl.wire import plugins as wire
 from gatewayctl.wire import routes
 from gatewayctl.wire.base import Outcome
 from gatewayd.accounts.records import Actor
-from gatewayd.errors import invalid, shortened
+from gatewayd.errors import invalid, shorten
 from gatewayd.http.audit import note_change
 from gatewayd.http.body import read_model
-from gatewayd.http.control.accounts.grantees import Principals
-from gatewayd.http.control.impersonation import Viewers
+from gatewayd.http.control.accounts.grantees import GranteeFinder
+from gatewayd.http.control.impersonation import ControlActors
 from gatewayd.http.control.peer import PEER
-from gatewayd.http.control.plugins.serializers import PluginViews, show_report
+from gatewayd.http.control.plugins.serializers import PluginViews, render_report
 from gatewayd.http.control.rows import serve
-from gatewayd.http.control.transactions import answer, audit, is_set
+from gatewayd.http.control.transactions import audit, control_reply, is_set
 from gatewayd.http.routes import Route
-from gatewayd.plugins.installation import Installing, Wanted, check_own, rehearse_switch
-from gatewayd.plugins.records import Family, Plugin, PluginKind
-from gatewayd.plugins.service import NewPlugin, Plugins
-from gatewayd.plugins.source.check_process import Checker
-from gatewayd.plugins.source.code import LARGEST_SOURCE
+from gatewayd.plugins.installation import DesiredPlugin, PluginInstaller, check_is_stored, rehearse_switch
+from gatewayd.plugins.records import Plugin, PluginFamily, PluginKind
+from gatewayd.plugins.service import NewPlugin, PluginService
+from gatewayd.plugins.source.check_process import SourceChecker
+from gatewayd.plugins.source.code import MAX_SOURCE_BYTES
 
 
 @dataclass(frozen=True, slots=True)
-class PluginServices:
+class ControlPluginServices:
     """What manages plugins."""
 
-    plugins: Plugins
-    installing: Installing
-    checker: Checker
+    plugins: PluginService
+    installing: PluginInstaller
+    checker: SourceChecker
 
 
 class PluginRoutes:
@@ -42,7 +42,11 @@ class PluginRoutes:
     """
 
     def __init__(
-        self, services: PluginServices, views: PluginViews, principals: Principals, viewers: Viewers
+        self,
+        services: ControlPluginServices,
+        views: PluginViews,
+        principals: GranteeFinder,
+        viewers: ControlActors,
     ) -> None:
         self._plugins = services.plugins
         self._installing = services.installing
@@ -69,19 +73,19 @@ class PluginRoutes:
         kind = request.query.get("kind")
         if kind is not None:
             found = [plugin for plugin in found if plugin.kind is _kind(kind)]
-        return answer(wire.PluginList(plugins=await self._views.plugins(found)))
+        return control_reply(wire.PluginList(plugins=await self._views.plugins(found)))
 
     async def show(self, request: web.Request) -> web.StreamResponse:
         """Answer `Plugin`, with its source for `?source=true`."""
         plugin = self._get(request)
-        return answer(await self._views.plugin(plugin, with_source=is_set(request, "source")))
+        return control_reply(await self._views.plugin(plugin, with_source=is_set(request, "source")))
 
     async def install(self, request: web.Request) -> web.StreamResponse:
         """Take `NewPlugin`, answer `PluginWritten`: created, changed or unchanged.
 
         In a dry run a new source is loaded in a process of its own.
         """
-        given = await read_model(request, wire.NewPlugin, LARGEST_SOURCE)
+        given = await read_model(request, wire.NewPlugin, MAX_SOURCE_BYTES)
         family, dry_run = family_of(request), is_set(request, "dry_run")
         owner = await self._principals.owner(given.user)
         operator = self._operator(request)
@@ -93,7 +97,7 @@ class PluginRoutes:
             name=given.name or "",
             description=given.description or "",
         )
-        wanted = Wanted(new, given.is_active, given.is_global)
+        wanted = DesiredPlugin(new, given.is_active, given.is_global)
         work = self._installing.rehearse if dry_run else self._installing.install
         plugin, outcome = await work(who, family, wanted)
         note_change(request, plugin.id, {"name": plugin.name, **_switches(plugin)})
@@ -115,7 +119,7 @@ class PluginRoutes:
     async def remove(self, request: web.Request) -> web.StreamResponse:
         """Answer `PluginWritten` with the plugin as it was; conflict for one from a file."""
         plugin = self._get(request)
-        check_own(plugin)
+        check_is_stored(plugin)
         if not is_set(request, "dry_run"):
             await self._plugins.remove(self._operator(request), plugin.family, plugin.id)
         return await self._written(request, plugin, Outcome.REMOVED, action="remove")
@@ -124,13 +128,13 @@ class PluginRoutes:
         """Answer `Reloaded`."""
         done = await self._plugins.reload(self._operator(request))
         audit(request, "plugin reload", "all")
-        return answer(wire.Reloaded.model_validate(done))
+        return control_reply(wire.Reloaded.model_validate(done))
 
     async def check(self, request: web.Request) -> web.StreamResponse:
         """Take `PluginSource`, answer `PluginReport`; nothing is kept."""
-        asked = await read_model(request, wire.PluginSource, LARGEST_SOURCE)
+        asked = await read_model(request, wire.PluginSource, MAX_SOURCE_BYTES)
         report = await self._checker.check(asked.id, asked.content, family_of(request))
-        return answer(show_report(report))
+        return control_reply(render_report(report))
 
     async def _written(
         self, request: web.Request, plugin: Plugin, outcome: Outcome, *, action: str
@@ -138,7 +142,7 @@ class PluginRoutes:
         dry_run = is_set(request, "dry_run")
         if not dry_run:
             audit(request, f"{plugin.family.value} {action}", plugin.id)
-        return answer(await self._views.written(plugin, outcome, dry_run=dry_run))
+        return control_reply(await self._views.written(plugin, outcome, dry_run=dry_run))
 
     def _get(self, request: web.Request) -> Plugin:
         return self._plugins.get(self._operator(request), family_of(request), id_of(request))
@@ -151,12 +155,12 @@ def _switches(plugin: Plugin) -> dict[str, bool]:
     return {"is_active": plugin.is_active, "is_global": plugin.is_global}
 
 
-def family_of(request: web.Request) -> Family:
+def family_of(request: web.Request) -> PluginFamily:
     """Return the family that a path names; invalid_request for another word."""
     name = request.match_info["family"]
-    if name not in set(Family):
-        raise invalid(f"cannot accept family {shortened(name)!r}: expected function or tool", param="family")
-    return Family(name)
+    if name not in set(PluginFamily):
+        raise invalid(f"cannot accept family {shorten(name)!r}: expected function or tool", param="family")
+    return PluginFamily(name)
 
 
 def id_of(request: web.Request) -> str:
@@ -167,5 +171,5 @@ def id_of(request: web.Request) -> str:
 def _kind(name: str) -> PluginKind:
     if name not in set(PluginKind):
         known = ", ".join(PluginKind)
-        raise invalid(f"cannot accept kind {shortened(name)!r}: expected one of {known}", param="kind")
+        raise invalid(f"cannot accept kind {shorten(name)!r}: expected one of {known}", param="kind")
     return PluginKind(name)

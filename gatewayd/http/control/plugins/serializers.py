@@ -5,22 +5,22 @@ from collections.abc import Sequence
 from gatewayctl.wire import plugins as wire
 from gatewayctl.wire.base import Outcome
 from gatewayd.http.control.accounts.access_lists import AccessLists
-from gatewayd.http.control.accounts.grantees import Principals
+from gatewayd.http.control.accounts.grantees import GranteeFinder
 from gatewayd.http.control.transactions import timestamp
 from gatewayd.plugins import valve_rows
 from gatewayd.plugins.placement import PluginPlaces
-from gatewayd.plugins.records import Plugin, Problem
-from gatewayd.plugins.registry import Registry
+from gatewayd.plugins.records import Plugin, PluginProblem
+from gatewayd.plugins.registry import PluginManager
 from gatewayd.plugins.source import frontmatter
-from gatewayd.plugins.source.check_report import Report
-from gatewayd.plugins.valve_rows import ValveRow
+from gatewayd.plugins.source.check_report import SourceCheckReport
+from gatewayd.plugins.valve_rows import ListedValve
 
 
 class PluginViews:
     """Shows plugins with the names of who owns and may use them, and with their places."""
 
     def __init__(
-        self, registry: Registry, places: PluginPlaces, principals: Principals, lists: AccessLists
+        self, registry: PluginManager, places: PluginPlaces, principals: GranteeFinder, lists: AccessLists
     ) -> None:
         self._registry = registry
         self._places = places
@@ -57,7 +57,7 @@ class PluginViews:
             is_global=plugin.is_global,
             origin=plugin.origin.value,
             path=plugin.path,
-            requirements=list(frontmatter.requirements(plugin.manifest)),
+            requirements=list(frontmatter.read_requirements(plugin.manifest)),
             methods=[str(spec.get("name")) for spec in plugin.specs],
             missing=list(plugin.missing),
             problem=_problem(plugin.problem),
@@ -71,12 +71,12 @@ class PluginViews:
         )
 
 
-def show_valves(rows: Sequence[ValveRow], *, reveal: bool = False) -> list[wire.Valve]:
+def render_valves(rows: Sequence[ListedValve], *, reveal: bool = False) -> list[wire.Valve]:
     """Return valves as the wire has them; secrets are masked unless they are revealed."""
     return [_valve(row, reveal=reveal) for row in rows]
 
 
-def show_report(report: Report) -> wire.PluginReport:
+def render_report(report: SourceCheckReport) -> wire.PluginReport:
     """Return what a check found."""
     return wire.PluginReport(
         id=report.id,
@@ -100,8 +100,8 @@ def show_report(report: Report) -> wire.PluginReport:
             for one in report.missing
         ],
         events=[wire.SentEvent(type=one.type, known=one.known) for one in report.events],
-        valves=show_valves(valve_rows.rows(report.valves, {})),
-        user_valves=show_valves(valve_rows.rows(report.user_valves, {})),
+        valves=render_valves(valve_rows.list_valves(report.valves, {})),
+        user_valves=render_valves(valve_rows.list_valves(report.user_valves, {})),
         requirements=[
             wire.Requirement(requirement=one.requirement, version=one.version) for one in report.requirements
         ],
@@ -109,12 +109,12 @@ def show_report(report: Report) -> wire.PluginReport:
     )
 
 
-def _valve(row: ValveRow, *, reveal: bool) -> wire.Valve:
+def _valve(row: ListedValve, *, reveal: bool) -> wire.Valve:
     hides = row.is_secret and not reveal
     return wire.Valve(
         name=row.name,
-        value=valve_rows.masked(row.value) if hides else row.value,
-        default=valve_rows.masked(row.default) if hides else row.default,
+        value=valve_rows.mask_secret(row.value) if hides else row.value,
+        default=valve_rows.mask_secret(row.default) if hides else row.default,
         is_set=row.is_set,
         type=row.type,
         description=row.description,
@@ -124,7 +124,7 @@ def _valve(row: ValveRow, *, reveal: bool) -> wire.Valve:
     )
 
 
-def _problem(problem: Problem | None) -> wire.PluginProblem | None:
+def _problem(problem: PluginProblem | None) -> wire.PluginProblem | None:
     if problem is None:
         return None
     return wire.PluginProblem(at=timestamp(problem.at), doing=problem.doing, sentence=problem.sentence)

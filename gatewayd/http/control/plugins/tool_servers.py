@@ -14,24 +14,26 @@ from gatewayd.accounts.records import Actor
 from gatewayd.catalog.records import Grant
 from gatewayd.http.audit import note_change, note_grants
 from gatewayd.http.body import read_model
-from gatewayd.http.control.accounts.access_lists import AccessLists, combined
-from gatewayd.http.control.impersonation import Viewers
+from gatewayd.http.control.accounts.access_lists import AccessLists, combine_grants
+from gatewayd.http.control.impersonation import ControlActors
 from gatewayd.http.control.peer import PEER
 from gatewayd.http.control.rows import serve
-from gatewayd.http.control.transactions import Writes, answer, timestamp
+from gatewayd.http.control.transactions import WriteTransactions, control_reply, timestamp
 from gatewayd.http.routes import Route
-from gatewayd.json_decoder import LARGE
+from gatewayd.json_decoder import LARGE_LIMITS
 from gatewayd.plugins.servers.records import ServerType, ToolServer
 from gatewayd.plugins.servers.service import ToolServers
 
-LARGEST_BODY = 16 * 1024 * 1024
+MAX_BODY_BYTES = 16 * 1024 * 1024
 """Bytes: a description may be long."""
 
 
-class ToolServerRoutes:
+class ControlToolServerRoutes:
     """Tool servers on the control socket; those of the settings can only be looked at."""
 
-    def __init__(self, servers: ToolServers, lists: AccessLists, viewers: Viewers, writes: Writes) -> None:
+    def __init__(
+        self, servers: ToolServers, lists: AccessLists, viewers: ControlActors, writes: WriteTransactions
+    ) -> None:
         self._servers = servers
         self._lists = lists
         self._viewers = viewers
@@ -56,15 +58,15 @@ class ToolServerRoutes:
         found = await self._servers.list(self._operator(request))
         shown = [await self._show(server) for server in found]
         problems = list(self._servers.known.problems)
-        return answer(wire.ToolServerList(servers=shown, problems=problems))
+        return control_reply(wire.ToolServerList(servers=shown, problems=problems))
 
     async def show(self, request: web.Request) -> web.StreamResponse:
         """Answer `ToolServer`."""
-        return answer(await self._show(await self._get(request)))
+        return control_reply(await self._show(await self._get(request)))
 
     async def create(self, request: web.Request) -> web.StreamResponse:
         """Take `NewToolServer`, answer `ToolServerWritten`; it is not asked anything yet."""
-        wanted = await read_model(request, wire.NewToolServer, LARGEST_BODY, LARGE)
+        wanted = await read_model(request, wire.NewToolServer, MAX_BODY_BYTES, LARGE_LIMITS)
         async with self._writes.block(request, "tool-server add", wanted.id) as dry_run:
             server = await self._servers.create(self._operator(request), _read(wanted))
             note_change(request, server.id, {"name": server.name, "type": server.type.value})
@@ -90,7 +92,7 @@ class ToolServerRoutes:
             )
             for spec in offer.specs
         ]
-        return answer(wire.Offer(id=server.id, title=offer.title, version=offer.version, tools=tools))
+        return control_reply(wire.Offer(id=server.id, title=offer.title, version=offer.version, tools=tools))
 
     async def grant(self, request: web.Request) -> web.StreamResponse:
         """Take `Holders`, answer `ToolServerWritten`."""
@@ -109,7 +111,7 @@ class ToolServerRoutes:
         block = self._writes.block(request, f"tool-server {action}", server_id)
         async with self._changing, block as dry_run:
             server = await self._get(request)
-            before, after = server.grants, combined(server.grants, add=add, drop=drop)
+            before, after = server.grants, combine_grants(server.grants, add=add, drop=drop)
             if after != before:
                 server = await self._servers.change(self._operator(request), replace(server, grants=after))
             note_grants(request, server.id, after)
@@ -118,7 +120,7 @@ class ToolServerRoutes:
 
     async def _written(self, server: ToolServer, outcome: Outcome, *, dry_run: bool) -> web.Response:
         shown = await self._show(server)
-        return answer(wire.ToolServerWritten(**shown.model_dump(), outcome=outcome, dry_run=dry_run))
+        return control_reply(wire.ToolServerWritten(**shown.model_dump(), outcome=outcome, dry_run=dry_run))
 
     async def _show(self, server: ToolServer) -> wire.ToolServer:
         return wire.ToolServer(

@@ -9,26 +9,26 @@ from gatewayctl.wire import plugins as wire
 from gatewayctl.wire import routes
 from gatewayctl.wire.base import Outcome
 from gatewayd.accounts.records import Actor
-from gatewayd.errors import GatewayError, Kind
+from gatewayd.errors import ErrorKind, GatewayError
 from gatewayd.http.audit import note_change
 from gatewayd.http.body import read_model
-from gatewayd.http.control.impersonation import Viewers
+from gatewayd.http.control.impersonation import ControlActors
 from gatewayd.http.control.peer import PEER
 from gatewayd.http.control.plugins.plugins import family_of, id_of
-from gatewayd.http.control.plugins.serializers import show_valves
+from gatewayd.http.control.plugins.serializers import render_valves
 from gatewayd.http.control.rows import serve
-from gatewayd.http.control.transactions import answer, audit, is_set
+from gatewayd.http.control.transactions import audit, control_reply, is_set
 from gatewayd.http.routes import Route
 from gatewayd.plugins.records import Plugin
-from gatewayd.plugins.registry import Registry
-from gatewayd.plugins.service import Plugins
-from gatewayd.plugins.valve_rows import check_names, read_texts, rows
+from gatewayd.plugins.registry import PluginManager
+from gatewayd.plugins.service import PluginService
+from gatewayd.plugins.valve_rows import check_names, list_valves, parse_values
 
 
 class PluginValveRoutes:
     """Valves on the control socket; what is a secret leaves the daemon only when it is asked for."""
 
-    def __init__(self, plugins: Plugins, registry: Registry, viewers: Viewers) -> None:
+    def __init__(self, plugins: PluginService, registry: PluginManager, viewers: ControlActors) -> None:
         self._plugins = plugins
         self._registry = registry
         self._viewers = viewers
@@ -45,8 +45,8 @@ class PluginValveRoutes:
         who, plugin = self._find(request)
         stored = self._plugins.valves(who, plugin.family, plugin.id)
         schema, problem = await self._schema(who, plugin)
-        shown = show_valves(rows(schema, stored), reveal=is_set(request, "reveal"))
-        return answer(wire.ValveList(valves=shown, fields=schema, problem=problem))
+        shown = render_valves(list_valves(schema, stored), reveal=is_set(request, "reveal"))
+        return control_reply(wire.ValveList(valves=shown, fields=schema, problem=problem))
 
     async def change(self, request: web.Request) -> web.StreamResponse:
         """Take `ValveChange`, answer `ValvesWritten`; all valves are changed or none."""
@@ -55,7 +55,7 @@ class PluginValveRoutes:
         schema, _ = await self._schema(who, plugin)
         check_names(schema, [*wanted.values, *wanted.texts])
         check_names(schema, [name for name in wanted.unset if name not in plugin.valves])
-        values = {**wanted.values, **read_texts(schema, wanted.texts), **dict.fromkeys(wanted.unset)}
+        values = {**wanted.values, **parse_values(schema, wanted.texts), **dict.fromkeys(wanted.unset)}
         dry_run = is_set(request, "dry_run")
         if dry_run:
             after = await self._rehearse(plugin, values)
@@ -64,8 +64,8 @@ class PluginValveRoutes:
             note_change(request, plugin.id, {"changed": sorted(values)})
             audit(request, f"{plugin.family.value} valves", plugin.id)
         outcome = Outcome.UNCHANGED if after == plugin.valves else Outcome.CHANGED
-        shown = show_valves(rows(schema, after))
-        return answer(wire.ValvesWritten(outcome=outcome, dry_run=dry_run, valves=shown))
+        shown = render_valves(list_valves(schema, after))
+        return control_reply(wire.ValvesWritten(outcome=outcome, dry_run=dry_run, valves=shown))
 
     async def _rehearse(self, plugin: Plugin, values: Mapping[str, Any]) -> dict[str, Any]:
         loaded = await self._registry.loaded(plugin.family, plugin.id)
@@ -75,7 +75,7 @@ class PluginValveRoutes:
         try:
             return await self._plugins.valves_schema(who, plugin.family, plugin.id), None
         except GatewayError as error:
-            if error.kind not in {Kind.PLUGIN_FAILED, Kind.NOT_CONFIGURED}:
+            if error.kind not in {ErrorKind.PLUGIN_FAILED, ErrorKind.NOT_CONFIGURED}:
                 raise
             return None, error.message
 

@@ -5,7 +5,7 @@ from typing import Any
 
 from aiohttp import web
 
-from gatewayd.accounts.admin_contact import Contact
+from gatewayd.accounts.admin_contact import AdminContact
 from gatewayd.accounts.endpoints import warnings_for
 from gatewayd.accounts.runtime_settings import RuntimeSettings
 from gatewayd.http.audit import note_change
@@ -13,7 +13,7 @@ from gatewayd.http.body import json_reply, read_object
 from gatewayd.http.context import actor
 from gatewayd.http.replies import accounts
 from gatewayd.http.responses.warning_header import warning_headers
-from gatewayd.http.routes import Access, Route
+from gatewayd.http.routes import Route, RouteAccess
 from gatewayd.http.schemas import answers
 
 PREFIX = "/api/v1/auths/admin"
@@ -22,16 +22,18 @@ PREFIX = "/api/v1/auths/admin"
 class AdminRoutes:
     """Shows and changes the runtime settings."""
 
-    def __init__(self, runtime: RuntimeSettings, contact: Contact) -> None:
+    def __init__(self, runtime: RuntimeSettings, contact: AdminContact) -> None:
         self._runtime = runtime
         self._contact = contact
 
     def routes(self) -> Sequence[Route]:
         """Return the rows of 1.2 about administration."""
         return [
-            Route("GET", f"{PREFIX}/details", self.details, Access.ACCOUNT, "Show whom to ask", tag="admin"),
-            Route("GET", f"{PREFIX}/config", self.show, Access.ADMIN, "Show the settings", tag="admin"),
-            Route("POST", f"{PREFIX}/config", self.change, Access.ADMIN, "Change settings", tag="admin"),
+            Route(
+                "GET", f"{PREFIX}/details", self.details, RouteAccess.ACCOUNT, "Show whom to ask", tag="admin"
+            ),
+            Route("GET", f"{PREFIX}/config", self.show, RouteAccess.ADMIN, "Show the settings", tag="admin"),
+            Route("POST", f"{PREFIX}/config", self.change, RouteAccess.ADMIN, "Change settings", tag="admin"),
         ]
 
     @answers(accounts.contact)

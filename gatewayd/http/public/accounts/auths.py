@@ -15,14 +15,14 @@ from gatewayd.errors import GatewayError
 from gatewayd.http.audit import audit_session, note_change
 from gatewayd.http.body import json_reply, read_model
 from gatewayd.http.context import CREDENTIAL, actor, client_address, credential, find_actor
-from gatewayd.http.public.accounts.serializers import show_account
+from gatewayd.http.public.accounts.serializers import render_account
 from gatewayd.http.public.accounts.session_replies import DEVICE_COOKIE, NO_STORE, SessionReplies
 from gatewayd.http.replies import accounts, service
-from gatewayd.http.routes import Access, Noun, Route
+from gatewayd.http.routes import Route, RouteAccess, RouteGroup
 from gatewayd.http.schemas import TRUE, answers
 
 PREFIX = "/api/v1/auths"
-_row = Noun(PREFIX, "auths").row
+_row = RouteGroup(PREFIX, "auths").row
 # What the session reply tells about its own account, beside the Session.
 OWN_PROFILE = ("bio", "gender", "date_of_birth", "status_emoji", "status_message", "status_expires_at")
 
@@ -94,17 +94,17 @@ class AuthRoutes:
     def routes(self) -> Sequence[Route]:
         """Return the rows of 1.2 about sessions and one's own account."""
         return [
-            _row("GET", "/", self.show, Access.ACCOUNT, "Show the session"),
-            _row("POST", "/signin", self.signin, Access.PUBLIC, "Sign in", SignInBody),
-            _row("POST", "/signup", self.signup, Access.PUBLIC, "Make an account", SignUpBody),
-            _row("POST", "/signout", self.signout, Access.OPTIONAL, "Sign out"),
-            replace(_row("GET", "/signout", self.signout, Access.OPTIONAL, "Sign out"), guarded=True),
-            _row("POST", "/add", self.add, Access.ADMIN, "Make an account for somebody", AddBody),
+            _row("GET", "/", self.show, RouteAccess.ACCOUNT, "Show the session"),
+            _row("POST", "/signin", self.signin, RouteAccess.PUBLIC, "Sign in", SignInBody),
+            _row("POST", "/signup", self.signup, RouteAccess.PUBLIC, "Make an account", SignUpBody),
+            _row("POST", "/signout", self.signout, RouteAccess.OPTIONAL, "Sign out"),
+            replace(_row("GET", "/signout", self.signout, RouteAccess.OPTIONAL, "Sign out"), guarded=True),
+            _row("POST", "/add", self.add, RouteAccess.ADMIN, "Make an account for somebody", AddBody),
             _row(
                 "POST",
                 "/update/profile",
                 self.update_profile,
-                Access.VERIFIED,
+                RouteAccess.VERIFIED,
                 "Change the profile",
                 ProfileBody,
             ),
@@ -112,7 +112,7 @@ class AuthRoutes:
                 "POST",
                 "/update/password",
                 self.update_password,
-                Access.ACCOUNT,
+                RouteAccess.ACCOUNT,
                 "Change the password",
                 PasswordBody,
             ),
@@ -120,7 +120,7 @@ class AuthRoutes:
                 "POST",
                 "/update/timezone",
                 self.update_timezone,
-                Access.ACCOUNT,
+                RouteAccess.ACCOUNT,
                 "Set the time zone",
                 TimezoneBody,
             ),
@@ -186,7 +186,7 @@ class AuthRoutes:
         note_change(request, user.email, {"name": user.name, "role": user.role})
         token = self._replies.issue(user, actor(request).expires_at)
         shown = {"token": token, "token_type": "Bearer"}
-        return json_reply({**shown, **show_account(user)}, headers=NO_STORE)
+        return json_reply({**shown, **render_account(user)}, headers=NO_STORE)
 
     @answers(accounts.account)
     async def update_profile(self, request: web.Request) -> web.StreamResponse:
@@ -197,7 +197,7 @@ class AuthRoutes:
         )
         change = UserChange(name=form.name, profile_image_url=form.profile_image_url, profile=profile)
         who = actor(request)
-        return json_reply(show_account(await self._users.change(who.user_id, change, who)))
+        return json_reply(render_account(await self._users.change(who.user_id, change, who)))
 
     @answers(TRUE)
     async def update_password(self, request: web.Request) -> web.StreamResponse:

@@ -8,20 +8,20 @@ from pydantic import BaseModel, ConfigDict
 
 from gatewayd import ids
 from gatewayd.accounts.groups import Groups
-from gatewayd.accounts.permissions import known
+from gatewayd.accounts.permissions import known_leaves
 from gatewayd.accounts.records import Group, GroupChange, NewGroup
-from gatewayd.accounts.serializers import show_groups
+from gatewayd.accounts.serializers import render_groups
 from gatewayd.accounts.users import Users
 from gatewayd.http.audit import note_change
 from gatewayd.http.body import json_reply, large_reply, pages_reply, read_model
 from gatewayd.http.context import actor
-from gatewayd.http.public.accounts.serializers import show_user_info
+from gatewayd.http.public.accounts.serializers import render_user_info
 from gatewayd.http.replies import accounts
-from gatewayd.http.routes import Access, Noun, Route
+from gatewayd.http.routes import Route, RouteAccess, RouteGroup
 from gatewayd.http.schemas import TRUE, answers, listed
 
 PREFIX = "/api/v1/groups"
-_row = Noun(PREFIX, "groups").row
+_row = RouteGroup(PREFIX, "groups").row
 
 
 class GroupBody(BaseModel):
@@ -64,7 +64,7 @@ class GroupRoutes:
 
     def routes(self) -> Sequence[Route]:
         """Return the rows of 1.4."""
-        admin, verified = Access.ADMIN, Access.VERIFIED
+        admin, verified = RouteAccess.ADMIN, RouteAccess.VERIFIED
         return [
             _row("GET", "/", self.list, verified, "List groups"),
             _row("POST", "/create", self.create, admin, "Make a group", GroupBody),
@@ -83,7 +83,7 @@ class GroupRoutes:
         """Answer groups: all for administrators, their own for others."""
         who = actor(request)
         groups = await self._groups.list(user_id=None if who.is_admin else who.user_id)
-        return json_reply(await show_groups(groups, self._groups))
+        return json_reply(await render_groups(groups, self._groups))
 
     @answers(accounts.group)
     async def create(self, request: web.Request) -> web.StreamResponse:
@@ -94,7 +94,7 @@ class GroupRoutes:
                 name=form.name,
                 description=form.description,
                 user_id=actor(request).user_id,
-                permissions=known(form.permissions or {}),
+                permissions=known_leaves(form.permissions or {}),
                 data=form.data or {},
             )
         )
@@ -126,13 +126,13 @@ class GroupRoutes:
         user_ids = await self._groups.list_member_ids(_id(request))
         now = self._clock()
         pages = self._users.pages(user_ids)
-        return await pages_reply([show_user_info(user, now) for user in page] async for page in pages)
+        return await pages_reply([render_user_info(user, now) for user in page] async for page in pages)
 
     @answers(accounts.group)
     async def change(self, request: web.Request) -> web.StreamResponse:
         """`{"name"?, "description"?, "permissions"?, "data"?}` -> Group."""
         form = await read_model(request, GroupChangeBody)
-        permissions = None if form.permissions is None else known(form.permissions)
+        permissions = None if form.permissions is None else known_leaves(form.permissions)
         change = GroupChange(form.name, form.description, permissions, form.data)
         group = await self._groups.change(_id(request), change)
         note_change(request, group.name, {"name": form.name, "permissions": permissions})
@@ -166,7 +166,7 @@ class GroupRoutes:
         return json_reply(await self._shown(group))
 
     async def _shown(self, group: Group) -> dict[str, Any]:
-        return (await show_groups([group], self._groups))[0]
+        return (await render_groups([group], self._groups))[0]
 
 
 def _id(request: web.Request) -> str:

@@ -7,14 +7,14 @@ from pydantic import BaseModel, ConfigDict
 
 from gatewayd.accounts.keys import Keys
 from gatewayd.accounts.records import ApiKey
-from gatewayd.errors import GatewayError, Kind
+from gatewayd.errors import ErrorKind, GatewayError
 from gatewayd.http.audit import note_change
 from gatewayd.http.body import json_reply, read_model
 from gatewayd.http.context import actor
-from gatewayd.http.public.accounts.serializers import show_key
+from gatewayd.http.public.accounts.serializers import render_key
 from gatewayd.http.public.accounts.session_replies import NO_STORE
 from gatewayd.http.replies import accounts
-from gatewayd.http.routes import Access, Route
+from gatewayd.http.routes import Route, RouteAccess
 from gatewayd.http.schemas import TRUE, answers
 
 PREFIX = "/api/v1/auths"
@@ -37,7 +37,7 @@ class KeyRoutes:
 
     def routes(self) -> Sequence[Route]:
         """Return the rows of 1.2 about keys, then the ones for several named keys."""
-        account = Access.ACCOUNT
+        account = RouteAccess.ACCOUNT
         single, several = f"{PREFIX}/api_key", f"{PREFIX}/api_keys"
         return [
             Route("POST", single, self.create, account, "Make an API key", request=KeyBody, tag="keys"),
@@ -64,7 +64,7 @@ class KeyRoutes:
         """Answer 404 always: a value is shown once and cannot be read again (2.8); 403 as for creation."""
         await self._keys.check(actor(request).user, "show")
         raise GatewayError(
-            Kind.NOT_FOUND,
+            ErrorKind.NOT_FOUND,
             "cannot show an API key: its value is shown once, when it is made; GET /api/v1/auths/api_keys"
             " lists the keys",
             code="api_key_not_readable",
@@ -90,7 +90,7 @@ class KeyRoutes:
         keys = await self._keys.list(who.user_id)
         missing = await self._keys.why(who.user)
         return json_reply(
-            {"keys": [show_key(key) for key in keys], "total": len(keys), "missing": list(missing)}
+            {"keys": [render_key(key) for key in keys], "total": len(keys), "missing": list(missing)}
         )
 
     @answers(TRUE)
@@ -102,4 +102,4 @@ class KeyRoutes:
 
 
 def _created(key: ApiKey, value: str) -> web.Response:
-    return json_reply({"api_key": value, **show_key(key)}, headers=NO_STORE)
+    return json_reply({"api_key": value, **render_key(key)}, headers=NO_STORE)

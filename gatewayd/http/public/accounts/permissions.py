@@ -4,12 +4,12 @@ from collections.abc import Sequence
 
 from aiohttp import web
 
-from gatewayd.accounts.permissions import BUILTIN, Permissions, differences, known
+from gatewayd.accounts.permissions import BUILTIN_PERMISSIONS, Permissions, differences, known_leaves
 from gatewayd.http.audit import note_change
 from gatewayd.http.body import json_reply, read_object
 from gatewayd.http.context import actor
 from gatewayd.http.replies import accounts
-from gatewayd.http.routes import Access, Route
+from gatewayd.http.routes import Route, RouteAccess
 from gatewayd.http.schemas import answers
 
 PREFIX = "/api/v1/users"
@@ -26,16 +26,25 @@ class PermissionRoutes:
         default = f"{PREFIX}/default/permissions"
         tag = "permissions"
         return [
-            Route("GET", f"{PREFIX}/permissions", self.show, Access.VERIFIED, "Show what one may", tag=tag),
-            Route("GET", default, self.show_defaults, Access.ADMIN, "Show the default permissions", tag=tag),
             Route(
-                "POST", default, self.change_defaults, Access.ADMIN, "Set the default permissions", tag=tag
+                "GET", f"{PREFIX}/permissions", self.show, RouteAccess.VERIFIED, "Show what one may", tag=tag
+            ),
+            Route(
+                "GET", default, self.show_defaults, RouteAccess.ADMIN, "Show the default permissions", tag=tag
+            ),
+            Route(
+                "POST",
+                default,
+                self.change_defaults,
+                RouteAccess.ADMIN,
+                "Set the default permissions",
+                tag=tag,
             ),
             Route(
                 "GET",
                 f"{default}/defaults",
                 self.show_builtin,
-                Access.ADMIN,
+                RouteAccess.ADMIN,
                 "Show the built-in permissions",
                 tag=tag,
             ),
@@ -54,7 +63,7 @@ class PermissionRoutes:
     @answers(accounts.permissions)
     async def change_defaults(self, request: web.Request) -> web.StreamResponse:
         """A tree -> the stored one; a missing leaf gets its built-in value, an unknown one is dropped."""
-        tree = known(await read_object(request))
+        tree = known_leaves(await read_object(request))
         before = self._permissions.defaults()
         after = await self._permissions.set_defaults(tree, by=actor(request).user_id)
         note_change(request, "default permissions", differences(before, after))
@@ -63,4 +72,4 @@ class PermissionRoutes:
     @answers(accounts.permissions)
     async def show_builtin(self, request: web.Request) -> web.StreamResponse:
         """Answer the tree as it is without any configuration."""
-        return json_reply(BUILTIN)
+        return json_reply(BUILTIN_PERMISSIONS)

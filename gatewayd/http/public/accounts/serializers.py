@@ -4,11 +4,11 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from gatewayd.accounts.records import ApiKey, Group, User
-from gatewayd.accounts.serializers import show_user
+from gatewayd.accounts.serializers import render_user
 from gatewayd.errors import invalid
 
 PAGE_SIZE: Final = 30
-LAST_PAGE: Final = 1_000_000
+MAX_PAGE_NUMBER: Final = 1_000_000
 # An account counts as active this long after its last request.
 ACTIVE_SECONDS: Final = 180
 USERS_QUERY: Final = {
@@ -19,12 +19,12 @@ USERS_QUERY: Final = {
 }
 
 
-def show_whole_user(user: User) -> dict[str, Any]:
+def render_whole_user(user: User) -> dict[str, Any]:
     """Return a whole account; a deactivated one has `active` false and the role pending."""
-    return {**show_user(user), "active": user.active}
+    return {**render_user(user), "active": user.active}
 
 
-def show_user_info(user: User, now: int, groups: Sequence[Group] = ()) -> dict[str, Any]:
+def render_user_info(user: User, now: int, groups: Sequence[Group] = ()) -> dict[str, Any]:
     """Return what other accounts may know about one."""
     return {
         "id": user.id,
@@ -32,7 +32,7 @@ def show_user_info(user: User, now: int, groups: Sequence[Group] = ()) -> dict[s
         "email": user.email,
         "role": user.shown_role.value,
         "bio": user.profile.get("bio"),
-        "groups": [show_group_name(group) for group in groups],
+        "groups": [render_group_name(group) for group in groups],
         "is_active": is_active(user, now),
         "status_emoji": user.profile.get("status_emoji"),
         "status_message": user.profile.get("status_message"),
@@ -40,7 +40,7 @@ def show_user_info(user: User, now: int, groups: Sequence[Group] = ()) -> dict[s
     }
 
 
-def show_account(user: User) -> dict[str, Any]:
+def render_account(user: User) -> dict[str, Any]:
     """Return the few fields that sign-in and profile replies hold."""
     return {
         "id": user.id,
@@ -51,12 +51,12 @@ def show_account(user: User) -> dict[str, Any]:
     }
 
 
-def show_group_name(group: Group) -> dict[str, Any]:
+def render_group_name(group: Group) -> dict[str, Any]:
     """Return what the account pages list."""
     return {"id": group.id, "name": group.name}
 
 
-def show_key(key: ApiKey) -> dict[str, Any]:
+def render_key(key: ApiKey) -> dict[str, Any]:
     """Return a key without its value and digest."""
     return {
         "id": key.id,
@@ -74,7 +74,7 @@ def is_active(user: User, now: int) -> bool:
     return user.active and abs(now - user.last_active_at) < ACTIVE_SECONDS
 
 
-def listing_of(query: Mapping[str, str]) -> dict[str, Any]:
+def parse_user_listing(query: Mapping[str, str]) -> dict[str, Any]:
     """Return the arguments of `Users.list` that the query parameters of a list route ask for.
 
     `query`, `order_by`, `direction` (asc, desc) and `page` (from 1, of 30); invalid_request for a bad one.
@@ -83,8 +83,8 @@ def listing_of(query: Mapping[str, str]) -> dict[str, Any]:
     if direction not in {"asc", "desc"}:
         raise invalid("cannot accept direction: expected asc or desc", param="direction")
     page = query.get("page", "1")
-    if not (page.isascii() and page.isdigit() and 1 <= int(page[:9]) <= LAST_PAGE and len(page) < 9):
-        raise invalid(f"cannot accept page: expected a number from 1 to {LAST_PAGE}", param="page")
+    if not (page.isascii() and page.isdigit() and 1 <= int(page[:9]) <= MAX_PAGE_NUMBER and len(page) < 9):
+        raise invalid(f"cannot accept page: expected a number from 1 to {MAX_PAGE_NUMBER}", param="page")
     return {
         "query": query.get("query", ""),
         "order_by": query.get("order_by", "created_at"),

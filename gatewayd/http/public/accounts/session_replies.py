@@ -12,7 +12,7 @@ from gatewayd.accounts.runtime_settings import RuntimeSettings
 from gatewayd.accounts.sessions import Sessions
 from gatewayd.http.body import json_reply
 from gatewayd.http.context import base_url
-from gatewayd.http.public.accounts.serializers import show_account
+from gatewayd.http.public.accounts.serializers import render_account
 
 DEVICE_COOKIE: Final = "gatewayd_device"
 DEVICE_PATH: Final = "/api/v1/auths/signin"
@@ -119,6 +119,6 @@ def _body(user: User, token: str, expires_at: int | None, permissions: Permissio
         "token": token,
         "token_type": "Bearer",
         "expires_at": expires_at,
-        **show_account(user),
+        **render_account(user),
         "permissions": permissions,
     }

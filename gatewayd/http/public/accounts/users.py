@@ -10,7 +10,7 @@ from gatewayd import ids
 from gatewayd.accounts.groups import Groups
 from gatewayd.accounts.permissions import require
 from gatewayd.accounts.records import Role, User, UserChange
-from gatewayd.accounts.serializers import show_groups
+from gatewayd.accounts.serializers import render_groups
 from gatewayd.accounts.users import Users
 from gatewayd.http.audit import note_change
 from gatewayd.http.body import json_reply, pages_reply, read_model, read_object
@@ -18,17 +18,17 @@ from gatewayd.http.context import actor
 from gatewayd.http.public.accounts.serializers import (
     USERS_QUERY,
     is_active,
-    listing_of,
-    show_group_name,
-    show_user_info,
-    show_whole_user,
+    parse_user_listing,
+    render_group_name,
+    render_user_info,
+    render_whole_user,
 )
 from gatewayd.http.replies import accounts
-from gatewayd.http.routes import Access, Noun, Route
+from gatewayd.http.routes import Route, RouteAccess, RouteGroup
 from gatewayd.http.schemas import OBJECT, OBJECT_OR_NULL, TRUE, answers, listed
 
 PREFIX = "/api/v1/users"
-_row = Noun(PREFIX, "users").row
+_row = RouteGroup(PREFIX, "users").row
 
 
 class UserBody(BaseModel):
@@ -62,7 +62,7 @@ class UserRoutes:
 
     def routes(self) -> Sequence[Route]:
         """Return the rows of 1.3; those with a name of their own stand before those with an id."""
-        admin, verified = Access.ADMIN, Access.VERIFIED
+        admin, verified = RouteAccess.ADMIN, RouteAccess.VERIFIED
         return [
             _row("GET", "/", self.list, admin, "List accounts"),
             _row("GET", "/all", self.list_all, admin, "List every account in short"),
@@ -86,9 +86,9 @@ class UserRoutes:
     @answers(accounts.users, query=USERS_QUERY)
     async def list(self, request: web.Request) -> web.StreamResponse:
         """Answer `{"users": [User + "group_ids"], "total"}`, a page of 30."""
-        users, total = await self._users.list(**listing_of(request.query))
+        users, total = await self._users.list(**parse_user_listing(request.query))
         groups = await self._users.list_group_ids(users)
-        rows = [{**show_whole_user(user), "group_ids": list(groups.get(user.id, ()))} for user in users]
+        rows = [{**render_whole_user(user), "group_ids": list(groups.get(user.id, ()))} for user in users]
         return json_reply({"users": rows, "total": total})
 
     @answers(accounts.user_infos)
@@ -104,22 +104,22 @@ class UserRoutes:
         async for page in self._users.pages(user_ids):
             mine = await self._users.list_group_ids(page)
             yield [
-                show_user_info(user, now, [named[one] for one in mine.get(user.id, ()) if one in named])
+                render_user_info(user, now, [named[one] for one in mine.get(user.id, ()) if one in named])
                 for user in page
             ]
 
     @answers(accounts.user_infos, query=USERS_QUERY)
     async def search(self, request: web.Request) -> web.StreamResponse:
         """Answer `{"users": [UserInfo], "total"}`, a page of 30."""
-        users, total = await self._users.list(**listing_of(request.query))
+        users, total = await self._users.list(**parse_user_listing(request.query))
         now = self._clock()
-        return json_reply({"users": [show_user_info(user, now) for user in users], "total": total})
+        return json_reply({"users": [render_user_info(user, now) for user in users], "total": total})
 
     @answers(listed(accounts.group))
     async def own_groups(self, request: web.Request) -> web.StreamResponse:
         """Answer the groups that the caller is in."""
         groups = await self._groups.list(user_id=actor(request).user_id)
-        return json_reply(await show_groups(groups, self._groups))
+        return json_reply(await render_groups(groups, self._groups))
 
     @answers(OBJECT_OR_NULL)
     async def settings(self, request: web.Request) -> web.StreamResponse:
@@ -148,25 +148,25 @@ class UserRoutes:
     async def change_role(self, request: web.Request) -> web.StreamResponse:
         """`{"id", "role"}` -> User."""
         form = await read_model(request, RoleBody)
-        user = await self._users.change_shown(form.id, UserChange(role=form.role), actor(request))
+        user = await self._users.change_as_shown(form.id, UserChange(role=form.role), actor(request))
         note_change(request, user.email, {"role": form.role})
-        return json_reply(show_whole_user(user))
+        return json_reply(render_whole_user(user))
 
     @answers(accounts.shown_user)
     async def show(self, request: web.Request) -> web.StreamResponse:
         """Answer `{...User, "groups": [{"id", "name"}], "is_active"}`; 404 for an unknown id."""
         user = await self._users.get(request.match_info["id"])
         groups = await self._groups.list(user_id=user.id)
-        names = [show_group_name(group) for group in groups]
+        names = [render_group_name(group) for group in groups]
         return json_reply(
-            {**show_whole_user(user), "groups": names, "is_active": is_active(user, self._clock())}
+            {**render_whole_user(user), "groups": names, "is_active": is_active(user, self._clock())}
         )
 
     @answers(accounts.user_info)
     async def show_info(self, request: web.Request) -> web.StreamResponse:
         """Answer UserInfo; 404 for an unknown id."""
         user = await self._users.get(request.match_info["id"])
-        return json_reply(show_user_info(user, self._clock()))
+        return json_reply(render_user_info(user, self._clock()))
 
     @answers(accounts.activity)
     async def show_active(self, request: web.Request) -> web.StreamResponse:
@@ -178,7 +178,7 @@ class UserRoutes:
     async def show_groups(self, request: web.Request) -> web.StreamResponse:
         """Answer the groups of an account; 404 for an unknown id."""
         user = await self._users.get(request.match_info["id"])
-        return json_reply(await show_groups(await self._groups.list(user_id=user.id), self._groups))
+        return json_reply(await render_groups(await self._groups.list(user_id=user.id), self._groups))
 
     @answers(accounts.user)
     async def change(self, request: web.Request) -> web.StreamResponse:
@@ -195,11 +195,11 @@ class UserRoutes:
             # Clients send an empty password for "leave it".
             password=form.password or None,
         )
-        user = await self._users.change_shown(request.match_info["id"], change, actor(request))
+        user = await self._users.change_as_shown(request.match_info["id"], change, actor(request))
         is_set = True if form.password else None
         values = form.model_dump(include={"role", "name", "email"})
         note_change(request, user.email, {**values, "password_is_set": is_set})
-        return json_reply(show_whole_user(user))
+        return json_reply(render_whole_user(user))
 
     @answers(TRUE)
     async def remove(self, request: web.Request) -> web.StreamResponse:

@@ -7,19 +7,25 @@ from typing import Final
 from aiohttp import web
 
 from gatewayd.chats.records import ChatQuery
-from gatewayd.chats.renderer import show_element
+from gatewayd.chats.renderer import render_list_item
 from gatewayd.chats.search_query import read_search
-from gatewayd.chats.service import SORTINGS
+from gatewayd.chats.service import SORT_FIELDS
 from gatewayd.chats.services import ChatServices
-from gatewayd.chats.tags import show_tag
+from gatewayd.chats.tags import render_tag
 from gatewayd.http.body import large_reply, read_model
 from gatewayd.http.context import actor
 from gatewayd.http.public.chats.bodies import TaggedBody
 from gatewayd.http.public.chats.routes import PREFIX
-from gatewayd.http.public.query_parameters import PAGE_QUERY, TEXT_QUERY, flag, page, refused
+from gatewayd.http.public.query_parameters import (
+    PAGE_QUERY,
+    TEXT_QUERY,
+    invalid_parameter,
+    parse_flag,
+    parse_page,
+)
 from gatewayd.http.replies import chats as replies
 from gatewayd.http.responses.json_list import send_records
-from gatewayd.http.routes import Access, Noun, Route
+from gatewayd.http.routes import Route, RouteAccess, RouteGroup
 from gatewayd.http.schemas import answers, listed
 
 PAGE_SIZE: Final = 60
@@ -33,7 +39,7 @@ SEARCH_QUERY: Final = {
     "text": "Text to look for; tag:NAME, pinned:true, archived:true and shared:true choose among the chats.",
     **PAGE_QUERY,
 }
-_row = Noun(PREFIX, "chats").row
+_row = RouteGroup(PREFIX, "chats").row
 
 
 class ChatListRoutes:
@@ -46,7 +52,7 @@ class ChatListRoutes:
 
     def routes(self) -> Sequence[Route]:
         """Return the rows of many chats."""
-        who = Access.VERIFIED
+        who = RouteAccess.VERIFIED
         return [
             _row("GET", "/", self.list, who, "List chats"),
             _row("GET", "/list", self.list, who, "List chats"),
@@ -54,10 +60,10 @@ class ChatListRoutes:
             _row("GET", "/pinned", self.list_pinned, who, "List pinned chats"),
             _row("GET", "/archived", self.list_archived, who, "List archived chats"),
             _row("GET", "/shared", self.list_shared, who, "List shared chats"),
-            _row("GET", "/list/user/{user_id}", self.list_of, Access.ADMIN, "List the chats of a user"),
+            _row("GET", "/list/user/{user_id}", self.list_of, RouteAccess.ADMIN, "List the chats of a user"),
             _row("GET", "/all", self.give_all, who, "Export all one's chats"),
             _row("GET", "/all/archived", self.give_archived, who, "Export the archived chats"),
-            _row("GET", "/all/db", self.give_everything, Access.ADMIN, "Export the chats of every user"),
+            _row("GET", "/all/db", self.give_everything, RouteAccess.ADMIN, "Export the chats of every user"),
             _row("GET", "/all/tags", self.list_tags, who, "List the tags of one's chats"),
             _row("POST", "/tags", self.list_tagged, who, "List the chats with a tag", TaggedBody, asks=True),
         ]
@@ -69,7 +75,7 @@ class ChatListRoutes:
         `?page=` counts from 1, 60 a page, all without it; pinned chats only with `?include_pinned=true`,
         archived ones never; `?sort_by=` updated_at, created_at or title, `?sort_dir=` asc or desc.
         """
-        pinned = None if flag(request.query, "include_pinned", default=False) else False
+        pinned = None if parse_flag(request.query, "include_pinned", default=False) else False
         return await self._listed(request, ChatQuery(archived=False, pinned=pinned))
 
     @answers(listed(replies.chat_element), query=SEARCH_QUERY)
@@ -79,7 +85,7 @@ class ChatListRoutes:
         `tag:NAME`, `pinned:true`, `archived:true` and `shared:true` in the text choose among the chats.
         """
         query = read_search(request.query.get("text", ""))
-        offset, limit = page(request.query, PAGE_SIZE)
+        offset, limit = parse_page(request.query, PAGE_SIZE)
         found, _ = await self._chats.list(actor(request), replace(query, offset=offset, limit=limit))
         return await large_reply(found)
 
@@ -98,7 +104,7 @@ class ChatListRoutes:
         """Answer the shared chats as list elements with `share_id`."""
         query = _paged(request.query, ChatQuery(shared=True, text=request.query.get("query", "")))
         found, _ = await self._chats.find(actor(request), query)
-        return await large_reply([{**show_element(chat), "share_id": chat.share_id} for chat in found])
+        return await large_reply([{**render_list_item(chat), "share_id": chat.share_id} for chat in found])
 
     @answers(listed(replies.chat_element), query={**ORDER_QUERY, **TEXT_QUERY})
     async def list_of(self, request: web.Request) -> web.StreamResponse:
@@ -126,14 +132,14 @@ class ChatListRoutes:
     @answers(listed(replies.tag))
     async def list_tags(self, request: web.Request) -> web.StreamResponse:
         """Answer `[{"id", "name", "user_id", "meta"}]`."""
-        return await large_reply(list(map(show_tag, await self._tags.all(actor(request)))))
+        return await large_reply(list(map(render_tag, await self._tags.all(actor(request)))))
 
     @answers(listed(replies.chat_element))
     async def list_tagged(self, request: web.Request) -> web.StreamResponse:
         """`{"name", "skip"?, "limit"?}` -> list elements."""
         form = await read_model(request, TaggedBody)
         found = await self._tags.chats(actor(request), form.name, form.skip, form.limit)
-        return await large_reply(list(map(show_element, found)))
+        return await large_reply(list(map(render_list_item, found)))
 
     async def _listed(self, request: web.Request, query: ChatQuery) -> web.StreamResponse:
         found, _ = await self._chats.list(actor(request), _paged(request.query, query))
@@ -142,14 +148,14 @@ class ChatListRoutes:
 
 def _paged(sent: Mapping[str, str], query: ChatQuery) -> ChatQuery:
     """Return a query with the page and order that the request asks for."""
-    sort_by = sent.get("sort_by", sent.get("order_by", SORTINGS[0]))
-    if sort_by not in SORTINGS:
-        raise refused("sort_by", f"expected {', '.join(SORTINGS)}")
+    sort_by = sent.get("sort_by", sent.get("order_by", SORT_FIELDS[0]))
+    if sort_by not in SORT_FIELDS:
+        raise invalid_parameter("sort_by", f"expected {', '.join(SORT_FIELDS)}")
     direction = sent.get("sort_dir", sent.get("direction", "desc"))
     if direction not in {"asc", "desc"}:
-        raise refused("sort_dir", "expected asc or desc")
+        raise invalid_parameter("sort_dir", "expected asc or desc")
     query = replace(query, sort_by=sort_by, descending=direction == "desc")
     if "page" not in sent:
         return query
-    offset, limit = page(sent, PAGE_SIZE)
+    offset, limit = parse_page(sent, PAGE_SIZE)
     return replace(query, offset=offset, limit=limit)

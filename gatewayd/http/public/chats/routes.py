@@ -7,9 +7,9 @@ from typing import Any, Final
 from aiohttp import web
 
 from gatewayd.chats.services import ChatServices
-from gatewayd.chats.tags import show_tag
-from gatewayd.chats.transfer import MAX_IMPORTED
-from gatewayd.events.records import Target
+from gatewayd.chats.tags import render_tag
+from gatewayd.chats.transfer import MAX_IMPORTED_CHATS
+from gatewayd.events.records import EventTarget
 from gatewayd.http.body import json_reply, large_reply, read_members, read_model
 from gatewayd.http.context import actor
 from gatewayd.http.public.chats.bodies import (
@@ -22,18 +22,18 @@ from gatewayd.http.public.chats.bodies import (
 )
 from gatewayd.http.replies import chats as replies
 from gatewayd.http.responses.json_list import send_records
-from gatewayd.http.routes import Access, Noun, Route
+from gatewayd.http.routes import Route, RouteAccess, RouteGroup
 from gatewayd.http.schemas import BOOLEAN, TRUE, answers, listed
-from gatewayd.json_decoder import CHATS, LARGE, Undecoded
+from gatewayd.json_decoder import CHAT_LIMITS, LARGE_LIMITS, UndecodedMember
 
 PREFIX: Final = "/api/v1/chats"
 MAX_CHAT_BYTES: Final = 32 * 2**20
 MAX_IMPORT_BYTES: Final = 128 * 2**20
-IMPORTED: Final = Undecoded("chats", MAX_IMPORTED)
-MESSAGE: Final = replace(LARGE, depth=CHATS.depth)
-_row = Noun(PREFIX, "chats").row
+IMPORTED: Final = UndecodedMember("chats", MAX_IMPORTED_CHATS)
+MESSAGE: Final = replace(LARGE_LIMITS, depth=CHAT_LIMITS.depth)
+_row = RouteGroup(PREFIX, "chats").row
 
-Notify = Callable[[Target, Any], Awaitable[object]]
+Notify = Callable[[EventTarget, Any], Awaitable[object]]
 """Tells the listeners of a user what happened to a message: `events.service.Events.emit`."""
 
 
@@ -49,7 +49,7 @@ class StoredChatRoutes:
 
     def routes(self) -> Sequence[Route]:
         """Return the rows of one chat."""
-        who = Access.VERIFIED
+        who = RouteAccess.VERIFIED
         return [
             _row("POST", "/new", self.create, who, "Make a chat", NewChatBody),
             _row("POST", "/import", self.import_all, who, "Import chats", ImportBody),
@@ -83,7 +83,7 @@ class StoredChatRoutes:
         `history` is `{"messages": {id: message}, "currentId"}`; `messages` alone are taken as a chain. There
         are no folders: 404 for a `folder_id`.
         """
-        form = await read_model(request, NewChatBody, MAX_CHAT_BYTES, CHATS)
+        form = await read_model(request, NewChatBody, MAX_CHAT_BYTES, CHAT_LIMITS)
         return await large_reply(await self._chats.create(actor(request), form.chat, form.folder_id))
 
     @answers(listed(replies.chat))
@@ -92,7 +92,7 @@ class StoredChatRoutes:
 
         All are imported, or none. 403 without the permission chat.import. Folders are forgotten.
         """
-        form, members = await read_members(request, ImportBody, MAX_IMPORT_BYTES, IMPORTED, CHATS)
+        form, members = await read_members(request, ImportBody, MAX_IMPORT_BYTES, IMPORTED, CHAT_LIMITS)
         made = await self._transfer.take(actor(request), form.chats if members is None else members)
         return await send_records(request, self._transfer.records(made))
 
@@ -108,7 +108,7 @@ class StoredChatRoutes:
         Top-level members replace those of their name; `history.messages` is merged by message, and in each
         by member: what is not mentioned stays.
         """
-        form = await read_model(request, ChatBody, MAX_CHAT_BYTES, CHATS)
+        form = await read_model(request, ChatBody, MAX_CHAT_BYTES, CHAT_LIMITS)
         return await large_reply(await self._chats.change(actor(request), _id(request), form.chat))
 
     @answers(TRUE)
@@ -137,7 +137,7 @@ class StoredChatRoutes:
         record = await self._chats.record(chat_id)
         content = made.content if made.parts is None else made.parts
         data = {"chat_id": chat_id, "message_id": made.id, "content": content}
-        target = Target(record["user_id"], chat_id, made.id)
+        target = EventTarget(record["user_id"], chat_id, made.id)
         await self._notify(target, {"type": "chat:message", "data": data})
         return await large_reply(record)
 
@@ -214,20 +214,22 @@ class StoredChatRoutes:
     @answers(listed(replies.tag))
     async def list_tags(self, request: web.Request) -> web.StreamResponse:
         """Answer `[{"id", "name", "user_id", "meta"}]`."""
-        return json_reply(list(map(show_tag, await self._tags.list(actor(request), _id(request)))))
+        return json_reply(list(map(render_tag, await self._tags.list(actor(request), _id(request)))))
 
     @answers(listed(replies.tag))
     async def add_tag(self, request: web.Request) -> web.StreamResponse:
         """`{"name"}` -> all tags of the chat."""
         form = await read_model(request, TagBody)
-        return json_reply(list(map(show_tag, await self._tags.add(actor(request), _id(request), form.name))))
+        return json_reply(
+            list(map(render_tag, await self._tags.add(actor(request), _id(request), form.name)))
+        )
 
     @answers(listed(replies.tag))
     async def remove_tag(self, request: web.Request) -> web.StreamResponse:
         """`{"name"}` -> the tags that the chat has left."""
         form = await read_model(request, TagBody)
         left = await self._tags.remove(actor(request), _id(request), form.name)
-        return json_reply(list(map(show_tag, left)))
+        return json_reply(list(map(render_tag, left)))
 
     @answers(TRUE)
     async def remove_tags(self, request: web.Request) -> web.StreamResponse:

@@ -9,18 +9,18 @@ from aiohttp import web
 from gatewayd import ids
 from gatewayd.dialects import openai
 from gatewayd.http import body
-from gatewayd.http.connections.uses import Use
+from gatewayd.http.connections.uses import RequestUse
 from gatewayd.http.context import actor, request_id
 from gatewayd.http.public.base_urls import BASES
 from gatewayd.http.replies import dialects
 from gatewayd.http.request_facts import facts_of
-from gatewayd.http.responses.streams import OpenAiFrames, Streams, openai_frames, send_whole
+from gatewayd.http.responses.streams import AnswerStreams, OpenAiFrames, openai_frames, send_whole
 from gatewayd.http.responses.warning_header import warning_headers
-from gatewayd.http.routes import Access, Dialect, Route
+from gatewayd.http.routes import Route, RouteAccess, RouteDialect
 from gatewayd.http.schemas import EVENT_STREAM, answers
-from gatewayd.json_decoder import LARGE
-from gatewayd.pipeline.records import Answer, ChatRequest
-from gatewayd.pipeline.runs.service import Runs, Started
+from gatewayd.json_decoder import LARGE_LIMITS
+from gatewayd.pipeline.records import ChatAnswer, ChatRequest
+from gatewayd.pipeline.runs.service import RunService, StartedRun
 
 PATHS: Final = tuple(f"{base}/chat/completions" for base in BASES)
 
@@ -29,12 +29,17 @@ class ChatRoutes:
     """Answers chat completions, whole or streamed."""
 
     def __init__(
-        self, runs: Runs, *, body_limit: int, streams: Streams | None = None, clock: ids.Clock = ids.now
+        self,
+        runs: RunService,
+        *,
+        body_limit: int,
+        streams: AnswerStreams | None = None,
+        clock: ids.Clock = ids.now,
     ) -> None:
         self._runs = runs
         self._body_limit = body_limit
         self._clock = clock
-        self._streams = streams or Streams()
+        self._streams = streams or AnswerStreams()
 
     def routes(self) -> Sequence[Route]:
         """Return the rows of 4.2 with the aliases that OpenAI clients use."""
@@ -43,12 +48,12 @@ class ChatRoutes:
                 "POST",
                 path,
                 self.complete,
-                Access.VERIFIED,
+                RouteAccess.VERIFIED,
                 "Answer a chat request",
-                dialect=Dialect.OPENAI,
+                dialect=RouteDialect.OPENAI,
                 tag="chat",
                 interruptible=True,
-                use=Use.ANSWER,
+                use=RequestUse.ANSWER,
             )
             for path in PATHS
         ]
@@ -60,7 +65,7 @@ class ChatRoutes:
         With `chat_id` and `session_id` the answer is `{"status": true, "task_ids", "task_id", "chat_id",
         "message_ids"}`, at once: what comes is told by events, and kept in the chat.
         """
-        chat = openai.parse_request(await body.read_object(request, self._body_limit, LARGE))
+        chat = openai.parse_request(await body.read_object(request, self._body_limit, LARGE_LIMITS))
         chat.request_id = request_id(request)
         chat.facts = partial(facts_of, request)
         asked = self._runs.answer(chat, actor(request))
@@ -69,7 +74,7 @@ class ChatRoutes:
                 request, asked, OpenAiFrames(), partial(self._send, request, chat)
             )
         answer = await asked
-        if isinstance(answer, Answer) and answer.completion is not None and not chat.stream:
+        if isinstance(answer, ChatAnswer) and answer.completion is not None and not chat.stream:
             return body.raw_reply(request, answer.completion.raw, warning_headers(answer.warnings))
         return await self._send(request, chat, answer)
 
@@ -77,10 +82,10 @@ class ChatRoutes:
         self,
         request: web.Request,
         chat: ChatRequest,
-        answer: Answer | Started,
+        answer: ChatAnswer | StartedRun,
         begun: web.StreamResponse | None = None,
     ) -> web.StreamResponse:
-        if isinstance(answer, Started):
+        if isinstance(answer, StartedRun):
             return body.json_reply(_show_started(answer))
         headers = warning_headers(answer.warnings)
         if answer.chunks is None:
@@ -91,7 +96,7 @@ class ChatRoutes:
         return await self._streams.send(request, answer.chunks, OpenAiFrames(), headers, first, begun)
 
 
-def _show_started(started: Started) -> dict[str, Any]:
+def _show_started(started: StartedRun) -> dict[str, Any]:
     return {
         "status": True,
         "task_ids": started.task_ids,

@@ -7,22 +7,22 @@ from aiohttp import web
 
 from gatewayd.dialects import embeddings as dialect
 from gatewayd.http import body
-from gatewayd.http.connections.uses import Use
+from gatewayd.http.connections.uses import RequestUse
 from gatewayd.http.context import actor, request_id
 from gatewayd.http.public.base_urls import BASES
 from gatewayd.http.replies import dialects
 from gatewayd.http.request_facts import facts_of
-from gatewayd.http.routes import Access, Dialect, Route
+from gatewayd.http.routes import Route, RouteAccess, RouteDialect
 from gatewayd.http.schemas import answers
-from gatewayd.json_decoder import LARGE
-from gatewayd.pipeline.embeddings import Embeddings
-from gatewayd.pipeline.filters.inputs import Caller
+from gatewayd.json_decoder import LARGE_LIMITS
+from gatewayd.pipeline.embeddings import EmbeddingService
+from gatewayd.pipeline.filters.inputs import RequestCaller
 
 
 class EmbeddingRoutes:
     """Answers requests for vectors."""
 
-    def __init__(self, embeddings: Embeddings, *, body_limit: int) -> None:
+    def __init__(self, embeddings: EmbeddingService, *, body_limit: int) -> None:
         self._embeddings = embeddings
         self._body_limit = body_limit
 
@@ -33,12 +33,12 @@ class EmbeddingRoutes:
                 "POST",
                 f"{base}/embeddings",
                 self.embed,
-                Access.VERIFIED,
+                RouteAccess.VERIFIED,
                 "Turn texts into vectors",
-                dialect=Dialect.OPENAI,
+                dialect=RouteDialect.OPENAI,
                 tag="embeddings",
                 interruptible=True,
-                use=Use.EMBEDDINGS,
+                use=RequestUse.EMBEDDINGS,
             )
             for base in BASES
         ]
@@ -46,8 +46,8 @@ class EmbeddingRoutes:
     @answers(dialects.embeddings)
     async def embed(self, request: web.Request) -> web.Response:
         """Answer `{"model", "input", "encoding_format"?, ...}` with a list of vectors."""
-        asked = dialect.parse_request(await body.read_object(request, self._body_limit, LARGE))
-        caller = Caller(actor(request), request_id(request), partial(facts_of, request))
+        asked = dialect.parse_request(await body.read_object(request, self._body_limit, LARGE_LIMITS))
+        caller = RequestCaller(actor(request), request_id(request), partial(facts_of, request))
         answer = await self._embeddings.run(asked.body, caller)
         rendered = dialect.render(answer, asked.model, asked.encoding_format)
         return web.Response(body=rendered, content_type="application/json")

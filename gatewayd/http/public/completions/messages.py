@@ -8,32 +8,32 @@ import orjson
 from aiohttp import web
 
 from gatewayd import ids
-from gatewayd.completions.records import Chunk, Completion
+from gatewayd.completions.records import Completion, CompletionChunk
 from gatewayd.dialects.anthropic import dialect as anthropic
 from gatewayd.dialects.anthropic.stream import MessageStream
 from gatewayd.dialects.token_estimate import count_tokens
 from gatewayd.errors import GatewayError, invalid
 from gatewayd.http import body
-from gatewayd.http.connections.uses import Use
+from gatewayd.http.connections.uses import RequestUse
 from gatewayd.http.context import actor, request_id
 from gatewayd.http.errors import STATUSES
 from gatewayd.http.replies import dialects, service
 from gatewayd.http.request_facts import facts_of
-from gatewayd.http.responses.streams import Streams, send_whole
+from gatewayd.http.responses.streams import AnswerStreams, send_whole
 from gatewayd.http.responses.warning_header import warning_headers
-from gatewayd.http.routes import Access, Dialect, Handler, Route
+from gatewayd.http.routes import Handler, Route, RouteAccess, RouteDialect
 from gatewayd.http.schemas import EVENT_STREAM, answers
-from gatewayd.json_decoder import LARGE
+from gatewayd.json_decoder import LARGE_LIMITS
 from gatewayd.pipeline.endpoints import model_of
 from gatewayd.pipeline.pipeline import Pipeline
-from gatewayd.pipeline.records import Answer, ChatRequest
+from gatewayd.pipeline.records import ChatAnswer, ChatRequest
 
 PATHS: Final = ("/api/v1/messages", "/api/message", "/v1/messages", "/ollama/v1/messages")
 
 PING: Final = b'event: ping\ndata: {"type":"ping"}\n\n'
 
 
-class Failing:
+class MessageErrors:
     """How a stream of this dialect says that it broke."""
 
     content_type: str | None = None
@@ -43,10 +43,10 @@ class Failing:
         return anthropic.render_error_event(error, STATUSES[error.kind][2])
 
 
-class NativeEvents(Failing):
+class NativeMessageFrames(MessageErrors):
     """Passes the events of a source that speaks the dialect on, its pings included."""
 
-    def feed(self, chunk: Chunk) -> bytes:
+    def feed(self, chunk: CompletionChunk) -> bytes:
         """Return the chunk's bytes."""
         return chunk.raw
 
@@ -59,10 +59,10 @@ class NativeEvents(Failing):
         return b""
 
 
-class ConvertedEvents(Failing):
+class ConvertedMessageFrames(MessageErrors):
     """Makes events of another dialect's chunks."""
 
-    def __init__(self, chat: ChatRequest, answer: Answer) -> None:
+    def __init__(self, chat: ChatRequest, answer: ChatAnswer) -> None:
         self._message = MessageStream(
             chat.model,
             count_tokens(chat.native or {}),
@@ -72,7 +72,7 @@ class ConvertedEvents(Failing):
         )
         self._has_begun = False
 
-    def feed(self, chunk: Chunk) -> bytes:
+    def feed(self, chunk: CompletionChunk) -> bytes:
         """Return the events; a ping is among the first, by which a client sees at once that all works."""
         frames = self._message.feed(chunk.events)
         if frames and not self._has_begun:
@@ -93,18 +93,18 @@ class ConvertedEvents(Failing):
 class MessageRoutes:
     """Answers messages requests, whole or streamed, and counts their tokens."""
 
-    def __init__(self, pipeline: Pipeline, *, body_limit: int, streams: Streams | None = None) -> None:
+    def __init__(self, pipeline: Pipeline, *, body_limit: int, streams: AnswerStreams | None = None) -> None:
         self._pipeline = pipeline
         self._body_limit = body_limit
-        self._streams = streams or Streams()
+        self._streams = streams or AnswerStreams()
 
     def routes(self) -> Sequence[Route]:
         """Return the rows of 4.3 with the aliases that clients use, and their probes."""
         return [
             *(_row(path, self.answer, "Answer a messages request") for path in PATHS),
             *(_row(f"{path}/count_tokens", self.count, "Count a request's tokens") for path in PATHS),
-            Route("GET", "/api", self.probe, Access.PUBLIC, "Tell that the API is here", tag="chat"),
-            Route("GET", "/", self.probe, Access.PUBLIC, "Tell that the gateway is here", tag="chat"),
+            Route("GET", "/api", self.probe, RouteAccess.PUBLIC, "Tell that the API is here", tag="chat"),
+            Route("GET", "/", self.probe, RouteAccess.PUBLIC, "Tell that the gateway is here", tag="chat"),
         ]
 
     @answers(service.status)
@@ -115,7 +115,7 @@ class MessageRoutes:
     @answers(dialects.token_count)
     async def count(self, request: web.Request) -> web.StreamResponse:
         """Answer `{"input_tokens": n}`, an estimate: no provider is asked, so that it never fails for one."""
-        value = await body.read_object(request, self._body_limit, LARGE)
+        value = await body.read_object(request, self._body_limit, LARGE_LIMITS)
         _check(value)
         return body.json_reply({"input_tokens": count_tokens(value)})
 
@@ -125,28 +125,32 @@ class MessageRoutes:
 
         Query parameters and `anthropic-*` headers are not looked at.
         """
-        chat = anthropic.parse_request(await body.read_object(request, self._body_limit, LARGE))
+        chat = anthropic.parse_request(await body.read_object(request, self._body_limit, LARGE_LIMITS))
         chat.request_id = request_id(request)
         chat.facts = partial(facts_of, request)
         asked = self._pipeline.run(chat, actor(request))
         if chat.stream:
             # A ping may come before the message starts.
             return await self._streams.begin(
-                request, asked, NativeEvents(), partial(self._send, request, chat)
+                request, asked, NativeMessageFrames(), partial(self._send, request, chat)
             )
         return await self._send(request, chat, await asked)
 
     async def _send(
-        self, request: web.Request, chat: ChatRequest, answer: Answer, begun: web.StreamResponse | None = None
+        self,
+        request: web.Request,
+        chat: ChatRequest,
+        answer: ChatAnswer,
+        begun: web.StreamResponse | None = None,
     ) -> web.StreamResponse:
         headers = warning_headers(answer.warnings)
         if answer.chunks is not None:
-            renderer = NativeEvents() if answer.is_native else ConvertedEvents(chat, answer)
+            renderer = NativeMessageFrames() if answer.is_native else ConvertedMessageFrames(chat, answer)
             return await self._streams.send(request, answer.chunks, renderer, headers, begun=begun)
         completion = _completion(answer)
         if chat.stream:
-            events = ConvertedEvents(chat, answer)
-            frames = events.feed(Chunk(events=[completion.body])) + events.finish()
+            events = ConvertedMessageFrames(chat, answer)
+            frames = events.feed(CompletionChunk(events=[completion.body])) + events.finish()
             return await send_whole(request, frames, headers, begun)
         if answer.is_native:
             return body.raw_reply(request, completion.raw, headers)
@@ -175,7 +179,7 @@ def _stops(chat: ChatRequest) -> list[str]:
     return stops
 
 
-def _completion(answer: Answer) -> Completion:
+def _completion(answer: ChatAnswer) -> Completion:
     if answer.completion is None:
         raise ValueError("an answer has a completion or chunks")
     return answer.completion
@@ -186,10 +190,10 @@ def _row(path: str, handler: Handler, summary: str) -> Route:
         "POST",
         path,
         handler,
-        Access.VERIFIED,
+        RouteAccess.VERIFIED,
         summary,
-        dialect=Dialect.ANTHROPIC,
+        dialect=RouteDialect.ANTHROPIC,
         tag="chat",
         interruptible=True,
-        use=Use.ANSWER,
+        use=RequestUse.ANSWER,
     )

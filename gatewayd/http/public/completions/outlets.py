@@ -5,20 +5,20 @@ from collections.abc import Sequence
 from aiohttp import web
 
 from gatewayd.http import body
-from gatewayd.http.connections.uses import Use
+from gatewayd.http.connections.uses import RequestUse
 from gatewayd.http.context import actor
 from gatewayd.http.request_facts import facts_of
-from gatewayd.http.routes import Access, Handler, Route
+from gatewayd.http.routes import Handler, Route, RouteAccess
 from gatewayd.http.schemas import ANYTHING, OBJECT, answers
-from gatewayd.json_decoder import LARGE
-from gatewayd.pipeline.filters.outlets import Outlets
-from gatewayd.pipeline.functions.actions import Actions
+from gatewayd.json_decoder import LARGE_LIMITS
+from gatewayd.pipeline.filters.outlets import OutletRunner
+from gatewayd.pipeline.functions.actions import ActionRunner
 
 
 class CompletedRoutes:
     """Runs what comes after an answer: outlet filters, and the buttons under it."""
 
-    def __init__(self, outlets: Outlets, actions: Actions, *, body_limit: int) -> None:
+    def __init__(self, outlets: OutletRunner, actions: ActionRunner, *, body_limit: int) -> None:
         self._outlets = outlets
         self._actions = actions
         self._body_limit = body_limit
@@ -36,7 +36,7 @@ class CompletedRoutes:
 
         The reply has the same fields, every one that no filter changed as it was sent.
         """
-        form = await body.read_object(request, self._body_limit, LARGE)
+        form = await body.read_object(request, self._body_limit, LARGE_LIMITS)
         return body.json_reply(await self._outlets.completed(actor(request), form, facts_of(request)))
 
     @answers(ANYTHING)
@@ -45,10 +45,10 @@ class CompletedRoutes:
 
         Answers what the action returned, any JSON value: often `{"messages": [...]}`, or null.
         """
-        form = await body.read_object(request, self._body_limit, LARGE)
+        form = await body.read_object(request, self._body_limit, LARGE_LIMITS)
         action_id = request.match_info["action_id"]
         return body.json_reply(await self._actions.run(actor(request), action_id, form, facts_of(request)))
 
 
 def _row(path: str, handler: Handler, summary: str) -> Route:
-    return Route("POST", path, handler, Access.VERIFIED, summary, tag="plugins", use=Use.ANSWER)
+    return Route("POST", path, handler, RouteAccess.VERIFIED, summary, tag="plugins", use=RequestUse.ANSWER)

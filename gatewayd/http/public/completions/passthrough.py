@@ -7,32 +7,34 @@ from typing import NamedTuple
 
 from aiohttp import web
 
-from gatewayd.catalog.interfaces import Forwarded
+from gatewayd.catalog.interfaces import ForwardedAnswer
 from gatewayd.completions.records import Body
 from gatewayd.dialects import openai
-from gatewayd.errors import GatewayError, Kind
+from gatewayd.errors import ErrorKind, GatewayError
 from gatewayd.http import body
-from gatewayd.http.connections.uses import Use
+from gatewayd.http.connections.uses import RequestUse
 from gatewayd.http.context import actor, request_id
 from gatewayd.http.errors import STATUSES, log_broken
 from gatewayd.http.public.base_urls import BASES
 from gatewayd.http.request_facts import facts_of
-from gatewayd.http.responses.sse import open_stream, send
-from gatewayd.http.responses.streams import OpenAiFrames, Streams
-from gatewayd.http.routes import Access, Dialect, Handler, Route
+from gatewayd.http.responses.sse import open_stream, send_frames
+from gatewayd.http.responses.streams import AnswerStreams, OpenAiFrames
+from gatewayd.http.routes import Handler, Route, RouteAccess, RouteDialect
 from gatewayd.http.schemas import EVENT_STREAM, OBJECT, answers
-from gatewayd.json_decoder import LARGE
-from gatewayd.pipeline.filters.inputs import Caller
-from gatewayd.pipeline.passthrough import Forwarding
+from gatewayd.json_decoder import LARGE_LIMITS
+from gatewayd.pipeline.filters.inputs import RequestCaller
+from gatewayd.pipeline.passthrough import RequestForwarder
 
 
 class ForwardingRoutes:
     """Answers with the source's own bytes; a failure after the first of them is in band, or cuts."""
 
-    def __init__(self, forwarding: Forwarding, *, body_limit: int, streams: Streams | None = None) -> None:
+    def __init__(
+        self, forwarding: RequestForwarder, *, body_limit: int, streams: AnswerStreams | None = None
+    ) -> None:
         self._forwarding = forwarding
         self._body_limit = body_limit
-        self._streams = streams or Streams()
+        self._streams = streams or AnswerStreams()
 
     def routes(self) -> Sequence[Route]:
         """Return the rows for each base address."""
@@ -56,14 +58,14 @@ class ForwardingRoutes:
         return await self._pass_on(request, "/responses")
 
     async def _pass_on(self, request: web.Request, path: str) -> web.StreamResponse:
-        asked = await body.read_object(request, self._body_limit, LARGE)
-        caller = Caller(actor(request), request_id(request), partial(facts_of, request))
+        asked = await body.read_object(request, self._body_limit, LARGE_LIMITS)
+        caller = RequestCaller(actor(request), request_id(request), partial(facts_of, request))
         opening = self._open(path, asked, caller)
         if asked.get("stream") is not True:
             return await _send_opened(request, await opening)
         return await self._streams.begin(request, opening, OpenAiFrames(), partial(_send_opened, request))
 
-    async def _open(self, path: str, asked: Body, caller: Caller) -> "_Opened":
+    async def _open(self, path: str, asked: Body, caller: RequestCaller) -> "_Opened":
         """Return an answer with its first bytes, so that a failure before them is still a status."""
         answer = await self._forwarding.run(path, asked, caller)
         first: bytes | None = None
@@ -78,7 +80,7 @@ class ForwardingRoutes:
 class _Opened(NamedTuple):
     """An answer, and what was read of it."""
 
-    answer: Forwarded
+    answer: ForwardedAnswer
     first: bytes
 
 
@@ -91,7 +93,7 @@ async def _send_opened(
         is_stream = content_type.lower().startswith("text/event-stream")
         if begun is not None and not is_stream:
             raise GatewayError(
-                Kind.UPSTREAM_FAILED, "cannot pass the answer on: a stream was asked for, and it is none"
+                ErrorKind.UPSTREAM_FAILED, "cannot pass the answer on: a stream was asked for, and it is none"
             )
         reply = begun or await open_stream(request, {"Content-Type": content_type}, answer.status)
         if is_stream:
@@ -107,28 +109,28 @@ def _row(path: str, handler: Handler, summary: str) -> Route:
         "POST",
         path,
         handler,
-        Access.VERIFIED,
+        RouteAccess.VERIFIED,
         summary,
-        dialect=Dialect.OPENAI,
+        dialect=RouteDialect.OPENAI,
         tag="forwarding",
         interruptible=True,
-        use=Use.ANSWER,
+        use=RequestUse.ANSWER,
     )
 
 
 async def _send_bytes(
-    request: web.Request, reply: web.StreamResponse, read: bytes, answer: Forwarded
+    request: web.Request, reply: web.StreamResponse, read: bytes, answer: ForwardedAnswer
 ) -> None:
     while read:
-        await send(request, reply, read)
+        await send_frames(request, reply, read)
         read = await anext(answer, b"")
 
 
 async def _send_events(
-    request: web.Request, reply: web.StreamResponse, read: bytes, answer: Forwarded
+    request: web.Request, reply: web.StreamResponse, read: bytes, answer: ForwardedAnswer
 ) -> None:
     try:
         await _send_bytes(request, reply, read, answer)
     except GatewayError as error:
         log_broken(request, error)
-        await send(request, reply, openai.render_error(error, STATUSES[error.kind][1]))
+        await send_frames(request, reply, openai.render_error(error, STATUSES[error.kind][1]))

@@ -8,29 +8,31 @@ from aiohttp import web
 
 from gatewayd.dialects import openai
 from gatewayd.http import body
-from gatewayd.http.connections.uses import Use
+from gatewayd.http.connections.uses import RequestUse
 from gatewayd.http.context import actor, request_id
 from gatewayd.http.replies import chats
 from gatewayd.http.request_facts import facts_of
-from gatewayd.http.routes import Access, Noun, Route
+from gatewayd.http.routes import Route, RouteAccess, RouteGroup
 from gatewayd.http.schemas import answers
-from gatewayd.json_decoder import LARGE
+from gatewayd.json_decoder import LARGE_LIMITS
 from gatewayd.pipeline.endpoints import model_of
 from gatewayd.pipeline.records import ChatRequest, Endpoint
-from gatewayd.pipeline.runs.control import Stopping
-from gatewayd.pipeline.runs.service import Runs
+from gatewayd.pipeline.runs.control import TaskControl
+from gatewayd.pipeline.runs.service import RunService
 from gatewayd.pipeline.tasks import prompts
 from gatewayd.pipeline.tasks.models import TaskModels
-from gatewayd.pipeline.tasks.prompts import TaskText
+from gatewayd.pipeline.tasks.prompts import TaskPrompt
 
-TASKS: Final = Noun("/api/tasks", "tasks")
-MODELS: Final = Noun("/api/v1/tasks", "tasks")
+TASKS: Final = RouteGroup("/api/tasks", "tasks")
+MODELS: Final = RouteGroup("/api/v1/tasks", "tasks")
 
 
 class TaskRoutes:
     """Lists and stops tasks, and answers the task endpoints."""
 
-    def __init__(self, stopping: Stopping, models: TaskModels, runs: Runs, *, body_limit: int) -> None:
+    def __init__(
+        self, stopping: TaskControl, models: TaskModels, runs: RunService, *, body_limit: int
+    ) -> None:
         self._stopping = stopping
         self._models = models
         self._runs = runs
@@ -39,24 +41,44 @@ class TaskRoutes:
     def routes(self) -> Sequence[Route]:
         """Return the rows of 4.8 and those that peers of this API family have beside them."""
         return [
-            TASKS.row("POST", "/stop/{task_id}", self.stop, Access.VERIFIED, "Stop a task"),
-            TASKS.row("GET", "", self.list, Access.ADMIN, "List the running tasks"),
-            TASKS.row("GET", "/chat/{chat_id}", self.of_chat, Access.VERIFIED, "List the tasks of a chat"),
+            TASKS.row("POST", "/stop/{task_id}", self.stop, RouteAccess.VERIFIED, "Stop a task"),
+            TASKS.row("GET", "", self.list, RouteAccess.ADMIN, "List the running tasks"),
             TASKS.row(
-                "POST", "/chat/{chat_id}/stop", self.stop_chat, Access.VERIFIED, "Stop the tasks of a chat"
+                "GET", "/chat/{chat_id}", self.of_chat, RouteAccess.VERIFIED, "List the tasks of a chat"
             ),
-            MODELS.row("GET", "/config", self.config, Access.VERIFIED, "Show what is made of conversations"),
+            TASKS.row(
+                "POST",
+                "/chat/{chat_id}/stop",
+                self.stop_chat,
+                RouteAccess.VERIFIED,
+                "Stop the tasks of a chat",
+            ),
             MODELS.row(
-                "POST", "/title/completions", self.title, Access.VERIFIED, "Make a title", use=Use.ANSWER
+                "GET", "/config", self.config, RouteAccess.VERIFIED, "Show what is made of conversations"
             ),
-            MODELS.row("POST", "/tags/completions", self.tags, Access.VERIFIED, "Make tags", use=Use.ANSWER),
+            MODELS.row(
+                "POST",
+                "/title/completions",
+                self.title,
+                RouteAccess.VERIFIED,
+                "Make a title",
+                use=RequestUse.ANSWER,
+            ),
+            MODELS.row(
+                "POST",
+                "/tags/completions",
+                self.tags,
+                RouteAccess.VERIFIED,
+                "Make tags",
+                use=RequestUse.ANSWER,
+            ),
             MODELS.row(
                 "POST",
                 "/follow_up/completions",
                 self.follow_up,
-                Access.VERIFIED,
+                RouteAccess.VERIFIED,
                 "Make questions that may follow",
-                use=Use.ANSWER,
+                use=RequestUse.ANSWER,
             ),
         ]
 
@@ -115,8 +137,8 @@ class TaskRoutes:
         """Answer `{"model", "messages"}` with a completion of `{"follow_ups": [...]}` as JSON text."""
         return await self._make(prompts.FOLLOW_UPS, request)
 
-    async def _make(self, task: TaskText, request: web.Request) -> web.Response:
-        sent = await body.read_object(request, self._body_limit, LARGE)
+    async def _make(self, task: TaskPrompt, request: web.Request) -> web.Response:
+        sent = await body.read_object(request, self._body_limit, LARGE_LIMITS)
         model, messages = model_of(sent), sent.get("messages")
         openai.check_messages(messages)
         options = {name: sent[name] for name in ("chat_id",) if isinstance(sent.get(name), str)}
@@ -124,7 +146,7 @@ class TaskRoutes:
         chat.facts, chat.endpoint = partial(facts_of, request), Endpoint.TASK
         await self._runs.check(chat, actor(request))
         said = await self._models.text(task, messages or [], chat, actor(request))
-        message = {"role": "assistant", "content": prompts.as_json(task.key, said)}
+        message = {"role": "assistant", "content": prompts.render_task_answer(task.key, said)}
         choice = {"index": 0, "message": message, "logprobs": None, "finish_reason": "stop"}
         return body.json_reply(
             {

@@ -12,14 +12,14 @@ from gatewayd.http.body import json_reply, read_model
 from gatewayd.http.context import actor
 from gatewayd.http.replies import documents, service
 from gatewayd.http.schemas import answers
-from gatewayd.ingest.files import Files
+from gatewayd.ingest.files import FileService
 from gatewayd.ingest.records import File
-from gatewayd.ingest.upload import Upload
-from gatewayd.knowledge.members import Addition, Members, Result
-from gatewayd.knowledge.process_now import Readying, collection_named
+from gatewayd.ingest.upload import NewFile
+from gatewayd.knowledge.members import CollectionMembers, FileAddition, MemberResult
+from gatewayd.knowledge.process_now import SynchronousProcessing, parse_collection_name
 from gatewayd.knowledge.scopes import FILE_PREFIX
-from gatewayd.knowledge.serializers import Shown
-from gatewayd.knowledge.uploads import Place, Uploads
+from gatewayd.knowledge.serializers import JsonObject
+from gatewayd.knowledge.uploads import DocumentUploads, UploadDestination
 
 Name = Annotated[str, Field(pattern=r"^[A-Za-z0-9_-]{1,128}$")]
 """A collection id, or `file-` and a file id."""
@@ -71,14 +71,16 @@ class DeleteBody(BaseModel):
     file_id: str
 
 
-class Processing:
+class FileProcessing:
     """Processes files while the caller waits, for up to five minutes (504 then, and it goes on)."""
 
-    def __init__(self, files: Files, members: Members, uploads: Uploads, *, text_limit: int) -> None:
+    def __init__(
+        self, files: FileService, members: CollectionMembers, uploads: DocumentUploads, *, text_limit: int
+    ) -> None:
         self._files = files
         self._members = members
         self._uploads = uploads
-        self._readying = Readying(files, members)
+        self._readying = SynchronousProcessing(files, members)
         self._body_limit = 2 * text_limit
 
     @answers(documents.processed_file)
@@ -92,7 +94,7 @@ class Processing:
         """
         form = await read_model(request, ProcessFileBody, self._body_limit)
         who = actor(request)
-        collection = collection_named(form.collection_name)
+        collection = parse_collection_name(form.collection_name)
         file = await self._readying.process(who, form.file_id, form.content, collection)
         if collection is not None:
             note_change(request, f"collection {collection}", {"added": [file.id]})
@@ -108,10 +110,10 @@ class Processing:
         """
         form = await read_model(request, ProcessTextBody, self._body_limit)
         who = actor(request)
-        collection = collection_named(form.collection_name)
+        collection = parse_collection_name(form.collection_name)
         kind = "text/plain; charset=utf-8"
-        upload = Upload(form.name, kind, who.user_id, {}, is_unlimited=who.is_admin)
-        place = None if collection is None else Place(collection)
+        upload = NewFile(form.name, kind, who.user_id, {}, is_unlimited=who.is_admin)
+        place = None if collection is None else UploadDestination(collection)
         file = await self._uploads.accept(who, upload, _stream(form.content), place)
         file = await self._readying.finished(file)
         return json_reply({**await self._shown(who, file, collection), "file_id": file.id})
@@ -121,7 +123,7 @@ class Processing:
         """`{"files": [{"id"}], "collection_name"}` -> `{"results": [{"file_id", "status", "error"?}],
         "errors": [..]}`: each is put into the collection for itself."""
         form = await read_model(request, ProcessBatchBody, self._body_limit)
-        additions = [Addition(file.id) for file in form.files]
+        additions = [FileAddition(file.id) for file in form.files]
         collection, results = await self._members.add_many(actor(request), form.collection_name, additions)
         added = [each.file_id for each in results if each.is_changed]
         note_change(request, collection.name, {"id": collection.id, "added": added})
@@ -138,7 +140,7 @@ class Processing:
         note_change(request, collection.name, {"id": collection.id, "removed": [form.file_id]})
         return json_reply({"status": True})
 
-    async def _shown(self, who: Actor, file: File, collection: str | None) -> Shown:
+    async def _shown(self, who: Actor, file: File, collection: str | None) -> JsonObject:
         return {
             "status": True,
             "collection_name": collection or FILE_PREFIX + file.id,
@@ -151,7 +153,7 @@ async def _stream(text: str) -> AsyncIterator[bytes]:
     yield text.encode()
 
 
-def _show_result(result: Result) -> Shown:
+def _show_result(result: MemberResult) -> JsonObject:
     if result.error is not None:
         return {"file_id": result.file_id, "status": "failed", "error": result.error.message}
     return {"file_id": result.file_id, "status": "completed"}

@@ -9,21 +9,27 @@ from pydantic import BaseModel, ConfigDict
 from gatewayd.errors import invalid, not_found
 from gatewayd.http.audit import note_change
 from gatewayd.http.body import json_reply, read_model
-from gatewayd.http.connections.uses import Use
+from gatewayd.http.connections.uses import RequestUse
 from gatewayd.http.context import actor
 from gatewayd.http.public.files.status import StatusStreams
 from gatewayd.http.public.files.upload import FileUploads
-from gatewayd.http.public.query_parameters import LAST_PAGE, PAGE_QUERY, flag, number, page
+from gatewayd.http.public.query_parameters import (
+    MAX_PAGE_NUMBER,
+    PAGE_QUERY,
+    parse_flag,
+    parse_number,
+    parse_page,
+)
 from gatewayd.http.replies import documents
 from gatewayd.http.responses.file_content import file_reply
-from gatewayd.http.routes import Access, Noun, Route
+from gatewayd.http.routes import Route, RouteAccess, RouteGroup
 from gatewayd.http.schemas import ANY_MEDIA_TYPE, EVENT_STREAM, INTEGER, answers, listed
-from gatewayd.ingest.files import Files
-from gatewayd.ingest.serializers import show_file, show_status
+from gatewayd.ingest.files import FileService
+from gatewayd.ingest.serializers import render_file, render_status
 
 PREFIX: Final = "/api/v1/files"
 PAGE_SIZE: Final = 50
-MOST_FOUND: Final = 1000
+MAX_FILES_FOUND: Final = 1000
 SEARCH_QUERY: Final = {
     "filename": "Name to look for; * stands for any text, ? for any character.",
     "skip": "Number of files to leave out.",
@@ -31,7 +37,7 @@ SEARCH_QUERY: Final = {
 }
 STATUS_QUERY: Final = {"stream": "With true, an event stream of the changes."}
 CONTENT_QUERY: Final = {"attachment": "With true, browsers save the file in place of showing it."}
-_row = Noun(PREFIX, "files").row
+_row = RouteGroup(PREFIX, "files").row
 
 
 class ContentBody(BaseModel):
@@ -54,7 +60,12 @@ class FileRoutes:
     """Takes files in, tells how far they are, and gives them out."""
 
     def __init__(
-        self, files: Files, uploads: FileUploads, *, text_limit: int, statuses: StatusStreams | None = None
+        self,
+        files: FileService,
+        uploads: FileUploads,
+        *,
+        text_limit: int,
+        statuses: StatusStreams | None = None,
     ) -> None:
         self._files = files
         self._uploads = uploads
@@ -64,13 +75,13 @@ class FileRoutes:
 
     def routes(self) -> Sequence[Route]:
         """Return the rows of 4.6 and 1.8."""
-        who = Access.VERIFIED
+        who = RouteAccess.VERIFIED
         return [
             self._uploads.route(),
             _row("GET", "/", self.list, who, "List files"),
             _row("GET", "/search", self.search, who, "Search files by name"),
             _row("GET", "/count", self.count, who, "Count files"),
-            _row("DELETE", "/all", self.remove_all, Access.ADMIN, "Delete all files"),
+            _row("DELETE", "/all", self.remove_all, RouteAccess.ADMIN, "Delete all files"),
             _row("GET", "/{id}", self.show, who, "Show a file"),
             _row(
                 "GET",
@@ -78,14 +89,21 @@ class FileRoutes:
                 self.show_status,
                 who,
                 "Show how far a file is",
-                use=Use.LISTENER,
+                use=RequestUse.LISTENER,
             ),
             _row("POST", "/{id}/process", self.retry, who, "Process a file again"),
             _row("GET", "/{id}/data/content", self.show_text, who, "Show the text of a file"),
             _row("POST", "/{id}/data/content/update", self.change_text, who, "Change the text", ContentBody),
-            _row("GET", "/{id}/content", self.show_content, who, "Download a file", use=Use.DOWNLOAD),
+            _row("GET", "/{id}/content", self.show_content, who, "Download a file", use=RequestUse.DOWNLOAD),
             # Peer-compatible: what stands behind is for people, and the answer is the same.
-            _row("GET", "/{id}/content/{name}", self.show_content, who, "Download a file", use=Use.DOWNLOAD),
+            _row(
+                "GET",
+                "/{id}/content/{name}",
+                self.show_content,
+                who,
+                "Download a file",
+                use=RequestUse.DOWNLOAD,
+            ),
             _row("POST", "/{id}/rename", self.rename, who, "Rename a file", NameBody),
             _row("DELETE", "/{id}", self.remove, who, "Delete a file"),
         ]
@@ -94,9 +112,9 @@ class FileRoutes:
     async def list(self, request: web.Request) -> web.StreamResponse:
         """Answer `{"items": [File], "total"}`, 50 a page, newest first: one's own, everybody's for
         administrators (unless access lists bind them)."""
-        offset, limit = page(request.query, PAGE_SIZE)
+        offset, limit = parse_page(request.query, PAGE_SIZE)
         found, total = await self._files.list(actor(request), offset=offset, limit=limit)
-        return json_reply({"items": [show_file(file) for file in found], "total": total})
+        return json_reply({"items": [render_file(file) for file in found], "total": total})
 
     @answers(listed(documents.file), query=SEARCH_QUERY)
     async def search(self, request: web.Request) -> web.StreamResponse:
@@ -107,12 +125,12 @@ class FileRoutes:
         pattern = request.query.get("filename", "")
         if not pattern:
             raise invalid("cannot accept filename: expected a name", param="filename", code="validation")
-        skip = number(request.query, "skip", 0, 0, LAST_PAGE)
-        limit = number(request.query, "limit", 100, 1, MOST_FOUND)
+        skip = parse_number(request.query, "skip", 0, 0, MAX_PAGE_NUMBER)
+        limit = parse_number(request.query, "limit", 100, 1, MAX_FILES_FOUND)
         found, _ = await self._files.list(actor(request), pattern=pattern, offset=skip, limit=limit)
         if not found:
             raise not_found("a file named", pattern)
-        return json_reply([show_file(file) for file in found])
+        return json_reply([render_file(file) for file in found])
 
     @answers(INTEGER)
     async def count(self, request: web.Request) -> web.StreamResponse:
@@ -125,7 +143,7 @@ class FileRoutes:
         """Answer File, with its text as `data.content`; 404 for what the caller may not read."""
         who = actor(request)
         file = await self._files.get(who, _id(request))
-        return json_reply(show_file(file, await self._files.text(who, file.id)))
+        return json_reply(render_file(file, await self._files.text(who, file.id)))
 
     @answers(documents.file_status, EVENT_STREAM, query=STATUS_QUERY)
     async def show_status(self, request: web.Request) -> web.StreamResponse:
@@ -135,15 +153,15 @@ class FileRoutes:
         file is gone (`{"status": "not_found"}`).
         """
         who = actor(request)
-        is_streamed = flag(request.query, "stream", default=False) and request.method == "GET"
+        is_streamed = parse_flag(request.query, "stream", default=False) and request.method == "GET"
         if is_streamed:
             return await self._statuses.send(request, self._files.changes(who, _id(request)))
-        return json_reply(show_status(await self._files.get(who, _id(request))))
+        return json_reply(render_status(await self._files.get(who, _id(request))))
 
     @answers(documents.file)
     async def retry(self, request: web.Request) -> web.StreamResponse:
         """Process a file that failed, or was only stored, or once more; answers File."""
-        return json_reply(show_file(await self._files.retry(actor(request), _id(request))))
+        return json_reply(render_file(await self._files.retry(actor(request), _id(request))))
 
     @answers(documents.file_text)
     async def show_text(self, request: web.Request) -> web.StreamResponse:
@@ -164,7 +182,7 @@ class FileRoutes:
         Browsers show PDF and plain text and save everything else; with `?attachment=true` they save those,
         too.
         """
-        attachment = flag(request.query, "attachment", default=False)
+        attachment = parse_flag(request.query, "attachment", default=False)
         file, path = await self._files.content(actor(request), _id(request))
         return file_reply(path, file.name, file.content_type, attachment=attachment)
 
@@ -172,7 +190,7 @@ class FileRoutes:
     async def rename(self, request: web.Request) -> web.StreamResponse:
         """`{"filename"}` -> File."""
         form = await read_model(request, NameBody)
-        return json_reply(show_file(await self._files.rename(actor(request), _id(request), form.filename)))
+        return json_reply(render_file(await self._files.rename(actor(request), _id(request), form.filename)))
 
     @answers(documents.done)
     async def remove(self, request: web.Request) -> web.StreamResponse:

@@ -9,22 +9,22 @@ from aiohttp import web
 
 from gatewayd.http.responses import heartbeat
 from gatewayd.http.responses.heartbeat import Heartbeat
-from gatewayd.http.responses.sse import open_stream, send
-from gatewayd.http.responses.streams import COMMENT
+from gatewayd.http.responses.sse import open_stream, send_frames
+from gatewayd.http.responses.streams import KEEP_ALIVE_FRAME
 from gatewayd.ingest.records import File
-from gatewayd.ingest.serializers import show_status
-from gatewayd.tasks import Tasks
+from gatewayd.ingest.serializers import render_status
+from gatewayd.tasks import TaskRegistry
 
-GONE: Final[dict[str, Any]] = {"status": "not_found"}
+NOT_FOUND_STATUS: Final[dict[str, Any]] = {"status": "not_found"}
 
 
 class StatusStreams:
     """Streams the changes of files, each stream with a beat of its own."""
 
-    def __init__(self, *, seconds: float = heartbeat.SECONDS) -> None:
+    def __init__(self, *, seconds: float = heartbeat.HEARTBEAT_SECONDS) -> None:
         self._seconds = seconds
         # Each is stopped by its stream.
-        self._beats = Tasks()
+        self._beats = TaskRegistry()
 
     async def send(
         self, request: web.Request, changes: AsyncGenerator[File | None, None]
@@ -38,17 +38,17 @@ class StatusStreams:
             reply = await open_stream(request, {})
 
             async def beat() -> None:
-                await send(request, reply, COMMENT)
+                await send_frames(request, reply, KEEP_ALIVE_FRAME)
 
             async with Heartbeat(self._beats, beat, seconds=self._seconds) as silence:
-                await send(request, reply, frame(first))
+                await send_frames(request, reply, status_frame(first))
                 async for file in changes:
-                    await send(request, reply, frame(file))
+                    await send_frames(request, reply, status_frame(file))
                     silence.touch()
             await reply.write_eof()
         return reply
 
 
-def frame(file: File | None) -> bytes:
+def status_frame(file: File | None) -> bytes:
     """Return one event: the status of a file, `not_found` for one that was removed meanwhile."""
-    return b"data: %b\n\n" % orjson.dumps(GONE if file is None else show_status(file))
+    return b"data: %b\n\n" % orjson.dumps(NOT_FOUND_STATUS if file is None else render_status(file))

@@ -9,21 +9,21 @@ from gatewayd import json_decoder
 from gatewayd.accounts.texts import clean_object
 from gatewayd.errors import GatewayError, invalid
 from gatewayd.http.body import json_reply
-from gatewayd.http.connections.uses import Use
+from gatewayd.http.connections.uses import RequestUse
 from gatewayd.http.context import actor
-from gatewayd.http.public.query_parameters import flag
+from gatewayd.http.public.query_parameters import parse_flag
 from gatewayd.http.replies import documents
-from gatewayd.http.routes import FORM_BODY, Access, Route
+from gatewayd.http.routes import FORM_BODY, Route, RouteAccess
 from gatewayd.http.schemas import answers
 from gatewayd.http.uploads import UploadForm, read_form
-from gatewayd.ingest.files import Files
+from gatewayd.ingest.files import FileService
 from gatewayd.ingest.records import File, FileStatus
-from gatewayd.ingest.serializers import Shown, show_file
-from gatewayd.ingest.upload import Upload
-from gatewayd.knowledge.uploads import Uploads
+from gatewayd.ingest.serializers import JsonObject, render_file
+from gatewayd.ingest.upload import NewFile
+from gatewayd.knowledge.uploads import DocumentUploads
 
 PATH: Final = "/api/v1/files/"
-LONGEST_WAIT: Final = 3600.0
+MAX_WAIT_SECONDS: Final = 3600.0
 """Seconds that an upload with `process_in_background=false` waits at most."""
 
 UPLOAD_QUERY: Final = {
@@ -35,7 +35,7 @@ UPLOAD_QUERY: Final = {
 class FileUploads:
     """Takes files in; `max_size` is the largest one in bytes."""
 
-    def __init__(self, files: Files, uploads: Uploads, *, max_size: int) -> None:
+    def __init__(self, files: FileService, uploads: DocumentUploads, *, max_size: int) -> None:
         self._files = files
         self._uploads = uploads
         self._max_size = max_size
@@ -49,12 +49,12 @@ class FileUploads:
             "POST",
             PATH,
             self.upload,
-            Access.VERIFIED,
+            RouteAccess.VERIFIED,
             "Upload a file",
             tag="files",
             invites=True,
             takes=FORM_BODY,
-            use=Use.UPLOAD,
+            use=RequestUse.UPLOAD,
         )
 
     @answers(documents.uploaded_file, query=UPLOAD_QUERY)
@@ -66,13 +66,13 @@ class FileUploads:
         and `directory_id`: the file is in that collection from the moment when it is completed; and
         `file_hash`, what the client calls this version.
         """
-        process = flag(request.query, "process", default=True)
-        in_background = flag(request.query, "process_in_background", default=True)
+        process = parse_flag(request.query, "process", default=True)
+        in_background = parse_flag(request.query, "process_in_background", default=True)
         who = actor(request)
         self._uploads.check(who)
         form = await read_form(request, self._max_size)
         data = metadata_of(form)
-        upload = Upload(
+        upload = NewFile(
             form.name,
             form.content_type,
             who.user_id,
@@ -80,13 +80,13 @@ class FileUploads:
             process=process,
             is_unlimited=who.is_admin,
         )
-        file = await self._uploads.accept(who, upload, completing(form, data))
+        file = await self._uploads.accept(who, upload, stream_file(form, data))
         if process and not in_background:
-            file = await self._files.finished(file.id, LONGEST_WAIT)
-        return json_reply(show_upload(file))
+            file = await self._files.finished(file.id, MAX_WAIT_SECONDS)
+        return json_reply(render_upload(file))
 
 
-async def completing(form: UploadForm, data: dict[str, Any]) -> AsyncIterator[bytes]:
+async def stream_file(form: UploadForm, data: dict[str, Any]) -> AsyncIterator[bytes]:
     """Yield the file; at its end `data` has what the fields behind it say, too."""
     async for piece in form.stream():
         yield piece
@@ -109,7 +109,7 @@ def metadata_of(form: UploadForm) -> dict[str, Any]:
     return clean_object(value or {}, "metadata")
 
 
-def show_upload(file: File) -> Shown:
+def render_upload(file: File) -> JsonObject:
     """Return a file as the reply to its upload."""
-    shown = show_file(file)
+    shown = render_file(file)
     return shown if file.status is FileStatus.STORED else {"status": True, **shown}

@@ -6,7 +6,7 @@ from pydantic import BaseModel, ConfigDict, Field, RootModel, model_validator
 
 from gatewayd.catalog.records import Grant
 from gatewayd.knowledge.grants import from_access_control, read_grants
-from gatewayd.knowledge.members import LONGEST_WAIT
+from gatewayd.knowledge.members import MAX_WAIT_SECONDS
 
 
 class AccessBody(BaseModel):
@@ -64,7 +64,7 @@ class AdditionBody(MemberBody):
     """A file to put into a collection; `wait` is how many seconds to wait for one still being processed."""
 
     directory_id: str | None = None
-    wait: float = Field(default=0.0, ge=0.0, le=LONGEST_WAIT)
+    wait: float = Field(default=0.0, ge=0.0, le=MAX_WAIT_SECONDS)
 
 
 class BatchBody(RootModel[list[AdditionBody]]):

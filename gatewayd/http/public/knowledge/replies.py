@@ -8,38 +8,40 @@ from aiohttp import web
 from gatewayd.accounts.records import Actor
 from gatewayd.errors import GatewayError
 from gatewayd.http.body import json_reply
-from gatewayd.http.public.files.owners import Owners, Shown
+from gatewayd.http.public.files.owners import OwnerFinder, RenderedDocument
 from gatewayd.http.responses.warning_header import warning_headers
 from gatewayd.ingest.records import File
-from gatewayd.ingest.serializers import show_file, show_metadata
-from gatewayd.knowledge.collections import Collections
-from gatewayd.knowledge.members import Members, Result
+from gatewayd.ingest.serializers import render_file, render_metadata
+from gatewayd.knowledge.collections import CollectionService
+from gatewayd.knowledge.members import CollectionMembers, MemberResult
 from gatewayd.knowledge.records import Collection
-from gatewayd.knowledge.serializers import show_collection
+from gatewayd.knowledge.serializers import render_collection
 
-SHOWN_FAILURES: Final = 5
-MOST_TOLD: Final = 1000
+MAX_FAILURES_SHOWN: Final = 5
+MAX_FILES_IN_REPLY: Final = 1000
 """Files of a collection up to which the reply to a change tells them all: who adds many would wait longer
 with each."""
 
-MOST_SHOWN: Final = 10_000
+MAX_FILES_SHOWN: Final = 10_000
 """Files up to which they are shown to who asks for the collection."""
 
 
 class CollectionReplies:
     """Shows collections to an actor: with their owners in lists, with their files one by one."""
 
-    def __init__(self, collections: Collections, members: Members, owners: Owners) -> None:
+    def __init__(
+        self, collections: CollectionService, members: CollectionMembers, owners: OwnerFinder
+    ) -> None:
         self._collections = collections
         self._members = members
         self._owners = owners
 
-    async def listed(self, actor: Actor, found: Sequence[Collection]) -> list[Shown]:
+    async def listed(self, actor: Actor, found: Sequence[Collection]) -> list[RenderedDocument]:
         """Return collections with `user`, `file_count` and `write_access`."""
         owners = await self._owners.shown(each.user_id for each in found)
         return [
             {
-                **show_collection(each),
+                **render_collection(each),
                 "user": owners[each.user_id],
                 "file_count": each.file_count,
                 "write_access": self._collections.may_write(actor, each),
@@ -47,13 +49,15 @@ class CollectionReplies:
             for each in found
         ]
 
-    async def files(self, found: Iterable[File]) -> list[Shown]:
+    async def files(self, found: Iterable[File]) -> list[RenderedDocument]:
         """Return files with `user`."""
         files = list(found)
         owners = await self._owners.shown(file.user_id for file in files)
-        return [{**show_file(file), "user": owners[file.user_id]} for file in files]
+        return [{**render_file(file), "user": owners[file.user_id]} for file in files]
 
-    async def shown(self, actor: Actor, collection: Collection, *, limit: int = MOST_TOLD) -> Shown:
+    async def shown(
+        self, actor: Actor, collection: Collection, *, limit: int = MAX_FILES_IN_REPLY
+    ) -> RenderedDocument:
         """Return a collection with `files` (completed ones) and `write_access`.
 
         `files` is None for a collection with over `limit` files: they are to be listed page by page.
@@ -61,20 +65,20 @@ class CollectionReplies:
         files = await self._members.completed(actor, collection.id, limit)
         count = await self._collections.count_files(collection) if files is None else len(files)
         return {
-            **show_collection(collection),
-            "files": None if files is None else [show_metadata(file) for file in files],
+            **render_collection(collection),
+            "files": None if files is None else [render_metadata(file) for file in files],
             "file_count": count,
             "write_access": self._collections.may_write(actor, collection),
         }
 
     async def whole(
-        self, actor: Actor, collection: Collection, *, limit: int = MOST_TOLD
+        self, actor: Actor, collection: Collection, *, limit: int = MAX_FILES_IN_REPLY
     ) -> web.StreamResponse:
         """Answer `shown`."""
         return json_reply(await self.shown(actor, collection, limit=limit))
 
     async def batch(
-        self, actor: Actor, collection: Collection, results: Sequence[Result]
+        self, actor: Actor, collection: Collection, results: Sequence[MemberResult]
     ) -> web.StreamResponse:
         """Answer `shown` with what became of each file; raises when nothing of what was asked could be done.
 
@@ -91,10 +95,10 @@ class CollectionReplies:
         message = f"{len(failures)} of {len(results)} files could not be added"
         errors = [f"{file_id}: {error.message}" for file_id, error in failures]
         reply["warnings"] = {"message": message, "errors": errors}
-        return json_reply(reply, headers=warning_headers([message, *errors[:SHOWN_FAILURES]]))
+        return json_reply(reply, headers=warning_headers([message, *errors[:MAX_FAILURES_SHOWN]]))
 
 
-def _show_result(result: Result) -> dict[str, Any]:
+def _show_result(result: MemberResult) -> dict[str, Any]:
     if result.error is not None:
         return {"file_id": result.file_id, "status": "failed", "error": result.error.message}
     return {"file_id": result.file_id, "status": "added" if result.is_changed else "unchanged"}
@@ -103,6 +107,6 @@ def _show_result(result: Result) -> dict[str, Any]:
 def _joined(failures: Sequence[tuple[str, GatewayError]]) -> GatewayError:
     first = failures[0][1]
     sentences = list(dict.fromkeys(error.message for _, error in failures))
-    more = len(sentences) - SHOWN_FAILURES
-    message = "; ".join(sentences[:SHOWN_FAILURES]) + (f"; and {more} more" if more > 0 else "")
+    more = len(sentences) - MAX_FAILURES_SHOWN
+    message = "; ".join(sentences[:MAX_FAILURES_SHOWN]) + (f"; and {more} more" if more > 0 else "")
     return GatewayError(first.kind, message, param=first.param, code=first.code)

@@ -9,27 +9,27 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from gatewayd.accounts.records import Actor
 from gatewayd.http.body import json_reply, read_model
-from gatewayd.http.connections.uses import Use
+from gatewayd.http.connections.uses import RequestUse
 from gatewayd.http.context import actor
 from gatewayd.http.public.files.on_demand import (
     DeleteBody,
+    FileProcessing,
     Name,
     ProcessBatchBody,
     ProcessFileBody,
-    Processing,
     ProcessTextBody,
 )
 from gatewayd.http.replies import documents
 from gatewayd.http.responses.warning_header import warning_headers
-from gatewayd.http.routes import Access, Noun, Route
+from gatewayd.http.routes import Route, RouteAccess, RouteGroup
 from gatewayd.http.schemas import answers
-from gatewayd.knowledge.retrieval import MAX_K, Retrieval, SearchOptions
-from gatewayd.knowledge.scopes import Scopes
-from gatewayd.knowledge.serializers import show_found
+from gatewayd.knowledge.retrieval import MAX_K, RetrievalService, SearchOptions
+from gatewayd.knowledge.scopes import ScopeResolver
+from gatewayd.knowledge.serializers import render_search_result
 
 PREFIX: Final = "/api/v1/retrieval"
-MOST_NAMES: Final = 1000
-_row = Noun(PREFIX, "retrieval").row
+MAX_NAMES: Final = 1000
+_row = RouteGroup(PREFIX, "retrieval").row
 
 Count = Annotated[int, Field(ge=1, le=MAX_K)]
 Share = Annotated[float, Field(ge=0.0, le=1.0)]
@@ -69,14 +69,18 @@ class QueryDocBody(SearchBody):
 class QueryCollectionBody(SearchBody):
     """A question to several collections or files."""
 
-    collection_names: Annotated[list[Name], Field(max_length=MOST_NAMES)]
+    collection_names: Annotated[list[Name], Field(max_length=MAX_NAMES)]
 
 
 class RetrievalRoutes:
     """Answers questions with passages, and processes files while the caller waits."""
 
     def __init__(
-        self, retrieval: Retrieval, scopes: Scopes, configured: SearchOptions, processing: Processing
+        self,
+        retrieval: RetrievalService,
+        scopes: ScopeResolver,
+        configured: SearchOptions,
+        processing: FileProcessing,
     ) -> None:
         self._retrieval = retrieval
         self._scopes = scopes
@@ -85,7 +89,7 @@ class RetrievalRoutes:
 
     def routes(self) -> Sequence[Route]:
         """Return the rows of 1.10 for what is in the database already."""
-        who = Access.VERIFIED
+        who = RouteAccess.VERIFIED
         work = self._processing
         return [
             _row(
@@ -95,7 +99,7 @@ class RetrievalRoutes:
                 who,
                 "Search one collection or file",
                 QueryDocBody,
-                use=Use.ANSWER,
+                use=RequestUse.ANSWER,
             ),
             _row(
                 "POST",
@@ -104,12 +108,12 @@ class RetrievalRoutes:
                 who,
                 "Search",
                 QueryCollectionBody,
-                use=Use.ANSWER,
+                use=RequestUse.ANSWER,
             ),
             _row("POST", "/process/file", work.process_file, who, "Process a file", ProcessFileBody),
             _row("POST", "/process/text", work.process_text, who, "Keep a text", ProcessTextBody),
             _row("POST", "/process/files/batch", work.process_batch, who, "Add files", ProcessBatchBody),
-            _row("POST", "/delete", work.delete, Access.ADMIN, "Take a file out", DeleteBody),
+            _row("POST", "/delete", work.delete, RouteAccess.ADMIN, "Take a file out", DeleteBody),
         ]
 
     @answers(documents.passages)
@@ -131,4 +135,4 @@ class RetrievalRoutes:
     async def _found(self, who: Actor, names: Sequence[str], form: SearchBody) -> web.StreamResponse:
         scopes = [await self._scopes.named(who, name) for name in dict.fromkeys(names)]
         found = await self._retrieval.search(scopes, form.query, form.options(self._configured))
-        return json_reply(show_found(found), headers=warning_headers(found.warnings))
+        return json_reply(render_search_result(found), headers=warning_headers(found.warnings))

@@ -16,36 +16,38 @@ from gatewayd.http.public.knowledge.bodies import (
     MemberBody,
     ShareBody,
 )
-from gatewayd.http.public.knowledge.replies import MOST_SHOWN, CollectionReplies
-from gatewayd.http.public.query_parameters import PAGE_QUERY, TEXT_QUERY, flag, number, page
+from gatewayd.http.public.knowledge.replies import MAX_FILES_SHOWN, CollectionReplies
+from gatewayd.http.public.query_parameters import PAGE_QUERY, TEXT_QUERY, parse_flag, parse_number, parse_page
 from gatewayd.http.replies import documents
-from gatewayd.http.routes import Access, Noun, Route
+from gatewayd.http.routes import Route, RouteAccess, RouteGroup
 from gatewayd.http.schemas import TRUE, answers, listed
 from gatewayd.ingest.records import FileStatus
-from gatewayd.knowledge.collections import CollectionChange, Collections, NewCollection
-from gatewayd.knowledge.members import LONGEST_WAIT, Addition, Members, Result
-from gatewayd.knowledge.serializers import show_collection
+from gatewayd.knowledge.collections import CollectionChange, CollectionService, NewCollection
+from gatewayd.knowledge.members import MAX_WAIT_SECONDS, CollectionMembers, FileAddition, MemberResult
+from gatewayd.knowledge.serializers import render_collection
 
 PREFIX: Final = "/api/v1/knowledge"
 PAGE_SIZE: Final = 30
-LARGEST_BATCH: Final = 8 * 2**20
+MAX_BATCH_BYTES: Final = 8 * 2**20
 WAIT_QUERY: Final = {"wait": "Seconds, 300 at most, to wait for a file that is being processed."}
 REMOVAL_QUERY: Final = {"delete_file": "With false, the file itself is not deleted."}
 RESET_QUERY: Final = {"include_directories": "With false, the directories stay."}
-_row = Noun(PREFIX, "knowledge").row
+_row = RouteGroup(PREFIX, "knowledge").row
 
 
 class KnowledgeRoutes:
     """Keeps collections and what is in them."""
 
-    def __init__(self, collections: Collections, members: Members, replies: CollectionReplies) -> None:
+    def __init__(
+        self, collections: CollectionService, members: CollectionMembers, replies: CollectionReplies
+    ) -> None:
         self._collections = collections
         self._members = members
         self._replies = replies
 
     def routes(self) -> Sequence[Route]:
         """Return the rows of 1.9, but for directories and sync."""
-        who = Access.VERIFIED
+        who = RouteAccess.VERIFIED
         return [
             _row("GET", "/", self.list, who, "List collections"),
             _row("GET", "/list", self.list_plain, who, "List collections without pages"),
@@ -69,7 +71,7 @@ class KnowledgeRoutes:
 
         `?page=` counts from 1; `?query=` is part of the name or description.
         """
-        offset, limit = page(request.query, PAGE_SIZE)
+        offset, limit = parse_page(request.query, PAGE_SIZE)
         query = request.query.get("query", "")
         who = actor(request)
         found, total = await self._collections.list(who, query=query, offset=offset, limit=limit)
@@ -91,7 +93,7 @@ class KnowledgeRoutes:
         new = NewCollection(form.name, form.description, form.meta or {}, form.grants() or ())
         made = await self._collections.create(actor(request), new)
         note_grants(request, made.name, made.grants, id=made.id)
-        return json_reply(show_collection(made))
+        return json_reply(render_collection(made))
 
     @answers(documents.whole_collection)
     async def show(self, request: web.Request) -> web.StreamResponse:
@@ -102,7 +104,7 @@ class KnowledgeRoutes:
         """
         who = actor(request)
         found = await self._collections.get(who, _id(request))
-        return await self._replies.whole(who, found, limit=MOST_SHOWN)
+        return await self._replies.whole(who, found, limit=MAX_FILES_SHOWN)
 
     @answers(documents.whole_collection)
     async def change(self, request: web.Request) -> web.StreamResponse:
@@ -165,7 +167,7 @@ class KnowledgeRoutes:
         """
         form = await read_model(request, MemberBody)
         who = actor(request)
-        delete = flag(request.query, "delete_file", default=True)
+        delete = parse_flag(request.query, "delete_file", default=True)
         collection = await self._members.remove_file(who, _id(request), form.file_id, delete_file=delete)
         note_change(request, collection.name, {"id": collection.id, "removed": [form.file_id]})
         return await self._replies.whole(who, collection)
@@ -177,9 +179,9 @@ class KnowledgeRoutes:
         `"results": [{"file_id", "status": "added" | "unchanged" | "failed", "error"?}]`, and `"warnings":
         {"message", "errors"}` when some failed; an error when all did.
         """
-        form = await read_model(request, BatchBody, LARGEST_BATCH)
+        form = await read_model(request, BatchBody, MAX_BATCH_BYTES)
         who = actor(request)
-        additions = [Addition(item.file_id, item.directory_id) for item in form.root]
+        additions = [FileAddition(item.file_id, item.directory_id) for item in form.root]
         collection, results = await self._members.add_many(who, _id(request), additions, wait=_wait(request))
         note_change(request, collection.name, {"id": collection.id, "added": _changed(results)})
         return await self._replies.batch(who, collection, results)
@@ -188,7 +190,7 @@ class KnowledgeRoutes:
     async def reset(self, request: web.Request) -> web.StreamResponse:
         """Take all files out, which stay, and remove the directories unless `?include_directories=false`;
         answers Knowledge with no `files`."""
-        directories = flag(request.query, "include_directories", default=True)
+        directories = parse_flag(request.query, "include_directories", default=True)
         who = actor(request)
         collection = await self._members.reset(who, _id(request), directories=directories)
         note_change(request, collection.name, {"id": collection.id, "removed": "every file"})
@@ -202,7 +204,7 @@ class KnowledgeRoutes:
         return json_reply(data=True)
 
 
-def _changed(results: Sequence[Result]) -> list[str]:
+def _changed(results: Sequence[MemberResult]) -> list[str]:
     return [each.file_id for each in results if each.is_changed]
 
 
@@ -211,4 +213,4 @@ def _id(request: web.Request) -> str:
 
 
 def _wait(request: web.Request) -> float:
-    return float(number(request.query, "wait", 0, 0, int(LONGEST_WAIT)))
+    return float(parse_number(request.query, "wait", 0, 0, int(MAX_WAIT_SECONDS)))

@@ -10,25 +10,25 @@ from pydantic import BaseModel, ConfigDict, FailFast
 from gatewayd.http.audit import note_change
 from gatewayd.http.body import json_reply, large_reply, read_each, read_members, read_model
 from gatewayd.http.context import actor
-from gatewayd.http.public.files.owners import Shown
+from gatewayd.http.public.files.owners import RenderedDocument
 from gatewayd.http.public.knowledge.replies import CollectionReplies
-from gatewayd.http.public.query_parameters import PAGE_QUERY, flag, number, page
+from gatewayd.http.public.query_parameters import PAGE_QUERY, parse_flag, parse_number, parse_page
 from gatewayd.http.replies import documents, service
-from gatewayd.http.routes import Access, Noun, Route
+from gatewayd.http.routes import Route, RouteAccess, RouteGroup
 from gatewayd.http.schemas import TRUE, answers
 from gatewayd.ingest.records import File
-from gatewayd.json_decoder import BULK, JsonMembers, Undecoded
-from gatewayd.knowledge.directories import Directories, DirectoryChange
-from gatewayd.knowledge.members import Members
-from gatewayd.knowledge.paths import line_to
-from gatewayd.knowledge.records import Directory, Link
-from gatewayd.knowledge.sync import Entry, Sync, TreeDiff
+from gatewayd.json_decoder import BULK_LIMITS, JsonMembers, UndecodedMember
+from gatewayd.knowledge.directories import DirectoryChange, DirectoryService
+from gatewayd.knowledge.members import CollectionMembers
+from gatewayd.knowledge.paths import ancestor_directories
+from gatewayd.knowledge.records import CollectionDirectory, CollectionLink
+from gatewayd.knowledge.sync import CollectionSync, ManifestEntry, TreeDiff
 
 PREFIX: Final = "/api/v1/knowledge"
 PAGE_SIZE: Final = 30
 MAX_MANIFEST_BYTES: Final = 32 * 2**20
-MANIFEST: Final = Undecoded("manifest", 250_000)
-FEW_ENTRIES: Final = 5_000
+MANIFEST: Final = UndecodedMember("manifest", 250_000)
+SMALL_MANIFEST_ENTRIES: Final = 5_000
 FILES_QUERY: Final = {
     **PAGE_QUERY,
     "query": "Part of the name.",
@@ -36,7 +36,7 @@ FILES_QUERY: Final = {
     "limit": "Files of a page, 1 to 1000, 30 by default; for administrators.",
 }
 REMOVAL_QUERY: Final = {"move_files": "With false, the files are taken out of the collection."}
-_row = Noun(PREFIX, "knowledge").row
+_row = RouteGroup(PREFIX, "knowledge").row
 
 
 class EntryBody(BaseModel):
@@ -97,7 +97,11 @@ class KnowledgeSyncRoutes:
     """Shows what a collection holds in which directory, and brings it in step."""
 
     def __init__(
-        self, members: Members, directories: Directories, sync: Sync, replies: CollectionReplies
+        self,
+        members: CollectionMembers,
+        directories: DirectoryService,
+        sync: CollectionSync,
+        replies: CollectionReplies,
     ) -> None:
         self._members = members
         self._directories = directories
@@ -107,7 +111,7 @@ class KnowledgeSyncRoutes:
 
     def routes(self) -> Sequence[Route]:
         """Return the rows of 1.9 for files in directories, and for sync."""
-        who = Access.VERIFIED
+        who = RouteAccess.VERIFIED
         directory = "/{id}/dirs/{directory_id}"
         return [
             _row("GET", "/{id}/files", self.list_files, who, "List the files of a collection"),
@@ -136,7 +140,7 @@ class KnowledgeSyncRoutes:
         up to 1000 a page with `?limit=`.
         """
         who, directory_id = actor(request), request.query.get("directory_id") or None
-        offset, limit = page(request.query, _page_size(request))
+        offset, limit = parse_page(request.query, _page_size(request))
         query = request.query.get("query", "")
         known = await self._directories.list(who, _id(request))
         found, total = await self._members.list(
@@ -144,13 +148,13 @@ class KnowledgeSyncRoutes:
         )
         shown = {
             "items": await self._show_files(found),
-            "directories": [show_directory(each) for each in known if each.parent_id == directory_id],
-            "breadcrumbs": [show_directory(each) for each in line_to(known, directory_id)],
+            "directories": [render_directory(each) for each in known if each.parent_id == directory_id],
+            "breadcrumbs": [render_directory(each) for each in ancestor_directories(known, directory_id)],
             "total": total,
         }
         return json_reply(shown)
 
-    async def _show_files(self, found: Sequence[tuple[Link, File]]) -> list[Shown]:
+    async def _show_files(self, found: Sequence[tuple[CollectionLink, File]]) -> list[RenderedDocument]:
         items = await self._replies.files(file for _, file in found)
         return [
             {**item, "directory_id": link.directory_id} for item, (link, _) in zip(items, found, strict=True)
@@ -164,7 +168,7 @@ class KnowledgeSyncRoutes:
         "mkdir": [path], "rmdir": [directory id], "unmodified_count", "directory_map": {path: directory id}}`.
         """
         form, members = await read_members(request, ManifestBody, MAX_MANIFEST_BYTES, MANIFEST)
-        if members is None or len(members) <= FEW_ENTRIES:
+        if members is None or len(members) <= SMALL_MANIFEST_ENTRIES:
             return await self._compared(request, form, members)
         # What is made of a large one takes many times its size.
         async with self._large:
@@ -177,12 +181,12 @@ class KnowledgeSyncRoutes:
         if members is not None:
             entries = [_entry(item) async for item in read_each(members, EntryBody, MANIFEST.name)]
         diff = await self._sync.diff(actor(request), _id(request), entries)
-        return await large_reply(await asyncio.to_thread(show_diff, diff))
+        return await large_reply(await asyncio.to_thread(render_diff, diff))
 
     @answers(service.status)
     async def cleanup(self, request: web.Request) -> web.StreamResponse:
         """`{"file_ids", "dir_ids"?}` -> `{"status": true}`; what is not there is fine."""
-        form = await read_model(request, CleanupBody, MAX_MANIFEST_BYTES, BULK)
+        form = await read_model(request, CleanupBody, MAX_MANIFEST_BYTES, BULK_LIMITS)
         await self._sync.cleanup(actor(request), _id(request), form.file_ids, form.dir_ids or ())
         removed = {"removed": form.file_ids, "removed_directories": form.dir_ids}
         note_change(request, f"collection {_id(request)}", removed)
@@ -193,7 +197,7 @@ class KnowledgeSyncRoutes:
         """`{"name", "parent_id"?}` -> Directory; 409 when there is one of this name beside it."""
         form = await read_model(request, DirectoryBody)
         made = await self._directories.create(actor(request), _id(request), form.name, form.parent_id or None)
-        return json_reply(show_directory(made))
+        return json_reply(render_directory(made))
 
     @answers(documents.directory)
     async def change(self, request: web.Request) -> web.StreamResponse:
@@ -202,7 +206,7 @@ class KnowledgeSyncRoutes:
         moves = "parent_id" in form.model_fields_set
         change = DirectoryChange(form.name, form.parent_id or None, moves=moves)
         changed = await self._directories.change(actor(request), _id(request), _directory(request), change)
-        return json_reply(show_directory(changed))
+        return json_reply(render_directory(changed))
 
     @answers(TRUE, query=REMOVAL_QUERY)
     async def remove(self, request: web.Request) -> web.StreamResponse:
@@ -210,7 +214,7 @@ class KnowledgeSyncRoutes:
 
         Its files move to the one above, or with `?move_files=false` are taken out.
         """
-        move = flag(request.query, "move_files", default=True)
+        move = parse_flag(request.query, "move_files", default=True)
         await self._directories.remove(actor(request), _id(request), _directory(request), move_files=move)
         return json_reply(data=True)
 
@@ -224,11 +228,11 @@ class KnowledgeSyncRoutes:
         return json_reply({"status": True})
 
 
-def _entry(item: EntryBody) -> Entry:
-    return Entry(item.filename, item.checksum, item.path)
+def _entry(item: EntryBody) -> ManifestEntry:
+    return ManifestEntry(item.filename, item.checksum, item.path)
 
 
-def show_directory(directory: Directory) -> Shown:
+def render_directory(directory: CollectionDirectory) -> RenderedDocument:
     """Return a directory (1.9)."""
     return {
         "id": directory.id,
@@ -241,7 +245,7 @@ def show_directory(directory: Directory) -> Shown:
     }
 
 
-def show_diff(diff: TreeDiff) -> Shown:
+def render_diff(diff: TreeDiff) -> RenderedDocument:
     """Return the answer of `sync/diff`."""
     return {
         "added": [_show_entry(entry) for entry in diff.added],
@@ -254,7 +258,7 @@ def show_diff(diff: TreeDiff) -> Shown:
     }
 
 
-def _show_entry(entry: Entry) -> dict[str, Any]:
+def _show_entry(entry: ManifestEntry) -> dict[str, Any]:
     return {"filename": entry.filename, "path": entry.path, "checksum": entry.checksum}
 
 
@@ -264,7 +268,7 @@ def _show_deleted(file: File) -> Mapping[str, str]:
 
 def _page_size(request: web.Request) -> int:
     """Return how many files a page has, which administrators may choose."""
-    return number(request.query, "limit", PAGE_SIZE, 1, 1000) if actor(request).is_admin else PAGE_SIZE
+    return parse_number(request.query, "limit", PAGE_SIZE, 1, 1000) if actor(request).is_admin else PAGE_SIZE
 
 
 def _id(request: web.Request) -> str:

@@ -9,9 +9,9 @@ from aiohttp import web
 from gatewayd.errors import invalid
 from gatewayd.http.routes import ANTHROPIC_VERSION
 
-MAX_PAGE: Final = 1000
+MAX_PAGE_SIZE: Final = 1000
 
-TOLD: Final = ("capabilities", "lifecycle", "max_input_tokens", "max_tokens")
+MODEL_FIELDS: Final = ("capabilities", "lifecycle", "max_input_tokens", "max_tokens")
 """What such a client may want to know of a model, where its provider says it."""
 
 
@@ -20,10 +20,10 @@ def is_wanted(request: web.Request) -> bool:
     return ANTHROPIC_VERSION in request.headers
 
 
-def described(listed: Mapping[str, Any]) -> dict[str, Any]:
+def add_dialect_fields(listed: Mapping[str, Any]) -> dict[str, Any]:
     """Return an element of our list with the fields of the dialect beside it."""
     told = listed.get("openai")
-    known = {name: told[name] for name in TOLD if name in told} if isinstance(told, dict) else {}
+    known = {name: told[name] for name in MODEL_FIELDS if name in told} if isinstance(told, dict) else {}
     created = datetime.fromtimestamp(listed["created"], UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
     return {
         **listed,
@@ -35,7 +35,7 @@ def described(listed: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def page(models: Sequence[Mapping[str, Any]], query: Mapping[str, str]) -> dict[str, Any]:
+def model_page(models: Sequence[Mapping[str, Any]], query: Mapping[str, str]) -> dict[str, Any]:
     """Return `{"data", "has_more", "first_id", "last_id"}`: all models, or those that the query asks for.
 
     `limit` (1 to 1000) is how many, `after_id` and `before_id` name the model on whose other side the page
@@ -51,7 +51,7 @@ def page(models: Sequence[Mapping[str, Any]], query: Mapping[str, str]) -> dict[
     has_more = limit is not None and end - start > limit
     if limit is not None and has_more:
         start, end = (end - limit, end) if before else (start, start + limit)
-    data = [described(model) for model in models[start:end]]
+    data = [add_dialect_fields(model) for model in models[start:end]]
     ends = {"first_id": data[0]["id"], "last_id": data[-1]["id"]} if data else {}
     return {"object": "list", "data": data, "has_more": has_more, "first_id": None, "last_id": None, **ends}
 
@@ -60,8 +60,10 @@ def _limit(query: Mapping[str, str]) -> int | None:
     given = query.get("limit")
     if given is None:
         return None
-    if not (given.isascii() and given.isdecimal() and len(given) < 9 and 1 <= int(given) <= MAX_PAGE):
-        raise invalid(f"cannot accept limit: expected a whole number from 1 to {MAX_PAGE}", param="limit")
+    if not (given.isascii() and given.isdecimal() and len(given) < 9 and 1 <= int(given) <= MAX_PAGE_SIZE):
+        raise invalid(
+            f"cannot accept limit: expected a whole number from 1 to {MAX_PAGE_SIZE}", param="limit"
+        )
     return int(given)
 
 

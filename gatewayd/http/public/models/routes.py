@@ -16,11 +16,11 @@ from gatewayd.http.context import actor
 from gatewayd.http.public.base_urls import BASES
 from gatewayd.http.public.models import anthropic_lists
 from gatewayd.http.replies import models
-from gatewayd.http.routes import Access, Dialect, Handler, Route
+from gatewayd.http.routes import Handler, Route, RouteAccess, RouteDialect
 from gatewayd.http.schemas import TRUE, answers
-from gatewayd.pipeline.documents.model_info import render_record, show_model
-from gatewayd.pipeline.functions.model_actions import Buttons, ButtonSet
-from gatewayd.time_slices import Pace
+from gatewayd.pipeline.documents.model_info import render_model, render_record
+from gatewayd.pipeline.functions.model_actions import ModelActions, ModelActionSet
+from gatewayd.time_slices import LoopPacer
 
 LISTS: Final = tuple(f"{base}/models" for base in BASES)
 LIST_QUERY: Final = {
@@ -74,10 +74,10 @@ class ModelIdBody(BaseModel):
     id: str
 
 
-class ModelRoutes:
+class PublicModelRoutes:
     """Lists models and keeps their records."""
 
-    def __init__(self, catalog: Catalog, buttons: Buttons | None = None) -> None:
+    def __init__(self, catalog: Catalog, buttons: ModelActions | None = None) -> None:
         self._catalog = catalog
         self._buttons = buttons
 
@@ -112,7 +112,7 @@ class ModelRoutes:
         buttons = await self._read_buttons()
         listed = await self._all_listed(models, actor(request), buttons)
         if anthropic_lists.is_wanted(request):
-            return await body.large_reply(anthropic_lists.page(listed, request.query))
+            return await body.large_reply(anthropic_lists.model_page(listed, request.query))
         return await body.large_reply({"object": "list", "data": listed})
 
     @answers(models.model)
@@ -122,7 +122,7 @@ class ModelRoutes:
         model, _ = await self._catalog.get(model_id, actor(request))
         listed = self._listed(model, actor(request), await self._read_buttons())
         return body.json_reply(
-            anthropic_lists.described(listed) if anthropic_lists.is_wanted(request) else listed
+            anthropic_lists.add_dialect_fields(listed) if anthropic_lists.is_wanted(request) else listed
         )
 
     @answers(models.models)
@@ -196,22 +196,22 @@ class ModelRoutes:
             raise not_found("model record", model_id)
         return record
 
-    async def _read_buttons(self) -> ButtonSet:
-        return ButtonSet() if self._buttons is None else await self._buttons.read()
+    async def _read_buttons(self) -> ModelActionSet:
+        return ModelActionSet() if self._buttons is None else await self._buttons.read()
 
     async def _all_listed(
-        self, models: Sequence[Model], viewer: Actor, buttons: ButtonSet
+        self, models: Sequence[Model], viewer: Actor, buttons: ModelActionSet
     ) -> Sequence[dict[str, Any]]:
-        pace = Pace()
+        pace = LoopPacer()
         listed = []
         for model in models:
             listed.append(self._listed(model, viewer, buttons))
             await pace.turn()
         return listed
 
-    def _listed(self, model: Model, viewer: Actor, buttons: ButtonSet) -> dict[str, Any]:
+    def _listed(self, model: Model, viewer: Actor, buttons: ModelActionSet) -> dict[str, Any]:
         record = self._catalog.find_record(model.id)
-        return {**show_model(model, record, is_whole=viewer.is_admin), **buttons.of(record)}
+        return {**render_model(model, record, is_whole=viewer.is_admin), **buttons.of(record)}
 
 
 def _grants(rows: Sequence[GrantBody]) -> tuple[Grant, ...]:
@@ -223,9 +223,9 @@ def _listing(path: str, handler: Handler, summary: str, *, slashes: bool = False
         "GET",
         path,
         handler,
-        Access.VERIFIED,
+        RouteAccess.VERIFIED,
         summary,
-        Dialect.OPENAI,
+        RouteDialect.OPENAI,
         tag="models",
         slashes=slashes,
     )
@@ -234,4 +234,4 @@ def _listing(path: str, handler: Handler, summary: str, *, slashes: bool = False
 def _record(
     method: str, path: str, handler: Handler, summary: str, request: type[BaseModel] | None = None
 ) -> Route:
-    return Route(method, path, handler, Access.ADMIN, summary, request=request, tag="models")
+    return Route(method, path, handler, RouteAccess.ADMIN, summary, request=request, tag="models")

@@ -11,47 +11,47 @@ from gatewayd.http.body import json_reply, read_model
 from gatewayd.http.context import actor
 from gatewayd.http.public import query_parameters
 from gatewayd.http.public.plugins.bodies import FunctionBody, FunctionChangeBody, SyncBody
-from gatewayd.http.public.plugins.serializers import PluginShapes
+from gatewayd.http.public.plugins.serializers import PluginSerializer
 from gatewayd.http.public.plugins.valves import ValveRoutes, plugin_id
 from gatewayd.http.replies import plugins
-from gatewayd.http.routes import Access, Noun, Route
+from gatewayd.http.routes import Route, RouteAccess, RouteGroup
 from gatewayd.http.schemas import TRUE, answers, listed
 from gatewayd.plugins.function_sync import FunctionSync
-from gatewayd.plugins.records import Family, Origin
-from gatewayd.plugins.service import Plugins
-from gatewayd.plugins.source.code import LARGEST_SOURCE
+from gatewayd.plugins.records import PluginFamily, PluginOrigin
+from gatewayd.plugins.service import PluginService
+from gatewayd.plugins.source.code import MAX_SOURCE_BYTES
 from gatewayd.plugins.user_valves import UserValves
 
-LARGEST_SYNC: Final = 64 * 2**20
+MAX_SYNC_BYTES: Final = 64 * 2**20
 EXPORT_QUERY: Final = {"include_valves": "With true, each function has its valves."}
-_noun: Final = Noun("/api/v1/functions", "functions")
+_noun: Final = RouteGroup("/api/v1/functions", "functions")
 _row: Final = _noun.row
 
 
 @dataclass(frozen=True, slots=True)
-class PluginServices:
+class PublicPluginServices:
     """What the routes of plugins call."""
 
-    plugins: Plugins
+    plugins: PluginService
     user_valves: UserValves
     sync: FunctionSync
-    shapes: PluginShapes
+    shapes: PluginSerializer
 
 
 class FunctionRoutes:
     """Installs, shows, changes, switches and removes functions."""
 
-    def __init__(self, services: PluginServices) -> None:
+    def __init__(self, services: PublicPluginServices) -> None:
         self._plugins = services.plugins
         self._sync = services.sync
         self._shapes = services.shapes
-        self._valves = ValveRoutes(Family.FUNCTION, services.plugins, services.user_valves)
+        self._valves = ValveRoutes(PluginFamily.FUNCTION, services.plugins, services.user_valves)
 
     def routes(self) -> Sequence[Route]:
         """Return the rows of functions."""
-        who = Access.ADMIN
+        who = RouteAccess.ADMIN
         return [
-            _row("GET", "/", self.list, Access.VERIFIED, "List the functions"),
+            _row("GET", "/", self.list, RouteAccess.VERIFIED, "List the functions"),
             _row("GET", "/list", self.list_owned, who, "List the functions with their owners"),
             _row("GET", "/export", self.export, who, "Export the functions"),
             _row("POST", "/sync", self.sync, who, "Replace all functions", SyncBody),
@@ -68,13 +68,13 @@ class FunctionRoutes:
     async def list(self, request: web.Request) -> web.StreamResponse:
         """Answer `[function]` without sources, by id; empty when plugins are off."""
         by = actor(request)
-        return json_reply(await self._shapes.listed(by, self._plugins.list(by, Family.FUNCTION)))
+        return json_reply(await self._shapes.listed(by, self._plugins.list(by, PluginFamily.FUNCTION)))
 
     @answers(listed(plugins.owned_function))
     async def list_owned(self, request: web.Request) -> web.StreamResponse:
         """Answer `[function]` without sources, each with `user`, its owner."""
         by = actor(request)
-        found = self._plugins.list(by, Family.FUNCTION)
+        found = self._plugins.list(by, PluginFamily.FUNCTION)
         return json_reply(await self._shapes.listed(by, found, has_owner=True))
 
     @answers(listed(plugins.function), query=EXPORT_QUERY)
@@ -84,10 +84,13 @@ class FunctionRoutes:
         Those of files and of the gateway itself are not among them: what is exported can be synced again.
         Valves that cannot be read are null.
         """
-        by, has_valves = actor(request), query_parameters.flag(request.query, "include_valves", default=False)
+        by, has_valves = (
+            actor(request),
+            query_parameters.parse_flag(request.query, "include_valves", default=False),
+        )
         shown = []
-        for plugin in self._plugins.list(by, Family.FUNCTION):
-            if plugin.origin is Origin.DATABASE:
+        for plugin in self._plugins.list(by, PluginFamily.FUNCTION):
+            if plugin.origin is PluginOrigin.DATABASE:
                 valves = None if plugin.locked is not None else plugin.valves
                 shown.append({**self._shapes.shown(by, plugin), **({"valves": valves} if has_valves else {})})
         return json_reply(shown)
@@ -99,7 +102,7 @@ class FunctionRoutes:
         Answers `[function]` with sources, once these are all functions of the database; when one of them does
         not load (400) or has the id of a file (409), nothing is changed.
         """
-        form = await read_model(request, SyncBody, LARGEST_SYNC)
+        form = await read_model(request, SyncBody, MAX_SYNC_BYTES)
         by = actor(request)
         made = await self._sync.replace_all(by, [one.wanted() for one in form.functions])
         note_change(request, "functions", {"ids": [plugin.id for plugin in made]})
@@ -112,23 +115,23 @@ class FunctionRoutes:
         400 for an id that is no Python identifier, and with exception, text and line for a source that does
         not load; 409 for an id that is taken.
         """
-        form = await read_model(request, FunctionBody, LARGEST_SOURCE)
-        made = await self._plugins.create(actor(request), Family.FUNCTION, form.new())
+        form = await read_model(request, FunctionBody, MAX_SOURCE_BYTES)
+        made = await self._plugins.create(actor(request), PluginFamily.FUNCTION, form.new())
         note_change(request, made.id, {"name": made.name})
         return json_reply(self._shapes.shown(actor(request), made, has_source=False))
 
     @answers(plugins.function)
     async def show(self, request: web.Request) -> web.StreamResponse:
         """Answer the function with its source."""
-        found = self._plugins.get(actor(request), Family.FUNCTION, plugin_id(request))
+        found = self._plugins.get(actor(request), PluginFamily.FUNCTION, plugin_id(request))
         return json_reply(self._shapes.shown(actor(request), found))
 
     @answers(plugins.function)
     async def change(self, request: web.Request) -> web.StreamResponse:
         """`{"name"?, "content"?, "meta"?}` -> the function with its source; refused like a new one."""
-        form = await read_model(request, FunctionChangeBody, LARGEST_SOURCE)
+        form = await read_model(request, FunctionChangeBody, MAX_SOURCE_BYTES)
         changed = await self._plugins.change(
-            actor(request), Family.FUNCTION, plugin_id(request), form.change()
+            actor(request), PluginFamily.FUNCTION, plugin_id(request), form.change()
         )
         note_change(request, changed.id, {"changed": sorted(form.model_fields_set)})
         return json_reply(self._shapes.shown(actor(request), changed))
@@ -139,20 +142,20 @@ class FunctionRoutes:
 
         One that does not load is on, too: `error` tells why it does not run.
         """
-        changed = await self._plugins.set_active(actor(request), Family.FUNCTION, plugin_id(request))
+        changed = await self._plugins.set_active(actor(request), PluginFamily.FUNCTION, plugin_id(request))
         note_change(request, changed.id, {"is_active": changed.is_active})
         return json_reply(self._shapes.shown(actor(request), changed))
 
     @answers(plugins.function)
     async def toggle_global(self, request: web.Request) -> web.StreamResponse:
         """Make a function one for all models, or no longer -> the function."""
-        changed = await self._plugins.set_global(actor(request), Family.FUNCTION, plugin_id(request))
+        changed = await self._plugins.set_global(actor(request), PluginFamily.FUNCTION, plugin_id(request))
         note_change(request, changed.id, {"is_global": changed.is_global})
         return json_reply(self._shapes.shown(actor(request), changed))
 
     @answers(TRUE)
     async def remove(self, request: web.Request) -> web.StreamResponse:
         """Remove a function with its valves; answers true. 409 for one that comes from a file."""
-        await self._plugins.remove(actor(request), Family.FUNCTION, plugin_id(request))
+        await self._plugins.remove(actor(request), PluginFamily.FUNCTION, plugin_id(request))
         note_change(request, plugin_id(request))
         return json_reply(data=True)

@@ -5,29 +5,29 @@ from collections.abc import Iterable
 from typing import Any, Final
 
 from gatewayd.accounts.records import Actor
-from gatewayd.catalog.access_grants import show_grant
-from gatewayd.http.public.files.owners import Owners
+from gatewayd.catalog.access_grants import render_grant
+from gatewayd.http.public.files.owners import OwnerFinder
 from gatewayd.plugins.access import PluginAccess
-from gatewayd.plugins.records import Family, Plugin
-from gatewayd.plugins.registry import Registry
+from gatewayd.plugins.records import Plugin, PluginFamily
+from gatewayd.plugins.registry import PluginManager
 from gatewayd.plugins.runtime.handles import PluginHandle
-from gatewayd.plugins.serializers import show_plugin
+from gatewayd.plugins.serializers import render_plugin
 from gatewayd.plugins.servers.records import ToolServer
 
-Shown = dict[str, Any]
+RenderedPlugin = dict[str, Any]
 
 _USER_VALVES: Final = re.compile(r"^[ \t]*class\s+UserValves\b", re.MULTILINE)
 
 
-class PluginShapes:
+class PluginSerializer:
     """Shows plugins to actors; nothing is loaded for it."""
 
-    def __init__(self, registry: Registry, access: PluginAccess, owners: Owners) -> None:
+    def __init__(self, registry: PluginManager, access: PluginAccess, owners: OwnerFinder) -> None:
         self._registry = registry
         self._access = access
         self._owners = owners
 
-    def shown(self, actor: Actor, plugin: Plugin, *, has_source: bool = True) -> Shown:
+    def shown(self, actor: Actor, plugin: Plugin, *, has_source: bool = True) -> RenderedPlugin:
         """Return a plugin, with `origin` and `loaded` beside what clients know; tools with `write_access`.
 
         Who may change it also sees `path`, `error`, the last problem (`{"at", "doing", "message"}` or None),
@@ -35,10 +35,10 @@ class PluginShapes:
         calls that still run after they were stopped.
         """
         loaded = self._registry.find_loaded(plugin.family, plugin.id)
-        shown = show_plugin(plugin, has_source=has_source)
+        shown = render_plugin(plugin, has_source=has_source)
         shown |= {"origin": plugin.origin.value, "loaded": loaded is not None}
         may_write = self._access.may_write(actor, plugin)
-        if plugin.family is Family.TOOL:
+        if plugin.family is PluginFamily.TOOL:
             has_user_valves = _has_user_valves(plugin, loaded)
             shown["meta"]["has_user_valves"] = has_user_valves
             state = {"is_active": plugin.is_active, "has_user_valves": has_user_valves}
@@ -51,7 +51,7 @@ class PluginShapes:
 
     async def listed(
         self, actor: Actor, plugins: Iterable[Plugin], *, has_owner: bool = False
-    ) -> list[Shown]:
+    ) -> list[RenderedPlugin]:
         """Return plugins without their sources, on demand with `user`, the owner."""
         found = list(plugins)
         shown = [self.shown(actor, plugin, has_source=False) for plugin in found]
@@ -61,7 +61,7 @@ class PluginShapes:
                 one["user"] = owners[one["user_id"]]
         return shown
 
-    def _details(self, plugin: Plugin) -> Shown:
+    def _details(self, plugin: Plugin) -> RenderedPlugin:
         problem = plugin.problem
         error = None
         if problem is not None:
@@ -74,7 +74,7 @@ class PluginShapes:
         }
 
 
-def show_server(server: ToolServer) -> Shown:
+def render_server(server: ToolServer) -> RenderedPlugin:
     """Return a tool server among the tools, under the id by which `tool_ids` name it."""
     server_id = server.tool_id
     return {
@@ -82,7 +82,7 @@ def show_server(server: ToolServer) -> Shown:
         "user_id": server_id,
         "name": server.name,
         "meta": {"description": server.description},
-        "access_grants": [show_grant(grant) for grant in server.grants],
+        "access_grants": [render_grant(grant) for grant in server.grants],
         "updated_at": server.updated_at,
         "created_at": server.created_at,
         "has_user_valves": False,

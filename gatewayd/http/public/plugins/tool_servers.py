@@ -10,20 +10,20 @@ from gatewayd.http import body
 from gatewayd.http.audit import note_change
 from gatewayd.http.context import actor
 from gatewayd.http.replies import plugins
-from gatewayd.http.routes import Access, Noun, Route
+from gatewayd.http.routes import Route, RouteAccess, RouteGroup
 from gatewayd.http.schemas import answers
-from gatewayd.json_decoder import LARGE
-from gatewayd.plugins.servers.config import read_connection, show_connection
+from gatewayd.json_decoder import LARGE_LIMITS
+from gatewayd.plugins.servers.config import read_connection, render_connection
 from gatewayd.plugins.servers.records import ToolServer
 from gatewayd.plugins.servers.service import ToolServers
 
-SERVERS: Final = Noun("/api/v1/configs/tool_servers", "tool servers")
+SERVERS: Final = RouteGroup("/api/v1/configs/tool_servers", "tool servers")
 CONNECTIONS: Final = "TOOL_SERVER_CONNECTIONS"
 
-LARGEST_BODY: Final = 16 * 1024 * 1024
+MAX_BODY_BYTES: Final = 16 * 1024 * 1024
 """Bytes: entries may hold whole descriptions."""
 
-MOST_SERVERS: Final = 1000
+MAX_SERVERS: Final = 1000
 
 
 class ToolServerRoutes:
@@ -35,10 +35,10 @@ class ToolServerRoutes:
     def routes(self) -> Sequence[Route]:
         """Return the rows."""
         return [
-            SERVERS.row("GET", "", self.list, Access.ADMIN, "List the tool servers"),
-            SERVERS.row("POST", "", self.replace, Access.ADMIN, "Replace the tool servers"),
+            SERVERS.row("GET", "", self.list, RouteAccess.ADMIN, "List the tool servers"),
+            SERVERS.row("POST", "", self.replace, RouteAccess.ADMIN, "Replace the tool servers"),
             SERVERS.row(
-                "POST", "/verify", self.verify, Access.ADMIN, "Ask what a tool server offers", asks=True
+                "POST", "/verify", self.verify, RouteAccess.ADMIN, "Ask what a tool server offers", asks=True
             ),
         ]
 
@@ -57,10 +57,10 @@ class ToolServerRoutes:
         A mask that is sent back leaves the secret as it is. Entries of the settings may be among them, but
         not changed (409).
         """
-        sent = await body.read_object(request, LARGEST_BODY, LARGE)
+        sent = await body.read_object(request, MAX_BODY_BYTES, LARGE_LIMITS)
         entries = sent.get(CONNECTIONS)
-        if not isinstance(entries, list) or len(entries) > MOST_SERVERS:
-            expected = f"expected a list of at most {MOST_SERVERS}"
+        if not isinstance(entries, list) or len(entries) > MAX_SERVERS:
+            expected = f"expected a list of at most {MAX_SERVERS}"
             raise invalid(f"cannot accept {CONNECTIONS}: {expected}", param=CONNECTIONS)
         servers = [read_connection(entry, str(index)) for index, entry in enumerate(entries)]
         shown = self._shown(await self._servers.replace_all(actor(request), servers))
@@ -70,14 +70,14 @@ class ToolServerRoutes:
     @answers(plugins.server_offer)
     async def verify(self, request: web.Request) -> web.Response:
         """Ask the server of one entry now, `{"status": true, "info": {"title", "version"}, "specs": []}`."""
-        server = read_connection(await body.read_object(request, LARGEST_BODY, LARGE), "new")
+        server = read_connection(await body.read_object(request, MAX_BODY_BYTES, LARGE_LIMITS), "new")
         offer = await self._servers.check(actor(request), server)
         info = {"title": offer.title, "version": offer.version}
         return body.json_reply({"status": True, "info": info, "specs": list(offer.specs)})
 
     def _shown(self, servers: Sequence[ToolServer]) -> web.Response:
         shown: dict[str, Any] = {
-            CONNECTIONS: [show_connection(server) for server in servers],
+            CONNECTIONS: [render_connection(server) for server in servers],
             "problems": list(self._servers.known.problems),
         }
         return body.json_reply(shown)

@@ -12,17 +12,17 @@ from gatewayd.http.body import json_reply, read_model
 from gatewayd.http.context import actor
 from gatewayd.http.public.knowledge.bodies import ShareBody
 from gatewayd.http.public.plugins.bodies import ToolBody, ToolChangeBody
-from gatewayd.http.public.plugins.functions import PluginServices
-from gatewayd.http.public.plugins.serializers import show_server
+from gatewayd.http.public.plugins.functions import PublicPluginServices
+from gatewayd.http.public.plugins.serializers import render_server
 from gatewayd.http.public.plugins.valves import ValveRoutes, plugin_id
 from gatewayd.http.replies import plugins
-from gatewayd.http.routes import Access, Noun, Route
+from gatewayd.http.routes import Route, RouteAccess, RouteGroup
 from gatewayd.http.schemas import TRUE, answers, listed
-from gatewayd.plugins.records import Family, Origin, Plugin
+from gatewayd.plugins.records import Plugin, PluginFamily, PluginOrigin
 from gatewayd.plugins.servers.records import ToolServer
-from gatewayd.plugins.source.code import LARGEST_SOURCE
+from gatewayd.plugins.source.code import MAX_SOURCE_BYTES
 
-_noun: Final = Noun("/api/v1/tools", "tools")
+_noun: Final = RouteGroup("/api/v1/tools", "tools")
 _row: Final = _noun.row
 
 ListServers = Callable[[Actor], Awaitable[Sequence[ToolServer]]]
@@ -37,15 +37,15 @@ async def no_servers(_: Actor) -> Sequence[ToolServer]:
 class ToolRoutes:
     """Installs, shows, changes, shares and removes tools."""
 
-    def __init__(self, services: PluginServices, list_servers: ListServers = no_servers) -> None:
+    def __init__(self, services: PublicPluginServices, list_servers: ListServers = no_servers) -> None:
         self._plugins = services.plugins
         self._shapes = services.shapes
         self._list_servers = list_servers
-        self._valves = ValveRoutes(Family.TOOL, services.plugins, services.user_valves)
+        self._valves = ValveRoutes(PluginFamily.TOOL, services.plugins, services.user_valves)
 
     def routes(self) -> Sequence[Route]:
         """Return the rows of tools; who may what with one of them is told by its access list."""
-        who = Access.VERIFIED
+        who = RouteAccess.VERIFIED
         return [
             _row("GET", "/", self.list, who, "List the tools and tool servers that one may use"),
             _row("GET", "/list", self.list_owned, who, "List the tools with their owners"),
@@ -66,7 +66,7 @@ class ToolRoutes:
         """
         by = actor(request)
         shown = await self._shapes.listed(by, self._usable(by))
-        return json_reply([*shown, *(show_server(one) for one in await self._list_servers(by))])
+        return json_reply([*shown, *(render_server(one) for one in await self._list_servers(by))])
 
     @answers(listed(plugins.owned_tool))
     async def list_owned(self, request: web.Request) -> web.StreamResponse:
@@ -82,7 +82,7 @@ class ToolRoutes:
         """
         by = actor(request)
         require(by, "workspace", "tools_export")
-        found = [one for one in self._usable(by) if one.origin is Origin.DATABASE]
+        found = [one for one in self._usable(by) if one.origin is PluginOrigin.DATABASE]
         return json_reply([self._shapes.shown(by, plugin) for plugin in found])
 
     @answers(plugins.tool)
@@ -92,15 +92,15 @@ class ToolRoutes:
         403 without the permission workspace.tools or workspace.tools_import; 400 for an id that is no Python
         identifier, and with exception, text and line for a source that does not load; 409 for a taken id.
         """
-        form = await read_model(request, ToolBody, LARGEST_SOURCE)
-        made = await self._plugins.create(actor(request), Family.TOOL, form.new())
+        form = await read_model(request, ToolBody, MAX_SOURCE_BYTES)
+        made = await self._plugins.create(actor(request), PluginFamily.TOOL, form.new())
         note_change(request, made.id, {"name": made.name})
         return json_reply(self._shapes.shown(actor(request), made, has_source=False))
 
     @answers(plugins.tool)
     async def show(self, request: web.Request) -> web.StreamResponse:
         """Answer the tool with its source; 404 for one that the caller may not use."""
-        found = self._plugins.get(actor(request), Family.TOOL, plugin_id(request))
+        found = self._plugins.get(actor(request), PluginFamily.TOOL, plugin_id(request))
         return json_reply(self._shapes.shown(actor(request), found))
 
     @answers(plugins.tool)
@@ -109,8 +109,10 @@ class ToolRoutes:
 
         403 for a tool that the caller may use but not change; refused like a new one.
         """
-        form = await read_model(request, ToolChangeBody, LARGEST_SOURCE)
-        changed = await self._plugins.change(actor(request), Family.TOOL, plugin_id(request), form.change())
+        form = await read_model(request, ToolChangeBody, MAX_SOURCE_BYTES)
+        changed = await self._plugins.change(
+            actor(request), PluginFamily.TOOL, plugin_id(request), form.change()
+        )
         note_change(request, changed.id, {"changed": sorted(form.model_fields_set)})
         return json_reply(self._shapes.shown(actor(request), changed))
 
@@ -119,7 +121,7 @@ class ToolRoutes:
         """`{"access_grants": [{"principal_type", "principal_id", "permission"}]}` -> the tool."""
         form = await read_model(request, ShareBody)
         changed = await self._plugins.set_grants(
-            actor(request), Family.TOOL, plugin_id(request), form.grants() or ()
+            actor(request), PluginFamily.TOOL, plugin_id(request), form.grants() or ()
         )
         note_change(request, changed.id, form.model_dump(include={"access_grants"}))
         return json_reply(self._shapes.shown(actor(request), changed))
@@ -127,11 +129,11 @@ class ToolRoutes:
     @answers(TRUE)
     async def remove(self, request: web.Request) -> web.StreamResponse:
         """Remove a tool with its valves; answers true. 409 for one that comes from a file."""
-        await self._plugins.remove(actor(request), Family.TOOL, plugin_id(request))
+        await self._plugins.remove(actor(request), PluginFamily.TOOL, plugin_id(request))
         note_change(request, plugin_id(request))
         return json_reply(data=True)
 
     def _usable(self, by: Actor) -> Sequence[Plugin]:
         """Return the tools that an actor may use, and what is off of those that the actor may change."""
-        found = self._plugins.list(by, Family.TOOL)
+        found = self._plugins.list(by, PluginFamily.TOOL)
         return [one for one in found if one.is_active or self._plugins.access.may_write(by, one)]

@@ -5,29 +5,29 @@ from contextlib import contextmanager
 
 from aiohttp import web
 
-from gatewayd.errors import GatewayError, Kind
+from gatewayd.errors import ErrorKind, GatewayError
 from gatewayd.http.audit import note_change
 from gatewayd.http.body import json_reply, read_object
 from gatewayd.http.context import actor
-from gatewayd.http.routes import Access, Noun, Route
+from gatewayd.http.routes import Route, RouteAccess, RouteGroup
 from gatewayd.http.schemas import OBJECT, OBJECT_OR_NULL, answers
-from gatewayd.plugins.records import Family
+from gatewayd.plugins.records import PluginFamily
 from gatewayd.plugins.runtime.invoke import PluginError
-from gatewayd.plugins.service import Plugins
+from gatewayd.plugins.service import PluginService
 from gatewayd.plugins.user_valves import UserValves
 
 
 class ValveRoutes:
     """Shows and changes the valves of one family of plugins."""
 
-    def __init__(self, family: Family, plugins: Plugins, user_valves: UserValves) -> None:
+    def __init__(self, family: PluginFamily, plugins: PluginService, user_valves: UserValves) -> None:
         self._family = family
         self._plugins = plugins
         self._user_valves = user_valves
 
-    def routes(self, noun: Noun, managers: Access) -> Sequence[Route]:
+    def routes(self, noun: RouteGroup, managers: RouteAccess) -> Sequence[Route]:
         """Return the rows of valves; `managers` may call those that are not each user's own."""
-        valves, row, users = "/id/{id}/valves", noun.row, Access.VERIFIED
+        valves, row, users = "/id/{id}/valves", noun.row, RouteAccess.VERIFIED
         return [
             row("GET", valves, self.show, managers, "Show what is set"),
             row("GET", f"{valves}/spec", self.describe, managers, "Describe what can be set"),
@@ -48,7 +48,7 @@ class ValveRoutes:
 
         400 with the plugin's own sentence when it does not load.
         """
-        with own_words():
+        with refuse_plugin_errors():
             schema = await self._plugins.valves_schema(actor(request), self._family, plugin_id(request))
         return json_reply(schema)
 
@@ -59,7 +59,7 @@ class ValveRoutes:
         400 naming the field that does not fit.
         """
         values = await read_object(request)
-        with own_words():
+        with refuse_plugin_errors():
             changed = await self._plugins.set_valves(actor(request), self._family, plugin_id(request), values)
         # A valve may be a key of some provider: which ones are set is told, not to what.
         note_change(request, plugin_id(request), {"changed": sorted(values)})
@@ -74,7 +74,7 @@ class ValveRoutes:
     @answers(OBJECT_OR_NULL)
     async def describe_own(self, request: web.Request) -> web.StreamResponse:
         """Answer the JSON schema of the class `UserValves`; null without one."""
-        with own_words():
+        with refuse_plugin_errors():
             schema = await self._user_valves.schema(actor(request), self._family, plugin_id(request))
         return json_reply(schema)
 
@@ -82,7 +82,7 @@ class ValveRoutes:
     async def change_own(self, request: web.Request) -> web.StreamResponse:
         """`{name: value}` -> all that the caller has set then; null takes a value back to its default."""
         values = await read_object(request)
-        with own_words():
+        with refuse_plugin_errors():
             changed = await self._user_valves.change(actor(request), self._family, plugin_id(request), values)
         return json_reply(changed)
 
@@ -93,10 +93,10 @@ def plugin_id(request: web.Request) -> str:
 
 
 @contextmanager
-def own_words() -> Iterator[None]:
+def refuse_plugin_errors() -> Iterator[None]:
     """Refuse (400) in the words of a plugin that does not load or whose code fails."""
     try:
         yield
     except PluginError as failure:
-        code = failure.code or Kind.PLUGIN_FAILED.value
-        raise GatewayError(Kind.INVALID_REQUEST, failure.message, code=code) from failure
+        code = failure.code or ErrorKind.PLUGIN_FAILED.value
+        raise GatewayError(ErrorKind.INVALID_REQUEST, failure.message, code=code) from failure

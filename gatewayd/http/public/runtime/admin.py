@@ -7,13 +7,20 @@ from typing import Final
 
 from aiohttp import web
 
-from gatewayd.catalog.runtimes import Runtime, Runtimes, with_name
+from gatewayd.catalog.runtimes import ModelRuntime, ModelRuntimes, with_model_name
 from gatewayd.completions.records import Body
-from gatewayd.errors import GatewayError, Kind
+from gatewayd.errors import ErrorKind, GatewayError
 from gatewayd.http.context import actor, request_id
-from gatewayd.http.public.runtime.requests import PREFIX, TAG, index, name_of, read, rows
-from gatewayd.http.responses.ndjson import Ending, pass_lines, pass_whole
-from gatewayd.http.routes import Access, Dialect, Route
+from gatewayd.http.public.runtime.requests import (
+    PREFIX,
+    TAG,
+    name_of,
+    read_runtime_body,
+    runtime_index,
+    runtime_rows,
+)
+from gatewayd.http.responses.ndjson import AnswerEnding, pass_lines, pass_whole
+from gatewayd.http.routes import Route, RouteAccess, RouteDialect
 from gatewayd.http.schemas import ANY_MEDIA_TYPE, LINES, OBJECT, answers
 from gatewayd.pipeline.endpoints import context_of
 
@@ -29,7 +36,7 @@ class RuntimeAdminRoutes:
     Once an answer is over, the models of that runtime are listed anew.
     """
 
-    def __init__(self, runtimes: Runtimes, *, body_limit: int) -> None:
+    def __init__(self, runtimes: ModelRuntimes, *, body_limit: int) -> None:
         self._runtimes = runtimes
         self._body_limit = body_limit
 
@@ -37,32 +44,42 @@ class RuntimeAdminRoutes:
         """Return the rows of 4.5 for administrators."""
         pull, push = partial(self.transfer, "/api/pull"), partial(self.transfer, "/api/push")
         return [
-            *rows("POST", "/api/pull", pull, Access.ADMIN, "Fetch a model", interruptible=True),
-            *rows("POST", "/api/push", push, Access.ADMIN, "Publish a model", interruptible=True),
-            *rows("DELETE", "/api/push", push, Access.ADMIN, "Publish a model", interruptible=True),
-            *rows("POST", "/api/create", self.create, Access.ADMIN, "Make a model", interruptible=True),
-            *rows("POST", "/api/copy", self.copy, Access.ADMIN, "Copy a model"),
-            *rows("DELETE", "/api/delete", self.delete, Access.ADMIN, "Delete a model"),
-            *rows("POST", "/api/unload", self.unload, Access.ADMIN, "Take a model out of memory"),
+            *runtime_rows("POST", "/api/pull", pull, RouteAccess.ADMIN, "Fetch a model", interruptible=True),
+            *runtime_rows(
+                "POST", "/api/push", push, RouteAccess.ADMIN, "Publish a model", interruptible=True
+            ),
+            *runtime_rows(
+                "DELETE", "/api/push", push, RouteAccess.ADMIN, "Publish a model", interruptible=True
+            ),
+            *runtime_rows(
+                "POST", "/api/create", self.create, RouteAccess.ADMIN, "Make a model", interruptible=True
+            ),
+            *runtime_rows("POST", "/api/copy", self.copy, RouteAccess.ADMIN, "Copy a model"),
+            *runtime_rows("DELETE", "/api/delete", self.delete, RouteAccess.ADMIN, "Delete a model"),
+            *runtime_rows(
+                "POST", "/api/unload", self.unload, RouteAccess.ADMIN, "Take a model out of memory"
+            ),
             *(self._blob(method) for method in ("POST", "HEAD")),
         ]
 
     @answers(OBJECT, LINES)
     async def transfer(self, path: str, request: web.Request) -> web.StreamResponse:
         """Fetch or publish `{"model", "insecure"?, "stream"?}`; answers `{"status", "total"?, ...}` lines."""
-        form = await read(request, self._body_limit)
+        form = await read_runtime_body(request, self._body_limit)
         name = name_of(form, "model", "name")
-        runtime = await self._runtimes.place(name, index(request))
-        return await self._pass(request, runtime, path, with_name(form, runtime.own_name(name)))
+        runtime = await self._runtimes.place(name, runtime_index(request))
+        return await self._pass(request, runtime, path, with_model_name(form, runtime.own_name(name)))
 
     @answers(OBJECT, LINES)
     async def create(self, request: web.Request) -> web.StreamResponse:
         """Make `{"model", "from"?, "system"?, ...}` on the runtime that has the model it is made from."""
-        form = await read(request, self._body_limit)
+        form = await read_runtime_body(request, self._body_limit)
         name = name_of(form, "model", "name")
         base = form.get("from")
-        runtime = await self._runtimes.place(base if isinstance(base, str) and base else name, index(request))
-        made = with_name(form, runtime.own_name(name))
+        runtime = await self._runtimes.place(
+            base if isinstance(base, str) and base else name, runtime_index(request)
+        )
+        made = with_model_name(form, runtime.own_name(name))
         if isinstance(base, str):
             made["from"] = runtime.own_name(base)
         return await self._pass(request, runtime, "/api/create", made)
@@ -70,26 +87,28 @@ class RuntimeAdminRoutes:
     @answers(None, ANY_MEDIA_TYPE)
     async def copy(self, request: web.Request) -> web.StreamResponse:
         """Copy `{"source", "destination"}` within a runtime; answers nothing."""
-        form = await read(request, self._body_limit)
+        form = await read_runtime_body(request, self._body_limit)
         source, destination = name_of(form, "source"), name_of(form, "destination")
-        runtime = await self._runtimes.place(source, index(request))
+        runtime = await self._runtimes.place(source, runtime_index(request))
         names = {"source": runtime.own_name(source), "destination": runtime.own_name(destination)}
         return await self._pass(request, runtime, "/api/copy", {**form, **names})
 
     @answers(None, ANY_MEDIA_TYPE)
     async def delete(self, request: web.Request) -> web.StreamResponse:
         """Delete `{"model"}` (or `name`); answers nothing."""
-        form = await read(request, self._body_limit)
+        form = await read_runtime_body(request, self._body_limit)
         name = name_of(form, "model", "name")
-        runtime = await self._runtimes.place(name, index(request))
-        return await self._pass(request, runtime, "/api/delete", with_name(form, runtime.own_name(name)))
+        runtime = await self._runtimes.place(name, runtime_index(request))
+        return await self._pass(
+            request, runtime, "/api/delete", with_model_name(form, runtime.own_name(name))
+        )
 
     @answers(OBJECT)
     async def unload(self, request: web.Request) -> web.StreamResponse:
         """Take `{"model"}` out of a runtime's memory; answers as a generation of nothing does."""
-        form = await read(request, self._body_limit)
+        form = await read_runtime_body(request, self._body_limit)
         name = name_of(form, "model", "name")
-        runtime = await self._runtimes.place(name, index(request))
+        runtime = await self._runtimes.place(name, runtime_index(request))
         asked = {"model": runtime.own_name(name), "keep_alive": 0, "stream": False}
         context = context_of(actor(request), request_id(request))
         return await pass_whole(
@@ -99,7 +118,7 @@ class RuntimeAdminRoutes:
     async def refuse_blob(self, request: web.Request) -> web.StreamResponse:
         """Answer 404: files are not taken for the runtimes."""
         raise GatewayError(
-            Kind.NOT_FOUND, "cannot find blobs here: the gateway passes no files on to model runtimes"
+            ErrorKind.NOT_FOUND, "cannot find blobs here: the gateway passes no files on to model runtimes"
         )
 
     def _blob(self, method: str) -> Route:
@@ -109,16 +128,16 @@ class RuntimeAdminRoutes:
             method,
             path,
             self.refuse_blob,
-            Access.ADMIN,
+            RouteAccess.ADMIN,
             summary,
-            dialect=Dialect.OLLAMA,
+            dialect=RouteDialect.OLLAMA,
             tag=TAG,
             takes=(),
             statuses=(),
         )
 
     async def _pass(
-        self, request: web.Request, runtime: Runtime, path: str, form: Body
+        self, request: web.Request, runtime: ModelRuntime, path: str, form: Body
     ) -> web.StreamResponse:
         method = "DELETE" if path == "/api/delete" else "POST"
         context = context_of(actor(request), request_id(request))
@@ -126,7 +145,7 @@ class RuntimeAdminRoutes:
         refresh = partial(self._runtimes.refresh, runtime)
         try:
             if path in STREAMED and form.get("stream") is not False:
-                return await pass_lines(request, answer, Ending(runtime.source.name, TRANSFER), refresh)
+                return await pass_lines(request, answer, AnswerEnding(runtime.source.name, TRANSFER), refresh)
             return await pass_whole(request, answer, refresh)
         except (asyncio.CancelledError, ConnectionError):
             # The client left in the middle; what it began may have changed the models all the same.

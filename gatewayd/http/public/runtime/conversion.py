@@ -11,23 +11,23 @@ from aiohttp import web
 
 from gatewayd import ids
 from gatewayd.catalog.records import Model
-from gatewayd.catalog.runtimes import Found
+from gatewayd.catalog.runtimes import RuntimeModel
 from gatewayd.completions.records import Body
 from gatewayd.dialects.ollama import dialect as ollama
-from gatewayd.dialects.ollama.dialect import Timing
+from gatewayd.dialects.ollama.dialect import ReplyTiming
 from gatewayd.dialects.ollama.stream import ChatLines
-from gatewayd.errors import GatewayError, Kind, not_found
+from gatewayd.errors import ErrorKind, GatewayError, not_found
 from gatewayd.http import body
 from gatewayd.http.context import actor, request_id
 from gatewayd.http.request_facts import facts_of
-from gatewayd.http.responses.ndjson import CONTENT_TYPE, failure_line, open_lines, send_failure, send_some
-from gatewayd.http.responses.sse import send
-from gatewayd.http.responses.streams import Streams
+from gatewayd.http.responses.ndjson import CONTENT_TYPE, failure_line, open_lines, send_failure, send_lines
+from gatewayd.http.responses.sse import send_frames
+from gatewayd.http.responses.streams import AnswerStreams
 from gatewayd.http.responses.warning_header import warning_headers
-from gatewayd.pipeline.embeddings import Embeddings
-from gatewayd.pipeline.filters.inputs import Caller
+from gatewayd.pipeline.embeddings import EmbeddingService
+from gatewayd.pipeline.filters.inputs import RequestCaller
 from gatewayd.pipeline.pipeline import Pipeline
-from gatewayd.pipeline.records import Answer, ChatRequest
+from gatewayd.pipeline.records import ChatAnswer, ChatRequest
 
 Nanoseconds = Callable[[], int]
 """A clock that only runs forward."""
@@ -46,9 +46,9 @@ class _Watch:
         """Note that the first chunk is there."""
         self.first = self.nanoseconds() - self.started
 
-    def timing(self) -> Timing:
+    def timing(self) -> ReplyTiming:
         """Return what was measured up to now."""
-        return Timing(self.clock(), self.nanoseconds() - self.started, self.first)
+        return ReplyTiming(self.clock(), self.nanoseconds() - self.started, self.first)
 
 
 class RuntimeConversion:
@@ -57,15 +57,15 @@ class RuntimeConversion:
     def __init__(
         self,
         pipeline: Pipeline,
-        embeddings: Embeddings,
+        embeddings: EmbeddingService,
         *,
-        streams: Streams | None = None,
+        streams: AnswerStreams | None = None,
         clock: ids.Clock = ids.now,
         nanoseconds: Nanoseconds = time.perf_counter_ns,
     ) -> None:
         self._pipeline = pipeline
         self._embeddings = embeddings
-        self._streams = streams or Streams()
+        self._streams = streams or AnswerStreams()
         self._clock = clock
         self._nanoseconds = nanoseconds
 
@@ -77,7 +77,9 @@ class RuntimeConversion:
             for tag, model in zip(rendered, models, strict=True)
         ]
 
-    async def answer(self, path: str, request: web.Request, form: Body, found: Found) -> web.StreamResponse:
+    async def answer(
+        self, path: str, request: web.Request, form: Body, found: RuntimeModel
+    ) -> web.StreamResponse:
         """Answer a request to a path of the native API about a model that the caller may use."""
         model = found.model
         named = {**form, "model": model.id}
@@ -102,13 +104,13 @@ class RuntimeConversion:
             case _:
                 raise not_found("path", path)
 
-    async def _embed(self, request: web.Request, asked: Body, found: Found) -> Body:
+    async def _embed(self, request: web.Request, asked: Body, found: RuntimeModel) -> Body:
         facts = partial(facts_of, request)
-        caller = Caller(actor(request), request_id(request), facts, found.source)
+        caller = RequestCaller(actor(request), request_id(request), facts, found.source)
         return await self._embeddings.run(asked, caller)
 
     async def _chat(
-        self, request: web.Request, chat: ChatRequest, found: Found, *, generate: bool
+        self, request: web.Request, chat: ChatRequest, found: RuntimeModel, *, generate: bool
     ) -> web.StreamResponse:
         watch = self._watch()
         reason = ollama.load_reason(chat)
@@ -121,10 +123,14 @@ class RuntimeConversion:
         send_answer = partial(self._send, request, _Asked(chat, model_id, watch, generate))
         if not chat.stream:
             return await send_answer(await asked)
-        return await self._streams.begin(request, asked, LineEdge(), send_answer)
+        return await self._streams.begin(request, asked, LineStreamOpening(), send_answer)
 
     async def _send(
-        self, request: web.Request, asked: "_Asked", answer: Answer, begun: web.StreamResponse | None = None
+        self,
+        request: web.Request,
+        asked: "_Asked",
+        answer: ChatAnswer,
+        begun: web.StreamResponse | None = None,
     ) -> web.StreamResponse:
         if answer.completion is not None:
             render = ollama.render_generate if asked.generate else ollama.render_chat
@@ -139,25 +145,25 @@ class RuntimeConversion:
     async def _stream(
         self,
         request: web.Request,
-        answer: Answer,
+        answer: ChatAnswer,
         lines: ChatLines,
         watch: _Watch,
         begun: web.StreamResponse | None,
     ) -> web.StreamResponse:
         if answer.chunks is None:
-            raise GatewayError(Kind.INTERNAL, "cannot stream an answer without chunks")
+            raise GatewayError(ErrorKind.INTERNAL, "cannot stream an answer without chunks")
         async with aclosing(answer.chunks) as chunks:
             reply = begun or await open_lines(request, headers=warning_headers(answer.warnings))
             try:
-                async with self._streams.keep_alive(request, reply, LineEdge().ping) as silence:
+                async with self._streams.keep_alive(request, reply, LineStreamOpening().ping) as silence:
                     async for chunk in chunks:
                         ready = lines.feed(chunk.events)
                         if ready:
-                            await send(request, reply, ready)
+                            await send_frames(request, reply, ready)
                             silence.touch()
                         if lines.is_failed:
                             break
-                await send_some(request, reply, lines.finish(watch.timing()))
+                await send_lines(request, reply, lines.finish(watch.timing()))
             except GatewayError as error:
                 await send_failure(request, reply, error)
             await reply.write_eof()
@@ -177,7 +183,7 @@ class _Asked:
     generate: bool
 
 
-class LineEdge:
+class LineStreamOpening:
     """What a stream of lines has before its answer is there."""
 
     content_type: str | None = CONTENT_TYPE
@@ -199,6 +205,6 @@ async def _reply(
     if not chat.stream:
         return body.json_reply(whole, headers=headers)
     reply = begun or await open_lines(request, headers=headers)
-    await send(request, reply, orjson.dumps(whole) + b"\n")
+    await send_frames(request, reply, orjson.dumps(whole) + b"\n")
     await reply.write_eof()
     return reply

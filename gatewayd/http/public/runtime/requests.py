@@ -8,14 +8,14 @@ from aiohttp import web
 from gatewayd.completions.records import Body
 from gatewayd.errors import invalid
 from gatewayd.http import body
-from gatewayd.http.connections.uses import Use
-from gatewayd.http.routes import JSON_BODY, Access, Dialect, Handler, Route
+from gatewayd.http.connections.uses import RequestUse
+from gatewayd.http.routes import JSON_BODY, Handler, Route, RouteAccess, RouteDialect
 from gatewayd.http.schemas import Reply
-from gatewayd.json_decoder import LARGE
+from gatewayd.json_decoder import LARGE_LIMITS
 
 PREFIX: Final = "/ollama"
 
-INDEX: Final = "/{index:[0-9][0-9]?[0-9]?}"
+INDEX_PATH: Final = "/{index:[0-9][0-9]?[0-9]?}"
 """Stands behind a path and names one runtime by its place in the settings."""
 
 TAG: Final = "runtime"
@@ -23,15 +23,15 @@ TAG: Final = "runtime"
 BODY_TYPES: Final = (*JSON_BODY, "application/x-ndjson")
 
 
-def rows(
+def runtime_rows(
     method: str,
     path: str,
     handler: Handler,
-    access: Access,
+    access: RouteAccess,
     summary: str,
     *,
     interruptible: bool = False,
-    use: Use = Use.ANSWER,
+    use: RequestUse = RequestUse.ANSWER,
     reply: Reply | None = None,
 ) -> Sequence[Route]:
     """Return the two rows of an operation: for any runtime, and for the one that the path names."""
@@ -42,23 +42,23 @@ def rows(
             handler,
             access,
             summary,
-            dialect=Dialect.OLLAMA,
+            dialect=RouteDialect.OLLAMA,
             tag=TAG,
             interruptible=interruptible,
             use=use,
             takes=BODY_TYPES,
             reply=reply,
         )
-        for place in ("", INDEX)
+        for place in ("", INDEX_PATH)
     ]
 
 
-async def read(request: web.Request, limit: int) -> Body:
+async def read_runtime_body(request: web.Request, limit: int) -> Body:
     """Return the JSON object that was sent."""
-    return await body.read_object(request, limit, LARGE)
+    return await body.read_object(request, limit, LARGE_LIMITS)
 
 
-def index(request: web.Request) -> int | None:
+def runtime_index(request: web.Request) -> int | None:
     """Return the place of the runtime that the path names."""
     text = request.match_info.get("index")
     return None if text is None else int(text)

@@ -6,15 +6,22 @@ from typing import Final
 
 from aiohttp import web
 
-from gatewayd.catalog.runtimes import Runtimes
+from gatewayd.catalog.runtimes import ModelRuntimes
 from gatewayd.http import body
-from gatewayd.http.connections.uses import Use
+from gatewayd.http.connections.uses import RequestUse
 from gatewayd.http.context import actor, request_id
 from gatewayd.http.public.runtime.conversion import RuntimeConversion
-from gatewayd.http.public.runtime.requests import PREFIX, TAG, index, name_of, read, rows
+from gatewayd.http.public.runtime.requests import (
+    PREFIX,
+    TAG,
+    name_of,
+    read_runtime_body,
+    runtime_index,
+    runtime_rows,
+)
 from gatewayd.http.replies import dialects, service
-from gatewayd.http.responses.ndjson import Ending, pass_lines, pass_whole
-from gatewayd.http.routes import Access, Dialect, Route
+from gatewayd.http.responses.ndjson import AnswerEnding, pass_lines, pass_whole
+from gatewayd.http.routes import Route, RouteAccess, RouteDialect
 from gatewayd.http.schemas import LINES, OBJECT, Reply, answers
 from gatewayd.pipeline.endpoints import context_of
 from gatewayd.pipeline.filters.inputs import InputFilters
@@ -24,7 +31,7 @@ PROTOCOL_VERSION: Final = "0.12.0"
 
 STREAMED: Final = frozenset({"/api/generate", "/api/chat"})
 
-ASKED: Final = (
+ANSWER_OPERATIONS: Final = (
     ("/api/generate", "Continue a prompt"),
     ("/api/chat", "Answer a chat request"),
     ("/api/embed", "Turn texts into vectors"),
@@ -41,9 +48,9 @@ REPLIES: Final = {
 }
 
 
-SHOW: Final = "/api/show"
+SHOW_PATH: Final = "/api/show"
 
-TEXTS: Final = {
+TEXT_FIELDS: Final = {
     "/api/generate": ("prompt", "suffix"),
     "/api/chat": ("messages",),
     "/api/embed": ("input",),
@@ -51,7 +58,7 @@ TEXTS: Final = {
 }
 """The fields of each path without which a request asks nothing of its model."""
 
-LOADING: Final = frozenset({"model", "name", "keep_alive", "options", "stream"})
+LOADING_FIELDS: Final = frozenset({"model", "name", "keep_alive", "options", "stream"})
 """Fields of a request that only loads its model."""
 
 
@@ -62,7 +69,7 @@ class RuntimeRoutes:
     """
 
     def __init__(
-        self, runtimes: Runtimes, conversion: RuntimeConversion, inputs: InputFilters, *, body_limit: int
+        self, runtimes: ModelRuntimes, conversion: RuntimeConversion, inputs: InputFilters, *, body_limit: int
     ) -> None:
         self._runtimes = runtimes
         self._conversion = conversion
@@ -75,30 +82,32 @@ class RuntimeRoutes:
             "GET",
             PREFIX,
             self.probe,
-            Access.PUBLIC,
+            RouteAccess.PUBLIC,
             "Tell that the runtime API is there",
-            dialect=Dialect.OLLAMA,
+            dialect=RouteDialect.OLLAMA,
             tag=TAG,
         )
         asked = [
             row
-            for path, summary in ASKED
-            for row in rows(
+            for path, summary in ANSWER_OPERATIONS
+            for row in runtime_rows(
                 "POST",
                 path,
                 partial(self.ask, path),
-                Access.VERIFIED,
+                RouteAccess.VERIFIED,
                 summary,
                 interruptible=True,
-                use=Use.EMBEDDINGS if path == "/api/embed" else Use.ANSWER,
+                use=RequestUse.EMBEDDINGS if path == "/api/embed" else RequestUse.ANSWER,
                 reply=REPLIES[path],
             )
         ]
         return [
             probe,
-            *rows("GET", "/api/tags", self.tags, Access.VERIFIED, "List the models"),
-            *rows("GET", "/api/ps", self.loaded, Access.VERIFIED, "List the models in memory"),
-            *rows("GET", "/api/version", self.version, Access.VERIFIED, "Tell the runtimes' lowest version"),
+            *runtime_rows("GET", "/api/tags", self.tags, RouteAccess.VERIFIED, "List the models"),
+            *runtime_rows("GET", "/api/ps", self.loaded, RouteAccess.VERIFIED, "List the models in memory"),
+            *runtime_rows(
+                "GET", "/api/version", self.version, RouteAccess.VERIFIED, "Tell the runtimes' lowest version"
+            ),
             *asked,
         ]
 
@@ -110,7 +119,7 @@ class RuntimeRoutes:
     @answers(dialects.runtime_models)
     async def tags(self, request: web.Request) -> web.StreamResponse:
         """Answer `{"models": [{"name", "model", "modified_at", "size", "digest", "urls", ...}]}`."""
-        viewer, place = actor(request), index(request)
+        viewer, place = actor(request), runtime_index(request)
         models = list(await self._runtimes.tags(viewer, place))
         if place is None:
             models += self._conversion.tags(await self._runtimes.locals(viewer))
@@ -119,28 +128,32 @@ class RuntimeRoutes:
     @answers(dialects.runtime_models)
     async def loaded(self, request: web.Request) -> web.StreamResponse:
         """Answer `{"models": [{"name", "model", "size", "expires_at", ..., "urls"}]}`."""
-        return body.json_reply({"models": await self._runtimes.loaded(actor(request), index(request))})
+        return body.json_reply(
+            {"models": await self._runtimes.loaded(actor(request), runtime_index(request))}
+        )
 
     @answers(dialects.runtime_version)
     async def version(self, request: web.Request) -> web.StreamResponse:
         """Answer `{"version": "0.12.3"}`."""
-        return body.json_reply({"version": await self._runtimes.version(index(request)) or PROTOCOL_VERSION})
+        return body.json_reply(
+            {"version": await self._runtimes.version(runtime_index(request)) or PROTOCOL_VERSION}
+        )
 
     async def ask(self, path: str, request: web.Request) -> web.StreamResponse:
         """Answer a request that names a `model` (or `name`) as its runtime does, streamed if it streams."""
-        form = await read(request, self._body_limit)
+        form = await read_runtime_body(request, self._body_limit)
         name = name_of(form, "model", "name")
-        found = await self._runtimes.find(name, actor(request), index(request))
+        found = await self._runtimes.find(name, actor(request), runtime_index(request))
         if not found.hosts or (path in STREAMED and form.get("files")):
             # A runtime knows nothing of the gateway's documents.
             return await self._conversion.answer(path, request, form, found)
-        if path != SHOW and await self._inputs.take_part(found.model.id):
-            if any(form.get(field) for field in TEXTS[path]):
+        if path != SHOW_PATH and await self._inputs.alters_requests(found.model.id):
+            if any(form.get(field) for field in TEXT_FIELDS[path]):
                 return await self._conversion.answer(path, request, form, found)
             # Without a text it only loads the model, or takes it out of memory.
-            form = {field: value for field, value in form.items() if field in LOADING}
+            form = {field: value for field, value in form.items() if field in LOADING_FIELDS}
         context = context_of(actor(request), request_id(request))
         provider, answer = await self._runtimes.forward(found, path, form, context)
         if path in STREAMED and form.get("stream") is not False:
-            return await pass_lines(request, answer, Ending(provider))
+            return await pass_lines(request, answer, AnswerEnding(provider))
         return await pass_whole(request, answer)

@@ -6,35 +6,35 @@ from typing import Final
 
 from aiohttp import web
 
-from gatewayd.catalog.runtimes import Runtimes, with_name
+from gatewayd.catalog.runtimes import ModelRuntimes, with_model_name
 from gatewayd.completions.records import Body
-from gatewayd.http.connections.uses import Use
+from gatewayd.http.connections.uses import RequestUse
 from gatewayd.http.context import actor, request_id
-from gatewayd.http.public.runtime.requests import PREFIX, TAG, read
+from gatewayd.http.public.runtime.requests import PREFIX, TAG, read_runtime_body
 from gatewayd.http.responses.ndjson import pass_bytes
-from gatewayd.http.routes import Access, Dialect, Route
+from gatewayd.http.routes import Route, RouteAccess, RouteDialect
 from gatewayd.http.schemas import ANY_MEDIA_TYPE, answers
 from gatewayd.pipeline.endpoints import context_of
-from gatewayd.pipeline.filters.conversions import not_expressed
+from gatewayd.pipeline.filters.conversions import unsupported_parameter
 from gatewayd.pipeline.filters.inputs import InputFilters
 
-KNOWN: Final = (
+KNOWN_OPERATIONS: Final = (
     *("blobs", "chat", "copy", "create", "delete", "embed", "embeddings", "generate"),
     *("ps", "pull", "push", "show", "tags", "unload", "version"),
 )
 """The first parts of the paths that other rows serve, wrong methods of which are none of these."""
 
-OTHERS: Final = f"{PREFIX}/api/{{path:(?!(?:{'|'.join(KNOWN)})(?:/|$)).+}}"
+OTHER_PATHS: Final = f"{PREFIX}/api/{{path:(?!(?:{'|'.join(KNOWN_OPERATIONS)})(?:/|$)).+}}"
 
 METHODS: Final = ("GET", "POST", "PUT", "PATCH", "DELETE")
 
-PLACE: Final = re.compile(r"(?P<path>/.*[^/])/(?P<index>[0-9]{1,3})")
+INDEXED_PATH: Final = re.compile(r"(?P<path>/.*[^/])/(?P<index>[0-9]{1,3})")
 
 
 class RuntimeOthersRoutes:
     """Passes requests of administrators on to the runtime that the path or the body names, else the first."""
 
-    def __init__(self, runtimes: Runtimes, inputs: InputFilters, *, body_limit: int) -> None:
+    def __init__(self, runtimes: ModelRuntimes, inputs: InputFilters, *, body_limit: int) -> None:
         self._runtimes = runtimes
         self._inputs = inputs
         self._body_limit = body_limit
@@ -44,14 +44,14 @@ class RuntimeOthersRoutes:
         return [
             Route(
                 method,
-                OTHERS,
+                OTHER_PATHS,
                 self.forward,
-                Access.ADMIN,
+                RouteAccess.ADMIN,
                 "Pass on a request that the gateway does not know",
-                dialect=Dialect.OLLAMA,
+                dialect=RouteDialect.OLLAMA,
                 tag=TAG,
                 interruptible=True,
-                use=Use.ANSWER,
+                use=RequestUse.ANSWER,
             )
             for method in METHODS
         ]
@@ -63,14 +63,14 @@ class RuntimeOthersRoutes:
         Refuses what may be a request to a model with a record, or with filters: they cannot read it.
         """
         method = "GET" if request.method == "HEAD" else request.method
-        form = await read(request, self._body_limit) if request.body_exists else None
+        form = await read_runtime_body(request, self._body_limit) if request.body_exists else None
         path, index = _placed(request.rel_url.raw_path.removeprefix(PREFIX).rstrip("/"))
         name = _name_in(form)
-        if method != "GET" and await self._inputs.take_part(name):
+        if method != "GET" and await self._inputs.alters_requests(name):
             reason = "its record or filters have a part in requests, which they cannot read here"
-            raise not_expressed(path, "model", reason)
+            raise unsupported_parameter(path, "model", reason)
         runtime = await self._runtimes.place(name, index)
-        asked = form if form is None or not name else with_name(form, runtime.own_name(name))
+        asked = form if form is None or not name else with_model_name(form, runtime.own_name(name))
         query = request.rel_url.raw_query_string
         context = context_of(actor(request), request_id(request))
         target = f"{path}?{query}" if query else path
@@ -79,7 +79,7 @@ class RuntimeOthersRoutes:
 
 def _placed(path: str) -> tuple[str, int | None]:
     """Return a path without the number of a runtime behind it, and that number."""
-    found = PLACE.fullmatch(path)
+    found = INDEXED_PATH.fullmatch(path)
     return (path, None) if found is None else (found["path"], int(found["index"]))
 
 

@@ -5,9 +5,9 @@ from typing import Final
 
 from aiohttp import web
 
-from gatewayd.errors import GatewayError, Kind, not_found
+from gatewayd.errors import ErrorKind, GatewayError, not_found
 from gatewayd.http.context import base_url
-from gatewayd.http.public.scim.messages import list_reply, reply
+from gatewayd.http.public.scim.messages import list_reply, scim_reply
 from gatewayd.http.public.scim.routes import row
 from gatewayd.http.replies import provisioning
 from gatewayd.http.routes import Route
@@ -17,7 +17,7 @@ from gatewayd.scim.records import Resource
 from gatewayd.scim.renderer import ROOT
 
 # RFC 7644 sections 3.4.2.1, 3.4.3, 3.7 and 3.11.
-ABSENT: Final = (
+UNSUPPORTED_ROUTES: Final = (
     ("GET", ""),
     ("POST", "/.search"),
     ("POST", "/Bulk"),
@@ -40,14 +40,14 @@ class ScimDiscoveryRoutes:
             row("GET", "/ResourceTypes/{id}", self.show_resource_type, "Show a resource type", 200),
             row("GET", "/Schemas", self.list_schemas, "List schemas", 200),
             row("GET", "/Schemas/{id}", self.show_schema, "Show a schema", 200),
-            *(row(method, path, self.refuse, "Not supported") for method, path in ABSENT),
+            *(row(method, path, self.refuse, "Not supported") for method, path in UNSUPPORTED_ROUTES),
         ]
 
     @answers(provisioning.scim_abilities)
     async def show_config(self, request: web.Request) -> web.StreamResponse:
         """Answer the ServiceProviderConfig."""
         _check(request)
-        return reply(service_provider_config(base_url(request)))
+        return scim_reply(service_provider_config(base_url(request)))
 
     @answers(provisioning.scim_resource_types)
     async def list_resource_types(self, request: web.Request) -> web.StreamResponse:
@@ -72,7 +72,7 @@ class ScimDiscoveryRoutes:
     async def refuse(self, request: web.Request) -> web.StreamResponse:
         """Say that this is not done: bulk, `/Me`, all types in one search (RFC 7644, 3.4.2.1, 3.7, 3.11)."""
         raise GatewayError(
-            Kind.INVALID_REQUEST,
+            ErrorKind.INVALID_REQUEST,
             f"cannot serve {request.path.removeprefix(ROOT) or '/'}: it is not supported",
             code="not_implemented",
         )
@@ -88,10 +88,10 @@ def _shown(request: web.Request, what: str, documents: Sequence[Resource]) -> we
     wanted = request.match_info["id"]
     for document in documents:
         if document["id"].lower() == wanted.lower():
-            return reply(document)
+            return scim_reply(document)
     raise not_found(what, wanted)
 
 
 def _check(request: web.Request) -> None:
     if any(name.lower() == "filter" for name in request.query):
-        raise GatewayError(Kind.FORBIDDEN, "cannot filter what describes the gateway", param="filter")
+        raise GatewayError(ErrorKind.FORBIDDEN, "cannot filter what describes the gateway", param="filter")

@@ -8,42 +8,42 @@ import orjson
 from aiohttp import web
 
 from gatewayd import json_encoder
-from gatewayd.errors import GatewayError, Kind, invalid
+from gatewayd.errors import ErrorKind, GatewayError, invalid
 from gatewayd.http.body import read_object
 from gatewayd.http.errors import SCIM_JSON
 from gatewayd.http.responses.json_parts import PartsReply
 from gatewayd.http.routes import JSON_BODY
-from gatewayd.json_decoder import BULK
+from gatewayd.json_decoder import BULK_LIMITS
 from gatewayd.scim.filters.list_query import PARAMETERS
 from gatewayd.scim.parser import check_schemas
 from gatewayd.scim.projection import Projection
-from gatewayd.scim.records import Found, Resource, ResourceType, Search
+from gatewayd.scim.records import Resource, ResourceType, ScimSearchResult, SearchParameters
 
-LIMIT: Final = 4 * 1024 * 1024
+MAX_BODY_BYTES: Final = 4 * 1024 * 1024
 MEDIA_TYPES: Final = (SCIM_JSON, *JSON_BODY)
 LIST_RESPONSE: Final = "urn:ietf:params:scim:api:messages:2.0:ListResponse"
 SEARCH_REQUEST: Final = "urn:ietf:params:scim:api:messages:2.0:SearchRequest"
-WHOLE: Final = re.compile(r"-?[0-9]+")
+INTEGER_PATTERN: Final = re.compile(r"-?[0-9]+")
 # More than any list has, and small enough for every database; a longer number stands for the largest.
 MAX_DIGITS: Final = 15
-MAX_WHOLE: Final = 10**MAX_DIGITS
-ORDERS: Final = {"ascending": False, "descending": True}
+MAX_INTEGER: Final = 10**MAX_DIGITS
+SORT_ORDERS: Final = {"ascending": False, "descending": True}
 
-Asked = Mapping[str, Any]
+QueryParameters = Mapping[str, Any]
 """The parameters of a list by name, from a query string or from a SearchRequest."""
 
 
 async def read_body(request: web.Request) -> dict[str, Any]:
     """Return the body of a write: a JSON object of at most 4 MiB."""
     try:
-        return await read_object(request, LIMIT, BULK)
+        return await read_object(request, MAX_BODY_BYTES, BULK_LIMITS)
     except GatewayError as error:
-        if error.kind is Kind.INVALID_REQUEST and error.code is None:
+        if error.kind is ErrorKind.INVALID_REQUEST and error.code is None:
             raise invalid(error.message, param=error.param, code="invalidSyntax") from error
         raise
 
 
-def read_query(request: web.Request) -> Asked:
+def read_query(request: web.Request) -> QueryParameters:
     """Return the parameters of a query string; invalid_request for one that is given twice.
 
     Names are taken in any case: a start that is passed over would give the first page for ever.
@@ -51,33 +51,33 @@ def read_query(request: web.Request) -> Asked:
     return _by_name(request.query.items())
 
 
-async def read_search(request: web.Request) -> Asked:
+async def read_search(request: web.Request) -> QueryParameters:
     """Return the parameters of a SearchRequest (RFC 7644 section 3.4.3)."""
     body = await read_body(request)
     check_schemas(body, SEARCH_REQUEST)
     return _by_name((name, value) for name, value in body.items() if value is not None)
 
 
-def search_of(asked: Asked) -> Search:
+def parse_search(asked: QueryParameters) -> SearchParameters:
     """Return what a list is asked for; invalid_request naming the parameter that is wrong."""
     order = _text(asked, "sortOrder") or "ascending"
-    if order.lower() not in ORDERS:
+    if order.lower() not in SORT_ORDERS:
         raise _bad("sortOrder", "expected ascending or descending")
-    return Search(
+    return SearchParameters(
         filter=_text(asked, "filter"),
         start_index=_whole(asked, "startIndex"),
         count=_whole(asked, "count"),
         sort_by=_text(asked, "sortBy") or None,
-        descending=ORDERS[order.lower()],
+        descending=SORT_ORDERS[order.lower()],
     )
 
 
-def projection_of(asked: Asked, resource: ResourceType) -> Projection:
+def parse_projection(asked: QueryParameters, resource: ResourceType) -> Projection:
     """Return which attributes are asked for."""
     return Projection.read(resource, _names(asked, "attributes"), _names(asked, "excludedAttributes"))
 
 
-def reply(
+def scim_reply(
     body: Resource | None, status: int = 200, headers: Mapping[str, str] | None = None
 ) -> web.StreamResponse:
     """Return an answer; 204 when there is nothing to show."""
@@ -86,7 +86,7 @@ def reply(
     return web.Response(status=status, body=orjson.dumps(body), content_type=SCIM_JSON, headers=headers)
 
 
-async def large_reply(
+async def large_scim_reply(
     body: Resource, status: int = 200, headers: Mapping[str, str] | None = None
 ) -> web.StreamResponse:
     """Return an answer of any size, encoded and sent without holding up others."""
@@ -100,7 +100,7 @@ async def large_reply(
 
 async def list_reply(resources: Sequence[Resource], total: int, start_index: int = 1) -> web.StreamResponse:
     """Return a ListResponse."""
-    return await large_reply(
+    return await large_scim_reply(
         {
             "schemas": [LIST_RESPONSE],
             "totalResults": total,
@@ -111,37 +111,37 @@ async def list_reply(resources: Sequence[Resource], total: int, start_index: int
     )
 
 
-async def found_reply(found: Found[Any], resources: Sequence[Resource]) -> web.StreamResponse:
+async def search_reply(found: ScimSearchResult[Any], resources: Sequence[Resource]) -> web.StreamResponse:
     """Return a page of what was found."""
     return await list_reply(resources, found.total, found.start_index)
 
 
-def _text(asked: Asked, name: str) -> str | None:
+def _text(asked: QueryParameters, name: str) -> str | None:
     value = asked.get(name)
     if value is not None and not isinstance(value, str):
         raise _bad(name, "expected a text")
     return value
 
 
-def _whole(asked: Asked, name: str) -> int | None:
+def _whole(asked: QueryParameters, name: str) -> int | None:
     value = asked.get(name)
     if value is None:
         return None
-    if isinstance(value, str) and WHOLE.fullmatch(value):
+    if isinstance(value, str) and INTEGER_PATTERN.fullmatch(value):
         value = _bounded(value)
     if isinstance(value, bool) or not isinstance(value, int):
         raise _bad(name, "expected a whole number")
-    return max(min(value, MAX_WHOLE), -MAX_WHOLE)
+    return max(min(value, MAX_INTEGER), -MAX_INTEGER)
 
 
 def _bounded(digits: str) -> int:
     """Return a number; to read a very long one would take long, and the interpreter refuses to."""
     magnitude = digits.removeprefix("-").lstrip("0") or "0"
-    value = int(magnitude) if len(magnitude) <= MAX_DIGITS else MAX_WHOLE
+    value = int(magnitude) if len(magnitude) <= MAX_DIGITS else MAX_INTEGER
     return -value if digits.startswith("-") else value
 
 
-def _by_name(given: Iterable[tuple[str, Any]]) -> Asked:
+def _by_name(given: Iterable[tuple[str, Any]]) -> QueryParameters:
     asked: dict[str, Any] = {}
     for spelling, value in given:
         name = PARAMETERS.get(spelling.lower())
@@ -152,7 +152,7 @@ def _by_name(given: Iterable[tuple[str, Any]]) -> Asked:
     return asked
 
 
-def _names(asked: Asked, name: str) -> Sequence[str] | None:
+def _names(asked: QueryParameters, name: str) -> Sequence[str] | None:
     value = asked.get(name)
     if value is None or isinstance(value, str):
         return None if value is None else [value]

@@ -9,32 +9,39 @@ from aiohttp import hdrs, web
 from gatewayd.http.context import REPLY_HEADERS, base_url
 from gatewayd.http.public.scim.messages import (
     MEDIA_TYPES,
-    Asked,
-    found_reply,
-    large_reply,
-    projection_of,
+    QueryParameters,
+    large_scim_reply,
+    parse_projection,
+    parse_search,
     read_body,
     read_query,
     read_search,
-    reply,
-    search_of,
+    scim_reply,
+    search_reply,
 )
 from gatewayd.http.replies import provisioning
 from gatewayd.http.responses.warning_header import warning_headers
-from gatewayd.http.routes import Access, Dialect, Handler, Route
+from gatewayd.http.routes import Handler, Route, RouteAccess, RouteDialect
 from gatewayd.http.schemas import answers
-from gatewayd.http.scim_auth import DEED, Deed, listed
-from gatewayd.json_encoder import Encoded, encode_pages
+from gatewayd.http.scim_auth import AUDIT_RECORD, AuditRecord, summarise_ids
+from gatewayd.json_encoder import EncodedJson, encode_pages
 from gatewayd.scim.groups import ProvisionedGroups
 from gatewayd.scim.projection import Projection
-from gatewayd.scim.records import GroupEntry, Reference, Resource, ResourceType, UserEntry, Written
-from gatewayd.scim.renderer import ROOT, location, render_group, render_member, render_user
+from gatewayd.scim.records import (
+    GroupEntry,
+    MembershipReference,
+    Resource,
+    ResourceType,
+    UserEntry,
+    WriteResult,
+)
+from gatewayd.scim.renderer import ROOT, render_group, render_member, render_user, resource_url
 from gatewayd.scim.users import ProvisionedUsers
-from gatewayd.time_slices import Pace
+from gatewayd.time_slices import LoopPacer
 
 USER, GROUP = ResourceType.USER, ResourceType.GROUP
-NO_MEMBERS: Final = Encoded([b"[]"])
-MEMBERS_AT_ONCE: Final = 200
+NO_MEMBERS: Final = EncodedJson([b"[]"])
+MEMBERS_PER_BATCH: Final = 200
 """Members that are rendered before others are served."""
 
 CHOICE_QUERY: Final = {
@@ -61,9 +68,9 @@ def row(method: str, path: str, handler: Handler, summary: str, *statuses: int) 
         method,
         ROOT + path,
         handler,
-        Access.SCIM,
+        RouteAccess.SCIM,
         summary,
-        Dialect.SCIM,
+        RouteDialect.SCIM,
         tag="scim",
         takes=takes,
         statuses=statuses,
@@ -93,39 +100,39 @@ class ScimUserRoutes:
     @answers(provisioning.scim_user, query=CHOICE_QUERY)
     async def create(self, request: web.Request) -> web.StreamResponse:
         """Take a User, answer it with its address (201)."""
-        projection = projection_of(read_query(request), USER)
+        projection = parse_projection(read_query(request), USER)
         written = await self._users.create(await read_body(request))
         shown = self._shown(request, written.entry)
-        note(request, written, shown["id"])
-        return reply(projection.apply(shown), 201, {hdrs.LOCATION: shown["meta"]["location"]})
+        note_write(request, written, shown["id"])
+        return scim_reply(projection.apply(shown), 201, {hdrs.LOCATION: shown["meta"]["location"]})
 
     @answers(provisioning.scim_user, query=CHOICE_QUERY)
     async def show(self, request: web.Request) -> web.StreamResponse:
         """Answer a User."""
-        projection = projection_of(read_query(request), USER)
+        projection = parse_projection(read_query(request), USER)
         entry = await self._users.get(_id(request), with_groups=projection.wants("groups"))
-        return reply(projection.apply(self._shown(request, entry)))
+        return scim_reply(projection.apply(self._shown(request, entry)))
 
     @answers(provisioning.scim_user, query=CHOICE_QUERY)
     async def replace(self, request: web.Request) -> web.StreamResponse:
         """Take a User, answer it as it is now."""
-        projection = projection_of(read_query(request), USER)
+        projection = parse_projection(read_query(request), USER)
         written = await self._users.replace(_id(request), await read_body(request))
-        note(request, written, _id(request))
-        return reply(projection.apply(self._shown(request, written.entry)))
+        note_write(request, written, _id(request))
+        return scim_reply(projection.apply(self._shown(request, written.entry)))
 
     @answers(provisioning.scim_user, query=CHOICE_QUERY)
     async def change(self, request: web.Request) -> web.StreamResponse:
         """Take a PatchOp, answer the User as it is now."""
-        projection = projection_of(read_query(request), USER)
+        projection = parse_projection(read_query(request), USER)
         written = await self._users.patch(_id(request), await read_body(request))
-        note(request, written, _id(request))
-        return reply(projection.apply(self._shown(request, written.entry)))
+        note_write(request, written, _id(request))
+        return scim_reply(projection.apply(self._shown(request, written.entry)))
 
     async def deactivate(self, request: web.Request) -> web.StreamResponse:
         """Answer 204; the account stays, inactive (gatewayd-scim(7), Users)."""
-        note(request, await self._users.deactivate(_id(request)), _id(request))
-        return reply(None)
+        note_write(request, await self._users.deactivate(_id(request)), _id(request))
+        return scim_reply(None)
 
     @answers(provisioning.scim_users, query=LIST_QUERY)
     async def list(self, request: web.Request) -> web.StreamResponse:
@@ -137,15 +144,15 @@ class ScimUserRoutes:
         """Answer a ListResponse of what a SearchRequest asks for."""
         return await self._found(request, await read_search(request))
 
-    async def _found(self, request: web.Request, asked: Asked) -> web.StreamResponse:
-        projection, search = projection_of(asked, USER), search_of(asked)
-        request[DEED] = Deed(search.filter or "")
+    async def _found(self, request: web.Request, asked: QueryParameters) -> web.StreamResponse:
+        projection, search = parse_projection(asked, USER), parse_search(asked)
+        request[AUDIT_RECORD] = AuditRecord(search.filter or "")
         found = await self._users.search(search, with_groups=projection.wants("groups"))
-        shown, pace = [], Pace()
+        shown, pace = [], LoopPacer()
         for entry in found.entries:
             shown.append(projection.apply(self._shown(request, entry)))
             await pace.turn()
-        return await found_reply(found, shown)
+        return await search_reply(found, shown)
 
     def _shown(self, request: web.Request, entry: UserEntry) -> Resource:
         return render_user(entry, self._provider, base_url(request))
@@ -174,42 +181,42 @@ class ScimGroupRoutes:
     @answers(provisioning.scim_group, query=CHOICE_QUERY)
     async def create(self, request: web.Request) -> web.StreamResponse:
         """Take a Group, answer it with its address (201)."""
-        projection = projection_of(read_query(request), GROUP)
+        projection = parse_projection(read_query(request), GROUP)
         written = await self._groups.create(await read_body(request))
-        note(request, written, written.entry.group.id)
-        address = location(GROUP, written.entry.group.id, base_url(request))
+        note_write(request, written, written.entry.group.id)
+        address = resource_url(GROUP, written.entry.group.id, base_url(request))
         shown = await self._reread(request, written.entry, projection)
-        return await large_reply(shown, 201, {hdrs.LOCATION: address})
+        return await large_scim_reply(shown, 201, {hdrs.LOCATION: address})
 
     @answers(provisioning.scim_group, query=CHOICE_QUERY)
     async def show(self, request: web.Request) -> web.StreamResponse:
         """Answer a Group; its members are read only when they are shown."""
-        projection = projection_of(read_query(request), GROUP)
+        projection = parse_projection(read_query(request), GROUP)
         entry = await self._groups.get(_id(request), with_members=projection.wants("members"))
-        return await large_reply(await self._shown(request, entry, projection))
+        return await large_scim_reply(await self._shown(request, entry, projection))
 
     @answers(provisioning.scim_group, query=CHOICE_QUERY)
     async def replace(self, request: web.Request) -> web.StreamResponse:
         """Take a Group, answer it as it is now."""
-        projection = projection_of(read_query(request), GROUP)
+        projection = parse_projection(read_query(request), GROUP)
         written = await self._groups.replace(_id(request), await read_body(request))
-        note(request, written, _id(request))
-        return await large_reply(await self._reread(request, written.entry, projection))
+        note_write(request, written, _id(request))
+        return await large_scim_reply(await self._reread(request, written.entry, projection))
 
     @answers(provisioning.scim_group, query=CHOICE_QUERY)
     async def change(self, request: web.Request) -> web.StreamResponse:
         """Take a PatchOp; answer 204, or the Group when the query string chooses attributes."""
-        projection = projection_of(read_query(request), GROUP)
+        projection = parse_projection(read_query(request), GROUP)
         written = await self._groups.patch(_id(request), await read_body(request))
-        note(request, written, _id(request))
+        note_write(request, written, _id(request))
         if not projection.is_asked:
-            return reply(None)
-        return await large_reply(await self._reread(request, written.entry, projection))
+            return scim_reply(None)
+        return await large_scim_reply(await self._reread(request, written.entry, projection))
 
     async def remove(self, request: web.Request) -> web.StreamResponse:
         """Answer 204."""
-        note(request, await self._groups.remove(_id(request)), _id(request))
-        return reply(None)
+        note_write(request, await self._groups.remove(_id(request)), _id(request))
+        return scim_reply(None)
 
     @answers(provisioning.scim_groups, query=LIST_QUERY)
     async def list(self, request: web.Request) -> web.StreamResponse:
@@ -221,12 +228,12 @@ class ScimGroupRoutes:
         """Answer a ListResponse of what a SearchRequest asks for."""
         return await self._found(request, await read_search(request))
 
-    async def _found(self, request: web.Request, asked: Asked) -> web.StreamResponse:
-        projection, search = projection_of(asked, GROUP), search_of(asked)
-        request[DEED] = Deed(search.filter or "")
+    async def _found(self, request: web.Request, asked: QueryParameters) -> web.StreamResponse:
+        projection, search = parse_projection(asked, GROUP), parse_search(asked)
+        request[AUDIT_RECORD] = AuditRecord(search.filter or "")
         found = await self._groups.search(search, with_members=projection.wants("members"))
         shown = [await self._shown(request, entry, projection) for entry in found.entries]
-        return await found_reply(found, shown)
+        return await search_reply(found, shown)
 
     async def _reread(self, request: web.Request, entry: GroupEntry, projection: Projection) -> Resource:
         if entry.members is None and projection.wants("members"):
@@ -240,7 +247,7 @@ class ScimGroupRoutes:
         shown = projection.apply(render_group(bare, self._provider, base))
         if not entry.members or "members" not in shown:
             return shown
-        members = Encoded(await encode_pages(_pages(entry.members, projection, base)))
+        members = EncodedJson(await encode_pages(_pages(entry.members, projection, base)))
         if members == NO_MEMBERS:
             del shown["members"]
             return shown
@@ -248,19 +255,21 @@ class ScimGroupRoutes:
 
 
 async def _pages(
-    members: Sequence[Reference], projection: Projection, base: str
+    members: Sequence[MembershipReference], projection: Projection, base: str
 ) -> AsyncIterator[Sequence[Resource]]:
-    for start in range(0, len(members), MEMBERS_AT_ONCE):
-        some = members[start : start + MEMBERS_AT_ONCE]
+    for start in range(0, len(members), MEMBERS_PER_BATCH):
+        some = members[start : start + MEMBERS_PER_BATCH]
         rendered = {"members": [render_member(each, base) for each in some]}
         yield projection.apply(rendered).get("members", ())
 
 
-def note(request: web.Request, written: Written[Any], target: str) -> None:
+def note_write(request: web.Request, written: WriteResult[Any], target: str) -> None:
     """Tell the audit what a request did, and the client which members were skipped."""
-    request[DEED] = Deed(target, written.before, written.after, written.changes, written.skipped)
+    request[AUDIT_RECORD] = AuditRecord(
+        target, written.before, written.after, written.changes, written.skipped
+    )
     if written.skipped:
-        sentence = f"members were skipped that no user has as id, {listed(written.skipped)}"
+        sentence = f"members were skipped that no user has as id, {summarise_ids(written.skipped)}"
         request[REPLY_HEADERS].update(warning_headers([sentence]))
 
 

@@ -4,10 +4,10 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from gatewayd.plugins.open_webui.awaitable_records import AnswerDict
-from gatewayd.plugins.open_webui.host_bridge import Gate, Table, blocking
+from gatewayd.plugins.open_webui.host_bridge import HostBridge, HostTable, blocking
 
 
-class Access(Table):
+class AccessControl(HostTable):
     """Answers about rights by what the gateway has in effect for a user."""
 
     @blocking
@@ -72,7 +72,7 @@ def _fits(grant: Any, kind: str, user_id: str, groups: set[str]) -> bool:
     return read("principal_id") in ("*", user_id)
 
 
-def make_access(gate: Gate) -> dict[str, Any]:
+def make_access(gate: HostBridge) -> dict[str, Any]:
     """Return the names of `open_webui.utils.access_control`."""
-    access = Access(gate, "open_webui.utils.access_control")
+    access = AccessControl(gate, "open_webui.utils.access_control")
     return {name: getattr(access, name) for name in ("has_permission", "get_permissions", "has_access")}

@@ -7,12 +7,12 @@ from urllib.parse import quote
 
 from gatewayd.errors import GatewayError
 from gatewayd.plugins.open_webui.awaitable_records import AnswerDict
-from gatewayd.plugins.open_webui.host_bridge import Gate
+from gatewayd.plugins.open_webui.host_bridge import HostBridge
 from gatewayd.plugins.open_webui.modules.completions import make_chat
 from gatewayd.plugins.open_webui.modules.models import make_model_lists
 from gatewayd.plugins.open_webui.modules.settings import VERSION, ConfigView
-from gatewayd.plugins.open_webui.placeholders import sentence
-from gatewayd.plugins.open_webui.web_library import load
+from gatewayd.plugins.open_webui.placeholders import missing_name_sentence
+from gatewayd.plugins.open_webui.web_library import load_web_module
 
 ROUTES: Final = {
     "get_file_content_by_id": "/api/v1/files/{id}/content",
@@ -27,7 +27,7 @@ class AppState:
     `config` has the settings, `MODELS` the models by id, `EMBEDDING_FUNCTION` makes vectors.
     """
 
-    def __init__(self, gate: Gate) -> None:
+    def __init__(self, gate: HostBridge) -> None:
         self._gate = gate
         self.config = ConfigView(gate)
         self.EMBEDDING_FUNCTION = make_embedding(gate)
@@ -45,7 +45,7 @@ class AppState:
 
     def __getattr__(self, name: str) -> Any:
         """Raise AttributeError that says what is missing."""
-        raise AttributeError(sentence(f"app.state.{name}"))
+        raise AttributeError(missing_name_sentence(f"app.state.{name}"))
 
 
 class StateView(MutableMapping[str, Any]):
@@ -74,10 +74,10 @@ class StateView(MutableMapping[str, Any]):
         return len(list(iter(self)))
 
 
-class App:
+class PluginApp:
     """The application object of a plugin's request."""
 
-    def __init__(self, gate: Gate) -> None:
+    def __init__(self, gate: HostBridge) -> None:
         self.state = AppState(gate)
         self.version = VERSION
 
@@ -88,11 +88,11 @@ class App:
                 **{key: quote(str(value), safe="") for key, value in parameters.items()}
             )
         except KeyError as error:
-            raise load("starlette.routing").NoMatchFound(name, parameters) from error
-        return load("starlette.datastructures").URLPath(path, "http")
+            raise load_web_module("starlette.routing").NoMatchFound(name, parameters) from error
+        return load_web_module("starlette.datastructures").URLPath(path, "http")
 
 
-def make_embedding(gate: Gate) -> Callable[..., Awaitable[Any]]:
+def make_embedding(gate: HostBridge) -> Callable[..., Awaitable[Any]]:
     """Return the coroutine function that gives the vector of a text, or those of a list of texts."""
 
     async def embed(query: str | Sequence[str], *_: Any, **__: Any) -> Any:
@@ -103,17 +103,17 @@ def make_embedding(gate: Gate) -> Callable[..., Awaitable[Any]]:
     return embed
 
 
-async def _embed(gate: Gate, texts: Sequence[str]) -> Sequence[Sequence[float]]:
+async def _embed(gate: HostBridge, texts: Sequence[str]) -> Sequence[Sequence[float]]:
     return await gate.host.completions.embed(texts)
 
 
-async def _models(gate: Gate) -> Mapping[str, Mapping[str, Any]]:
+async def _models(gate: HostBridge) -> Mapping[str, Mapping[str, Any]]:
     return await gate.host.models.all()
 
 
-def make_main(gate: Gate, app: App) -> dict[str, Any]:
+def make_main(gate: HostBridge, app: PluginApp) -> dict[str, Any]:
     """Return the names of `open_webui.main`; without starlette there is no `Request` among them."""
     made = {"app": app, **make_chat(gate), **make_model_lists(gate)}
     with suppress(GatewayError):
-        made["Request"] = load("starlette.requests").Request
+        made["Request"] = load_web_module("starlette.requests").Request
     return made

@@ -7,7 +7,7 @@ from pydantic import Field
 
 from gatewayd.plugins.interfaces import Record
 from gatewayd.plugins.open_webui.awaitable_records import AnswerDict, AnswerList, AnswerRecord, Item
-from gatewayd.plugins.open_webui.host_bridge import Gate, Table, blocking
+from gatewayd.plugins.open_webui.host_bridge import HostBridge, HostTable, blocking
 
 
 class ChatModel(AnswerRecord):
@@ -71,7 +71,7 @@ def messages_of(chat: Record | None) -> dict[str, Any]:
     return dict(history.get("messages") or {})
 
 
-class ChatsTable(Table):
+class ChatsTable(HostTable):
     """`Chats`."""
 
     @blocking
@@ -222,7 +222,7 @@ def _listed(values: Sequence[Any] | None) -> AnswerList[Any] | None:
     return None if values is None else AnswerList(values)
 
 
-def make_chats(gate: Gate) -> dict[str, Any]:
+def make_chats(gate: HostBridge) -> dict[str, Any]:
     """Return the names of `open_webui.models.chats`."""
     return {
         "Chats": ChatsTable(gate, "open_webui.models.chats.Chats"),

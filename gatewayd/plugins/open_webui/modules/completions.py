@@ -3,31 +3,31 @@
 from collections.abc import Mapping
 from typing import Any, Final
 
-from gatewayd.plugins.open_webui.host_bridge import Gate
+from gatewayd.plugins.open_webui.host_bridge import HostBridge
 from gatewayd.plugins.open_webui.modules.users import id_of
-from gatewayd.plugins.open_webui.streams import Frames
-from gatewayd.plugins.open_webui.web_library import load
-from gatewayd.plugins.runtime.call_context import calling
+from gatewayd.plugins.open_webui.streams import EventFrames
+from gatewayd.plugins.open_webui.web_library import load_web_module
+from gatewayd.plugins.runtime.call_context import current_call
 from gatewayd.plugins.runtime.context import CallScope
 
-CALL: Final = "gatewayd.call"
+CALL_SCOPE_KEY: Final = "gatewayd.call"
 """Where the ASGI scope of `__request__` has the CallScope of the plugin's call."""
 
 
 def scope_of(request: Any) -> CallScope | None:
     """Return the call behind a request; for one that a plugin made, the call that its code serves, if any."""
     found = getattr(request, "scope", None)
-    call = found.get(CALL) if isinstance(found, Mapping) else None
+    call = found.get(CALL_SCOPE_KEY) if isinstance(found, Mapping) else None
     if isinstance(call, CallScope):
         return call
-    now = calling.get()
+    now = current_call.get()
     return None if now is None else now.scope
 
 
-class Completions:
+class CompletionFunctions:
     """Asks models for plugins. Answers are mappings, or a StreamingResponse when `stream` is true."""
 
-    def __init__(self, gate: Gate) -> None:
+    def __init__(self, gate: HostBridge) -> None:
         self._gate = gate
 
     async def generate_chat_completion(
@@ -65,13 +65,15 @@ class Completions:
         )
         if isinstance(answer, Mapping):
             return dict(answer)
-        frames = Frames(self._gate, answer)
-        return load("starlette.responses").StreamingResponse(frames, media_type="text/event-stream")
+        frames = EventFrames(self._gate, answer)
+        return load_web_module("starlette.responses").StreamingResponse(
+            frames, media_type="text/event-stream"
+        )
 
 
-def make_chat(gate: Gate) -> dict[str, Any]:
+def make_chat(gate: HostBridge) -> dict[str, Any]:
     """Return the names of `open_webui.utils.chat`."""
-    asked = Completions(gate)
+    asked = CompletionFunctions(gate)
     return {
         "generate_chat_completion": asked.generate_chat_completion,
         "generate_chat_completions": asked.generate_chat_completion,

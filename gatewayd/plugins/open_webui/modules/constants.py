@@ -3,7 +3,7 @@
 from enum import Enum
 from typing import Any
 
-from gatewayd.plugins.open_webui.host_bridge import Gate
+from gatewayd.plugins.open_webui.host_bridge import HostBridge
 
 
 class TASKS(str, Enum):  # noqa: UP042 - its members are compared, formatted and shown as text
@@ -48,6 +48,6 @@ class ERROR_MESSAGES(str, Enum):  # noqa: N801, UP042 - the peer's name
         return f"the request failed: {error}" if error else "the request failed"
 
 
-def make_constants(_gate: Gate) -> dict[str, Any]:
+def make_constants(_gate: HostBridge) -> dict[str, Any]:
     """Return the names of `open_webui.constants`."""
     return {"TASKS": TASKS, "ERROR_MESSAGES": ERROR_MESSAGES}

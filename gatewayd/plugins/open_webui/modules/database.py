@@ -7,30 +7,30 @@ from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from typing import Any
 
-from gatewayd.plugins.open_webui.host_bridge import Gate
-from gatewayd.plugins.open_webui.placeholders import refuse
+from gatewayd.plugins.open_webui.host_bridge import HostBridge
+from gatewayd.plugins.open_webui.placeholders import raise_not_provided
 
 
-class Session:
+class PlaceholderSession:
     """Stands where a database session would; using it raises NotProvidedError, passing it on does not."""
 
     def __getattr__(self, attribute: str) -> Any:
-        refuse(f"the database session of open_webui.internal.db ({attribute})")
+        raise_not_provided(f"the database session of open_webui.internal.db ({attribute})")
 
 
 @contextmanager
 def get_db_context(db: Any = None) -> Iterator[Any]:
     """Give a session to pass on."""
-    yield db or Session()
+    yield db or PlaceholderSession()
 
 
 @asynccontextmanager
 async def get_async_db_context(db: Any = None) -> AsyncIterator[Any]:
     """Give a session to pass on."""
-    yield db or Session()
+    yield db or PlaceholderSession()
 
 
-def make_database(_gate: Gate) -> dict[str, Any]:
+def make_database(_gate: HostBridge) -> dict[str, Any]:
     """Return the names of `open_webui.internal.db`."""
     return {
         "get_db": get_db_context,

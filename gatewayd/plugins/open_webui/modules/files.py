@@ -6,9 +6,9 @@ from typing import Any
 
 from pydantic import Field
 
-from gatewayd.plugins.interfaces import Host, HostUpload
+from gatewayd.plugins.interfaces import HostUpload, PluginHost
 from gatewayd.plugins.open_webui.awaitable_records import AnswerList, AnswerRecord
-from gatewayd.plugins.open_webui.host_bridge import Gate, Table, blocking
+from gatewayd.plugins.open_webui.host_bridge import HostBridge, HostTable, blocking
 from gatewayd.plugins.open_webui.modules.storage import uploads_directory
 from gatewayd.plugins.open_webui.modules.users import id_of, is_admin
 
@@ -48,7 +48,7 @@ class FileForm(AnswerRecord):
     meta: dict[str, Any] = Field(default_factory=dict)
 
 
-async def find_file(host: Host, file_id: str) -> FileModel | None:
+async def find_file(host: PluginHost, file_id: str) -> FileModel | None:
     """Return a file with the path of its content; to be called on the daemon's loop."""
     found = FileModel.of(await host.files.find(file_id))
     if found is not None:
@@ -57,7 +57,7 @@ async def find_file(host: Host, file_id: str) -> FileModel | None:
     return found
 
 
-async def find_file_for(host: Host, file_id: str, user: Any) -> FileModel | None:
+async def find_file_for(host: PluginHost, file_id: str, user: Any) -> FileModel | None:
     """Return a file that a user may read: one of the user's own, any for an administrator."""
     found = await find_file(host, file_id)
     if found is None or found.user_id == id_of(user) or await is_admin(host, user):
@@ -65,7 +65,7 @@ async def find_file_for(host: Host, file_id: str, user: Any) -> FileModel | None
     return None
 
 
-class FilesTable(Table):
+class FilesTable(HostTable):
     """`Files`."""
 
     @blocking
@@ -145,7 +145,7 @@ class FilesTable(Table):
         return await find_file(self._host, str(stored["id"]))
 
 
-def make_files(gate: Gate) -> dict[str, Any]:
+def make_files(gate: HostBridge) -> dict[str, Any]:
     """Return the names of `open_webui.models.files`."""
     return {
         "Files": FilesTable(gate, "open_webui.models.files.Files"),

@@ -7,13 +7,13 @@ from typing import Any
 
 from gatewayd.plugins.interfaces import HostUpload
 from gatewayd.plugins.open_webui.awaitable_records import AnswerTuple
-from gatewayd.plugins.open_webui.host_bridge import Gate, Table, blocking
+from gatewayd.plugins.open_webui.host_bridge import HostBridge, HostTable, blocking
 from gatewayd.plugins.open_webui.modules.app import ROUTES
 from gatewayd.plugins.open_webui.modules.users import id_of
-from gatewayd.plugins.tool_results import Media, read_result
+from gatewayd.plugins.tool_results import ResultMedia, read_result
 
 
-class ToolResults(Table):
+class ToolResults(HostTable):
     """Reads the results of tools that a plugin called itself."""
 
     @blocking
@@ -27,7 +27,7 @@ class ToolResults(Table):
         files = [await self._kept(media, user) for media in result.media]
         return AnswerTuple((result.text, files, list(result.embeds)))
 
-    async def _kept(self, media: Media, user: Any) -> dict[str, Any]:
+    async def _kept(self, media: ResultMedia, user: Any) -> dict[str, Any]:
         if user is None:
             raise TypeError("cannot store the file of a result: the user is missing")
         name = f"{media.type}{mimetypes.guess_extension(media.content_type) or ''}"
@@ -46,13 +46,13 @@ def stdout_format(_record: Mapping[str, Any]) -> str:
     return "{time:YYYY-MM-DD HH:mm:ss.SSS} | {level: <8} | {name}:{function}:{line} - {message}\n{exception}"
 
 
-def make_middleware(gate: Gate) -> dict[str, Any]:
+def make_middleware(gate: HostBridge) -> dict[str, Any]:
     """Return the names of `open_webui.utils.middleware`."""
     results = ToolResults(gate, "open_webui.utils.middleware")
     return {"process_tool_result": results.process_tool_result}
 
 
-def make_logger(_gate: Gate) -> dict[str, Any]:
+def make_logger(_gate: HostBridge) -> dict[str, Any]:
     """Return the names of `open_webui.utils.logger`."""
     output = logging.getLogger("gatewayd.plugins.runtime.output")
     return {"logger": output, "start_logger": start_logger, "stdout_format": stdout_format}

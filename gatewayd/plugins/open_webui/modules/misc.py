@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, BinaryIO, Final
 
 from gatewayd.events.message_effects import is_kept
-from gatewayd.plugins.open_webui.host_bridge import Gate
+from gatewayd.plugins.open_webui.host_bridge import HostBridge
 from gatewayd.plugins.open_webui.modules import messages, templates
 
 _UNITS: Final = {
@@ -137,6 +137,6 @@ _FUNCTIONS: Final = (
 )
 
 
-def make_misc(_gate: Gate) -> dict[str, Any]:
+def make_misc(_gate: HostBridge) -> dict[str, Any]:
     """Return the names of `open_webui.utils.misc`."""
     return {function.__name__: function for function in _FUNCTIONS}

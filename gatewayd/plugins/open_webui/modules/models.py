@@ -6,7 +6,7 @@ from typing import Any
 from pydantic import Field
 
 from gatewayd.plugins.open_webui.awaitable_records import AnswerDict, AnswerList, AnswerRecord
-from gatewayd.plugins.open_webui.host_bridge import Gate, Table, blocking
+from gatewayd.plugins.open_webui.host_bridge import HostBridge, HostTable, blocking
 from gatewayd.plugins.open_webui.modules.users import id_of
 
 
@@ -49,7 +49,7 @@ class ModelForm(AnswerRecord):
     is_active: bool = True
 
 
-class ModelsTable(Table):
+class ModelsTable(HostTable):
     """`Models`."""
 
     @blocking
@@ -90,11 +90,11 @@ class ModelsTable(Table):
 class ModelLists:
     """Lists of models as `/api/models` gives them."""
 
-    def __init__(self, gate: Gate) -> None:
+    def __init__(self, gate: HostBridge) -> None:
         self._gate = gate
 
     async def get_models(self, *arguments: Any, user: Any = None, **_: Any) -> AnswerDict[str, Any]:
-        """Return `{"data": [...]}`, the models that a user may use; the user is given as to `ModelRoutes`."""
+        """Return `{"data": [...]}`: the models that a user may use, given as to `ModelFunctions`."""
         return AnswerDict(data=await self._of(_asking(arguments, user)))
 
     async def get_base_models(self, *arguments: Any, user: Any = None, **_: Any) -> AnswerDict[str, Any]:
@@ -119,10 +119,10 @@ def _asking(arguments: Sequence[Any], user: Any) -> Any:
     return arguments[-1] if user is None else user
 
 
-class ModelRoutes:
+class ModelFunctions:
     """What `open_webui.routers.models` has."""
 
-    def __init__(self, gate: Gate) -> None:
+    def __init__(self, gate: HostBridge) -> None:
         self._gate = gate
 
     async def get_models(self, *arguments: Any, user: Any = None, **_: Any) -> AnswerDict[str, Any]:
@@ -144,7 +144,7 @@ class ModelRoutes:
         return ModelModel.of(await self._gate.reach(self._gate.host.models.find_record, id))
 
 
-def make_models(gate: Gate) -> dict[str, Any]:
+def make_models(gate: HostBridge) -> dict[str, Any]:
     """Return the names of `open_webui.models.models`."""
     return {
         "Models": ModelsTable(gate, "open_webui.models.models.Models"),
@@ -156,9 +156,9 @@ def make_models(gate: Gate) -> dict[str, Any]:
     }
 
 
-def make_model_routes(gate: Gate) -> dict[str, Any]:
+def make_model_routes(gate: HostBridge) -> dict[str, Any]:
     """Return the names of `open_webui.routers.models`."""
-    routes = ModelRoutes(gate)
+    routes = ModelFunctions(gate)
     return {
         "get_models": routes.get_models,
         "get_base_models": routes.get_base_models,
@@ -166,7 +166,7 @@ def make_model_routes(gate: Gate) -> dict[str, Any]:
     }
 
 
-def make_model_lists(gate: Gate) -> dict[str, Any]:
+def make_model_lists(gate: HostBridge) -> dict[str, Any]:
     """Return what `open_webui.main` has of lists of models."""
     lists = ModelLists(gate)
     return {"get_models": lists.get_models, "get_base_models": lists.get_base_models}

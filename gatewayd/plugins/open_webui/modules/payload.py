@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
-from gatewayd.plugins.open_webui.host_bridge import Gate
+from gatewayd.plugins.open_webui.host_bridge import HostBridge
 from gatewayd.plugins.open_webui.modules.messages import (
     add_or_update_system_message,
     replace_system_message_content,
@@ -20,7 +20,7 @@ def _texts(value: Any) -> list[str]:
     return [value] if isinstance(value, str) else list(value)
 
 
-OPENAI: Final[Mapping[str, Convert]] = {
+OPENAI_PARAMETERS: Final[Mapping[str, Convert]] = {
     "temperature": float,
     "top_p": float,
     "min_p": float,
@@ -77,7 +77,7 @@ def apply_model_params_to_body_openai(
     """Put a model's parameters into a chat completion request; `custom_params` come last."""
     given = dict(params or {})
     custom = given.pop("custom_params", None) or {}
-    return {**apply_model_params_to_body(given, form_data, OPENAI), **custom}
+    return {**apply_model_params_to_body(given, form_data, OPENAI_PARAMETERS), **custom}
 
 
 def remove_open_webui_params(params: Mapping[str, Any]) -> dict[str, Any]:
@@ -95,7 +95,7 @@ def _variables(metadata: Mapping[str, Any] | None, user: Any) -> dict[str, str]:
     return found
 
 
-def make_payload(_gate: Gate) -> dict[str, Any]:
+def make_payload(_gate: HostBridge) -> dict[str, Any]:
     """Return the names of `open_webui.utils.payload`."""
     return {
         "apply_system_prompt_to_body": apply_system_prompt_to_body,

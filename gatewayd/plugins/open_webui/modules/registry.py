@@ -9,10 +9,10 @@ from typing import Any
 from pydantic import Field
 
 from gatewayd.plugins.open_webui.awaitable_records import AnswerDict, AnswerList, AnswerRecord, MappedRecord
-from gatewayd.plugins.open_webui.host_bridge import Gate, Table, blocking
+from gatewayd.plugins.open_webui.host_bridge import HostBridge, HostTable, blocking
 from gatewayd.plugins.open_webui.modules.completions import scope_of
 from gatewayd.plugins.open_webui.modules.users import id_of
-from gatewayd.plugins.records import Family
+from gatewayd.plugins.records import PluginFamily
 
 
 class PluginMeta(MappedRecord):
@@ -50,87 +50,87 @@ class ToolModel(AnswerRecord):
     created_at: int = 0
 
 
-class FunctionsTable(Table):
+class FunctionsTable(HostTable):
     """`Functions`."""
 
     @blocking
     async def get_function_by_id(self, id: str) -> FunctionModel | None:
         """Return a function."""
-        return FunctionModel.of(await self._host.plugins.find(Family.FUNCTION, id))
+        return FunctionModel.of(await self._host.plugins.find(PluginFamily.FUNCTION, id))
 
     @blocking
     async def get_functions(self, active_only: bool = False) -> AnswerList[FunctionModel]:
         """Return all functions, or the active ones."""
-        found = FunctionModel.each(await self._host.plugins.list(Family.FUNCTION, None))
+        found = FunctionModel.each(await self._host.plugins.list(PluginFamily.FUNCTION, None))
         return AnswerList(function for function in found if function.is_active or not active_only)
 
     @blocking
     async def get_functions_by_type(self, type: str, active_only: bool = False) -> AnswerList[FunctionModel]:
         """Return the functions of a kind (`pipe`, `filter`, `action`), all or the active ones."""
-        found = FunctionModel.each(await self._host.plugins.list(Family.FUNCTION, type))
+        found = FunctionModel.each(await self._host.plugins.list(PluginFamily.FUNCTION, type))
         return AnswerList(function for function in found if function.is_active or not active_only)
 
     @blocking
     async def get_function_valves_by_id(self, id: str) -> AnswerDict[str, Any] | None:
         """Return what an administrator set in a function; None when there is no such function."""
-        return _mapping(await self._host.plugins.valves(Family.FUNCTION, id))
+        return _mapping(await self._host.plugins.valves(PluginFamily.FUNCTION, id))
 
     @blocking
     async def update_function_valves_by_id(self, id: str, valves: Mapping[str, Any]) -> FunctionModel | None:
         """Set the valves of a function; return the function."""
-        if not await self._host.plugins.set_valves(Family.FUNCTION, id, valves):
+        if not await self._host.plugins.set_valves(PluginFamily.FUNCTION, id, valves):
             return None
-        return FunctionModel.of(await self._host.plugins.find(Family.FUNCTION, id))
+        return FunctionModel.of(await self._host.plugins.find(PluginFamily.FUNCTION, id))
 
     @blocking
     async def get_user_valves_by_id_and_user_id(self, id: str, user_id: str) -> AnswerDict[str, Any]:
         """Return what a user set in a function."""
-        return AnswerDict(await self._host.plugins.user_valves(user_id, Family.FUNCTION, id) or {})
+        return AnswerDict(await self._host.plugins.user_valves(user_id, PluginFamily.FUNCTION, id) or {})
 
     @blocking
     async def update_user_valves_by_id_and_user_id(
         self, id: str, user_id: str, valves: Mapping[str, Any]
     ) -> AnswerDict[str, Any] | None:
         """Set what a user has in a function; return it."""
-        done = await self._host.plugins.set_user_valves(user_id, Family.FUNCTION, id, valves)
+        done = await self._host.plugins.set_user_valves(user_id, PluginFamily.FUNCTION, id, valves)
         return AnswerDict(valves) if done else None
 
 
-class ToolsTable(Table):
+class ToolsTable(HostTable):
     """`Tools`."""
 
     @blocking
     async def get_tool_by_id(self, id: str) -> ToolModel | None:
         """Return a tool."""
-        return ToolModel.of(await self._host.plugins.find(Family.TOOL, id))
+        return ToolModel.of(await self._host.plugins.find(PluginFamily.TOOL, id))
 
     @blocking
     async def get_tools(self) -> AnswerList[ToolModel]:
         """Return all tools."""
-        return ToolModel.each(await self._host.plugins.list(Family.TOOL, None))
+        return ToolModel.each(await self._host.plugins.list(PluginFamily.TOOL, None))
 
     @blocking
     async def get_tool_valves_by_id(self, id: str) -> AnswerDict[str, Any] | None:
         """Return what an administrator set in a tool; None when there is no such tool."""
-        return _mapping(await self._host.plugins.valves(Family.TOOL, id))
+        return _mapping(await self._host.plugins.valves(PluginFamily.TOOL, id))
 
     @blocking
     async def update_tool_valves_by_id(self, id: str, valves: Mapping[str, Any]) -> ToolModel | None:
         """Set the valves of a tool; return the tool."""
-        if not await self._host.plugins.set_valves(Family.TOOL, id, valves):
+        if not await self._host.plugins.set_valves(PluginFamily.TOOL, id, valves):
             return None
-        return ToolModel.of(await self._host.plugins.find(Family.TOOL, id))
+        return ToolModel.of(await self._host.plugins.find(PluginFamily.TOOL, id))
 
     @blocking
     async def get_user_valves_by_id_and_user_id(self, id: str, user_id: str) -> AnswerDict[str, Any]:
         """Return what a user set in a tool."""
-        return AnswerDict(await self._host.plugins.user_valves(user_id, Family.TOOL, id) or {})
+        return AnswerDict(await self._host.plugins.user_valves(user_id, PluginFamily.TOOL, id) or {})
 
 
 class ToolFunctions:
     """What `open_webui.utils.tools` has of the gateway's own."""
 
-    def __init__(self, gate: Gate) -> None:
+    def __init__(self, gate: HostBridge) -> None:
         self._gate = gate
 
     async def get_tools(
@@ -210,18 +210,18 @@ def _mapping(values: Mapping[str, Any] | None) -> AnswerDict[str, Any] | None:
     return None if values is None else AnswerDict(values)
 
 
-def make_functions(gate: Gate) -> dict[str, Any]:
+def make_functions(gate: HostBridge) -> dict[str, Any]:
     """Return the names of `open_webui.models.functions`."""
     functions = FunctionsTable(gate, "open_webui.models.functions.Functions")
     return {"Functions": functions, "FunctionModel": FunctionModel}
 
 
-def make_tools(gate: Gate) -> dict[str, Any]:
+def make_tools(gate: HostBridge) -> dict[str, Any]:
     """Return the names of `open_webui.models.tools`."""
     return {"Tools": ToolsTable(gate, "open_webui.models.tools.Tools"), "ToolModel": ToolModel}
 
 
-def make_tool_functions(gate: Gate) -> dict[str, Any]:
+def make_tool_functions(gate: HostBridge) -> dict[str, Any]:
     """Return the names of `open_webui.utils.tools`."""
     return {
         "get_tools": ToolFunctions(gate).get_tools,

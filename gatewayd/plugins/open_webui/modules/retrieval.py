@@ -6,10 +6,10 @@ from pydantic import Field
 
 from gatewayd.plugins.interfaces import Record
 from gatewayd.plugins.open_webui.awaitable_records import AnswerDict, AnswerList, AnswerRecord
-from gatewayd.plugins.open_webui.host_bridge import Gate, Table, blocking
+from gatewayd.plugins.open_webui.host_bridge import HostBridge, HostTable, blocking
 from gatewayd.plugins.open_webui.modules.files import find_file_for
 from gatewayd.plugins.open_webui.modules.users import id_of
-from gatewayd.plugins.open_webui.placeholders import refuse
+from gatewayd.plugins.open_webui.placeholders import raise_not_provided
 
 NAME = "open_webui.routers.retrieval"
 
@@ -58,7 +58,7 @@ class SearchForm(AnswerRecord):
     collection_name: str | None = ""
 
 
-class KnowledgeTable(Table):
+class KnowledgeTable(HostTable):
     """`Knowledges`."""
 
     @blocking
@@ -75,10 +75,10 @@ class KnowledgeTable(Table):
         return KnowledgeModel.each(await self._host.knowledge.list(user_id))
 
 
-class Retrieval:
+class RetrievalFunctions:
     """Processes files and searches collections for plugins."""
 
-    def __init__(self, gate: Gate) -> None:
+    def __init__(self, gate: HostBridge) -> None:
         self._gate = gate
 
     @blocking
@@ -140,23 +140,23 @@ def _text(passage: Record) -> str:
 
 async def process_web_search(*_: Any, **__: Any) -> Any:
     """Raise NotProvidedError: there is no search of the web."""
-    refuse(f"{NAME}.process_web_search")
+    raise_not_provided(f"{NAME}.process_web_search")
 
 
 async def search_web(*_: Any, **__: Any) -> Any:
     """Raise NotProvidedError: there is no search of the web."""
-    refuse(f"{NAME}.search_web")
+    raise_not_provided(f"{NAME}.search_web")
 
 
-def make_knowledge(gate: Gate) -> dict[str, Any]:
+def make_knowledge(gate: HostBridge) -> dict[str, Any]:
     """Return the names of `open_webui.models.knowledge`."""
     table = KnowledgeTable(gate, "open_webui.models.knowledge.Knowledges")
     return {"Knowledges": table, "KnowledgeModel": KnowledgeModel}
 
 
-def make_retrieval(gate: Gate) -> dict[str, Any]:
+def make_retrieval(gate: HostBridge) -> dict[str, Any]:
     """Return the names of `open_webui.routers.retrieval`."""
-    retrieval = Retrieval(gate)
+    retrieval = RetrievalFunctions(gate)
     return {
         "process_file": retrieval.process_file,
         "query_collection_handler": retrieval.query_collection_handler,

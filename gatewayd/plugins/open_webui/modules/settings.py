@@ -6,8 +6,8 @@ from pathlib import Path
 from typing import Any, Final
 
 from gatewayd.plugins.open_webui.awaitable_records import AnswerDict
-from gatewayd.plugins.open_webui.host_bridge import Gate, Table, blocking
-from gatewayd.plugins.open_webui.placeholders import refuse, sentence
+from gatewayd.plugins.open_webui.host_bridge import HostBridge, HostTable, blocking
+from gatewayd.plugins.open_webui.placeholders import missing_name_sentence, raise_not_provided
 
 VERSION: Final = "0.9.0"
 """The release that plugins are told: its model methods are awaited, and everything older is there too."""
@@ -43,11 +43,11 @@ class PersistentConfig:
 
     @value.setter
     def value(self, _value: Any) -> None:
-        refuse(f"changing the setting {self.env_name}")
+        raise_not_provided(f"changing the setting {self.env_name}")
 
     def save(self) -> None:
         """Raise NotProvidedError: settings are not for plugins to change."""
-        refuse(f"changing the setting {self.env_name}")
+        raise_not_provided(f"changing the setting {self.env_name}")
 
     def __str__(self) -> str:
         return str(self._value)
@@ -56,18 +56,18 @@ class PersistentConfig:
 class ConfigView:
     """`app.state.config`: settings as attributes, asked for at each look."""
 
-    def __init__(self, gate: Gate) -> None:
+    def __init__(self, gate: HostBridge) -> None:
         object.__setattr__(self, "_gate", gate)
 
     def __getattr__(self, name: str) -> Any:
         """Return the value of a setting; AttributeError when there is none of that name."""
-        return setting(self.__dict__["_gate"], "app.state.config", name)
+        return read_setting(self.__dict__["_gate"], "app.state.config", name)
 
     def __setattr__(self, name: str, _value: Any) -> None:
-        refuse(f"changing the setting {name}")
+        raise_not_provided(f"changing the setting {name}")
 
 
-class ConfigTable(Table):
+class ConfigTable(HostTable):
     """`Config`: settings by their dotted names in lower case, which are the upper-case names with `_`."""
 
     @blocking
@@ -87,13 +87,13 @@ class ConfigTable(Table):
         return AnswerDict(await self._host.settings.all())
 
 
-def setting(gate: Gate, owner: str, name: str) -> Any:
+def read_setting(gate: HostBridge, owner: str, name: str) -> Any:
     """Return a setting by its upper-case name; AttributeError when there is none."""
     if name.isupper():
         settings = gate.wait(_all, gate)
         if name in settings:
             return settings[name]
-    raise AttributeError(sentence(f"{owner}.{name}"))
+    raise AttributeError(missing_name_sentence(f"{owner}.{name}"))
 
 
 def level_name() -> str:
@@ -101,7 +101,7 @@ def level_name() -> str:
     return logging.getLevelName(logging.getLogger("gatewayd").getEffectiveLevel())
 
 
-async def _all(gate: Gate) -> Mapping[str, Any]:
+async def _all(gate: HostBridge) -> Mapping[str, Any]:
     return await gate.host.settings.all()
 
 
@@ -114,12 +114,12 @@ def _directory(path: Path) -> Path:
     return path
 
 
-def make_env(gate: Gate) -> dict[str, Any]:
+def make_env(gate: HostBridge) -> dict[str, Any]:
     """Return the names of `open_webui.env`; further upper-case names are settings."""
     level = level_name()
 
     def __getattr__(name: str) -> Any:  # noqa: N807 - the module's own
-        return setting(gate, "open_webui.env", name)
+        return read_setting(gate, "open_webui.env", name)
 
     return {
         "VERSION": VERSION,
@@ -139,12 +139,12 @@ def make_env(gate: Gate) -> dict[str, Any]:
     }
 
 
-def make_config(gate: Gate) -> dict[str, Any]:
+def make_config(gate: HostBridge) -> dict[str, Any]:
     """Return the names of `open_webui.config`; further upper-case names are settings with a `value`."""
     directory = gate.host.data_dir
 
     def __getattr__(name: str) -> Any:  # noqa: N807 - the module's own
-        return PersistentConfig(name, setting(gate, "open_webui.config", name))
+        return PersistentConfig(name, read_setting(gate, "open_webui.config", name))
 
     return {
         "DATA_DIR": _directory(directory),
@@ -155,6 +155,6 @@ def make_config(gate: Gate) -> dict[str, Any]:
     }
 
 
-def make_config_table(gate: Gate) -> dict[str, Any]:
+def make_config_table(gate: HostBridge) -> dict[str, Any]:
     """Return the names of `open_webui.models.config`."""
     return {"Config": ConfigTable(gate, "open_webui.models.config.Config")}

@@ -5,18 +5,18 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from gatewayd import ids
-from gatewayd.plugins.interfaces import Host
+from gatewayd.plugins.interfaces import PluginHost
 from gatewayd.plugins.open_webui.awaitable_records import AnswerTuple
-from gatewayd.plugins.open_webui.host_bridge import Gate, Table
-from gatewayd.plugins.open_webui.placeholders import refuse
+from gatewayd.plugins.open_webui.host_bridge import HostBridge, HostTable
+from gatewayd.plugins.open_webui.placeholders import raise_not_provided
 
 
-def uploads_directory(host: Host) -> Path:
+def uploads_directory(host: PluginHost) -> Path:
     """Return the directory of uploaded contents that are no files yet."""
     return host.data_dir / "uploads"
 
 
-class StorageTable(Table):
+class StorageTable(HostTable):
     """`Storage`: contents as paths on this machine.
 
     What is uploaded lies in the plugins' own directory until `Files.insert_new_file` makes a file of it.
@@ -49,10 +49,10 @@ class StorageTable(Table):
         """Delete an uploaded content; those of files go with their files."""
         path = Path(file_path).resolve()
         if path.parent != uploads_directory(self._host).resolve():
-            refuse(f"{self._name}.delete_file of the content of a file")
+            raise_not_provided(f"{self._name}.delete_file of the content of a file")
         path.unlink(missing_ok=True)
 
 
-def make_storage(gate: Gate) -> dict[str, Any]:
+def make_storage(gate: HostBridge) -> dict[str, Any]:
     """Return the names of `open_webui.storage.provider`."""
     return {"Storage": StorageTable(gate, "open_webui.storage.provider.Storage")}

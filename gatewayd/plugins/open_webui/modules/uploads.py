@@ -12,12 +12,12 @@ from pydantic import Field
 
 from gatewayd.plugins.interfaces import HostUpload
 from gatewayd.plugins.open_webui.awaitable_records import AnswerRecord, AnswerText, AnswerTuple, MappedRecord
-from gatewayd.plugins.open_webui.host_bridge import Gate, blocking
+from gatewayd.plugins.open_webui.host_bridge import HostBridge, blocking
 from gatewayd.plugins.open_webui.modules.app import ROUTES
 from gatewayd.plugins.open_webui.modules.files import FileModel, find_file_for
 from gatewayd.plugins.open_webui.modules.users import id_of
-from gatewayd.plugins.open_webui.placeholders import refuse
-from gatewayd.plugins.open_webui.web_library import load
+from gatewayd.plugins.open_webui.placeholders import raise_not_provided
+from gatewayd.plugins.open_webui.web_library import load_web_module
 
 IMAGES: Final = "open_webui.routers.images"
 
@@ -25,7 +25,7 @@ FETCH_TIMEOUT: Final = 60
 """Seconds that a server of a picture may be silent."""
 
 
-class Uploaded(MappedRecord, FileModel):
+class UploadedFile(MappedRecord, FileModel):
     """A file that was stored; read by attributes, or as the mapping that some releases gave."""
 
 
@@ -49,10 +49,10 @@ class EditImageForm(AnswerRecord):
     n: int | None = None
 
 
-class Uploads:
+class UploadFunctions:
     """Stores what plugins upload, as files of a user."""
 
-    def __init__(self, gate: Gate) -> None:
+    def __init__(self, gate: HostBridge) -> None:
         self._gate = gate
 
     async def upload_file_handler(
@@ -64,7 +64,7 @@ class Uploads:
         process_in_background: bool = True,
         user: Any = None,
         **_: Any,
-    ) -> Uploaded:
+    ) -> UploadedFile:
         """Store an UploadFile as a file of the user; with `process` its text and vectors are made, too.
 
         Without `process_in_background` they are waited for.
@@ -78,7 +78,7 @@ class Uploads:
         wait = process and not process_in_background
         upload = HostUpload(file.filename or "file", content, kind, meta or None, process and not wait)
         stored = await self._gate.reach(self._store, id_of(user), upload, wait)
-        return Uploaded.model_validate(dict(stored))
+        return UploadedFile.model_validate(dict(stored))
 
     async def _store(self, user_id: str, upload: HostUpload, wait: bool) -> Mapping[str, Any]:
         files = self._gate.host.files
@@ -90,14 +90,16 @@ class Uploads:
         """Return a file of the user, or any to an administrator; HTTPException 404 otherwise."""
         found = await self._gate.reach(find_file_for, self._gate.host, id, user)
         if found is None:
-            raise load("fastapi").HTTPException(404, f"cannot find file {id!r}")
+            raise load_web_module("fastapi").HTTPException(404, f"cannot find file {id!r}")
         return found
 
     async def get_file_content_by_id(self, id: str, user: Any = None, **_: Any) -> Any:
         """Return the content of a file as a FileResponse; HTTPException 404 as for the file."""
         found = await self.get_file_by_id(id, user)
         kind = (found.meta or {}).get("content_type")
-        return load("starlette.responses").FileResponse(found.path, media_type=kind, filename=found.filename)
+        return load_web_module("starlette.responses").FileResponse(
+            found.path, media_type=kind, filename=found.filename
+        )
 
     @blocking
     async def upload_image(
@@ -129,7 +131,9 @@ def load_b64_image_data(b64_str: str) -> AnswerTuple | None:
 
 def load_url_image_data(url: str, headers: Mapping[str, str] | None = None) -> AnswerTuple:
     """Fetch a picture, blocking this thread; return content and type, ValueError when it is none."""
-    reply = load("httpx").get(url, headers=dict(headers or {}), follow_redirects=True, timeout=FETCH_TIMEOUT)
+    reply = load_web_module("httpx").get(
+        url, headers=dict(headers or {}), follow_redirects=True, timeout=FETCH_TIMEOUT
+    )
     reply.raise_for_status()
     kind = str(reply.headers.get("content-type", "")).partition(";")[0]
     if not kind.startswith("image/"):
@@ -146,17 +150,17 @@ def get_image_data(data: str, headers: Mapping[str, str] | None = None) -> Answe
 
 async def image_generations(*_: Any, **__: Any) -> Any:
     """Raise NotProvidedError: there is no image generation."""
-    refuse(f"{IMAGES}.image_generations")
+    raise_not_provided(f"{IMAGES}.image_generations")
 
 
 async def image_edits(*_: Any, **__: Any) -> Any:
     """Raise NotProvidedError: there is no image generation."""
-    refuse(f"{IMAGES}.image_edits")
+    raise_not_provided(f"{IMAGES}.image_edits")
 
 
-def make_file_routes(gate: Gate) -> dict[str, Any]:
+def make_file_routes(gate: HostBridge) -> dict[str, Any]:
     """Return the names of `open_webui.routers.files`."""
-    uploads = Uploads(gate)
+    uploads = UploadFunctions(gate)
     return {
         "upload_file_handler": uploads.upload_file_handler,
         "upload_file": uploads.upload_file_handler,
@@ -165,10 +169,10 @@ def make_file_routes(gate: Gate) -> dict[str, Any]:
     }
 
 
-def make_image_routes(gate: Gate) -> dict[str, Any]:
+def make_image_routes(gate: HostBridge) -> dict[str, Any]:
     """Return the names of `open_webui.routers.images`."""
     return {
-        "upload_image": Uploads(gate).upload_image,
+        "upload_image": UploadFunctions(gate).upload_image,
         "load_b64_image_data": load_b64_image_data,
         "load_url_image_data": load_url_image_data,
         "get_image_data": get_image_data,

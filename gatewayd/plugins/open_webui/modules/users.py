@@ -5,11 +5,11 @@ from typing import Any
 
 from pydantic import Field
 
-from gatewayd.plugins.interfaces import Host
+from gatewayd.plugins.interfaces import PluginHost
 from gatewayd.plugins.open_webui.awaitable_records import AnswerDict, AnswerList, AnswerRecord
-from gatewayd.plugins.open_webui.host_bridge import Gate, Table, blocking
-from gatewayd.plugins.open_webui.placeholders import refuse
-from gatewayd.plugins.runtime.call_context import asking
+from gatewayd.plugins.open_webui.host_bridge import HostBridge, HostTable, blocking
+from gatewayd.plugins.open_webui.placeholders import raise_not_provided
+from gatewayd.plugins.runtime.call_context import current_asker
 
 
 class UserSettings(AnswerRecord):
@@ -68,7 +68,7 @@ def id_of(user: Any) -> str:
     return str(user.id)
 
 
-async def is_admin(host: Host, user: Any) -> bool:
+async def is_admin(host: PluginHost, user: Any) -> bool:
     """Tell whether somebody is an administrator at this moment, whatever the record of the plugin says.
 
     To be called on the daemon's loop. The operator at the control socket has no account and is known by the
@@ -77,11 +77,11 @@ async def is_admin(host: Host, user: Any) -> bool:
     account = await host.users.find(id_of(user))
     if account is not None:
         return account.get("role") == "admin"
-    now = asking.get()
+    now = current_asker.get()
     return now is not None and now.user_id == id_of(user) and now.is_admin
 
 
-class UsersTable(Table):
+class UsersTable(HostTable):
     """`Users`."""
 
     @blocking
@@ -144,13 +144,15 @@ class UsersTable(Table):
     async def update_user_by_id(self, id: str, updated: Mapping[str, Any]) -> UserModel | None:
         """Change a user's settings; the rest of an account is not for plugins to change."""
         if set(updated) != {"settings"}:
-            refuse(f"{self._name}.update_user_by_id with {', '.join(sorted(updated)) or 'nothing'}")
+            raise_not_provided(
+                f"{self._name}.update_user_by_id with {', '.join(sorted(updated)) or 'nothing'}"
+            )
         settings = updated["settings"]
         given = settings if isinstance(settings, Mapping) else settings.model_dump()
         return UserModel.of(await self._host.users.change_settings(id, given))
 
 
-class GroupsTable(Table):
+class GroupsTable(HostTable):
     """`Groups`."""
 
     @blocking
@@ -170,7 +172,7 @@ class GroupsTable(Table):
         return GroupModel.of(await self._host.users.find_group(id))
 
 
-def make_users(gate: Gate) -> dict[str, Any]:
+def make_users(gate: HostBridge) -> dict[str, Any]:
     """Return the names of `open_webui.models.users`."""
     return {
         "Users": UsersTable(gate, "open_webui.models.users.Users"),
@@ -182,7 +184,7 @@ def make_users(gate: Gate) -> dict[str, Any]:
     }
 
 
-def make_groups(gate: Gate) -> dict[str, Any]:
+def make_groups(gate: HostBridge) -> dict[str, Any]:
     """Return the names of `open_webui.models.groups`."""
     groups = GroupsTable(gate, "open_webui.models.groups.Groups")
     return {"Groups": groups, "GroupModel": GroupModel, "GroupResponse": GroupModel}

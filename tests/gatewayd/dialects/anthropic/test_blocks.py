@@ -4,12 +4,12 @@ import itertools
 
 import pytest
 
-from gatewayd.dialects.anthropic.blocks import INVALID_INPUT, Block, Blocks
+from gatewayd.dialects.anthropic.blocks import INVALID_INPUT, ContentBlock, ContentBlockQueue
 
 
 def blocks(*deltas):
     numbers = itertools.count()
-    made = Blocks(lambda: f"n-{next(numbers)}")
+    made = ContentBlockQueue(lambda: f"n-{next(numbers)}")
     for delta in deltas:
         made.add(delta)
     return made
@@ -56,7 +56,7 @@ def test_signatures():
 
 
 def test_a_block_gives_its_text_once():
-    block = Block("text", parts=["a", "b"])
+    block = ContentBlock("text", parts=["a", "b"])
     assert (block.take(), block.take()) == ("ab", "")
     assert block.is_ready
     assert block.is_ended

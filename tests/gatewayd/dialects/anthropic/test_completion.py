@@ -2,7 +2,7 @@
 
 import pytest
 
-from gatewayd.dialects.anthropic.completion import annotations, finish_reason, to_completion, to_usage
+from gatewayd.dialects.anthropic.completion import finish_reason, to_annotations, to_completion, to_usage
 
 
 def test_completion():
@@ -115,7 +115,7 @@ def test_what_openai_has_no_place_for_is_kept():
     place = {"start_index": 4, "end_index": 9}
     cited = {"url": "https://acme.test/", "title": "A", **place}
     assert message["annotations"] == [{"type": "url_citation", "url_citation": cited}]
-    assert annotations([3, {"url": 4}], 0, 1) == []
+    assert to_annotations([3, {"url": 4}], 0, 1) == []
 
 
 def test_details_of_usage_are_kept():

@@ -2,8 +2,8 @@
 
 import pytest
 
-from gatewayd.dialects.anthropic.content import Omissions, system_messages, to_messages
-from gatewayd.errors import GatewayError, Kind
+from gatewayd.dialects.anthropic.content import OmittedFields, system_messages, to_messages
+from gatewayd.errors import ErrorKind, GatewayError
 
 CACHE = {"type": "ephemeral"}
 IMAGE = {"type": "image", "source": {"type": "base64", "media_type": "image/gif", "data": "QUJD"}}
@@ -17,11 +17,11 @@ def text(said, **fields):
 
 
 def user(*content):
-    return to_messages([{"role": "user", "content": list(content)}], Omissions())
+    return to_messages([{"role": "user", "content": list(content)}], OmittedFields())
 
 
 def assistant(*content):
-    [message] = to_messages([{"role": "assistant", "content": list(content)}], Omissions())
+    [message] = to_messages([{"role": "assistant", "content": list(content)}], OmittedFields())
     return message
 
 
@@ -51,7 +51,7 @@ def test_system(system, expected):
 
 def test_a_system_turn_stays_where_it_is():
     turns = [{"role": "user", "content": "a"}, {"role": "system", "content": [text("b")]}]
-    assert to_messages(turns, Omissions()) == [turns[0], {"role": "system", "content": "b"}]
+    assert to_messages(turns, OmittedFields()) == [turns[0], {"role": "system", "content": "b"}]
 
 
 @pytest.mark.parametrize(
@@ -119,14 +119,14 @@ def test_one_text_is_plain():
 
 @pytest.mark.parametrize("kind", ["server_tool_use", "web_search_tool_result", "container_upload"])
 def test_blocks_of_the_providers_own_tools_are_left_out_and_named(kind):
-    omitted = Omissions()
+    omitted = OmittedFields()
     turns = [{"role": "assistant", "content": [{"type": kind}, text("a")]}]
     assert to_messages(turns, omitted) == [{"role": "assistant", "content": "a"}]
     assert f"{kind} blocks" in omitted.sentences()[0]
 
 
 def test_citations_of_documents_are_named():
-    omitted = Omissions()
+    omitted = OmittedFields()
     block = {"type": "document", "citations": {"enabled": True}, "source": {"type": "text", "data": "a"}}
     to_messages([{"role": "user", "content": [block, block]}], omitted)
     assert omitted.sentences() == [
@@ -241,17 +241,17 @@ def test_the_images_of_results_come_with_what_the_user_says():
 )
 def test_a_wrong_field_is_named(message, param):
     with pytest.raises(GatewayError) as caught:
-        to_messages([message], Omissions())
-    assert caught.value.kind is Kind.INVALID_REQUEST
+        to_messages([message], OmittedFields())
+    assert caught.value.kind is ErrorKind.INVALID_REQUEST
     assert caught.value.param == param
     assert param in caught.value.message
 
 
 def test_nothing_left_out_is_no_warning():
-    assert Omissions().sentences() == []
+    assert OmittedFields().sentences() == []
 
 
 def test_a_refusal_repeats_no_more_than_the_start():
     with pytest.raises(GatewayError) as caught:
-        to_messages([{"role": "user", "content": [{"type": "x" * 9000}]}], Omissions())
+        to_messages([{"role": "user", "content": [{"type": "x" * 9000}]}], OmittedFields())
     assert len(caught.value.message) < 200

@@ -18,7 +18,7 @@ from gatewayd.dialects.anthropic.dialect import (
     without_foreign,
 )
 from gatewayd.dialects.anthropic.source import to_request
-from gatewayd.errors import GatewayError, Kind
+from gatewayd.errors import ErrorKind, GatewayError
 
 CACHE = {"type": "ephemeral"}
 TURN = {"role": "user", "content": "hi"}
@@ -137,7 +137,7 @@ def test_unknown_fields_are_named_and_harmless_ones_are_not():
 def test_a_wrong_field_is_named(change, param):
     with pytest.raises(GatewayError) as caught:
         parse_request({**LEAST, **change})
-    assert caught.value.kind is Kind.INVALID_REQUEST
+    assert caught.value.kind is ErrorKind.INVALID_REQUEST
     assert caught.value.param == param
     assert param in caught.value.message
 
@@ -213,7 +213,7 @@ def test_what_no_other_provider_takes_is_refused_there(block):
     assert to_request(body)["messages"][0]["content"] == [block]
     with pytest.raises(GatewayError) as caught:
         without_foreign(body)
-    assert caught.value.kind is Kind.INVALID_REQUEST
+    assert caught.value.kind is ErrorKind.INVALID_REQUEST
     assert block["source"]["type"] in caught.value.message
 
 
@@ -315,11 +315,11 @@ def test_the_first_choice_counts():
 def test_no_answer_is_a_failure(body):
     with pytest.raises(GatewayError) as caught:
         render_completion(body, "m", lambda: "x")
-    assert caught.value.kind is Kind.UPSTREAM_FAILED
+    assert caught.value.kind is ErrorKind.UPSTREAM_FAILED
 
 
 def test_error_event():
-    assert render_error_event(GatewayError(Kind.INTERNAL, "cannot go on"), "api_error") == (
+    assert render_error_event(GatewayError(ErrorKind.INTERNAL, "cannot go on"), "api_error") == (
         b'event: error\ndata: {"type":"error","error":{"type":"api_error","message":"cannot go on"}}\n\n'
     )
 
@@ -332,7 +332,7 @@ def test_error_event():
     ],
 )
 def test_a_request_that_is_too_long_is_told_as_clients_know_it(message, told):
-    error = GatewayError(Kind.INVALID_REQUEST, message, provider_code="context_length_exceeded")
+    error = GatewayError(ErrorKind.INVALID_REQUEST, message, provider_code="context_length_exceeded")
     found = error_object(error, "invalid_request_error")
     assert found["message"].startswith(told)
     assert found.keys() == {"type", "message"}

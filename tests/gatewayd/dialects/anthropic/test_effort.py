@@ -2,8 +2,8 @@
 
 import pytest
 
-from gatewayd.dialects.anthropic.effort import BUDGETS, reasoning
-from gatewayd.errors import GatewayError, Kind
+from gatewayd.dialects.anthropic.effort import BUDGETS, reasoning_fields
+from gatewayd.errors import ErrorKind, GatewayError
 
 YES, NO = {"supported": True}, {"supported": False}
 ADAPTIVE = {"thinking": {"supported": True, "types": {"adaptive": YES, "enabled": YES}}}
@@ -16,7 +16,7 @@ THOUGHT = {"type": "thinking", "thinking": "hm", "signature": "s"}
 
 def ask(level, capabilities=None, *, body=None, **request):
     whole = {"messages": [USER], "max_tokens": 4096, **request}
-    return reasoning({"reasoning_effort": level, **(body or {})}, whole, capabilities)
+    return reasoning_fields({"reasoning_effort": level, **(body or {})}, whole, capabilities)
 
 
 @pytest.mark.parametrize(
@@ -90,4 +90,4 @@ def test_the_callers_own_thinking_stays():
 def test_an_unknown_level_is_refused(level):
     with pytest.raises(GatewayError) as caught:
         ask(level)
-    assert (caught.value.kind, caught.value.param) == (Kind.INVALID_REQUEST, "reasoning_effort")
+    assert (caught.value.kind, caught.value.param) == (ErrorKind.INVALID_REQUEST, "reasoning_effort")

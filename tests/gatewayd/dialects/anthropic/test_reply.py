@@ -2,7 +2,7 @@
 
 import pytest
 
-from gatewayd.dialects.anthropic.reply import message_id, render_usage, stop_of
+from gatewayd.dialects.anthropic.reply import message_id, render_usage, stop_reason_of
 
 
 @pytest.mark.parametrize(
@@ -24,7 +24,7 @@ from gatewayd.dialects.anthropic.reply import message_id, render_usage, stop_of
     ],
 )
 def test_stop_reasons(choice, has_calls, expected):
-    assert stop_of(choice, has_calls, None) == expected
+    assert stop_reason_of(choice, has_calls, None) == expected
 
 
 @pytest.mark.parametrize(

@@ -4,9 +4,9 @@ import hashlib
 
 import pytest
 
-from gatewayd.dialects.anthropic.content import Omissions
+from gatewayd.dialects.anthropic.content import OmittedFields
 from gatewayd.dialects.anthropic.request import add_fields
-from gatewayd.errors import GatewayError, Kind
+from gatewayd.errors import ErrorKind, GatewayError
 
 SCHEMA = {"type": "object", "properties": {"a": {"type": "string"}}}
 FUNCTION = {"type": "function", "function": {"name": "f", "parameters": SCHEMA}}
@@ -16,7 +16,7 @@ SEARCH = {"type": "web_search_20250305", "name": "web_search"}
 
 def convert(omitted=None, **fields):
     body = {}
-    add_fields(body, {"max_tokens": 5, **fields}, omitted or Omissions())
+    add_fields(body, {"max_tokens": 5, **fields}, omitted or OmittedFields())
     assert body.pop("max_tokens") == 5
     return body
 
@@ -100,7 +100,7 @@ def test_a_long_user_fits():
 
 
 def test_tools_of_the_provider_are_left_out_and_named():
-    omitted = Omissions()
+    omitted = OmittedFields()
     choice = {"type": "tool", "name": "web_search"}
     body = convert(omitted, tools=[TOOL, SEARCH], tool_choice=choice)
     assert body == {"tools": [FUNCTION]}
@@ -110,7 +110,7 @@ def test_tools_of_the_provider_are_left_out_and_named():
 
 
 def test_other_fields_of_tools_are_named_once():
-    omitted = Omissions()
+    omitted = OmittedFields()
     assert convert(omitted, tools=[{**TOOL, "strict": True}] * 3) == {"tools": [FUNCTION] * 3}
     assert omitted.sentences()[0].startswith("cannot convert strict of tools: ")
 
@@ -147,6 +147,6 @@ def test_other_fields_of_tools_are_named_once():
 def test_a_wrong_field_is_named(fields, param):
     with pytest.raises(GatewayError) as caught:
         convert(**fields)
-    assert caught.value.kind is Kind.INVALID_REQUEST
+    assert caught.value.kind is ErrorKind.INVALID_REQUEST
     assert caught.value.param == param
     assert param in caught.value.message

@@ -1,7 +1,7 @@
 import pytest
 
 from gatewayd.dialects.anthropic.source import JSON_ONLY, to_request
-from gatewayd.errors import GatewayError, Kind
+from gatewayd.errors import ErrorKind, GatewayError
 
 
 def convert(*messages, **fields):
@@ -260,7 +260,7 @@ def test_tool_choice(fields, choice):
 def test_bad_requests_name_the_field(body, param):
     with pytest.raises(GatewayError) as caught:
         to_request({"model": "m", **body})
-    assert caught.value.kind is Kind.INVALID_REQUEST
+    assert caught.value.kind is ErrorKind.INVALID_REQUEST
     assert caught.value.param == param
 
 

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gatewayd.dialects.anthropic.dialect import render_completion
-from gatewayd.upstream.streams.single_chunk import as_chunk
+from gatewayd.upstream.streams.single_chunk import completion_chunk
 from gatewayd.upstream.streams.sse import ChunkReader
 from tests.fakes.gatherer import Gatherer
 from tests.gatewayd.dialects.message_events import (
@@ -472,7 +472,7 @@ WHOLE = {
 
 
 def test_a_whole_answer_as_stream_and_as_message_are_equal():
-    data = run(as_chunk(WHOLE).events)
+    data = run(completion_chunk(WHOLE).events)
     check_grammar(data)
     expected = render_completion(WHOLE, "asked", new_ids())
     assert accumulate(data) == {**expected, "stop_details": None}

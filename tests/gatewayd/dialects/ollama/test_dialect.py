@@ -8,14 +8,14 @@ import pytest
 
 from gatewayd.catalog.records import Model
 from gatewayd.dialects.ollama.dialect import (
-    Timing,
-    counters,
+    ReplyTiming,
     load_reason,
     parse_chat,
     parse_embed,
     parse_embeddings,
     parse_generate,
     render_chat,
+    render_counters,
     render_embed,
     render_embeddings,
     render_error,
@@ -25,10 +25,10 @@ from gatewayd.dialects.ollama.dialect import (
     render_tags,
     timestamp,
 )
-from gatewayd.errors import GatewayError, Kind
+from gatewayd.errors import ErrorKind, GatewayError
 
 PNG = base64.b64encode(b"\x89PNG\r\n\x1a\n and more").decode()
-TIMING = Timing(created=1_700_000_000, total_ns=90, first_ns=30)
+TIMING = ReplyTiming(created=1_700_000_000, total_ns=90, first_ns=30)
 CREATED_AT = "2023-11-14T22:13:20Z"
 USAGE = {"prompt_tokens": 3, "completion_tokens": 2, "total_tokens": 5}
 COUNTERS = {
@@ -176,7 +176,7 @@ def test_replies_to_requests_that_load():
 def test_bad_requests_name_the_field(parse, value, param):
     with pytest.raises(GatewayError) as caught:
         parse(value)
-    assert caught.value.kind is Kind.INVALID_REQUEST
+    assert caught.value.kind is ErrorKind.INVALID_REQUEST
     assert caught.value.param == param
 
 
@@ -267,7 +267,7 @@ def test_arguments_that_are_no_object_fail(arguments):
     call = {"id": "c", "type": "function", "function": {"name": "f", "arguments": arguments}}
     with pytest.raises(GatewayError) as caught:
         chat({"content": None, "tool_calls": [call]})
-    assert caught.value.kind is Kind.UPSTREAM_FAILED
+    assert caught.value.kind is ErrorKind.UPSTREAM_FAILED
     assert "'f'" in caught.value.message
 
 
@@ -275,7 +275,7 @@ def test_arguments_that_are_no_object_fail(arguments):
 def test_a_completion_without_choices_fails(choices):
     with pytest.raises(GatewayError) as caught:
         render_chat({"choices": choices}, "m", TIMING)
-    assert caught.value.kind is Kind.UPSTREAM_FAILED
+    assert caught.value.kind is ErrorKind.UPSTREAM_FAILED
     assert "'m'" in caught.value.message
 
 
@@ -291,7 +291,7 @@ def test_logprobs():
 
 def test_counters_of_the_runtime_come_first():
     usage = {**USAGE, "total_duration": 7, "eval_count": 4, "eval_duration": 6, "load_duration": 1}
-    assert counters({"usage": usage}, TIMING) == {
+    assert render_counters({"usage": usage}, TIMING) == {
         **COUNTERS,
         "total_duration": 7,
         "eval_count": 4,
@@ -302,7 +302,7 @@ def test_counters_of_the_runtime_come_first():
 
 def test_counters_of_an_engine():
     timings = {"prompt_n": 5, "prompt_ms": 1.5, "predicted_n": 6, "predicted_ms": 2}
-    assert counters({"timings": timings}, TIMING) == {
+    assert render_counters({"timings": timings}, TIMING) == {
         **COUNTERS,
         "prompt_eval_count": 5,
         "prompt_eval_duration": 1_500_000,
@@ -315,7 +315,7 @@ def test_counters_of_an_engine():
     "odd", [None, {}, [], {"usage": []}, {"usage": {"prompt_tokens": "x"}, "timings": 3}]
 )
 def test_tokens_that_nobody_counted(odd):
-    counted = counters(odd or {}, TIMING)
+    counted = render_counters(odd or {}, TIMING)
     assert counted == {**COUNTERS, "prompt_eval_count": 0, "eval_count": 0}
 
 

@@ -4,15 +4,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gatewayd.dialects.ollama.messages import Conversation, with_images
-from gatewayd.errors import GatewayError, Kind
+from gatewayd.dialects.ollama.messages import ConversationConverter, with_images
+from gatewayd.errors import ErrorKind, GatewayError
 
 PNG = base64.b64encode(b"\x89PNG\r\n\x1a\n and more").decode()
 
 
 def convert(*messages):
     warnings = []
-    conversation = Conversation(warnings)
+    conversation = ConversationConverter(warnings)
     for index, message in enumerate(messages):
         conversation.add(message, f"messages[{index}]")
     return conversation.messages, warnings
@@ -181,5 +181,5 @@ def test_images_beside_text():
 def test_bad_messages_name_the_field(message, param):
     with pytest.raises(GatewayError) as caught:
         convert(message)
-    assert caught.value.kind is Kind.INVALID_REQUEST
+    assert caught.value.kind is ErrorKind.INVALID_REQUEST
     assert caught.value.param == param

@@ -1,7 +1,7 @@
 import pytest
 
 from gatewayd.dialects.ollama.options import is_streamed, to_fields, to_tools
-from gatewayd.errors import GatewayError, Kind
+from gatewayd.errors import ErrorKind, GatewayError
 
 FUNCTION = {"name": "f", "description": "d", "parameters": {"type": "object"}}
 
@@ -93,7 +93,7 @@ def test_fields(value, fields):
 def test_bad_values_name_the_field(value, param):
     with pytest.raises(GatewayError) as caught:
         to_fields(value, [])
-    assert caught.value.kind is Kind.INVALID_REQUEST
+    assert caught.value.kind is ErrorKind.INVALID_REQUEST
     assert caught.value.param == param
 
 

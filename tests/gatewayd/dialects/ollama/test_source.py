@@ -16,7 +16,7 @@ from gatewayd.dialects.ollama.source import (
     to_request,
     to_usage,
 )
-from gatewayd.errors import GatewayError, Kind
+from gatewayd.errors import ErrorKind, GatewayError
 
 
 def convert(*messages, **fields):
@@ -159,7 +159,7 @@ def test_tool_round():
 def test_bad_requests_name_the_field(body, param):
     with pytest.raises(GatewayError) as caught:
         to_request({"model": "m", **body}, stream=False)
-    assert caught.value.kind is Kind.INVALID_REQUEST
+    assert caught.value.kind is ErrorKind.INVALID_REQUEST
     assert caught.value.param == param
 
 
@@ -312,7 +312,7 @@ def test_embed_request():
 def test_embed_request_takes_texts_only(given, param):
     with pytest.raises(GatewayError) as caught:
         to_embed({"model": "m", "input": given})
-    assert caught.value.kind is Kind.INVALID_REQUEST
+    assert caught.value.kind is ErrorKind.INVALID_REQUEST
     assert caught.value.param == param
 
 

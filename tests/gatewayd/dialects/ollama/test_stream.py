@@ -5,10 +5,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gatewayd.completions.deltas import UNNAMED_ERROR
-from gatewayd.dialects.ollama.dialect import Timing
+from gatewayd.dialects.ollama.dialect import ReplyTiming
 from gatewayd.dialects.ollama.stream import ChatLines
 
-TIMING = Timing(created=1_700_000_009, total_ns=90, first_ns=30)
+TIMING = ReplyTiming(created=1_700_000_009, total_ns=90, first_ns=30)
 HEAD = {"model": "m", "created_at": "2023-11-14T22:13:20Z"}
 END = {
     "model": "m",

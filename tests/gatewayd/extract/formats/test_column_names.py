@@ -2,13 +2,18 @@
 
 import pytest
 
-from gatewayd.extract.formats.column_names import MAX_ROWS_ABOVE, are_names, is_comment, names_row
+from gatewayd.extract.formats.column_names import (
+    MAX_ROWS_ABOVE,
+    are_column_names,
+    find_header_row,
+    is_comment,
+)
 
 
 def have_names(*lines: str) -> bool:
     """Tell whether the first of some rows, written with commas, has the names of the others."""
     first, *below = (line.split(",") for line in lines)
-    return are_names(first, below)
+    return are_column_names(first, below)
 
 
 @pytest.mark.parametrize(
@@ -64,10 +69,10 @@ def test_values_are_no_names(lines: tuple[str, ...]) -> None:
 
 def test_notes_stand_above_the_names() -> None:
     names = [["Bird", "Count"], ["Heron", "7"]]
-    assert names_row([["Birds"], ["# at the lake", "today"], *names]) == 2
-    assert names_row([["Birds"]] * MAX_ROWS_ABOVE + names) == MAX_ROWS_ABOVE
-    assert names_row([["Birds"]] * (MAX_ROWS_ABOVE + 1) + names) is None
-    assert names_row([]) is None
+    assert find_header_row([["Birds"], ["# at the lake", "today"], *names]) == 2
+    assert find_header_row([["Birds"]] * MAX_ROWS_ABOVE + names) == MAX_ROWS_ABOVE
+    assert find_header_row([["Birds"]] * (MAX_ROWS_ABOVE + 1) + names) is None
+    assert find_header_row([]) is None
 
 
 def test_a_sign_alone_is_no_comment() -> None:

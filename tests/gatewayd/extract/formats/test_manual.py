@@ -8,8 +8,8 @@ import pytest
 
 from gatewayd.extract.formats.manual import page_text
 from gatewayd.extract.mandoc import OPTIONS
-from gatewayd.extract.readers import read
-from gatewayd.extract.records import Document, Limits
+from gatewayd.extract.readers import read_document
+from gatewayd.extract.records import DocumentLimits, ExtractedDocument
 from tests.fakes.reading import reading
 
 MDOC = """\
@@ -103,12 +103,12 @@ a\tb
 """
 
 
-def formatted(page: str) -> Document:
+def formatted(page: str) -> ExtractedDocument:
     """Return what is read of a page when mandoc has formatted it."""
     made = subprocess.run(
         ["mandoc", *OPTIONS], input=page.encode(), capture_output=True, check=True, timeout=60
     )
-    return read(Path(), "x", None, Limits(), made.stdout)
+    return read_document(Path(), "x", None, DocumentLimits(), made.stdout)
 
 
 @pytest.mark.real("mandoc")

@@ -4,10 +4,10 @@ import gzip
 
 import pytest
 
-from gatewayd.extract.formats.tabular import columns_at, write_sheet
-from gatewayd.extract.text_builder import Draft
-from gatewayd.ingest.chunker import ChunkRules, cut
-from gatewayd.ingest.records import Extraction
+from gatewayd.extract.formats.tabular import find_header_line, write_sheet
+from gatewayd.extract.text_builder import TextBuilder
+from gatewayd.ingest.chunker import ChunkRules, split_text
+from gatewayd.ingest.records import ExtractionResult
 from tests.fakes import documents
 from tests.fakes.reading import reading
 
@@ -16,7 +16,7 @@ BIRDS = [["Bird", "Count", "Place"], *([f"Heron {number}", f"{number}", "Lake"] 
 
 def columns_of(*rows: list[str]) -> str | None:
     """Return the names of the columns that are found in a sheet."""
-    draft = Draft(10_000)
+    draft = TextBuilder(10_000)
     write_sheet("S", rows, draft)
     document = draft.finish()
     [part] = document.parts
@@ -25,7 +25,9 @@ def columns_of(*rows: list[str]) -> str | None:
 
 def passages_of(data: bytes, name: str) -> list[str]:
     document = reading(data, name)
-    extraction = Extraction(document.text, cut(document.text, document.parts, ChunkRules(300, 50)))
+    extraction = ExtractionResult(
+        document.text, split_text(document.text, document.parts, ChunkRules(300, 50))
+    )
     for chunk in extraction.chunks:
         assert (
             document.text[chunk.start : chunk.end] == extraction.passage(chunk)[-(chunk.end - chunk.start) :]
@@ -98,4 +100,4 @@ def test_which_row_has_the_names_of_the_columns(rows: list[list[str]], columns: 
     ],
 )
 def test_where_the_columns_of_a_table_are_named(text: str, columns: str) -> None:
-    assert text[slice(*columns_at(text))] == columns
+    assert text[slice(*find_header_line(text))] == columns

@@ -1,6 +1,6 @@
 import datetime
 
-from gatewayd.extract.formats.xlsx import shown
+from gatewayd.extract.formats.xlsx import format_cell
 from tests.fakes import documents
 from tests.fakes.reading import reading, refusal
 
@@ -38,7 +38,7 @@ def test_values_are_shown_as_people_write_them() -> None:
         datetime.datetime.fromisoformat("2026-03-01T09:30"),
         None,
     ]
-    assert [shown(value) for value in values] == [
+    assert [format_cell(value) for value in values] == [
         "1",
         "2.5",
         "1e+300",

@@ -11,10 +11,10 @@ import pytest
 from aiohttp import web
 
 from gatewayd.http.connections.admission import counted_address
-from gatewayd.http.connections.capacity import Places, Room
-from gatewayd.http.connections.uses import Bounds, RoomRules, Use
+from gatewayd.http.connections.capacity import DescriptorBudget, DescriptorLimits
+from gatewayd.http.connections.uses import ConcurrencyBounds, ConcurrencyRules, RequestUse
 from gatewayd.http.middleware import EdgeOptions
-from gatewayd.http.routes import Access, Route
+from gatewayd.http.routes import Route, RouteAccess
 from tests.fakes.edge import bearer, listening
 from tests.fakes.models import make_actor
 
@@ -54,14 +54,14 @@ async def answer(request: web.Request) -> web.StreamResponse:
 
 
 ROWS = [
-    Route("GET", "/hang", hang, Access.VERIFIED, "Hang", use=Use.ANSWER, interruptible=True),
-    Route("POST", "/finish", hang, Access.VERIFIED, "Finish", use=Use.ANSWER),
-    Route("GET", "/answer", answer, Access.VERIFIED, "Answer", use=Use.ANSWER),
-    Route("GET", "/open", answer, Access.PUBLIC, "Answer anybody"),
-    Route("GET", "/health", answer, Access.PUBLIC, "Health", use=Use.PROBE),
+    Route("GET", "/hang", hang, RouteAccess.VERIFIED, "Hang", use=RequestUse.ANSWER, interruptible=True),
+    Route("POST", "/finish", hang, RouteAccess.VERIFIED, "Finish", use=RequestUse.ANSWER),
+    Route("GET", "/answer", answer, RouteAccess.VERIFIED, "Answer", use=RequestUse.ANSWER),
+    Route("GET", "/open", answer, RouteAccess.PUBLIC, "Answer anybody"),
+    Route("GET", "/health", answer, RouteAccess.PUBLIC, "Health", use=RequestUse.PROBE),
 ]
 ACTORS = {name: make_actor(name) for name in ("ann", "bob")}
-ROOM = Places(100, 4, 50, 1_000_000)
+ROOM = DescriptorLimits(100, 4, 50, 1_000_000)
 
 Address = tuple[str, int]
 
@@ -74,7 +74,9 @@ async def ask(address: Address, path: str, headers: Mapping[str, str]) -> tuple[
 
 
 @asynccontextmanager
-async def hanging(room: Room, address: Address, headers: Mapping[str, str]) -> AsyncIterator[None]:
+async def hanging(
+    room: DescriptorBudget, address: Address, headers: Mapping[str, str]
+) -> AsyncIterator[None]:
     """Have a request that is not answered."""
     before = room.taken
     reader, writer = await asyncio.open_connection(*address)
@@ -96,7 +98,7 @@ async def until(condition: Callable[[], bool]) -> None:
 
 
 async def test_an_account_over_its_bound_is_refused_and_others_are_not() -> None:
-    room = Room(ROOM, RoomRules(account=Bounds(streams=1)))
+    room = DescriptorBudget(ROOM, ConcurrencyRules(account=ConcurrencyBounds(streams=1)))
     async with listening(ROWS, ACTORS, room=room) as address:
         for _ in range(3):
             assert (await ask(address, "/answer", bearer("ann")))[0] == 200
@@ -114,7 +116,7 @@ async def test_an_account_over_its_bound_is_refused_and_others_are_not() -> None
 
 
 async def test_work_that_goes_on_without_its_client_is_counted_until_it_is_done() -> None:
-    room = Room(ROOM, RoomRules(account=Bounds(streams=1)))
+    room = DescriptorBudget(ROOM, ConcurrencyRules(account=ConcurrencyBounds(streams=1)))
     async with listening(ROWS, ACTORS, room=room) as address:
         _, writer = await asyncio.open_connection(*address)
         head = "".join(f"{name}: {value}\r\n" for name, value in bearer("ann").items())
@@ -130,7 +132,7 @@ async def test_work_that_goes_on_without_its_client_is_counted_until_it_is_done(
 
 
 async def test_an_address_behind_a_trusted_proxy_is_the_one_that_the_proxy_names() -> None:
-    room = Room(ROOM, RoomRules(address=Bounds(streams=1)))
+    room = DescriptorBudget(ROOM, ConcurrencyRules(address=ConcurrencyBounds(streams=1)))
     options = EdgeOptions(trusted_proxies=(ip_network("127.0.0.0/8"),))
     first, second = ({**bearer("ann"), "X-Forwarded-For": f"192.0.2.{last}"} for last in (1, 2))
     async with (
@@ -146,12 +148,12 @@ async def test_an_address_behind_a_trusted_proxy_is_the_one_that_the_proxy_names
 
 
 async def test_without_room_the_health_alone_is_told() -> None:
-    room = Room(Places(2, 4, 2, 1_000_000))
+    room = DescriptorBudget(DescriptorLimits(2, 4, 2, 1_000_000))
     async with listening(ROWS, ACTORS, room=room) as address:
         # A fourth of so few is nothing: this one has no account.
         busy = Seated()
         room.enter(busy)
-        room.hold(busy, "", "", Use.UPLOAD)
+        room.hold(busy, "", "", RequestUse.UPLOAD)
         status, body, headers = await ask(address, "/open", {})
         assert (status, headers["Retry-After"], headers["Connection"]) == (503, "2", "close")
         assert body["error"]["code"] == "too_many_connections"
@@ -163,7 +165,7 @@ async def test_without_room_the_health_alone_is_told() -> None:
 
 
 async def test_who_waits_is_closed_for_who_comes() -> None:
-    room = Room(Places(100, 4, 2, 1_000_000))
+    room = DescriptorBudget(DescriptorLimits(100, 4, 2, 1_000_000))
     async with listening(ROWS, ACTORS, room=room) as address:
         waiting = [await asyncio.open_connection(*address) for _ in range(3)]
         assert await asyncio.wait_for(waiting[0][0].read(), 10) == b""

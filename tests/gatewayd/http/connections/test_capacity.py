@@ -8,19 +8,19 @@ from itertools import count
 import pytest
 
 from gatewayd import descriptors
-from gatewayd.errors import GatewayError, Kind
+from gatewayd.errors import ErrorKind, GatewayError
 from gatewayd.http.connections import capacity as rooms
 from gatewayd.http.connections.capacity import (
-    LOOK_SECONDS,
+    EVICTION_PAUSE_SECONDS,
     MAX_IDLE_HOLDERS,
-    Hold,
-    Holders,
-    Places,
-    Room,
-    control_places,
-    public_places,
+    DescriptorBudget,
+    DescriptorLimits,
+    HolderTable,
+    RequestHold,
+    control_descriptor_limits,
+    public_descriptor_limits,
 )
-from gatewayd.http.connections.uses import Bounds, RoomRules, Use
+from gatewayd.http.connections.uses import ConcurrencyBounds, ConcurrencyRules, RequestUse
 
 PLENTY = 1_000_000
 
@@ -40,12 +40,12 @@ class Chair:
     def evict(self) -> None:
         self.is_gone = True
 
-    def ask(self, room: Room, account: str, use: Use, address: str = "") -> Hold:
+    def ask(self, room: DescriptorBudget, account: str, use: RequestUse, address: str = "") -> RequestHold:
         """Have a request that is wholly there."""
         self.is_waiting = self.is_blocked = False
         hold = room.hold(self, account, address, use)
         if account:
-            room.know(self)
+            room.note_authenticated(self)
             self.is_stranger = self.is_anonymous = False
         return hold
 
@@ -55,11 +55,15 @@ class Chair:
         self.since = since
 
 
-def a_room(limit: int = 8, spare: int = 1, strangers: int = 4, **rules: Bounds) -> Room:
-    return Room(Places(limit, spare, strangers, PLENTY), RoomRules(**rules))
+def a_room(
+    limit: int = 8, spare: int = 1, strangers: int = 4, **rules: ConcurrencyBounds
+) -> DescriptorBudget:
+    return DescriptorBudget(DescriptorLimits(limit, spare, strangers, PLENTY), ConcurrencyRules(**rules))
 
 
-def served(room: Room, account: str = "", use: Use = Use.REQUEST, address: str = "") -> Chair:
+def served(
+    room: DescriptorBudget, account: str = "", use: RequestUse = RequestUse.REQUEST, address: str = ""
+) -> Chair:
     """Let a connection come with a request."""
     chair = Chair()
     room.enter(chair)
@@ -86,25 +90,25 @@ def test_a_stranger_who_is_served_stays() -> None:
 
 def test_strangers_who_are_all_served_keep_their_part_and_get_no_more() -> None:
     now = [0.0]
-    room = Room(Places(16, 2, 4, PLENTY), clock=lambda: now[0])
+    room = DescriptorBudget(DescriptorLimits(16, 2, 4, PLENTY), clock=lambda: now[0])
     busy = [served(room) for _ in range(4)]
     more = Chair()
     assert room.enter(more)
     assert more.is_spare
     with pytest.raises(GatewayError, match="has its 4 connections without a credential in use") as caught:
-        more.ask(room, "", Use.REQUEST)
-    assert (caught.value.kind, caught.value.code) == (Kind.UNAVAILABLE, "too_many_connections")
+        more.ask(room, "", RequestUse.REQUEST)
+    assert (caught.value.kind, caught.value.code) == (ErrorKind.UNAVAILABLE, "too_many_connections")
     assert not any(each.is_gone for each in busy)
     # One with a good credential has a place beyond their part.
-    more.ask(room, "a", Use.REQUEST)
+    more.ask(room, "a", RequestUse.REQUEST)
     assert not more.is_spare
     # Those of them that come have the spare places alone, until one of them gives way.
     late = [Chair() for _ in range(3)]
     assert [room.enter(each) for each in late] == [True, True, False]
     room.leave(late.pop())
     busy[0].wait(-1)
-    now[0] += LOOK_SECONDS
-    late[0].ask(room, "", Use.REQUEST)
+    now[0] += EVICTION_PAUSE_SECONDS
+    late[0].ask(room, "", RequestUse.REQUEST)
     assert not late[0].is_spare
     assert [each.is_gone for each in (*busy, *late)] == [True, False, False, False, False, True]
 
@@ -134,7 +138,7 @@ def test_connections_that_wait_give_way_to_others() -> None:
         served(room, f"a{number}")
     slow = served(room)
     slow.is_blocked = True
-    assert not served(room, "b", Use.UPLOAD).is_gone
+    assert not served(room, "b", RequestUse.UPLOAD).is_gone
     assert slow.is_gone
 
 
@@ -144,7 +148,7 @@ def test_a_connection_that_lost_its_place_does_not_come_back() -> None:
     room.enter(first)
     room.enter(second)
     assert first.is_gone
-    room.know(first)
+    room.note_authenticated(first)
     room.leave(first)
     assert room.taken == 1
     room.leave(second)
@@ -155,15 +159,15 @@ def test_a_connection_that_lost_its_place_does_not_come_back() -> None:
 @pytest.mark.parametrize(
     ("use", "files"),
     [
-        (Use.REQUEST, 1),
-        (Use.LISTENER, 1),
-        (Use.UPLOAD, 2),
-        (Use.DOWNLOAD, 2),
-        (Use.ANSWER, 2),
-        (Use.EMBEDDINGS, 5),
+        (RequestUse.REQUEST, 1),
+        (RequestUse.LISTENER, 1),
+        (RequestUse.UPLOAD, 2),
+        (RequestUse.DOWNLOAD, 2),
+        (RequestUse.ANSWER, 2),
+        (RequestUse.EMBEDDINGS, 5),
     ],
 )
-def test_requests_are_counted_by_their_descriptors(use: Use, files: int) -> None:
+def test_requests_are_counted_by_their_descriptors(use: RequestUse, files: int) -> None:
     room = a_room()
     chair = Chair()
     room.enter(chair)
@@ -176,17 +180,17 @@ def test_requests_are_counted_by_their_descriptors(use: Use, files: int) -> None
 @pytest.mark.parametrize(
     ("use", "code", "words"),
     [
-        (Use.REQUEST, "too_many_connections", "the {} has 1 connections at once, the most for one {}"),
-        (Use.UPLOAD, "too_many_uploads", "the {} has 1 uploads at once, the most for one {}"),
-        (Use.DOWNLOAD, "too_many_downloads", "the {} has 1 downloads at once, the most for one {}"),
-        (Use.ANSWER, "too_many_streams", "the {} has 1 streams at once, the most for one {}"),
-        (Use.LISTENER, "too_many_streams", "the {} has 1 streams at once, the most for one {}"),
+        (RequestUse.REQUEST, "too_many_connections", "the {} has 1 connections at once, the most for one {}"),
+        (RequestUse.UPLOAD, "too_many_uploads", "the {} has 1 uploads at once, the most for one {}"),
+        (RequestUse.DOWNLOAD, "too_many_downloads", "the {} has 1 downloads at once, the most for one {}"),
+        (RequestUse.ANSWER, "too_many_streams", "the {} has 1 streams at once, the most for one {}"),
+        (RequestUse.LISTENER, "too_many_streams", "the {} has 1 streams at once, the most for one {}"),
     ],
 )
 @pytest.mark.parametrize("owner", ["account", "address"])
-def test_one_owner_has_bounds(owner: str, use: Use, code: str, words: str) -> None:
+def test_one_owner_has_bounds(owner: str, use: RequestUse, code: str, words: str) -> None:
     name = code.removeprefix("too_many_")
-    room = a_room(limit=100, **{owner: Bounds(**{name: 1})})
+    room = a_room(limit=100, **{owner: ConcurrencyBounds(**{name: 1})})
     first, other = {"account": "a", "address": "n"}, {"account": "b", "address": "m"}
     chair = Chair()
     room.enter(chair)
@@ -194,7 +198,7 @@ def test_one_owner_has_bounds(owner: str, use: Use, code: str, words: str) -> No
     shared = {**other, owner: first[owner]}
     with pytest.raises(GatewayError) as caught:
         served(room, shared["account"], use, shared["address"])
-    assert caught.value.kind is Kind.RATE_LIMITED
+    assert caught.value.kind is ErrorKind.RATE_LIMITED
     assert caught.value.message == f"cannot take the request: {words.format(owner, owner)}"
     assert (caught.value.code, caught.value.retry_after) == (code, rooms.RETRY_SECONDS)
     served(room, other["account"], use, other["address"])
@@ -205,13 +209,13 @@ def test_one_owner_has_bounds(owner: str, use: Use, code: str, words: str) -> No
 @pytest.mark.parametrize(("owner", "most"), [("account", 5), ("address", 10)])
 def test_one_owner_holds_a_part_of_the_descriptors_whatever_is_set(owner: str, most: int) -> None:
     room = a_room(limit=40, strangers=PLENTY)
-    who = {"account": ("a", Use.ANSWER, ""), "address": ("", Use.ANSWER, "n")}[owner]
+    who = {"account": ("a", RequestUse.ANSWER, ""), "address": ("", RequestUse.ANSWER, "n")}[owner]
     for _ in range(most):
         served(room, *who)
     with pytest.raises(GatewayError, match=f"the {owner} holds {2 * most} open files") as caught:
         served(room, *who)
     assert caught.value.code == "too_many_streams"
-    served(room, "b", Use.ANSWER, "m")
+    served(room, "b", RequestUse.ANSWER, "m")
 
 
 def test_a_full_room_takes_questions_about_the_health_alone(caplog: pytest.LogCaptureFixture) -> None:
@@ -222,8 +226,8 @@ def test_a_full_room_takes_questions_about_the_health_alone(caplog: pytest.LogCa
         assert room.enter(chair)
         assert chair.is_spare
         with pytest.raises(GatewayError, match="has its 4 connections and files in use") as caught:
-            chair.ask(room, "b", Use.REQUEST)
-        assert (caught.value.kind, caught.value.code) == (Kind.UNAVAILABLE, "too_many_connections")
+            chair.ask(room, "b", RequestUse.REQUEST)
+        assert (caught.value.kind, caught.value.code) == (ErrorKind.UNAVAILABLE, "too_many_connections")
         assert caught.value.retry_after == rooms.RETRY_SECONDS
         assert not room.enter(late)
     assert [vars(each)["refused"] for each in caplog.records] == [1]
@@ -231,7 +235,7 @@ def test_a_full_room_takes_questions_about_the_health_alone(caplog: pytest.LogCa
     # Once there is room, the spare place is one as others.
     room.leave(late)
     room.leave(busy[0])
-    chair.ask(room, "b", Use.REQUEST)
+    chair.ask(room, "b", RequestUse.REQUEST)
     assert not chair.is_spare
 
 
@@ -239,15 +243,15 @@ def test_a_request_without_room_for_its_file_is_refused_and_nothing_stays_counte
     room = a_room(limit=8)
     for number in range(6):
         served(room, f"a{number}")
-    served(room, "b", Use.REQUEST)
+    served(room, "b", RequestUse.REQUEST)
     with pytest.raises(GatewayError, match="connections and files in use"):
-        served(room, "c", Use.UPLOAD)
-        served(room, "d", Use.UPLOAD)
+        served(room, "c", RequestUse.UPLOAD)
+        served(room, "d", RequestUse.UPLOAD)
     assert room.taken == 8
 
 
 def test_files_that_something_else_holds_count(monkeypatch: pytest.MonkeyPatch) -> None:
-    room = Room(Places(8, 1, PLENTY, PLENTY), clock=lambda: 0.0)
+    room = DescriptorBudget(DescriptorLimits(8, 1, PLENTY, PLENTY), clock=lambda: 0.0)
     first, second = Chair(), Chair()
     room.enter(first)
     monkeypatch.setattr(descriptors, "open_files", lambda: PLENTY + 1)
@@ -258,14 +262,14 @@ def test_files_that_something_else_holds_count(monkeypatch: pytest.MonkeyPatch) 
 @pytest.mark.parametrize("soft", [256, 1000, 1024, 65_536])
 def test_places_by_the_limit_of_open_files(soft: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(resource, "getrlimit", lambda _: (soft, soft))
-    public, control = public_places(), control_places()
+    public, control = public_descriptor_limits(), control_descriptor_limits()
     assert control.limit == max(64, soft // 32)
     assert public.limit >= soft // 2
     assert public.strangers == public.limit // 2
     if soft >= 1000:
-        assert soft - public.limit - public.spare - control.limit == rooms.OWN_FILES
+        assert soft - public.limit - public.spare - control.limit == rooms.RESERVED_DESCRIPTORS
     assert soft != 1000 or public.limit == 800
-    assert public_places(50).limit == max(public.limit - 50, soft // 2)
+    assert public_descriptor_limits(50).limit == max(public.limit - 50, soft // 2)
 
 
 def test_a_run_holds_a_descriptor_of_its_account_without_a_connection() -> None:
@@ -275,7 +279,7 @@ def test_a_run_holds_a_descriptor_of_its_account_without_a_connection() -> None:
     with pytest.raises(GatewayError, match="the account holds 2 open files"):
         room.begin_run("a")
     with pytest.raises(GatewayError, match="the account holds 2 open files"):
-        served(room, "a", Use.ANSWER)
+        served(room, "a", RequestUse.ANSWER)
     room.begin_run("b")
     for end in ends:
         end()
@@ -283,7 +287,7 @@ def test_a_run_holds_a_descriptor_of_its_account_without_a_connection() -> None:
 
 
 def test_runs_are_among_the_streams_and_find_no_room_where_there_is_none() -> None:
-    room = a_room(limit=100, account=Bounds(streams=1))
+    room = a_room(limit=100, account=ConcurrencyBounds(streams=1))
     room.begin_run("a")
     with pytest.raises(GatewayError, match="the account has 1 streams at once"):
         room.begin_run("a")
@@ -297,7 +301,7 @@ def test_runs_are_among_the_streams_and_find_no_room_where_there_is_none() -> No
 
 def test_a_row_of_refusals_and_closures_makes_a_line_a_minute(caplog: pytest.LogCaptureFixture) -> None:
     now = [0.0]
-    room = Room(Places(2, 0, 2, PLENTY), clock=lambda: now[0])
+    room = DescriptorBudget(DescriptorLimits(2, 0, 2, PLENTY), clock=lambda: now[0])
     with caplog.at_level(logging.WARNING):
         for second in range(130):
             now[0] = float(second)
@@ -310,11 +314,11 @@ def test_a_row_of_refusals_and_closures_makes_a_line_a_minute(caplog: pytest.Log
 
 
 def test_who_holds_nothing_any_more_is_forgotten_when_there_are_many() -> None:
-    holders = Holders("account", Bounds(connections=2), 100)
-    kept = [holders.add("first", Use.REQUEST), holders.add("first", Use.REQUEST)]
+    holders = HolderTable("account", ConcurrencyBounds(connections=2), 100)
+    kept = [holders.add("first", RequestUse.REQUEST), holders.add("first", RequestUse.REQUEST)]
     for number in range(3 * MAX_IDLE_HOLDERS):
-        holders.remove(holders.add(f"{number}", Use.REQUEST), Use.REQUEST)
+        holders.remove(holders.add(f"{number}", RequestUse.REQUEST), RequestUse.REQUEST)
         assert len(holders) <= MAX_IDLE_HOLDERS + 1
     with pytest.raises(GatewayError, match="2 connections at once"):
-        holders.add("first", Use.REQUEST)
+        holders.add("first", RequestUse.REQUEST)
     assert kept[0] is kept[1]

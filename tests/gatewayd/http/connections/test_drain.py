@@ -12,10 +12,10 @@ import pytest
 from aiohttp import web
 
 from gatewayd.http.connections import drain as connections_drain
-from gatewayd.http.connections.drain import is_readable, listens
+from gatewayd.http.connections.drain import is_readable, mark_as_listener
 from gatewayd.http.context import REPLY_HEADERS
-from gatewayd.http.responses.sse import open_stream, send
-from gatewayd.http.server import Server
+from gatewayd.http.responses.sse import open_stream, send_frames
+from gatewayd.http.server import HttpServer
 from tests.fakes.sockets import on_both_loops
 
 GET = b"GET / HTTP/1.1\r\nHost: a\r\n\r\n"
@@ -28,7 +28,7 @@ SOON = 10
 class Site:
     """A server whose streams go on until they are let go."""
 
-    server: Server
+    server: HttpServer
     place: tuple[str, int] = ("", 0)
     go_on: asyncio.Event = field(default_factory=asyncio.Event)
     is_opened: asyncio.Event = field(default_factory=asyncio.Event)
@@ -38,7 +38,7 @@ class Site:
 
     async def stream(self, request: web.Request) -> web.StreamResponse:
         if "listens" in request.query:
-            listens(request)
+            mark_as_listener(request)
         reply = web.StreamResponse()
         await reply.prepare(request)
         await reply.write(b"begun")
@@ -50,7 +50,7 @@ class Site:
         reply = await open_stream(request, {})
         self.is_opened.set()
         await self.go_on.wait()
-        await send(request, reply, b"late")
+        await send_frames(request, reply, b"late")
         await reply.write_eof()
         return reply
 
@@ -72,7 +72,7 @@ class Site:
 @asynccontextmanager
 async def serving(channel: socket.socket | None = None) -> AsyncIterator[Site]:
     app = web.Application()
-    site = Site(Server(app))
+    site = Site(HttpServer(app))
     app.router.add_route("*", "/", site.echo)
     app.router.add_get("/stream", site.stream)
     app.router.add_get("/slow", site.slow)

@@ -8,7 +8,7 @@ from aiohttp import StreamReader
 from aiohttp.base_protocol import BaseProtocol
 
 from gatewayd.errors import GatewayError
-from gatewayd.http.connections.minimum_rate import BodyReader, Credit, MinimumRate
+from gatewayd.http.connections.minimum_rate import BodyReader, MinimumRate, RateCredit
 
 
 @pytest.mark.parametrize(
@@ -29,7 +29,7 @@ from gatewayd.http.connections.minimum_rate import BodyReader, Credit, MinimumRa
     ],
 )
 def test_how_long_a_peer_may_go_on(rate: MinimumRate, notes: list[tuple[float, int]], left: float) -> None:
-    credit = Credit(rate)
+    credit = RateCredit(rate)
     for waited, size in notes:
         credit.note(waited, size)
     assert credit.left == pytest.approx(left)

@@ -9,8 +9,8 @@ import pytest
 from aiohttp import web
 
 from gatewayd.http.connections import request_heads
-from gatewayd.http.connections.request_heads import expect
-from gatewayd.http.server import Server
+from gatewayd.http.connections.request_heads import send_100_continue
+from gatewayd.http.server import HttpServer
 
 
 async def echo(request: web.Request) -> web.StreamResponse:
@@ -24,9 +24,9 @@ async def fail(request: web.Request) -> web.StreamResponse:
 @pytest.fixture
 async def address() -> AsyncIterator[tuple[str, int]]:
     app = web.Application()
-    app.router.add_route("POST", "/echo", echo, expect_handler=expect)
+    app.router.add_route("POST", "/echo", echo, expect_handler=send_100_continue)
     app.router.add_get("/fail", fail)
-    server = Server(app)
+    server = HttpServer(app)
     await server.open()
     host, _, port = (await server.listen_tcp("127.0.0.1", 0)).rpartition(":")
     yield host, int(port)

@@ -9,12 +9,12 @@ import pytest
 from aiohttp import web
 
 from gatewayd.errors import GatewayError
-from gatewayd.http.connections.admission import Admission
-from gatewayd.http.connections.capacity import ROOM, Places, Room
-from gatewayd.http.connections.minimum_rate import RATES, MinimumRate, Rates
+from gatewayd.http.connections.admission import RequestAdmission
+from gatewayd.http.connections.capacity import DESCRIPTOR_BUDGET, DescriptorBudget, DescriptorLimits
+from gatewayd.http.connections.minimum_rate import RATES, MinimumRate, MinimumRates
 from gatewayd.http.connections.slots import SeatedConnection
-from gatewayd.http.connections.uses import Bounds, RoomRules, Use
-from gatewayd.http.server import Server
+from gatewayd.http.connections.uses import ConcurrencyBounds, ConcurrencyRules, RequestUse
+from gatewayd.http.server import HttpServer
 
 ASKED = b"GET / HTTP/1.1\r\nHost: x\r\n\r\n"
 
@@ -26,12 +26,12 @@ async def large(request: web.Request) -> web.StreamResponse:
 async def test_a_reader_on_a_unix_socket_that_takes_nothing_is_cut_and_one_that_reads_is_not(
     tmp_path: Path,
 ) -> None:
-    room = Room(Places(10, 0, 10, 1_000_000))
+    room = DescriptorBudget(DescriptorLimits(10, 0, 10, 1_000_000))
     app = web.Application()
-    app[ROOM] = room
-    app[RATES] = Rates(send=MinimumRate(1000, 0.1))
+    app[DESCRIPTOR_BUDGET] = room
+    app[RATES] = MinimumRates(send=MinimumRate(1000, 0.1))
     app.router.add_get("/", large)
-    server = Server(app)
+    server = HttpServer(app)
     await server.open()
     path = await server.listen_unix(tmp_path / "socket", "")
     asked = b"GET / HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n"
@@ -56,21 +56,23 @@ async def test_a_reader_on_a_unix_socket_that_takes_nothing_is_cut_and_one_that_
 async def hold_again(request: web.Request) -> web.StreamResponse:
     # As a websocket whose user changes.
     for account in ("ann", "bob", "ann"):
-        Admission(()).count(request, account, Use.LISTENER)
-    return web.Response(text=str(request.app[ROOM].taken))
+        RequestAdmission(()).count(request, account, RequestUse.LISTENER)
+    return web.Response(text=str(request.app[DESCRIPTOR_BUDGET].taken))
 
 
 async def test_work_whose_client_has_gone_before_it_begins_is_counted_too() -> None:
-    room = Room(Places(10, 0, 10, 1_000_000), RoomRules(account=Bounds(uploads=1)))
+    room = DescriptorBudget(
+        DescriptorLimits(10, 0, 10, 1_000_000), ConcurrencyRules(account=ConcurrencyBounds(uploads=1))
+    )
     counted: list[int] = []
 
     async def work(request: web.Request) -> None:
         while room.taken:
             await asyncio.sleep(0.001)
-        done = Admission(()).count_work(request, "ann", Use.UPLOAD)
+        done = RequestAdmission(()).count_work(request, "ann", RequestUse.UPLOAD)
         counted.append(room.taken)
         with pytest.raises(GatewayError, match="1 uploads at once"):
-            Admission(()).count_work(request, "ann", Use.UPLOAD)
+            RequestAdmission(()).count_work(request, "ann", RequestUse.UPLOAD)
         done()
         counted.append(room.taken)
 
@@ -82,9 +84,9 @@ async def test_work_whose_client_has_gone_before_it_begins_is_counted_too() -> N
 
     works: list[asyncio.Future[None]] = []
     app = web.Application()
-    app[ROOM] = room
+    app[DESCRIPTOR_BUDGET] = room
     app.router.add_get("/", leave)
-    server = Server(app)
+    server = HttpServer(app)
     await server.open()
     host, _, port = (await server.listen_tcp("127.0.0.1", 0)).rpartition(":")
     reader, writer = await asyncio.open_connection(host, int(port))
@@ -98,11 +100,13 @@ async def test_work_whose_client_has_gone_before_it_begins_is_counted_too() -> N
 
 
 async def test_a_connection_holds_for_one_account_at_a_time() -> None:
-    room = Room(Places(10, 0, 10, 1_000_000), RoomRules(account=Bounds(streams=1)))
+    room = DescriptorBudget(
+        DescriptorLimits(10, 0, 10, 1_000_000), ConcurrencyRules(account=ConcurrencyBounds(streams=1))
+    )
     app = web.Application()
-    app[ROOM] = room
+    app[DESCRIPTOR_BUDGET] = room
     app.router.add_get("/", hold_again)
-    server = Server(app)
+    server = HttpServer(app)
     await server.open()
     host, _, port = (await server.listen_tcp("127.0.0.1", 0)).rpartition(":")
     reader, writer = await asyncio.open_connection(host, int(port))
@@ -127,9 +131,9 @@ async def connected() -> AsyncIterator[tuple[asyncio.StreamReader, asyncio.Strea
         return web.Response(text="done")
 
     app = web.Application()
-    app[ROOM] = Room(Places(10, 0, 10, 1_000_000))
+    app[DESCRIPTOR_BUDGET] = DescriptorBudget(DescriptorLimits(10, 0, 10, 1_000_000))
     app.router.add_route("*", "/", answer)
-    server = Server(app)
+    server = HttpServer(app)
     await server.open()
     host, _, port = (await server.listen_tcp("127.0.0.1", 0)).rpartition(":")
     reader, writer = await asyncio.open_connection(host, int(port))

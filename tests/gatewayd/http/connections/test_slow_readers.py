@@ -12,12 +12,12 @@ import uvloop
 from aiohttp import web
 
 from gatewayd.http.connections import slow_readers
-from gatewayd.http.connections.capacity import Places, Room
-from gatewayd.http.connections.minimum_rate import MinimumRate, Rates
+from gatewayd.http.connections.capacity import DescriptorBudget, DescriptorLimits
+from gatewayd.http.connections.minimum_rate import MinimumRate, MinimumRates
 from gatewayd.http.connections.slow_readers import UnsentWatch, acknowledged_bytes
 from gatewayd.http.responses.file_content import file_reply
-from gatewayd.http.responses.sse import open_stream, send
-from gatewayd.http.routes import Access, Route
+from gatewayd.http.responses.sse import open_stream, send_frames
+from gatewayd.http.routes import Route, RouteAccess
 from tests.fakes.edge import listening
 from tests.fakes.sockets import on_both_loops
 
@@ -90,7 +90,7 @@ def test_what_the_other_end_acknowledged_is_known_of_tcp_only() -> None:
 async def flood(request: web.Request) -> web.StreamResponse:
     reply = await open_stream(request, {})
     while True:
-        await send(request, reply, b"data: " + b"x" * 65536 + b"\n\n")
+        await send_frames(request, reply, b"data: " + b"x" * 65536 + b"\n\n")
 
 
 async def whole(request: web.Request) -> web.StreamResponse:
@@ -132,9 +132,9 @@ async def assert_cut(
 ) -> None:
     """Check that a client that reads nothing is cut with one line in the log."""
     caplog.set_level(logging.INFO)
-    room = Room(Places(100, 1, 100, 100_000))
-    row = Route("GET", "/x", handler, Access.PUBLIC, "Answer")
-    async with listening([row], rates=Rates(send=MinimumRate(1000, 0.1)), room=room) as address:
+    room = DescriptorBudget(DescriptorLimits(100, 1, 100, 100_000))
+    row = Route("GET", "/x", handler, RouteAccess.PUBLIC, "Answer")
+    async with listening([row], rates=MinimumRates(send=MinimumRate(1000, 0.1)), room=room) as address:
         with socket.socket() as client:
             client.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
             client.setblocking(False)

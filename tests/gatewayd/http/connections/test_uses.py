@@ -2,19 +2,19 @@
 
 from dataclasses import fields
 
-from gatewayd.http.connections.uses import BOUNDS, Bounds, Use
+from gatewayd.http.connections.uses import BOUND_NAMES, ConcurrencyBounds, RequestUse
 from gatewayd.http.public.completions.embeddings import EmbeddingRoutes
 from gatewayd.http.public.runtime.routes import RuntimeRoutes
 from gatewayd.pipeline.embeddings import MAX_PARALLEL
 
 
 def test_every_use_is_counted_under_bounds_that_exist() -> None:
-    assert tuple(each.name for each in fields(Bounds)) == BOUNDS
-    assert {name for use in Use for name in use.counted} == set(BOUNDS)
-    assert Bounds(1, 2, 0, 4).named() == {"connections": 1, "uploads": 2, "streams": 4}
-    assert [use.place for use in Use] == list(range(len(Use)))
-    assert Use.PROBE.counted == ()
-    assert len({use.label for use in Use}) == len(Use)
+    assert tuple(each.name for each in fields(ConcurrencyBounds)) == BOUND_NAMES
+    assert {name for use in RequestUse for name in use.counted} == set(BOUND_NAMES)
+    assert ConcurrencyBounds(1, 2, 0, 4).named() == {"connections": 1, "uploads": 2, "streams": 4}
+    assert [use.place for use in RequestUse] == list(range(len(RequestUse)))
+    assert RequestUse.PROBE.counted == ()
+    assert len({use.label for use in RequestUse}) == len(RequestUse)
 
 
 def test_requests_to_providers_are_counted_with_their_connections() -> None:

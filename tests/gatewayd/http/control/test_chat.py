@@ -8,8 +8,8 @@ from pydantic import ValidationError
 from gatewayctl.failures import CommandError
 from gatewayctl.wire import routes
 from gatewayctl.wire.chat import Chat, Message
-from gatewayd.completions.records import Chunk
-from gatewayd.errors import GatewayError, Kind
+from gatewayd.completions.records import CompletionChunk
+from gatewayd.errors import ErrorKind, GatewayError
 from tests.fakes.control import Control
 
 QUESTION = [Message(role="user", content="hi")]
@@ -31,8 +31,8 @@ async def test_whole_and_streamed(control: Control) -> None:
 
 
 async def test_a_failure_in_the_stream_keeps_its_kind(control: Control) -> None:
-    part = Chunk(events=[{"choices": []}])
-    control.source.script = lambda body: [part, GatewayError(Kind.TIMEOUT, "cannot wait longer")]
+    part = CompletionChunk(events=[{"choices": []}])
+    control.source.script = lambda body: [part, GatewayError(ErrorKind.TIMEOUT, "cannot wait longer")]
     with pytest.raises(CommandError, match="cannot wait longer") as caught:
         await asyncio.to_thread(
             lambda: list(control.client.stream(routes.CHAT, Chat(model="alpha", messages=QUESTION)))
@@ -42,7 +42,7 @@ async def test_a_failure_in_the_stream_keeps_its_kind(control: Control) -> None:
 
 
 async def test_leaving_closes_the_source(control: Control) -> None:
-    endless = [Chunk(events=[{"choices": []}])] * 100_000
+    endless = [CompletionChunk(events=[{"choices": []}])] * 100_000
     control.source.script = lambda body: endless
 
     def leave() -> None:

@@ -5,7 +5,7 @@ import pytest
 from gatewayctl.failures import CommandError
 from gatewayctl.wire import routes
 from gatewayctl.wire.database import DatabaseCheck
-from gatewayd.errors import GatewayError, Kind
+from gatewayd.errors import ErrorKind, GatewayError
 from tests.fakes.control import Control
 
 
@@ -19,7 +19,7 @@ async def test_a_check_is_asked_for_with_its_limit(control: Control) -> None:
 
 
 async def test_a_check_that_takes_too_long_is_refused(control: Control) -> None:
-    control.check.failure = GatewayError(Kind.TIMEOUT, "cannot check the database within 60 s")
+    control.check.failure = GatewayError(ErrorKind.TIMEOUT, "cannot check the database within 60 s")
     with pytest.raises(CommandError, match="within 60 s") as caught:
         await control.call(control.client.call, routes.CHECK_DATABASE, body=DatabaseCheck())
     assert caught.value.kind == "timeout"

@@ -10,9 +10,9 @@ import pytest
 
 from gatewayctl.wire.base import HEADER, VERSION
 from gatewayd.http.control.edge import ControlEdge
-from gatewayd.http.control.peer import Peer, Peers
-from gatewayd.http.routes import Access, Route
-from gatewayd.tasks import Tasks
+from gatewayd.http.control.peer import PeerRules, SocketPeer
+from gatewayd.http.routes import Route, RouteAccess
+from gatewayd.tasks import TaskRegistry
 from tests.fakes.control import Control, control_socket
 
 
@@ -58,7 +58,7 @@ async def test_another_protocol_is_refused(control: Control, headers: Mapping[st
 async def test_strangers_are_refused_before_anything_else(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    stranger = Peer(1, 4_000_000, 4_000_000)
+    stranger = SocketPeer(1, 4_000_000, 4_000_000)
     monkeypatch.setattr("gatewayd.http.control.peer.read_peer", lambda request: stranger)
     async with control_socket(tmp_path, owner_uid=1) as strange:
         status, _, body = await send(strange.socket, "/v1/nothing", {})
@@ -92,6 +92,6 @@ async def test_rows_of_other_applications_have_no_place_here() -> None:
     async def handler(request: Any) -> Any:
         raise AssertionError
 
-    edge = ControlEdge(Peers("", 0), Tasks())
+    edge = ControlEdge(PeerRules("", 0), TaskRegistry())
     with pytest.raises(ValueError, match="no control route"):
-        edge.wrap(Route("GET", "/x", handler, Access.PUBLIC, "x"))
+        edge.wrap(Route("GET", "/x", handler, RouteAccess.PUBLIC, "x"))

@@ -1,7 +1,7 @@
 """`/v1/health`."""
 
 from gatewayctl.wire import routes
-from gatewayd.errors import GatewayError, Kind
+from gatewayd.errors import ErrorKind, GatewayError
 from tests.fakes.accounts import NOON
 from tests.fakes.control import Control
 
@@ -13,7 +13,7 @@ async def test_the_state_of_a_daemon(control: Control) -> None:
     assert shown.started_at == "2023-11-14T22:13:20Z"
     assert NOON == 1_700_000_000
     control.health.problem = GatewayError(
-        Kind.UNAVAILABLE, "cannot reach the database", place="db.example.org:5432/gatewayd"
+        ErrorKind.UNAVAILABLE, "cannot reach the database", place="db.example.org:5432/gatewayd"
     )
     failing = await control.call(control.client.call, routes.GET_HEALTH)
     assert (failing.status, failing.database) == ("fail", False)

@@ -3,16 +3,16 @@
 import pytest
 
 from gatewayd.accounts.records import CredentialKind, Role
-from gatewayd.errors import GatewayError, Kind
-from gatewayd.http.control.impersonation import Viewers
-from gatewayd.http.control.peer import Peer
+from gatewayd.errors import ErrorKind, GatewayError
+from gatewayd.http.control.impersonation import ControlActors
+from gatewayd.http.control.peer import SocketPeer
 from tests.fakes.accounts import Accounts
 
-PEER = Peer(1, 0, 0)
+PEER = SocketPeer(1, 0, 0)
 
 
-def viewers(accounts: Accounts) -> Viewers:
-    return Viewers(accounts.users, accounts.rules, accounts.permissions)
+def viewers(accounts: Accounts) -> ControlActors:
+    return ControlActors(accounts.users, accounts.rules, accounts.permissions)
 
 
 async def test_the_operator_is_an_administrator_without_account() -> None:
@@ -34,7 +34,7 @@ async def test_an_account_has_its_own_rights() -> None:
 async def test_pending_and_unknown_accounts_ask_nothing() -> None:
     accounts = Accounts()
     await accounts.add_user("eve", role=Role.PENDING)
-    for ref, kind in (("eve@example.org", Kind.FORBIDDEN), ("zoe@example.org", Kind.NOT_FOUND)):
+    for ref, kind in (("eve@example.org", ErrorKind.FORBIDDEN), ("zoe@example.org", ErrorKind.NOT_FOUND)):
         with pytest.raises(GatewayError) as caught:
             await viewers(accounts).choose(ref, PEER)
         assert caught.value.kind is kind

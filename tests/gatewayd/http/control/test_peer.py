@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 from aiohttp.test_utils import make_mocked_request
 
-from gatewayd.errors import GatewayError, Kind
+from gatewayd.errors import ErrorKind, GatewayError
 from gatewayd.http.control import peer as module
-from gatewayd.http.control.peer import CREDENTIALS, Peer, Peers, read_peer
+from gatewayd.http.control.peer import CREDENTIALS_STRUCT, PeerRules, SocketPeer, read_peer
 
 
 class Channel:
@@ -20,7 +20,7 @@ class Channel:
 
     def __init__(self, uid: int, gid: int = 50, family: int = socket.AF_UNIX) -> None:
         self.family = family
-        self._data = CREDENTIALS.pack(7, uid, gid)
+        self._data = CREDENTIALS_STRUCT.pack(7, uid, gid)
 
     def getsockopt(self, *_: int) -> bytes:
         return self._data
@@ -55,31 +55,31 @@ def accounts(monkeypatch: pytest.MonkeyPatch) -> None:
     ],
 )
 def test_root_the_owner_and_members_are_let_in(uid: int, group: str, admitted: bool) -> None:
-    peers = Peers(group, 100)
+    peers = PeerRules(group, 100)
     if admitted:
         assert peers.admit(request_from(Channel(uid))).uid == uid
         return
     with pytest.raises(GatewayError) as caught:
         peers.admit(request_from(Channel(uid)))
-    assert caught.value.kind is Kind.FORBIDDEN
+    assert caught.value.kind is ErrorKind.FORBIDDEN
 
 
 @pytest.mark.usefixtures("accounts")
 def test_peers_have_names() -> None:
-    assert Peer(1, 200, 50).name == "ann"
-    assert Peer(1, 400, 50).name == "400"
+    assert SocketPeer(1, 200, 50).name == "ann"
+    assert SocketPeer(1, 400, 50).name == "400"
 
 
 @pytest.mark.parametrize("channel", [None, Channel(0, family=socket.AF_INET)])
 def test_only_unix_sockets_tell(channel: Channel | None) -> None:
     with pytest.raises(GatewayError) as caught:
         read_peer(request_from(channel))
-    assert caught.value.kind is Kind.FORBIDDEN
+    assert caught.value.kind is ErrorKind.FORBIDDEN
 
 
 def test_the_kernel_tells_about_this_process() -> None:
     ours, theirs = socket.socketpair()
     with ours, theirs:
         peer = read_peer(request_from(ours))  # type: ignore[arg-type]
-    assert peer == Peer(os.getpid(), os.geteuid(), os.getegid())
-    assert module.CREDENTIALS.size == 12
+    assert peer == SocketPeer(os.getpid(), os.geteuid(), os.getegid())
+    assert module.CREDENTIALS_STRUCT.size == 12

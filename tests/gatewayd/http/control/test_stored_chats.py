@@ -10,9 +10,9 @@ from gatewayctl.failures import CommandError
 from gatewayctl.wire import routes
 from gatewayctl.wire.stored_chats import ChatExport, ChatImport
 from gatewayd.chats.records import ChatChange, Message
-from gatewayd.chats.renderer import history
-from gatewayd.errors import GatewayError, Kind
-from gatewayd.http.control.stored_chats import in_order, message_of
+from gatewayd.chats.renderer import render_history
+from gatewayd.errors import ErrorKind, GatewayError
+from gatewayd.http.control.stored_chats import message_of, sort_history
 from tests.fakes.chats_site import document, node
 from tests.fakes.control import Control
 from tests.fakes.control_documents import refused
@@ -91,8 +91,8 @@ async def test_a_chat_is_shown_with_its_current_branch_or_all_messages(control: 
 async def test_messages_are_in_order_however_long_the_chat_is() -> None:
     line = [Message(f"m{number}", f"m{number - 1}" if number else None, "user") for number in range(5000)]
     fork = [Message("x", "m0", "user"), Message("y", "x", "user"), Message("root", None, "user")]
-    nodes, _ = await history([*fork, *line], None)
-    ordered = [each["id"] for each in in_order(nodes)]
+    nodes, _ = await render_history([*fork, *line], None)
+    ordered = [each["id"] for each in sort_history(nodes)]
     assert ordered == ["root", "m0", "x", "y", *(f"m{number}" for number in range(1, 5000))]
 
 
@@ -161,7 +161,7 @@ async def test_an_export_that_breaks_says_so(control: Control, monkeypatch: pyte
 
     async def breaks(chat_id: str) -> Any:
         if given:
-            raise GatewayError(Kind.UNAVAILABLE, "cannot read: the database is locked")
+            raise GatewayError(ErrorKind.UNAVAILABLE, "cannot read: the database is locked")
         given.append({})
         return await find(chat_id)
 

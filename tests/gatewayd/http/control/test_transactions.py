@@ -16,12 +16,12 @@ from gatewayctl.wire.settings import SettingChange
 from gatewayctl.wire.users import NewUser as NewControlUser
 from gatewayctl.wire.users import PasswordChange, UserChange
 from gatewayd.accounts.records import NewUser, Role
-from gatewayd.errors import GatewayError, Kind
+from gatewayd.errors import ErrorKind, GatewayError
 from gatewayd.http.context import REQUEST_ID
-from gatewayd.http.control.peer import PEER, Peer
+from gatewayd.http.control.peer import PEER, SocketPeer
 from gatewayd.http.control.transactions import (
-    LONGEST_PAGE,
-    Writes,
+    MAX_PAGE_SIZE,
+    WriteTransactions,
     author,
     find_count,
     find_page,
@@ -35,12 +35,12 @@ from tests.fakes.control import Control
 
 def request_for(query: str = "") -> Any:
     request = make_mocked_request("POST", f"/v1/users{query}")
-    request[PEER] = Peer(1, 0, 0)
+    request[PEER] = SocketPeer(1, 0, 0)
     request[REQUEST_ID] = "r1"
     return request
 
 
-async def add(accounts: Accounts, writes: Writes, query: str, **more: Any) -> bool:
+async def add(accounts: Accounts, writes: WriteTransactions, query: str, **more: Any) -> bool:
     async with writes.block(request_for(query), "user create", "a@b.c", **more) as dry_run:
         await accounts.users.create(NewUser("a@b.c", "a"))
         return dry_run
@@ -52,7 +52,7 @@ async def test_a_change_is_kept_and_audited(
 ) -> None:
     accounts = Accounts()
     with caplog.at_level(logging.INFO, "gatewayd.audit"):
-        assert await add(accounts, Writes(accounts.commits), "", **more) is False
+        assert await add(accounts, WriteTransactions(accounts.commits), "", **more) is False
     assert await accounts.users.count() == 1
     [line] = caplog.records
     told = vars(line)
@@ -101,20 +101,20 @@ async def test_lines_tell_the_new_values_and_no_secret(
 async def test_a_dry_run_is_neither_kept_nor_audited(caplog: pytest.LogCaptureFixture) -> None:
     accounts = Accounts()
     with caplog.at_level(logging.INFO, "gatewayd.audit"):
-        assert await add(accounts, Writes(accounts.commits), "?dry_run=true") is True
+        assert await add(accounts, WriteTransactions(accounts.commits), "?dry_run=true") is True
     assert await accounts.users.count() == 0
     assert caplog.records == []
 
 
 async def test_a_failure_is_neither_kept_nor_audited(caplog: pytest.LogCaptureFixture) -> None:
     accounts, called = Accounts(), []
-    writes = Writes(accounts.commits)
+    writes = WriteTransactions(accounts.commits)
 
     async def fail() -> None:
         async with writes.block(request_for(), "user create", "x"):
             await accounts.users.create(NewUser("a@b.c", "a"))
             after_commit(lambda: called.append(1))
-            raise GatewayError(Kind.CONFLICT, "cannot")
+            raise GatewayError(ErrorKind.CONFLICT, "cannot")
 
     with caplog.at_level(logging.INFO, "gatewayd.audit"), pytest.raises(GatewayError):
         await fail()
@@ -152,9 +152,9 @@ def test_timestamps_are_rfc_3339_in_utc() -> None:
 @pytest.mark.parametrize(
     ("query", "expected"),
     [
-        ("", (0, LONGEST_PAGE)),
+        ("", (0, MAX_PAGE_SIZE)),
         ("?limit=5", (0, 5)),
-        ("?offset=0&limit=1000000", (0, LONGEST_PAGE)),
+        ("?offset=0&limit=1000000", (0, MAX_PAGE_SIZE)),
         ("?offset=12&limit=3", (12, 3)),
     ],
 )
@@ -166,4 +166,4 @@ def test_pages_have_a_longest_length(query: str, expected: tuple[int, int]) -> N
 def test_offsets_are_numbers(value: str) -> None:
     with pytest.raises(GatewayError) as caught:
         find_page(request_for(f"?offset={value}"))
-    assert (caught.value.kind, caught.value.param) == (Kind.INVALID_REQUEST, "offset")
+    assert (caught.value.kind, caught.value.param) == (ErrorKind.INVALID_REQUEST, "offset")

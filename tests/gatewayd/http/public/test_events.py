@@ -10,15 +10,15 @@ import aiohttp
 import orjson
 import pytest
 
-from gatewayd.accounts.change_notifier import Change
+from gatewayd.accounts.change_notifier import AccountChange
 from gatewayd.accounts.records import Actor, Role
 from gatewayd.chats.records import MAX_CONTENT_CHARACTERS, Chat
-from gatewayd.errors import GatewayError, Kind, not_found
-from gatewayd.events.records import Event, Target
-from gatewayd.events.rooms import Limits
+from gatewayd.errors import ErrorKind, GatewayError, not_found
+from gatewayd.events.records import Event, EventTarget
+from gatewayd.events.rooms import EventLimits
 from gatewayd.events.table import external_names
 from gatewayd.events.tickets import Tickets
-from gatewayd.http.access_revocation import ShutOut
+from gatewayd.http.access_revocation import AccessRevocation
 from gatewayd.http.public.events import EventRoutes, EventServices
 from tests.fakes.chats import ChatState
 from tests.fakes.edge import Client, bearer, serving
@@ -46,7 +46,7 @@ class Owners:
             raise not_found("chat", chat_id)
         chat = self._state.chats[chat_id]
         if not actor.is_admin and chat.user_id != actor.user_id:
-            raise GatewayError(Kind.FORBIDDEN, f"cannot use chat {chat_id!r}: it is somebody else's")
+            raise GatewayError(ErrorKind.FORBIDDEN, f"cannot use chat {chat_id!r}: it is somebody else's")
         return chat
 
 
@@ -57,10 +57,10 @@ class Site:
     client: Client
     inner: EventSite
     routes: EventRoutes
-    shut_out: ShutOut
+    shut_out: AccessRevocation
     clock: Clock = field(default_factory=Clock)
 
-    def change(self, change: Change) -> None:
+    def change(self, change: AccountChange) -> None:
         self.shut_out.on_change(change)
         self.routes.on_change(change)
 
@@ -69,7 +69,7 @@ class Site:
         return Stream(reply)
 
     async def emit(self, name: str = "status", chat_id: str = "c1", **data: Any) -> None:
-        target = Target("ann", chat_id, "m1")
+        target = EventTarget("ann", chat_id, "m1")
         assert await self.inner.events.emit(target, {"type": name, "data": data})
 
 
@@ -103,13 +103,13 @@ class Stream:
 
 @asynccontextmanager
 async def site_of(
-    limits: Limits | None = None,
+    limits: EventLimits | None = None,
     actors: dict[str, Actor] | None = None,
     *,
     has_external_tools: bool = True,
 ) -> AsyncIterator[Site]:
-    inner, clock = EventSite(limits=limits or Limits()), Clock()
-    shut_out, tickets = ShutOut(), Tickets(clock=clock)
+    inner, clock = EventSite(limits=limits or EventLimits()), Clock()
+    shut_out, tickets = AccessRevocation(), Tickets(clock=clock)
     services = EventServices(inner.events, inner.hub, inner.calls, tickets, Owners(inner.state))
     routes = EventRoutes(services, body_limit=10_000, has_external_tools=has_external_tools)
     known = actors or ACTORS
@@ -143,7 +143,7 @@ async def test_events_come_as_they_are_emitted() -> None:
             "message_id": "m1",
             "data": {"type": "status", "data": {"description": "Wörking\u2028on", "done": False}},
         }
-        await site.inner.events.emit(Target("bob"), {"type": "own"})
+        await site.inner.events.emit(EventTarget("bob"), {"type": "own"})
         assert (await other.event())["data"]["type"] == "own"
 
 
@@ -220,8 +220,8 @@ async def test_a_client_that_leaves_is_no_listener_any_more() -> None:
         assert not site.inner.hub.is_live("ann")
 
 
-@pytest.mark.parametrize("change", [Change("ann", is_out=True), Change("ann", asks_again=True)])
-async def test_streams_end_at_once_when_rights_may_have_ended(change: Change) -> None:
+@pytest.mark.parametrize("change", [AccountChange("ann", is_out=True), AccountChange("ann", asks_again=True)])
+async def test_streams_end_at_once_when_rights_may_have_ended(change: AccountChange) -> None:
     async with site_of() as site:
         hers, his = await site.listen(), await site.listen(who="bob")
         await hers.session()
@@ -229,17 +229,17 @@ async def test_streams_end_at_once_when_rights_may_have_ended(change: Change) ->
         site.change(change)
         assert await hers.is_over()
         assert not site.inner.hub.is_live("ann")
-        await site.inner.events.emit(Target("bob"), {"type": "own"})
+        await site.inner.events.emit(EventTarget("bob"), {"type": "own"})
         assert (await his.event())["data"]["type"] == "own"
 
 
-@pytest.mark.parametrize("change", [Change("ann"), Change(None)])
-async def test_streams_by_key_end_at_any_change_as_keys_hang_on_permissions(change: Change) -> None:
+@pytest.mark.parametrize("change", [AccountChange("ann"), AccountChange(None)])
+async def test_streams_by_key_end_at_any_change_as_keys_hang_on_permissions(change: AccountChange) -> None:
     async with site_of(actors={**ACTORS, "key": replace(ACTORS["ann"], key_id="k1")}) as site:
         by_key, by_session = await site.listen(who="key"), await site.listen()
         await by_key.session()
         await by_session.session()
-        site.change(Change("bob"))
+        site.change(AccountChange("bob"))
         await site.emit(n=1)
         await by_key.event()
         site.change(change)
@@ -253,8 +253,8 @@ async def test_other_changes_end_nothing() -> None:
     async with site_of() as site:
         stream = await site.listen()
         await stream.session()
-        site.change(Change("ann"))
-        site.change(Change(None))
+        site.change(AccountChange("ann"))
+        site.change(AccountChange(None))
         await site.emit(n=1)
         assert (await stream.event())["data"]["data"] == {"n": 1}
 
@@ -262,7 +262,7 @@ async def test_other_changes_end_nothing() -> None:
 async def test_everybody_can_be_put_out() -> None:
     async with site_of() as site:
         streams = [await site.listen(who=who) for who in ("ann", "bob")]
-        site.change(Change(None, is_out=True))
+        site.change(AccountChange(None, is_out=True))
         for stream in streams:
             with pytest.raises((aiohttp.ClientError, asyncio.IncompleteReadError)):
                 await stream.session()
@@ -278,7 +278,7 @@ async def test_a_stream_ends_with_its_credential() -> None:
 
 
 async def test_a_slow_client_is_cut_off_and_comes_back() -> None:
-    async with site_of(Limits(queue_frames=10)) as site:
+    async with site_of(EventLimits(queue_frames=10)) as site:
         stream = await site.listen()
         told = await stream.session()
         # Nothing is read meanwhile: what does not fit into the buffers of the connection must wait.
@@ -310,7 +310,7 @@ async def test_a_ticket_opens_one_stream() -> None:
         assert again.status == 401
         assert "ticket" in (await again.json())["detail"]
         # The one who opened it is put out as everybody else.
-        site.change(Change("ann", is_out=True))
+        site.change(AccountChange("ann", is_out=True))
         assert await stream.is_over()
 
 
@@ -522,7 +522,9 @@ async def test_whose_chat_it_must_be() -> None:
 async def test_a_write_that_fails_is_to_be_sent_again_and_nobody_hears_of_it() -> None:
     async with site_of() as site:
         listener = site.inner.hub.subscribe("ann")
-        site.inner.state.outage = GatewayError(Kind.UNAVAILABLE, "cannot write: it is away", retry_after=2)
+        site.inner.state.outage = GatewayError(
+            ErrorKind.UNAVAILABLE, "cannot write: it is away", retry_after=2
+        )
         headers = {**bearer("ann"), "Content-Type": "application/json"}
         sent = b'{"type": "status", "data": {"n": 1}}'
         reply = await site.client.post(EVENT, data=sent, headers=headers)

@@ -6,12 +6,12 @@ from typing import Any
 import pytest
 
 from gatewayd.accounts.records import Actor
-from gatewayd.errors import GatewayError, Kind
+from gatewayd.errors import ErrorKind, GatewayError
 from gatewayd.http.public.health import HealthRoutes
 from tests.fakes.edge import bearer, serving
 from tests.fakes.models import make_actor
 
-GONE = GatewayError(Kind.UNAVAILABLE, "the database is gone", place="db.example.org:5432/gatewayd")
+GONE = GatewayError(ErrorKind.UNAVAILABLE, "the database is gone", place="db.example.org:5432/gatewayd")
 
 
 FEATURES = (

@@ -7,27 +7,29 @@ from dataclasses import dataclass, field
 import pytest
 from aiohttp import web
 
-from gatewayd.completions.records import DONE, Chunk
-from gatewayd.errors import GatewayError, Kind
-from gatewayd.http.responses.streams import COMMENT, OpenAiFrames, Streams
-from gatewayd.http.routes import Access, Dialect, Route
+from gatewayd.completions.records import DONE, CompletionChunk
+from gatewayd.errors import ErrorKind, GatewayError
+from gatewayd.http.responses.streams import KEEP_ALIVE_FRAME, AnswerStreams, OpenAiFrames
+from gatewayd.http.routes import Route, RouteAccess, RouteDialect
 from tests.fakes.edge import serving
 
 FIRST = b'data: {"n":1}\n\n'
-REFUSED = GatewayError(Kind.RATE_LIMITED, "cannot get an answer from provider 'p': slow down", retry_after=7)
+REFUSED = GatewayError(
+    ErrorKind.RATE_LIMITED, "cannot get an answer from provider 'p': slow down", retry_after=7
+)
 
 
 @dataclass
 class Asked:
     """An answer that is there when `go` is set, or a failure in its place."""
 
-    streams: Streams
+    streams: AnswerStreams
     failure: GatewayError | None = None
     late_failure: GatewayError | None = None
     go: asyncio.Event = field(default_factory=asyncio.Event)
     has_ended: bool = False
 
-    async def answer(self) -> AsyncIterator[Chunk]:
+    async def answer(self) -> AsyncIterator[CompletionChunk]:
         try:
             await self.go.wait()
         finally:
@@ -36,12 +38,12 @@ class Asked:
             raise self.failure
         return self.chunks()
 
-    async def chunks(self) -> AsyncIterator[Chunk]:
-        yield Chunk(raw=FIRST)
+    async def chunks(self) -> AsyncIterator[CompletionChunk]:
+        yield CompletionChunk(raw=FIRST)
 
     def row(self, path: str = "/x") -> Route:
         async def follow(
-            request: web.Request, chunks: AsyncIterator[Chunk], begun: web.StreamResponse | None
+            request: web.Request, chunks: AsyncIterator[CompletionChunk], begun: web.StreamResponse | None
         ) -> web.StreamResponse:
             if self.late_failure is not None:
                 raise self.late_failure
@@ -52,11 +54,13 @@ class Asked:
                 request, self.answer(), OpenAiFrames(), lambda chunks, begun: follow(request, chunks, begun)
             )
 
-        return Route("GET", path, handle, Access.PUBLIC, "Stream", dialect=Dialect.OPENAI, interruptible=True)
+        return Route(
+            "GET", path, handle, RouteAccess.PUBLIC, "Stream", dialect=RouteDialect.OPENAI, interruptible=True
+        )
 
 
-def soon() -> Streams:
-    return Streams(seconds=0.02, head_seconds=0.02)
+def soon() -> AnswerStreams:
+    return AnswerStreams(seconds=0.02, head_seconds=0.02)
 
 
 async def test_a_late_answer_has_its_head_and_keep_alives() -> None:
@@ -66,11 +70,11 @@ async def test_a_late_answer_has_its_head_and_keep_alives() -> None:
         assert reply.status == 200
         assert reply.headers["Content-Type"] == "text/event-stream; charset=utf-8"
         assert "X-Request-Id" in reply.headers
-        begun = await asyncio.wait_for(reply.content.readexactly(3 * len(COMMENT)), 5)
+        begun = await asyncio.wait_for(reply.content.readexactly(3 * len(KEEP_ALIVE_FRAME)), 5)
         asked.go.set()
         rest = await reply.read()
-    assert begun == 3 * COMMENT
-    assert rest.replace(COMMENT, b"") == FIRST + DONE
+    assert begun == 3 * KEEP_ALIVE_FRAME
+    assert rest.replace(KEEP_ALIVE_FRAME, b"") == FIRST + DONE
 
 
 @pytest.mark.parametrize("is_late", [False, True], ids=["of the answer", "of its rendering"])
@@ -81,7 +85,7 @@ async def test_a_late_failure_is_in_band(is_late: bool, caplog: pytest.LogCaptur
         asked.go.set()
         body = await reply.read()
     assert reply.status == 200
-    frame = body.replace(COMMENT, b"")
+    frame = body.replace(KEEP_ALIVE_FRAME, b"")
     assert frame.startswith(b'data: {"error":{"message":"cannot get an answer from provider')
     assert b'"code":"rate_limited"' in frame
     assert DONE not in body
@@ -89,7 +93,7 @@ async def test_a_late_failure_is_in_band(is_late: bool, caplog: pytest.LogCaptur
 
 
 async def test_a_failure_in_time_is_a_status() -> None:
-    asked = Asked(Streams(), failure=REFUSED)
+    asked = Asked(AnswerStreams(), failure=REFUSED)
     asked.go.set()
     async with serving([asked.row()]) as client:
         reply = await client.get("/x")
@@ -98,14 +102,14 @@ async def test_a_failure_in_time_is_a_status() -> None:
 
 
 async def test_an_answer_in_time_has_no_keep_alive() -> None:
-    asked = Asked(Streams())
+    asked = Asked(AnswerStreams())
     asked.go.set()
     async with serving([asked.row()]) as client:
         assert await (await client.get("/x")).read() == FIRST + DONE
 
 
 async def test_without_a_time_nothing_is_sent_early() -> None:
-    asked = Asked(Streams(seconds=0.01, head_seconds=None), failure=REFUSED)
+    asked = Asked(AnswerStreams(seconds=0.01, head_seconds=None), failure=REFUSED)
     async with serving([asked.row()]) as client:
         asyncio.get_running_loop().call_later(0.1, asked.go.set)
         assert (await client.get("/x")).status == 429
@@ -122,7 +126,7 @@ async def test_a_client_that_leaves_while_it_waits_ends_the_work() -> None:
 
 
 async def test_a_stop_is_told_in_the_stream_or_its_status() -> None:
-    asked, quick = Asked(soon()), Asked(Streams())
+    asked, quick = Asked(soon()), Asked(AnswerStreams())
     async with serving([asked.row(), quick.row("/y")]) as client:
         reply = await asyncio.wait_for(client.get("/x"), 5)
         waiting = asyncio.create_task(client.get("/y"))
@@ -143,4 +147,4 @@ async def test_a_client_of_the_older_protocol_is_served_too() -> None:
     async with serving([asked.row()]) as client:
         reply = await asyncio.wait_for(client.get("/x", headers={"Connection": "close"}), 5)
         asked.go.set()
-        assert (await reply.read()).replace(COMMENT, b"") == FIRST + DONE
+        assert (await reply.read()).replace(KEEP_ALIVE_FRAME, b"") == FIRST + DONE

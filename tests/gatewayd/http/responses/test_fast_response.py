@@ -8,8 +8,8 @@ from aiohttp import web
 
 from gatewayd.http.body import raw_reply
 from gatewayd.http.responses.fast_response import render_head
-from gatewayd.http.responses.sse import open_stream, send
-from gatewayd.http.routes import Access, Route
+from gatewayd.http.responses.sse import open_stream, send_frames
+from gatewayd.http.routes import Route, RouteAccess
 from tests.fakes.edge import serving
 
 
@@ -19,16 +19,16 @@ async def whole(request: web.Request) -> web.StreamResponse:
 
 async def stream(request: web.Request) -> web.StreamResponse:
     reply = await open_stream(request, {"X-Own": "1"})
-    await send(request, reply, b"")
-    await send(request, reply, b"one")
+    await send_frames(request, reply, b"")
+    await send_frames(request, reply, b"one")
     await reply.write(b"two")
     await reply.write_eof()
     return reply
 
 
 ROWS = [
-    Route("GET", "/whole", whole, Access.PUBLIC, "Whole"),
-    Route("GET", "/stream", stream, Access.PUBLIC, "Stream"),
+    Route("GET", "/whole", whole, RouteAccess.PUBLIC, "Whole"),
+    Route("GET", "/stream", stream, RouteAccess.PUBLIC, "Stream"),
 ]
 
 

@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 from aiohttp import web
 
-from gatewayd.http.responses.file_content import disposition, file_reply, headers_of, shown_type
-from gatewayd.http.routes import Access, Route
+from gatewayd.http.responses.file_content import disposition, file_reply, headers_of, safe_media_type
+from gatewayd.http.routes import Route, RouteAccess
 from tests.fakes.edge import Client, serving
 
 DATA = bytes(range(200))
@@ -49,7 +49,7 @@ POLICY = "sandbox; default-src 'none'"
     ],
 )
 def test_types(declared: str | None, shown: str) -> None:
-    assert shown_type(declared) == shown
+    assert safe_media_type(declared) == shown
 
 
 @pytest.mark.parametrize(
@@ -96,7 +96,7 @@ async def client(tmp_path: Path) -> AsyncIterator[Client]:
     async def show(request: web.Request) -> web.StreamResponse:
         return file_reply(tmp_path / request.match_info["name"], "ä.html", "text/html")
 
-    async with serving([Route("GET", "/{name}", show, Access.PUBLIC, "-")]) as made:
+    async with serving([Route("GET", "/{name}", show, RouteAccess.PUBLIC, "-")]) as made:
         yield made
 
 

@@ -5,12 +5,12 @@ import asyncio
 import pytest
 
 from gatewayd.http.responses.heartbeat import Heartbeat
-from gatewayd.tasks import Tasks
+from gatewayd.tasks import TaskRegistry
 
 
 async def test_it_beats_again_and_again_while_nothing_else_is_said() -> None:
     beats: asyncio.Queue[int] = asyncio.Queue()
-    tasks = Tasks()
+    tasks = TaskRegistry()
 
     async def beat() -> None:
         beats.put_nowait(1)
@@ -27,7 +27,7 @@ async def test_a_touch_puts_it_off() -> None:
     async def beat() -> None:
         beats.append(1)
 
-    async with Heartbeat(Tasks(), beat, seconds=5.0) as heart:
+    async with Heartbeat(TaskRegistry(), beat, seconds=5.0) as heart:
         for _ in range(3):
             heart.touch()
             heart._due()
@@ -36,7 +36,7 @@ async def test_a_touch_puts_it_off() -> None:
 
 
 async def test_the_end_stops_a_beat_under_way() -> None:
-    tasks = Tasks()
+    tasks = TaskRegistry()
     begun = asyncio.Event()
     stopped = asyncio.Event()
 
@@ -54,7 +54,7 @@ async def test_the_end_stops_a_beat_under_way() -> None:
 
 
 async def test_only_one_beat_at_a_time() -> None:
-    tasks = Tasks()
+    tasks = TaskRegistry()
     release = asyncio.Event()
     count = 0
 
@@ -79,6 +79,6 @@ async def test_a_client_that_has_gone_is_no_failure(caplog: pytest.LogCaptureFix
         tried.set()
         raise ConnectionResetError
 
-    async with Heartbeat(Tasks(), beat, seconds=0.001):
+    async with Heartbeat(TaskRegistry(), beat, seconds=0.001):
         await asyncio.wait_for(tried.wait(), 5)
     assert not caplog.records

@@ -7,7 +7,7 @@ import pytest
 from aiohttp import web
 
 from gatewayd.http.responses.json_list import send_records
-from gatewayd.http.routes import Access, Route
+from gatewayd.http.routes import Route, RouteAccess
 from tests.fakes.edge import serving
 
 
@@ -20,5 +20,5 @@ async def test_records_are_members_of_one_list(rows: list[Any]) -> None:
     async def show(request: web.Request) -> web.StreamResponse:
         return await send_records(request, each())
 
-    async with serving([Route("GET", "/x", show, Access.PUBLIC, "Show")]) as client:
+    async with serving([Route("GET", "/x", show, RouteAccess.PUBLIC, "Show")]) as client:
         assert await (await client.get("/x")).json() == rows

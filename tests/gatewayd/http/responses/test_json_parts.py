@@ -3,7 +3,7 @@
 from aiohttp import web
 
 from gatewayd.http.body import large_reply
-from gatewayd.http.routes import Access, Route
+from gatewayd.http.routes import Route, RouteAccess
 from tests.fakes.edge import serving
 
 VALUE = {"rows": [{"id": place, "text": "é" * 50} for place in range(20_000)]}
@@ -17,7 +17,10 @@ async def small(request: web.Request) -> web.StreamResponse:
     return await large_reply({"a": 1})
 
 
-ROWS = [Route("GET", "/x", large, Access.PUBLIC, "Large"), Route("GET", "/y", small, Access.PUBLIC, "Small")]
+ROWS = [
+    Route("GET", "/x", large, RouteAccess.PUBLIC, "Large"),
+    Route("GET", "/y", small, RouteAccess.PUBLIC, "Small"),
+]
 
 
 async def test_a_large_answer_has_a_length_and_comes_whole() -> None:

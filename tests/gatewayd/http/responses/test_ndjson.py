@@ -8,12 +8,12 @@ import orjson
 import pytest
 from aiohttp import ClientError, web
 
-from gatewayd.errors import GatewayError, Kind
-from gatewayd.http.responses.ndjson import HELD_ANSWER, Ending, pass_lines, pass_whole
-from gatewayd.http.routes import Access, Dialect, Handler, Route
+from gatewayd.errors import ErrorKind, GatewayError
+from gatewayd.http.responses.ndjson import MAX_HELD_BYTES, AnswerEnding, pass_lines, pass_whole
+from gatewayd.http.routes import Handler, Route, RouteAccess, RouteDialect
 from tests.fakes.edge import serving
 
-BROKEN = GatewayError(Kind.UPSTREAM_FAILED, "cannot go on")
+BROKEN = GatewayError(ErrorKind.UPSTREAM_FAILED, "cannot go on")
 
 
 @dataclass
@@ -43,7 +43,7 @@ class Scripted:
 
 
 def row(handler: Handler) -> Sequence[Route]:
-    return [Route("GET", "/", handler, Access.PUBLIC, "Pass", dialect=Dialect.OLLAMA)]
+    return [Route("GET", "/", handler, RouteAccess.PUBLIC, "Pass", dialect=RouteDialect.OLLAMA)]
 
 
 def passing(answer: Scripted, at_end: list[str] | None = None) -> Sequence[Route]:
@@ -52,7 +52,7 @@ def passing(answer: Scripted, at_end: list[str] | None = None) -> Sequence[Route
             at_end.append("over")
 
     async def handler(request: web.Request) -> web.StreamResponse:
-        return await pass_lines(request, answer, Ending("near"), end)
+        return await pass_lines(request, answer, AnswerEnding("near"), end)
 
     return row(handler)
 
@@ -68,23 +68,23 @@ def passing_whole(answer: Scripted) -> Sequence[Route]:
     "last", [b'{"done":true}\n', b'{"a":1}\n{"done": true}\n\n', b'{"error":"x"}', b'{"done":true}']
 )
 def test_good_ends(last: bytes) -> None:
-    Ending("near").check(last)
+    AnswerEnding("near").check(last)
 
 
 @pytest.mark.parametrize("last", [b"", b"\n", b'{"done":false}\n', b'{"done":true}\n{"a":1}\n', b"[1]", b"x"])
 def test_bad_ends(last: bytes) -> None:
     with pytest.raises(GatewayError, match="provider 'near': it ended before it was complete"):
-        Ending("near").check(last)
+        AnswerEnding("near").check(last)
 
 
 @pytest.mark.parametrize("lines", [b'{"done":true}\n', b'{"a":1}\n{"a":1,"done":true}\n{"b":1}\n'])
 def test_an_end_may_have_more_behind_it(lines: bytes) -> None:
-    assert Ending("near").is_in(lines)
+    assert AnswerEnding("near").is_in(lines)
 
 
 @pytest.mark.parametrize("lines", [b"", b'{"done":false}\n', b'{"call":{"done":true}}\n', b'["done":true]\n'])
 def test_no_end_is_seen_where_none_is(lines: bytes) -> None:
-    assert not Ending("near").is_in(lines)
+    assert not AnswerEnding("near").is_in(lines)
 
 
 async def test_lines_after_the_end_pass() -> None:
@@ -133,7 +133,7 @@ async def test_a_whole_answer_has_a_length() -> None:
 
 
 async def test_a_large_answer_is_not_held_back() -> None:
-    part = b"x" * (HELD_ANSWER // 2)
+    part = b"x" * (MAX_HELD_BYTES // 2)
     async with serving(passing_whole(Scripted([part] * 5))) as client:
         reply = await client.get("/")
         assert reply.content_length is None
@@ -141,7 +141,7 @@ async def test_a_large_answer_is_not_held_back() -> None:
 
 
 async def test_a_large_answer_that_breaks_off_is_cut() -> None:
-    answer = Scripted([b"x" * (HELD_ANSWER + 1), BROKEN])
+    answer = Scripted([b"x" * (MAX_HELD_BYTES + 1), BROKEN])
     async with serving(passing_whole(answer)) as client:
         reply = await client.get("/")
         with pytest.raises(ClientError):

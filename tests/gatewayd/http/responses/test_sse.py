@@ -3,8 +3,8 @@
 import pytest
 from aiohttp import web
 
-from gatewayd.http.responses.sse import open_stream, relay, send
-from gatewayd.http.routes import Access, Route
+from gatewayd.http.responses.sse import open_stream, relay, send_frames
+from gatewayd.http.routes import Route, RouteAccess
 from tests.fakes.edge import raw_get, serving
 
 
@@ -15,7 +15,7 @@ async def test_stream_is_never_held_back_and_names_its_request() -> None:
         await reply.write_eof()
         return reply
 
-    async with serving([Route("GET", "/x", stream, Access.PUBLIC, "Stream")]) as client:
+    async with serving([Route("GET", "/x", stream, RouteAccess.PUBLIC, "Stream")]) as client:
         reply = await client.get("/x", headers={"X-Request-Id": "r1"})
         assert await reply.read() == b"data: 1\n\n"
         assert reply.headers["Content-Type"] == "text/event-stream; charset=utf-8"
@@ -34,7 +34,7 @@ async def test_frames_are_relayed_until_none_follow() -> None:
     async def stream(request: web.Request) -> web.StreamResponse:
         return await relay(request, b"data: 1\n\n", following)
 
-    async with serving([Route("GET", "/x", stream, Access.PUBLIC, "Stream")]) as client:
+    async with serving([Route("GET", "/x", stream, RouteAccess.PUBLIC, "Stream")]) as client:
         reply = await client.get("/x")
         assert await reply.read() == b"data: 1\n\ndata: 2\n\ndata: 3\n\n"
         assert reply.content_type == "text/event-stream"
@@ -43,10 +43,10 @@ async def test_frames_are_relayed_until_none_follow() -> None:
 async def test_a_failure_after_the_head_cuts_the_stream(caplog: pytest.LogCaptureFixture) -> None:
     async def stream(request: web.Request) -> web.StreamResponse:
         reply = await open_stream(request, {})
-        await send(request, reply, b"data: 1\n\n")
+        await send_frames(request, reply, b"data: 1\n\n")
         raise RuntimeError("boom")
 
-    async with serving([Route("GET", "/x", stream, Access.PUBLIC, "Stream")]) as client:
+    async with serving([Route("GET", "/x", stream, RouteAccess.PUBLIC, "Stream")]) as client:
         answer = await raw_get(client, "/x")
     assert answer.count(b"HTTP/1.1") == 1
     assert not answer.endswith(b"0\r\n\r\n")

@@ -6,11 +6,17 @@ from collections.abc import AsyncIterator
 import pytest
 from aiohttp import web
 
-from gatewayd.completions.records import DONE, Chunk, Completion
-from gatewayd.errors import GatewayError, Kind
-from gatewayd.http.responses.streams import COMMENT, OpenAiFrames, Streams, openai_frames, send_whole
-from gatewayd.http.routes import Access, Route
-from gatewayd.pipeline.records import Answer, ChatRequest
+from gatewayd.completions.records import DONE, Completion, CompletionChunk
+from gatewayd.errors import ErrorKind, GatewayError
+from gatewayd.http.responses.streams import (
+    KEEP_ALIVE_FRAME,
+    AnswerStreams,
+    OpenAiFrames,
+    openai_frames,
+    send_whole,
+)
+from gatewayd.http.routes import Route, RouteAccess
+from gatewayd.pipeline.records import ChatAnswer, ChatRequest
 from tests.fakes.edge import serving
 from tests.fakes.upstream import openai_completion
 
@@ -25,23 +31,23 @@ class Source:
         self.failure = failure
         self.is_closed = False
 
-    async def chunks(self) -> AsyncIterator[Chunk]:
+    async def chunks(self) -> AsyncIterator[CompletionChunk]:
         try:
-            yield Chunk(raw=FIRST)
+            yield CompletionChunk(raw=FIRST)
             await self.go.wait()
             if self.failure is not None:
                 raise self.failure
-            yield Chunk(raw=SECOND)
+            yield CompletionChunk(raw=SECOND)
         finally:
             self.is_closed = True
 
     def row(self, seconds: float) -> Route:
-        streams = Streams(seconds=seconds)
+        streams = AnswerStreams(seconds=seconds)
 
         async def handle(request: web.Request) -> web.StreamResponse:
             return await streams.send(request, self.chunks(), OpenAiFrames(), {}, b"data: {}\n\n")
 
-        return Route("GET", "/x", handle, Access.PUBLIC, "Stream", interruptible=True)
+        return Route("GET", "/x", handle, RouteAccess.PUBLIC, "Stream", interruptible=True)
 
 
 async def read_until(source: Source, mark: bytes, seconds: float) -> bytes:
@@ -57,9 +63,9 @@ async def read_until(source: Source, mark: bytes, seconds: float) -> bytes:
 
 async def test_a_silent_source_is_bridged_by_comments() -> None:
     source = Source()
-    body = await read_until(source, COMMENT + COMMENT, 0.02)
-    assert body.startswith(b"data: {}\n\n" + FIRST + COMMENT + COMMENT)
-    assert body.replace(COMMENT, b"") == b"data: {}\n\n" + FIRST + SECOND + DONE
+    body = await read_until(source, KEEP_ALIVE_FRAME + KEEP_ALIVE_FRAME, 0.02)
+    assert body.startswith(b"data: {}\n\n" + FIRST + KEEP_ALIVE_FRAME + KEEP_ALIVE_FRAME)
+    assert body.replace(KEEP_ALIVE_FRAME, b"") == b"data: {}\n\n" + FIRST + SECOND + DONE
     assert source.is_closed
 
 
@@ -69,7 +75,9 @@ async def test_a_source_that_speaks_needs_none() -> None:
 
 
 async def test_a_failure_is_the_last_frame(caplog: pytest.LogCaptureFixture) -> None:
-    source = Source(GatewayError(Kind.UPSTREAM_FAILED, "cannot get an answer from provider 'p': it broke"))
+    source = Source(
+        GatewayError(ErrorKind.UPSTREAM_FAILED, "cannot get an answer from provider 'p': it broke")
+    )
     body = await read_until(source, FIRST, 15)
     assert DONE not in body
     assert b"provider 'p'" in body.rpartition(b"data: ")[2]
@@ -91,13 +99,13 @@ async def test_a_client_that_leaves_releases_the_source() -> None:
 
 
 async def test_a_finished_answer_as_a_stream() -> None:
-    answer = Answer(completion=Completion(body=openai_completion("hello")))
+    answer = ChatAnswer(completion=Completion(body=openai_completion("hello")))
     chat = ChatRequest("m", {"stream_options": {"include_usage": True}}, stream=True)
 
     async def handle(request: web.Request) -> web.StreamResponse:
         return await send_whole(request, openai_frames(answer, chat), {"X-A": "1"})
 
-    async with serving([Route("GET", "/x", handle, Access.PUBLIC, "Whole")]) as client:
+    async with serving([Route("GET", "/x", handle, RouteAccess.PUBLIC, "Whole")]) as client:
         reply = await client.get("/x")
         body = await reply.read()
     assert reply.headers["X-A"] == "1"

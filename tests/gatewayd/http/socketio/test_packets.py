@@ -3,8 +3,8 @@
 import pytest
 
 from gatewayd.http.socketio.packets import (
-    Packet,
     PacketType,
+    SocketPacket,
     ack_packet,
     connect_packet,
     event_packet,
@@ -17,24 +17,24 @@ from gatewayd.http.socketio.packets import (
 @pytest.mark.parametrize(
     ("text", "packet"),
     [
-        ("1", Packet(PacketType.CLOSE)),
-        ("3", Packet(PacketType.PONG)),
-        ("3probe", Packet(PacketType.PONG)),
+        ("1", SocketPacket(PacketType.CLOSE)),
+        ("3", SocketPacket(PacketType.PONG)),
+        ("3probe", SocketPacket(PacketType.PONG)),
         ("6", None),
         ("2probe", None),
         ("", None),
-        ("40", Packet(PacketType.CONNECT)),
-        ('40{"token":"t"}', Packet(PacketType.CONNECT, data={"token": "t"})),
-        ('40/other,{"token":"t"}', Packet(PacketType.CONNECT, "/other", data={"token": "t"})),
-        ("40/other", Packet(PacketType.CONNECT, "/other")),
-        ("41", Packet(PacketType.LEAVE)),
-        ('42["heartbeat",{}]', Packet(PacketType.EVENT, data=["heartbeat", {}])),
-        ('4217["user-join"]', Packet(PacketType.EVENT, id=17, data=["user-join"])),
-        ("430[true]", Packet(PacketType.ACK, id=0, data=[True])),
-        ('4312["1,2"]', Packet(PacketType.ACK, id=12, data=["1,2"])),
+        ("40", SocketPacket(PacketType.CONNECT)),
+        ('40{"token":"t"}', SocketPacket(PacketType.CONNECT, data={"token": "t"})),
+        ('40/other,{"token":"t"}', SocketPacket(PacketType.CONNECT, "/other", data={"token": "t"})),
+        ("40/other", SocketPacket(PacketType.CONNECT, "/other")),
+        ("41", SocketPacket(PacketType.LEAVE)),
+        ('42["heartbeat",{}]', SocketPacket(PacketType.EVENT, data=["heartbeat", {}])),
+        ('4217["user-join"]', SocketPacket(PacketType.EVENT, id=17, data=["user-join"])),
+        ("430[true]", SocketPacket(PacketType.ACK, id=0, data=[True])),
+        ('4312["1,2"]', SocketPacket(PacketType.ACK, id=12, data=["1,2"])),
     ],
 )
-def test_reading(text: str, packet: Packet | None) -> None:
+def test_reading(text: str, packet: SocketPacket | None) -> None:
     assert read_packet(text) == packet
 
 

@@ -12,12 +12,12 @@ import orjson
 import pytest
 
 from gatewayd.accounts.records import Actor, Role
-from gatewayd.errors import GatewayError, Kind
-from gatewayd.events.records import Event, Target
-from gatewayd.events.rooms import Limits
+from gatewayd.errors import ErrorKind, GatewayError
+from gatewayd.events.records import Event, EventTarget
+from gatewayd.events.rooms import EventLimits
 from gatewayd.http.socketio import sessions as module
-from gatewayd.http.socketio.sessions import LARGEST_PACKET, SocketRoutes
-from gatewayd.tasks import Tasks
+from gatewayd.http.socketio.sessions import MAX_PACKET_BYTES, SocketRoutes
+from gatewayd.tasks import TaskRegistry
 from tests.fakes.edge import Client, FakeAuthenticator, serving
 from tests.fakes.events import SOON, TARGET, EventSite
 from tests.fakes.models import make_actor
@@ -53,7 +53,7 @@ class Site:
         return socket
 
     async def emit(self, n: int, user_id: str = "ann") -> None:
-        await self.inner.events.emit(Target(user_id, "c1", ""), {"type": "own", "data": {"n": n}})
+        await self.inner.events.emit(EventTarget(user_id, "c1", ""), {"type": "own", "data": {"n": n}})
 
 
 async def text(socket: Socket) -> str:
@@ -80,9 +80,9 @@ async def is_closed(socket: Socket) -> bool:
 
 @asynccontextmanager
 async def site_of(
-    limits: Limits | None = None, known: FakeAuthenticator | None = None
+    limits: EventLimits | None = None, known: FakeAuthenticator | None = None
 ) -> AsyncIterator[Site]:
-    inner, tasks = EventSite(limits=limits or Limits()), Tasks()
+    inner, tasks = EventSite(limits=limits or EventLimits()), TaskRegistry()
     known = known or FakeAuthenticator(ACTORS)
     routes = SocketRoutes(
         inner.hub,
@@ -132,10 +132,11 @@ class Failing(FakeAuthenticator):
 
 
 @pytest.mark.parametrize(
-    ("kind", "level"), [(Kind.INTERNAL, "ERROR"), (Kind.UNAVAILABLE, "WARNING"), (Kind.FORBIDDEN, "INFO")]
+    ("kind", "level"),
+    [(ErrorKind.INTERNAL, "ERROR"), (ErrorKind.UNAVAILABLE, "WARNING"), (ErrorKind.FORBIDDEN, "INFO")],
 )
 async def test_why_nobody_joined_is_logged_with_the_id_of_the_request(
-    kind: Kind, level: str, caplog: pytest.LogCaptureFixture
+    kind: ErrorKind, level: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.INFO)
     async with site_of(known=Failing(GatewayError(kind, "cannot read it"))) as site:
@@ -144,7 +145,7 @@ async def test_why_nobody_joined_is_logged_with_the_id_of_the_request(
         assert (told.levelname, told.getMessage()) == (level, "socket without a user: cannot read it")
         assert vars(told)["kind"] == kind.value
         assert vars(told)["request_id"]
-        assert bool(told.exc_info) is (kind is Kind.INTERNAL)
+        assert bool(told.exc_info) is (kind is ErrorKind.INTERNAL)
         await socket.close()
 
 
@@ -239,7 +240,7 @@ async def test_a_malformed_packet_closes_the_connection(sent: str) -> None:
 async def test_a_packet_that_is_too_large_or_no_text_closes_the_connection() -> None:
     async with site_of() as site:
         socket = await site.open({"token": "ann"})
-        await socket.send_str("42" + "x" * LARGEST_PACKET)
+        await socket.send_str("42" + "x" * MAX_PACKET_BYTES)
         assert await is_closed(socket)
         socket = await site.open({"token": "ann"})
         await socket.send_bytes(b"42")
@@ -333,7 +334,7 @@ async def test_a_client_of_the_library_works() -> None:
         }
         await site.emit(1)
         assert (await asyncio.wait_for(heard.get(), SOON))["data"]["data"] == {"n": 1}
-        target = Target("ann", "c1", "m1", client.get_sid())
+        target = EventTarget("ann", "c1", "m1", client.get_sid())
         asked = site.inner.calls.ask(target, Event("input", {"title": "t"}))
         assert await asyncio.wait_for(asked, SOON) == {"value": "typed"}
         await client.disconnect()

@@ -8,7 +8,7 @@ import pytest
 
 from gatewayd.accounts.records import Actor, Role
 from gatewayd.catalog.records import Grant
-from gatewayd.errors import GatewayError, Kind
+from gatewayd.errors import ErrorKind, GatewayError
 from gatewayd.ingest.records import FileStatus
 from gatewayd.knowledge.retrieval import SearchOptions
 from gatewayd.pipeline.documents.attachments import AttachmentOptions, DocumentAttachments
@@ -326,7 +326,7 @@ async def test_a_model_that_is_down_is_told_once(world: World) -> None:
     docs = await world.collection(ANN, "manual")
     await world.shelve(a_file("f1"), SSH, docs)
     await world.shelve(a_file("f2"), "a shell of a nut")
-    world.embedder.failures += [GatewayError(Kind.UPSTREAM_UNREACHABLE, "cannot reach the model")] * 9
+    world.embedder.failures += [GatewayError(ErrorKind.UPSTREAM_UNREACHABLE, "cannot reach the model")] * 9
     request = ask({"type": "collection", "id": docs}, file("f2"))
     assert len(await attach(world, request)) == 2
     [warning] = request.warnings
@@ -352,7 +352,7 @@ async def test_a_database_that_is_down_fails_the_request(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async def broken(*given: object) -> None:
-        raise GatewayError(Kind.UNAVAILABLE, "cannot read: locked")
+        raise GatewayError(ErrorKind.UNAVAILABLE, "cannot read: locked")
 
     monkeypatch.setattr(world.holdings.files, "get", broken)
     with pytest.raises(GatewayError):

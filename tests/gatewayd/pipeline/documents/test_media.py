@@ -5,10 +5,10 @@ from pathlib import Path
 import pytest
 
 from gatewayd.accounts.records import Role
-from gatewayd.errors import GatewayError, Kind
+from gatewayd.errors import ErrorKind, GatewayError
 from gatewayd.ingest.upload import UploadRules
 from gatewayd.pipeline.documents.media import MediaFiles
-from gatewayd.plugins.tool_results import Media
+from gatewayd.plugins.tool_results import ResultMedia
 from tests.fakes.documents_site import DocumentServices
 from tests.fakes.models import make_actor
 
@@ -17,7 +17,7 @@ OWNER = make_actor("u1", Role.USER)
 
 async def test_a_picture_becomes_a_file_of_the_user(tmp_path: Path) -> None:
     files = DocumentServices(tmp_path).files
-    kept = await MediaFiles(files).keep(OWNER, Media("image", b"picture", "image/png"))
+    kept = await MediaFiles(files).keep(OWNER, ResultMedia("image", b"picture", "image/png"))
     assert (kept["type"], kept["name"], kept["content_type"]) == ("image", "image.png", "image/png")
     assert kept["url"] == f"/api/v1/files/{kept['id']}/content"
     file, path = await files.content(OWNER, kept["id"])
@@ -29,5 +29,5 @@ async def test_a_picture_becomes_a_file_of_the_user(tmp_path: Path) -> None:
 async def test_what_is_too_large_is_not_kept(tmp_path: Path) -> None:
     files = DocumentServices(tmp_path, UploadRules(4, 0, frozenset())).files
     with pytest.raises(GatewayError) as caught:
-        await MediaFiles(files).keep(OWNER, Media("file", b"12345", "application/x-unheard"))
-    assert caught.value.kind is Kind.TOO_LARGE
+        await MediaFiles(files).keep(OWNER, ResultMedia("file", b"12345", "application/x-unheard"))
+    assert caught.value.kind is ErrorKind.TOO_LARGE

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from gatewayd.catalog.records import Grant, ModelRecord
-from gatewayd.pipeline.documents.model_info import assigned, describe_model, show_model
+from gatewayd.pipeline.documents.model_info import assigned_ids, describe_model, render_model
 from tests.fakes.models import make_model
 
 
@@ -48,16 +48,16 @@ PRESET = {"openai": BASE, "ollama": {"digest": "d"}, "urlIdx": 3, "pipe": {"type
 def test_users_read_what_a_client_shows_of_a_record() -> None:
     grants = (Grant("user", "ann", "read"),)
     record = ModelRecord("m", "u1", "Mine", "base", {"system": "secret"}, META, grants=grants)
-    whole = show_model(make_model("m"), record, is_whole=True)
+    whole = render_model(make_model("m"), record, is_whole=True)
     assert whole == describe_model(make_model("m"), record)
-    info = show_model(make_model("m"), record, is_whole=False)["info"]
+    info = render_model(make_model("m"), record, is_whole=False)["info"]
     assert info["meta"] == {name: value for name, value in META.items() if name not in FOR_EDITORS}
     left_out = {"params", "base_model_id", "user_id", "access_grants"}
     assert info == {
         **{name: value for name, value in whole["info"].items() if name not in left_out},
         "meta": info["meta"],
     }
-    assert "info" not in show_model(make_model("m"), None, is_whole=False)
+    assert "info" not in render_model(make_model("m"), None, is_whole=False)
 
 
 @pytest.mark.parametrize(
@@ -79,17 +79,17 @@ def test_users_read_what_a_client_shows_of_a_record() -> None:
 )
 def test_users_read_of_a_base_only_what_does_not_name_it(detail: Any, shown: Any) -> None:
     model, record = make_model("m", detail=detail), ModelRecord("m", "u1", "Mine", "base")
-    plain = show_model(make_model("m"), record, is_whole=False)
-    assert show_model(model, record, is_whole=False) == {**plain, **shown}
-    assert show_model(model, record, is_whole=True) == describe_model(model, record)
+    plain = render_model(make_model("m"), record, is_whole=False)
+    assert render_model(model, record, is_whole=False) == {**plain, **shown}
+    assert render_model(model, record, is_whole=True) == describe_model(model, record)
 
 
 @pytest.mark.parametrize("given", [None, "f1", {"f1": True}, 7])
 def test_what_is_no_list_assigns_nothing(given: Any) -> None:
-    assert assigned(ModelRecord("m", "u1", "M", meta={"filterIds": given}), "filterIds") == []
+    assert assigned_ids(ModelRecord("m", "u1", "M", meta={"filterIds": given}), "filterIds") == []
 
 
 def test_ids_of_a_list_are_assigned_and_other_values_are_not() -> None:
     record = ModelRecord("m", "u1", "M", meta={"filterIds": ["f1", 2, None, "f2"]})
-    assert assigned(record, "filterIds") == ["f1", "f2"]
-    assert assigned(None, "filterIds") == []
+    assert assigned_ids(record, "filterIds") == ["f1", "f2"]
+    assert assigned_ids(None, "filterIds") == []

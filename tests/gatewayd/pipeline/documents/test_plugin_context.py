@@ -4,10 +4,10 @@ from typing import Any
 
 import pytest
 
-from gatewayd.events.records import Target
+from gatewayd.events.records import EventTarget
 from gatewayd.pipeline.documents.plugin_context import make_scope
 from gatewayd.pipeline.records import ChatRequest
-from gatewayd.plugins.runtime.call_depth import nested
+from gatewayd.plugins.runtime.call_depth import at_depth
 from gatewayd.plugins.runtime.context import CallScope, RequestFacts
 from tests.fakes.models import make_actor, make_model
 
@@ -20,7 +20,7 @@ def scoped(**changes: Any) -> CallScope:
 
 def test_without_ids_nothing_is_aimed_at() -> None:
     scope = scoped()
-    assert scope.target == Target("u1")
+    assert scope.target == EventTarget("u1")
     assert (scope.metadata["chat_id"], scope.metadata["message_id"]) == ("", None)
     assert scope.metadata["session_id"] is None
     assert scope.metadata["features"] == {}
@@ -43,7 +43,7 @@ def test_ids_and_fields_of_the_request_are_told() -> None:
     files = [{"type": "file", "id": "f"}]
     facts = RequestFacts(headers=(("User-Agent", "curl"),))
     scope = scoped(options=options, files=files, facts=lambda: facts)
-    assert scope.target == Target("u1", "c1", "m1", "s1")
+    assert scope.target == EventTarget("u1", "c1", "m1", "s1")
     told = {name: scope.metadata[name] for name in ("filter_ids", "tool_ids", "features", "files", "params")}
     assert told == {
         "filter_ids": ["f1"],
@@ -70,6 +70,6 @@ def test_odd_values_count_as_absent(odd: Any) -> None:
 
 
 def test_a_request_of_a_plugin_is_told_its_level() -> None:
-    with nested(3):
+    with at_depth(3):
         assert scoped().level == 3
     assert scoped().level == 0

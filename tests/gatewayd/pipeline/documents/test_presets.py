@@ -6,7 +6,12 @@ from typing import Any
 import pytest
 
 from gatewayd.catalog.records import ModelRecord
-from gatewayd.pipeline.documents.presets import apply_record, documents, fill, is_altering
+from gatewayd.pipeline.documents.presets import (
+    apply_record,
+    document_references,
+    fill_placeholders,
+    is_altering,
+)
 from gatewayd.pipeline.records import ChatRequest
 from tests.fakes.models import make_actor
 
@@ -37,7 +42,7 @@ def test_without_a_system_message_one_is_made() -> None:
 
 
 def test_values_of_placeholders_are_not_filled_themselves() -> None:
-    assert fill("{{A}} {{B}}", {"{{A}}": "{{B}}", "{{B}}": "b"}) == "{{B}} b"
+    assert fill_placeholders("{{A}} {{B}}", {"{{A}}": "{{B}}", "{{B}}": "b"}) == "{{B}} b"
 
 
 def test_parameters_of_the_record_win_and_those_of_the_gateway_stay_here() -> None:
@@ -73,9 +78,11 @@ def test_documents_of_the_record_come_after_those_of_the_request_and_once() -> N
 
 
 def test_older_forms_of_references_are_known() -> None:
-    found = documents([{"collection_name": "a"}, {"collection_names": ["b", 1, "c"]}, {"name": "nothing"}])
+    found = document_references(
+        [{"collection_name": "a"}, {"collection_names": ["b", 1, "c"]}, {"name": "nothing"}]
+    )
     assert [item["id"] for item in found] == ["a", "b", "c"]
-    assert not documents("nonsense")
+    assert not document_references("nonsense")
 
 
 def test_a_request_in_another_dialect_is_kept_only_when_nothing_changes() -> None:

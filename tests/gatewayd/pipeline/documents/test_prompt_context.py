@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from gatewayd.pipeline.documents.prompt_context import after_system, before_question, last_question
+from gatewayd.pipeline.documents.prompt_context import append_to_system, last_question, prepend_to_question
 
 IMAGE = {"type": "image_url", "image_url": {"url": "data:image/png;base64,AA=="}}
 
@@ -36,26 +36,26 @@ def test_last_question(messages: list[dict[str, Any]], question: str) -> None:
 
 def test_before_the_question() -> None:
     messages = [user("one"), {"role": "assistant", "content": "x"}, user("two")]
-    assert before_question(messages, "CTX") == [*messages[:2], user("CTX\ntwo")]
+    assert prepend_to_question(messages, "CTX") == [*messages[:2], user("CTX\ntwo")]
     assert messages[2] == user("two")
 
 
 def test_images_and_marks_stay() -> None:
     part = {**text("what is this?"), "cache_control": {"type": "ephemeral"}}
     messages = [{**user([IMAGE, part, text("more")]), "name": "ann"}]
-    [changed] = before_question(messages, "CTX")
+    [changed] = prepend_to_question(messages, "CTX")
     assert changed["content"] == [IMAGE, {**part, "text": "CTX\nwhat is this?"}, text("more")]
     assert changed["name"] == "ann"
     assert messages[0]["content"][1] is part
-    assert before_question([user([IMAGE])], "CTX") == [user([IMAGE])]
+    assert prepend_to_question([user([IMAGE])], "CTX") == [user([IMAGE])]
 
 
 def test_after_the_system_message() -> None:
     asked = user("one")
     system = {"role": "system", "content": "be kind"}
-    assert after_system([asked], "CTX") == [{"role": "system", "content": "CTX"}, asked]
-    assert after_system([system, asked], "CTX")[0] == {"role": "system", "content": "be kind\n\nCTX"}
+    assert append_to_system([asked], "CTX") == [{"role": "system", "content": "CTX"}, asked]
+    assert append_to_system([system, asked], "CTX")[0] == {"role": "system", "content": "be kind\n\nCTX"}
     parts = {"role": "developer", "content": [text("be kind")]}
-    assert after_system([parts, asked], "CTX")[0]["content"] == [text("be kind"), text("CTX")]
-    assert after_system([{"role": "system", "content": None}, asked], "CTX")[0]["content"] == "CTX"
+    assert append_to_system([parts, asked], "CTX")[0]["content"] == [text("be kind"), text("CTX")]
+    assert append_to_system([{"role": "system", "content": None}, asked], "CTX")[0]["content"] == "CTX"
     assert system["content"] == "be kind"

@@ -7,12 +7,12 @@ from typing import Any
 import orjson
 import pytest
 
-from gatewayd.completions.records import Chunk
-from gatewayd.errors import GatewayError, Kind
+from gatewayd.completions.records import CompletionChunk
+from gatewayd.errors import ErrorKind, GatewayError
 from gatewayd.pipeline.documents.plugin_context import make_scope
-from gatewayd.pipeline.filters.chain import EMPTY
+from gatewayd.pipeline.filters.chain import EMPTY_CHAIN
 from gatewayd.plugins.records import Plugin
-from gatewayd.plugins.runtime.runner import Runner
+from gatewayd.plugins.runtime.runner import PluginRunner
 from tests.fakes.functions import FunctionWorld, ask, function, function_world
 from tests.fakes.models import make_actor, make_model
 
@@ -74,7 +74,7 @@ async def refused(world: FunctionWorld, **changes: Any) -> GatewayError:
 async def test_without_active_filters_the_chain_is_empty_and_nothing_is_made() -> None:
     async with function_world(noting("off", is_active=False), noting("other", is_global=False)) as world:
         request = ask()
-        assert await world.filters.choose(request, make_model("m"), ADMIN) is EMPTY
+        assert await world.filters.choose(request, make_model("m"), ADMIN) is EMPTY_CHAIN
         assert request.scope is None
         assert await question(world) == "hi"
 
@@ -198,9 +198,9 @@ async def test_a_small_inlet_needs_no_crossing(
     line: str, crossings: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     done: list[str] = []
-    run = Runner.run
+    run = PluginRunner.run
 
-    async def counted(self: Runner, doing: str, *rest: Any) -> Any:
+    async def counted(self: PluginRunner, doing: str, *rest: Any) -> Any:
         done.append(doing)
         return await run(self, doing, *rest)
 
@@ -208,7 +208,7 @@ async def test_a_small_inlet_needs_no_crossing(
         f"class Filter:\n    def inlet(self, body, __user__=None):\n        {line}\n        return body\n"
     )
     async with function_world(function("f", source)) as world:
-        monkeypatch.setattr(Runner, "run", counted)
+        monkeypatch.setattr(PluginRunner, "run", counted)
         if "raise" in line:
             assert (await refused(world)).message == "no"
         else:
@@ -240,18 +240,18 @@ class Filter:
 @pytest.mark.parametrize(
     ("error", "kind", "message"),
     [
-        ('Exception("Too rude.")', Kind.INVALID_REQUEST, "Too rude."),
-        ('ValueError("no\\nway")', Kind.INVALID_REQUEST, "no\nway"),
-        ('HTTPException(429, "Slow down")', Kind.RATE_LIMITED, "Slow down"),
-        ('HTTPException(403, "Not you")', Kind.FORBIDDEN, "Not you"),
-        ('HTTPException(401, "Who?")', Kind.UNAUTHENTICATED, "Who?"),
-        ('HTTPException(404, "Where?")', Kind.NOT_FOUND, "Where?"),
-        ('HTTPException(418, "Tea")', Kind.INVALID_REQUEST, "Tea"),
-        ('HTTPException(500, "Broken")', Kind.PLUGIN_FAILED, "Broken"),
-        ("KeyError()", Kind.INVALID_REQUEST, "filter f: KeyError"),
+        ('Exception("Too rude.")', ErrorKind.INVALID_REQUEST, "Too rude."),
+        ('ValueError("no\\nway")', ErrorKind.INVALID_REQUEST, "no\nway"),
+        ('HTTPException(429, "Slow down")', ErrorKind.RATE_LIMITED, "Slow down"),
+        ('HTTPException(403, "Not you")', ErrorKind.FORBIDDEN, "Not you"),
+        ('HTTPException(401, "Who?")', ErrorKind.UNAUTHENTICATED, "Who?"),
+        ('HTTPException(404, "Where?")', ErrorKind.NOT_FOUND, "Where?"),
+        ('HTTPException(418, "Tea")', ErrorKind.INVALID_REQUEST, "Tea"),
+        ('HTTPException(500, "Broken")', ErrorKind.PLUGIN_FAILED, "Broken"),
+        ("KeyError()", ErrorKind.INVALID_REQUEST, "filter f: KeyError"),
     ],
 )
-async def test_what_an_inlet_raises_refuses_the_request(error: str, kind: Kind, message: str) -> None:
+async def test_what_an_inlet_raises_refuses_the_request(error: str, kind: ErrorKind, message: str) -> None:
     async with function_world(function("f", RAISING.format(error=error))) as world:
         failure = await refused(world)
         assert (failure.kind, failure.message) == (kind, message)
@@ -275,7 +275,7 @@ async def test_a_body_that_is_none_fails_the_plugin(value: str) -> None:
     source = f"class Filter:\n    def inlet(self, body):\n        return {value}\n"
     async with function_world(function("f", source)) as world:
         failure = await refused(world)
-        assert failure.kind is Kind.PLUGIN_FAILED
+        assert failure.kind is ErrorKind.PLUGIN_FAILED
         assert "'f'" in failure.message
 
 
@@ -283,7 +283,7 @@ async def test_a_body_that_is_none_fails_the_plugin(value: str) -> None:
 async def test_a_filter_that_does_not_load_refuses_the_request(source: str) -> None:
     async with function_world(function("policy", source)) as world:
         failure = await refused(world)
-        assert failure.kind is Kind.PLUGIN_FAILED
+        assert failure.kind is ErrorKind.PLUGIN_FAILED
         assert "'policy'" in failure.message
         assert "does not load" in failure.message
 
@@ -348,7 +348,7 @@ async def test_each_event_of_a_stream_is_filtered_and_failures_pass_unchanged(
 ) -> None:
     async with function_world(function("f", STREAM.format(prefix=prefix))) as world:
         frames = b"".join(b'data: {"n":%d}\n\n' % number for number in range(1, 6))
-        world.source.script = lambda _: [Chunk(raw=frames)]
+        world.source.script = lambda _: [CompletionChunk(raw=frames)]
         answer = await world.pipeline.run(ask(stream=True), ADMIN)
         assert answer.chunks is not None
         [chunk] = [chunk async for chunk in answer.chunks]
@@ -360,7 +360,9 @@ async def test_each_event_of_a_stream_is_filtered_and_failures_pass_unchanged(
 async def test_a_filter_stays_to_the_end_of_an_answer_although_it_is_switched_off_meanwhile() -> None:
     filtered = function("f", STREAM.format(prefix="async "))
     async with function_world(filtered) as world:
-        world.source.script = lambda _: [Chunk(raw=b'data: {"n":%d}\n\n' % number) for number in (6, 7)]
+        world.source.script = lambda _: [
+            CompletionChunk(raw=b'data: {"n":%d}\n\n' % number) for number in (6, 7)
+        ]
         answer = await world.pipeline.run(ask(stream=True), ADMIN)
         assert answer.chunks is not None
         first = await anext(answer.chunks)
@@ -386,7 +388,7 @@ class Filter:
 @pytest.mark.parametrize("filtered", [noting("f"), function("f", IDLE)])
 async def test_without_stream_filters_that_do_something_bytes_pass_undecoded(filtered: Plugin) -> None:
     async with function_world(filtered) as world:
-        chunk = Chunk(raw=b"data: {not json}\n\n")
+        chunk = CompletionChunk(raw=b"data: {not json}\n\n")
         world.source.script = lambda _: [chunk]
         answer = await world.pipeline.run(ask(stream=True), ADMIN)
         assert answer.chunks is not None
@@ -402,7 +404,7 @@ async def test_a_chunk_that_no_filter_changes_is_the_same_object() -> None:
             return event
     """
     async with function_world(function("f", source)) as world:
-        before = [Chunk(raw=b'data: {"n": 1}\n\n'), Chunk(raw=b'data: {"usage": 1}\n\n')]
+        before = [CompletionChunk(raw=b'data: {"n": 1}\n\n'), CompletionChunk(raw=b'data: {"usage": 1}\n\n')]
         world.source.script = lambda _: before
         answer = await world.pipeline.run(ask(stream=True), ADMIN)
         assert answer.chunks is not None

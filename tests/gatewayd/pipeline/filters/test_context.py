@@ -5,9 +5,9 @@ from typing import Any
 import pytest
 
 from gatewayd.completions.records import Completion
-from gatewayd.errors import GatewayError, Kind
+from gatewayd.errors import ErrorKind, GatewayError
 from gatewayd.pipeline.documents.plugin_context import make_scope
-from gatewayd.pipeline.filters.context import Exchange, not_json
+from gatewayd.pipeline.filters.context import FilterContext, json_problem
 from gatewayd.pipeline.records import ChatRequest
 from tests.fakes.models import make_actor, make_model
 
@@ -19,9 +19,9 @@ def ask(**changes: Any) -> ChatRequest:
     return ChatRequest(model="m", body=body, stream=changes.pop("stream", False), **changes)
 
 
-def exchange_of(request: ChatRequest) -> Exchange:
+def exchange_of(request: ChatRequest) -> FilterContext:
     scope = request.scope = make_scope(request, make_model("m"), None, make_actor())
-    made = Exchange(request, scope)
+    made = FilterContext(request, scope)
     made.begin(has_outlets=True)
     return made
 
@@ -112,7 +112,7 @@ def test_a_body_that_is_none_is_refused(change: dict[str, Any]) -> None:
     exchange = exchange_of(ask())
     with pytest.raises(GatewayError) as caught:
         exchange.take({**exchange.form(), **change}, "mine")
-    assert caught.value.kind is Kind.PLUGIN_FAILED
+    assert caught.value.kind is ErrorKind.PLUGIN_FAILED
     assert "'mine'" in caught.value.message
 
 
@@ -136,7 +136,7 @@ def test_an_outlet_sees_the_conversation_and_changes_the_answer() -> None:
     assert (form["model"], form["chat_id"], form["session_id"], form["id"]) == ("m", "c", "s", "")
     assert form["filter_ids"] == ["f"]
     form["messages"][-1]["content"] = "new"
-    exchange.take_finished(form, answer)
+    exchange.take_outlet_result(form, answer)
     assert answer.body["choices"][0]["message"] == {"role": "assistant", "content": "new"}
     assert exchange.finished(answer) is form
 
@@ -152,7 +152,7 @@ def test_an_outlet_does_not_see_what_was_put_into_the_question() -> None:
 def test_an_outlet_that_leaves_no_content_changes_nothing(messages: Any) -> None:
     exchange = exchange_of(ask())
     answer = completion("old")
-    exchange.take_finished({"messages": messages}, answer)
+    exchange.take_outlet_result({"messages": messages}, answer)
     assert answer.body["choices"][0]["message"]["content"] == "old"
 
 
@@ -162,5 +162,5 @@ def test_an_answer_without_choices_is_empty() -> None:
 
 
 def test_why_a_value_is_no_json_is_told() -> None:
-    assert not_json({"a": [1, None]}) is None
-    assert "JSON" in (not_json({"a": object()}) or "")
+    assert json_problem({"a": [1, None]}) is None
+    assert "JSON" in (json_problem({"a": object()}) or "")

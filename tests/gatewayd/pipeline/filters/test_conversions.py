@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from gatewayd.errors import GatewayError, Kind
-from gatewayd.pipeline.filters.conversions import EmbeddingInputs, LegacyCompletions, text_of
+from gatewayd.errors import ErrorKind, GatewayError
+from gatewayd.pipeline.filters.conversions import EmbeddingInputs, LegacyCompletions, content_text
 
 PROMPTS, INPUTS = LegacyCompletions(), EmbeddingInputs()
 
@@ -48,7 +48,7 @@ def test_tokens_are_not_shown_as_text(tokens: Any) -> None:
     ):
         with pytest.raises(GatewayError, match="as text, not as tokens") as caught:
             refused()
-        assert (caught.value.kind, caught.value.code) == (Kind.INVALID_REQUEST, "not_expressible")
+        assert (caught.value.kind, caught.value.code) == (ErrorKind.INVALID_REQUEST, "not_expressible")
 
 
 @pytest.mark.parametrize(
@@ -69,7 +69,7 @@ def test_changes_without_a_place_are_refused(messages: list[dict[str, Any]]) -> 
 
 
 def test_parts_of_text_are_joined() -> None:
-    assert text_of([{"type": "text", "text": "a"}, {"type": "text", "text": "b"}], "/x") == "ab"
+    assert content_text([{"type": "text", "text": "a"}, {"type": "text", "text": "b"}], "/x") == "ab"
 
 
 def test_a_system_prompt_is_refused_and_parameters_win() -> None:

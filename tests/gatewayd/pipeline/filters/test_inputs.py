@@ -6,9 +6,9 @@ import pytest
 
 from gatewayd.accounts.records import Role
 from gatewayd.catalog.records import ModelRecord
-from gatewayd.errors import GatewayError, Kind
-from gatewayd.pipeline.filters.conversions import Conversion, EmbeddingInputs, LegacyCompletions
-from gatewayd.pipeline.filters.inputs import Asked, Caller, InputFilters
+from gatewayd.errors import ErrorKind, GatewayError
+from gatewayd.pipeline.filters.conversions import EmbeddingInputs, LegacyCompletions, RequestConversion
+from gatewayd.pipeline.filters.inputs import FilteredRequest, InputFilters, RequestCaller
 from gatewayd.pipeline.responses.items import ResponseItems
 from gatewayd.plugins.runtime.context import CallScope, RequestFacts
 from tests.fakes.functions import FunctionWorld, function, function_world
@@ -16,7 +16,7 @@ from tests.fakes.models import make_actor
 
 ADMIN = make_actor()
 ADDRESS = "ann@example.org"
-BODIES: list[tuple[Conversion, dict[str, Any]]] = [
+BODIES: list[tuple[RequestConversion, dict[str, Any]]] = [
     (
         LegacyCompletions(),
         {"model": "m", "prompt": "ann@example.org", "suffix": "ann@example.org", "stream": True},
@@ -46,14 +46,14 @@ def filtering(line: str) -> str:
 
 
 async def applied(
-    world: FunctionWorld, conversion: Conversion, body: dict[str, Any], **changes: Any
-) -> Asked:
-    caller = Caller(**{"actor": ADMIN, "request_id": "r1", **changes})
+    world: FunctionWorld, conversion: RequestConversion, body: dict[str, Any], **changes: Any
+) -> FilteredRequest:
+    caller = RequestCaller(**{"actor": ADMIN, "request_id": "r1", **changes})
     return await InputFilters(world.catalog, world.filters).apply(conversion, body, caller)
 
 
 async def refused(
-    world: FunctionWorld, conversion: Conversion, body: dict[str, Any], **changes: Any
+    world: FunctionWorld, conversion: RequestConversion, body: dict[str, Any], **changes: Any
 ) -> GatewayError:
     with pytest.raises(GatewayError) as caught:
         await applied(world, conversion, body, **changes)
@@ -62,18 +62,18 @@ async def refused(
 
 @pytest.mark.parametrize(("conversion", "body"), BODIES)
 async def test_request_without_record_and_filters_is_the_same_object(
-    conversion: Conversion, body: dict[str, Any]
+    conversion: RequestConversion, body: dict[str, Any]
 ) -> None:
     async with function_world() as world:
         asked = await applied(world, conversion, body)
         assert asked.body is body
         assert (asked.streams, asked.context.user_id, asked.context.request_id) == ((), "u1", "r1")
-        assert not await InputFilters(world.catalog, world.filters).take_part("m")
+        assert not await InputFilters(world.catalog, world.filters).alters_requests("m")
 
 
 @pytest.mark.parametrize(("conversion", "body"), BODIES)
 async def test_inlets_change_the_texts_and_the_other_fields(
-    conversion: Conversion, body: dict[str, Any]
+    conversion: RequestConversion, body: dict[str, Any]
 ) -> None:
     async with function_world(function("hide", HIDE)) as world:
         asked = await applied(world, conversion, body, facts=lambda: RequestFacts(path="/there"))
@@ -86,12 +86,12 @@ async def test_inlets_change_the_texts_and_the_other_fields(
         assert asked.body == {**hidden, "seed": 7}
         assert isinstance(asked.context.scope, CallScope)
         assert asked.context.scope.facts.path == "/there"
-        assert await InputFilters(world.catalog, world.filters).take_part("m")
+        assert await InputFilters(world.catalog, world.filters).alters_requests("m")
 
 
 @pytest.mark.parametrize(("conversion", "body"), BODIES)
 async def test_refusal_of_a_filter_is_that_of_the_request(
-    conversion: Conversion, body: dict[str, Any]
+    conversion: RequestConversion, body: dict[str, Any]
 ) -> None:
     async with function_world(function("no", filtering("raise ValueError('not today')"))) as world:
         assert "not today" in (await refused(world, conversion, body)).message
@@ -119,8 +119,8 @@ async def test_record_applies_and_no_request_passes_it_by() -> None:
         }
         for conversion, body in (BODIES[0], BODIES[2]):
             error = await refused(world, conversion, body)
-            assert (error.kind, error.code) == (Kind.INVALID_REQUEST, "not_expressible")
-        assert await InputFilters(world.catalog, world.filters).take_part("m")
+            assert (error.kind, error.code) == (ErrorKind.INVALID_REQUEST, "not_expressible")
+        assert await InputFilters(world.catalog, world.filters).alters_requests("m")
         await world.catalog.put_record(ModelRecord("m", "u1", "M", params={"temperature": 0}))
         assert (await applied(world, *BODIES[0])).body["temperature"] == 0
         await world.attach("m", knowledge=[{"id": "c"}])
@@ -136,13 +136,13 @@ async def test_filter_that_routes_needs_the_right_to_the_other_model_and_its_rec
         assert asked.body["temperature"] == 0
         await world.catalog.put_record(ModelRecord("m", "u2", "M"))
         error = await refused(world, *BODIES[0], actor=make_actor("u2", Role.USER))
-        assert error.kind is Kind.NOT_FOUND
+        assert error.kind is ErrorKind.NOT_FOUND
 
 
 async def test_only_provider_that_is_named_is_asked() -> None:
     async with function_world() as world:
         assert (await applied(world, *BODIES[0], source="fake")).candidates[0].source is world.source
-        assert (await refused(world, *BODIES[0], source="other")).kind is Kind.NOT_FOUND
+        assert (await refused(world, *BODIES[0], source="other")).kind is ErrorKind.NOT_FOUND
 
 
 @pytest.mark.parametrize("name", ["Model", "PROMPT", "Suffix", "me\u017f\u017fages"])

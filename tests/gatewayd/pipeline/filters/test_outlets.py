@@ -6,7 +6,7 @@ import pytest
 
 from gatewayd.accounts.records import Role
 from gatewayd.chats.records import Message
-from gatewayd.errors import GatewayError, Kind
+from gatewayd.errors import ErrorKind, GatewayError
 from gatewayd.plugins.runtime.context import RequestFacts
 from tests.fakes.functions import FunctionWorld, ask, function, function_world
 from tests.fakes.models import make_actor
@@ -94,17 +94,17 @@ async def test_changed_contents_are_kept_in_the_stored_chat() -> None:
 async def test_a_foreign_chat_is_not_found_and_nothing_runs() -> None:
     async with function_world(shout("a")) as world:
         await world.store_chat("somebody", Message("r", None, "assistant", "hello"))
-        assert (await refusal(world, chat_id="c1", id="r")).kind is Kind.NOT_FOUND
+        assert (await refusal(world, chat_id="c1", id="r")).kind is ErrorKind.NOT_FOUND
         assert world.events.emitted == []
         assert world.message("r").content == "hello"
 
 
 async def test_a_model_that_is_not_the_callers_is_not_found() -> None:
     async with function_world(shout("a")) as world:
-        assert (await refusal(world, model="gone")).kind is Kind.NOT_FOUND
+        assert (await refusal(world, model="gone")).kind is ErrorKind.NOT_FOUND
         with pytest.raises(GatewayError) as caught:
             await world.outlets.completed(make_actor("u2", Role.USER), finished(), FACTS)
-        assert caught.value.kind is Kind.NOT_FOUND
+        assert caught.value.kind is ErrorKind.NOT_FOUND
 
 
 @pytest.mark.parametrize(
@@ -120,7 +120,7 @@ async def test_a_model_that_is_not_the_callers_is_not_found() -> None:
 async def test_a_bad_body_is_refused(change: dict[str, Any], param: str) -> None:
     async with function_world(shout("a")) as world:
         failure = await refusal(world, **change)
-        assert (failure.kind, failure.param) == (Kind.INVALID_REQUEST, param)
+        assert (failure.kind, failure.param) == (ErrorKind.INVALID_REQUEST, param)
 
 
 @pytest.mark.parametrize("value", [7, ["x"], {"a": 1}, None])
@@ -140,16 +140,16 @@ async def test_no_messages_are_no_reason_to_fail() -> None:
 @pytest.mark.parametrize(
     ("end", "kind", "message"),
     [
-        ("raise ValueError('not so')", Kind.INVALID_REQUEST, "not so"),
-        ("return 7", Kind.PLUGIN_FAILED, "cannot use the body of filter 'a': it is no object but a int"),
+        ("raise ValueError('not so')", ErrorKind.INVALID_REQUEST, "not so"),
+        ("return 7", ErrorKind.PLUGIN_FAILED, "cannot use the body of filter 'a': it is no object but a int"),
         (
             "return {}",
-            Kind.PLUGIN_FAILED,
+            ErrorKind.PLUGIN_FAILED,
             "cannot use the body of filter 'a': messages is no list of objects",
         ),
     ],
 )
-async def test_a_failure_refuses_the_call(end: str, kind: Kind, message: str) -> None:
+async def test_a_failure_refuses_the_call(end: str, kind: ErrorKind, message: str) -> None:
     async with function_world(shout("a", end=end)) as world:
         failure = await refusal(world)
         assert (failure.kind, failure.message) == (kind, message)
@@ -157,7 +157,7 @@ async def test_a_failure_refuses_the_call(end: str, kind: Kind, message: str) ->
 
 async def test_a_filter_that_does_not_load_refuses_the_call() -> None:
     async with function_world(function("a", "class Filter(\n")) as world:
-        assert (await refusal(world)).kind is Kind.PLUGIN_FAILED
+        assert (await refusal(world)).kind is ErrorKind.PLUGIN_FAILED
 
 
 async def after_run(world: FunctionWorld) -> list[dict[str, Any]] | None:

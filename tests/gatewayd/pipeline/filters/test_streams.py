@@ -8,7 +8,7 @@ import pytest
 
 from gatewayd.accounts.records import Actor
 from gatewayd.catalog.records import Model
-from gatewayd.completions.records import Chunk, Completion
+from gatewayd.completions.records import Completion, CompletionChunk
 from gatewayd.errors import GatewayError
 from gatewayd.pipeline.filters import streams as filters_streams
 from gatewayd.pipeline.filters.conversions import LegacyCompletions
@@ -50,7 +50,7 @@ class Holding:
     async def inlet(self, request: ChatRequest, model: Model, actor: Actor) -> None:
         return
 
-    async def stream(self, chunk: Chunk) -> Chunk:
+    async def stream(self, chunk: CompletionChunk) -> CompletionChunk:
         for event in chunk.events:
             for choice in event["choices"]:
                 said = self.held + choice["delta"].get("content", "").upper()

@@ -9,8 +9,8 @@ import pytest
 from gatewayd.accounts.records import Actor, Role
 from gatewayd.catalog.records import Grant
 from gatewayd.chats.records import Message
-from gatewayd.errors import GatewayError, Kind
-from gatewayd.plugins.records import Family
+from gatewayd.errors import ErrorKind, GatewayError
+from gatewayd.plugins.records import PluginFamily
 from gatewayd.plugins.runtime.context import RequestFacts
 from tests.fakes.functions import FunctionWorld, function, function_world
 from tests.fakes.models import make_actor
@@ -80,23 +80,23 @@ async def test_the_action_gets_body_user_model_and_its_own_id() -> None:
 async def test_unknown_actions_are_not_found(action_id: str) -> None:
     other = function("f", "class Filter:\n    def outlet(self, body): return body\n")
     async with function_world(action("return 1"), other) as world:
-        assert (await refusal(world, action_id)).kind is Kind.NOT_FOUND
+        assert (await refusal(world, action_id)).kind is ErrorKind.NOT_FOUND
 
 
 async def test_inactive_actions_are_not_found() -> None:
     async with function_world(action("return 1", is_active=False)) as world:
-        assert (await refusal(world)).kind is Kind.NOT_FOUND
+        assert (await refusal(world)).kind is ErrorKind.NOT_FOUND
 
 
 async def test_users_may_press_what_is_global_or_attached_to_a_model_of_theirs() -> None:
     async with function_world(action("return 1", is_global=False)) as world:
-        assert (await refusal(world, by=USER)).kind is Kind.NOT_FOUND
+        assert (await refusal(world, by=USER)).kind is ErrorKind.NOT_FOUND
         await usable(world, "m")
-        assert (await refusal(world, by=USER)).kind is Kind.FORBIDDEN
+        assert (await refusal(world, by=USER)).kind is ErrorKind.FORBIDDEN
         assert await press(world) == 1
         await usable(world, "m", actionIds=["a"])
         assert await press(world, by=USER) == 1
-        assert (await refusal(world, by=USER, model="n")).kind is Kind.NOT_FOUND
+        assert (await refusal(world, by=USER, model="n")).kind is ErrorKind.NOT_FOUND
 
 
 @pytest.mark.parametrize(
@@ -104,13 +104,13 @@ async def test_users_may_press_what_is_global_or_attached_to_a_model_of_theirs()
 )
 async def test_a_bad_body_is_refused(change: dict[str, Any]) -> None:
     async with function_world(action("return 1")) as world:
-        assert (await refusal(world, **change)).kind is Kind.INVALID_REQUEST
+        assert (await refusal(world, **change)).kind is ErrorKind.INVALID_REQUEST
 
 
 async def test_what_it_raises_refuses_the_call_with_its_text() -> None:
     async with function_world(action("raise ValueError('not now')")) as world:
         failure = await refusal(world)
-        assert (failure.kind, failure.message) == (Kind.INVALID_REQUEST, "not now")
+        assert (failure.kind, failure.message) == (ErrorKind.INVALID_REQUEST, "not now")
 
 
 async def test_changed_messages_are_kept_in_the_stored_chat() -> None:
@@ -129,7 +129,7 @@ async def test_changed_messages_are_kept_in_the_stored_chat() -> None:
 async def test_a_foreign_chat_is_not_found_and_nothing_runs() -> None:
     async with function_world(action("await __event_emitter__({'type': 'ran', 'data': {}})")) as world:
         await world.store_chat("somebody", Message("r", None, "assistant", "yo"))
-        assert (await refusal(world, chat_id="c1", id="r")).kind is Kind.NOT_FOUND
+        assert (await refusal(world, chat_id="c1", id="r")).kind is ErrorKind.NOT_FOUND
         assert world.events.emitted == []
         assert await press(world, chat_id="unknown", id="r") is None
         [(target, _)] = world.events.emitted
@@ -219,7 +219,7 @@ async def test_what_an_action_yields_is_one_text() -> None:
 
 async def test_a_file_that_cannot_be_kept_is_told_of_in_the_text(monkeypatch: pytest.MonkeyPatch) -> None:
     async def fail(_: object, __: object) -> dict[str, Any]:
-        raise GatewayError(Kind.TOO_LARGE, "cannot accept the file: it is too large")
+        raise GatewayError(ErrorKind.TOO_LARGE, "cannot accept the file: it is too large")
 
     monkeypatch.setattr(FunctionWorld, "_keep", lambda _, actor, item: fail(actor, item))
     async with function_world(action(f"return {MCP}")) as world:
@@ -234,7 +234,7 @@ async def test_a_model_that_cannot_be_read_fails_the_action_alone() -> None:
     )
     async with function_world(action("return Said()", extra=extra)) as world:
         failure = await refusal(world)
-        assert (failure.kind, "'a': ValueError" in failure.message) == (Kind.PLUGIN_FAILED, True)
+        assert (failure.kind, "'a': ValueError" in failure.message) == (ErrorKind.PLUGIN_FAILED, True)
 
 
 async def test_an_object_that_is_no_json_is_its_text() -> None:
@@ -262,7 +262,7 @@ async def test_an_action_is_a_task_of_its_chat_that_can_be_stopped() -> None:
         assert await world.tasks.stop(info.id)
         with pytest.raises(GatewayError) as caught:
             await pressing
-        assert caught.value.kind is Kind.CONFLICT
+        assert caught.value.kind is ErrorKind.CONFLICT
         await world.events.arrived.wait()
         assert [event["type"] for _, event in world.events.emitted] == ["begun", "cleaned"]
 
@@ -292,7 +292,7 @@ async def test_an_action_runs_on_when_its_caller_leaves() -> None:
             await pressing
         [info] = world.tasks.started(chat_id="c1")
         assert world.message("r").content == "yo"
-        loaded = await world.registry.loaded(Family.FUNCTION, "a")
+        loaded = await world.registry.loaded(PluginFamily.FUNCTION, "a")
         await loaded.call("release", scope_of(), {})
         while world.tasks.find(info.id) is not None:
             await asyncio.sleep(0)

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from gatewayd.catalog.records import ModelRecord
-from gatewayd.pipeline.functions.model_actions import Buttons
+from gatewayd.pipeline.functions.model_actions import ModelActions
 from gatewayd.plugins.records import Plugin
 from tests.fakes.functions import function, function_world
 
@@ -46,7 +46,7 @@ def toggled(plugin_id: str, *, toggle: bool = True, icon: str = "", **changes: A
 
 async def shown(*plugins: Plugin, **meta: Any) -> Any:
     async with function_world(*plugins) as world:
-        found = await Buttons(world.registry).read()
+        found = await ModelActions(world.registry).read()
         return found.of(ModelRecord("m", "u", "M", meta=meta) if meta else None)
 
 
@@ -84,17 +84,17 @@ async def test_only_filters_with_a_toggle_are_shown() -> None:
 
 async def test_in_safe_mode_there_are_none() -> None:
     async with function_world(action("a"), is_safe=True) as world:
-        found = await Buttons(world.registry).read()
+        found = await ModelActions(world.registry).read()
         assert found.of(None) == {"actions": [], "filters": []}
 
 
 async def test_what_takes_long_to_load_is_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("gatewayd.pipeline.functions.model_actions.SECONDS", 0.01)
+    monkeypatch.setattr("gatewayd.pipeline.functions.model_actions.MAX_LOADING_SECONDS", 0.01)
     may_load = threading.Event()
     monkeypatch.setattr(sys, "may_load", may_load, raising=False)
     source = "import sys\nsys.may_load.wait(20)\nclass Action:\n    def action(self): pass\n"
     async with function_world(function("slow", source)) as world:
-        found = await Buttons(world.registry).read()
+        found = await ModelActions(world.registry).read()
         may_load.set()
     assert found.of(None)["actions"] == []
 

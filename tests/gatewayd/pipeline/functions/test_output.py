@@ -8,16 +8,21 @@ from pydantic import BaseModel, field_serializer
 
 from gatewayd.completions.deltas import usage_of
 from gatewayd.dialects.anthropic.dialect import render_completion
-from gatewayd.dialects.ollama.dialect import Timing, render_chat
+from gatewayd.dialects.ollama.dialect import ReplyTiming, render_chat
 from gatewayd.dialects.ollama.stream import ChatLines
-from gatewayd.errors import GatewayError, Kind
-from gatewayd.pipeline.functions.output import Gathering, PipeReading, whole_mapping, whole_text
+from gatewayd.errors import ErrorKind, GatewayError
+from gatewayd.pipeline.functions.output import (
+    CompletionBuilder,
+    PipeReader,
+    mapping_completion,
+    text_completion,
+)
 from tests.gatewayd.dialects.message_events import decode as message_events
 from tests.gatewayd.dialects.message_events import run as run_events
 
 
 def read(*items: Any) -> list[dict[str, Any]]:
-    reading = PipeReading("p.m", new_id=lambda: "x", clock=lambda: 7)
+    reading = PipeReader("p.m", new_id=lambda: "x", clock=lambda: 7)
     return [event for item in items for event in reading.feed(item)] + reading.finish()
 
 
@@ -36,7 +41,7 @@ def ends(events: list[dict[str, Any]]) -> list[str]:
 
 
 def gathered(*items: Any) -> dict[str, Any]:
-    gathering = Gathering()
+    gathering = CompletionBuilder()
     for event in read(*items):
         gathering.add(event)
     return gathering.body("p.m")
@@ -118,7 +123,7 @@ def test_frames_without_choices_get_none() -> None:
 def test_what_is_no_answer_is_the_functions_failure(item: Any) -> None:
     with pytest.raises(GatewayError) as caught:
         read(item)
-    assert caught.value.kind is Kind.PLUGIN_FAILED
+    assert caught.value.kind is ErrorKind.PLUGIN_FAILED
 
 
 def test_chunks_without_an_index_get_one() -> None:
@@ -147,7 +152,7 @@ def test_every_choice_of_a_whole_completion_is_kept() -> None:
 
 
 def test_many_sources_cost_no_more_each() -> None:
-    gathering = Gathering()
+    gathering = CompletionBuilder()
     for number in range(60_000):
         gathering.add({"sources": [number]})
     assert len(gathering.body("m")["sources"]) == 60_000
@@ -182,17 +187,17 @@ def test_the_sources_of_all_chunks_are_gathered() -> None:
 
 
 def test_text_and_nothing_are_whole_answers() -> None:
-    assert whole_text("m", "hi")["choices"][0]["message"] == {"role": "assistant", "content": "hi"}
-    assert whole_text("m", None)["choices"][0]["message"]["content"] is None
+    assert text_completion("m", "hi")["choices"][0]["message"] == {"role": "assistant", "content": "hi"}
+    assert text_completion("m", None)["choices"][0]["message"]["content"] is None
 
 
 def test_a_returned_completion_keeps_what_it_says() -> None:
-    body = whole_mapping("m", {"id": "own", "choices": [{"message": {"content": "x"}}]})
+    body = mapping_completion("m", {"id": "own", "choices": [{"message": {"content": "x"}}]})
     assert (body["id"], body["object"], body["model"]) == ("own", "chat.completion", "m")
     message = {"role": "assistant", "content": "x"}
     assert body["choices"] == [{"index": 0, "message": message, "finish_reason": "stop"}]
     with pytest.raises(GatewayError):
-        whole_mapping("m", {"choices": {1}})
+        mapping_completion("m", {"choices": {1}})
 
 
 USAGE = {"prompt_tokens": 3, "completion_tokens": 2, "total_tokens": 5}
@@ -214,12 +219,12 @@ def test_what_a_function_leaves_out_is_there_in_every_dialect(given: dict[str, A
     ]
     assert native[-2]["usage"]["output_tokens"] == 2
     lines = ChatLines("m", generate=False)
-    written = lines.feed(events) + lines.finish(Timing(0, 0))
+    written = lines.feed(events) + lines.finish(ReplyTiming(0, 0))
     assert [orjson.loads(line)["message"]["content"] for line in written.splitlines()] == ["hello", ""]
     assert orjson.loads(written.splitlines()[-1])["eval_count"] == 2
     assert usage_of(events[-1]) or usage_of(events[0])
-    body = gathered(given) if "delta" in given["choices"][0] else whole_mapping("m", given)
+    body = gathered(given) if "delta" in given["choices"][0] else mapping_completion("m", given)
     assert body["choices"][0]["finish_reason"] == "stop"
     assert body["usage"] == USAGE
     assert render_completion(body, "m", lambda: "x")["usage"]["output_tokens"] == 2
-    assert render_chat(body, "m", Timing(0, 0))["done_reason"] == "stop"
+    assert render_chat(body, "m", ReplyTiming(0, 0))["done_reason"] == "stop"

@@ -11,9 +11,9 @@ import pytest
 
 from gatewayd.accounts.records import Role
 from gatewayd.catalog.interfaces import CallContext
-from gatewayd.errors import GatewayError, Kind
-from gatewayd.pipeline.records import Answer
-from gatewayd.plugins.records import Family
+from gatewayd.errors import ErrorKind, GatewayError
+from gatewayd.pipeline.records import ChatAnswer
+from gatewayd.plugins.records import PluginFamily
 from tests.fakes.functions import FunctionWorld, ask, function, function_world
 from tests.fakes.models import make_actor
 from tests.fakes.plugins import scope_of
@@ -21,7 +21,7 @@ from tests.fakes.plugins import scope_of
 ADMIN = make_actor()
 
 
-async def run(world: FunctionWorld, model: str = "p", **changes: Any) -> Answer:
+async def run(world: FunctionWorld, model: str = "p", **changes: Any) -> ChatAnswer:
     return await world.pipeline.run(ask(model, **changes), ADMIN)
 
 
@@ -320,7 +320,7 @@ async def test_the_code_that_a_pipe_reports_is_kept() -> None:
         with pytest.raises(GatewayError, match="pipe p: long") as caught:
             await run(world, stream=False)
     assert (caught.value.kind, caught.value.param, caught.value.provider_code) == (
-        Kind.INVALID_REQUEST,
+        ErrorKind.INVALID_REQUEST,
         "messages",
         "context_length_exceeded",
     )
@@ -334,7 +334,7 @@ async def test_a_failure_before_the_first_chunk_is_raised(
     async with function_world(pipe(body, head=head, extra=EXTRA)) as world:
         with pytest.raises(GatewayError) as caught:
             await run(world, stream=stream)
-        assert (caught.value.kind, caught.value.message) == (Kind.PLUGIN_FAILED, message)
+        assert (caught.value.kind, caught.value.message) == (ErrorKind.PLUGIN_FAILED, message)
 
 
 @pytest.mark.parametrize(
@@ -347,7 +347,7 @@ async def test_a_failure_after_the_first_chunk_is_raised_from_the_stream(body: s
         assert text((await anext(answer.chunks)).events) == "a"
         with pytest.raises(GatewayError) as caught:
             await anext(answer.chunks)
-        assert caught.value.kind is Kind.PLUGIN_FAILED
+        assert caught.value.kind is ErrorKind.PLUGIN_FAILED
 
 
 async def test_events_among_the_items_are_emitted_and_not_passed_on() -> None:
@@ -493,9 +493,9 @@ async def test_a_pipe_that_does_not_load_is_no_model(monkeypatch: pytest.MonkeyP
 
 async def test_a_pause_of_the_gateway_is_not_charged_to_a_pipe(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("gatewayd.pipeline.functions.source.LOADING_SECONDS", 0.1)
-    monkeypatch.setattr("gatewayd.deadlines.LATE_SECONDS", 0.02)
+    monkeypatch.setattr("gatewayd.deadlines.PAUSE_THRESHOLD_SECONDS", 0.02)
     async with function_world(pipe("return ''")) as world:
-        plugin = await world.registry.loaded(Family.FUNCTION, "p")
+        plugin = await world.registry.loaded(PluginFamily.FUNCTION, "p")
 
         async def loaded_after_a_pause(*_: object) -> object:
             time.sleep(0.2)
@@ -516,16 +516,16 @@ async def test_a_function_that_is_off_is_no_model() -> None:
         await world.registry.update(replace(pipe("return ''"), is_active=False))
         with pytest.raises(GatewayError) as caught:
             await world.functions.complete({"messages": []}, model, CallContext("r", "u"))
-        assert caught.value.kind is Kind.NOT_FOUND
+        assert caught.value.kind is ErrorKind.NOT_FOUND
 
 
 async def test_a_function_that_is_gone_is_no_model() -> None:
     async with function_world(pipe("return ''")) as world:
         [model] = await world.functions.list_models()
-        world.registry.drop(Family.FUNCTION, "p")
+        world.registry.drop(PluginFamily.FUNCTION, "p")
         with pytest.raises(GatewayError) as caught:
             await world.functions.complete({"messages": []}, model, CallContext("r", "u"))
-        assert caught.value.kind is Kind.NOT_FOUND
+        assert caught.value.kind is ErrorKind.NOT_FOUND
         assert await world.functions.list_models() == []
 
 
@@ -539,7 +539,7 @@ async def test_models_are_listed_anew_as_soon_as_a_pipe_changes() -> None:
         assert await listed(world) == {"p": "Other", "q": "Q"}
         await world.registry.update(replace(first, is_active=False))
         assert await listed(world) == {"q": "Q"}
-        world.registry.drop(Family.FUNCTION, "q")
+        world.registry.drop(PluginFamily.FUNCTION, "q")
         assert await listed(world) == {}
 
 
@@ -561,7 +561,7 @@ async def test_a_result_that_cannot_be_looked_at_is_refused() -> None:
     async with function_world(pipe("return Closed()", extra=extra)) as world:
         with pytest.raises(GatewayError, match="a Closed is neither text nor an object") as caught:
             await whole(world)
-    assert caught.value.kind is Kind.PLUGIN_FAILED
+    assert caught.value.kind is ErrorKind.PLUGIN_FAILED
 
 
 async def test_ids_and_names_of_models_can_be_written() -> None:

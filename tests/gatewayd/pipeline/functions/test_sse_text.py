@@ -5,15 +5,15 @@ from typing import Any
 import pytest
 
 from gatewayd.completions.limits import MAX_LINE_BYTES
-from gatewayd.errors import GatewayError, Kind
-from gatewayd.pipeline.functions.sse_text import Texts
+from gatewayd.errors import ErrorKind, GatewayError
+from gatewayd.pipeline.functions.sse_text import SseTextReader
 
 HELLO = {"choices": [{"delta": {"content": "Grüße"}}]}
 LINE = 'data: {"choices": [{"delta": {"content": "Grüße"}}]}'
 
 
 def read(*items: str | bytes) -> list[Any]:
-    texts = Texts()
+    texts = SseTextReader()
     return [token for item in items for token in texts.feed(item)] + texts.finish()
 
 
@@ -82,9 +82,9 @@ def test_json_that_closes_but_is_none_waits_for_its_end() -> None:
 
 @pytest.mark.parametrize("kind", [str, bytes])
 def test_a_line_over_the_limit(kind: type) -> None:
-    texts = Texts()
+    texts = SseTextReader()
     part = "x" * 65536
     with pytest.raises(GatewayError, match=f"a line over {MAX_LINE_BYTES} characters") as caught:
         for item in ["data: ", *[part] * 17]:
             texts.feed(item if kind is str else item.encode())
-    assert caught.value.kind is Kind.PLUGIN_FAILED
+    assert caught.value.kind is ErrorKind.PLUGIN_FAILED

@@ -9,25 +9,25 @@ import pytest
 
 from gatewayd import ids
 from gatewayd.deferred_writes import DeferredWrites
-from gatewayd.errors import GatewayError, Kind
+from gatewayd.errors import ErrorKind, GatewayError
 from gatewayd.pipeline.responses import ids as responses_ids
 from gatewayd.pipeline.responses.ids import (
     KEPT_SECONDS,
     MAX_ID_CHARACTERS,
-    Recipient,
     RememberedAnswer,
     ResponseIds,
+    ResponseRecipient,
 )
-from gatewayd.tasks import Tasks
+from gatewayd.tasks import TaskRegistry
 from tests.fakes.response_ids import MemoryResponseIds
 from tests.gatewayd.pipeline.filters.test_streams import Reads
 
 JSON = "application/json"
-ANN, BOB = Recipient("u1", "q1"), Recipient("u2", "q2")
+ANN, BOB = ResponseRecipient("u1", "q1"), ResponseRecipient("u2", "q2")
 
 
 def known_by(store: MemoryResponseIds) -> ResponseIds:
-    return ResponseIds(store, DeferredWrites(Tasks()))
+    return ResponseIds(store, DeferredWrites(TaskRegistry()))
 
 
 def event(kind: str, **fields: Any) -> bytes:
@@ -78,11 +78,11 @@ async def test_ids_of_others_are_unknown() -> None:
     await known.check(body, "u1")
     await known.check({"input": "a"}, "u2")
     for user, asked, kind in (
-        ("u2", body, Kind.INVALID_REQUEST),
-        ("u2", {"input": [{"id": "i"}]}, Kind.NOT_FOUND),
-        ("u1", {"conversation": "c"}, Kind.NOT_FOUND),
-        ("u1", {"previous_response_id": long}, Kind.INVALID_REQUEST),
-        ("u1", {"input": [{"id": "i"}] * 10_001}, Kind.INVALID_REQUEST),
+        ("u2", body, ErrorKind.INVALID_REQUEST),
+        ("u2", {"input": [{"id": "i"}]}, ErrorKind.NOT_FOUND),
+        ("u1", {"conversation": "c"}, ErrorKind.NOT_FOUND),
+        ("u1", {"previous_response_id": long}, ErrorKind.INVALID_REQUEST),
+        ("u1", {"input": [{"id": "i"}] * 10_001}, ErrorKind.INVALID_REQUEST),
     ):
         with pytest.raises(GatewayError) as caught:
             await known.check(asked, user)
@@ -91,7 +91,7 @@ async def test_ids_of_others_are_unknown() -> None:
 
 async def test_ids_are_forgotten_after_thirty_days() -> None:
     now = 1
-    known = ResponseIds(MemoryResponseIds(), DeferredWrites(Tasks()), lambda: now, lambda: now)
+    known = ResponseIds(MemoryResponseIds(), DeferredWrites(TaskRegistry()), lambda: now, lambda: now)
     await known.remember(["r"], ANN)
     now += KEPT_SECONDS
     assert await known.prune() == 0
@@ -115,9 +115,9 @@ STREAM = ("text/event-stream", [b"data: {}\n\n", event("response.completed", res
 async def test_ids_that_the_database_cannot_take_now_are_known_and_stored_later(
     content_type: str, reads: list[bytes]
 ) -> None:
-    store, deferred = MemoryResponseIds(), DeferredWrites(Tasks())
+    store, deferred = MemoryResponseIds(), DeferredWrites(TaskRegistry())
     known = ResponseIds(store, deferred)
-    store.outage = GatewayError(Kind.UNAVAILABLE, "cannot write: it is away")
+    store.outage = GatewayError(ErrorKind.UNAVAILABLE, "cannot write: it is away")
     answer = RememberedAnswer(Reads(reads, content_type), known, ANN)
     assert [read async for read in answer] == reads
     await known.check({"previous_response_id": "r"}, "u1")
@@ -137,7 +137,7 @@ async def test_ids_that_the_database_cannot_take_now_are_known_and_stored_later(
 
 async def test_an_answer_passes_also_when_its_ids_are_lost(caplog: pytest.LogCaptureFixture) -> None:
     store = MemoryResponseIds()
-    store.outage = GatewayError(Kind.INTERNAL, "cannot write: it is damaged")
+    store.outage = GatewayError(ErrorKind.INTERNAL, "cannot write: it is damaged")
     answer = RememberedAnswer(Reads(WHOLE[1], JSON), known_by(store), ANN)
     assert [read async for read in answer] == WHOLE[1]
     [line] = caplog.records

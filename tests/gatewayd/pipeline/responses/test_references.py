@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from gatewayd.errors import GatewayError
-from gatewayd.pipeline.responses.references import Reference, ids_in, references_in
+from gatewayd.pipeline.responses.references import ResponseReference, ids_in, references_in
 
 
 @pytest.mark.parametrize(
@@ -24,7 +24,7 @@ from gatewayd.pipeline.responses.references import Reference, ids_in, references
     ],
 )
 def test_what_a_provider_keeps_is_found(body: dict[str, Any], expected: list[tuple[str, str, str]]) -> None:
-    assert list(references_in(body)) == [Reference(*each) for each in expected]
+    assert list(references_in(body)) == [ResponseReference(*each) for each in expected]
 
 
 @pytest.mark.parametrize(

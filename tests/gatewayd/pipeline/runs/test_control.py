@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from gatewayd.errors import GatewayError, Kind
+from gatewayd.errors import ErrorKind, GatewayError
 from tests.fakes.runs import ADMIN, OWNER, STRANGER, asking, running_world
 
 
@@ -35,7 +35,7 @@ async def test_foreign_task_is_as_one_that_is_not_there() -> None:
         assert not await world.stopping.stop(STRANGER, started.task_ids[0])
         with pytest.raises(GatewayError) as caught:
             await world.stopping.stop_chat(STRANGER, "c")
-        assert caught.value.kind is Kind.NOT_FOUND
+        assert caught.value.kind is ErrorKind.NOT_FOUND
         assert world.tasks.find(started.task_ids[0]) is not None
 
 

@@ -5,9 +5,9 @@ import logging
 
 import pytest
 
-from gatewayd.errors import GatewayError, Kind
-from gatewayd.pipeline.runs.debouncer import Paced
-from gatewayd.tasks import Tasks
+from gatewayd.errors import ErrorKind, GatewayError
+from gatewayd.pipeline.runs.debouncer import Debouncer
+from gatewayd.tasks import TaskRegistry
 
 
 async def settle() -> None:
@@ -16,12 +16,12 @@ async def settle() -> None:
 
 
 async def test_first_touch_counts_at_once_and_the_next_ones_later() -> None:
-    done, tasks = [], Tasks()
+    done, tasks = [], TaskRegistry()
 
     async def work() -> None:
         done.append(1)
 
-    async with Paced(tasks, work, lambda: 3600, {}) as pace:
+    async with Debouncer(tasks, work, lambda: 3600, {}) as pace:
         await settle()
         assert done == []
         pace.touch()
@@ -34,13 +34,13 @@ async def test_first_touch_counts_at_once_and_the_next_ones_later() -> None:
 
 
 async def test_touches_while_it_works_count_once_more() -> None:
-    done, go_on, tasks = [], asyncio.Event(), Tasks()
+    done, go_on, tasks = [], asyncio.Event(), TaskRegistry()
 
     async def work() -> None:
         done.append(1)
         await go_on.wait()
 
-    async with Paced(tasks, work, lambda: 0, {}) as pace:
+    async with Debouncer(tasks, work, lambda: 0, {}) as pace:
         pace.touch()
         await settle()
         pace.touch()
@@ -51,14 +51,14 @@ async def test_touches_while_it_works_count_once_more() -> None:
 
 
 async def test_failure_is_logged_and_the_next_touch_tries_again(caplog: pytest.LogCaptureFixture) -> None:
-    done, tasks = [], Tasks()
+    done, tasks = [], TaskRegistry()
 
     async def work() -> None:
         done.append(1)
-        raise GatewayError(Kind.UNAVAILABLE, "cannot write now")
+        raise GatewayError(ErrorKind.UNAVAILABLE, "cannot write now")
 
     with caplog.at_level(logging.WARNING):
-        async with Paced(tasks, work, lambda: 0, {}) as pace:
+        async with Debouncer(tasks, work, lambda: 0, {}) as pace:
             pace.touch()
             await settle()
             pace.touch()

@@ -10,11 +10,11 @@ import pytest
 from gatewayd import deferred_writes
 from gatewayd.chats.edits import EditedMessages
 from gatewayd.chats.records import MessageChange, MessageState
-from gatewayd.chats.run_writer import Answers
-from gatewayd.errors import GatewayError, Kind
+from gatewayd.chats.run_writer import RunMessageWriter
+from gatewayd.errors import ErrorKind, GatewayError
 from gatewayd.pipeline.records import ToolStep
 from gatewayd.pipeline.runs import executor
-from gatewayd.pipeline.runs.executor import FAILED, GATEWAY_STOPPED
+from gatewayd.pipeline.runs.executor import ANSWER_FAILED, GATEWAY_STOPPED
 from gatewayd.pipeline.runs.interfaces import RunOptions
 from tests.fakes.chats import MemoryMessages
 from tests.fakes.runs import OWNER, World, asking, running_world
@@ -102,17 +102,17 @@ async def test_content_is_kept_less_often_than_it_comes(
     monkeypatch: pytest.MonkeyPatch, seconds: float, by_length: float
 ) -> None:
     kept = []
-    save = Answers.save
+    save = RunMessageWriter.save
 
     async def breath() -> None:
         await asyncio.sleep(0)
 
-    async def counted(answers: Answers, chat_id: str, message_id: str, content: str) -> None:
+    async def counted(answers: RunMessageWriter, chat_id: str, message_id: str, content: str) -> None:
         kept.append(content)
         await save(answers, chat_id, message_id, content)
 
-    monkeypatch.setattr(Answers, "save", counted)
-    monkeypatch.setattr(executor, "TELL_SECONDS", 0.0)
+    monkeypatch.setattr(RunMessageWriter, "save", counted)
+    monkeypatch.setattr(executor, "EMIT_SECONDS", 0.0)
     monkeypatch.setattr(executor, "SAVE_SECONDS", seconds)
     monkeypatch.setattr(executor, "SAVE_SECONDS_PER_CHARACTER", by_length)
     async with running_world() as world:
@@ -163,7 +163,7 @@ async def test_tools_that_were_run_are_shown_between_the_texts() -> None:
 @pytest.mark.parametrize("stream", [True, False])
 async def test_failure_keeps_what_was_said_and_why(stream: bool) -> None:
     async with running_world() as world:
-        failure = GatewayError(Kind.UPSTREAM_FAILED, "cannot go on: it broke")
+        failure = GatewayError(ErrorKind.UPSTREAM_FAILED, "cannot go on: it broke")
         world.pipeline.scripts[""] = ["partial ", failure]
         await world.runs.start(asking(stream=stream), OWNER)
         await world.ended()
@@ -180,7 +180,7 @@ async def test_a_failure_of_the_gateway_that_nobody_waits_for_leaves_one_line(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     async with running_world() as world:
-        world.pipeline.scripts[""] = [GatewayError(Kind.INTERNAL, "cannot read it: it is damaged")]
+        world.pipeline.scripts[""] = [GatewayError(ErrorKind.INTERNAL, "cannot read it: it is damaged")]
         await world.runs.start(asking(), OWNER)
         await world.ended()
     [line] = [record for record in caplog.records if record.levelno >= logging.ERROR]
@@ -200,7 +200,7 @@ async def test_error_in_band_is_a_failure(error: Any) -> None:
 
 async def test_next_answer_takes_the_error_away() -> None:
     async with running_world() as world:
-        world.pipeline.scripts[""] = [GatewayError(Kind.TIMEOUT, "cannot wait")]
+        world.pipeline.scripts[""] = [GatewayError(ErrorKind.TIMEOUT, "cannot wait")]
         await world.runs.start(asking(), OWNER)
         await world.ended()
         assert "error" in world.message().attributes
@@ -248,7 +248,7 @@ async def test_fault_of_the_gateway_ends_the_message(caplog: pytest.LogCaptureFi
         world.pipeline.scripts[""] = ["partial", KeyError("a bug")]
         await world.runs.start(asking(), OWNER)
         await world.ended()
-        assert world.message().attributes["error"] == {"content": FAILED}
+        assert world.message().attributes["error"] == {"content": ANSWER_FAILED}
         assert (world.message().content, world.message().done) == ("partial", True)
         assert world.events.types("a")[-1] == "chat:active"
         assert "a bug" in caplog.text
@@ -280,17 +280,17 @@ async def test_reasoning_is_shown_and_stays_out_of_the_text() -> None:
 
 
 async def test_stop_while_a_failure_is_kept_ends_the_message(monkeypatch: pytest.MonkeyPatch) -> None:
-    finish, begun = Answers.finish, asyncio.Event()
+    finish, begun = RunMessageWriter.finish, asyncio.Event()
 
-    async def slow(answers: Answers, *where: str, **what: Any) -> bool:
+    async def slow(answers: RunMessageWriter, *where: str, **what: Any) -> bool:
         if not begun.is_set():
             begun.set()
             await asyncio.Event().wait()
         return await finish(answers, *where, **what)
 
-    monkeypatch.setattr(Answers, "finish", slow)
+    monkeypatch.setattr(RunMessageWriter, "finish", slow)
     async with running_world() as world:
-        world.pipeline.scripts[""] = ["partial", GatewayError(Kind.UPSTREAM_FAILED, "cannot go on")]
+        world.pipeline.scripts[""] = ["partial", GatewayError(ErrorKind.UPSTREAM_FAILED, "cannot go on")]
         started = await world.runs.start(asking(), OWNER)
         await begun.wait()
         await world.tasks.stop(started.task_ids[0])
@@ -313,7 +313,7 @@ async def test_an_answer_that_no_message_holds_ends_with_what_there_is(
         assert "over 300 characters" in kept.attributes["error"]["content"]
 
 
-AWAY = GatewayError(Kind.UNAVAILABLE, "cannot write: the database is away")
+AWAY = GatewayError(ErrorKind.UNAVAILABLE, "cannot write: the database is away")
 
 
 def away(world: World, error: GatewayError | None = AWAY) -> Any:
@@ -361,7 +361,7 @@ async def test_an_answer_that_ends_while_the_database_is_away_is_told_and_stored
 @pytest.mark.usefixtures("_no_pauses")
 async def test_a_failure_while_the_database_is_away_is_told_and_stored_later() -> None:
     async with running_world() as world:
-        failure = GatewayError(Kind.UPSTREAM_FAILED, "cannot go on: it broke")
+        failure = GatewayError(ErrorKind.UPSTREAM_FAILED, "cannot go on: it broke")
         world.pipeline.scripts[""] = ["partial", away(world), failure]
         await world.runs.start(asking(), OWNER)
         await world.ended()
@@ -374,9 +374,9 @@ async def test_a_failure_while_the_database_is_away_is_told_and_stored_later() -
         assert kept.attributes["error"] == {"content": "cannot go on: it broke"}
 
 
-@pytest.mark.parametrize("kind", [Kind.UNAVAILABLE, Kind.INTERNAL])
+@pytest.mark.parametrize("kind", [ErrorKind.UNAVAILABLE, ErrorKind.INTERNAL])
 async def test_an_answer_that_cannot_be_stored_at_all_is_told_and_logged_once(
-    kind: Kind, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+    kind: ErrorKind, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     monkeypatch.setattr(deferred_writes, "MAX_DEFERRED_WRITES", 0)
     async with running_world() as world:

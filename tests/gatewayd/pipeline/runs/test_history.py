@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from gatewayd.pipeline.runs.history import plain, to_messages
+from gatewayd.pipeline.runs.history import strip_details, to_messages
 
 TOOL = '<details type="tool_calls" done="true" id="1">\n<summary>Tool Executed</summary>\n</details>\n'
 
@@ -18,8 +18,14 @@ def test_what_only_readers_see_is_left_out() -> None:
 
 
 def test_details_of_the_text_itself_stay() -> None:
-    assert plain("<details><summary>a</summary>b</details>") == "<details><summary>a</summary>b</details>"
-    assert plain(f'a {TOOL}b <details type="mine">c</details>') == 'a \nb <details type="mine">c</details>'
+    assert (
+        strip_details("<details><summary>a</summary>b</details>")
+        == "<details><summary>a</summary>b</details>"
+    )
+    assert (
+        strip_details(f'a {TOOL}b <details type="mine">c</details>')
+        == 'a \nb <details type="mine">c</details>'
+    )
 
 
 def test_question_about_details_is_not_changed() -> None:
@@ -41,4 +47,4 @@ def test_pictures_become_parts() -> None:
 
 def test_what_is_not_closed_stays_and_is_read_once() -> None:
     unclosed = '<details type="reasoning"' * 40_000
-    assert plain(TOOL + unclosed) == unclosed
+    assert strip_details(TOOL + unclosed) == unclosed

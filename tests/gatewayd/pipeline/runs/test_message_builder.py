@@ -9,14 +9,14 @@ import pytest
 from gatewayd.completions.deltas import UNNAMED_ERROR
 from gatewayd.completions.limits import MAX_KEPT_CHARACTERS, AnswerSizeError
 from gatewayd.pipeline.records import ToolStep
-from gatewayd.pipeline.runs.message_builder import PART_CHARACTERS, Assembly
+from gatewayd.pipeline.runs.message_builder import PART_CHARACTERS, MessageBuilder
 
 
-def make(*deltas: Any, tags: Any = None) -> Assembly:
+def make(*deltas: Any, tags: Any = None) -> MessageBuilder:
     """Return an assembly that was fed deltas, by a clock that goes on two seconds with each look."""
     seconds: Iterator[int] = count(0, 2)
     names: Iterator[int] = count(1)
-    assembly = Assembly(tags, clock=lambda: next(seconds), new_id=lambda: str(next(names)))
+    assembly = MessageBuilder(tags, clock=lambda: next(seconds), new_id=lambda: str(next(names)))
     for delta in deltas:
         assembly.feed([{"choices": [{"index": 0, "delta": delta}]}])
     return assembly

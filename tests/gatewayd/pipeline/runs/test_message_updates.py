@@ -8,15 +8,15 @@ import pytest
 from gatewayd.chats.json_limits import MAX_VALUES
 from gatewayd.chats.records import Chat, Message
 from gatewayd.deferred_writes import DeferredWrites
-from gatewayd.errors import GatewayError, Kind
-from gatewayd.events.records import Target
-from gatewayd.pipeline.runs.message_updates import Rewriting, messages_of
-from gatewayd.tasks import Tasks
+from gatewayd.errors import ErrorKind, GatewayError
+from gatewayd.events.records import EventTarget
+from gatewayd.pipeline.runs.message_updates import MessageUpdates, messages_of
+from gatewayd.tasks import TaskRegistry
 from tests.fakes.chats import ChatState, MemoryChats, MemoryMessages
 from tests.fakes.models import make_actor
 
 OWNER = make_actor("u1")
-TARGET = Target("u1", "c1", "a", request_id="r1")
+TARGET = EventTarget("u1", "c1", "a", request_id="r1")
 
 
 @dataclass
@@ -26,8 +26,8 @@ class World:
     state: ChatState = field(default_factory=ChatState)
 
     @property
-    def rewriting(self) -> Rewriting:
-        return Rewriting(MemoryChats(self.state), MemoryMessages(self.state))
+    def rewriting(self) -> MessageUpdates:
+        return MessageUpdates(MemoryChats(self.state), MemoryMessages(self.state))
 
     def message(self, message_id: str) -> Message:
         found = self.state.message("c1", message_id)
@@ -52,7 +52,7 @@ async def test_an_own_chat_is_stored_and_an_unknown_one_is_not(world: World) -> 
 async def test_a_foreign_chat_is_not_found_even_by_administrators(world: World) -> None:
     with pytest.raises(GatewayError) as caught:
         await world.rewriting.is_stored(make_actor("u2"), "c1")
-    assert caught.value.kind is Kind.NOT_FOUND
+    assert caught.value.kind is ErrorKind.NOT_FOUND
 
 
 async def test_changed_contents_are_kept_with_the_original(world: World) -> None:
@@ -127,9 +127,9 @@ def test_the_last_message_has_the_id_of_the_body() -> None:
 async def test_a_run_keeps_changed_contents_that_the_database_cannot_take_now(
     world: World, is_edited: bool
 ) -> None:
-    deferred = DeferredWrites(Tasks())
-    rewriting = Rewriting(MemoryChats(world.state), MemoryMessages(world.state), deferred)
-    world.state.outage = GatewayError(Kind.UNAVAILABLE, "cannot write: it is away")
+    deferred = DeferredWrites(TaskRegistry())
+    rewriting = MessageUpdates(MemoryChats(world.state), MemoryMessages(world.state), deferred)
+    world.state.outage = GatewayError(ErrorKind.UNAVAILABLE, "cannot write: it is away")
     before, after = [{"id": "a", "content": "hello"}], [{"id": "a", "content": "***"}]
     with pytest.raises(GatewayError, match="away"):
         # Whoever asks for it can ask again.
@@ -146,9 +146,9 @@ async def test_a_run_keeps_changed_contents_that_the_database_cannot_take_now(
 async def test_an_action_keeps_changed_messages_that_the_database_cannot_take_now(
     world: World, is_edited: bool
 ) -> None:
-    deferred = DeferredWrites(Tasks())
-    rewriting = Rewriting(MemoryChats(world.state), MemoryMessages(world.state), deferred)
-    world.state.outage = GatewayError(Kind.UNAVAILABLE, "cannot write: it is away")
+    deferred = DeferredWrites(TaskRegistry())
+    rewriting = MessageUpdates(MemoryChats(world.state), MemoryMessages(world.state), deferred)
+    world.state.outage = GatewayError(ErrorKind.UNAVAILABLE, "cannot write: it is away")
     given = [{"id": "a", "content": "better", "rating": 1}, {"id": "no", "x": 1}]
     await rewriting.keep_messages(TARGET, [], given)
     world.state.outage = None

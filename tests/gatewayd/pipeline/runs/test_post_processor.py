@@ -6,9 +6,9 @@ from typing import Any
 import pytest
 
 from gatewayd.accounts.records import Actor
-from gatewayd.errors import GatewayError, Kind
+from gatewayd.errors import ErrorKind, GatewayError
 from gatewayd.pipeline.records import ChatRequest
-from gatewayd.pipeline.runs.interfaces import Conversation
+from gatewayd.pipeline.runs.interfaces import LoadConversation
 from tests.fakes.runs import OWNER, asking, running_world
 
 
@@ -19,7 +19,7 @@ class Shout:
         self.seen: list[dict[str, Any]] = []
 
     async def run_for_run(
-        self, request: ChatRequest, actor: Actor, conversation: Conversation
+        self, request: ChatRequest, actor: Actor, conversation: LoadConversation
     ) -> list[dict[str, Any]] | None:
         messages = await conversation()
         self.seen = list(messages)
@@ -31,9 +31,9 @@ class Broken:
     """Always fails."""
 
     async def run_for_run(
-        self, request: ChatRequest, actor: Actor, conversation: Conversation
+        self, request: ChatRequest, actor: Actor, conversation: LoadConversation
     ) -> list[dict[str, Any]] | None:
-        raise GatewayError(Kind.PLUGIN_FAILED, "filter x: ValueError: no")
+        raise GatewayError(ErrorKind.PLUGIN_FAILED, "filter x: ValueError: no")
 
 
 async def test_changed_answer_is_kept_and_told() -> None:

@@ -6,7 +6,13 @@ import pytest
 
 from gatewayd.errors import GatewayError
 from gatewayd.pipeline.records import ChatRequest
-from gatewayd.pipeline.runs.request import Answered, copies, has_history, read_order, wants_run
+from gatewayd.pipeline.runs.request import (
+    AnswerTarget,
+    copy_for_answers,
+    has_history,
+    parse_run_request,
+    wants_run,
+)
 
 
 def request(**options: Any) -> ChatRequest:
@@ -33,16 +39,18 @@ def test_run_needs_a_chat_and_something_to_answer(options: dict[str, Any], expec
 def test_order_is_read() -> None:
     question = {"id": "q", "content": "why"}
     background = {"title_generation": True, "tags_generation": False}
-    order = read_order(request(id="a", session_id="s", user_message=question, background_tasks=background))
-    assert order.answered == (Answered("m", "a"),)
+    order = parse_run_request(
+        request(id="a", session_id="s", user_message=question, background_tasks=background)
+    )
+    assert order.answered == (AnswerTarget("m", "a"),)
     assert (order.user_message, order.parent_id) == (question, "q")
     assert order.background == {"title_generation"}
     assert order.is_stored
 
 
 def test_answer_without_an_id_gets_one() -> None:
-    assert read_order(request(), new_id=lambda: "new").answered == (Answered("m", "new"),)
-    assert read_order(request(assistant_message_id="b")).answered == (Answered("m", "b"),)
+    assert parse_run_request(request(), new_id=lambda: "new").answered == (AnswerTarget("m", "new"),)
+    assert parse_run_request(request(assistant_message_id="b")).answered == (AnswerTarget("m", "b"),)
 
 
 @pytest.mark.parametrize(
@@ -53,8 +61,8 @@ def test_answer_without_an_id_gets_one() -> None:
     ],
 )
 def test_several_answers_are_read(several: Any) -> None:
-    order = read_order(request(message_ids=several))
-    assert order.answered == (Answered("m", "a"), Answered("n", "b"))
+    order = parse_run_request(request(message_ids=several))
+    assert order.answered == (AnswerTarget("m", "a"), AnswerTarget("n", "b"))
 
 
 @pytest.mark.parametrize(
@@ -79,13 +87,13 @@ def test_several_answers_are_read(several: Any) -> None:
 )
 def test_wrong_field_is_named(options: dict[str, Any], param: str) -> None:
     with pytest.raises(GatewayError) as caught:
-        read_order(request(**options))
+        parse_run_request(request(**options))
     assert caught.value.param == param
 
 
 def test_copies_share_nothing_that_filters_change() -> None:
     sent = request()
-    first, second = copies(sent, [Answered("m", "a"), Answered("n", "b")])
+    first, second = copy_for_answers(sent, [AnswerTarget("m", "a"), AnswerTarget("n", "b")])
     assert (first.model, first.body["model"], first.options["id"]) == ("m", "m", "a")
     assert (second.model, second.body["model"], second.options["id"]) == ("n", "n", "b")
     assert first.body["messages"][0] is not second.body["messages"][0]

@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from gatewayd.chats.records import Message
-from gatewayd.errors import GatewayError, Kind
-from gatewayd.pipeline.runs.service import Started
-from gatewayd.tasks import Purpose
+from gatewayd.errors import ErrorKind, GatewayError
+from gatewayd.pipeline.runs.service import StartedRun
+from gatewayd.tasks import TaskOwner
 from tests.fakes.chats import MemoryMessages
 from tests.fakes.runs import ADMIN, OWNER, STRANGER, asking, running_world
 
@@ -70,7 +70,7 @@ async def test_foreign_chat_does_not_exist(session_id: str, actor: Any) -> None:
     async with running_world() as world:
         with pytest.raises(GatewayError) as caught:
             await world.runs.answer(asking(session_id=session_id), actor)
-        assert caught.value.kind is Kind.NOT_FOUND
+        assert caught.value.kind is ErrorKind.NOT_FOUND
         assert (world.tasks.started(), world.pipeline.asked) == ([], [])
         assert "a" not in world.state.messages["c"]
 
@@ -79,20 +79,20 @@ async def test_foreign_chat_without_a_message_does_not_exist() -> None:
     async with running_world() as world:
         with pytest.raises(GatewayError) as caught:
             await world.runs.answer(asking(id=None, session_id=None), STRANGER)
-        assert caught.value.kind is Kind.NOT_FOUND
+        assert caught.value.kind is ErrorKind.NOT_FOUND
 
 
 async def test_unknown_chat_is_refused_to_who_does_not_wait() -> None:
     async with running_world() as world:
         with pytest.raises(GatewayError) as caught:
             await world.runs.answer(asking(chat_id="gone"), OWNER)
-        assert caught.value.kind is Kind.NOT_FOUND
+        assert caught.value.kind is ErrorKind.NOT_FOUND
 
 
 async def test_unknown_chat_is_no_chat_to_who_waits() -> None:
     async with running_world() as world:
         answer = await world.runs.answer(asking(chat_id="gone", session_id="", stream=False), OWNER)
-        assert not isinstance(answer, Started)
+        assert not isinstance(answer, StartedRun)
         assert answer.completion is not None
         assert list(world.state.messages) == ["c"]
         assert world.events.told == []
@@ -109,7 +109,7 @@ async def test_model_that_is_not_there_is_refused_before_anything_is_kept() -> N
 async def test_without_a_chat_nothing_is_kept() -> None:
     async with running_world() as world:
         answer = await world.runs.answer(asking(chat_id=None, stream=False), OWNER)
-        assert not isinstance(answer, Started)
+        assert not isinstance(answer, StartedRun)
         assert world.events.told == []
 
 
@@ -164,7 +164,7 @@ async def test_chat_is_made_for_a_session_that_follows_nothing() -> None:
         request = asking(chat_id=None, user_message={"id": "q", "content": "What is it?"})
         request.options["parent_id"] = None
         started = await world.runs.answer(request, OWNER)
-        assert isinstance(started, Started)
+        assert isinstance(started, StartedRun)
         await world.ended()
         made = world.state.chats[started.chat_id]
         assert (made.user_id, made.head) == ("owner", {"models": ["m"]})
@@ -206,7 +206,7 @@ async def test_new_answer_takes_the_place_of_the_one_that_runs() -> None:
 
 async def test_new_answer_leaves_other_work_at_its_message() -> None:
     async with running_world() as world:
-        action = world.tasks.spawn("action", asyncio.sleep(3600), Purpose("owner", "c", "a"))
+        action = world.tasks.spawn("action", asyncio.sleep(3600), TaskOwner("owner", "c", "a"))
         started = await world.runs.start(asking(), OWNER)
         while world.tasks.find(started.task_ids[0]) is not None:
             await asyncio.sleep(0)
@@ -228,7 +228,7 @@ async def test_two_answers_that_begin_at_once_do_not_write_one_message(
             world.runs.start(asking(), OWNER), world.runs.start(asking(), OWNER), return_exceptions=True
         )
         refused = [reply for reply in replies if isinstance(reply, GatewayError)]
-        assert [error.kind for error in refused] == [Kind.CONFLICT]
+        assert [error.kind for error in refused] == [ErrorKind.CONFLICT]
         await world.ended()
 
 
@@ -287,7 +287,9 @@ async def test_who_leaves_while_it_begins_leaves_no_message_that_never_ends() ->
 
 async def test_failure_before_the_first_chunk_is_raised_to_who_waits() -> None:
     async with running_world() as world:
-        world.pipeline.scripts[""] = [GatewayError(Kind.RATE_LIMITED, "cannot, too often", retry_after=3)]
+        world.pipeline.scripts[""] = [
+            GatewayError(ErrorKind.RATE_LIMITED, "cannot, too often", retry_after=3)
+        ]
         with pytest.raises(GatewayError) as caught:
             await world.runs.follow(asking(session_id=""), OWNER)
         assert caught.value.retry_after == 3
@@ -296,7 +298,7 @@ async def test_failure_before_the_first_chunk_is_raised_to_who_waits() -> None:
 
 async def test_failure_after_the_first_chunk_is_raised_from_the_stream() -> None:
     async with running_world() as world:
-        world.pipeline.scripts[""] = ["one", GatewayError(Kind.UPSTREAM_FAILED, "cannot go on")]
+        world.pipeline.scripts[""] = ["one", GatewayError(ErrorKind.UPSTREAM_FAILED, "cannot go on")]
         answer = await world.runs.follow(asking(session_id=""), OWNER)
         assert answer.chunks is not None
         await anext(answer.chunks)
@@ -341,7 +343,7 @@ async def test_each_answer_takes_a_place_until_it_ends_whatever_ends_it() -> Non
         go_on = asyncio.Event()
         world.pipeline.scripts = {
             "m": [go_on, "hello"],
-            "n": [go_on, GatewayError(Kind.UPSTREAM_FAILED, "broken")],
+            "n": [go_on, GatewayError(ErrorKind.UPSTREAM_FAILED, "broken")],
         }
         started = await world.runs.start(asking(message_ids={"m": "a1", "n": "a2"}), OWNER)
         assert world.room.taken == ["owner", "owner"]
@@ -360,7 +362,7 @@ async def test_without_a_place_for_each_answer_nothing_begins() -> None:
         world.room.limit = 1
         with pytest.raises(GatewayError) as caught:
             await world.runs.start(asking(message_ids={"m": "a1", "n": "a2"}), OWNER)
-        assert caught.value.kind is Kind.RATE_LIMITED
+        assert caught.value.kind is ErrorKind.RATE_LIMITED
         assert (world.room.taken, world.tasks.started()) == ([], [])
         assert not world.state.messages["c"].keys() & {"a1", "a2"}
         await world.runs.start(asking(), OWNER)

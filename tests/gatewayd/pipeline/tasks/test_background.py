@@ -8,10 +8,10 @@ import pytest
 from gatewayd.catalog.interfaces import CallContext
 from gatewayd.catalog.records import Model
 from gatewayd.completions.records import Body, Completion
-from gatewayd.errors import GatewayError, Kind
+from gatewayd.errors import ErrorKind, GatewayError
 from gatewayd.pipeline.runs.interfaces import RunOptions
 from gatewayd.plugins.runtime.context import CallScope
-from gatewayd.write_attempts import OF_CHAT
+from gatewayd.write_attempts import CHAT_ITSELF_ID
 from tests.fakes.runs import OWNER, World, asking, running_world
 
 ALL = {"title_generation": True, "tags_generation": True, "follow_up_generation": True}
@@ -137,7 +137,7 @@ async def test_question_is_the_title_when_the_model_says_nothing() -> None:
 
 async def test_task_that_fails_leaves_the_answer_and_the_others(caplog: pytest.LogCaptureFixture) -> None:
     async with running_world() as world:
-        failure = GatewayError(Kind.UPSTREAM_FAILED, "cannot answer that")
+        failure = GatewayError(ErrorKind.UPSTREAM_FAILED, "cannot answer that")
         answer_tasks(world, {**ANSWERS, "follow_up_generation": failure})
         with caplog.at_level(logging.WARNING):
             await world.runs.start(asking(background_tasks=ALL), OWNER)
@@ -152,7 +152,7 @@ async def test_task_that_fails_leaves_the_answer_and_the_others(caplog: pytest.L
 
 async def test_failed_answer_has_no_background() -> None:
     async with running_world() as world:
-        world.pipeline.scripts[""] = [GatewayError(Kind.TIMEOUT, "cannot wait")]
+        world.pipeline.scripts[""] = [GatewayError(ErrorKind.TIMEOUT, "cannot wait")]
         await world.runs.start(asking(background_tasks=ALL), OWNER)
         await world.ended()
         assert world.source.asked == []
@@ -185,7 +185,7 @@ async def test_what_the_database_cannot_take_now_is_told_at_once_and_written_lat
         complete = world.source.complete
 
         async def away(body: Body, model: Model, context: CallContext) -> Completion:
-            world.state.outage = GatewayError(Kind.UNAVAILABLE, "cannot write: it is away")
+            world.state.outage = GatewayError(ErrorKind.UNAVAILABLE, "cannot write: it is away")
             return await complete(body, model, context)
 
         world.source.complete = away  # type: ignore[method-assign]
@@ -196,7 +196,7 @@ async def test_what_the_database_cannot_take_now_is_told_at_once_and_written_lat
         assert world.deferred.count == 3
         world.state.outage = None
         if is_renamed:
-            world.deferred.supersede(("c", OF_CHAT))
+            world.deferred.supersede(("c", CHAT_ITSELF_ID))
         await world.deferred.close(5)
         assert world.message().attributes["followUps"] == ["Why?", "How?"]
         assert world.state.chats["c"].title == ("A chat" if is_renamed else "On things")

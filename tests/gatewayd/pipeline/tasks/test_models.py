@@ -9,7 +9,7 @@ from gatewayd.accounts.records import Role
 from gatewayd.catalog.interfaces import CallContext
 from gatewayd.catalog.records import Model
 from gatewayd.completions.records import Body, Completion
-from gatewayd.errors import GatewayError, Kind
+from gatewayd.errors import ErrorKind, GatewayError
 from gatewayd.pipeline.records import Endpoint
 from gatewayd.pipeline.tasks.models import TaskModels
 from gatewayd.plugins.runtime.context import CallScope
@@ -62,11 +62,11 @@ async def test_failure_of_the_task_model_is_not_put_to_another_one(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     async with running_world() as world:
-        listen(world, GatewayError(Kind.UPSTREAM_FAILED, "cannot answer"))
+        listen(world, GatewayError(ErrorKind.UPSTREAM_FAILED, "cannot answer"))
         world.models.preferred = lambda: "tasks"
         with caplog.at_level(logging.WARNING), pytest.raises(GatewayError) as caught:
             await world.models.ask("naming", MESSAGES, asking(), OWNER, {})
-        assert caught.value.kind is Kind.UPSTREAM_FAILED
+        assert caught.value.kind is ErrorKind.UPSTREAM_FAILED
         assert {body["model"] for body in world.source.asked} == {"up-tasks"}
         assert "not used" not in caplog.text
 
@@ -77,7 +77,7 @@ async def test_model_that_the_actor_may_not_use_answers_no_task() -> None:
         world.models._catalog._records.clear()
         with pytest.raises(GatewayError) as caught:
             await world.models.ask("title_generation", MESSAGES, asking(), nobody, {})
-        assert caught.value.kind is Kind.NOT_FOUND
+        assert caught.value.kind is ErrorKind.NOT_FOUND
 
 
 async def test_record_of_the_model_applies_to_tasks_without_its_documents() -> None:

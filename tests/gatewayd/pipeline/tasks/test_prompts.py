@@ -4,7 +4,13 @@ import orjson
 import pytest
 
 from gatewayd.pipeline.tasks import prompts
-from gatewayd.pipeline.tasks.prompts import FOLLOW_UPS, LONGEST_TITLE, MOST_CHARACTERS, TAGS, TITLE
+from gatewayd.pipeline.tasks.prompts import (
+    FOLLOW_UPS,
+    MAX_MESSAGE_CHARACTERS,
+    MAX_TITLE_CHARACTERS,
+    TAGS,
+    TITLE,
+)
 
 
 @pytest.mark.parametrize(
@@ -30,7 +36,7 @@ def test_answer_without_a_title_has_none(answer: str) -> None:
 
 
 def test_answer_of_braces_alone_is_looked_through_to_a_bound() -> None:
-    most = "{ " * (prompts.MOST_BRACES - 1)
+    most = "{ " * (prompts.MAX_BRACES - 1)
     assert prompts.read_tags(most + '{"tags": ["A"]}') == ["A"]
     assert prompts.read_tags(most + '{ {"tags": ["A"]}') == []
 
@@ -41,7 +47,7 @@ def test_an_answer_that_holds_too_much_is_not_read() -> None:
 
 def test_title_is_one_line_of_some_length() -> None:
     assert prompts.read_title('{"title": "a\\nb"}') == "a b"
-    assert len(prompts.read_title("x" * 1000)) == LONGEST_TITLE
+    assert len(prompts.read_title("x" * 1000)) == MAX_TITLE_CHARACTERS
 
 
 def test_question_is_the_last_resort() -> None:
@@ -66,18 +72,20 @@ def test_last_messages_are_shown_without_what_only_readers_see() -> None:
     hidden = '<details type="reasoning" done="true">\n<summary>x</summary>\n&gt; secret\n</details>\nshown'
     messages = [
         {"role": "user", "content": "long ago"},
-        {"role": "user", "content": "x" * (MOST_CHARACTERS + 50)},
+        {"role": "user", "content": "x" * (MAX_MESSAGE_CHARACTERS + 50)},
         {"role": "assistant", "content": hidden},
     ]
     prompt = TITLE.prompt(messages)
     assert "long ago" not in prompt
     assert "secret" not in prompt
     assert "ASSISTANT: shown" in prompt
-    assert "x" * MOST_CHARACTERS in prompt
-    assert "x" * (MOST_CHARACTERS + 1) not in prompt
+    assert "x" * MAX_MESSAGE_CHARACTERS in prompt
+    assert "x" * (MAX_MESSAGE_CHARACTERS + 1) not in prompt
 
 
 def test_callers_get_json() -> None:
-    assert orjson.loads(prompts.as_json(TITLE.key, "On things")) == {"title": "On things"}
-    assert orjson.loads(prompts.as_json(TAGS.key, "no list")) == {"tags": []}
-    assert orjson.loads(prompts.as_json(FOLLOW_UPS.key, '{"follow_ups": ["Q?"]}')) == {"follow_ups": ["Q?"]}
+    assert orjson.loads(prompts.render_task_answer(TITLE.key, "On things")) == {"title": "On things"}
+    assert orjson.loads(prompts.render_task_answer(TAGS.key, "no list")) == {"tags": []}
+    assert orjson.loads(prompts.render_task_answer(FOLLOW_UPS.key, '{"follow_ups": ["Q?"]}')) == {
+        "follow_ups": ["Q?"]
+    }

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from gatewayd.errors import GatewayError
-from gatewayd.pipeline.tools.arguments import as_object, read_arguments
+from gatewayd.pipeline.tools.arguments import read_arguments, to_json_object
 from tests.fakes.tools import make_spec
 
 SPEC = make_spec(
@@ -43,7 +43,7 @@ def test_a_literal_that_is_too_long_is_not_tried() -> None:
 
 def test_arguments_that_hold_too_much_are_not_read() -> None:
     much = '{"o":[' + "[]," * 250_000 + "[]]}"
-    assert as_object(much) == "{}"
+    assert to_json_object(much) == "{}"
     with pytest.raises(GatewayError, match="not a JSON object"):
         read_arguments(much, SPEC)
 
@@ -65,4 +65,4 @@ def test_without_parameters_nothing_is_passed() -> None:
     ],
 )
 def test_arguments_that_a_provider_takes(arguments: str, expected: str) -> None:
-    assert as_object(arguments) == expected
+    assert to_json_object(arguments) == expected

@@ -6,9 +6,9 @@ from typing import Any
 import pytest
 
 from gatewayd.accounts.records import Actor
-from gatewayd.errors import GatewayError, Kind
+from gatewayd.errors import ErrorKind, GatewayError
 from gatewayd.pipeline.tools.calls import OfferedTool, ToolCalls, ToolEffects, source_of
-from gatewayd.plugins.tool_results import Media
+from gatewayd.plugins.tool_results import ResultMedia
 from tests.fakes.tools import FakeEvents, FakeTool, make_call, make_runner, make_scope, make_spec
 
 
@@ -55,7 +55,7 @@ async def test_calls_of_one_round_run_at_the_same_time_and_results_keep_their_or
 
 async def test_what_goes_wrong_in_a_call_is_its_result() -> None:
     async def fail(value: Any) -> None:
-        raise GatewayError(Kind.PLUGIN_FAILED, "no such city")
+        raise GatewayError(ErrorKind.PLUGIN_FAILED, "no such city")
 
     kit = tool(do=fail)
     steps = await make_runner(kit).run(
@@ -102,9 +102,9 @@ async def test_pages_and_images_go_to_the_message() -> None:
     async def draw(value: str) -> Any:
         return HTMLResponse() if value == "page" else "data:image/png;base64,eA=="
 
-    kept: list[tuple[str, Media]] = []
+    kept: list[tuple[str, ResultMedia]] = []
 
-    async def keep(actor: Actor, item: Media) -> dict[str, Any]:
+    async def keep(actor: Actor, item: ResultMedia) -> dict[str, Any]:
         kept.append((actor.user_id, item))
         return {"type": item.type, "url": "/f1"}
 
@@ -112,7 +112,7 @@ async def test_pages_and_images_go_to_the_message() -> None:
     kit = tool(do=draw)
     runner = ToolCalls({"echo": OfferedTool("echo", kit)}, make_scope(), ToolEffects(events, keep))
     steps = await runner.run([make_call("echo", {"value": v}, v) for v in ("page", "image")], [])
-    assert kept == [("u1", Media("image", b"x", "image/png"))]
+    assert kept == [("u1", ResultMedia("image", b"x", "image/png"))]
     assert [event["type"] for event in events.events] == ["embeds", "source", "files", "source"]
     assert events.events[0]["data"] == {"embeds": ["<b>"]}
     assert events.events[2]["data"] == {"files": [{"type": "image", "url": "/f1"}]}

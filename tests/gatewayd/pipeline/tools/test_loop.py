@@ -10,12 +10,12 @@ import pytest
 from gatewayd.accounts.records import Actor
 from gatewayd.catalog.records import Model
 from gatewayd.catalog.service import Catalog, CatalogOptions
-from gatewayd.completions.records import Body, Chunk
-from gatewayd.errors import GatewayError, Kind
+from gatewayd.completions.records import Body, CompletionChunk
+from gatewayd.errors import ErrorKind, GatewayError
 from gatewayd.pipeline.interfaces import ToolUse
 from gatewayd.pipeline.pipeline import NoFilters, Pipeline
-from gatewayd.pipeline.records import Answer, ChatRequest
-from gatewayd.tasks import Tasks
+from gatewayd.pipeline.records import ChatAnswer, ChatRequest
+from gatewayd.tasks import TaskRegistry
 from tests.fakes.attachments import NoAttachments
 from tests.fakes.models import FakeRecords, make_actor, make_model
 from tests.fakes.tools import FakeTool, Say, ScriptedModel, make_call, make_runner, make_spec
@@ -50,7 +50,7 @@ class World:
     box: Box
     catalog: Catalog
 
-    async def run(self, *, stream: bool = False, **body: Any) -> Answer:
+    async def run(self, *, stream: bool = False, **body: Any) -> ChatAnswer:
         self.body = {"model": "m", "messages": [{"role": "user", "content": "weather?"}], **body}
         pipeline = Pipeline(self.catalog, NoFilters(), NoAttachments(), self.box)
         options = {"tool_ids": ["weather"]}
@@ -63,7 +63,7 @@ Make = Callable[..., World]
 
 @pytest.fixture
 async def make() -> AsyncIterator[Make]:
-    tasks = Tasks()
+    tasks = TaskRegistry()
 
     def world(answers: Sequence[Say], do: Any = weather, iterations: int = 8) -> World:
         source = ScriptedModel(models=[make_model("m")], answers=answers)
@@ -76,7 +76,7 @@ async def make() -> AsyncIterator[Make]:
     await tasks.close()
 
 
-async def read(answer: Answer) -> tuple[list[Body], list[int]]:
+async def read(answer: ChatAnswer) -> tuple[list[Body], list[int]]:
     """Return the events, and how many calls had been run by the time each came."""
     events, steps = [], []
     assert answer.chunks is not None
@@ -230,7 +230,7 @@ async def test_there_is_one_answer(make: Make) -> None:
 
 
 async def test_a_failure_of_a_later_round_raises(make: Make) -> None:
-    broken = [SUNNY[0], Say(error=GatewayError(Kind.UPSTREAM_FAILED, "cannot go on"))]
+    broken = [SUNNY[0], Say(error=GatewayError(ErrorKind.UPSTREAM_FAILED, "cannot go on"))]
     with pytest.raises(GatewayError, match="cannot go on"):
         await make(broken).run()
     answer = await make(broken).run(stream=True)
@@ -241,17 +241,17 @@ async def test_a_failure_of_a_later_round_raises(make: Make) -> None:
 
 async def test_a_failure_before_the_first_chunk_raises_from_run(make: Make) -> None:
     with pytest.raises(GatewayError):
-        await make([Say(error=GatewayError(Kind.RATE_LIMITED, "cannot"))]).run(stream=True)
+        await make([Say(error=GatewayError(ErrorKind.RATE_LIMITED, "cannot"))]).run(stream=True)
 
 
 async def test_no_tool_runs_after_an_error_in_band(make: Make) -> None:
     world = make(SUNNY)
 
     class Broken(ScriptedModel):
-        async def stream(self, *given: Any) -> AsyncIterator[Chunk]:
+        async def stream(self, *given: Any) -> AsyncIterator[CompletionChunk]:
             async for chunk in super().stream(*given):
                 if chunk.events[0]["choices"][0]["finish_reason"]:
-                    yield Chunk(events=[{"error": {"message": "overloaded"}}])
+                    yield CompletionChunk(events=[{"error": {"message": "overloaded"}}])
                     return
                 yield chunk
 

@@ -6,7 +6,7 @@ import pytest
 
 from gatewayd.accounts.records import Role
 from gatewayd.catalog.records import Grant
-from gatewayd.errors import GatewayError, Kind
+from gatewayd.errors import ErrorKind, GatewayError
 from gatewayd.pipeline.tools.calls import ToolCalls, ToolEffects
 from gatewayd.pipeline.tools.plugin_tools import PluginTools
 from tests.fakes.models import make_actor
@@ -69,7 +69,7 @@ async def test_a_tool_that_is_switched_off_is_not_there() -> None:
 
 async def test_a_plugin_that_does_not_load() -> None:
     broken = kit()
-    broken.problem = GatewayError(Kind.PLUGIN_FAILED, "cannot load it")
+    broken.problem = GatewayError(ErrorKind.PLUGIN_FAILED, "cannot load it")
     with pytest.raises(GatewayError, match="cannot load it"):
         await PluginTools(FakeRegistry(broken)).find("kit", make_actor())
 

@@ -5,13 +5,15 @@ from typing import Any
 import orjson
 import pytest
 
-from gatewayd.pipeline.tools.prompt import choosing, chosen
+from gatewayd.pipeline.tools.prompt import parse_tool_choice, tool_choice_request
 from tests.fakes.tools import make_spec
 
 
 def test_the_model_is_told_the_functions_and_the_last_messages() -> None:
     said = [{"role": "user" if n % 2 else "assistant", "content": f"said {n}."} for n in range(1, 8)]
-    system, user = choosing([make_spec("clock", zone="string")], [{"role": "system", "content": "S"}, *said])
+    system, user = tool_choice_request(
+        [make_spec("clock", zone="string")], [{"role": "system", "content": "S"}, *said]
+    )
     assert '"clock"' in system["content"]
     assert '{"tool_calls": [{"name"' in system["content"]
     assert [f"said {n}." in user["content"] for n in (3, 4, 7)] == [False, True, True]
@@ -19,7 +21,7 @@ def test_the_model_is_told_the_functions_and_the_last_messages() -> None:
 
 
 def names(answer: str) -> list[tuple[str, Any]]:
-    calls = chosen(answer, {"clock": 1, "sum": 1})
+    calls = parse_tool_choice(answer, {"clock": 1, "sum": 1})
     return [(call["function"]["name"], orjson.loads(call["function"]["arguments"])) for call in calls]
 
 
@@ -46,5 +48,5 @@ def test_what_is_chosen(answer: str, expected: list[Any]) -> None:
 
 
 def test_each_call_has_an_id_of_its_own() -> None:
-    first, second = chosen('{"tool_calls": [{"name": "sum"}, {"name": "sum"}]}', {"sum": 1})
+    first, second = parse_tool_choice('{"tool_calls": [{"name": "sum"}, {"name": "sum"}]}', {"sum": 1})
     assert first["id"] != second["id"]

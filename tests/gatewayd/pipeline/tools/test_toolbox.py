@@ -12,15 +12,15 @@ from gatewayd.accounts.records import Actor, Role
 from gatewayd.catalog.interfaces import CallContext
 from gatewayd.catalog.records import Model, ModelRecord
 from gatewayd.catalog.service import Catalog, CatalogOptions
-from gatewayd.completions.records import Body, Chunk, Completion
-from gatewayd.errors import GatewayError, Kind
+from gatewayd.completions.records import Body, Completion, CompletionChunk
+from gatewayd.errors import ErrorKind, GatewayError
 from gatewayd.pipeline.pipeline import NoFilters, Pipeline
-from gatewayd.pipeline.records import Answer, ChatRequest
+from gatewayd.pipeline.records import ChatAnswer, ChatRequest
 from gatewayd.pipeline.tasks.models import TaskModels
 from gatewayd.pipeline.tools.calls import ToolEffects
 from gatewayd.pipeline.tools.plugin_tools import PluginTools
 from gatewayd.pipeline.tools.toolbox import PluginToolBox
-from gatewayd.tasks import Tasks
+from gatewayd.tasks import TaskRegistry
 from tests.fakes.attachments import NoAttachments
 from tests.fakes.models import FakeRecords, make_actor, make_model
 from tests.fakes.tools import (
@@ -72,7 +72,7 @@ class World:
         models = TaskModels(self.catalog, NoFilters(), lambda: self.task_model)
         return PluginToolBox(tools, self.servers, self.catalog, effects, models)
 
-    async def run(self, options: dict[str, Any], actor: Actor = ADMIN, **body: Any) -> Answer:
+    async def run(self, options: dict[str, Any], actor: Actor = ADMIN, **body: Any) -> ChatAnswer:
         body = {"model": "m", "messages": [{"role": "user", "content": "What time is it?"}], **body}
         self.request = ChatRequest("m", body, stream=False, options=options, request_id="r1")
         pipeline = Pipeline(self.catalog, NoFilters(), NoAttachments(), self.box)
@@ -84,7 +84,7 @@ class World:
 
 @pytest.fixture
 async def world() -> AsyncIterator[World]:
-    tasks = Tasks()
+    tasks = TaskRegistry()
     source = ScriptedModel(models=[make_model("m"), make_model("task")], answers=NATIVE)
     catalog = Catalog(FakeRecords(), tasks, CatalogOptions(bypass_all=True))
     catalog.use([source])
@@ -93,7 +93,7 @@ async def world() -> AsyncIterator[World]:
     await tasks.close()
 
 
-def text_of(answer: Answer) -> Any:
+def text_of(answer: ChatAnswer) -> Any:
     assert answer.completion is not None
     return answer.completion.body["choices"][0]["message"]["content"]
 
@@ -147,9 +147,11 @@ async def test_a_tool_that_cannot_be_used_is_warned_about(world: World, wanted: 
 
 async def test_a_tool_that_fails_to_load_is_warned_about(world: World) -> None:
     broken = make_kit("broken")
-    broken.problem = GatewayError(Kind.PLUGIN_FAILED, "tool broken: SyntaxError: line 3")
+    broken.problem = GatewayError(ErrorKind.PLUGIN_FAILED, "tool broken: SyntaxError: line 3")
     world.registry = FakeRegistry(broken)
-    world.servers.known["server:down"] = GatewayError(Kind.UPSTREAM_UNREACHABLE, "cannot reach server down")
+    world.servers.known["server:down"] = GatewayError(
+        ErrorKind.UPSTREAM_UNREACHABLE, "cannot reach server down"
+    )
     answer = await world.run({**CHAT, "tool_ids": ["broken", "server:down"]})
     assert answer.warnings == [
         "cannot use tool 'broken': tool broken: SyntaxError: line 3",
@@ -162,7 +164,7 @@ async def test_a_tool_that_fails_to_load_is_warned_about(world: World) -> None:
 async def test_what_is_no_list_of_ids_is_refused(world: World, tool_ids: Any) -> None:
     with pytest.raises(GatewayError) as caught:
         await world.run({"tool_ids": tool_ids})
-    assert (caught.value.kind, caught.value.param) == (Kind.INVALID_REQUEST, "tool_ids")
+    assert (caught.value.kind, caught.value.param) == (ErrorKind.INVALID_REQUEST, "tool_ids")
 
 
 async def test_tools_of_servers_and_names_that_are_taken(world: World) -> None:
@@ -267,7 +269,7 @@ async def test_a_task_model_that_is_gone_leaves_the_choice_to_the_model(world: W
 
 
 async def test_a_choice_that_fails_is_warned_about(world: World) -> None:
-    world.source.answers = [Say(error=GatewayError(Kind.UPSTREAM_FAILED, "cannot answer")), Say("Noon.")]
+    world.source.answers = [Say(error=GatewayError(ErrorKind.UPSTREAM_FAILED, "cannot answer")), Say("Noon.")]
     answer = await world.run(LEGACY)
     assert text_of(answer) == "Noon."
     assert answer.warnings == ["cannot use the tools of this request: cannot answer"]
@@ -300,8 +302,10 @@ class Messages(ScriptedModel):
     async def complete_message(self, body: Body, model: Model, context: CallContext) -> Completion:
         return Completion(body={"type": "message"})
 
-    async def stream_message(self, body: Body, model: Model, context: CallContext) -> AsyncIterator[Chunk]:
-        yield Chunk(raw=b"")
+    async def stream_message(
+        self, body: Body, model: Model, context: CallContext
+    ) -> AsyncIterator[CompletionChunk]:
+        yield CompletionChunk(raw=b"")
 
 
 @pytest.mark.parametrize("tool_ids", [["kit"], ["other"]])

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from gatewayd.pipeline.tools.turn import Joined, Round, added, asked_message
+from gatewayd.pipeline.tools.turn import ToolLoopState, ToolTurn, add_usage, assistant_call_message
 from tests.fakes.tools import make_call
 
 Body = dict[str, Any]
@@ -20,7 +20,7 @@ def call_delta(text: str, name: str = "f") -> Body:
 
 
 def test_content_passes_and_calls_are_held_back() -> None:
-    part = Round(Joined())
+    part = ToolTurn(ToolLoopState())
     passed = part.feed(
         [
             event({"role": "assistant", "content": ""}),
@@ -46,7 +46,7 @@ def test_content_passes_and_calls_are_held_back() -> None:
 
 
 def test_a_reason_beside_content_is_held_back_alone_with_the_usage() -> None:
-    part = Round(Joined())
+    part = ToolTurn(ToolLoopState())
     passed = part.feed([event({"content": "x"}, "stop", usage={"total_tokens": 1})])
     assert passed == [event({"content": "x"})]
     assert part.close() == [
@@ -61,13 +61,13 @@ def test_a_reason_beside_content_is_held_back_alone_with_the_usage() -> None:
 
 
 def test_a_later_round_goes_on_under_the_first_id() -> None:
-    joined = Joined()
-    first = Round(joined)
+    joined = ToolLoopState()
+    first = ToolTurn(joined)
     first.feed(
         [event({"role": "assistant", "content": "One."}), event(usage={"total_tokens": 2}, finish="stop")]
     )
     first.close()
-    second = Round(joined)
+    second = ToolTurn(joined)
     later = event({"role": "assistant", "content": ""}) | {"id": "c2", "created": 9}
     passed = second.feed([later, event({"role": "assistant", "content": "Two"}) | {"id": "c2"}])
     assert passed == [event({"content": "\n\nTwo"})]
@@ -78,16 +78,16 @@ def test_a_later_round_goes_on_under_the_first_id() -> None:
 
 @pytest.mark.parametrize(("before", "after"), [("One. ", "Two"), ("One", " Two"), ("", "Two")])
 def test_texts_are_parted_only_where_nothing_parts_them(before: str, after: str) -> None:
-    joined = Joined()
-    first = Round(joined)
+    joined = ToolLoopState()
+    first = ToolTurn(joined)
     first.feed([event({"content": before})])
     first.close()
-    assert Round(joined).feed([event({"content": after})]) == [event({"content": after})]
+    assert ToolTurn(joined).feed([event({"content": after})]) == [event({"content": after})]
 
 
 def test_usage_that_comes_with_every_chunk_counts_once() -> None:
-    joined = Joined()
-    part = Round(joined)
+    joined = ToolLoopState()
+    part = ToolTurn(joined)
     passed = part.feed([event({"content": "a"}, usage={"t": 1}), event({"content": "b"}, usage={"t": 2})])
     part.close()
     assert [each["usage"] for each in passed] == [{"t": 1}, {"t": 2}]
@@ -95,7 +95,7 @@ def test_usage_that_comes_with_every_chunk_counts_once() -> None:
 
 
 def test_what_is_no_answer_passes() -> None:
-    part = Round(Joined())
+    part = ToolTurn(ToolLoopState())
     others = [
         {"event": {"type": "status", "data": {}}},
         {"sources": [{}]},
@@ -106,13 +106,13 @@ def test_what_is_no_answer_passes() -> None:
 
 
 def test_an_error_breaks_the_round() -> None:
-    part = Round(Joined())
+    part = ToolTurn(ToolLoopState())
     assert part.feed([{"error": {"message": "x"}}]) == [{"error": {"message": "x"}}]
     assert part.is_broken
 
 
 def test_odd_choices_do_no_harm() -> None:
-    part = Round(Joined())
+    part = ToolTurn(ToolLoopState())
     assert part.feed([{"choices": [3, {"index": 1, "delta": {"content": "x"}}, {"delta": None}]}]) == [
         {"choices": [{"index": 1, "delta": {"content": "x"}}]}
     ]
@@ -120,7 +120,7 @@ def test_odd_choices_do_no_harm() -> None:
 
 
 def test_what_the_provider_wants_back_is_in_the_message() -> None:
-    part = Round(Joined())
+    part = ToolTurn(ToolLoopState())
     part.feed(
         [
             event({"reasoning_content": "I th"}),
@@ -139,12 +139,16 @@ def test_what_the_provider_wants_back_is_in_the_message() -> None:
 def test_a_whole_message_is_stripped_to_what_a_request_may_have() -> None:
     message = {"role": "assistant", "content": "", "refusal": None, "annotations": [], "audio": None}
     calls = [make_call("f")]
-    assert asked_message(message, calls) == {"role": "assistant", "content": None, "tool_calls": calls}
+    assert assistant_call_message(message, calls) == {
+        "role": "assistant",
+        "content": None,
+        "tool_calls": calls,
+    }
 
 
 def test_sums_of_usages() -> None:
     first = {"a": 1, "details": {"b": 2}, "tier": "x", "none": None, "is": True}
-    assert added(first, {"a": 2, "details": {"b": 3, "c": 1}, "tier": "y", "none": 4, "is": True}) == {
+    assert add_usage(first, {"a": 2, "details": {"b": 3, "c": 1}, "tier": "y", "none": 4, "is": True}) == {
         "a": 3,
         "details": {"b": 5, "c": 1},
         "tier": "y",
@@ -155,7 +159,7 @@ def test_sums_of_usages() -> None:
 
 def test_much_reasoning_in_small_pieces_costs_no_more_each() -> None:
     # In quadratic time this takes long.
-    part = Round(Joined())
+    part = ToolTurn(ToolLoopState())
     for _ in range(150_000):
         part.feed([event({"reasoning_content": "hm, well"})])
     assert len(part.message()["reasoning_content"]) == 1_200_000

@@ -9,26 +9,26 @@ from typing import Any
 import pytest
 
 from gatewayd.catalog.service import Catalog, CatalogOptions
-from gatewayd.errors import GatewayError, Kind
+from gatewayd.errors import ErrorKind, GatewayError
 from gatewayd.pipeline.documents.attachments import AttachmentOptions, DocumentAttachments
 from gatewayd.pipeline.functions.source import FunctionSource
 from gatewayd.pipeline.pipeline import NoFilters, NoTools, Pipeline
 from gatewayd.pipeline.records import ChatRequest
 from gatewayd.plugins.builtin.extractive import (
-    LONGEST,
-    Passage,
-    Quote,
-    choose,
+    MAX_WORDS,
+    NumberedPassage,
+    QuotedSentence,
+    choose_quotes,
     content_words,
-    distinct,
+    distinct_quotes,
     last_question,
     number_passages,
     read_passages,
-    split,
-    words,
+    split_sentences,
+    split_words,
 )
 from gatewayd.plugins.open_webui.finder import install
-from gatewayd.plugins.records import Family
+from gatewayd.plugins.records import PluginFamily
 from gatewayd.plugins.runtime.context import CallScope
 from tests.fakes.builtin_functions import with_builtin
 from tests.fakes.citing import ANN
@@ -67,18 +67,18 @@ KEYS = "An API key is ended by its owner or an administrator. Keys are shown onc
     ],
 )  # fmt: skip
 def test_sentences(text: str, sentences: list[str]) -> None:
-    assert split(text) == sentences
+    assert split_sentences(text) == sentences
 
 
 def test_a_long_sentence_is_cut_at_a_word() -> None:
-    (cut,) = split("word " * 300)
-    assert len(cut) <= LONGEST
+    (cut,) = split_sentences("word " * 300)
+    assert len(cut) <= MAX_WORDS
     assert cut.endswith("word\u2026")
 
 
 def test_words_of_all_scripts() -> None:
-    assert words("Größe, a 7 of KEYS") == ["größe", "7", "of", "keys"]
-    assert words("每年三十天") == ["每年", "年三", "三十", "十天"]
+    assert split_words("Größe, a 7 of KEYS") == ["größe", "7", "of", "keys"]
+    assert split_words("每年三十天") == ["每年", "年三", "三十", "十天"]
 
 
 @pytest.mark.parametrize(
@@ -101,7 +101,7 @@ def test_passages_are_read_with_their_numbers() -> None:
         "<source>two</source>\n</context>\nwhat?"
     )
     messages = [{"role": "system", "content": None}, {"role": "user", "content": content}]
-    assert read_passages(messages) == [Passage(2, "one </source> line"), Passage(2, "two")]
+    assert read_passages(messages) == [NumberedPassage(2, "one </source> line"), NumberedPassage(2, "two")]
 
 
 def test_passages_of_a_search_are_numbered_by_their_files() -> None:
@@ -129,8 +129,10 @@ def test_files_of_one_name_have_numbers_of_their_own() -> None:
 def chosen(
     question: str, *texts: str, most: int = 3, share: float = 0.3, passage_share: float = 0.5
 ) -> list[tuple[str, int]]:
-    passages = [Passage(number, text) for number, text in enumerate(texts, 1)]
-    return [(quote.text, quote.number) for quote in choose(question, passages, most, share, passage_share)]
+    passages = [NumberedPassage(number, text) for number, text in enumerate(texts, 1)]
+    return [
+        (quote.text, quote.number) for quote in choose_quotes(question, passages, most, share, passage_share)
+    ]
 
 
 def test_the_sentence_with_the_words_of_the_question_comes_first() -> None:
@@ -188,7 +190,7 @@ def test_the_words_of_a_question_that_tell_what_it_is_about() -> None:
     assert content_words("How many days of leave are there in a year?") == {"days", "leave", "year"}
     assert content_words("Wie viele Tage Urlaub gibt es im Jahr?") == {"tage", "urlaub", "jahr"}
     assert content_words("每年多少天假期?") == {"每年", "天假", "假期"}
-    assert content_words("サーバーの設定は?") == {*words("サーバー"), "設定"}
+    assert content_words("サーバーの設定は?") == {*split_words("サーバー"), "設定"}
     assert content_words("who is it?") == {"who", "is", "it"}
     assert content_words("") == set()
 
@@ -235,7 +237,7 @@ def search() -> Search:
 
 
 def without_web_library(scope: CallScope) -> Any:
-    raise GatewayError(Kind.NOT_CONFIGURED, "cannot give plugins starlette.requests")
+    raise GatewayError(ErrorKind.NOT_CONFIGURED, "cannot give plugins starlette.requests")
 
 
 @pytest.fixture
@@ -256,7 +258,7 @@ async def plugged(tmp_path: Path, search: Search) -> AsyncIterator[Plugged]:
 
 
 async def answer(plugged: Plugged, question: str, **scope: Any) -> list[Any]:
-    loaded = await plugged.registry.loaded(Family.FUNCTION, "extractive")
+    loaded = await plugged.registry.loaded(PluginFamily.FUNCTION, "extractive")
     assert loaded.plugin.missing == ()
     body = {"model": "extractive", "messages": [{"role": "user", "content": question}], "stream": True}
     items = await loaded.call("pipe", scope_of(actor_of("ada"), **scope), {"body": body})
@@ -363,7 +365,7 @@ def test_sources_that_are_not_closed_are_read_once() -> None:
 
 
 def test_sentences_without_words_are_read_once() -> None:
-    assert len(split("a. " + ". " * 500_000)) == 1
+    assert len(split_sentences("a. " + ". " * 500_000)) == 1
 
 
 def test_no_more_quotes_are_compared_than_are_wanted() -> None:
@@ -377,14 +379,18 @@ def test_no_more_quotes_are_compared_than_are_wanted() -> None:
             return super().__contains__(part)
 
     texts = [Counted("leave"), Counted("leave is asked for"), *(Counted(f"rule {n:04}") for n in range(1000))]
-    quotes = distinct([Quote(text, 1, 1 - place / 4000) for place, text in enumerate(texts)], 3)
+    quotes = distinct_quotes(
+        [QuotedSentence(text, 1, 1 - place / 4000) for place, text in enumerate(texts)], 3
+    )
     assert [quote.text for quote in quotes] == ["leave", "rule 0000", "rule 0001"]
     assert len(compared) < 10
 
 
 def test_what_fits_much_less_than_the_best_is_not_quoted() -> None:
-    assert distinct([Quote("a", 1, 1.0), Quote("b", 1, 0.5), Quote("c", 1, 0.4)], 3) == [
-        Quote("a", 1, 1.0),
-        Quote("b", 1, 0.5),
+    assert distinct_quotes(
+        [QuotedSentence("a", 1, 1.0), QuotedSentence("b", 1, 0.5), QuotedSentence("c", 1, 0.4)], 3
+    ) == [
+        QuotedSentence("a", 1, 1.0),
+        QuotedSentence("b", 1, 0.5),
     ]
-    assert distinct([], 3) == []
+    assert distinct_quotes([], 3) == []

@@ -7,8 +7,8 @@ import pytest
 
 from gatewayd.accounts.records import Role
 from gatewayd.plugins.builtin import rate_limit
-from gatewayd.plugins.builtin.rate_limit import Filter, Window, estimate
-from gatewayd.plugins.records import Family, PluginKind
+from gatewayd.plugins.builtin.rate_limit import Filter, RateWindow, estimate_tokens
+from gatewayd.plugins.records import PluginFamily, PluginKind
 from gatewayd.plugins.runtime.invoke import PluginError
 from tests.fakes.builtin_functions import with_builtin
 from tests.fakes.plugins import actor_of, scope_of
@@ -147,7 +147,7 @@ async def test_without_limits_everything_passes() -> None:
 
 
 async def test_windows_in_which_nothing_is_left_are_dropped(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(rate_limit, "KEPT", 3)
+    monkeypatch.setattr(rate_limit, "MAX_WINDOWS", 3)
     made, clock = make(user_per_minute=1)
     for number in range(3):
         await send(made, f"old{number}")
@@ -158,7 +158,7 @@ async def test_windows_in_which_nothing_is_left_are_dropped(monkeypatch: pytest.
 
 
 def test_a_window_waits_for_as_much_as_is_needed() -> None:
-    window = Window(60)
+    window = RateWindow(60)
     for at, amount in ((0.0, 5), (10.0, 3), (20.0, 2)):
         window.count(at, amount)
     assert window.wait(30.0, 1, 11) == 0
@@ -177,7 +177,7 @@ def test_a_window_waits_for_as_much_as_is_needed() -> None:
     ],
 )
 def test_tokens_of_messages(messages: Any, tokens: int) -> None:
-    assert estimate(messages) == tokens
+    assert estimate_tokens(messages) == tokens
 
 
 async def test_it_refuses_without_the_web_framework(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -194,7 +194,7 @@ async def test_it_refuses_without_the_web_framework(monkeypatch: pytest.MonkeyPa
 
 async def test_through_the_door_it_answers_429_and_spares_administrators() -> None:
     async with with_builtin("rate_limit", user_per_minute=1) as plugged:
-        loaded = await plugged.registry.loaded(Family.FUNCTION, "rate_limit")
+        loaded = await plugged.registry.loaded(PluginFamily.FUNCTION, "rate_limit")
         assert loaded.plugin.kind is PluginKind.FILTER
         assert loaded.priority() == -100
         body = {"model": "m", "messages": []}

@@ -7,10 +7,18 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from gatewayd.completions.records import Chunk
+from gatewayd.completions.records import CompletionChunk
 from gatewayd.plugins.builtin import redact
-from gatewayd.plugins.builtin.redact import RULES, Filter, Session, Tail, find, read_expression, read_rules
-from gatewayd.plugins.records import Family
+from gatewayd.plugins.builtin.redact import (
+    RULES,
+    Filter,
+    RedactionSession,
+    StreamTail,
+    find_matches,
+    read_expression,
+    read_rules,
+)
+from gatewayd.plugins.records import PluginFamily
 from tests.fakes.builtin_functions import with_builtin
 from tests.fakes.plugins import scope_of
 
@@ -95,7 +103,7 @@ def cut(text: str, size: int) -> list[str]:
 @pytest.mark.parametrize(("valve", "value", "around"), FOUND, ids=lambda value: value[:30])
 def test_each_kind_is_found_exactly(valve: str, value: str, around: str) -> None:
     text = around.format(value)
-    (found,) = find(text, [RULES[valve]])
+    (found,) = find_matches(text, [RULES[valve]])
     assert text[found[0] : found[1]] == value
 
 
@@ -109,17 +117,17 @@ async def test_each_kind_is_hidden_by_its_valve_alone(valve: str, value: str, ar
 
 @pytest.mark.parametrize("text", NOT_FOUND)
 def test_what_only_looks_alike_stays(text: str) -> None:
-    assert find(text, list(RULES.values())) == []
+    assert find_matches(text, list(RULES.values())) == []
 
 
 def test_a_private_key_without_an_end_is_hidden_to_the_end() -> None:
-    session = Session()
+    session = RedactionSession()
     assert session.mask(f"a {PEM[:200]}", [RULES["private_keys"]]) == "a [PRIVATE_KEY_1]"
 
 
 def test_a_card_behind_another_number_is_found() -> None:
     text = "order 1234567 4111 1111 1111 1111"
-    assert Session().mask(text, [RULES["credit_cards"]]) == "order 1234567 [CARD_1]"
+    assert RedactionSession().mask(text, [RULES["credit_cards"]]) == "order 1234567 [CARD_1]"
 
 
 # Placeholders ---------------------------------------------------------------------------------------------
@@ -174,7 +182,7 @@ async def test_requests_are_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
     now[0] = 3601.0
     await asked(made, "a@b.de")
     assert len(made._sessions) == 2
-    monkeypatch.setattr(redact, "MOST_SESSIONS", 1)
+    monkeypatch.setattr(redact, "MAX_SESSIONS", 1)
     await asked(made, "a@b.de")
     assert len(made._sessions) == 1
 
@@ -392,12 +400,12 @@ def test_a_wrong_line_is_refused_by_the_valves(line: str) -> None:
 
 async def test_through_the_door_a_request_keeps_its_values() -> None:
     async with with_builtin("redact") as plugged:
-        loaded = await plugged.registry.loaded(Family.FUNCTION, "redact")
+        loaded = await plugged.registry.loaded(PluginFamily.FUNCTION, "redact")
         scope = scope_of()
         body = {"model": "m", "messages": [{"role": "user", "content": "a@b.de"}], "metadata": scope.metadata}
         changed = await loaded.call("inlet", scope, {"body": body})
         assert changed["messages"][0]["content"] == "[EMAIL_1]"
-        chunk = Chunk(events=[delta(content="[EMA"), delta(content="IL_1]"), delta("stop")])
+        chunk = CompletionChunk(events=[delta(content="[EMA"), delta(content="IL_1]"), delta("stop")])
         texts = [
             (await loaded.call("stream", scope, {"event": event}))["choices"][0]["delta"].get("content", "")
             for event in chunk.events
@@ -408,7 +416,7 @@ async def test_through_the_door_a_request_keeps_its_values() -> None:
 
 
 def test_a_tail_without_rules_holds_placeholders_alone() -> None:
-    tail = Tail(str, [])
+    tail = StreamTail(str, [])
     assert [tail.feed(piece) for piece in ("a ", "b[", "c", "[X", "_1", "] d")] == [
         "a ",
         "b",

@@ -11,7 +11,7 @@ from typing import Any
 import orjson
 import pytest
 
-from gatewayd.plugins.inline.methods import MAX_STEPS, MAX_STEPS_TOGETHER, MAX_VALUE_BYTES
+from gatewayd.plugins.inline.methods import MAX_STEPS, MAX_TOTAL_STEPS, MAX_VALUE_BYTES
 from tests.fakes.inline import Event, Hook
 
 ROOT = Path(__file__).parents[4]
@@ -348,7 +348,7 @@ def test_values_that_come_together_share_their_steps() -> None:
     values = [orjson.dumps({"l": list(range(100))})] * 50
     made = hook.inline.run_all(values)
     assert 1 < len(made) < 50
-    assert hook.inline._operations.paid * len(made) <= MAX_STEPS_TOGETHER
+    assert hook.inline._operations.paid * len(made) <= MAX_TOTAL_STEPS
 
 
 def test_asynchronous_methods_run_inline_unless_they_wait_or_keep_something() -> None:

@@ -5,15 +5,15 @@ from typing import Any
 
 import pytest
 
-from gatewayd.plugins.inline.operations import LeftError, Operations, Storage
+from gatewayd.plugins.inline.operations import AttributeStorage, InlineAbortError, InlineOperations
 
 
 class Nothing:
     pass
 
 
-def operations(steps: int = 100) -> Operations:
-    made = Operations(Nothing(), Storage(Nothing, ["n"]), None, frozenset(), 1)
+def operations(steps: int = 100) -> InlineOperations:
+    made = InlineOperations(Nothing(), AttributeStorage(Nothing, ["n"]), None, frozenset(), 1)
     made.begin(steps)
     return made
 
@@ -54,8 +54,10 @@ class Text(str):
         lambda one: one.leave(),
     ],
 )
-def test_other_values_than_those_of_json_and_larger_ones_are_left(work: Callable[[Operations], Any]) -> None:
-    with pytest.raises(LeftError):
+def test_other_values_than_those_of_json_and_larger_ones_are_left(
+    work: Callable[[InlineOperations], Any],
+) -> None:
+    with pytest.raises(InlineAbortError):
         work(operations())
 
 
@@ -72,8 +74,8 @@ def test_other_values_than_those_of_json_and_larger_ones_are_left(work: Callable
         lambda one: one.compare("Eq", "a" * 10_000, "a" * 10_000),
     ],
 )
-def test_long_texts_cost_steps(work: Callable[[Operations], Any]) -> None:
-    with pytest.raises(LeftError):
+def test_long_texts_cost_steps(work: Callable[[InlineOperations], Any]) -> None:
+    with pytest.raises(InlineAbortError):
         work(operations(100))
     made = operations(1000)
     work(made)
@@ -107,7 +109,7 @@ def test_what_is_set_stays_apart_until_the_end() -> None:
         pass
 
     instance = Own()
-    made = Operations(instance, Storage(Own, ["n"]), None, frozenset(), 1)
+    made = InlineOperations(instance, AttributeStorage(Own, ["n"]), None, frozenset(), 1)
     made.begin(100)
     made.set_own("n", 1)
     assert made.own("n") == 1

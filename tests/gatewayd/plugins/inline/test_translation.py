@@ -2,24 +2,24 @@
 
 import pytest
 
-from gatewayd.plugins.inline.translation import MAX_NODES, operation, translate
+from gatewayd.plugins.inline.translation import MAX_NODES, operation_name, translate_method
 from tests.fakes.inline import Hook
 
 
 def test_a_translation_names_operations_alone() -> None:
     hook = Hook("for one in event['choices']:\n    one['x'] = self.n\nprint(one)\nreturn event")
-    translated = translate(hook.module.Filter.stream, hook.source, "event")
+    translated = translate_method(hook.module.Filter.stream, hook.source, "event")
     assert translated is not None
     assert set(translated.code.co_names) <= {
-        operation(one) for one in ("each", "item", "leave", "own", "store")
+        operation_name(one) for one in ("each", "item", "leave", "own", "store")
     }
     assert translated.own == {"n"}
-    assert not operation("x").isidentifier()
+    assert not operation_name("x").isidentifier()
 
 
 def test_attributes_of_valves_are_told() -> None:
     hook = Hook("event['x'] = self.valves.word\nreturn event")
-    translated = translate(hook.module.Filter.stream, hook.source, "event")
+    translated = translate_method(hook.module.Filter.stream, hook.source, "event")
     assert translated is not None
     assert (translated.own, translated.valves) == ({"valves"}, {"word"})
 
@@ -47,8 +47,8 @@ def test_another_source_than_that_of_the_function_is_not_translated() -> None:
         hook.source.replace("stream", "other"),
         hook.source.replace("event", "e"),
     ):
-        assert translate(function, source, "event") is None
-    assert translate(function, hook.source, "body") is None
+        assert translate_method(function, source, "event") is None
+    assert translate_method(function, hook.source, "body") is None
 
 
 def test_a_decorated_method_has_no_translation() -> None:

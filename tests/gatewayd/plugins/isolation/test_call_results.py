@@ -6,7 +6,7 @@ from pydantic import BaseModel
 
 from gatewayd.plugins.isolation.call_results import OutcomeWriter, read_outcome
 from gatewayd.plugins.isolation.messages import PipeData, pack_at_once, unpack_at_once
-from gatewayd.plugins.runtime.iterators import Items
+from gatewayd.plugins.runtime.iterators import PluginIterator
 from gatewayd.plugins.tool_results import read_result
 
 
@@ -37,11 +37,11 @@ def keep(_: AsyncIterable[Any]) -> int:
     return 5
 
 
-def opened(number: int) -> Items:
-    return cast(Items, f"stream {number}")
+def opened(number: int) -> PluginIterator:
+    return cast(PluginIterator, f"stream {number}")
 
 
-WRITER = OutcomeWriter(keep, lambda source: cast(Items, source))
+WRITER = OutcomeWriter(keep, lambda source: cast(PluginIterator, source))
 
 
 def across(value: Any, *, is_loose: bool = False) -> Any:
@@ -80,7 +80,7 @@ def test_pages_are_known_as_pages() -> None:
 
 
 def test_streams_are_opened() -> None:
-    items: Any = object.__new__(Items)
+    items: Any = object.__new__(PluginIterator)
     assert across(items) == "stream 5"
     assert across(Bodied()).body_iterator == "stream 5"
 

@@ -9,9 +9,9 @@ from gatewayd.plugins.isolation.calls import (
     METADATA,
     CallActor,
     OpenCall,
-    call_told,
-    plugin_told,
     read_call,
+    render_call,
+    render_plugin,
     take_metadata,
 )
 from gatewayd.plugins.runtime.context import RequestFacts
@@ -28,7 +28,7 @@ def lent(number: int) -> Callable[..., Any]:
 
 def across(call: OpenCall, names: frozenset[str], arguments: dict[str, Any]) -> Any:
     """Return a call as the process reads it."""
-    told = json.loads(json.dumps(call_told(call, names, arguments, {"loud": True})))
+    told = json.loads(json.dumps(render_call(call, names, arguments, {"loud": True})))
     return read_call(call.number, told, lent)
 
 
@@ -59,7 +59,7 @@ def test_a_call_is_what_it_was() -> None:
 def test_no_more_is_told_than_the_method_names() -> None:
     secret = RequestFacts(headers=(("authorization", "Bearer sk-1"),))
     scope = scope_of(facts=secret, metadata={"a": 1}, model={"id": "m"}, files=[1], messages=[2])
-    told = call_told(OpenCall(1, scope, 0), frozenset({"body"}), {"body": {}}, {})
+    told = render_call(OpenCall(1, scope, 0), frozenset({"body"}), {"body": {}}, {})
     assert set(told) == {"user", "target", "arguments", "sharing", "user_valves", "task"}
     assert set(told["user"]) == {"id", "email", "name", "role"}
 
@@ -96,7 +96,7 @@ def test_malformed_changes_are_refused(changes: Any) -> None:
 
 def test_a_plugin_is_told_without_what_is_not_its_own() -> None:
     plugin = plugin_of("p", "class Pipe: ...", valves={"a": 1})
-    told = plugin_told(plugin)
+    told = render_plugin(plugin)
     assert (told["id"], told["family"], told["kind"], told["valves"]) == ("p", "function", "pipe", {"a": 1})
     assert set(told) < {field.name for field in dataclasses.fields(plugin)}
     assert "grants" not in told

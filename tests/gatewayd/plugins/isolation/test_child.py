@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from gatewayd.completions.records import Chunk
-from gatewayd.observe.logs import LogFormat, configure
+from gatewayd.completions.records import CompletionChunk
+from gatewayd.observe.logs import LogFormat, configure_logging
 from gatewayd.plugins.runtime.invoke import PluginError
 from tests.fakes.hosting import Wishes, hosting
 from tests.fakes.isolated import Isolating, isolated
@@ -38,7 +38,7 @@ async def test_import_names_reach_the_gateway(isolating: Isolating, tmp_path: Pa
     async with hosting(tmp_path, Wishes()) as house:
         isolating.host = house.host
         house.source.script = lambda _: [
-            Chunk(events=[{"choices": [{"index": 0, "delta": {"content": "a"}}]}])
+            CompletionChunk(events=[{"choices": [{"index": 0, "delta": {"content": "a"}}]}])
         ]
         scope = scope_of(await house.actors.reader(house.ann.id))
         async with isolated(content, isolating) as (loaded, _):
@@ -93,7 +93,7 @@ async def test_the_debug_of_libraries_stays_in_the_process(
                 logging.getLogger("gatewayd.audit").info("user removed")
     """
     stream, isolating.debug_loggers = io.StringIO(), named
-    handler = configure("debug", LogFormat.JSON, stream, {}, named)
+    handler = configure_logging("debug", LogFormat.JSON, stream, {}, named)
     try:
         async with isolated(content, isolating) as (loaded, _):
             await loaded.call("pipe", scope_of(), {"body": {}})

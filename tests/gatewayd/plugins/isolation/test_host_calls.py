@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from gatewayd.errors import GatewayError, Kind
+from gatewayd.errors import ErrorKind, GatewayError
 from gatewayd.plugins.isolation.host_calls import (
     MAX_OVER_CALLS,
     MAX_REQUEST_ID,
@@ -16,9 +16,9 @@ from gatewayd.plugins.isolation.host_calls import (
     QuestionParts,
 )
 from gatewayd.plugins.isolation.messages import PipeData
-from gatewayd.plugins.runtime.arguments import Surroundings
-from gatewayd.plugins.runtime.call_context import asking
-from gatewayd.plugins.runtime.call_depth import depth, nested
+from gatewayd.plugins.runtime.arguments import CallServices
+from gatewayd.plugins.runtime.call_context import current_asker
+from gatewayd.plugins.runtime.call_depth import at_depth, current_depth
 from gatewayd.plugins.source.check import make_host
 from tests.fakes.plugins import MemoryUserValves, NotedEvents, plugin_of, scope_of
 
@@ -29,8 +29,8 @@ class Users:
     """Tells who is asked for, and how deep."""
 
     async def find(self, user_id: str) -> Any:
-        actor = asking.get()
-        return {"id": user_id, "for": None if actor is None else actor.user_id, "depth": depth.get()}
+        actor = current_asker.get()
+        return {"id": user_id, "for": None if actor is None else actor.user_id, "depth": current_depth.get()}
 
 
 class Completions:
@@ -67,14 +67,14 @@ def events() -> NotedEvents:
 async def questions(tmp_path: Path, events: NotedEvents) -> AsyncIterator[PluginQuestions]:
     parts: Any = {"users": Users(), "completions": Completions(), "plugins": OtherPlugins()}
     host = replace(make_host({"A": 1}, tmp_path), **parts)
-    around = Surroundings(asyncio.get_running_loop(), events, MemoryUserValves())
+    around = CallServices(asyncio.get_running_loop(), events, MemoryUserValves())
     made = PluginQuestions(plugin_of("p", "class Pipe: ..."), QuestionParts(around, lambda: host))
     yield made
     await made.close()
 
 
 @asynccontextmanager
-async def refused(kind: Kind) -> AsyncIterator[None]:
+async def refused(kind: ErrorKind) -> AsyncIterator[None]:
     with pytest.raises(GatewayError) as caught:
         yield
     assert caught.value.kind is kind
@@ -106,12 +106,12 @@ async def test_events_go_to_their_target(questions: PluginQuestions, events: Not
     ],
 )
 async def test_an_event_without_a_target_is_refused(questions: PluginQuestions, told: Any) -> None:
-    async with refused(Kind.INVALID_REQUEST):
+    async with refused(ErrorKind.INVALID_REQUEST):
         await questions.answer({"do": "emit"}, PipeData(told))
 
 
 async def test_the_gateway_is_asked_for_the_user_of_the_call(questions: PluginQuestions) -> None:
-    with nested(3):
+    with at_depth(3):
         call = questions.begin(scope_of())
     asked = host("users", "find", call.number)
     answer = await questions.answer(asked, PipeData({"user_id": "x"}))
@@ -149,11 +149,11 @@ async def test_tools_are_called_by_their_numbers(questions: PluginQuestions) -> 
     answer = await questions.answer(run, PipeData({"number": 0, "arguments": {"x": 1}}))
     assert answer.value == {"is": "value", "value": [["a"], {"x": 1}]}
     for told in (None, {"number": 1, "arguments": {}}, {"number": -1, "arguments": {}}, {"number": 0}):
-        async with refused(Kind.INVALID_REQUEST):
+        async with refused(ErrorKind.INVALID_REQUEST):
             await questions.answer(run, PipeData(told))
-    async with refused(Kind.INVALID_REQUEST):
+    async with refused(ErrorKind.INVALID_REQUEST):
         await questions.answer({"do": "tool", "call": 99}, PipeData({"number": 0, "arguments": {}}))
-    async with refused(Kind.INVALID_REQUEST):
+    async with refused(ErrorKind.INVALID_REQUEST):
         await questions.answer(host("plugins", "tools"), PipeData({"tool_ids": ["a"]}))
 
 
@@ -166,7 +166,7 @@ async def test_frames_are_pulled_and_dropped(questions: PluginQuestions) -> None
     assert [one.value["is_over"] for one in read] == [False, False, True, True]
     for _ in range(MAX_STREAMS):
         number = (await questions.answer(asked, told)).value["frames"]
-    async with refused(Kind.RATE_LIMITED):
+    async with refused(ErrorKind.RATE_LIMITED):
         await questions.answer(asked, told)
     await questions.answer({"do": "drop", "frames": number}, PipeData())
     assert (await questions.answer({"do": "frame", "frames": number}, PipeData())).value["is_over"]

@@ -4,16 +4,16 @@ from typing import Any
 
 import pytest
 
-from gatewayd.errors import GatewayError, Kind
-from gatewayd.events.records import Target
-from gatewayd.plugins.interfaces import Host, HostUpload
+from gatewayd.errors import ErrorKind, GatewayError
+from gatewayd.events.records import EventTarget
+from gatewayd.plugins.interfaces import HostUpload, PluginHost
 from gatewayd.plugins.isolation.calls import CallActor
 from gatewayd.plugins.isolation.host_proxy import GatewayAsker, RemoteEvents, make_remote_host
 from gatewayd.plugins.isolation.messages import (
     PipeData,
-    error_told,
-    exception_told,
     pack_at_once,
+    render_error,
+    render_exception,
     unpack_at_once,
 )
 from tests.fakes.plugins import actor_of, scope_of
@@ -26,7 +26,7 @@ class Gateway:
         self.answers = list(answers)
         self.heard: list[tuple[dict[str, Any], PipeData]] = []
         self.asker = GatewayAsker(self.say)
-        self.host: Host = make_remote_host(self.asker, "/data", "secret")
+        self.host: PluginHost = make_remote_host(self.asker, "/data", "secret")
 
     def say(self, header: dict[str, Any], blob: bytes) -> None:
         self.heard.append((header, unpack_at_once(header, blob)))
@@ -34,7 +34,7 @@ class Gateway:
             return
         answer = self.answers.pop(0)
         if isinstance(answer, Exception):
-            told = error_told(answer) if isinstance(answer, GatewayError) else exception_told(answer)
+            told = render_error(answer) if isinstance(answer, GatewayError) else render_exception(answer)
             self.asker.take({"ask": header["ask"], **(told or {})}, b"")
         else:
             more, data = pack_at_once(answer)
@@ -57,17 +57,17 @@ async def test_a_method_asks_with_its_arguments_by_name() -> None:
 
 
 async def test_an_error_of_the_gateway_is_raised() -> None:
-    gateway = Gateway(GatewayError(Kind.FORBIDDEN, "cannot do it", param="p"))
+    gateway = Gateway(GatewayError(ErrorKind.FORBIDDEN, "cannot do it", param="p"))
     with pytest.raises(GatewayError, match="cannot do it") as caught:
         await gateway.host.users.find("u")
-    assert (caught.value.kind, caught.value.param) == (Kind.FORBIDDEN, "p")
+    assert (caught.value.kind, caught.value.param) == (ErrorKind.FORBIDDEN, "p")
 
 
 @pytest.mark.parametrize("error", [TimeoutError("nobody"), RuntimeError("it failed"), KeyError("k")])
 async def test_an_exception_that_plugins_know_is_raised(error: Exception) -> None:
     gateway = Gateway(error)
     with pytest.raises((TimeoutError, RuntimeError, LookupError), match=r"nobody|it failed|k"):
-        await RemoteEvents(gateway.asker).call(Target("u"), {})
+        await RemoteEvents(gateway.asker).call(EventTarget("u"), {})
 
 
 async def test_an_upload_has_its_content_beside_it() -> None:
@@ -108,8 +108,8 @@ async def test_tools_are_run_by_the_gateway() -> None:
 async def test_events_are_sent() -> None:
     gateway = Gateway(PipeData(True), PipeData({"value": 1}))
     events = RemoteEvents(gateway.asker)
-    assert await events.emit(Target("u", "c"), {"type": "x"}) is True
-    assert await events.call(Target("u", "c"), {"type": "x"}) == {"value": 1}
+    assert await events.emit(EventTarget("u", "c"), {"type": "x"}) is True
+    assert await events.call(EventTarget("u", "c"), {"type": "x"}) == {"value": 1}
     assert gateway.heard[0][1].value["target"]["chat_id"] == "c"
 
 
@@ -147,7 +147,7 @@ async def test_a_stream_that_nobody_waits_for_any_more_is_dropped(when: str) -> 
 
 async def test_a_late_answer_of_another_kind_drops_nothing() -> None:
     gateway = Gateway()
-    asked = asyncio.ensure_future(RemoteEvents(gateway.asker).call(Target("u"), {}))
+    asked = asyncio.ensure_future(RemoteEvents(gateway.asker).call(EventTarget("u"), {}))
     await asyncio.sleep(0)
     asked.cancel()
     await asyncio.wait([asked])

@@ -4,19 +4,19 @@ from typing import Any
 
 import pytest
 
-from gatewayd.errors import GatewayError, Kind
-from gatewayd.plugins.interfaces import Host, HostUpload
+from gatewayd.errors import ErrorKind, GatewayError
+from gatewayd.plugins.interfaces import HostUpload, PluginHost
 from gatewayd.plugins.isolation.host_table import PARTS, SCOPE, find_method
-from gatewayd.plugins.records import Family
+from gatewayd.plugins.records import PluginFamily
 
 
 def test_every_part_of_the_host_is_there() -> None:
-    assert {*PARTS, "data_dir", "secret_key"} == set(Host.__dataclass_fields__)
+    assert {*PARTS, "data_dir", "secret_key"} == set(PluginHost.__dataclass_fields__)
 
 
 def test_arguments_are_read_as_the_method_takes_them() -> None:
     assert find_method("plugins", "find").read({"family": "tool", "plugin_id": "x"}) == {
-        "family": Family.TOOL,
+        "family": PluginFamily.TOOL,
         "plugin_id": "x",
     }
     upload = {
@@ -43,7 +43,7 @@ def test_arguments_are_read_as_the_method_takes_them() -> None:
 def test_other_arguments_are_refused(arguments: Any) -> None:
     with pytest.raises(GatewayError) as caught:
         find_method("plugins", "find").read(arguments)
-    assert caught.value.kind is Kind.INVALID_REQUEST
+    assert caught.value.kind is ErrorKind.INVALID_REQUEST
 
 
 @pytest.mark.parametrize(
@@ -53,7 +53,7 @@ def test_other_arguments_are_refused(arguments: Any) -> None:
 def test_nothing_else_may_be_asked(part: Any, name: Any) -> None:
     with pytest.raises(GatewayError) as caught:
         find_method(part, name)
-    assert caught.value.kind is Kind.NOT_FOUND
+    assert caught.value.kind is ErrorKind.NOT_FOUND
 
 
 MANY = {str(number): 0 for number in range(300_000)}

@@ -4,10 +4,10 @@ import pytest
 
 from gatewayd.plugins.isolation.loader import IsolationChoice, IsolationMode
 from gatewayd.plugins.isolation.plugin import IsolatedPlugin
-from gatewayd.plugins.records import Family
-from gatewayd.plugins.runtime.instance import Loaded
+from gatewayd.plugins.records import PluginFamily
+from gatewayd.plugins.runtime.instance import PluginInstance
 from gatewayd.plugins.runtime.invoke import PluginError
-from gatewayd.plugins.source.requirements import Installation, Requirements
+from gatewayd.plugins.source.requirements import InstallationOptions, RequirementsInstaller
 from tests.fakes.isolated import Isolating
 from tests.fakes.plugins import make_registry, plugin_of
 
@@ -41,20 +41,20 @@ async def test_a_header_asks_for_a_process(isolating: Isolating) -> None:
     isolating.mode = IsolationMode.THREAD
     plugins = plugin_of("asking", ASKING), plugin_of("plain", PLAIN)
     async with make_registry(*plugins, isolation=isolating) as plugged:
-        assert isinstance(await plugged.registry.loaded(Family.FUNCTION, "asking"), IsolatedPlugin)
-        assert isinstance(await plugged.registry.loaded(Family.FUNCTION, "plain"), Loaded)
+        assert isinstance(await plugged.registry.loaded(PluginFamily.FUNCTION, "asking"), IsolatedPlugin)
+        assert isinstance(await plugged.registry.loaded(PluginFamily.FUNCTION, "plain"), PluginInstance)
 
 
 async def test_there_are_no_more_processes_than_permitted(isolating: Isolating) -> None:
     isolating.most = 1
     plugins = plugin_of("one", PLAIN), plugin_of("two", PLAIN, is_active=False)
     async with make_registry(*plugins, isolation=isolating) as plugged:
-        await plugged.registry.loaded(Family.FUNCTION, "one")
+        await plugged.registry.loaded(PluginFamily.FUNCTION, "one")
         # The place of its former source is that of the new one.
         changed = await plugged.registry.probe(plugin_of("one", PLAIN + "    new = 1\n"))
         await changed.end(5.0)
         with pytest.raises(PluginError, match="1 plugins have processes already, which plugin_processes"):
-            await plugged.registry.loaded(Family.FUNCTION, "two")
+            await plugged.registry.loaded(PluginFamily.FUNCTION, "two")
 
 
 async def test_why_packages_are_not_installed_is_told(
@@ -63,13 +63,13 @@ async def test_why_packages_are_not_installed_is_told(
     async def fail(*_: object) -> str:
         return "its packages cannot be installed: no index"
 
-    monkeypatch.setattr(Requirements, "_install", fail)
+    monkeypatch.setattr(RequirementsInstaller, "_install", fail)
     content = '"""\nrequirements: gatewayd_absent\n"""\nimport gatewayd_absent\n' + PLAIN
-    installation = Installation(tmp_path, is_enabled=True)
+    installation = InstallationOptions(tmp_path, is_enabled=True)
     async with make_registry(
         plugin_of("p", content), isolation=isolating, installation=installation
     ) as plugged:
         with pytest.raises(
             PluginError, match="'gatewayd_absent'; its packages cannot be installed: no index"
         ):
-            await plugged.registry.loaded(Family.FUNCTION, "p")
+            await plugged.registry.loaded(PluginFamily.FUNCTION, "p")

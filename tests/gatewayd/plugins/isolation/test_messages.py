@@ -4,23 +4,23 @@ from typing import Any
 
 import pytest
 
-from gatewayd.errors import GatewayError, Kind
+from gatewayd.errors import ErrorKind, GatewayError
 from gatewayd.plugins.isolation.messages import (
     LIMITS,
     MAX_ERROR_CHARACTERS,
     MAX_MESSAGE_BYTES,
     MAX_REFUSAL_CHARACTERS,
     PipeData,
-    error_told,
-    failure_told,
     pack,
     pack_at_once,
     read_error,
-    read_failed,
+    read_failure_details,
+    render_error,
+    render_failure,
     unpack,
     unpack_at_once,
 )
-from gatewayd.plugins.runtime.invoke import Failed, PluginError
+from gatewayd.plugins.runtime.invoke import FailureDetails, PluginError
 
 
 async def test_a_payload_goes_both_ways() -> None:
@@ -58,24 +58,24 @@ def test_what_is_too_large_does_not_leave_the_process() -> None:
 
 
 def test_a_failure_is_told_and_read() -> None:
-    failed = Failed("text", "ValueError", 429, 7, "code", 3, ("pipe q",))
-    failure = PluginError("pipe", "p", failed, kind=Kind.TIMEOUT)
-    assert read_failed(failure_told(failure)["failed"]) == (failed, Kind.TIMEOUT)
-    long = PluginError("pipe", "p", Failed("x" * 100_000))
-    assert len(failure_told(long)["failed"]["text"]) <= MAX_ERROR_CHARACTERS
+    failed = FailureDetails("text", "ValueError", 429, 7, "code", 3, ("pipe q",))
+    failure = PluginError("pipe", "p", failed, kind=ErrorKind.TIMEOUT)
+    assert read_failure_details(render_failure(failure)["failed"]) == (failed, ErrorKind.TIMEOUT)
+    long = PluginError("pipe", "p", FailureDetails("x" * 100_000))
+    assert len(render_failure(long)["failed"]["text"]) <= MAX_ERROR_CHARACTERS
 
 
 @pytest.mark.parametrize(
     "change", [{"text": 1}, {"status": "1"}, {"line": True}, {"names": 1}, {"kind": "none"}, {"names": [1]}]
 )
 def test_a_malformed_failure_is_refused(change: dict[str, Any]) -> None:
-    told = failure_told(PluginError("pipe", "p", Failed("text")))["failed"]
+    told = render_failure(PluginError("pipe", "p", FailureDetails("text")))["failed"]
     with pytest.raises((ValueError, TypeError)):
-        read_failed({**told, **change})
+        read_failure_details({**told, **change})
 
 
 def test_an_error_is_told_and_read() -> None:
-    error = GatewayError(Kind.CONFLICT, "no" * MAX_REFUSAL_CHARACTERS, param="p", code="c")
-    read = read_error(error_told(error)["error"])
-    assert (read.kind, read.param, read.code) == (Kind.CONFLICT, "p", "c")
+    error = GatewayError(ErrorKind.CONFLICT, "no" * MAX_REFUSAL_CHARACTERS, param="p", code="c")
+    read = read_error(render_error(error)["error"])
+    assert (read.kind, read.param, read.code) == (ErrorKind.CONFLICT, "p", "c")
     assert len(read.message) <= MAX_REFUSAL_CHARACTERS

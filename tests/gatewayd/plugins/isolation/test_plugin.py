@@ -4,10 +4,10 @@ from dataclasses import replace
 
 import pytest
 
-from gatewayd.errors import GatewayError, Kind
-from gatewayd.plugins.records import Family
+from gatewayd.errors import ErrorKind, GatewayError
+from gatewayd.plugins.records import PluginFamily
 from gatewayd.plugins.runtime.invoke import PluginError
-from gatewayd.plugins.runtime.iterators import Items
+from gatewayd.plugins.runtime.iterators import PluginIterator
 from tests.fakes.isolated import Isolating, isolated, result_of
 from tests.fakes.plugins import scope_of
 
@@ -57,7 +57,7 @@ async def test_a_stream_is_pulled_item_by_item(isolating: Isolating) -> None:
     """
     async with isolated(content, isolating) as (loaded, _):
         items = await loaded.call("pipe", scope_of(), {"body": {}})
-        assert isinstance(items, Items)
+        assert isinstance(items, PluginIterator)
         assert [await anext(items), await anext(items), await anext(items)] == ["one", {"two": 2}, b"three"]
         with pytest.raises(PluginError, match="ValueError: enough"):
             await anext(items)
@@ -137,13 +137,13 @@ async def test_valves_are_set_and_checked(isolating: Isolating) -> None:
         assert await loaded.changed_valves({}, {"priority": 7}) == {"priority": 7}
         with pytest.raises(GatewayError) as caught:
             await loaded.changed_valves({}, {"priority": "x"})
-        assert (caught.value.kind, caught.value.param) == (Kind.INVALID_REQUEST, "priority")
+        assert (caught.value.kind, caught.value.param) == (ErrorKind.INVALID_REQUEST, "priority")
         schema = await loaded.valves_schema()
         assert schema is not None
         assert set(schema["properties"]) == {"priority"}
         assert await loaded.take(replace(loaded.plugin, valves={"priority": 7}))
         assert loaded.priority() == 7
-        plugged.user_valves.values["u1", Family.FUNCTION, "p"] = {"loud": True}
+        plugged.user_valves.values["u1", PluginFamily.FUNCTION, "p"] = {"loud": True}
         assert await loaded.call("inlet", scope_of(), {"body": {}}) == {"priority": 7, "loud": True}
         assert loaded.has_user_valves()
 

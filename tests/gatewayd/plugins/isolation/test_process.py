@@ -7,12 +7,12 @@ from typing import Any
 import pytest
 
 from gatewayd.plugins.isolation import process
-from gatewayd.plugins.isolation.memory import MAX_SCORE, MORE_SCORE
+from gatewayd.plugins.isolation.memory import MAX_OOM_SCORE, OOM_SCORE_INCREASE
 from gatewayd.plugins.isolation.messages import PipeData
 from gatewayd.plugins.isolation.plugin import IsolatedPlugin
 from gatewayd.plugins.isolation.process import PluginProcess
 from gatewayd.plugins.runtime.invoke import PluginError
-from gatewayd.tasks import Tasks
+from gatewayd.tasks import TaskRegistry
 from tests.fakes.isolated import Isolating, isolated
 from tests.fakes.plugins import plugin_of, scope_of
 
@@ -190,7 +190,7 @@ async def test_the_kernel_ends_it_before_the_gateway(isolating: Isolating) -> No
     """
     own = int(Path("/proc/self/oom_score_adj").read_text())
     async with isolated(content, isolating) as (loaded, _):
-        assert int(await outcome(loaded)) == min(own + MORE_SCORE, MAX_SCORE)
+        assert int(await outcome(loaded)) == min(own + OOM_SCORE_INCREASE, MAX_OOM_SCORE)
 
 
 class Offering:
@@ -209,7 +209,7 @@ class Offering:
 
 
 async def test_an_answer_that_is_not_written_is_dropped(isolating: Isolating) -> None:
-    tasks, listener = Tasks(), Offering()
+    tasks, listener = TaskRegistry(), Offering()
     asked = PluginProcess(
         plugin_of("p", "class Pipe: ..."), process.ProcessOptions(1, 1, {}), listener, tasks
     )

@@ -4,8 +4,8 @@ from typing import Any, cast
 
 import pytest
 
-from gatewayd.plugins.isolation.read_ahead import MAX_PIECES, MAX_SIZE, ReadAhead
-from gatewayd.plugins.runtime.iterators import Items
+from gatewayd.plugins.isolation.read_ahead import MAX_AHEAD_BYTES, MAX_PIECES, ReadAhead
+from gatewayd.plugins.runtime.iterators import PluginIterator
 
 
 class Source:
@@ -36,7 +36,7 @@ class Source:
 
 
 def ahead_of(source: Source) -> ReadAhead:
-    return ReadAhead(cast(Items, source))
+    return ReadAhead(cast(PluginIterator, source))
 
 
 async def settled() -> None:
@@ -69,7 +69,7 @@ async def test_a_slow_stream_is_taken_piece_by_piece() -> None:
 
 
 async def test_large_pieces_are_not_read_ahead() -> None:
-    source = Source("x" * MAX_SIZE, "y", "z")
+    source = Source("x" * MAX_AHEAD_BYTES, "y", "z")
     ahead = ahead_of(source)
     await settled()
     assert source.made == 1

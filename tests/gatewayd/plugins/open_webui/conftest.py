@@ -7,20 +7,20 @@ from typing import Any
 
 import pytest
 
-from gatewayd.plugins.interfaces import Host
-from gatewayd.plugins.open_webui.finder import Installed, install
+from gatewayd.plugins.interfaces import PluginHost
+from gatewayd.plugins.open_webui.finder import InstalledModules, install
 from tests.fakes.host import make_host
 
 Sync = Callable[..., Awaitable[Any]]
 
 
 @pytest.fixture
-def host(tmp_path: Path) -> Host:
+def host(tmp_path: Path) -> PluginHost:
     return make_host(tmp_path)
 
 
 @pytest.fixture
-async def installed(host: Host) -> AsyncIterator[Installed]:
+async def installed(host: PluginHost) -> AsyncIterator[InstalledModules]:
     names = install(host, asyncio.get_running_loop())
     yield names
     names.close()

@@ -5,9 +5,9 @@ import sys
 
 import pytest
 
-from gatewayd.plugins.interfaces import Host
+from gatewayd.plugins.interfaces import PluginHost
 from gatewayd.plugins.open_webui import manifest
-from gatewayd.plugins.open_webui.finder import Installed, install
+from gatewayd.plugins.open_webui.finder import InstalledModules, install
 from gatewayd.plugins.open_webui.modules.completions import scope_of
 from tests.fakes.homes import in_thread
 from tests.fakes.host import make_scope
@@ -15,7 +15,7 @@ from tests.fakes.host import make_scope
 
 @pytest.mark.parametrize("module", manifest.MODULES, ids=lambda module: module.name)
 async def test_every_module_has_the_names_of_the_catalogue(
-    installed: Installed, module: manifest.Module
+    installed: InstalledModules, module: manifest.CompatModule
 ) -> None:
     made = await in_thread(importlib.import_module, module.name)
     assert made.__name__ == module.name
@@ -24,7 +24,7 @@ async def test_every_module_has_the_names_of_the_catalogue(
     assert hasattr(made, "__getattr__") == module.settings
 
 
-async def test_modules_are_made_once_and_when_imported(installed: Installed) -> None:
+async def test_modules_are_made_once_and_when_imported(installed: InstalledModules) -> None:
     assert "open_webui" not in sys.modules
     first = importlib.import_module("open_webui.models.users")
     assert importlib.import_module("open_webui.models.users") is first
@@ -32,7 +32,7 @@ async def test_modules_are_made_once_and_when_imported(installed: Installed) -> 
     assert sys.modules["open_webui.models"].users is first
 
 
-async def test_what_is_not_there_is_not_found(installed: Installed) -> None:
+async def test_what_is_not_there_is_not_found(installed: InstalledModules) -> None:
     for name in ("open_webui.socket.main", "open_webui.models.auths", "open_webui.models.users.inner"):
         with pytest.raises(ModuleNotFoundError, match="open_webui"):
             importlib.import_module(name)
@@ -40,12 +40,12 @@ async def test_what_is_not_there_is_not_found(installed: Installed) -> None:
         importlib.import_module("open_webui_other")
 
 
-async def test_old_names(installed: Installed) -> None:
+async def test_old_names(installed: InstalledModules) -> None:
     old = importlib.import_module("open_webui.apps.webui.models.users")
     assert old.UserModel is importlib.import_module("open_webui.models.users").UserModel
 
 
-async def test_closing_takes_everything_away(host: Host) -> None:
+async def test_closing_takes_everything_away(host: PluginHost) -> None:
     names = install(host, asyncio.get_running_loop())
     importlib.import_module("open_webui.constants")
     names.close()
@@ -54,11 +54,11 @@ async def test_closing_takes_everything_away(host: Host) -> None:
         importlib.import_module("open_webui.constants")
 
 
-async def test_main_has_the_application(installed: Installed) -> None:
+async def test_main_has_the_application(installed: InstalledModules) -> None:
     assert importlib.import_module("open_webui.main").app is installed.app
 
 
-async def test_requests_of_calls_have_the_application(installed: Installed) -> None:
+async def test_requests_of_calls_have_the_application(installed: InstalledModules) -> None:
     scope = make_scope("ada")
     request = installed.make_request(scope)
     assert request.app is installed.app

@@ -5,17 +5,17 @@ import threading
 import pytest
 
 from gatewayd.accounts.records import Actor
-from gatewayd.plugins.interfaces import Host
-from gatewayd.plugins.open_webui.host_bridge import Gate, Table, blocking
-from gatewayd.plugins.records import Family
-from gatewayd.plugins.runtime.call_context import Calling, asking, context_of
+from gatewayd.plugins.interfaces import PluginHost
+from gatewayd.plugins.open_webui.host_bridge import HostBridge, HostTable, blocking
+from gatewayd.plugins.records import PluginFamily
+from gatewayd.plugins.runtime.call_context import CallInfo, current_asker, plugin_context
 from tests.fakes.homes import at_home
 from tests.fakes.host import make_scope
 
 STORES: contextvars.ContextVar[str] = contextvars.ContextVar("stores", default="closed")
 
 
-class Things(Table):
+class Things(HostTable):
     @blocking
     async def where(self) -> tuple[str, str]:
         """Say on which thread and in which context this runs."""
@@ -27,9 +27,9 @@ class Things(Table):
         raise LookupError("no such thing")
 
 
-async def test_work_runs_on_the_daemons_loop_in_the_context_of_the_gate(host: Host) -> None:
+async def test_work_runs_on_the_daemons_loop_in_the_context_of_the_gate(host: PluginHost) -> None:
     STORES.set("open")
-    gate = Gate(host, asyncio.get_running_loop())
+    gate = HostBridge(host, asyncio.get_running_loop())
     things = Things(gate, "open_webui.things")
     here = threading.current_thread().name
 
@@ -50,33 +50,33 @@ async def test_work_runs_on_the_daemons_loop_in_the_context_of_the_gate(host: Ho
     assert await reach() == here
 
 
-async def test_work_knows_who_asks(host: Host) -> None:
-    gate, scope = Gate(host, asyncio.get_running_loop()), make_scope("ada")
+async def test_work_knows_who_asks(host: PluginHost) -> None:
+    gate, scope = HostBridge(host, asyncio.get_running_loop()), make_scope("ada")
 
     async def work() -> Actor | None:
-        return asking.get()
+        return current_asker.get()
 
-    serving = context_of(Calling(Family.FUNCTION, "p", scope))
+    serving = plugin_context(CallInfo(PluginFamily.FUNCTION, "p", scope))
     assert await asyncio.to_thread(serving.run, gate.wait, work) is scope.actor
-    starting = context_of(Calling(Family.FUNCTION, "p"))
+    starting = plugin_context(CallInfo(PluginFamily.FUNCTION, "p"))
     assert await asyncio.to_thread(starting.run, gate.wait, work) is None
-    assert asking.get() is None
+    assert current_asker.get() is None
 
 
-async def test_waiting_on_the_daemons_loop_is_refused(host: Host) -> None:
-    things = Things(Gate(host, asyncio.get_running_loop()), "open_webui.things")
+async def test_waiting_on_the_daemons_loop_is_refused(host: PluginHost) -> None:
+    things = Things(HostBridge(host, asyncio.get_running_loop()), "open_webui.things")
     with pytest.raises(RuntimeError, match="cannot wait for where on the loop of the daemon"):
         things.where()
 
 
-async def test_failures_reach_the_plugin(host: Host) -> None:
-    things = Things(Gate(host, asyncio.get_running_loop()), "open_webui.things")
+async def test_failures_reach_the_plugin(host: PluginHost) -> None:
+    things = Things(HostBridge(host, asyncio.get_running_loop()), "open_webui.things")
     with pytest.raises(LookupError, match="no such thing"):
         await asyncio.to_thread(things.fail)
 
 
-async def test_cancelling_a_plugin_cancels_its_work(host: Host) -> None:
-    gate = Gate(host, asyncio.get_running_loop())
+async def test_cancelling_a_plugin_cancels_its_work(host: PluginHost) -> None:
+    gate = HostBridge(host, asyncio.get_running_loop())
     begun, ended = asyncio.Event(), asyncio.Event()
 
     async def work() -> None:
@@ -96,9 +96,9 @@ async def test_cancelling_a_plugin_cancels_its_work(host: Host) -> None:
     await ended.wait()
 
 
-def test_a_closed_loop_is_an_error_and_not_a_wait(host: Host) -> None:
+def test_a_closed_loop_is_an_error_and_not_a_wait(host: PluginHost) -> None:
     loop = asyncio.new_event_loop()
-    things = Things(Gate(host, loop), "open_webui.things")
+    things = Things(HostBridge(host, loop), "open_webui.things")
     loop.close()
     with pytest.raises(RuntimeError, match="closed"):
         things.where()

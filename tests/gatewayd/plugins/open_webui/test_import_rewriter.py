@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from gatewayd.plugins.open_webui.finder import Installed
-from gatewayd.plugins.open_webui.import_rewriter import obtain, unguarded
+from gatewayd.plugins.open_webui.finder import InstalledModules
+from gatewayd.plugins.open_webui.import_rewriter import obtain, unguarded_names
 from gatewayd.plugins.open_webui.placeholders import NotProvidedError, PlaceholderType
 from tests.fakes.homes import load, load_at_home
 
@@ -44,7 +44,7 @@ from open_webui.j import *
 '''
     )
     before = ast.dump(tree)
-    assert unguarded(tree) == [
+    assert unguarded_names(tree) == [
         "open_webui.config",
         "open_webui.models.users.Users",
         "open_webui.models.users.UserModel",
@@ -56,7 +56,7 @@ from open_webui.j import *
     assert ast.dump(tree) == before
 
 
-async def test_missing_names_are_placeholders_and_listed(installed: Installed) -> None:
+async def test_missing_names_are_placeholders_and_listed(installed: InstalledModules) -> None:
     module, noted = await load_at_home(
         """
 from open_webui.models.users import Users, Moons as M
@@ -81,7 +81,7 @@ from open_webui import models, socket
     assert module.open_webui.models is module.models
 
 
-async def test_a_plugins_own_ways_out_are_taken(installed: Installed) -> None:
+async def test_a_plugins_own_ways_out_are_taken(installed: InstalledModules) -> None:
     module, noted = await load_at_home(
         """
 try:
@@ -106,7 +106,7 @@ def lazy():
         module.lazy()
 
 
-async def test_a_placeholder_is_seen_by_its_own_plugin_alone(installed: Installed) -> None:
+async def test_a_placeholder_is_seen_by_its_own_plugin_alone(installed: InstalledModules) -> None:
     first, noted = await load_at_home("from open_webui.models.auths import Auths", "first")
     assert noted.plugin_id == "first"
     assert isinstance(first.Auths, PlaceholderType)
@@ -123,7 +123,7 @@ except ImportError:
     assert (second.Auths, noted.missing) == ("own", [])
 
 
-async def test_a_plugin_may_guard_a_name_that_it_also_needs(installed: Installed) -> None:
+async def test_a_plugin_may_guard_a_name_that_it_also_needs(installed: InstalledModules) -> None:
     module, noted = await load_at_home(
         """
 from open_webui.models.auths import Auths
@@ -152,7 +152,9 @@ def test_nothing_is_noted_outside_of_loading() -> None:
     assert isinstance(obtain("open_webui.x", "y"), PlaceholderType)
 
 
-async def test_errors_of_a_module_that_is_there_are_not_hidden(installed: Installed, tmp_path: Path) -> None:
+async def test_errors_of_a_module_that_is_there_are_not_hidden(
+    installed: InstalledModules, tmp_path: Path
+) -> None:
     with pytest.raises(RuntimeError, match="on the loop of the daemon"):
         load("from open_webui.env import RAG_TOP_K")
     module, noted = await load_at_home("from open_webui.env import RAG_TOP_K, RAG_MOON")

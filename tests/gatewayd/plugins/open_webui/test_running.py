@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
-from gatewayd.plugins.interfaces import Host
-from gatewayd.plugins.open_webui.finder import Installed
-from gatewayd.plugins.records import Family
+from gatewayd.plugins.interfaces import PluginHost
+from gatewayd.plugins.open_webui.finder import InstalledModules
+from gatewayd.plugins.records import PluginFamily
 from gatewayd.plugins.runtime.context import RequestFacts
 from tests.fakes.plugins import actor_of, make_registry, plugin_of, scope_of
 
@@ -88,13 +88,13 @@ def arguments() -> dict[str, Any]:
 
 
 async def test_a_pipe_asks_stores_and_looks_up(
-    installed: Installed, host: Host, arguments: dict[str, Any]
+    installed: InstalledModules, host: PluginHost, arguments: dict[str, Any]
 ) -> None:
     facts = RequestFacts(headers=(("Accept-Language", "fr"),))
     scope = scope_of(actor_of("ada"), facts=facts)
     registry = make_registry(plugin_of("writer", PIPE), make_request=installed.make_request)
     async with registry as plugged:
-        loaded = await plugged.registry.loaded(Family.FUNCTION, "writer")
+        loaded = await plugged.registry.loaded(PluginFamily.FUNCTION, "writer")
         answer = await loaded.call("pipe", scope, arguments)
         assert loaded.plugin.missing == ("open_webui.models.auths.Auths",)
     assert answer.split("|") == [
@@ -112,19 +112,19 @@ async def test_a_pipe_asks_stores_and_looks_up(
     assert (await host.files.find("f1") or {})["user_id"] == "ada"
 
 
-async def test_a_task_is_told_by_its_name(installed: Installed, arguments: dict[str, Any]) -> None:
+async def test_a_task_is_told_by_its_name(installed: InstalledModules, arguments: dict[str, Any]) -> None:
     scope = scope_of(actor_of("ada"), task="title_generation")
     registry = make_registry(plugin_of("writer", PIPE), make_request=installed.make_request)
     async with registry as plugged:
-        loaded = await plugged.registry.loaded(Family.FUNCTION, "writer")
+        loaded = await plugged.registry.loaded(PluginFamily.FUNCTION, "writer")
         assert await loaded.call("pipe", scope, arguments) == "A title"
 
 
 async def test_plain_methods_of_tools_look_up_from_their_threads(
-    installed: Installed, tmp_path: Path
+    installed: InstalledModules, tmp_path: Path
 ) -> None:
     async with make_registry(plugin_of("reader", TOOL)) as plugged:
-        loaded = await plugged.registry.loaded(Family.TOOL, "reader")
+        loaded = await plugged.registry.loaded(PluginFamily.TOOL, "reader")
         assert await loaded.call("read", scope_of(), {"file_id": "f9"}) == "None"
         with pytest.raises(Exception, match=r"models\.auths\.Auths\.get_auth_by_id is not provided"):
             await loaded.call("skill", scope_of(), {})

@@ -4,9 +4,9 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from gatewayd.plugins.interfaces import Host
-from gatewayd.plugins.open_webui.host_bridge import Gate
-from gatewayd.plugins.open_webui.streams import AHEAD, Frames
+from gatewayd.plugins.interfaces import PluginHost
+from gatewayd.plugins.open_webui.host_bridge import HostBridge
+from gatewayd.plugins.open_webui.streams import MAX_FRAMES_AHEAD, EventFrames
 from tests.fakes.homes import at_home
 
 
@@ -30,31 +30,31 @@ class Source:
 
 
 @pytest.fixture
-async def gate(host: Host) -> Gate:
-    return Gate(host, asyncio.get_running_loop())
+async def gate(host: PluginHost) -> HostBridge:
+    return HostBridge(host, asyncio.get_running_loop())
 
 
-async def test_a_failure_comes_in_its_place(gate: Gate) -> None:
-    source = Source(fails_after=AHEAD * 3)
+async def test_a_failure_comes_in_its_place(gate: HostBridge) -> None:
+    source = Source(fails_after=MAX_FRAMES_AHEAD * 3)
 
     async def plugin() -> list[bytes]:
         got = []
         with pytest.raises(LookupError, match="went away"):
-            async for frame in Frames(gate, source.frames()):
+            async for frame in EventFrames(gate, source.frames()):
                 got.append(frame)
         return got
 
-    assert await at_home(plugin) == [b"%d\n\n" % number for number in range(1, AHEAD * 3 + 1)]
+    assert await at_home(plugin) == [b"%d\n\n" % number for number in range(1, MAX_FRAMES_AHEAD * 3 + 1)]
 
 
-async def test_each_item_is_one_event(gate: Gate) -> None:
+async def test_each_item_is_one_event(gate: HostBridge) -> None:
     async def several() -> AsyncIterator[bytes]:
         yield b'data: {"a": 1}\n\ndata: {"b": 2}\n\n'
         yield b"event: x\r\ndata: 3\r\n\r\n: ping\r\n\r\n"
         yield b"data: [DONE]\n\n"
 
     async def plugin() -> list[bytes]:
-        return [event async for event in Frames(gate, several())]
+        return [event async for event in EventFrames(gate, several())]
 
     assert await at_home(plugin) == [
         b'data: {"a": 1}\n\n',
@@ -65,25 +65,25 @@ async def test_each_item_is_one_event(gate: Gate) -> None:
     ]
 
 
-async def test_it_reads_only_a_little_ahead_and_stops_when_closed(gate: Gate) -> None:
+async def test_it_reads_only_a_little_ahead_and_stops_when_closed(gate: HostBridge) -> None:
     source = Source()
 
     async def plugin() -> list[bytes]:
-        frames = Frames(gate, source.frames())
+        frames = EventFrames(gate, source.frames())
         first = await anext(frames)
         await frames.aclose()
         return [first, *[frame async for frame in frames]]
 
     assert await at_home(plugin) == [b"1\n\n"]
     await source.closed.wait()
-    assert source.given <= AHEAD + 2
+    assert source.given <= MAX_FRAMES_AHEAD + 2
 
 
-async def test_what_nobody_has_any_more_is_stopped(gate: Gate) -> None:
+async def test_what_nobody_has_any_more_is_stopped(gate: HostBridge) -> None:
     source = Source()
 
     async def plugin() -> None:
-        frames = Frames(gate, source.frames())
+        frames = EventFrames(gate, source.frames())
         await anext(frames)
         del frames
 
@@ -92,12 +92,12 @@ async def test_what_nobody_has_any_more_is_stopped(gate: Gate) -> None:
     await source.closed.wait()
 
 
-async def test_cancelling_the_reader_leaves_nothing_running(gate: Gate) -> None:
+async def test_cancelling_the_reader_leaves_nothing_running(gate: HostBridge) -> None:
     source = Source()
 
     async def plugin() -> None:
         async def read() -> None:
-            async for _ in Frames(gate, source.frames()):
+            async for _ in EventFrames(gate, source.frames()):
                 pass
 
         task = asyncio.get_running_loop().create_task(read())

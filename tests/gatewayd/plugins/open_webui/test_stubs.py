@@ -3,13 +3,13 @@ from typing import Any
 
 import pytest
 
-from gatewayd.plugins.open_webui.finder import Installed
+from gatewayd.plugins.open_webui.finder import InstalledModules
 from gatewayd.plugins.open_webui.placeholders import NotProvidedError
 from tests.fakes.homes import load_at_home
 
 
 @pytest.fixture
-async def module(installed: Installed) -> Any:
+async def module(installed: InstalledModules) -> Any:
     return (
         await load_at_home(
             "from open_webui.models.memories import Memories\n"

@@ -2,8 +2,8 @@ import sys
 
 import pytest
 
-from gatewayd.errors import GatewayError, Kind
-from gatewayd.plugins.open_webui.web_library import load
+from gatewayd.errors import ErrorKind, GatewayError
+from gatewayd.plugins.open_webui.web_library import load_web_module
 
 
 def test_a_library_that_is_not_installed_is_named_with_its_extra(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -11,9 +11,9 @@ def test_a_library_that_is_not_installed_is_named_with_its_extra(monkeypatch: py
     with pytest.raises(
         GatewayError, match=r"cannot give plugins starlette\.requests: the extra 'plugins' is not installed"
     ) as raised:
-        load("starlette.requests")
-    assert raised.value.kind is Kind.NOT_CONFIGURED
+        load_web_module("starlette.requests")
+    assert raised.value.kind is ErrorKind.NOT_CONFIGURED
 
 
 def test_one_that_is_there_is_given() -> None:
-    assert load("starlette.requests").Request
+    assert load_web_module("starlette.requests").Request

@@ -7,15 +7,15 @@ from concurrent.futures import Future
 
 import pytest
 
-from gatewayd.plugins.runtime.event_loop_thread import DaemonThreads, Home, StoppedError, give
-from gatewayd.plugins.runtime.invoke import Outcome
+from gatewayd.plugins.runtime.event_loop_thread import DaemonThreads, PluginLoop, StoppedError, settle_future
+from gatewayd.plugins.runtime.invoke import CallOutcome
 
 pytestmark = pytest.mark.timeout(30)
 
 
 @pytest.fixture
 async def home():
-    made = Home("test", {"plugin": "p"})
+    made = PluginLoop("test", {"plugin": "p"})
     made.start()
     yield made
     assert await made.stop(10)
@@ -25,16 +25,16 @@ def here() -> contextvars.Context:
     return contextvars.copy_context()
 
 
-async def test_work_runs_in_the_thread_of_the_home(home: Home) -> None:
+async def test_work_runs_in_the_thread_of_the_home(home: PluginLoop) -> None:
     async def where() -> int:
         return threading.get_ident()
 
     first, second = await home.attempt(where, here()), await home.attempt(where, here())
     assert first == second
-    assert first != Outcome(threading.get_ident())
+    assert first != CallOutcome(threading.get_ident())
 
 
-async def test_what_work_raises_is_its_outcome(home: Home) -> None:
+async def test_what_work_raises_is_its_outcome(home: PluginLoop) -> None:
     async def fail() -> None:
         raise SystemExit(4)
 
@@ -43,7 +43,7 @@ async def test_what_work_raises_is_its_outcome(home: Home) -> None:
     assert (await home.attempt(fail, here())).error is not outcome.error
 
 
-async def test_cancelling_the_wait_cancels_the_work(home: Home) -> None:
+async def test_cancelling_the_wait_cancels_the_work(home: PluginLoop) -> None:
     entered, ended = threading.Event(), threading.Event()
 
     async def work() -> None:
@@ -61,7 +61,9 @@ async def test_cancelling_the_wait_cancels_the_work(home: Home) -> None:
     assert await asyncio.to_thread(ended.wait, 10)
 
 
-async def test_a_task_that_exits_does_not_end_the_loop(home: Home, caplog: pytest.LogCaptureFixture) -> None:
+async def test_a_task_that_exits_does_not_end_the_loop(
+    home: PluginLoop, caplog: pytest.LogCaptureFixture
+) -> None:
     async def leave() -> None:
         raise KeyboardInterrupt
 
@@ -75,12 +77,12 @@ async def test_a_task_that_exits_does_not_end_the_loop(home: Home, caplog: pytes
     async def answer() -> int:
         return 1
 
-    assert await home.attempt(answer, here()) == Outcome(1)
+    assert await home.attempt(answer, here()) == CallOutcome(1)
     assert [vars(record)["plugin"] for record in caplog.records] == ["p"]
 
 
 async def test_a_loop_that_spins_is_interrupted() -> None:
-    home = Home("spinning", {})
+    home = PluginLoop("spinning", {})
     home.start()
     entered = threading.Event()
 
@@ -97,7 +99,7 @@ async def test_a_loop_that_spins_is_interrupted() -> None:
 
 
 async def test_what_is_given_to_an_ended_home_is_stopped() -> None:
-    home = Home("ended", {})
+    home = PluginLoop("ended", {})
     home.start()
     assert await home.stop(10)
 
@@ -108,7 +110,7 @@ async def test_what_is_given_to_an_ended_home_is_stopped() -> None:
 
 
 async def test_stopping_ends_what_still_runs() -> None:
-    home = Home("busy", {})
+    home = PluginLoop("busy", {})
     home.start()
     entered = threading.Event()
 
@@ -122,7 +124,7 @@ async def test_stopping_ends_what_still_runs() -> None:
     assert isinstance((await waiting).error, StoppedError)
 
 
-async def test_threads_for_blocking_work_take_nobodys_place(home: Home) -> None:
+async def test_threads_for_blocking_work_take_nobodys_place(home: PluginLoop) -> None:
     let_go = threading.Event()
 
     async def many() -> int:
@@ -133,7 +135,7 @@ async def test_threads_for_blocking_work_take_nobodys_place(home: Home) -> None:
             let_go.set()
             await asyncio.wait(blocked)
 
-    assert await home.attempt(many, here()) == Outcome(7)
+    assert await home.attempt(many, here()) == CallOutcome(7)
 
 
 def test_threads_of_the_executor_are_daemons_and_give_errors() -> None:
@@ -146,11 +148,11 @@ def test_threads_of_the_executor_are_daemons_and_give_errors() -> None:
 def test_a_cancelled_future_takes_nothing() -> None:
     future: Future[int] = Future()
     future.cancel()
-    assert not give(future, 1)
+    assert not settle_future(future, 1)
 
 
 async def test_a_home_that_is_kept_busy_is_interrupted_when_it_is_to_end() -> None:
-    home, entered = Home("h", {}), threading.Event()
+    home, entered = PluginLoop("h", {}), threading.Event()
     home.start()
 
     async def spin() -> None:

@@ -8,8 +8,8 @@ import threading
 
 import pytest
 
-from gatewayd.events.records import Target
-from gatewayd.plugins.records import Family
+from gatewayd.events.records import EventTarget
+from gatewayd.plugins.records import PluginFamily
 from gatewayd.plugins.runtime import instance as loaded_module
 from gatewayd.plugins.runtime import runner as running_module
 from gatewayd.plugins.runtime.invoke import PluginError
@@ -86,7 +86,7 @@ async def test_ids_are_empty_where_there_is_no_chat() -> None:
             def run(self, __chat_id__, __message_id__, __session_id__):
                 return [__chat_id__, __message_id__, __session_id__]
     """
-    assert await result_of(content, "run", target=Target("u1")) == ["", None, None]
+    assert await result_of(content, "run", target=EventTarget("u1")) == ["", None, None]
 
 
 async def test_explicit_arguments_go_before_reserved_ones() -> None:
@@ -180,10 +180,10 @@ async def test_a_plugin_that_blocks_its_loop_stops_only_itself() -> None:
     fast = "class Filter:\n    async def inlet(self, body): return 'fast'"
     plugins = [plugin_of("slow", slow), plugin_of("fast", fast)]
     async with make_registry(*plugins) as plugged:
-        blocked = await plugged.registry.loaded(Family.FUNCTION, "slow")
+        blocked = await plugged.registry.loaded(PluginFamily.FUNCTION, "slow")
         waiting = asyncio.ensure_future(blocked.call("inlet", scope_of(), {"body": {}}))
         await asyncio.to_thread(blocked.value("entered").wait)
-        other = await plugged.registry.loaded(Family.FUNCTION, "fast")
+        other = await plugged.registry.loaded(PluginFamily.FUNCTION, "fast")
         assert await other.call("inlet", scope_of(), {"body": {}}) == "fast"
         assert not waiting.done()
         blocked.value("let_go").set()
@@ -226,7 +226,7 @@ async def test_events_arrive_after_the_return_value_too() -> None:
     async with running(content) as (loaded, plugged):
         assert await loaded.call("pipe", scope_of(), {"body": {}}) == "now"
         await plugged.events.arrived.wait()
-        assert plugged.events.emitted[0][0] == Target("u1", "c1", "m1", "s1")
+        assert plugged.events.emitted[0][0] == EventTarget("u1", "c1", "m1", "s1")
 
 
 async def test_a_call_that_fails_raises_in_the_plugin() -> None:
@@ -336,8 +336,8 @@ async def test_no_property_runs_that_the_gateway_does_not_read() -> None:
 async def test_a_property_that_takes_long_does_not_refuse_the_plugin(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(loaded_module, "PROMPTNESS", 0.2)
-    monkeypatch.setattr(running_module, "PATIENCE", 1.0)
+    monkeypatch.setattr(loaded_module, "ACCESSOR_SECONDS", 0.2)
+    monkeypatch.setattr(running_module, "HOOK_SECONDS", 1.0)
     content = """
         import time
         class Filter:

@@ -5,13 +5,13 @@ import threading
 
 import pytest
 
-from gatewayd.plugins.runtime.interrupts import Interrupted, Stoppable, interrupt, is_stopped
+from gatewayd.plugins.runtime.interrupts import Interrupted, StoppableCode, interrupt, is_stopped
 
 pytestmark = pytest.mark.timeout(30)
 
 
 def test_code_that_spins_is_stopped_once() -> None:
-    code, entered, told, go = Stoppable(), threading.Event(), threading.Event(), threading.Event()
+    code, entered, told, go = StoppableCode(), threading.Event(), threading.Event(), threading.Event()
     found: list[object] = []
 
     def spin() -> str:
@@ -34,14 +34,14 @@ def test_code_that_spins_is_stopped_once() -> None:
 
 
 def test_code_that_has_ended_is_not_stopped() -> None:
-    code = Stoppable()
+    code = StoppableCode()
     assert code.run(lambda: 1).value == 1
     code.stop()
     assert code.run(lambda: 2).value == 2
 
 
 def test_code_that_is_stopped_at_its_end_leaves_nothing_behind() -> None:
-    code = Stoppable()
+    code = StoppableCode()
     code.run(code.stop)
     assert {code.run(lambda: 3).value for _ in range(100)} == {3}
 
@@ -64,7 +64,7 @@ def test_a_thread_is_interrupted() -> None:
 
 
 def test_code_that_catches_its_stop_knows_of_it() -> None:
-    code = Stoppable()
+    code = StoppableCode()
 
     def work() -> tuple[bool, bool]:
         before = is_stopped()

@@ -4,8 +4,14 @@ import asyncio
 
 import pytest
 
-from gatewayd.errors import GatewayError, Kind
-from gatewayd.plugins.runtime.invoke import Failed, PluginError, attempt, attempt_async, read_failure
+from gatewayd.errors import ErrorKind, GatewayError
+from gatewayd.plugins.runtime.invoke import (
+    FailureDetails,
+    PluginError,
+    read_failure,
+    run_guarded,
+    run_guarded_async,
+)
 
 
 @pytest.mark.parametrize("error", [ValueError, SystemExit, KeyboardInterrupt, GeneratorExit])
@@ -16,17 +22,17 @@ async def test_everything_that_is_raised_is_an_outcome(error: type[BaseException
     async def fail_later() -> None:
         raise error
 
-    assert isinstance(attempt(fail).error, error)
-    assert isinstance((await attempt_async(fail_later)).error, error)
-    assert attempt(lambda: 3).value == 3
+    assert isinstance(run_guarded(fail).error, error)
+    assert isinstance((await run_guarded_async(fail_later)).error, error)
+    assert run_guarded(lambda: 3).value == 3
 
 
 async def test_being_cancelled_goes_through_and_a_cancellation_of_its_own_does_not() -> None:
     async def cancel_itself() -> None:
         raise asyncio.CancelledError
 
-    assert isinstance((await attempt_async(cancel_itself)).error, asyncio.CancelledError)
-    task = asyncio.ensure_future(attempt_async(asyncio.Event().wait))
+    assert isinstance((await run_guarded_async(cancel_itself)).error, asyncio.CancelledError)
+    task = asyncio.ensure_future(run_guarded_async(asyncio.Event().wait))
     await asyncio.sleep(0)
     task.cancel()
     with pytest.raises(asyncio.CancelledError):
@@ -46,14 +52,17 @@ class Kin(HTTPException):
 @pytest.mark.parametrize(
     ("error", "failed"),
     [
-        (ValueError("bad"), Failed("bad", "ValueError")),
-        (ValueError(), Failed("", "ValueError")),
-        (Kin(403, "no"), Failed("no", "Kin", 403)),
-        (HTTPException(400, {"a": 1}), Failed("{'a': 1}", "HTTPException", 400)),
-        (GatewayError(Kind.NOT_FOUND, "cannot find it", code="c"), Failed("cannot find it", code="c")),
+        (ValueError("bad"), FailureDetails("bad", "ValueError")),
+        (ValueError(), FailureDetails("", "ValueError")),
+        (Kin(403, "no"), FailureDetails("no", "Kin", 403)),
+        (HTTPException(400, {"a": 1}), FailureDetails("{'a': 1}", "HTTPException", 400)),
+        (
+            GatewayError(ErrorKind.NOT_FOUND, "cannot find it", code="c"),
+            FailureDetails("cannot find it", code="c"),
+        ),
     ],
 )
-def test_failures_are_read(error: BaseException, failed: Failed) -> None:
+def test_failures_are_read(error: BaseException, failed: FailureDetails) -> None:
     assert read_failure(error) == failed
 
 
@@ -63,7 +72,7 @@ def test_an_http_exception_that_cannot_be_read_is_like_any_other() -> None:
         def status_code(self) -> int:
             raise ValueError("no status")
 
-    assert read_failure(HTTPException("text")) == Failed("text", "HTTPException")
+    assert read_failure(HTTPException("text")) == FailureDetails("text", "HTTPException")
 
 
 def test_an_odd_status_is_none() -> None:
@@ -94,23 +103,23 @@ def test_a_long_text_is_cut() -> None:
 
 def test_the_line_is_the_last_in_the_plugins_own_source() -> None:
     source = compile("def f():\n    return int('x')\n\nf()\n", "p.py", "exec")
-    outcome = attempt(lambda: exec(source, {}))
+    outcome = run_guarded(lambda: exec(source, {}))
     assert outcome.error is not None
     assert read_failure(outcome.error, "p.py").line == 2
     assert read_failure(outcome.error, "other.py").line is None
 
 
 def test_a_failure_is_a_sentence_of_kind_id_type_and_text() -> None:
-    failure = PluginError("filter", "p", Failed("bad", "ValueError", 418, 7))
-    assert failure.kind is Kind.PLUGIN_FAILED
+    failure = PluginError("filter", "p", FailureDetails("bad", "ValueError", 418, 7))
+    assert failure.kind is ErrorKind.PLUGIN_FAILED
     assert failure.message == "filter p: ValueError: bad"
     assert (failure.plugin_id, failure.text, failure.status, failure.line) == ("p", "bad", 418, 7)
-    assert PluginError("filter", "p", Failed("", "KeyError")).message == "filter p: KeyError"
-    assert PluginError("filter", "p", Failed("late")).message == "filter p: late"
+    assert PluginError("filter", "p", FailureDetails("", "KeyError")).message == "filter p: KeyError"
+    assert PluginError("filter", "p", FailureDetails("late")).message == "filter p: late"
 
 
 def test_a_failure_that_comes_through_other_plugins_names_each_once() -> None:
-    inner = PluginError("pipe", "b", Failed("bad", "ValueError"))
+    inner = PluginError("pipe", "b", FailureDetails("bad", "ValueError"))
     outer = PluginError("pipe", "a", read_failure(inner))
     assert (outer.message, outer.text) == ("pipe a: pipe b: ValueError: bad", "pipe b: ValueError: bad")
     assert read_failure(inner).sentence == "pipe b: ValueError: bad"

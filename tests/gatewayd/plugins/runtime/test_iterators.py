@@ -8,15 +8,15 @@ from collections.abc import AsyncIterator, Iterator
 
 import pytest
 
-from gatewayd.plugins.runtime.event_loop_thread import Home, StoppedError
-from gatewayd.plugins.runtime.iterators import Items, LeftBehind, TaskProducer, ThreadProducer
+from gatewayd.plugins.runtime.event_loop_thread import PluginLoop, StoppedError
+from gatewayd.plugins.runtime.iterators import AbandonedCalls, PluginIterator, TaskProducer, ThreadProducer
 
 pytestmark = pytest.mark.timeout(30)
 
 
 @pytest.fixture
 async def home():
-    made = Home("items", {})
+    made = PluginLoop("items", {})
     made.start()
     yield made
     await made.stop(10)
@@ -26,18 +26,20 @@ def same(error: BaseException) -> Exception:
     return error if isinstance(error, Exception) else RuntimeError(repr(error))
 
 
-def plain(source: Iterator[object], left: LeftBehind | None = None) -> tuple[Items, ThreadProducer]:
-    producer = ThreadProducer(source, left or LeftBehind())
+def plain(
+    source: Iterator[object], left: AbandonedCalls | None = None
+) -> tuple[PluginIterator, ThreadProducer]:
+    producer = ThreadProducer(source, left or AbandonedCalls())
     producer.start(contextvars.copy_context())
-    return Items(producer, same), producer
+    return PluginIterator(producer, same), producer
 
 
-def at_home(home: Home, source: AsyncIterator[object]) -> tuple[Items, TaskProducer]:
+def at_home(home: PluginLoop, source: AsyncIterator[object]) -> tuple[PluginIterator, TaskProducer]:
     producer = TaskProducer(home, source, contextvars.copy_context())
-    return Items(producer, same), producer
+    return PluginIterator(producer, same), producer
 
 
-async def test_nothing_is_made_before_it_is_asked_for(home: Home) -> None:
+async def test_nothing_is_made_before_it_is_asked_for(home: PluginLoop) -> None:
     made: list[int] = []
 
     async def count() -> AsyncIterator[int]:
@@ -69,7 +71,7 @@ async def test_a_plain_iterator_is_closed_when_nobody_wants_more() -> None:
         await anext(items)
 
 
-async def test_items_that_are_forgotten_end_their_source(home: Home) -> None:
+async def test_items_that_are_forgotten_end_their_source(home: PluginLoop) -> None:
     closed = [threading.Event(), threading.Event()]
 
     def count() -> Iterator[int]:
@@ -94,7 +96,7 @@ async def test_items_that_are_forgotten_end_their_source(home: Home) -> None:
 
 
 async def test_a_plain_iterator_that_is_left_is_counted_until_it_comes_back() -> None:
-    entered, go, left = threading.Event(), threading.Event(), LeftBehind()
+    entered, go, left = threading.Event(), threading.Event(), AbandonedCalls()
 
     def slow() -> Iterator[int]:
         entered.set()
@@ -113,7 +115,7 @@ async def test_a_plain_iterator_that_is_left_is_counted_until_it_comes_back() ->
     assert left.count == 0
 
 
-async def test_items_of_a_home_that_ends_fail(home: Home) -> None:
+async def test_items_of_a_home_that_ends_fail(home: PluginLoop) -> None:
     entered = threading.Event()
 
     async def slow() -> AsyncIterator[int]:
@@ -133,7 +135,7 @@ async def test_items_of_a_home_that_ends_fail(home: Home) -> None:
     await later.aclose()
 
 
-async def test_closing_before_the_first_item_ends_at_once(home: Home) -> None:
+async def test_closing_before_the_first_item_ends_at_once(home: PluginLoop) -> None:
     async def never() -> AsyncIterator[int]:
         yield 1
 
@@ -151,7 +153,7 @@ async def test_an_iterator_that_spins_ends_when_it_is_closed() -> None:
             if not entered:
                 yield 1
 
-    left = LeftBehind()
+    left = AbandonedCalls()
     items, producer = plain(spin(), left)
     waiting = asyncio.ensure_future(anext(items))
     await asyncio.to_thread(entered.wait)

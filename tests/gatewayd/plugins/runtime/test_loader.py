@@ -10,11 +10,11 @@ from typing import Any
 
 import pytest
 
-from gatewayd.errors import Kind
-from gatewayd.plugins.records import Family, PluginKind
+from gatewayd.errors import ErrorKind
+from gatewayd.plugins.records import PluginFamily, PluginKind
 from gatewayd.plugins.runtime import loader
 from gatewayd.plugins.runtime.invoke import PluginError
-from gatewayd.plugins.runtime.loader import module_name, refused
+from gatewayd.plugins.runtime.loader import invalid_source, module_name
 from tests.fakes.plugins import make_registry, plugin_of, scope_of
 
 pytestmark = pytest.mark.timeout(30)
@@ -42,11 +42,11 @@ async def test_the_module_is_known_by_name_has_a_file_and_its_docstring() -> Non
                 self.text = Path(__file__).read_text()
     '''
     async with make_registry(plugin_of("p", content)) as plugged:
-        loaded = await plugged.registry.loaded(Family.FUNCTION, "p")
+        loaded = await plugged.registry.loaded(PluginFamily.FUNCTION, "p")
         assert (loaded.value("TEXT"), loaded.value("NAME")) == ("\ntitle: T\n", "function_p")
         assert loaded.value("FOUND")
         assert loaded.value("text").startswith('"""\ntitle: T')
-        assert module_name(Family.FUNCTION, "p") in sys.modules
+        assert module_name(PluginFamily.FUNCTION, "p") in sys.modules
         assert loaded.plugin.manifest == {"title": "T"}
 
 
@@ -60,7 +60,7 @@ async def test_classes_of_a_plugin_may_refer_to_each_other_by_text() -> None:
             def run(self, node: Node) -> Body: return node
     """
     async with make_registry(plugin_of("p", content)) as plugged:
-        loaded = await plugged.registry.loaded(Family.TOOL, "p")
+        loaded = await plugged.registry.loaded(PluginFamily.TOOL, "p")
         (spec,) = loaded.plugin.specs
         assert spec["parameters"]["properties"]["node"]["type"] == "object"
 
@@ -85,7 +85,7 @@ async def test_classes_of_a_plugin_may_refer_to_each_other_by_text() -> None:
 async def test_a_failure_tells_what_happened_and_where(content: str, sentence: str) -> None:
     failure = await fail(content)
     assert re.search(sentence, failure.message)
-    assert refused(failure).kind is Kind.INVALID_REQUEST
+    assert invalid_source(failure).kind is ErrorKind.INVALID_REQUEST
     assert "function_p" not in sys.modules
 
 
@@ -105,7 +105,7 @@ async def test_loading_has_a_bound(content: str) -> None:
 async def test_a_source_that_fails_leaves_the_former_module() -> None:
     good = plugin_of("p", "WHICH = 1\nclass Filter:\n    def inlet(self, body): return WHICH")
     async with make_registry(good) as plugged:
-        loaded = await plugged.registry.loaded(Family.FUNCTION, "p")
+        loaded = await plugged.registry.loaded(PluginFamily.FUNCTION, "p")
         with pytest.raises(PluginError):
             await plugged.registry.probe(plugin_of("p", "class Filter:\n    x = y"))
         assert vars(sys.modules["function_p"])["WHICH"] == 1
@@ -115,9 +115,9 @@ async def test_a_source_that_fails_leaves_the_former_module() -> None:
 async def test_the_kind_is_that_of_the_class_that_is_there() -> None:
     content = "Pipe = type('Pipe', (), {'pipe': lambda self, body: 'made'})"
     async with make_registry(plugin_of("p", content)) as plugged:
-        loaded = await plugged.registry.loaded(Family.FUNCTION, "p")
+        loaded = await plugged.registry.loaded(PluginFamily.FUNCTION, "p")
         assert loaded.plugin.kind is PluginKind.PIPE
-        found = plugged.registry.find(Family.FUNCTION, "p")
+        found = plugged.registry.find(PluginFamily.FUNCTION, "p")
         assert found is not None
         assert found.kind is PluginKind.PIPE
 
@@ -129,7 +129,7 @@ async def test_names_that_the_gateway_lacks_are_noted() -> None:
             pass
     """
     async with make_registry(plugin_of("p", content)) as plugged:
-        loaded = await plugged.registry.loaded(Family.FUNCTION, "p")
+        loaded = await plugged.registry.loaded(PluginFamily.FUNCTION, "p")
         assert loaded.plugin.missing == ("open_webui.nothing.here.Something",)
 
 
@@ -156,7 +156,7 @@ async def test_modules_of_plugins_run_one_after_the_other() -> None:
     content = "import gatewayd_test_halves.{0} as half\nclass Filter:\n    value = half.VALUE\n"
     plugins = [plugin_of(name, content.format(name)) for name in ("first", "second")]
     async with make_registry(*plugins) as plugged:
-        loaded = [await plugged.registry.loaded(Family.FUNCTION, one.id) for one in plugins]
+        loaded = [await plugged.registry.loaded(PluginFamily.FUNCTION, one.id) for one in plugins]
         assert [one.value("value") for one in loaded] == [2, 2]
 
 
@@ -166,8 +166,8 @@ async def test_a_module_that_hangs_does_not_hold_the_others(monkeypatch: pytest.
     others = [plugin_of(name, "class Filter: pass") for name in ("b", "c")]
     async with make_registry(hanging, *others, timeout=20) as plugged:
         for one in others:
-            assert await plugged.registry.loaded(Family.FUNCTION, one.id)
-        assert plugged.registry.find_loaded(Family.FUNCTION, "a") is None
+            assert await plugged.registry.loaded(PluginFamily.FUNCTION, one.id)
+        assert plugged.registry.find_loaded(PluginFamily.FUNCTION, "a") is None
 
 
 async def test_instances_are_made_at_the_same_time() -> None:
@@ -182,7 +182,7 @@ async def test_instances_are_made_at_the_same_time() -> None:
     plugins = [plugin_of(f"p{number}", content) for number in range(4)]
     async with make_registry(*plugins) as plugged:
         for one in plugins:
-            assert await plugged.registry.loaded(Family.FUNCTION, one.id)
+            assert await plugged.registry.loaded(PluginFamily.FUNCTION, one.id)
     del threading._gatewayd_test_barrier  # type: ignore[attr-defined]
 
 
@@ -195,5 +195,5 @@ async def test_plugins_load_at_the_same_time() -> None:
     """
     plugins = [plugin_of(f"p{number}", content) for number in range(12)]
     async with make_registry(*plugins) as plugged:
-        loads = (plugged.registry.loaded(Family.FUNCTION, one.id) for one in plugins)
+        loads = (plugged.registry.loaded(PluginFamily.FUNCTION, one.id) for one in plugins)
         assert len({id(one) for one in await asyncio.gather(*loads)}) == 12

@@ -6,18 +6,18 @@ import sys
 
 import pytest
 
-from gatewayd.plugins.records import Family
-from gatewayd.plugins.runtime.call_context import Calling, context_of
-from gatewayd.plugins.runtime.output import LoggingGuard, Output, catching_output
+from gatewayd.plugins.records import PluginFamily
+from gatewayd.plugins.runtime.call_context import CallInfo, plugin_context
+from gatewayd.plugins.runtime.output import LoggingGuard, PluginOutput, capture_output
 from tests.fakes.plugins import make_registry, plugin_of, scope_of
 
 
 def test_lines_of_plugins_are_logged_and_the_rest_is_written(caplog: pytest.LogCaptureFixture) -> None:
     stream = io.StringIO()
-    output = Output(stream, logging.INFO)
+    output = PluginOutput(stream, logging.INFO)
     caplog.set_level(logging.INFO, "gatewayd.plugins.runtime.output")
     output.write("mine\n")
-    context = context_of(Calling(Family.TOOL, "t"))
+    context = plugin_context(CallInfo(PluginFamily.TOOL, "t"))
     context.run(output.write, "a")
     context.run(output.writelines, ["b\nc", "\n", "\n", "x" * 10_000])
     assert stream.getvalue() == "mine\n"
@@ -30,8 +30,8 @@ def test_lines_of_plugins_are_logged_and_the_rest_is_written(caplog: pytest.LogC
 
 @pytest.mark.timeout(20)
 def test_a_huge_text_without_an_end_is_written_in_no_time() -> None:
-    output = Output(io.StringIO(), logging.DEBUG)
-    context = context_of(Calling(Family.TOOL, "t"))
+    output = PluginOutput(io.StringIO(), logging.DEBUG)
+    context = plugin_context(CallInfo(PluginFamily.TOOL, "t"))
     assert context.run(output.write, "x" * 2**27) == 2**27
 
 
@@ -50,7 +50,7 @@ async def test_plugins_print_from_everywhere(caplog: pytest.LogCaptureFixture) -
                 await asyncio.to_thread(print, "thread")
     """
     async with make_registry(plugin_of("p", content)) as plugged:
-        loaded = await plugged.registry.loaded(Family.FUNCTION, "p")
+        loaded = await plugged.registry.loaded(PluginFamily.FUNCTION, "p")
         await loaded.call("inlet", scope_of(), {"body": {}})
         await loaded.call("outlet", scope_of(), {"body": {}})
     lines = [vars(record) for record in caplog.records if record.name == "gatewayd.plugins.runtime.output"]
@@ -60,8 +60,8 @@ async def test_plugins_print_from_everywhere(caplog: pytest.LogCaptureFixture) -
 
 def test_the_streams_are_put_back() -> None:
     before = sys.stdout, sys.stderr
-    with catching_output():
-        assert isinstance(sys.stdout, Output)
+    with capture_output():
+        assert isinstance(sys.stdout, PluginOutput)
     assert (sys.stdout, sys.stderr) == before
 
 
@@ -77,7 +77,7 @@ async def test_a_plugin_cannot_set_up_the_logging_of_the_gateway() -> None:
             pass
     """
     async with make_registry(plugin_of("p", content)) as plugged:
-        await plugged.registry.loaded(Family.FUNCTION, "p")
+        await plugged.registry.loaded(PluginFamily.FUNCTION, "p")
     assert (root.handlers, root.level) == before
     assert not ours.disabled
     assert root.manager.disable == 0
@@ -107,7 +107,7 @@ async def test_a_plugin_that_takes_over_the_root_logger_can_still_print() -> Non
                 return body
     """
     async with make_registry(plugin_of("p", content)) as plugged:
-        loaded = await plugged.registry.loaded(Family.FUNCTION, "p")
+        loaded = await plugged.registry.loaded(PluginFamily.FUNCTION, "p")
         assert loaded.has("inlet")
 
 
@@ -124,7 +124,7 @@ async def test_a_plugin_does_not_set_up_the_root_logger_for_a_moment() -> None:
                 return seen
     """
     async with make_registry(plugin_of("p", content)) as plugged:
-        loaded = await plugged.registry.loaded(Family.FUNCTION, "p")
+        loaded = await plugged.registry.loaded(PluginFamily.FUNCTION, "p")
         assert await loaded.call("inlet", scope_of(), {"body": {}}) == before
         assert (list(root.handlers), root.level) == before
     assert logging.basicConfig is set_up
@@ -135,7 +135,7 @@ def test_others_set_up_the_root_logger() -> None:
     before = root.handlers, root.level
     root.handlers = []
     try:
-        with catching_output():
+        with capture_output():
             logging.basicConfig(level=7)
             assert (len(root.handlers), root.level) == (1, 7)
     finally:

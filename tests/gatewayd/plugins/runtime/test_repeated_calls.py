@@ -9,10 +9,10 @@ from unittest.mock import Mock
 import orjson
 import pytest
 
-from gatewayd.plugins.records import Family
-from gatewayd.plugins.runtime.invoke import Failed, PluginError
-from gatewayd.plugins.runtime.repeated_calls import MAX_GIVEN_UP, CallBatch, Result
-from gatewayd.plugins.runtime.runner import Runner
+from gatewayd.plugins.records import PluginFamily
+from gatewayd.plugins.runtime.invoke import FailureDetails, PluginError
+from gatewayd.plugins.runtime.repeated_calls import MAX_ABANDONED_RUNS, CallBatch, Result
+from gatewayd.plugins.runtime.runner import PluginRunner
 from tests.fakes.plugins import Plugged, make_registry, plugin_of, scope_of
 
 pytestmark = pytest.mark.timeout(30)
@@ -43,7 +43,7 @@ class Filter:
 
 
 async def results(plugged: Plugged, values: list[bytes], **arguments: Any) -> list[Result]:
-    loaded = await plugged.registry.loaded(Family.FUNCTION, "f")
+    loaded = await plugged.registry.loaded(PluginFamily.FUNCTION, "f")
     return list(await loaded.repeated("stream", "event", scope_of()).run(values, lambda: arguments))
 
 
@@ -70,13 +70,13 @@ async def test_what_a_plain_method_gives_to_be_awaited_is_awaited() -> None:
 def crossings(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """Return what is done in plugins from now on, by crossing."""
     done: list[str] = []
-    run = Runner.run
+    run = PluginRunner.run
 
-    async def counted(self: Runner, doing: str, *rest: Any) -> Any:
+    async def counted(self: PluginRunner, doing: str, *rest: Any) -> Any:
         done.append(doing)
         return await run(self, doing, *rest)
 
-    monkeypatch.setattr(Runner, "run", counted)
+    monkeypatch.setattr(PluginRunner, "run", counted)
     return done
 
 
@@ -128,8 +128,8 @@ async def test_what_ran_inline_stays_although_the_crossing_for_the_rest_fails() 
             return event
     """
     async with make_registry(plugin_of("f", source)) as plugged:
-        loaded = await plugged.registry.loaded(Family.FUNCTION, "f")
-        failure = PluginError("filter", "f", Failed("it cannot be asked"))
+        loaded = await plugged.registry.loaded(PluginFamily.FUNCTION, "f")
+        failure = PluginError("filter", "f", FailureDetails("it cannot be asked"))
         calls = loaded.repeated("stream", "event", scope_of())
         found = await calls.run(VALUES[:3], Mock(side_effect=failure))
         assert found == [b'{"n":0,"seen":true}', failure.message, failure.message]
@@ -139,11 +139,11 @@ async def test_what_ran_inline_stays_although_the_crossing_for_the_rest_fails() 
 
 async def test_a_method_that_gives_up_again_and_again_is_not_tried_any_more(crossings: list[str]) -> None:
     async with make_registry(plugin_of("f", SMALL)) as plugged:
-        loaded = await plugged.registry.loaded(Family.FUNCTION, "f")
+        loaded = await plugged.registry.loaded(PluginFamily.FUNCTION, "f")
         call = loaded.repeated("stream", "event", scope_of())
-        for value in (b'{"n":7}', VALUES[0], *[b'{"n":7}'] * MAX_GIVEN_UP, VALUES[0]):
+        for value in (b'{"n":7}', VALUES[0], *[b'{"n":7}'] * MAX_ABANDONED_RUNS, VALUES[0]):
             await call.run([value], lambda: {"__body__": {}})
-        assert len(crossings) == 1 + MAX_GIVEN_UP + 1
+        assert len(crossings) == 1 + MAX_ABANDONED_RUNS + 1
 
 
 async def test_valves_that_are_set_count_inline_at_once(crossings: list[str]) -> None:
@@ -163,7 +163,7 @@ async def test_valves_that_are_set_count_inline_at_once(crossings: list[str]) ->
     """
     plugin = plugin_of("f", source)
     async with make_registry(plugin) as plugged:
-        loaded = await plugged.registry.loaded(Family.FUNCTION, "f")
+        loaded = await plugged.registry.loaded(PluginFamily.FUNCTION, "f")
         call = loaded.repeated("stream", "event", scope_of())
         assert await call.run([b"{}"], dict) == [b'{"word":"a"}']
         await loaded.take(replace(plugin, valves={"word": "b"}))
@@ -191,7 +191,7 @@ async def test_valves_that_a_plugin_changes_for_one_call_do_not_count_for_the_ne
             return event
     """
     async with make_registry(plugin_of("f", source, valves={"word": "b"})) as plugged:
-        loaded = await plugged.registry.loaded(Family.FUNCTION, "f")
+        loaded = await plugged.registry.loaded(PluginFamily.FUNCTION, "f")
         await loaded.call("outlet", scope_of(), {"body": {}})
         assert await results(plugged, [b"{}"]) == [b'{"word":"b"}']
 
@@ -200,7 +200,7 @@ async def test_valves_that_a_plugin_changes_for_one_call_do_not_count_for_the_ne
 async def test_a_small_method_that_cannot_be_called_so_fails_as_a_large_one_does(more: str) -> None:
     source = f"class Filter:\n    def stream(self, event{more}):\n        return event\n"
     async with make_registry(plugin_of("f", source)) as plugged:
-        loaded = await plugged.registry.loaded(Family.FUNCTION, "f")
+        loaded = await plugged.registry.loaded(PluginFamily.FUNCTION, "f")
         found = await results(plugged, [b"{}"])
         assert [isinstance(one, str) for one in found] == [bool(more)]
         assert loaded.is_idle("stream") == (not more)
@@ -243,7 +243,7 @@ async def test_a_stopped_method_gets_no_further_value(prefix: str, again: str) -
     wait = "import asyncio; await asyncio.sleep(0)" if prefix else "time.sleep(0)"
     source = STUCK.format(prefix=prefix, again=again, wait=wait)
     async with make_registry(plugin_of("f", source)) as plugged:
-        loaded = await plugged.registry.loaded(Family.FUNCTION, "f")
+        loaded = await plugged.registry.loaded(PluginFamily.FUNCTION, "f")
         call = asyncio.ensure_future(loaded.repeated("stream", "event", scope_of()).run(VALUES, dict))
         entered: threading.Event = loaded.value("entered")
         await asyncio.to_thread(entered.wait)

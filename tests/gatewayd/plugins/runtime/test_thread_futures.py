@@ -3,17 +3,17 @@
 import asyncio
 import threading
 
-from gatewayd.plugins.runtime.thread_futures import Reply
+from gatewayd.plugins.runtime.thread_futures import CrossThreadReply
 
 
 async def test_a_value_from_another_thread_arrives() -> None:
-    reply: Reply[int] = Reply()
+    reply: CrossThreadReply[int] = CrossThreadReply()
     threading.Thread(target=reply.give, args=(3,)).start()
     assert await reply.future == 3
 
 
 async def test_a_value_that_nobody_waits_for_is_dropped() -> None:
-    reply: Reply[int] = Reply()
+    reply: CrossThreadReply[int] = CrossThreadReply()
     reply.future.cancel()
     reply.give(3)
     await asyncio.sleep(0)
@@ -21,8 +21,8 @@ async def test_a_value_that_nobody_waits_for_is_dropped() -> None:
 
 
 def test_a_value_for_a_closed_loop_is_dropped() -> None:
-    async def make() -> Reply[int]:
-        return Reply()
+    async def make() -> CrossThreadReply[int]:
+        return CrossThreadReply()
 
     reply = asyncio.run(make())
     reply.give(3)

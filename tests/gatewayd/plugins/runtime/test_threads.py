@@ -10,12 +10,12 @@ from collections.abc import Callable
 
 import pytest
 
-from gatewayd.plugins.records import Family
+from gatewayd.plugins.records import PluginFamily
 from gatewayd.plugins.runtime import threads as plain_threads
 from gatewayd.plugins.runtime.interrupts import Interrupted
 from gatewayd.plugins.runtime.invoke import PluginError
-from gatewayd.plugins.runtime.iterators import LeftBehind, ThreadProducer
-from gatewayd.plugins.runtime.threads import TURN, CallThreads
+from gatewayd.plugins.runtime.iterators import AbandonedCalls, ThreadProducer
+from gatewayd.plugins.runtime.threads import SWITCH_INTERVAL_SECONDS, CallThreads
 from tests.fakes.plugins import Plugged, make_registry, plugin_of
 
 pytestmark = pytest.mark.timeout(30)
@@ -30,14 +30,14 @@ async def test_work_runs_in_a_new_thread_and_in_its_context() -> None:
         thread = threading.current_thread()
         return NUMBER.get(), threading.get_ident(), thread.daemon
 
-    outcome = await CallThreads(LeftBehind()).run(work, context, lambda: None)
+    outcome = await CallThreads(AbandonedCalls()).run(work, context, lambda: None)
     number, thread, is_daemon = outcome.value
     assert (number, is_daemon) == (4, True)
     assert thread != threading.get_ident()
 
 
 async def test_calls_that_never_return_take_nobodys_place() -> None:
-    go, left = threading.Event(), LeftBehind()
+    go, left = threading.Event(), AbandonedCalls()
     noted: list[int] = []
 
     def call() -> "asyncio.Future[object]":
@@ -74,7 +74,7 @@ async def test_an_iterator_that_comes_too_late_is_closed() -> None:
             go.wait()
         return Numbers()
 
-    left = LeftBehind()
+    left = AbandonedCalls()
     waiting = asyncio.ensure_future(CallThreads(left).run(work, contextvars.copy_context(), lambda: None))
     await asyncio.to_thread(entered.wait)
     waiting.cancel()
@@ -85,7 +85,9 @@ async def test_an_iterator_that_comes_too_late_is_closed() -> None:
 
 
 async def test_an_iterator_comes_back_as_its_producer() -> None:
-    outcome = await CallThreads(LeftBehind()).run(lambda: iter("a"), contextvars.copy_context(), lambda: None)
+    outcome = await CallThreads(AbandonedCalls()).run(
+        lambda: iter("a"), contextvars.copy_context(), lambda: None
+    )
     assert isinstance(outcome.value, ThreadProducer)
     outcome.value.abandon()
     await asyncio.wrap_future(outcome.value.ended)
@@ -93,7 +95,7 @@ async def test_an_iterator_comes_back_as_its_producer() -> None:
 
 async def test_stopped_code_that_is_not_blocked_ends() -> None:
     entered = threading.Event()
-    left = LeftBehind()
+    left = AbandonedCalls()
 
     def spin() -> None:
         while True:
@@ -109,7 +111,7 @@ async def test_stopped_code_that_is_not_blocked_ends() -> None:
 
 
 async def test_a_thread_serves_the_next_call_unless_it_is_busy() -> None:
-    threads, go = CallThreads(LeftBehind()), threading.Event()
+    threads, go = CallThreads(AbandonedCalls()), threading.Event()
 
     async def number(work: Callable[[], object]) -> object:
         return (await threads.run(work, contextvars.copy_context(), lambda: None)).value
@@ -130,7 +132,7 @@ async def test_a_thread_serves_the_next_call_unless_it_is_busy() -> None:
 
 
 async def test_a_call_finds_nothing_of_the_call_before_it_in_the_thread() -> None:
-    threads = CallThreads(LeftBehind())
+    threads = CallThreads(AbandonedCalls())
 
     def use_loop() -> None:
         NUMBER.set(5)
@@ -146,7 +148,7 @@ async def test_a_call_finds_nothing_of_the_call_before_it_in_the_thread() -> Non
 
 
 async def test_a_thread_that_was_interrupted_serves_on() -> None:
-    threads, entered = CallThreads(LeftBehind()), threading.Event()
+    threads, entered = CallThreads(AbandonedCalls()), threading.Event()
 
     def spin() -> None:
         entered.set()
@@ -169,7 +171,7 @@ async def test_threads_that_wait_end_when_they_are_closed_or_wait_long(
 ) -> None:
     for seconds in (60, 0.01):
         monkeypatch.setattr(plain_threads, "IDLE_SECONDS", seconds)
-        threads = CallThreads(LeftBehind())
+        threads = CallThreads(AbandonedCalls())
         outcome = await threads.run(threading.current_thread, contextvars.copy_context(), lambda: None)
         if seconds == 60:
             threads.close()
@@ -182,7 +184,7 @@ async def test_threads_that_wait_end_when_they_are_closed_or_wait_long(
 async def test_a_thread_that_comes_to_rest_while_they_are_closed_gets_no_call(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    threads = CallThreads(LeftBehind())
+    threads = CallThreads(AbandonedCalls())
 
     class Late(deque[threading.Thread]):
         def append(self, thread: threading.Thread) -> None:
@@ -208,16 +210,16 @@ async def test_turns_are_short_while_a_plugin_lives() -> None:
         registry = plugged.registry
         assert sys.getswitchinterval() == before
         for name in "ab":
-            await registry.loaded(Family.FUNCTION, name)
-            assert sys.getswitchinterval() == pytest.approx(TURN)
-        registry.drop(Family.FUNCTION, "a")
+            await registry.loaded(PluginFamily.FUNCTION, name)
+            assert sys.getswitchinterval() == pytest.approx(SWITCH_INTERVAL_SECONDS)
+        registry.drop(PluginFamily.FUNCTION, "a")
         await ended(plugged)
-        assert sys.getswitchinterval() == pytest.approx(TURN)
-        registry.drop(Family.FUNCTION, "b")
+        assert sys.getswitchinterval() == pytest.approx(SWITCH_INTERVAL_SECONDS)
+        registry.drop(PluginFamily.FUNCTION, "b")
         await ended(plugged)
         assert sys.getswitchinterval() == before
         on_trial = await registry.probe(plugin_of("c", source))
-        assert sys.getswitchinterval() == pytest.approx(TURN)
+        assert sys.getswitchinterval() == pytest.approx(SWITCH_INTERVAL_SECONDS)
         await on_trial.end(10)
         assert sys.getswitchinterval() == before
 
@@ -229,8 +231,8 @@ async def test_turns_are_as_before_after_a_plugin_that_does_not_load_and_at_the_
         plugin_of("b", "class Filter: pass", is_active=False),
     ) as plugged:
         with pytest.raises(PluginError):
-            await plugged.registry.loaded(Family.FUNCTION, "a")
+            await plugged.registry.loaded(PluginFamily.FUNCTION, "a")
         assert sys.getswitchinterval() == before
-        await plugged.registry.loaded(Family.FUNCTION, "b")
-        assert sys.getswitchinterval() == pytest.approx(TURN)
+        await plugged.registry.loaded(PluginFamily.FUNCTION, "b")
+        assert sys.getswitchinterval() == pytest.approx(SWITCH_INTERVAL_SECONDS)
     assert sys.getswitchinterval() == before

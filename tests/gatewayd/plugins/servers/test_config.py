@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 
 from gatewayd.catalog.records import Grant
-from gatewayd.errors import GatewayError, Kind
-from gatewayd.plugins.servers.config import MASK, read_connection, read_connections, show_connection
+from gatewayd.errors import ErrorKind, GatewayError
+from gatewayd.plugins.servers.config import MASK, read_connection, read_connections, render_connection
 from gatewayd.plugins.servers.records import ServerOrigin, ServerType, ToolServer
 
 WHOLE: dict[str, Any] = {
@@ -54,7 +54,7 @@ def test_least_entry_has_the_defaults() -> None:
 
 
 def test_what_is_shown_can_be_read_again() -> None:
-    shown = show_connection(SERVER)
+    shown = render_connection(SERVER)
     assert (shown["key"], shown["headers"]) == (MASK, {"X-Chat": MASK})
     assert "secret" not in json.dumps(shown)
     again = read_connection({**shown, "key": "secret", "headers": {"X-Chat": "{{CHAT_ID}}"}}, "0")
@@ -101,7 +101,7 @@ def test_what_is_shown_can_be_read_again() -> None:
 def test_bad_fields_are_named(change: dict[str, Any], field: str) -> None:
     with pytest.raises(GatewayError) as caught:
         read_connection({**WHOLE, **change}, "0")
-    assert (caught.value.kind, caught.value.param) == (Kind.INVALID_REQUEST, field)
+    assert (caught.value.kind, caught.value.param) == (ErrorKind.INVALID_REQUEST, field)
     assert "secret" not in caught.value.message
 
 

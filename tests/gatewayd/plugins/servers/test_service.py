@@ -7,10 +7,10 @@ import pytest
 
 from gatewayd.accounts.records import Actor, CredentialKind, Role
 from gatewayd.catalog.records import Grant
-from gatewayd.errors import GatewayError, Kind
-from gatewayd.plugins.servers.config import MASK, Connections
+from gatewayd.errors import ErrorKind, GatewayError
+from gatewayd.plugins.servers.config import MASK, ConfiguredServers
 from gatewayd.plugins.servers.records import ServerOrigin, ToolServer
-from gatewayd.plugins.servers.service import KnownServers, Offer, ToolServers
+from gatewayd.plugins.servers.service import KnownServers, ServerOffer, ToolServers
 from tests.fakes.models import make_actor
 from tests.fakes.toolservers import MemoryServers
 
@@ -24,16 +24,16 @@ class FakeChecker:
     def __init__(self) -> None:
         self.asked: list[ToolServer] = []
 
-    async def check(self, server: ToolServer, actor: Actor) -> Offer:
+    async def check(self, server: ToolServer, actor: Actor) -> ServerOffer:
         self.asked.append(server)
-        return Offer("T", "1", [{"name": "f"}])
+        return ServerOffer("T", "1", [{"name": "f"}])
 
 
 class House:
     def __init__(self, *servers: ToolServer, bypass_admins: bool = True) -> None:
         self.store = MemoryServers(*servers)
         self.known = KnownServers(
-            self.store, Connections((FIXED,), ("bad one",)), bypass_admins=bypass_admins
+            self.store, ConfiguredServers((FIXED,), ("bad one",)), bypass_admins=bypass_admins
         )
         self.checker = FakeChecker()
         self.now = 100
@@ -44,7 +44,7 @@ def make(server_id: str = "a", **more: object) -> ToolServer:
     return replace(ToolServer(server_id, server_id, URL, key="a-key", headers={"X": "y"}), **more)  # type: ignore[arg-type]
 
 
-async def kind_of(work: object) -> Kind:
+async def kind_of(work: object) -> ErrorKind:
     with pytest.raises(GatewayError) as caught:
         await work  # type: ignore[misc]
     return caught.value.kind
@@ -61,28 +61,28 @@ async def test_all_of_it_is_the_administrators() -> None:
         servers.replace_all(USER, []),
         servers.check(USER, make()),
     ):
-        assert await kind_of(work) is Kind.FORBIDDEN
+        assert await kind_of(work) is ErrorKind.FORBIDDEN
 
 
 async def test_servers_are_created_changed_and_removed() -> None:
     house = House()
     made = await house.servers.create(ADMIN, make())
     assert made == make(created_at=100, updated_at=100)
-    assert await kind_of(house.servers.create(ADMIN, make())) is Kind.CONFLICT
+    assert await kind_of(house.servers.create(ADMIN, make())) is ErrorKind.CONFLICT
     house.now = 200
     changed = await house.servers.change(ADMIN, make(name="New", key=MASK, headers={"X": MASK, "Z": "1"}))
     assert changed == make(name="New", headers={"X": "y", "Z": "1"}, created_at=100, updated_at=200)
     assert await house.servers.get(ADMIN, "a") == changed
     await house.servers.remove(ADMIN, "a")
-    assert await kind_of(house.servers.get(ADMIN, "a")) is Kind.NOT_FOUND
-    assert await kind_of(house.servers.remove(ADMIN, "a")) is Kind.NOT_FOUND
+    assert await kind_of(house.servers.get(ADMIN, "a")) is ErrorKind.NOT_FOUND
+    assert await kind_of(house.servers.remove(ADMIN, "a")) is ErrorKind.NOT_FOUND
 
 
 async def test_bad_servers_are_not_stored() -> None:
     house = House(make())
-    assert await kind_of(house.servers.create(ADMIN, make("b", url="no"))) is Kind.INVALID_REQUEST
-    assert await kind_of(house.servers.create(ADMIN, make("b", key=MASK))) is Kind.INVALID_REQUEST
-    assert await kind_of(house.servers.change(ADMIN, make(url="no"))) is Kind.INVALID_REQUEST
+    assert await kind_of(house.servers.create(ADMIN, make("b", url="no"))) is ErrorKind.INVALID_REQUEST
+    assert await kind_of(house.servers.create(ADMIN, make("b", key=MASK))) is ErrorKind.INVALID_REQUEST
+    assert await kind_of(house.servers.change(ADMIN, make(url="no"))) is ErrorKind.INVALID_REQUEST
     assert list(house.store.rows) == ["a"]
 
 
@@ -90,16 +90,16 @@ async def test_servers_of_the_settings_can_only_be_looked_at() -> None:
     house = House()
     assert await house.servers.get(ADMIN, "fixed") == FIXED
     assert [server.id for server in await house.servers.list(ADMIN)] == ["fixed"]
-    assert await kind_of(house.servers.create(ADMIN, make("fixed"))) is Kind.CONFLICT
-    assert await kind_of(house.servers.change(ADMIN, make("fixed"))) is Kind.CONFLICT
-    assert await kind_of(house.servers.remove(ADMIN, "fixed")) is Kind.CONFLICT
+    assert await kind_of(house.servers.create(ADMIN, make("fixed"))) is ErrorKind.CONFLICT
+    assert await kind_of(house.servers.change(ADMIN, make("fixed"))) is ErrorKind.CONFLICT
+    assert await kind_of(house.servers.remove(ADMIN, "fixed")) is ErrorKind.CONFLICT
 
 
 async def test_a_secret_does_not_follow_its_server_to_another_host() -> None:
     house = House(make())
     elsewhere = make(url="http://evil.test/api", key=MASK, headers={})
-    assert await kind_of(house.servers.change(ADMIN, elsewhere)) is Kind.INVALID_REQUEST
-    assert await kind_of(house.servers.check(ADMIN, elsewhere)) is Kind.INVALID_REQUEST
+    assert await kind_of(house.servers.change(ADMIN, elsewhere)) is ErrorKind.INVALID_REQUEST
+    assert await kind_of(house.servers.check(ADMIN, elsewhere)) is ErrorKind.INVALID_REQUEST
     assert house.checker.asked == []
     same = make(url="http://tools.test/other", key=MASK, headers={})
     assert (await house.servers.check(ADMIN, same)).title == "T"
@@ -122,7 +122,7 @@ async def test_replacing_all_refuses_before_it_changes() -> None:
     house = House(make("a"))
     wrong = [[make("c"), make("fixed")], [make("c"), make("c")], [make("c"), make("d", key=MASK)]]
     kinds = [await kind_of(house.servers.replace_all(ADMIN, servers)) for servers in wrong]
-    assert kinds == [Kind.CONFLICT, Kind.INVALID_REQUEST, Kind.INVALID_REQUEST]
+    assert kinds == [ErrorKind.CONFLICT, ErrorKind.INVALID_REQUEST, ErrorKind.INVALID_REQUEST]
     assert list(house.store.rows) == ["a"]
 
 

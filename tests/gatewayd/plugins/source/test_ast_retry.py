@@ -4,8 +4,8 @@ import ast
 
 import pytest
 
-from gatewayd.pipeline.tools.arguments import parsed
-from gatewayd.plugins.source.ast_retry import TRIES, undisturbed
+from gatewayd.pipeline.tools.arguments import parse_arguments
+from gatewayd.plugins.source.ast_retry import MAX_ATTEMPTS, retry_ast_parse
 from gatewayd.plugins.source.code import parse
 
 MISMATCH = "AST constructor recursion depth mismatch (before=21, after=24)"
@@ -29,11 +29,11 @@ def test_what_threads_disturb_is_done_again(monkeypatch: pytest.MonkeyPatch) -> 
     monkeypatch.setattr(ast, "parse", Disturbed(2))
     assert isinstance(parse("x = 1").body[0], ast.Assign)
     monkeypatch.setattr(ast, "parse", Disturbed(2))
-    assert parsed("{'a': 1}") == {"a": 1}
+    assert parse_arguments("{'a': 1}") == {"a": 1}
 
 
 def test_what_fails_each_time_is_raised() -> None:
-    disturbed = Disturbed(TRIES)
+    disturbed = Disturbed(MAX_ATTEMPTS)
     with pytest.raises(SystemError, match="mismatch"):
-        undisturbed(disturbed)
+        retry_ast_parse(disturbed)
     assert disturbed.left == 0

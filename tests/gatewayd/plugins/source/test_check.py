@@ -6,8 +6,13 @@ from typing import Any
 
 import pytest
 
-from gatewayd.plugins.source.check import look
-from gatewayd.plugins.source.check_report import MissingImport, Question, Report, ReportedEvent
+from gatewayd.plugins.source.check import inspect_source
+from gatewayd.plugins.source.check_report import (
+    MissingImport,
+    ReportedEvent,
+    SourceCheckReport,
+    SourceCheckRequest,
+)
 
 FILTER = '''
     """
@@ -45,8 +50,10 @@ FILTER = '''
 '''
 
 
-async def looked(source: str, **fields: Any) -> Report:
-    return await look(Question(id="Loud", content=textwrap.dedent(source).lstrip("\n"), **fields))
+async def looked(source: str, **fields: Any) -> SourceCheckReport:
+    return await inspect_source(
+        SourceCheckRequest(id="Loud", content=textwrap.dedent(source).lstrip("\n"), **fields)
+    )
 
 
 async def test_a_filter() -> None:
@@ -131,7 +138,7 @@ async def test_a_family_that_it_is_not_of() -> None:
 
 
 async def test_an_id_that_is_none() -> None:
-    report = await look(Question(id="no-id", content="class Pipe: ...\n"))
+    report = await inspect_source(SourceCheckRequest(id="no-id", content="class Pipe: ...\n"))
     assert "cannot accept id" in (report.error or "")
 
 

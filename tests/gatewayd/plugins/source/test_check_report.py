@@ -1,8 +1,8 @@
 """Reports about sources."""
 
-from gatewayd.plugins.source.check_report import Report
+from gatewayd.plugins.source.check_report import SourceCheckReport
 
 
 def test_what_has_no_error_loads() -> None:
-    assert Report(id="a").loads
-    assert not Report(id="a", error="no").loads
+    assert SourceCheckReport(id="a").loads
+    assert not SourceCheckReport(id="a", error="no").loads

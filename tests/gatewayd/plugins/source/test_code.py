@@ -4,13 +4,13 @@ import textwrap
 
 import pytest
 
-from gatewayd.errors import GatewayError, Kind
-from gatewayd.plugins.records import Family, PluginKind
+from gatewayd.errors import ErrorKind, GatewayError
+from gatewayd.plugins.records import PluginFamily, PluginKind
 from gatewayd.plugins.source import code as source_code
 
 
 def run(content: str) -> dict[str, object]:
-    names: dict[str, object] = {"__name__": "filter_x", source_code.AWAIT_NAME: source_code.awaited}
+    names: dict[str, object] = {"__name__": "filter_x", source_code.AWAIT_NAME: source_code.make_awaitable}
     exec(source_code.prepare(textwrap.dedent(content).lstrip("\n"), "x.py").code, names)
     return names
 
@@ -64,22 +64,22 @@ def test_relative_names_that_only_look_alike_are_left() -> None:
 def test_what_is_not_python_is_named_with_its_line(content: str, sentence: str) -> None:
     with pytest.raises(GatewayError, match=sentence) as caught:
         source_code.prepare(content, "x.py")
-    assert caught.value.kind is Kind.INVALID_REQUEST
+    assert caught.value.kind is ErrorKind.INVALID_REQUEST
     assert caught.value.param == "content"
 
 
 @pytest.mark.parametrize(
     ("names", "kind"),
     [
-        (["Tools"], (Family.TOOL, PluginKind.TOOL)),
-        (["Action", "Filter"], (Family.FUNCTION, PluginKind.FILTER)),
-        (["Filter", "Pipe"], (Family.FUNCTION, PluginKind.PIPE)),
-        (["Action"], (Family.FUNCTION, PluginKind.ACTION)),
+        (["Tools"], (PluginFamily.TOOL, PluginKind.TOOL)),
+        (["Action", "Filter"], (PluginFamily.FUNCTION, PluginKind.FILTER)),
+        (["Filter", "Pipe"], (PluginFamily.FUNCTION, PluginKind.PIPE)),
+        (["Action"], (PluginFamily.FUNCTION, PluginKind.ACTION)),
     ],
 )
-def test_the_class_decides_the_kind(names: list[str], kind: tuple[Family, PluginKind]) -> None:
+def test_the_class_decides_the_kind(names: list[str], kind: tuple[PluginFamily, PluginKind]) -> None:
     content = "\n".join(f"class {name}: pass" for name in names)
-    assert source_code.kind_by_text(content) == kind
+    assert source_code.detect_kind(content) == kind
     assert source_code.guess_kind(content, kind[0]) is kind[1]
 
 
@@ -93,20 +93,20 @@ def test_a_pipelines_file_is_refused_before_it_runs() -> None:
 @pytest.mark.parametrize(
     ("content", "family", "sentence"),
     [
-        ("class Tools: pass", Family.FUNCTION, "it is a tool and not a function"),
-        ("class Pipe: pass", Family.TOOL, "it is a function and not a tool"),
-        ("class Pipeline: pass", Family.FUNCTION, "Pipelines server"),
-        ("class Event: pass", Family.FUNCTION, "class Event, a function that hears of system events"),
+        ("class Tools: pass", PluginFamily.FUNCTION, "it is a tool and not a function"),
+        ("class Pipe: pass", PluginFamily.TOOL, "it is a function and not a tool"),
+        ("class Pipeline: pass", PluginFamily.FUNCTION, "Pipelines server"),
+        ("class Event: pass", PluginFamily.FUNCTION, "class Event, a function that hears of system events"),
     ],
 )
-def test_the_wrong_family_is_told(content: str, family: Family, sentence: str) -> None:
+def test_the_wrong_family_is_told(content: str, family: PluginFamily, sentence: str) -> None:
     with pytest.raises(GatewayError, match=sentence):
         source_code.guess_kind(content, family)
 
 
 def test_a_source_without_class_is_refused() -> None:
     with pytest.raises(GatewayError, match="no class Tools or Pipe or Filter or Action"):
-        source_code.kind_by_text("x = 1")
+        source_code.detect_kind("x = 1")
 
 
 def test_ids_are_identifiers_in_lower_case() -> None:

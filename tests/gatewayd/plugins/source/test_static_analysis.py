@@ -3,7 +3,7 @@
 import pytest
 
 from gatewayd.errors import GatewayError
-from gatewayd.plugins.source.static_analysis import Imported, read_outline
+from gatewayd.plugins.source.static_analysis import ImportedName, read_outline
 
 SOURCE = """
 import os, requests
@@ -57,7 +57,7 @@ def test_imports_are_found_with_what_guards_them() -> None:
 
 
 def test_the_package_of_a_name() -> None:
-    assert Imported("a.b", "c", False).package == "a"
+    assert ImportedName("a.b", "c", False).package == "a"
 
 
 def test_events_are_mappings_with_a_type_and_data() -> None:

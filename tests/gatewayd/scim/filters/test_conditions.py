@@ -1,6 +1,12 @@
 import pytest
 
-from gatewayd.scim.filters.conditions import All, Compare, Element, Operator, Present
+from gatewayd.scim.filters.conditions import (
+    AllCondition,
+    CompareCondition,
+    ElementCondition,
+    Operator,
+    PresentCondition,
+)
 
 
 def test_the_operators_stand_in_the_order_of_the_specification() -> None:
@@ -9,7 +15,12 @@ def test_the_operators_stand_in_the_order_of_the_specification() -> None:
 
 def test_conditions_are_values() -> None:
     one, other = (
-        Element("emails", All((Compare("emails.type", Operator.EQ, "work"), Present("emails.value"))))
+        ElementCondition(
+            "emails",
+            AllCondition(
+                (CompareCondition("emails.type", Operator.EQ, "work"), PresentCondition("emails.value"))
+            ),
+        )
         for _ in range(2)
     )
 

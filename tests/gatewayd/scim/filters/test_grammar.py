@@ -5,41 +5,41 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gatewayd.errors import GatewayError, Kind
+from gatewayd.errors import ErrorKind, GatewayError
 from gatewayd.scim.attributes import ENTERPRISE, USER
 from gatewayd.scim.filters.conditions import Operator
 from gatewayd.scim.filters.grammar import (
     MAX_COMPARISONS,
     MAX_DEPTH,
     MAX_OPERATORS,
-    MAX_TEXT,
+    MAX_TEXT_CHARACTERS,
     parse_filter,
     parse_path,
 )
 from gatewayd.scim.filters.syntax import (
-    Comparison,
+    AttributeComparison,
+    AttributeName,
+    AttributePresence,
     Conjunction,
     Disjunction,
+    FilterExpression,
     Literal,
-    Name,
     Negation,
-    Node,
-    Path,
-    Presence,
-    Selection,
+    PatchPath,
+    ValueSelection,
 )
 from gatewayd.scim.records import ResourceType
 from tests.fakes.filters import any_nodes, inner_nodes, nodes, spoilt_texts, written, written_path
 
-ADA = Comparison(Name("userName"), Operator.EQ, "ada")
-TITLE = Presence(Name("title"))
-WORK = Comparison(Name("type"), Operator.EQ, "work")
+ADA = AttributeComparison(AttributeName("userName"), Operator.EQ, "ada")
+TITLE = AttributePresence(AttributeName("title"))
+WORK = AttributeComparison(AttributeName("type"), Operator.EQ, "work")
 
 
 def refused_filter(text: str) -> str:
     with pytest.raises(GatewayError) as caught:
         parse_filter(text)
-    assert caught.value.kind is Kind.INVALID_REQUEST
+    assert caught.value.kind is ErrorKind.INVALID_REQUEST
     assert (caught.value.code, caught.value.param) == ("invalidFilter", "filter")
     return caught.value.message.removeprefix("cannot accept filter: ")
 
@@ -47,7 +47,7 @@ def refused_filter(text: str) -> str:
 def refused_path(text: str) -> str:
     with pytest.raises(GatewayError) as caught:
         parse_path(text)
-    assert caught.value.kind is Kind.INVALID_REQUEST
+    assert caught.value.kind is ErrorKind.INVALID_REQUEST
     assert (caught.value.code, caught.value.param) == ("invalidPath", "path")
     return caught.value.message.removeprefix("cannot accept path: ")
 
@@ -60,7 +60,7 @@ def refused_path(text: str) -> str:
 def test_every_operator_is_read_in_any_case(operator: Operator, case: type[str]) -> None:
     text = f'userName {case(operator.value)} "ada"'
 
-    assert parse_filter(text) == Comparison(Name("userName"), operator, "ada")
+    assert parse_filter(text) == AttributeComparison(AttributeName("userName"), operator, "ada")
 
 
 @pytest.mark.parametrize(
@@ -86,8 +86,8 @@ def test_every_operator_is_read_in_any_case(operator: Operator, case: type[str])
 def test_every_literal_is_read(text: str, value: Literal) -> None:
     node = parse_filter(f"a eq {text}")
 
-    assert node == Comparison(Name("a"), Operator.EQ, value)
-    assert isinstance(node, Comparison)
+    assert node == AttributeComparison(AttributeName("a"), Operator.EQ, value)
+    assert isinstance(node, AttributeComparison)
     assert type(node.value) is type(value)
 
 
@@ -106,25 +106,36 @@ def test_every_literal_is_read(text: str, value: Literal) -> None:
         ('(title pr or userName eq "ada") and title pr', Conjunction((Disjunction((TITLE, ADA)), TITLE))),
         ("not (title pr)", Negation(TITLE)),
         ("NOT(title pr)", Negation(TITLE)),
-        ('emails[type eq "work"]', Selection(Name("emails"), WORK)),
+        ('emails[type eq "work"]', ValueSelection(AttributeName("emails"), WORK)),
         (
             'emails[type eq "work" and not (value pr)]',
-            Selection(Name("emails"), Conjunction((WORK, Negation(Presence(Name("value")))))),
+            ValueSelection(
+                AttributeName("emails"),
+                Conjunction((WORK, Negation(AttributePresence(AttributeName("value"))))),
+            ),
         ),
         (
             # As Entra ID writes it.
             'emails[type eq "work"].value eq "a@b"',
-            Selection(Name("emails"), Conjunction((WORK, Comparison(Name("value"), Operator.EQ, "a@b")))),
+            ValueSelection(
+                AttributeName("emails"),
+                Conjunction((WORK, AttributeComparison(AttributeName("value"), Operator.EQ, "a@b"))),
+            ),
         ),
-        ("members.$ref pr", Presence(Name("members", "$ref"))),
-        (f"{USER.urn}:name.givenName pr", Presence(Name("name", "givenName", USER.urn))),
-        (f"{USER.urn}:active pr", Presence(Name("active", None, USER.urn))),
+        ("members.$ref pr", AttributePresence(AttributeName("members", "$ref"))),
+        (f"{USER.urn}:name.givenName pr", AttributePresence(AttributeName("name", "givenName", USER.urn))),
+        (f"{USER.urn}:active pr", AttributePresence(AttributeName("active", None, USER.urn))),
         # Words that begin as operators do.
-        ("never pr", Presence(Name("never"))),
-        ("not_me pr and nothing pr", Conjunction((Presence(Name("not_me")), Presence(Name("nothing"))))),
+        ("never pr", AttributePresence(AttributeName("never"))),
+        (
+            "not_me pr and nothing pr",
+            Conjunction(
+                (AttributePresence(AttributeName("not_me")), AttributePresence(AttributeName("nothing")))
+            ),
+        ),
     ],
 )
-def test_the_grammar_of_filters(text: str, node: Node) -> None:
+def test_the_grammar_of_filters(text: str, node: FilterExpression) -> None:
     assert parse_filter(text) == node
 
 
@@ -174,9 +185,11 @@ def test_what_is_no_filter_is_refused_and_the_place_named(text: str, reason: str
 
 def test_a_filter_may_be_as_long_as_the_limit() -> None:
     frame = 'userName eq ""'
-    text = f'userName eq "{"x" * (MAX_TEXT - len(frame))}"'
+    text = f'userName eq "{"x" * (MAX_TEXT_CHARACTERS - len(frame))}"'
 
-    assert parse_filter(text) == Comparison(Name("userName"), Operator.EQ, "x" * (MAX_TEXT - len(frame)))
+    assert parse_filter(text) == AttributeComparison(
+        AttributeName("userName"), Operator.EQ, "x" * (MAX_TEXT_CHARACTERS - len(frame))
+    )
     assert refused_filter(f"{text} ") == "it is longer than 8192 characters"
 
 
@@ -204,7 +217,7 @@ def test_a_nested_not_has_a_limit() -> None:
         return f"{'not (' * depth}title pr{')' * depth}"
 
     assert isinstance(parse_filter(nested(MAX_OPERATORS)), Negation)
-    assert isinstance(parse_filter(f"a[{nested(MAX_OPERATORS - 1)}]"), Selection)
+    assert isinstance(parse_filter(f"a[{nested(MAX_OPERATORS - 1)}]"), ValueSelection)
     assert parse_path(f"a[{nested(MAX_OPERATORS - 1)}]").inner
     for text in (nested(MAX_OPERATORS + 1), nested(40), f"a[{nested(MAX_OPERATORS)}]"):
         assert refused_filter(text) == "the filter nests more than 32 expressions"
@@ -217,7 +230,7 @@ def test_a_number_may_not_be_huge() -> None:
     assert refused_filter(f"a eq -1.{'9' * 101}").startswith("a number has more than 100 digits at column 9")
     assert parse_filter(f'a eq "{"9" * 5000}"')
     # A name is no number.
-    assert parse_filter(f"a{'9' * 101} pr") == Presence(Name(f"a{'9' * 101}"))
+    assert parse_filter(f"a{'9' * 101} pr") == AttributePresence(AttributeName(f"a{'9' * 101}"))
 
 
 PIECES = (
@@ -240,7 +253,7 @@ def outcome(parse: Callable[[str], object], text: str) -> GatewayError | None:
 @pytest.mark.parametrize("tail", ["", "a pr", ")"])
 @pytest.mark.timeout(20)
 def test_hostile_texts_take_little_time_and_memory(piece: str, tail: str) -> None:
-    text = (piece * MAX_TEXT)[: MAX_TEXT - len(tail)] + tail
+    text = (piece * MAX_TEXT_CHARACTERS)[: MAX_TEXT_CHARACTERS - len(tail)] + tail
 
     tracemalloc.start()
     try:
@@ -251,7 +264,7 @@ def test_hostile_texts_take_little_time_and_memory(piece: str, tail: str) -> Non
     assert all(refusal is None or len(refusal.message) < 300 for refusal in refusals)
 
 
-@pytest.mark.parametrize("size", [MAX_TEXT, 100_000])
+@pytest.mark.parametrize("size", [MAX_TEXT_CHARACTERS, 100_000])
 @pytest.mark.parametrize("piece", ["(", "not (", "not(", "a pr and ", "a[", 'a eq "', '"', "9"])
 def test_thousands_of_openings_are_refused(piece: str, size: int) -> None:
     assert refused_filter((piece * size)[:size])
@@ -264,28 +277,44 @@ def test_thousands_of_openings_are_refused(piece: str, size: int) -> None:
 @pytest.mark.parametrize(
     ("text", "path"),
     [
-        ("members", Path(Name("members"))),
-        (" members\t", Path(Name("members"))),
-        ("name.givenName", Path(Name("name", "givenName"))),
-        ("members.$ref", Path(Name("members", "$ref"))),
-        ('emails[type eq "work"]', Path(Name("emails"), WORK)),
-        (' emails[ type eq "work" ] ', Path(Name("emails"), WORK)),
-        ('emails[type eq "work"].value', Path(Name("emails"), WORK, "value")),
-        ('emails[type Eq "work"].Value', Path(Name("emails"), WORK, "Value")),
-        ('members[value eq "x"]', Path(Name("members"), Comparison(Name("value"), Operator.EQ, "x"))),
+        ("members", PatchPath(AttributeName("members"))),
+        (" members\t", PatchPath(AttributeName("members"))),
+        ("name.givenName", PatchPath(AttributeName("name", "givenName"))),
+        ("members.$ref", PatchPath(AttributeName("members", "$ref"))),
+        ('emails[type eq "work"]', PatchPath(AttributeName("emails"), WORK)),
+        (' emails[ type eq "work" ] ', PatchPath(AttributeName("emails"), WORK)),
+        ('emails[type eq "work"].value', PatchPath(AttributeName("emails"), WORK, "value")),
+        ('emails[type Eq "work"].Value', PatchPath(AttributeName("emails"), WORK, "Value")),
+        (
+            'members[value eq "x"]',
+            PatchPath(
+                AttributeName("members"), AttributeComparison(AttributeName("value"), Operator.EQ, "x")
+            ),
+        ),
         # Erratum 7122: without brackets.
-        ('emails.type eq "work"', Path(Name("emails"), WORK)),
-        ('members eq "x"', Path(Name("members"), Comparison(Name("value"), Operator.EQ, "x"))),
-        ("emails.primary pr", Path(Name("emails"), Presence(Name("primary")))),
-        ("emails pr", Path(Name("emails"), Presence(Name("value")))),
-        (f"{USER.urn}:name.givenName", Path(Name("name", "givenName", USER.urn))),
-        (f"{USER.urn}:active", Path(Name("active", None, USER.urn))),
-        (f'{USER.urn}:emails[type eq "work"].value', Path(Name("emails", None, USER.urn), WORK, "value")),
-        (f'{USER.urn}:emails.type eq "work"', Path(Name("emails", None, USER.urn), WORK)),
-        (f"{ENTERPRISE}:manager.value", Path(Name("manager", "value", ENTERPRISE))),
+        ('emails.type eq "work"', PatchPath(AttributeName("emails"), WORK)),
+        (
+            'members eq "x"',
+            PatchPath(
+                AttributeName("members"), AttributeComparison(AttributeName("value"), Operator.EQ, "x")
+            ),
+        ),
+        (
+            "emails.primary pr",
+            PatchPath(AttributeName("emails"), AttributePresence(AttributeName("primary"))),
+        ),
+        ("emails pr", PatchPath(AttributeName("emails"), AttributePresence(AttributeName("value")))),
+        (f"{USER.urn}:name.givenName", PatchPath(AttributeName("name", "givenName", USER.urn))),
+        (f"{USER.urn}:active", PatchPath(AttributeName("active", None, USER.urn))),
+        (
+            f'{USER.urn}:emails[type eq "work"].value',
+            PatchPath(AttributeName("emails", None, USER.urn), WORK, "value"),
+        ),
+        (f'{USER.urn}:emails.type eq "work"', PatchPath(AttributeName("emails", None, USER.urn), WORK)),
+        (f"{ENTERPRISE}:manager.value", PatchPath(AttributeName("manager", "value", ENTERPRISE))),
     ],
 )
-def test_the_grammar_of_paths(text: str, path: Path) -> None:
+def test_the_grammar_of_paths(text: str, path: PatchPath) -> None:
     assert parse_path(text) == path
 
 
@@ -324,7 +353,7 @@ def test_what_is_no_path_is_refused_and_the_place_named(text: str, reason: str) 
 
 
 def test_a_path_has_the_limits_of_a_filter() -> None:
-    assert refused_path("a" * (MAX_TEXT + 1)) == "it is longer than 8192 characters"
+    assert refused_path("a" * (MAX_TEXT_CHARACTERS + 1)) == "it is longer than 8192 characters"
     many = " or ".join(["a pr"] * (MAX_COMPARISONS + 1))
     assert refused_path(f"members[{many}]") == "it has more than 100 comparisons"
 
@@ -340,8 +369,8 @@ def test_a_long_name_is_not_sent_back_whole() -> None:
 NODES = nodes(ResourceType.USER) | nodes(ResourceType.GROUP) | any_nodes()
 SEEDS = st.none() | st.integers(0, 2**32)
 PATHS = st.builds(
-    Path,
-    st.builds(Name, st.just("emails"), st.none(), st.sampled_from([None, USER.urn])),
+    PatchPath,
+    st.builds(AttributeName, st.just("emails"), st.none(), st.sampled_from([None, USER.urn])),
     inner_nodes(ResourceType.USER, "emails"),
     st.sampled_from([None, "value", "$ref"]),
 )
@@ -349,14 +378,16 @@ PATHS = st.builds(
 
 @given(node=NODES, seed=SEEDS)
 @settings(deadline=None)
-def test_whatever_filter_can_be_written_is_read_as_it_was_meant(node: Node, seed: int | None) -> None:
+def test_whatever_filter_can_be_written_is_read_as_it_was_meant(
+    node: FilterExpression, seed: int | None
+) -> None:
     # `repr` tells 1 from 1.0 and True, `==` does not.
     assert repr(parse_filter(written(node, seed))) == repr(node)
 
 
 @given(path=PATHS, seed=SEEDS)
 @settings(deadline=None)
-def test_whatever_path_can_be_written_is_read_as_it_was_meant(path: Path, seed: int | None) -> None:
+def test_whatever_path_can_be_written_is_read_as_it_was_meant(path: PatchPath, seed: int | None) -> None:
     assert parse_path(written_path(path, seed)) == path
 
 

@@ -1,27 +1,29 @@
 import pytest
 
-from gatewayd.errors import GatewayError, Kind
-from gatewayd.scim.filters.conditions import Compare, Operator
-from gatewayd.scim.filters.list_query import MAX_START, first, plan
-from gatewayd.scim.records import Query, ResourceType, Search
+from gatewayd.errors import ErrorKind, GatewayError
+from gatewayd.scim.filters.conditions import CompareCondition, Operator
+from gatewayd.scim.filters.list_query import MAX_START_INDEX, plan_query, start_index_of
+from gatewayd.scim.records import ResourceQuery, ResourceType, SearchParameters
 
 HUGE = 10**40
 
 
-def planned(search: Search, resource: ResourceType = ResourceType.USER, provider: str = "okta") -> Query:
-    return plan(search, resource, provider)
+def planned(
+    search: SearchParameters, resource: ResourceType = ResourceType.USER, provider: str = "okta"
+) -> ResourceQuery:
+    return plan_query(search, resource, provider)
 
 
 def test_nothing_asked_for_is_the_first_hundred() -> None:
-    assert planned(Search()) == Query(provider="okta", offset=0, limit=100)
+    assert planned(SearchParameters()) == ResourceQuery(provider="okta", offset=0, limit=100)
 
 
 @pytest.mark.parametrize(
-    ("start", "shown"), [(None, 1), (1, 1), (0, 1), (-5, 1), (-HUGE, 1), (7, 7), (HUGE, MAX_START)]
+    ("start", "shown"), [(None, 1), (1, 1), (0, 1), (-5, 1), (-HUGE, 1), (7, 7), (HUGE, MAX_START_INDEX)]
 )
 def test_where_a_page_starts(start: int | None, shown: int) -> None:
-    search = Search(start_index=start)
-    assert first(search) == shown
+    search = SearchParameters(start_index=start)
+    assert start_index_of(search) == shown
     assert planned(search).offset == shown - 1
 
 
@@ -30,24 +32,24 @@ def test_where_a_page_starts(start: int | None, shown: int) -> None:
     [(None, 100), (0, 0), (-1, 0), (-HUGE, 0), (3, 3), (200, 200), (201, 200), (HUGE, 200)],
 )
 def test_how_long_a_page_is(count: int | None, limit: int) -> None:
-    assert planned(Search(count=count)).limit == limit
+    assert planned(SearchParameters(count=count)).limit == limit
 
 
 def test_every_number_fits_a_database() -> None:
-    query = planned(Search(start_index=HUGE, count=HUGE))
+    query = planned(SearchParameters(start_index=HUGE, count=HUGE))
     assert query.offset + query.limit < 2**31
 
 
 def test_a_filter_becomes_a_condition() -> None:
-    query = planned(Search(filter='USERNAME Eq "ada@x"'))
-    assert query.condition == Compare("userName", Operator.EQ, "ada@x")
+    query = planned(SearchParameters(filter='USERNAME Eq "ada@x"'))
+    assert query.condition == CompareCondition("userName", Operator.EQ, "ada@x")
 
 
 @pytest.mark.parametrize("text", ["", " ", "userName", 'nothing eq "1"', "userName eq ada"])
 def test_a_bad_filter_is_refused(text: str) -> None:
     with pytest.raises(GatewayError) as caught:
-        planned(Search(filter=text))
-    assert (caught.value.kind, caught.value.code) == (Kind.INVALID_REQUEST, "invalidFilter")
+        planned(SearchParameters(filter=text))
+    assert (caught.value.kind, caught.value.code) == (ErrorKind.INVALID_REQUEST, "invalidFilter")
 
 
 @pytest.mark.parametrize(
@@ -68,12 +70,12 @@ def test_a_bad_filter_is_refused(text: str) -> None:
     ],
 )
 def test_what_to_sort_by(resource: ResourceType, name: str, sort: str) -> None:
-    query = planned(Search(sort_by=name, descending=True), resource)
+    query = planned(SearchParameters(sort_by=name, descending=True), resource)
     assert (query.sort, query.descending) == (sort, True)
 
 
 def test_an_order_needs_something_to_sort_by() -> None:
-    assert not planned(Search(descending=True)).descending
+    assert not planned(SearchParameters(descending=True)).descending
 
 
 @pytest.mark.parametrize(
@@ -96,21 +98,21 @@ def test_an_order_needs_something_to_sort_by() -> None:
 )
 def test_what_cannot_be_sorted_by(resource: ResourceType, name: str) -> None:
     with pytest.raises(GatewayError, match="sortBy") as caught:
-        planned(Search(sort_by=name), resource)
-    assert (caught.value.kind, caught.value.code) == (Kind.INVALID_REQUEST, "invalidValue")
+        planned(SearchParameters(sort_by=name), resource)
+    assert (caught.value.kind, caught.value.code) == (ErrorKind.INVALID_REQUEST, "invalidValue")
     assert len(caught.value.message) < 300
 
 
 @pytest.mark.parametrize(
     "search",
     [
-        Search(filter='externalId eq "7"'),
-        Search(filter='userName eq "a" or not (externalid pr)'),
-        Search(sort_by="externalId"),
+        SearchParameters(filter='externalId eq "7"'),
+        SearchParameters(filter='userName eq "a" or not (externalid pr)'),
+        SearchParameters(sort_by="externalId"),
     ],
 )
-def test_external_ids_of_nobody(search: Search) -> None:
+def test_external_ids_of_nobody(search: SearchParameters) -> None:
     planned(search, provider="okta")
     with pytest.raises(GatewayError) as caught:
         planned(search, provider="")
-    assert caught.value.kind is Kind.NOT_CONFIGURED
+    assert caught.value.kind is ErrorKind.NOT_CONFIGURED

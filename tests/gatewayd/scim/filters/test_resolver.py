@@ -2,13 +2,28 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gatewayd.errors import GatewayError, Kind
-from gatewayd.scim.attributes import ENTERPRISE, GROUP, USER, Attribute, places
-from gatewayd.scim.attributes import Kind as Type
-from gatewayd.scim.filters.conditions import All, Compare, Condition, Either, Element, Not, Operator, Present
+from gatewayd.errors import ErrorKind, GatewayError
+from gatewayd.scim.attributes import ENTERPRISE, GROUP, USER, Attribute, attributes_by_path
+from gatewayd.scim.attributes import AttributeType as Type
+from gatewayd.scim.filters.conditions import (
+    AllCondition,
+    AnyCondition,
+    CompareCondition,
+    Condition,
+    ElementCondition,
+    NotCondition,
+    Operator,
+    PresentCondition,
+)
 from gatewayd.scim.filters.grammar import parse_filter
-from gatewayd.scim.filters.resolver import compile_filter, has_external_id_eq, names
-from gatewayd.scim.filters.syntax import Comparison, Name, Negation, Presence, Selection
+from gatewayd.scim.filters.resolver import compile_filter, has_external_id_eq, mentions_attribute
+from gatewayd.scim.filters.syntax import (
+    AttributeComparison,
+    AttributeName,
+    AttributePresence,
+    Negation,
+    ValueSelection,
+)
 from gatewayd.scim.records import ResourceType
 from tests.fakes.filters import filter_texts, spoilt_texts
 
@@ -36,8 +51,20 @@ NAMES = {
 
 MULTIPLE = {ResourceType.USER: {"emails", "groups", "roles"}, ResourceType.GROUP: {"members"}}
 EQ, NE = Operator.EQ, Operator.NE
-NAME = Either((Present("name.formatted"), Present("name.familyName"), Present("name.givenName")))
-META = Either((Present("meta.resourceType"), Present("meta.created"), Present("meta.lastModified")))
+NAME = AnyCondition(
+    (
+        PresentCondition("name.formatted"),
+        PresentCondition("name.familyName"),
+        PresentCondition("name.givenName"),
+    )
+)
+META = AnyCondition(
+    (
+        PresentCondition("meta.resourceType"),
+        PresentCondition("meta.created"),
+        PresentCondition("meta.lastModified"),
+    )
+)
 
 
 def compiled(text: str, resource: ResourceType = ResourceType.USER) -> Condition:
@@ -47,7 +74,7 @@ def compiled(text: str, resource: ResourceType = ResourceType.USER) -> Condition
 def refused(text: str, resource: ResourceType = ResourceType.USER) -> str:
     with pytest.raises(GatewayError) as caught:
         compiled(text, resource)
-    assert caught.value.kind is Kind.INVALID_REQUEST
+    assert caught.value.kind is ErrorKind.INVALID_REQUEST
     assert (caught.value.code, caught.value.param) == ("invalidFilter", "filter")
     return caught.value.message.removeprefix("cannot accept filter: ")
 
@@ -56,7 +83,7 @@ def searchable(*types: Type) -> list[tuple[ResourceType, str, Attribute]]:
     return [
         (resource, place.name, place.attribute)
         for resource in ResourceType
-        for place in places(resource).values()
+        for place in attributes_by_path(resource).values()
         if place.attribute.kind in types
     ]
 
@@ -86,16 +113,16 @@ def test_texts_have_every_operator(
     for written in (name, name.upper(), name.lower()):
         condition = compiled(f'{written} {operator} "Ada"', resource)
 
-        assert condition == Compare(name, operator, "Ada"), (
+        assert condition == CompareCondition(name, operator, "Ada"), (
             "the spelling is the table's, the value as it came"
         )
 
 
 @pytest.mark.parametrize(("resource", "name", "attribute"), TEXTS + BOOLEANS + MOMENTS)
 def test_presence_and_null(resource: ResourceType, name: str, attribute: Attribute) -> None:
-    assert compiled(f"{name} pr", resource) == Present(name)
-    assert compiled(f"{name} ne null", resource) == Present(name)
-    assert compiled(f"{name} eq null", resource) == Not(Present(name))
+    assert compiled(f"{name} pr", resource) == PresentCondition(name)
+    assert compiled(f"{name} ne null", resource) == PresentCondition(name)
+    assert compiled(f"{name} eq null", resource) == NotCondition(PresentCondition(name))
     for operator in ("co", "sw", "ew", "gt", "ge", "lt", "le"):
         assert refused(f"{name} {operator} null", resource) == (
             f"{name} can be compared with null by eq and ne only, not by {operator}"
@@ -119,8 +146,8 @@ def test_booleans_are_taken_as_strings_too(
 ) -> None:
     condition = compiled(f"{name} {operator} {text}", resource)
 
-    assert condition == Compare(name, operator, value)
-    assert isinstance(condition, Compare)
+    assert condition == CompareCondition(name, operator, value)
+    assert isinstance(condition, CompareCondition)
     assert condition.value is value
 
 
@@ -146,7 +173,7 @@ def test_booleans_have_no_order_and_no_text(operator: str, value: str) -> None:
 def test_moments_have_an_order(
     resource: ResourceType, name: str, attribute: Attribute, operator: Operator
 ) -> None:
-    assert compiled(f'{name} {operator} "1970-01-01T00:00:01Z"', resource) == Compare(
+    assert compiled(f'{name} {operator} "1970-01-01T00:00:01Z"', resource) == CompareCondition(
         name, operator, 1_000_000
     )
 
@@ -180,7 +207,9 @@ def test_moments_are_no_texts(operator: str) -> None:
     ],
 )
 def test_moments_are_microseconds(text: str, microseconds: int) -> None:
-    assert compiled(f'meta.created ge "{text}"') == Compare("meta.created", Operator.GE, microseconds)
+    assert compiled(f'meta.created ge "{text}"') == CompareCondition(
+        "meta.created", Operator.GE, microseconds
+    )
 
 
 @pytest.mark.parametrize(
@@ -215,16 +244,16 @@ def test_moments_take_strings_only(value: str) -> None:
 def test_a_multi_valued_attribute_stands_for_its_value(
     resource: ResourceType, name: str, operator: Operator
 ) -> None:
-    assert compiled(f'{name} {operator} "x"', resource) == Compare(f"{name}.value", operator, "x")
-    assert compiled(f"{name} pr", resource) == Present(f"{name}.value")
-    assert compiled(f"{name} eq null", resource) == Not(Present(f"{name}.value"))
+    assert compiled(f'{name} {operator} "x"', resource) == CompareCondition(f"{name}.value", operator, "x")
+    assert compiled(f"{name} pr", resource) == PresentCondition(f"{name}.value")
+    assert compiled(f"{name} eq null", resource) == NotCondition(PresentCondition(f"{name}.value"))
 
 
 @pytest.mark.parametrize(("name", "any_part"), [("name", NAME), ("META", META)])
 def test_another_complex_attribute_can_only_be_present(name: str, any_part: Condition) -> None:
     assert compiled(f"{name} pr") == any_part
     assert compiled(f"{name} ne null") == any_part
-    assert compiled(f"{name} eq null") == Not(any_part)
+    assert compiled(f"{name} eq null") == NotCondition(any_part)
     assert refused(f'{name} eq "x"') == f"{name} has several parts, of which one has to be named"
 
 
@@ -234,37 +263,55 @@ def test_another_complex_attribute_can_only_be_present(name: str, any_part: Cond
         (
             ResourceType.USER,
             'emails[type eq "work" and value co "@x"]',
-            Element(
+            ElementCondition(
                 "emails",
-                All((Compare("emails.type", EQ, "work"), Compare("emails.value", Operator.CO, "@x"))),
+                AllCondition(
+                    (
+                        CompareCondition("emails.type", EQ, "work"),
+                        CompareCondition("emails.value", Operator.CO, "@x"),
+                    )
+                ),
             ),
         ),
         (
             ResourceType.USER,
             'emails[type eq "work"].value eq "a@b"',
-            Element("emails", All((Compare("emails.type", EQ, "work"), Compare("emails.value", EQ, "a@b")))),
+            ElementCondition(
+                "emails",
+                AllCondition(
+                    (CompareCondition("emails.type", EQ, "work"), CompareCondition("emails.value", EQ, "a@b"))
+                ),
+            ),
         ),
         (
             ResourceType.USER,
             f'EMAILS[Emails.Type ne "work" or {USER.urn}:emails.primary eq "True"]',
-            Element(
-                "emails", Either((Compare("emails.type", NE, "work"), Compare("emails.primary", EQ, True)))
+            ElementCondition(
+                "emails",
+                AnyCondition(
+                    (
+                        CompareCondition("emails.type", NE, "work"),
+                        CompareCondition("emails.primary", EQ, True),
+                    )
+                ),
             ),
         ),
         (
             ResourceType.USER,
             "not (emails[not (type eq null)])",
-            Not(Element("emails", Not(Not(Present("emails.type"))))),
+            NotCondition(
+                ElementCondition("emails", NotCondition(NotCondition(PresentCondition("emails.type"))))
+            ),
         ),
         (
             ResourceType.USER,
             f'{USER.urn}:groups[display sw "x"]',
-            Element("groups", Compare("groups.display", Operator.SW, "x")),
+            ElementCondition("groups", CompareCondition("groups.display", Operator.SW, "x")),
         ),
         (
             ResourceType.GROUP,
             'members[value eq "u1"]',
-            Element("members", Compare("members.value", EQ, "u1")),
+            ElementCondition("members", CompareCondition("members.value", EQ, "u1")),
         ),
     ],
 )
@@ -298,10 +345,13 @@ def test_value_paths_that_mean_nothing_are_refused(text: str, reason: str) -> No
 
 
 def test_a_selection_within_a_selection_is_refused() -> None:
-    emails = Name("emails")
-    for inner in (Name("value"), emails, Name("emails", "value")):
+    emails = AttributeName("emails")
+    for inner in (AttributeName("value"), emails, AttributeName("emails", "value")):
         with pytest.raises(GatewayError) as caught:
-            compile_filter(Selection(emails, Selection(inner, Presence(Name("type")))), ResourceType.USER)
+            compile_filter(
+                ValueSelection(emails, ValueSelection(inner, AttributePresence(AttributeName("type")))),
+                ResourceType.USER,
+            )
         assert caught.value.code == "invalidFilter"
 
 
@@ -358,7 +408,7 @@ def test_a_long_name_is_not_sent_back_whole() -> None:
 @pytest.mark.parametrize("resource", list(ResourceType))
 def test_every_resource_has_the_schema_of_its_type_and_no_other(resource: ResourceType) -> None:
     ours, other = (USER.urn, GROUP.urn) if resource is ResourceType.USER else (GROUP.urn, USER.urn)
-    always, never = Present("id"), Not(Present("id"))
+    always, never = PresentCondition("id"), NotCondition(PresentCondition("id"))
 
     assert compiled("schemas pr", resource) == always
     assert compiled(f'schemas eq "{ours}"', resource) == always
@@ -394,7 +444,7 @@ def test_schemas_can_only_be_equal() -> None:
     ],
 )
 def test_names(text: str, attribute: str, is_named: bool) -> None:
-    assert names(compiled(text), attribute) is is_named
+    assert mentions_attribute(compiled(text), attribute) is is_named
 
 
 @pytest.mark.parametrize(
@@ -424,25 +474,25 @@ def test_who_looks_for_an_external_id(text: str, is_lookup: bool) -> None:
 def check(condition: Condition, resource: ResourceType, within: str | None = None) -> None:
     """Check that a condition says only what the directory understands."""
     match condition:
-        case Compare() | Present():
+        case CompareCondition() | PresentCondition():
             assert condition.attribute in NAMES[resource]
             assert within is None or condition.attribute.startswith(f"{within}.")
-        case Element():
+        case ElementCondition():
             assert within is None
             assert condition.attribute in MULTIPLE[resource]
             check(condition.condition, resource, condition.attribute)
-        case Not():
+        case NotCondition():
             check(condition.condition, resource, within)
-        case All() | Either():
+        case AllCondition() | AnyCondition():
             assert len(condition.conditions) > 1
             for inner in condition.conditions:
                 check(inner, resource, within)
-    if isinstance(condition, Compare):
+    if isinstance(condition, CompareCondition):
         check_value(condition, resource)
 
 
-def check_value(compare: Compare, resource: ResourceType) -> None:
-    kind = places(resource)[compare.attribute.lower()].attribute.kind
+def check_value(compare: CompareCondition, resource: ResourceType) -> None:
+    kind = attributes_by_path(resource)[compare.attribute.lower()].attribute.kind
     assert type(compare.value) is {Type.STRING: str, Type.BOOLEAN: bool, Type.DATE_TIME: int}[kind]
     assert isinstance(compare.value, str) or -(2**63) <= compare.value < 2**63
 
@@ -481,9 +531,18 @@ def test_every_other_filter_is_refused_whole(pair: tuple[ResourceType, str]) -> 
 
 
 def test_conditions_keep_the_order_of_what_was_written() -> None:
-    node = Negation(Comparison(Name("userName"), EQ, "ada"))
+    node = Negation(AttributeComparison(AttributeName("userName"), EQ, "ada"))
 
-    assert compile_filter(node, ResourceType.USER) == Not(Compare("userName", EQ, "ada"))
-    assert compiled('id pr and userName eq "a" and active eq true or id pr') == Either(
-        (All((Present("id"), Compare("userName", EQ, "a"), Compare("active", EQ, True))), Present("id"))
+    assert compile_filter(node, ResourceType.USER) == NotCondition(CompareCondition("userName", EQ, "ada"))
+    assert compiled('id pr and userName eq "a" and active eq true or id pr') == AnyCondition(
+        (
+            AllCondition(
+                (
+                    PresentCondition("id"),
+                    CompareCondition("userName", EQ, "a"),
+                    CompareCondition("active", EQ, True),
+                )
+            ),
+            PresentCondition("id"),
+        )
     )

@@ -5,10 +5,10 @@ import pytest
 from gatewayd.accounts.records import Email
 from gatewayd.errors import GatewayError
 from gatewayd.scim import values
-from gatewayd.scim.input_records import Operation, Verb
+from gatewayd.scim.input_records import PatchOperation, PatchVerb
 from gatewayd.scim.patch import emails as patch_emails
 from gatewayd.scim.patch.emails import Emails, patched_emails
-from gatewayd.scim.patch.steps import steps
+from gatewayd.scim.patch.steps import parse_steps
 from gatewayd.scim.records import ResourceType
 
 WORK = Email("ada@work.org", "work", primary=True)
@@ -19,7 +19,7 @@ NEW = "new@x.org"
 
 
 def patched(emails: Emails, verb: str, path: str, value: Any = None) -> Emails:
-    for step in steps([Operation(Verb(verb), path, value, True)], ResourceType.USER):
+    for step in parse_steps([PatchOperation(PatchVerb(verb), path, value, True)], ResourceType.USER):
         emails = patched_emails(emails, step)
     return emails
 

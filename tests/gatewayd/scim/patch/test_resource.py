@@ -7,12 +7,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gatewayd.errors import GatewayError, Kind
+from gatewayd.errors import ErrorKind, GatewayError
 from gatewayd.scim.filters.grammar import parse_path
-from gatewayd.scim.input_records import MemberChange, Verb
+from gatewayd.scim.input_records import MemberChange, PatchVerb
 from gatewayd.scim.parser import read_group, read_operations, read_user
 from gatewayd.scim.patch.resource import patched_user, plan_group
-from gatewayd.scim.patch.steps import Step, steps
+from gatewayd.scim.patch.steps import PatchStep, parse_steps
 from gatewayd.scim.records import Resource, ResourceType
 from gatewayd.scim.values import MAX_MEMBERS
 
@@ -44,8 +44,8 @@ def op(verb: str, path: str | None = None, value: Any = ...) -> dict[str, Any]:
     }
 
 
-def read_steps(operations: Sequence[Any], resource: ResourceType) -> Iterator[Step]:
-    return steps(read_operations({"Operations": list(operations)}), resource)
+def read_steps(operations: Sequence[Any], resource: ResourceType) -> Iterator[PatchStep]:
+    return parse_steps(read_operations({"Operations": list(operations)}), resource)
 
 
 def patched(resource: Resource, *operations: Any) -> Resource:
@@ -249,14 +249,14 @@ def test_a_part_whose_address_never_comes_has_no_target() -> None:
     ],
 )
 def test_members_are_added(operation: Any) -> None:
-    assert members(operation) == (MemberChange(Verb.ADD, ("a", "b")),)
+    assert members(operation) == (MemberChange(PatchVerb.ADD, ("a", "b")),)
 
 
 @pytest.mark.parametrize("value", [{"value": "a"}, "a", [{"value": "a"}]])
 def test_one_member_needs_no_list(value: Any) -> None:
-    assert members(op("add", "members", value)) == (MemberChange(Verb.ADD, ("a",)),)
-    assert members(op("remove", "members", value)) == (MemberChange(Verb.REMOVE, ("a",)),)
-    assert members(op("replace", "members", value)) == (MemberChange(Verb.REPLACE, ("a",)),)
+    assert members(op("add", "members", value)) == (MemberChange(PatchVerb.ADD, ("a",)),)
+    assert members(op("remove", "members", value)) == (MemberChange(PatchVerb.REMOVE, ("a",)),)
+    assert members(op("replace", "members", value)) == (MemberChange(PatchVerb.REPLACE, ("a",)),)
 
 
 @pytest.mark.parametrize(
@@ -271,12 +271,12 @@ def test_one_member_needs_no_list(value: Any) -> None:
     ],
 )
 def test_members_are_removed(operation: Any) -> None:
-    assert members(operation) == (MemberChange(Verb.REMOVE, ("a",)),)
+    assert members(operation) == (MemberChange(PatchVerb.REMOVE, ("a",)),)
 
 
 def test_a_filter_may_list_ids() -> None:
     listed = 'members[value eq "a" or (value eq "b" or members.value eq "c")]'
-    assert members(op("remove", listed)) == (MemberChange(Verb.REMOVE, ("a", "b", "c")),)
+    assert members(op("remove", listed)) == (MemberChange(PatchVerb.REMOVE, ("a", "b", "c")),)
 
 
 @pytest.mark.parametrize(
@@ -292,7 +292,7 @@ def test_a_filter_may_list_ids() -> None:
 def test_other_filters_stay_filters(where: str) -> None:
     (change,) = members(op("remove", f"members[{where}]"))
     path = parse_path(f"members[{where}]")
-    assert change == MemberChange(Verb.REMOVE, where=path.inner)
+    assert change == MemberChange(PatchVerb.REMOVE, where=path.inner)
 
 
 @pytest.mark.parametrize(
@@ -307,7 +307,7 @@ def test_other_filters_stay_filters(where: str) -> None:
     ],
 )
 def test_a_group_is_emptied(operation: Any) -> None:
-    assert members(operation) == (MemberChange(Verb.REPLACE),)
+    assert members(operation) == (MemberChange(PatchVerb.REPLACE),)
 
 
 @pytest.mark.parametrize(
@@ -327,14 +327,14 @@ def test_nothing_is_done(operation: Any) -> None:
 
 def test_a_member_is_replaced_by_another() -> None:
     assert members(op("replace", 'members[value eq "a"]', {"value": "b"})) == (
-        MemberChange(Verb.REMOVE, ("a",)),
-        MemberChange(Verb.ADD, ("b",)),
+        MemberChange(PatchVerb.REMOVE, ("a",)),
+        MemberChange(PatchVerb.ADD, ("b",)),
     )
 
 
 def test_one_operation_for_each_member_is_one_change() -> None:
     added = [op("add", "members", [{"value": str(number)}]) for number in range(300)]
-    assert members(*added) == (MemberChange(Verb.ADD, tuple(str(number) for number in range(300))),)
+    assert members(*added) == (MemberChange(PatchVerb.ADD, tuple(str(number) for number in range(300))),)
 
 
 def test_changes_keep_their_order() -> None:
@@ -346,7 +346,12 @@ def test_changes_keep_their_order() -> None:
         op("remove", 'members[display eq "c"]'),
         op("add", "members", "d"),
     )
-    assert [change.verb for change in found] == [Verb.REPLACE, Verb.ADD, Verb.REMOVE, Verb.ADD]
+    assert [change.verb for change in found] == [
+        PatchVerb.REPLACE,
+        PatchVerb.ADD,
+        PatchVerb.REMOVE,
+        PatchVerb.ADD,
+    ]
 
 
 @pytest.mark.parametrize(
@@ -561,7 +566,11 @@ def outcome(resource: Resource, listed: Sequence[Any]) -> Resource | None:
     try:
         return patched_user(resource, read_steps(listed, ResourceType.USER))
     except GatewayError as error:
-        found = (error.kind in {Kind.INVALID_REQUEST, Kind.TOO_LARGE}, error.code, error.message[:7])
+        found = (
+            error.kind in {ErrorKind.INVALID_REQUEST, ErrorKind.TOO_LARGE},
+            error.code,
+            error.message[:7],
+        )
     assert found in {(True, code, "cannot ") for code in CODES}
     return None
 
@@ -598,11 +607,11 @@ def test_merged_changes_do_what_single_ones_do(listed: list[tuple[str, list[str]
         for change in changes:
             ids = set(change.user_ids)
             match change.verb:
-                case Verb.ADD:
+                case PatchVerb.ADD:
                     there |= ids
-                case Verb.REMOVE:
+                case PatchVerb.REMOVE:
                     there -= ids
-                case Verb.REPLACE:
+                case PatchVerb.REPLACE:
                     there = ids
         return there
 

@@ -2,17 +2,17 @@ from typing import Any
 
 import pytest
 
-from gatewayd.errors import GatewayError, Kind
-from gatewayd.scim.input_records import Operation, Verb
-from gatewayd.scim.patch.steps import MAX_PATHS, Step, steps
+from gatewayd.errors import ErrorKind, GatewayError
+from gatewayd.scim.input_records import PatchOperation, PatchVerb
+from gatewayd.scim.patch.steps import MAX_PATHS, PatchStep, parse_steps
 from gatewayd.scim.records import ResourceType
 
 USER = "urn:ietf:params:scim:schemas:core:2.0:User"
 ENTERPRISE = "urn:ietf:params:scim:schemas:extension:enterprise:2.0:User"
 
 
-def read(path: str | None, value: Any = None, resource: ResourceType = ResourceType.USER) -> list[Step]:
-    return list(steps([Operation(Verb.REPLACE, path, value, True)], resource))
+def read(path: str | None, value: Any = None, resource: ResourceType = ResourceType.USER) -> list[PatchStep]:
+    return list(parse_steps([PatchOperation(PatchVerb.REPLACE, path, value, True)], resource))
 
 
 def refusal(path: str | None, value: Any = None, resource: ResourceType = ResourceType.USER) -> str | None:
@@ -163,13 +163,13 @@ def test_a_null_in_an_object_says_nothing_about_members() -> None:
 
 def test_paths_have_a_longest_length_together() -> None:
     path = f"emails[{' or '.join(['type pr'] * 100)}]"
-    few = [Operation(Verb.REMOVE, path)] * (MAX_PATHS // len(path))
-    assert len(list(steps(few, ResourceType.USER))) == len(few)
+    few = [PatchOperation(PatchVerb.REMOVE, path)] * (MAX_PATHS // len(path))
+    assert len(list(parse_steps(few, ResourceType.USER))) == len(few)
     with pytest.raises(GatewayError, match="cannot accept paths") as caught:
-        list(steps([*few, few[0]], ResourceType.USER))
-    assert (caught.value.kind, caught.value.code) == (Kind.TOO_LARGE, "tooMany")
+        list(parse_steps([*few, few[0]], ResourceType.USER))
+    assert (caught.value.kind, caught.value.code) == (ErrorKind.TOO_LARGE, "tooMany")
 
 
 def test_plain_names_are_not_counted() -> None:
-    many = [Operation(Verb.REPLACE, f"{USER}:displayName", "x", True)] * (MAX_PATHS // 40)
-    assert len(list(steps(many, ResourceType.USER))) == len(many)
+    many = [PatchOperation(PatchVerb.REPLACE, f"{USER}:displayName", "x", True)] * (MAX_PATHS // 40)
+    assert len(list(parse_steps(many, ResourceType.USER))) == len(many)

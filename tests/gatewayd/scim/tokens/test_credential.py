@@ -2,7 +2,7 @@
 
 import pytest
 
-from gatewayd.errors import GatewayError, Kind
+from gatewayd.errors import ErrorKind, GatewayError
 from gatewayd.scim.tokens.credential import ScimTokens
 
 NEW, OLD = "n" * 64, "o" * 64
@@ -11,7 +11,7 @@ NEW, OLD = "n" * 64, "o" * 64
 def refusal(tokens: ScimTokens, token: str) -> str:
     with pytest.raises(GatewayError) as caught:
         tokens.check(token)
-    assert caught.value.kind is Kind.UNAUTHENTICATED
+    assert caught.value.kind is ErrorKind.UNAUTHENTICATED
     return caught.value.message
 
 

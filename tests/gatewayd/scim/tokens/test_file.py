@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from gatewayd.errors import GatewayError, Kind
-from gatewayd.scim.tokens.file import LONGEST_FILE, find_written_at, read_tokens, write_tokens
+from gatewayd.errors import ErrorKind, GatewayError
+from gatewayd.scim.tokens.file import MAX_FILE_BYTES, find_written_at, read_tokens, write_tokens
 
 
 @pytest.fixture
@@ -68,13 +68,13 @@ def test_an_absent_file_has_no_tokens(path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "content", [b"a b c", b"a\nb\nc\n", b"caf\xc3\xa9", b"\x00", b"\xff", b" " * (LONGEST_FILE + 1)]
+    "content", [b"a b c", b"a\nb\nc\n", b"caf\xc3\xa9", b"\x00", b"\xff", b" " * (MAX_FILE_BYTES + 1)]
 )
 def test_a_malformed_file_is_refused_by_name(path: Path, content: bytes) -> None:
     path.write_bytes(content)
     with pytest.raises(GatewayError, match="scim-token: expected at most 2 words") as caught:
         read_tokens(path)
-    assert caught.value.kind is Kind.NOT_CONFIGURED
+    assert caught.value.kind is ErrorKind.NOT_CONFIGURED
 
 
 def test_what_cannot_be_read_or_written_is_told(tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from gatewayd import ids
-from gatewayd.errors import GatewayError, Kind
+from gatewayd.errors import ErrorKind, GatewayError
 from gatewayd.scim.tokens.file import read_tokens
 from gatewayd.scim.tokens.rotation import ScimTokenKeeper, TokenSource, fingerprint
 
@@ -56,7 +56,7 @@ async def test_verbs_that_the_number_of_tokens_does_not_allow(scene: Scene) -> N
     async def refused(verb: str) -> str:
         with pytest.raises(GatewayError) as caught:
             await getattr(scene.keeper, verb)()
-        assert caught.value.kind is Kind.CONFLICT
+        assert caught.value.kind is ErrorKind.CONFLICT
         return caught.value.message
 
     assert await refused("rotate") == "cannot rotate the SCIM token: there is none yet, create one"
@@ -83,7 +83,7 @@ async def test_tokens_from_elsewhere_are_left_alone(scene: Scene) -> None:
     for verb in (scene.keeper.create, scene.keeper.rotate, scene.keeper.retire):
         with pytest.raises(GatewayError, match="set by environment SCIM_TOKEN; change it there") as caught:
             await verb()
-        assert caught.value.kind is Kind.CONFLICT
+        assert caught.value.kind is ErrorKind.CONFLICT
     report = await scene.keeper.describe()
     assert (report.origin, report.is_external, report.written_at) == ("environment SCIM_TOKEN", True, None)
     assert report.fingerprints == (fingerprint("t"),)
@@ -129,7 +129,7 @@ async def test_a_malformed_file_is_told_of_and_kept(scene: Scene) -> None:
     for work in (scene.keeper.create(), scene.keeper.describe()):
         with pytest.raises(GatewayError) as caught:
             await work
-        assert caught.value.kind is Kind.NOT_CONFIGURED
+        assert caught.value.kind is ErrorKind.NOT_CONFIGURED
     assert scene.path.read_text() == "a b c"
 
 

@@ -9,13 +9,13 @@ from typing import Any
 import orjson
 import pytest
 
-from gatewayd.errors import GatewayError, Kind
+from gatewayd.errors import ErrorKind, GatewayError
 from gatewayd.storage.engine import checks
 from gatewayd.storage.engine import postgres as engine_module
 from gatewayd.storage.engine.checks import DatabaseCheck
 from gatewayd.storage.engine.database import Database
-from gatewayd.storage.engine.failures import translated
-from gatewayd.storage.engine.location import Location
+from gatewayd.storage.engine.failures import translate_errors
+from gatewayd.storage.engine.location import DatabaseLocation
 from gatewayd.storage.engine.readers import open_ping
 from gatewayd.storage.tables.accounts import (
     ValueRow,
@@ -52,7 +52,7 @@ async def test_a_sound_database(database: Database) -> None:
 
 
 @only_sqlite
-async def test_a_zeroed_page_shows_until_a_check_finds_none(location: Location) -> None:
+async def test_a_zeroed_page_shows_until_a_check_finds_none(location: DatabaseLocation) -> None:
     assert location.path is not None
     async with Database.open(location) as database:
         await fill()
@@ -60,9 +60,9 @@ async def test_a_zeroed_page_shows_until_a_check_finds_none(location: Location) 
     zero_page(location.path, "stored_values")
     async with Database.open(location) as database, open_ping(database) as ping:
         await ping()
-        with pytest.raises(GatewayError, match="damaged") as caught, translated("read"):
+        with pytest.raises(GatewayError, match="damaged") as caught, translate_errors("read"):
             await ValueRow.all()
-        assert caught.value.kind is Kind.INTERNAL
+        assert caught.value.kind is ErrorKind.INTERNAL
         with pytest.raises(GatewayError, match=r"^the database's file is damaged$"):
             await ping()
 
@@ -79,7 +79,7 @@ async def test_a_zeroed_page_shows_until_a_check_finds_none(location: Location) 
 
 
 @only_sqlite
-async def test_a_file_that_is_no_database_is_a_damage(location: Location) -> None:
+async def test_a_file_that_is_no_database_is_a_damage(location: DatabaseLocation) -> None:
     assert location.path is not None
     async with Database.open(location) as database:
         with location.path.open("r+b") as file:
@@ -92,12 +92,12 @@ async def test_a_file_that_is_no_database_is_a_damage(location: Location) -> Non
 async def test_a_check_ends_in_time_and_forgets_nothing(
     database: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(checks, "STEPS", 1)
+    monkeypatch.setattr(checks, "PROGRESS_STEPS", 1)
     await fill()
     database.damage.note("the database's file is damaged")
     with pytest.raises(GatewayError, match=r"cannot check the database within 1e-09 s") as caught:
         await DatabaseCheck(database).run(1e-9)
-    assert caught.value.kind is Kind.TIMEOUT
+    assert caught.value.kind is ErrorKind.TIMEOUT
     assert database.damage.sentence is not None
 
 
@@ -105,7 +105,7 @@ async def test_a_check_ends_in_time_and_forgets_nothing(
 async def test_one_check_runs_at_a_time_and_a_cancelled_one_ends(
     database: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(checks, "STEPS", 1)
+    monkeypatch.setattr(checks, "PROGRESS_STEPS", 1)
     began = asyncio.Event()
     loop = asyncio.get_running_loop()
 
@@ -120,7 +120,7 @@ async def test_one_check_runs_at_a_time_and_a_cancelled_one_ends(
     await began.wait()
     with pytest.raises(GatewayError, match="another check runs") as caught:
         await check.run(60)
-    assert caught.value.kind is Kind.CONFLICT
+    assert caught.value.kind is ErrorKind.CONFLICT
     first.cancel()
     with pytest.raises(asyncio.CancelledError):
         await first
@@ -160,7 +160,9 @@ async def test_tables_of_a_server_may_take_longer_than_a_statement(
 
 
 @only_postgres
-async def test_values_that_a_server_keeps_apart_are_read(location: Location, postgres: Postgres) -> None:
+async def test_values_that_a_server_keeps_apart_are_read(
+    location: DatabaseLocation, postgres: Postgres
+) -> None:
     name = location.credentials["database"]
     async with Database.open(location) as database:
         # Too large for its row, even compressed.

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from gatewayd.errors import GatewayError, Kind
+from gatewayd.errors import ErrorKind, GatewayError
 from gatewayd.storage.engine.database import Database
-from gatewayd.storage.engine.location import Location, parse, sqlite
+from gatewayd.storage.engine.location import DatabaseLocation, parse, sqlite
 from gatewayd.storage.users import TortoiseUsers
 from gatewayd.storage.values import TortoiseValues
 from tests.fakes.postgres import Postgres
@@ -241,7 +241,7 @@ async def test_exclusive_blocks_of_one_process_exclude_each_other(database: Data
     assert (await TortoiseValues().load())["N"] == 16
 
 
-async def test_exclusive_blocks_of_two_processes_exclude_each_other(location: Location) -> None:
+async def test_exclusive_blocks_of_two_processes_exclude_each_other(location: DatabaseLocation) -> None:
     async def one_process(start: asyncio.Barrier) -> None:
         async with Database.open(location) as database:
             await start.wait()
@@ -261,7 +261,7 @@ async def test_of_sixteen_equal_additions_one_wins(database: Database) -> None:
     )
     assert outcomes.count(None) == 1
     refused = [outcome for outcome in outcomes if isinstance(outcome, GatewayError)]
-    assert [(error.kind, error.param) for error in refused] == [(Kind.CONFLICT, "email")] * 15
+    assert [(error.kind, error.param) for error in refused] == [(ErrorKind.CONFLICT, "email")] * 15
 
 
 async def test_racing_changes_of_one_row_are_all_made_or_refused(database: Database) -> None:
@@ -278,14 +278,14 @@ async def test_it_answers(database: Database) -> None:
     await database.ping()
 
 
-async def test_a_second_owner_is_refused_until_the_first_has_gone(location: Location) -> None:
+async def test_a_second_owner_is_refused_until_the_first_has_gone(location: DatabaseLocation) -> None:
     async with Database.open(location) as first:
         await first.own()
         await first.ping()
         async with Database.open(location) as second:
             with pytest.raises(GatewayError, match="another gatewayd") as refused:
                 await second.own()
-            assert refused.value.kind is Kind.CONFLICT
+            assert refused.value.kind is ErrorKind.CONFLICT
             assert refused.value.param == "database_url"
             await second.ping()
     async with Database.open(location) as third:
@@ -293,7 +293,7 @@ async def test_a_second_owner_is_refused_until_the_first_has_gone(location: Loca
 
 
 async def test_owners_of_two_databases_do_not_meet(
-    location: Location, tmp_path: Path, request: pytest.FixtureRequest
+    location: DatabaseLocation, tmp_path: Path, request: pytest.FixtureRequest
 ) -> None:
     if location.is_sqlite:
         other = sqlite(tmp_path / "other.db")
@@ -306,7 +306,7 @@ async def test_owners_of_two_databases_do_not_meet(
 
 
 @pytest.fixture
-def nowhere(tmp_path: Path) -> list[Location]:
+def nowhere(tmp_path: Path) -> list[DatabaseLocation]:
     garbage = tmp_path / "garbage.db"
     garbage.write_bytes(b"no database at all" * 1000)
     return [
@@ -316,12 +316,12 @@ def nowhere(tmp_path: Path) -> list[Location]:
     ]
 
 
-async def test_what_cannot_be_opened_is_a_matter_of_configuration(nowhere: list[Location]) -> None:
+async def test_what_cannot_be_opened_is_a_matter_of_configuration(nowhere: list[DatabaseLocation]) -> None:
     for location in nowhere:
         with pytest.raises(GatewayError, match=r"^cannot open the database") as refused:
             async with Database.open(location):
                 pass
-        assert refused.value.kind is Kind.NOT_CONFIGURED
+        assert refused.value.kind is ErrorKind.NOT_CONFIGURED
         assert refused.value.param == "database_url"
         assert "Traceback" not in refused.value.message
         assert str(location.path) in refused.value.message
@@ -339,7 +339,7 @@ async def test_a_server_that_cannot_be_reached_is_named_with_the_cause(server: s
     with pytest.raises(GatewayError, match=f"^cannot open the database {pattern}$") as refused:
         async with Database.open(parse(f"postgresql://ada:secret@{server}/gatewayd")):
             pass
-    assert refused.value.kind is Kind.UNAVAILABLE
+    assert refused.value.kind is ErrorKind.UNAVAILABLE
     assert "secret" not in refused.value.message
 
 
@@ -347,4 +347,4 @@ async def test_a_server_that_is_down_may_come_back(tmp_path: Path) -> None:
     with pytest.raises(GatewayError, match=r"^cannot open the database") as refused:
         async with Database.open(parse(f"postgresql://u@/gatewayd?host={tmp_path}")):
             pass
-    assert refused.value.kind is Kind.UNAVAILABLE
+    assert refused.value.kind is ErrorKind.UNAVAILABLE

@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 from tortoise.exceptions import FieldError, IntegrityError, OperationalError, TransactionManagementError
 
-from gatewayd.errors import GatewayError, Kind
+from gatewayd.errors import ErrorKind, GatewayError
 from gatewayd.storage.engine import damage
 from gatewayd.storage.engine.damage import DamageError
 from gatewayd.storage.engine.database import Database
-from gatewayd.storage.engine.failures import failure, name_server, translated, unstorable
+from gatewayd.storage.engine.failures import make_failure, set_server_name, translate_errors, unstorable_error
 from gatewayd.storage.engine.location import parse
 from tests.fakes.postgres import Postgres
 
@@ -46,10 +46,10 @@ TABLE = "CREATE TABLE t (user_id, name_key, e TEXT UNIQUE, UNIQUE (user_id, name
 @pytest.mark.parametrize(
     ("error", "kind", "words"),
     [
-        (sqlite_error("SELEKT 1"), Kind.INTERNAL, "SQLITE_ERROR"),
+        (sqlite_error("SELEKT 1"), ErrorKind.INTERNAL, "SQLITE_ERROR"),
         (
             sqlite_error("CREATE TABLE t (x)", "INSERT INTO t VALUES (zeroblob(1000000))", pages=4),
-            Kind.UNAVAILABLE,
+            ErrorKind.UNAVAILABLE,
             "disk is full",
         ),
         (
@@ -59,40 +59,40 @@ TABLE = "CREATE TABLE t (user_id, name_key, e TEXT UNIQUE, UNIQUE (user_id, name
                 "CREATE TABLE b (x REFERENCES a (x))",
                 "INSERT INTO b VALUES (1)",
             ),
-            Kind.CONFLICT,
+            ErrorKind.CONFLICT,
             "does not exist",
         ),
-        (sqlite_error("SELECT zeroblob(2000000000)"), Kind.INVALID_REQUEST, "too long"),
-        (ServerError("40001"), Kind.UNAVAILABLE, "came first"),
-        (ServerError("40P01"), Kind.UNAVAILABLE, "came first"),
-        (ServerError("55P03"), Kind.UNAVAILABLE, "locked"),
-        (ServerError("57014"), Kind.UNAVAILABLE, "in time"),
-        (ServerError("57P01"), Kind.UNAVAILABLE, "stopping"),
-        (ServerError("53100"), Kind.UNAVAILABLE, "disk is full"),
-        (ServerError("53300"), Kind.UNAVAILABLE, "resources"),
-        (ServerError("58030"), Kind.UNAVAILABLE, "disk failed"),
-        (ServerError("08006"), Kind.UNAVAILABLE, "reached"),
-        (ServerError("22021"), Kind.INVALID_REQUEST, "cannot be stored"),
-        (ServerError("23503"), Kind.CONFLICT, "does not exist"),
-        (ServerError("28P01"), Kind.NOT_CONFIGURED, "password"),
-        (ServerError("3D000"), Kind.NOT_CONFIGURED, "no such database"),
-        (ServerError("42601"), Kind.INTERNAL, "42601"),
-        (ServerError("XX001"), Kind.INTERNAL, "files are damaged"),
-        (ServerError("XX002"), Kind.INTERNAL, "index of the database is damaged"),
-        (TimeoutError(), Kind.UNAVAILABLE, "in time"),
-        (ConnectionRefusedError(), Kind.UNAVAILABLE, "reached"),
-        (TransactionManagementError("x"), Kind.INTERNAL, "TransactionManagementError"),
-        (FieldError("x"), Kind.INTERNAL, "FieldError"),
+        (sqlite_error("SELECT zeroblob(2000000000)"), ErrorKind.INVALID_REQUEST, "too long"),
+        (ServerError("40001"), ErrorKind.UNAVAILABLE, "came first"),
+        (ServerError("40P01"), ErrorKind.UNAVAILABLE, "came first"),
+        (ServerError("55P03"), ErrorKind.UNAVAILABLE, "locked"),
+        (ServerError("57014"), ErrorKind.UNAVAILABLE, "in time"),
+        (ServerError("57P01"), ErrorKind.UNAVAILABLE, "stopping"),
+        (ServerError("53100"), ErrorKind.UNAVAILABLE, "disk is full"),
+        (ServerError("53300"), ErrorKind.UNAVAILABLE, "resources"),
+        (ServerError("58030"), ErrorKind.UNAVAILABLE, "disk failed"),
+        (ServerError("08006"), ErrorKind.UNAVAILABLE, "reached"),
+        (ServerError("22021"), ErrorKind.INVALID_REQUEST, "cannot be stored"),
+        (ServerError("23503"), ErrorKind.CONFLICT, "does not exist"),
+        (ServerError("28P01"), ErrorKind.NOT_CONFIGURED, "password"),
+        (ServerError("3D000"), ErrorKind.NOT_CONFIGURED, "no such database"),
+        (ServerError("42601"), ErrorKind.INTERNAL, "42601"),
+        (ServerError("XX001"), ErrorKind.INTERNAL, "files are damaged"),
+        (ServerError("XX002"), ErrorKind.INTERNAL, "index of the database is damaged"),
+        (TimeoutError(), ErrorKind.UNAVAILABLE, "in time"),
+        (ConnectionRefusedError(), ErrorKind.UNAVAILABLE, "reached"),
+        (TransactionManagementError("x"), ErrorKind.INTERNAL, "TransactionManagementError"),
+        (FieldError("x"), ErrorKind.INTERNAL, "FieldError"),
     ],
 )
-def test_every_failure_has_a_kind(error: Exception, kind: Kind, words: str) -> None:
+def test_every_failure_has_a_kind(error: Exception, kind: ErrorKind, words: str) -> None:
     for each in (error, OperationalError(error)):
-        found = failure("do this", each)
+        found = make_failure("do this", each)
         assert found.kind is kind
         assert words in found.message
         assert found.message.startswith("cannot do this: ")
         assert "secret" not in found.message
-        assert (found.retry_after is not None) == (kind is Kind.UNAVAILABLE)
+        assert (found.retry_after is not None) == (kind is ErrorKind.UNAVAILABLE)
 
 
 @pytest.mark.parametrize(
@@ -107,17 +107,17 @@ def test_every_failure_has_a_kind(error: Exception, kind: Kind, words: str) -> N
     ],
 )
 def test_a_broken_unique_constraint_names_the_field(error: Exception, field: str) -> None:
-    found = failure("do this", IntegrityError(error))
-    assert (found.kind, found.param, found.code) == (Kind.CONFLICT, field, "taken")
+    found = make_failure("do this", IntegrityError(error))
+    assert (found.kind, found.param, found.code) == (ErrorKind.CONFLICT, field, "taken")
     assert found.message == f"cannot do this: the {field} is taken"
 
 
 @pytest.mark.parametrize("state", ["XX001", "XX002"])
 def test_damage_is_noted_and_other_failures_are_not(state: str) -> None:
     known = damage.begin()
-    assert not isinstance(failure("do this", OperationalError(ServerError("XX000"))), DamageError)
+    assert not isinstance(make_failure("do this", OperationalError(ServerError("XX000"))), DamageError)
     assert known.sentence is None
-    found = failure("do this", OperationalError(ServerError(state)))
+    found = make_failure("do this", OperationalError(ServerError(state)))
     assert isinstance(found, DamageError)
     assert known.sentence is not None
     assert found.message == f"cannot do this: {known.sentence}"
@@ -127,34 +127,34 @@ def test_a_locked_file_is_worth_another_try(tmp_path: Path) -> None:
     connections = [sqlite3.connect(tmp_path / "x", isolation_level=None, timeout=0) for _ in range(2)]
     try:
         connections[0].execute("BEGIN EXCLUSIVE")
-        with pytest.raises(GatewayError, match="locked") as caught, translated("do this"):
+        with pytest.raises(GatewayError, match="locked") as caught, translate_errors("do this"):
             connections[1].execute("BEGIN IMMEDIATE")
     finally:
         for connection in connections:
             connection.close()
-    assert (caught.value.kind, caught.value.retry_after) == (Kind.UNAVAILABLE, 2)
+    assert (caught.value.kind, caught.value.retry_after) == (ErrorKind.UNAVAILABLE, 2)
     assert isinstance(caught.value.__cause__, sqlite3.OperationalError)
 
 
-@pytest.mark.parametrize("error", [GatewayError(Kind.CONFLICT, "x"), ZeroDivisionError(), KeyError("x")])
+@pytest.mark.parametrize("error", [GatewayError(ErrorKind.CONFLICT, "x"), ZeroDivisionError(), KeyError("x")])
 def test_errors_of_our_own_and_defects_pass(error: Exception) -> None:
-    with pytest.raises(type(error)) as caught, translated("do this"):
+    with pytest.raises(type(error)) as caught, translate_errors("do this"):
         raise error
     assert caught.value is error
 
 
 def test_the_field_of_a_key_column_is_what_it_is_made_from() -> None:
-    assert unstorable("name_key", "it is bad").message == "cannot store name: it is bad"
+    assert unstorable_error("name_key", "it is bad").message == "cannot store name: it is bad"
 
 
 async def test_a_traceback_shows_no_values_of_a_row(migrated_postgres: str, postgres: Postgres) -> None:
     location = parse(postgres.create_database(migrated_postgres))
     async with Database.open(location) as database:
-        with pytest.raises(GatewayError) as caught, translated("write"):
+        with pytest.raises(GatewayError) as caught, translate_errors("write"):
             await database.engine.execute_query_dict(
                 "INSERT INTO stored_values (name, value, updated_at) VALUES ('secret', '1', 0)"
             )
-    assert caught.value.kind is Kind.INTERNAL
+    assert caught.value.kind is ErrorKind.INTERNAL
     shown = "".join(traceback.format_exception(caught.value))
     assert "NotNullViolationError" in shown
     assert "(secret" not in shown
@@ -171,14 +171,14 @@ async def test_a_traceback_shows_no_values_of_a_row(migrated_postgres: str, post
     ],
 )
 def test_a_lost_connection_tells_its_cause_and_no_address(error: OSError, cause: str) -> None:
-    assert failure("save", error).message == f"cannot save: the database cannot be reached{cause}"
+    assert make_failure("save", error).message == f"cannot save: the database cannot be reached{cause}"
 
 
 def test_those_who_run_the_gateway_are_told_which_server_it_is() -> None:
     def told() -> list[str]:
-        name_server("db.example.org:5432/gatewayd")
+        set_server_name("db.example.org:5432/gatewayd")
         return [
-            failure("save", error).full_message
+            make_failure("save", error).full_message
             for error in (ConnectionRefusedError(111, "x"), ServerError("22021"))
         ]
 

@@ -3,19 +3,19 @@ from typing import Any
 import pytest
 from tortoise.fields.base import Field
 
-from gatewayd.errors import GatewayError, Kind
+from gatewayd.errors import ErrorKind, GatewayError
 from gatewayd.storage.engine.fields import (
-    Json,
-    Name,
-    Text,
-    Whole,
+    IntegerColumn,
+    JsonColumn,
+    NameColumn,
+    TextColumn,
     check_text,
     decode,
     decode_large,
     encode,
     encode_large,
     encode_optional,
-    fits,
+    fits_columns,
 )
 from gatewayd.storage.tables.accounts import (
     UserRow,
@@ -60,7 +60,7 @@ def nested(depth: int) -> list[object]:
 def test_what_is_no_json_is_refused(value: object, reason: str) -> None:
     with pytest.raises(GatewayError, match=reason) as caught:
         encode(value, "profile")
-    assert (caught.value.kind, caught.value.param) == (Kind.INVALID_REQUEST, "profile")
+    assert (caught.value.kind, caught.value.param) == (ErrorKind.INVALID_REQUEST, "profile")
 
 
 def test_depth_and_size_up_to_the_limit_pass() -> None:
@@ -71,7 +71,7 @@ def test_depth_and_size_up_to_the_limit_pass() -> None:
 def test_damaged_json_says_where_it_stood() -> None:
     with pytest.raises(GatewayError, match="the profile of user u1") as caught:
         decode("{", "the profile of user u1")
-    assert caught.value.kind is Kind.INTERNAL
+    assert caught.value.kind is ErrorKind.INTERNAL
 
 
 def named(field: Field[object]) -> Field[object]:
@@ -82,32 +82,32 @@ def named(field: Field[object]) -> Field[object]:
 @pytest.mark.parametrize(
     ("field", "value"),
     [
-        (Name(max_length=3), "abcd"),
-        (Name(max_length=3), "\x00"),
-        (Name(max_length=1000), "é" * 1301),
-        (Text(), "\ud800"),
-        (Whole(), 2**63),
-        (Whole(), True),
-        (Whole(), "1"),
+        (NameColumn(max_length=3), "abcd"),
+        (NameColumn(max_length=3), "\x00"),
+        (NameColumn(max_length=1000), "é" * 1301),
+        (TextColumn(), "\ud800"),
+        (IntegerColumn(), 2**63),
+        (IntegerColumn(), True),
+        (IntegerColumn(), "1"),
     ],
 )
 def test_columns_refuse_what_they_cannot_hold(field: Field[object], value: object) -> None:
     with pytest.raises(GatewayError) as caught:
         named(field).to_db_value(value, UserRow)
-    assert (caught.value.kind, caught.value.param) == (Kind.INVALID_REQUEST, "name")
+    assert (caught.value.kind, caught.value.param) == (ErrorKind.INVALID_REQUEST, "name")
 
 
 @pytest.mark.parametrize(
     ("field", "value"),
     [
-        (Name(max_length=3), "é🦊a"),
-        (Name(max_length=3), None),
-        (Text(), "x" * 10**6),
-        (Text(), None),
-        (Whole(), 2**63 - 1),
-        (Whole(), -(2**63)),
-        (Whole(), None),
-        (Json(), '"x"'),
+        (NameColumn(max_length=3), "é🦊a"),
+        (NameColumn(max_length=3), None),
+        (TextColumn(), "x" * 10**6),
+        (TextColumn(), None),
+        (IntegerColumn(), 2**63 - 1),
+        (IntegerColumn(), -(2**63)),
+        (IntegerColumn(), None),
+        (JsonColumn(), '"x"'),
     ],
 )
 def test_columns_hold_the_rest(field: Field[object], value: object) -> None:
@@ -121,8 +121,8 @@ def test_a_text_is_measured_in_characters() -> None:
 
 
 def test_whether_a_row_could_hold_texts() -> None:
-    assert fits(UserRow, id="u" * 64, email="x")
-    assert not fits(UserRow, id="u", email="\x00")
+    assert fits_columns(UserRow, id="u" * 64, email="x")
+    assert not fits_columns(UserRow, id="u", email="\x00")
 
 
 @pytest.mark.parametrize(
@@ -138,4 +138,4 @@ async def test_long_values_come_back_whatever_they_are(value: Any) -> None:
 async def test_a_long_value_that_is_damaged_is_told_by_its_place(text: str) -> None:
     with pytest.raises(GatewayError, match="cannot read the files: the stored JSON is damaged") as caught:
         await decode_large(text, "the files")
-    assert caught.value.kind is Kind.INTERNAL
+    assert caught.value.kind is ErrorKind.INTERNAL

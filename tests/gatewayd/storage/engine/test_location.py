@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from gatewayd.errors import GatewayError, Kind
+from gatewayd.errors import ErrorKind, GatewayError
 from gatewayd.storage.engine.location import parse, refuse_network_file_system, sqlite
 
 MOUNTS = """\
@@ -93,7 +93,7 @@ def test_a_server_on_a_unix_socket() -> None:
 def test_what_is_wrong_with_an_address_is_said_without_its_password(url: str, word: str) -> None:
     with pytest.raises(GatewayError) as refused:
         parse(url)
-    assert refused.value.kind is Kind.NOT_CONFIGURED
+    assert refused.value.kind is ErrorKind.NOT_CONFIGURED
     assert refused.value.param == "database_url"
     assert word in refused.value.message
     assert "hush" not in refused.value.message
@@ -111,7 +111,7 @@ def test_what_is_wrong_with_an_address_is_said_without_its_password(url: str, wo
 def test_a_network_file_system_is_refused_by_name(path: str, kind: str) -> None:
     with pytest.raises(GatewayError, match="use a local disk, or PostgreSQL") as refused:
         refuse_network_file_system(Path(path), MOUNTS)
-    assert refused.value.kind is Kind.NOT_CONFIGURED
+    assert refused.value.kind is ErrorKind.NOT_CONFIGURED
     assert refused.value.param == "database_url"
     assert f"the {kind} file system" in refused.value.message
 

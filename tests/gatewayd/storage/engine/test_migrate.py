@@ -10,10 +10,10 @@ from pathlib import Path
 import pytest
 from tortoise.connection import get_connection
 
-from gatewayd.accounts.records import Identity, Source
-from gatewayd.errors import GatewayError, Kind
+from gatewayd.accounts.records import MembershipSource, ProviderIdentity
+from gatewayd.errors import ErrorKind, GatewayError
 from gatewayd.storage.engine.database import Database
-from gatewayd.storage.engine.location import Location, parse, sqlite
+from gatewayd.storage.engine.location import DatabaseLocation, parse, sqlite
 from gatewayd.storage.engine.migrate import (
     MigrationStatus,
     check,
@@ -53,7 +53,7 @@ BROKEN = LATER.replace("    ]\n", '        ops.RunSQL("INSERT INTO nowhere VALUE
 
 
 @pytest.fixture(params=["sqlite", "postgres"])
-def empty(request: pytest.FixtureRequest, tmp_path: Path) -> Location:
+def empty(request: pytest.FixtureRequest, tmp_path: Path) -> DatabaseLocation:
     """Return the location of a database without tables."""
     if request.param == "sqlite":
         return sqlite(tmp_path / "gatewayd.db")
@@ -82,11 +82,11 @@ async def run_sql(database: Database, *statements: str) -> None:
 async def refusal(database: Database, package: str = "gatewayd.storage.migrations") -> GatewayError:
     with pytest.raises(GatewayError) as caught:
         check(await read_status(database, package))
-    assert caught.value.kind is Kind.NOT_CONFIGURED
+    assert caught.value.kind is ErrorKind.NOT_CONFIGURED
     return caught.value
 
 
-async def test_an_empty_database_gets_every_table(empty: Location) -> None:
+async def test_an_empty_database_gets_every_table(empty: DatabaseLocation) -> None:
     async with Database.open(empty) as database:
         assert (await read_status(database)).is_fresh
     assert await migrate(empty) == list(known_migrations())
@@ -96,7 +96,7 @@ async def test_an_empty_database_gets_every_table(empty: Location) -> None:
         await TortoiseUsers().add(user("u1"), None)
 
 
-async def test_an_open_database_is_migrated_in_place(empty: Location) -> None:
+async def test_an_open_database_is_migrated_in_place(empty: DatabaseLocation) -> None:
     async with Database.open(empty) as database:
         assert await migrate_open(database) == list(known_migrations())
         check(await read_status(database))
@@ -147,7 +147,7 @@ async def test_a_half_migrated_schema_is_refused(database: Database, damage: str
         await migrate_open(database)
 
 
-async def test_a_database_of_something_else_is_refused(empty: Location) -> None:
+async def test_a_database_of_something_else_is_refused(empty: DatabaseLocation) -> None:
     async with Database.open(empty) as database:
         await run_sql(database, "CREATE TABLE recipes (id INTEGER)")
         assert (await refusal(database)).code == "schema_broken"
@@ -176,7 +176,9 @@ async def test_a_migration_that_fails_leaves_nothing(database: Database, later: 
     assert await TortoiseUsers().count() == 1
 
 
-async def test_a_first_migration_that_fails_leaves_an_empty_database(empty: Location, later: Path) -> None:
+async def test_a_first_migration_that_fails_leaves_an_empty_database(
+    empty: DatabaseLocation, later: Path
+) -> None:
     for name in LATER_ONES:
         (later / f"{name}.py").unlink()
     (later / f"{FIRST}.py").write_text(
@@ -226,12 +228,12 @@ async def test_rows_that_would_refer_to_nothing_stop_a_migration(database: Datab
         await TortoiseKeys().add(key("k2", "gone"))
 
 
-async def test_a_database_in_use_is_not_migrated(location: Location) -> None:
+async def test_a_database_in_use_is_not_migrated(location: DatabaseLocation) -> None:
     async with Database.open(location) as database:
         await database.own()
         with pytest.raises(GatewayError, match="another gatewayd") as caught:
             await migrate(location)
-        assert caught.value.kind is Kind.CONFLICT
+        assert caught.value.kind is ErrorKind.CONFLICT
 
 
 async def test_of_two_who_migrate_at_once_one_does(postgres: Postgres) -> None:
@@ -302,7 +304,7 @@ async def make_first_version(database: Database, later: Path, *users: tuple[obje
 
 
 @pytest.fixture
-async def upgraded(empty: Location, later: Path) -> AsyncIterator[Database]:
+async def upgraded(empty: DatabaseLocation, later: Path) -> AsyncIterator[Database]:
     """Return a database of the first version that was brought to this one."""
     async with Database.open(empty) as database:
         await make_first_version(database, later, *OLD_USERS)
@@ -324,7 +326,7 @@ async def test_users_that_were_there_get_keys_and_are_found(upgraded: Database) 
     for user_id in ("u1", "u2", "u3"):
         found = await users.find(user_id)
         assert found is not None
-        assert (found.identity, found.modified_us) == (Identity(), 7_000_000)
+        assert (found.identity, found.modified_us) == (ProviderIdentity(), 7_000_000)
         assert keys_of(found).items() <= rows[user_id].items()
         assert await users.change(replace(found, name="New Name"))
     emails = await query("SELECT user_id, value_key, type_key, is_primary FROM user_emails ORDER BY user_id")
@@ -377,14 +379,14 @@ async def test_memberships_that_were_there_stay_and_others_may_come(upgraded: Da
     assert group is not None
     assert (group.scim, group.modified_us) == (None, 8_000_000)
     assert await groups.count_members(["g"]) == {"g": 2}
-    assert await groups.add_members("g", ["u1", "u2"], source=Source.SCIM, at=2) == 1
+    assert await groups.add_members("g", ["u1", "u2"], source=MembershipSource.SCIM, at=2) == 1
     assert await groups.list_sources("g", ["u1", "u2"]) == {
-        "u1": [Source.MANUAL, Source.SCIM],
-        "u2": [Source.SCIM],
+        "u1": [MembershipSource.MANUAL, MembershipSource.SCIM],
+        "u2": [MembershipSource.SCIM],
     }
 
 
-async def test_a_thousand_users_of_one_second_are_all_migrated(empty: Location, later: Path) -> None:
+async def test_a_thousand_users_of_one_second_are_all_migrated(empty: DatabaseLocation, later: Path) -> None:
     async with Database.open(empty) as database:
         await make_first_version(
             database, later, *((f"u{n}", f"{n}@x", "N", 1, None, None) for n in range(1001))

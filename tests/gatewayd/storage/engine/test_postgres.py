@@ -15,13 +15,13 @@ import asyncpg
 import pytest
 from tortoise.connection import get_connection
 
-from gatewayd.deadlines import LATE_SECONDS
-from gatewayd.errors import GatewayError, Kind
+from gatewayd.deadlines import PAUSE_THRESHOLD_SECONDS
+from gatewayd.errors import ErrorKind, GatewayError
 from gatewayd.storage.engine import postgres as engine_module
 from gatewayd.storage.engine.database import Database
-from gatewayd.storage.engine.location import Location
+from gatewayd.storage.engine.location import DatabaseLocation
 from gatewayd.storage.engine.postgres import lock_key
-from gatewayd.storage.engine.transactions import writing
+from gatewayd.storage.engine.transactions import write_transaction
 from gatewayd.storage.users import TortoiseUsers
 from gatewayd.storage.values import TortoiseValues
 from tests.fakes import standstill
@@ -31,11 +31,11 @@ from tests.fakes.records import user
 pytestmark = pytest.mark.parametrize("location", ["postgres"], indirect=True)
 
 
-def limited(location: Location, pool_size: int) -> Location:
+def limited(location: DatabaseLocation, pool_size: int) -> DatabaseLocation:
     return replace(location, credentials={**location.credentials, "maxsize": pool_size})
 
 
-def terminate_all(postgres: Postgres, location: Location) -> None:
+def terminate_all(postgres: Postgres, location: DatabaseLocation) -> None:
     """Cut every connection to the database, as a restart of the server would."""
     name = location.credentials["database"]
     postgres.psql(f"SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = '{name}'")
@@ -46,7 +46,7 @@ async def show(name: str) -> Any:
     return rows[0][name]
 
 
-async def test_names_of_locks_are_numbers_that_fit(location: Location) -> None:
+async def test_names_of_locks_are_numbers_that_fit(location: DatabaseLocation) -> None:
     keys = {lock_key(name) for name in ("daemon", "exclusive:daemon", "x")}
     assert len(keys) == 3
     assert all(-(2**63) <= key < 2**63 for key in keys)
@@ -87,7 +87,7 @@ async def test_a_connection_whose_end_the_driver_has_yet_to_notice_is_lost(
         with pytest.raises(GatewayError) as caught:
             async with database.transaction():
                 raise AssertionError("nothing can be begun")
-    assert caught.value.kind is Kind.UNAVAILABLE
+    assert caught.value.kind is ErrorKind.UNAVAILABLE
     async with database.transaction():
         assert await TortoiseUsers().find("nobody") is None
 
@@ -96,16 +96,16 @@ async def test_the_connections_say_whose_they_are(database: Database) -> None:
     assert await show("application_name") == f"gatewayd (pid {os.getpid()})"
 
 
-async def test_a_second_daemon_learns_who_the_first_is(location: Location) -> None:
+async def test_a_second_daemon_learns_who_the_first_is(location: DatabaseLocation) -> None:
     async with Database.open(location) as first, Database.open(location) as second:
         await first.own()
         with pytest.raises(GatewayError) as caught:
             await second.own()
-        assert caught.value.kind is Kind.CONFLICT
+        assert caught.value.kind is ErrorKind.CONFLICT
         assert f"another gatewayd (pid {os.getpid()})" in caught.value.message
 
 
-async def test_shared_daemons_tolerate_each_other_only(location: Location) -> None:
+async def test_shared_daemons_tolerate_each_other_only(location: DatabaseLocation) -> None:
     async with Database.open(location) as alone:
         async with Database.open(location) as first, Database.open(location) as second:
             await first.own(shared=True)
@@ -118,7 +118,7 @@ async def test_shared_daemons_tolerate_each_other_only(location: Location) -> No
                 await third.own(shared=True)
 
 
-async def test_a_restarted_server_is_claimed_again(location: Location, postgres: Postgres) -> None:
+async def test_a_restarted_server_is_claimed_again(location: DatabaseLocation, postgres: Postgres) -> None:
     async with Database.open(location) as first:
         await first.own()
         terminate_all(postgres, location)
@@ -129,7 +129,7 @@ async def test_a_restarted_server_is_claimed_again(location: Location, postgres:
 
 
 async def test_a_claim_that_somebody_took_meanwhile_is_said_so(
-    location: Location, postgres: Postgres
+    location: DatabaseLocation, postgres: Postgres
 ) -> None:
     async with Database.open(location) as first:
         await first.own()
@@ -139,7 +139,7 @@ async def test_a_claim_that_somebody_took_meanwhile_is_said_so(
             for _ in range(2):
                 with pytest.raises(GatewayError) as caught:
                     await recovered(first)
-                assert caught.value.kind is Kind.CONFLICT
+                assert caught.value.kind is ErrorKind.CONFLICT
         await first.ping()
         async with Database.open(location) as third:
             with pytest.raises(GatewayError, match="another gatewayd"):
@@ -153,7 +153,7 @@ async def recovered(database: Database) -> None:
             try:
                 return await database.ping()
             except GatewayError as error:
-                if error.kind is not Kind.UNAVAILABLE:
+                if error.kind is not ErrorKind.UNAVAILABLE:
                     raise
             await asyncio.sleep(0)
 
@@ -166,7 +166,7 @@ async def test_a_connection_lost_in_mid_transaction_is_unavailable(
             await TortoiseUsers().add(user("u1"), None)
             terminate_all(postgres, database.location)
             await TortoiseUsers().add(user("u2"), None)
-    assert caught.value.kind is Kind.UNAVAILABLE
+    assert caught.value.kind is ErrorKind.UNAVAILABLE
     await recovered(database)
     assert await TortoiseUsers().count() == 0
 
@@ -176,13 +176,13 @@ async def test_a_commit_on_a_lost_connection_is_no_success(database: Database, p
         async with database.transaction():
             await TortoiseUsers().add(user("u1"), None)
             terminate_all(postgres, database.location)
-    assert caught.value.kind is Kind.UNAVAILABLE
+    assert caught.value.kind is ErrorKind.UNAVAILABLE
     await recovered(database)
     assert await TortoiseUsers().count() == 0
 
 
 async def test_an_exhausted_pool_is_unavailable_in_time(
-    location: Location, monkeypatch: pytest.MonkeyPatch
+    location: DatabaseLocation, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(engine_module, "ACQUIRE_SECONDS", 0.05)
     async with Database.open(limited(location, 1)) as database:
@@ -198,7 +198,7 @@ async def test_an_exhausted_pool_is_unavailable_in_time(
         for attempt in (TortoiseUsers().count, database.ping):
             with pytest.raises(GatewayError, match="in time") as caught:
                 await attempt()
-            assert caught.value.kind is Kind.UNAVAILABLE
+            assert caught.value.kind is ErrorKind.UNAVAILABLE
         leave.set()
         await holder
         assert await TortoiseUsers().count() == 0
@@ -219,7 +219,7 @@ async def test_a_lock_that_is_held_too_long_is_unavailable(database: Database) -
             await get_connection("postgresql").execute_query("SET LOCAL lock_timeout = 1")
             async with database.exclusive("x"):
                 raise AssertionError
-    assert caught.value.kind is Kind.UNAVAILABLE
+    assert caught.value.kind is ErrorKind.UNAVAILABLE
     leave.set()
     await holder
 
@@ -240,16 +240,16 @@ async def test_changes_that_wait_for_each_other_end_in_one_retry(database: Datab
     lost = [result for result in results if result is not None]
     assert len(lost) == 1
     assert isinstance(lost[0], GatewayError)
-    assert lost[0].kind is Kind.UNAVAILABLE
+    assert lost[0].kind is ErrorKind.UNAVAILABLE
     assert await TortoiseValues().load() == {"A": 1, "B": 1}
 
 
-async def test_a_database_that_is_not_there_is_a_matter_of_configuration(location: Location) -> None:
+async def test_a_database_that_is_not_there_is_a_matter_of_configuration(location: DatabaseLocation) -> None:
     missing = replace(location, credentials={**location.credentials, "database": "missing"})
     with pytest.raises(GatewayError) as caught:
         async with Database.open(missing):
             pass
-    assert caught.value.kind is Kind.NOT_CONFIGURED
+    assert caught.value.kind is ErrorKind.NOT_CONFIGURED
 
 
 async def test_the_server_makes_its_own_copies(database: Database) -> None:
@@ -257,7 +257,7 @@ async def test_the_server_makes_its_own_copies(database: Database) -> None:
 
 
 @contextmanager
-def stopped(postgres: Postgres, location: Location) -> Iterator[None]:
+def stopped(postgres: Postgres, location: DatabaseLocation) -> Iterator[None]:
     """Let every connection to the database hang, as on a network that takes packets and brings none."""
     name = location.credentials["database"]
     shown = postgres.psql(f"SELECT 'pid ' || pid FROM pg_stat_activity WHERE datname = '{name}'")
@@ -268,7 +268,11 @@ def stopped(postgres: Postgres, location: Location) -> Iterator[None]:
 
 @pytest.mark.parametrize("step", ["statement", "transaction", "commit", "claim"])
 async def test_a_server_that_hangs_is_given_up_with_its_connections(
-    step: str, location: Location, database: Database, postgres: Postgres, monkeypatch: pytest.MonkeyPatch
+    step: str,
+    location: DatabaseLocation,
+    database: Database,
+    postgres: Postgres,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     await database.own()
     assert await TortoiseUsers().find("u1") is None
@@ -291,7 +295,7 @@ async def test_a_server_that_hangs_is_given_up_with_its_connections(
             case _:
                 with stopped(postgres, location):
                     await database.ping()
-    assert caught.value.kind in {Kind.UNAVAILABLE, Kind.CONFLICT}
+    assert caught.value.kind in {ErrorKind.UNAVAILABLE, ErrorKind.CONFLICT}
     monkeypatch.undo()
     assert await TortoiseUsers().find("u2") is None
 
@@ -300,12 +304,12 @@ async def test_what_takes_its_time_is_not_given_up(
     database: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(engine_module, "STATEMENT_SECONDS", 0.05)
-    engine = cast(engine_module.Engine, database.engine)
+    engine = cast(engine_module.PostgresEngine, database.engine)
     await engine.run_alone("SELECT pg_sleep(0.2)")
     async with database.engine.migrating() as transaction:
         await transaction.execute_query("SELECT pg_sleep(0.2)")
     with pytest.raises(GatewayError, match="cannot be reached"):
-        async with writing("wait"):
+        async with write_transaction("wait"):
             await get_connection("postgresql").execute_query("SELECT pg_sleep(1)")
 
 
@@ -315,7 +319,7 @@ async def test_a_pause_of_the_daemon_is_not_the_servers(
     assert await TortoiseUsers().find("u1") is None
     monkeypatch.setattr(engine_module, "STATEMENT_SECONDS", 0.1)
     async with database.transaction():
-        asyncio.get_running_loop().call_later(0.05, time.sleep, 0.1 + LATE_SECONDS)
+        asyncio.get_running_loop().call_later(0.05, time.sleep, 0.1 + PAUSE_THRESHOLD_SECONDS)
         await get_connection("postgresql").execute_query("SELECT pg_sleep(0.2)")
         await TortoiseUsers().add(user("u1"), None)
     assert await TortoiseUsers().find("u1") is not None
@@ -347,11 +351,11 @@ async def test_a_cancelled_transaction_is_rolled_back_before_its_connection_is_p
 async def test_errors_of_a_server_that_is_away_name_it_once(
     database: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async def refuse(engine: engine_module.Engine) -> None:
+    async def refuse(engine: engine_module.PostgresEngine) -> None:
         raise ConnectionRefusedError(errno.ECONNREFUSED, "refused")
 
-    monkeypatch.setattr(engine_module.Engine, "take", refuse)
-    monkeypatch.setattr(engine_module.Engine, "keep_claim", AsyncMock())
+    monkeypatch.setattr(engine_module.PostgresEngine, "take", refuse)
+    monkeypatch.setattr(engine_module.PostgresEngine, "keep_claim", AsyncMock())
     with pytest.raises(GatewayError) as caught:
         await database.ping()
     told = "cannot reach the database: the database cannot be reached (connection refused)"

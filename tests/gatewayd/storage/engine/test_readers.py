@@ -5,7 +5,7 @@ import pytest
 
 from gatewayd.errors import GatewayError
 from gatewayd.storage.engine.database import Database
-from gatewayd.storage.engine.failures import translated
+from gatewayd.storage.engine.failures import translate_errors
 from gatewayd.storage.engine.readers import SqliteReader, open_ping, open_reader
 from gatewayd.storage.tables.accounts import (
     ValueRow,
@@ -45,7 +45,7 @@ async def test_a_reader_neither_waits_for_a_change_nor_sees_it(database: Databas
 @pytest.mark.parametrize("location", ["sqlite"], indirect=True)
 async def test_a_reader_cannot_write(database: Database) -> None:
     async with open_reader(database.location) as reader:
-        with pytest.raises(GatewayError, match="may not be written"), translated("write"):
+        with pytest.raises(GatewayError, match="may not be written"), translate_errors("write"):
             await reader.rows("DELETE FROM stored_values")
 
 
@@ -74,7 +74,7 @@ async def test_a_reader_that_was_never_used_is_closed(database: Database) -> Non
 @pytest.mark.parametrize("location", ["sqlite"], indirect=True)
 async def test_a_failed_query_leaves_the_reader_usable(database: Database) -> None:
     async with open_reader(database.location) as reader:
-        with pytest.raises(GatewayError), translated("read"):
+        with pytest.raises(GatewayError), translate_errors("read"):
             await reader.rows("SELECT nothing FROM nowhere")
         assert (await reader.rows(COUNT))[0][0] == 0
 

@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 from tortoise.connection import get_connection
 
-from gatewayd.errors import GatewayError, Kind
+from gatewayd.errors import ErrorKind, GatewayError
 from gatewayd.storage.engine.database import Database
-from gatewayd.storage.engine.location import Location, sqlite
+from gatewayd.storage.engine.location import DatabaseLocation, sqlite
 from gatewayd.storage.engine.migrate import migrate
 from gatewayd.storage.users import TortoiseUsers
 from tests.fakes.records import user
@@ -24,14 +24,14 @@ def path(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def file(migrated_copy: Path) -> Location:
+def file(migrated_copy: Path) -> DatabaseLocation:
     """Return a migrated database that waits a twentieth of a second for a lock."""
     location = sqlite(migrated_copy)
     return replace(location, credentials=location.credentials | {"busy_timeout": 50})
 
 
 @pytest.fixture
-async def opened(file: Location) -> AsyncIterator[Database]:
+async def opened(file: DatabaseLocation) -> AsyncIterator[Database]:
     async with Database.open(file) as database:
         yield database
 
@@ -100,7 +100,7 @@ async def test_a_database_that_another_program_locks_is_unavailable(path: Path, 
     with another_writer(path):
         with pytest.raises(GatewayError) as refused:
             await TortoiseUsers().add(user("b"), None)
-        assert refused.value.kind is Kind.UNAVAILABLE
+        assert refused.value.kind is ErrorKind.UNAVAILABLE
         assert refused.value.retry_after == 2
         with pytest.raises(GatewayError, match="locked") as refused:
             async with opened.transaction():
@@ -124,7 +124,7 @@ async def test_a_full_disk_is_never_success(opened: Database) -> None:
     large = user("b", profile_image_url="x" * 1_000_000)
     with pytest.raises(GatewayError, match="disk is full") as refused:
         await TortoiseUsers().add(large, None)
-    assert refused.value.kind is Kind.UNAVAILABLE
+    assert refused.value.kind is ErrorKind.UNAVAILABLE
     assert refused.value.retry_after
     assert [each.id for each in (await TortoiseUsers().list())[0]] == ["a"]
     await run_pragma("max_page_count = 1000000")
@@ -142,7 +142,7 @@ async def test_a_block_that_goes_on_after_a_full_disk_is_all_or_nothing(opened: 
             # SQLite has rolled back: in no way may this be a change by itself.
             with pytest.raises(GatewayError, match="gave up the whole change"):
                 await TortoiseUsers().touch({"a": 9})
-    assert refused.value.kind is Kind.UNAVAILABLE
+    assert refused.value.kind is ErrorKind.UNAVAILABLE
     stored = {each.id: each.last_active_at for each in (await TortoiseUsers().list())[0]}
     assert stored == {"a": 0}
 
@@ -160,7 +160,7 @@ async def test_a_file_that_may_not_be_written_is_unavailable(opened: Database) -
     await run_pragma("query_only = 1")
     with pytest.raises(GatewayError, match="may not be written") as refused:
         await TortoiseUsers().add(user("a"), None)
-    assert refused.value.kind is Kind.UNAVAILABLE
+    assert refused.value.kind is ErrorKind.UNAVAILABLE
 
 
 async def test_the_directory_that_is_missing_is_named(tmp_path: Path) -> None:
@@ -172,7 +172,7 @@ async def test_the_directory_that_is_missing_is_named(tmp_path: Path) -> None:
 async def test_a_file_cannot_be_shared(opened: Database) -> None:
     with pytest.raises(GatewayError, match="use PostgreSQL") as refused:
         await opened.own(shared=True)
-    assert refused.value.kind is Kind.NOT_CONFIGURED
+    assert refused.value.kind is ErrorKind.NOT_CONFIGURED
 
 
 async def test_scripts_do_not_end_the_transaction(opened: Database) -> None:

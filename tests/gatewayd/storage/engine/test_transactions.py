@@ -8,10 +8,10 @@ import pytest
 from tortoise.connection import get_connection
 from tortoise.exceptions import OperationalError
 
-from gatewayd.errors import GatewayError, Kind
+from gatewayd.errors import ErrorKind, GatewayError
 from gatewayd.storage.engine.database import Database
-from gatewayd.storage.engine.location import Location
-from gatewayd.storage.engine.transactions import placeholder, writing
+from gatewayd.storage.engine.location import DatabaseLocation
+from gatewayd.storage.engine.transactions import placeholder, write_transaction
 from gatewayd.storage.keys import TortoiseKeys
 from gatewayd.storage.users import TortoiseUsers
 from gatewayd.storage.values import TortoiseValues
@@ -128,7 +128,7 @@ async def test_exclusive_blocks_exclude_each_other(stores: Stores) -> None:
 
 
 @pytest.mark.parametrize("location", ["postgres"], indirect=True)
-async def test_exclusive_blocks_exclude_other_processes(location: Location) -> None:
+async def test_exclusive_blocks_exclude_other_processes(location: DatabaseLocation) -> None:
     """Two databases that know nothing of each other are as good as two processes."""
     tasks_inside: set[str] = set()
     entered, leave = asyncio.Event(), asyncio.Event()
@@ -221,7 +221,7 @@ async def test_foreign_errors_of_a_block_pass_as_they_are(database: Database) ->
 
 async def test_a_write_can_use_sql_of_its_own(database: Database) -> None:
     await TortoiseUsers().add(user("u1"), None)
-    async with writing("rename users") as client:
+    async with write_transaction("rename users") as client:
         one = placeholder(client, 1)
         await client.execute_query(f"UPDATE users SET name = {one}", ["x"])
     found = await TortoiseUsers().find("u1")
@@ -231,9 +231,9 @@ async def test_a_write_can_use_sql_of_its_own(database: Database) -> None:
 
 async def test_a_failed_write_says_what_it_was_for(database: Database) -> None:
     with pytest.raises(GatewayError, match="cannot do this") as caught:
-        async with writing("do this") as client:
+        async with write_transaction("do this") as client:
             await client.execute_query("SELECT * FROM nowhere")
-    assert caught.value.kind is Kind.INTERNAL
+    assert caught.value.kind is ErrorKind.INTERNAL
     assert caught.value.__cause__ is not None
 
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from gatewayd.ingest.records import Scope, ScopeKind
+from gatewayd.ingest.records import ScopeKind, SearchScope
 from gatewayd.storage.engine.database import Database
 from gatewayd.storage.engine.location import parse
 from gatewayd.storage.engine.migrate import migrate_open
@@ -47,7 +47,7 @@ async def test_passages_that_were_there_are_found_by_words_of_every_script(
     }
     assert told[engine] in caplog.text
     async with Database.open(location) as database, open_shelf(database) as shelf:
-        scope = Scope(ScopeKind.COLLECTION, "a")
+        scope = SearchScope(ScopeKind.COLLECTION, "a")
         assert await shelf.find(scope, "学习") == [FILES["mixed"][0]]
         assert len(await shelf.find(scope, "foxes", 100)) == len(LATIN)
         assert await shelf.words.check(scope) == []

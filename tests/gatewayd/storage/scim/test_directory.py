@@ -5,10 +5,17 @@ from typing import Any
 
 import pytest
 
-from gatewayd.accounts.records import Email, Group, Identity, Role, Source, User
+from gatewayd.accounts.records import Email, Group, MembershipSource, ProviderIdentity, Role, User
 from gatewayd.errors import GatewayError
-from gatewayd.scim.filters.conditions import Compare, Condition, Element, Not, Operator, Present
-from gatewayd.scim.records import Counts, Query, Reference
+from gatewayd.scim.filters.conditions import (
+    CompareCondition,
+    Condition,
+    ElementCondition,
+    NotCondition,
+    Operator,
+    PresentCondition,
+)
+from gatewayd.scim.records import MembershipReference, ResourceCounts, ResourceQuery
 from gatewayd.storage.engine.database import Database
 from gatewayd.storage.engine.readers import open_reader
 from gatewayd.storage.groups import TortoiseGroups
@@ -29,7 +36,7 @@ FULL = user(
     settings={"ui": {"a": [1]}},
     oauth={"google": {"sub": "1"}},
     scim={"okta": {"external_id": "0"}},
-    identity=Identity(
+    identity=ProviderIdentity(
         "Ada@example.org", "Ada", None, "Ada", "Löve", (Email("Ada@example.org", primary=True),)
     ),
     last_active_at=3,
@@ -93,26 +100,26 @@ async def add_groups(*groups: Group) -> None:
         await TortoiseGroups().add(each)
 
 
-async def link(group_id: str, *user_ids: str, source: Source = Source.SCIM) -> None:
+async def link(group_id: str, *user_ids: str, source: MembershipSource = MembershipSource.SCIM) -> None:
     await TortoiseGroups().add_members(group_id, user_ids, source=source, at=0)
 
 
 async def ids(**query: Any) -> list[str]:
-    return [each.id for each in (await DIRECTORY.list_users(Query(**query))).items]
+    return [each.id for each in (await DIRECTORY.list_users(ResourceQuery(**query))).items]
 
 
-def named(name: str) -> Compare:
-    return Compare("userName", Operator.EQ, name)
+def named(name: str) -> CompareCondition:
+    return CompareCondition("userName", Operator.EQ, name)
 
 
 async def test_records_come_back_as_they_were(database: Database) -> None:
     await add_users(FULL)
-    page = await DIRECTORY.list_users(Query(named("ADA@example.org")))
+    page = await DIRECTORY.list_users(ResourceQuery(named("ADA@example.org")))
     assert (page.items, page.total) == ([FULL], 1)
     made = group("g1", description="d", scim={"okta": {"external_id": "g"}}, created_at=1, modified_us=5)
     await add_groups(made)
     await link("g1", "u1")
-    found = await DIRECTORY.list_groups(Query(Compare("displayName", Operator.EQ, "G1")))
+    found = await DIRECTORY.list_groups(ResourceQuery(CompareCondition("displayName", Operator.EQ, "G1")))
     assert (found.items, found.total) == ([made], 1)
 
 
@@ -144,15 +151,15 @@ async def test_a_page_knows_the_total_in_at_most_two_statements(
 ) -> None:
     await add_many(10)
     statements.take()
-    page = await DIRECTORY.list_users(Query(offset=offset, limit=limit))
+    page = await DIRECTORY.list_users(ResourceQuery(offset=offset, limit=limit))
     assert statements.take() == statement_count
     assert ([each.id for each in page.items], page.total) == (expected, 10)
 
 
 async def test_an_empty_directory_is_an_empty_page(database: Database, statements: Statements) -> None:
-    page = await DIRECTORY.list_users(Query())
+    page = await DIRECTORY.list_users(ResourceQuery())
     assert (page.items, page.total, statements.take()) == ([], 0, 1)
-    groups = await DIRECTORY.list_groups(Query(offset=3))
+    groups = await DIRECTORY.list_groups(ResourceQuery(offset=3))
     assert (groups.items, groups.total) == ([], 0)
 
 
@@ -161,14 +168,14 @@ async def test_an_empty_directory_is_an_empty_page(database: Database, statement
     ("condition", "by_subject"),
     [
         (named("ada@EXAMPLE.org"), False),
-        (Compare("externalId", Operator.EQ, "0"), False),
-        (Compare("id", Operator.EQ, "u1"), False),
-        (Compare("externalId", Operator.EQ, "s"), True),
+        (CompareCondition("externalId", Operator.EQ, "0"), False),
+        (CompareCondition("id", Operator.EQ, "u1"), False),
+        (CompareCondition("externalId", Operator.EQ, "s"), True),
         (named("nobody@example.org"), False),
     ],
 )
 async def test_a_look_up_is_one_statement(
-    database: Database, statements: Statements, condition: Compare, by_subject: bool, limit: int
+    database: Database, statements: Statements, condition: CompareCondition, by_subject: bool, limit: int
 ) -> None:
     await add_users(
         user("u0"),
@@ -181,7 +188,7 @@ async def test_a_look_up_is_one_statement(
         user("u2", oauth={"google": {"sub": "s"}}),
     )
     statements.take()
-    query = Query(condition, "okta", by_subject=by_subject, limit=limit)
+    query = ResourceQuery(condition, "okta", by_subject=by_subject, limit=limit)
     page = await DIRECTORY.list_users(query)
     assert statements.take() == 1
     expected = [] if condition.value == "nobody@example.org" else ["u1"]
@@ -190,12 +197,12 @@ async def test_a_look_up_is_one_statement(
 
 async def test_a_filtered_page_counts_what_the_filter_finds(database: Database) -> None:
     await add_many(20)
-    condition = Compare("displayName", Operator.CO, "ME 3")
-    page = await DIRECTORY.list_users(Query(condition, limit=2))
+    condition = CompareCondition("displayName", Operator.CO, "ME 3")
+    page = await DIRECTORY.list_users(ResourceQuery(condition, limit=2))
     assert ([each.id for each in page.items], page.total) == (["u003", "u010"], 3)
-    page = await DIRECTORY.list_users(Query(condition, offset=2, limit=2))
+    page = await DIRECTORY.list_users(ResourceQuery(condition, offset=2, limit=2))
     assert ([each.id for each in page.items], page.total) == (["u017"], 3)
-    assert (await DIRECTORY.list_users(Query(condition, limit=0))).total == 3
+    assert (await DIRECTORY.list_users(ResourceQuery(condition, limit=0))).total == 3
 
 
 async def test_a_reader_finds_the_same_and_waits_for_no_transaction(database: Database) -> None:
@@ -203,37 +210,37 @@ async def test_a_reader_finds_the_same_and_waits_for_no_transaction(database: Da
     async with open_reader(database.location) as reader:
         directory = TortoiseDirectory(reader)
         for query in (
-            Query(Compare("displayName", Operator.CO, "ME 3"), limit=2),
-            Query(offset=18, limit=5),
-            Query(sort="displayName"),
-            Query(limit=0),
+            ResourceQuery(CompareCondition("displayName", Operator.CO, "ME 3"), limit=2),
+            ResourceQuery(offset=18, limit=5),
+            ResourceQuery(sort="displayName"),
+            ResourceQuery(limit=0),
         ):
             assert await directory.list_users(query) == await DIRECTORY.list_users(query)
-        assert (await directory.list_groups(Query())).items == []
+        assert (await directory.list_groups(ResourceQuery())).items == []
         async with database.transaction():
-            assert (await asyncio.wait_for(directory.list_users(Query(limit=1)), 30)).total == 20
+            assert (await asyncio.wait_for(directory.list_users(ResourceQuery(limit=1)), 30)).total == 20
 
 
 async def test_members_are_read_in_parts(
     database: Database, statements: Statements, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(module, "BATCH", 2)
+    monkeypatch.setattr(module, "BATCH_SIZE", 2)
     groups = TortoiseGroups()
     await add_many(7)
     names = [f"u{number:03}" for number in range(7)]
     expected = {"g1": names[:4], "g2": [], "g3": names[2:]}
     for group_id, user_ids in expected.items():
         await groups.add(Group(group_id, group_id))
-        await groups.add_members(group_id, user_ids, source=Source.SCIM, at=1)
-        await groups.add_members(group_id, names, source=Source.MANUAL, at=1)
+        await groups.add_members(group_id, user_ids, source=MembershipSource.SCIM, at=1)
+        await groups.add_members(group_id, names, source=MembershipSource.MANUAL, at=1)
     statements.take()
     found = await DIRECTORY.list_members_of(list(expected))
     assert {key: [each.id for each in some] for key, some in found.items()} == {
         key: user_ids for key, user_ids in expected.items() if user_ids
     }
     assert statements.take() == 5
-    assert await groups.keep_members("g1", ["u001", "nobody"], source=Source.SCIM) == 3
-    assert await groups.keep_members("g3", [], source=Source.SCIM) == 5
+    assert await groups.keep_members("g1", ["u001", "nobody"], source=MembershipSource.SCIM) == 3
+    assert await groups.keep_members("g3", [], source=MembershipSource.SCIM) == 5
     found = await DIRECTORY.list_members_of(["g1", "g3"])
     assert [each.id for each in found["g1"]] == ["u001"]
     assert (await groups.count_members(["g1", "g3"])) == {"g1": 7, "g3": 7}
@@ -253,7 +260,7 @@ async def test_a_hundred_users_with_their_groups_take_at_most_four_statements(
     await link("g1", *(f"u{number:03}" for number in range(0, 120, 2)))
     await link("g2", *(f"u{number:03}" for number in range(0, 120, 3)))
     statements.take()
-    page = await DIRECTORY.list_users(Query(limit=100))
+    page = await DIRECTORY.list_users(ResourceQuery(limit=100))
     groups = await DIRECTORY.list_groups_of([each.id for each in page.items])
     assert statements.take() <= 4
     assert (len(page.items), page.total, len(groups)) == (100, 120, 67)
@@ -264,24 +271,28 @@ async def test_memberships_of_the_provider_are_listed_in_order_of_creation(
 ) -> None:
     await add_users(
         user("u1", name="Z"),
-        user("u2", identity=Identity("u2@example.org", display_name="Bea")),
-        user("u3", name="Cleo", identity=Identity("u3@example.org")),
+        user("u2", identity=ProviderIdentity("u2@example.org", display_name="Bea")),
+        user("u3", name="Cleo", identity=ProviderIdentity("u3@example.org")),
         user("u4"),
     )
     await add_groups(group("g1", name="Zebra"), group("g2", name="Ape"), group("g3"))
     await link("g1", "u3", "u2", "u1")
     await link("g2", "u1")
-    await link("g2", "u2", "u4", source=Source.MANUAL)
-    await link("g3", "u1", source=Source.OAUTH)
-    await link("g1", "u1", source=Source.MANUAL)
+    await link("g2", "u2", "u4", source=MembershipSource.MANUAL)
+    await link("g3", "u1", source=MembershipSource.OAUTH)
+    await link("g1", "u1", source=MembershipSource.MANUAL)
     statements.take()
     assert await DIRECTORY.list_groups_of(["u2", "u1", "u4", "u1", "\0", "nobody"]) == {
-        "u1": [Reference("g1", "Zebra"), Reference("g2", "Ape")],
-        "u2": [Reference("g1", "Zebra")],
+        "u1": [MembershipReference("g1", "Zebra"), MembershipReference("g2", "Ape")],
+        "u2": [MembershipReference("g1", "Zebra")],
     }
     assert await DIRECTORY.list_members_of(["g1", "g2", "g3", "\ud800", "x" * 100]) == {
-        "g1": [Reference("u1", "Z"), Reference("u2", "Bea"), Reference("u3", "Cleo")],
-        "g2": [Reference("u1", "Z")],
+        "g1": [
+            MembershipReference("u1", "Z"),
+            MembershipReference("u2", "Bea"),
+            MembershipReference("u3", "Cleo"),
+        ],
+        "g2": [MembershipReference("u1", "Z")],
     }
     assert statements.take() == 2
     assert await DIRECTORY.list_groups_of([]) == {}
@@ -292,23 +303,26 @@ async def test_memberships_of_the_provider_are_listed_in_order_of_creation(
 async def test_members_are_called_as_the_provider_says(database: Database) -> None:
     await add_users(user("u1", name="Z"), user("u2", name="Y"))
     await add_groups(group("g1"))
-    for source, displays in ((Source.MANUAL, {"u2": "By hand"}), (Source.SCIM, {"u1": "Sent"})):
+    for source, displays in (
+        (MembershipSource.MANUAL, {"u2": "By hand"}),
+        (MembershipSource.SCIM, {"u1": "Sent"}),
+    ):
         await TortoiseGroups().add_members("g1", ["u1", "u2"], source=source, at=0, displays=displays)
-    members = {"g1": [Reference("u1", "Sent"), Reference("u2", "Y")]}
+    members = {"g1": [MembershipReference("u1", "Sent"), MembershipReference("u2", "Y")]}
     assert await DIRECTORY.list_members_of(["g1"]) == members
 
 
 @pytest.mark.parametrize(
     "condition",
     [
-        Present("members.display"),
-        Compare("members.display", Operator.EQ, "Sent"),
-        Element("members", Compare("members.display", Operator.NE, "Sent")),
+        PresentCondition("members.display"),
+        CompareCondition("members.display", Operator.EQ, "Sent"),
+        ElementCondition("members", CompareCondition("members.display", Operator.NE, "Sent")),
     ],
 )
 async def test_what_members_are_called_is_not_searched(database: Database, condition: Condition) -> None:
     with pytest.raises(GatewayError, match=r"members\.display") as caught:
-        await DIRECTORY.list_groups(Query(condition))
+        await DIRECTORY.list_groups(ResourceQuery(condition))
     assert caught.value.code == "invalidFilter"
 
 
@@ -322,20 +336,23 @@ async def test_known_users_are_found_in_thousands(database: Database, statements
 
 
 async def test_counts_tell_who_is_provisioned(database: Database, statements: Statements) -> None:
-    assert await DIRECTORY.count() == Counts(0, 0, 0, 0, 0, 0)
+    assert await DIRECTORY.count() == ResourceCounts(0, 0, 0, 0, 0, 0)
     await add_users(
         user("u1"),
-        user("u2", active=False, identity=Identity("u2@example.org")),
+        user("u2", active=False, identity=ProviderIdentity("u2@example.org")),
         user("u3", scim={"okta": {"external_id": "1"}, "other": {"external_id": "2"}}),
         user(
-            "u4", role=Role.PENDING, identity=Identity("u4@example.org"), scim={"okta": {"external_id": "3"}}
+            "u4",
+            role=Role.PENDING,
+            identity=ProviderIdentity("u4@example.org"),
+            scim={"okta": {"external_id": "3"}},
         ),
     )
     await add_groups(group("g1", scim={"okta": {"external_id": "1"}}), group("g2"))
     await link("g1", "u1", "u2")
-    await link("g1", "u3", source=Source.MANUAL)
+    await link("g1", "u3", source=MembershipSource.MANUAL)
     statements.take()
-    assert await DIRECTORY.count() == Counts(
+    assert await DIRECTORY.count() == ResourceCounts(
         users=4, active_users=2, provisioned_users=3, groups=2, provisioned_groups=1, memberships=2
     )
     assert statements.take() == 1
@@ -344,20 +361,32 @@ async def test_counts_tell_who_is_provisioned(database: Database, statements: St
 SORTED = [
     user(
         "u1",
-        identity=Identity("c@x.org", None, "A", "b", "É", (Email("z@x.org"), Email("b@x.org", primary=True))),
+        identity=ProviderIdentity(
+            "c@x.org", None, "A", "b", "É", (Email("z@x.org"), Email("b@x.org", primary=True))
+        ),
         active=False,
         created_at=5,
         modified_us=1,
     ),
     user(
         "u2",
-        identity=Identity("B@x.org", "b", None, None, None, (Email("c@x.org"), Email("A@x.org"))),
+        identity=ProviderIdentity("B@x.org", "b", None, None, None, (Email("c@x.org"), Email("A@x.org"))),
         created_at=3,
         modified_us=2,
         scim={"okta": {"external_id": "b"}},
     ),
-    user("u3", identity=Identity("a@x.org", "A", "É"), created_at=4, scim={"okta": {"external_id": "A"}}),
-    user("u4", identity=Identity("d@x.org", "a", "z"), created_at=4, scim={"other": {"external_id": "0"}}),
+    user(
+        "u3",
+        identity=ProviderIdentity("a@x.org", "A", "É"),
+        created_at=4,
+        scim={"okta": {"external_id": "A"}},
+    ),
+    user(
+        "u4",
+        identity=ProviderIdentity("d@x.org", "a", "z"),
+        created_at=4,
+        scim={"other": {"external_id": "0"}},
+    ),
 ]
 
 
@@ -392,9 +421,11 @@ async def test_users_are_sorted_with_absent_ones_last_or_first(
 async def test_groups_are_sorted_and_filtered(database: Database) -> None:
     await add_groups(group("g1", name="b"), group("g2", name="A", scim={"okta": {"external_id": "1"}}))
     for sort, expected in (("displayName", ["g2", "g1"]), ("externalId", ["g2", "g1"]), ("id", ["g1", "g2"])):
-        page = await DIRECTORY.list_groups(Query(sort=sort, provider="okta"))
+        page = await DIRECTORY.list_groups(ResourceQuery(sort=sort, provider="okta"))
         assert [each.id for each in page.items] == expected
-    page = await DIRECTORY.list_groups(Query(Not(Present("externalId")), "okta", sort="displayName"))
+    page = await DIRECTORY.list_groups(
+        ResourceQuery(NotCondition(PresentCondition("externalId")), "okta", sort="displayName")
+    )
     assert [each.id for each in page.items] == ["g1"]
 
 
@@ -404,14 +435,14 @@ async def test_what_a_transaction_has_written_is_seen_in_it(database: Database) 
         await add_groups(group("g1"))
         await link("g1", "u1")
         assert await ids(condition=named("ada@example.org")) == ["u1"]
-        assert await DIRECTORY.list_groups_of(["u1"]) == {"u1": [Reference("g1", "g1")]}
+        assert await DIRECTORY.list_groups_of(["u1"]) == {"u1": [MembershipReference("g1", "g1")]}
         assert await DIRECTORY.list_known(["u1"]) == {"u1"}
         assert (await DIRECTORY.count()).users == 1
     assert await ids() == []
 
 
 async def test_an_unknown_attribute_runs_no_statement(database: Database, statements: Statements) -> None:
-    for query in (Query(Present("title")), Query(sort="title")):
+    for query in (ResourceQuery(PresentCondition("title")), ResourceQuery(sort="title")):
         with pytest.raises(GatewayError):
             await DIRECTORY.list_users(query)
     assert statements.take() == 0

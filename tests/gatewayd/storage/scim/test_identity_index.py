@@ -2,13 +2,13 @@ from typing import Any
 
 import pytest
 
-from gatewayd.accounts.records import Email, Identity
+from gatewayd.accounts.records import Email, ProviderIdentity
 from gatewayd.storage.engine.database import Database
-from gatewayd.storage.engine.transactions import writing
-from gatewayd.storage.engine.upserts import BATCH
+from gatewayd.storage.engine.transactions import write_transaction
+from gatewayd.storage.engine.upserts import BATCH_SIZE
 from gatewayd.storage.groups import TortoiseGroups
 from gatewayd.storage.scim import identity_index
-from gatewayd.storage.scim.identity_index import keep, keys_of, of_group, of_user
+from gatewayd.storage.scim.identity_index import keys_of, of_group, of_user, update_lookups
 from gatewayd.storage.tables.accounts import (
     GroupExternalIdRow,
     UserEmailRow,
@@ -20,7 +20,7 @@ from tests.fakes.records import group, user
 
 
 def test_keys_are_folded_and_empty_for_what_is_absent() -> None:
-    person = Identity("Ada@X", display_name="ÀDA", given_name="E\u0301va")
+    person = ProviderIdentity("Ada@X", display_name="ÀDA", given_name="E\u0301va")
     assert keys_of(user("u1", identity=person)) == {
         "user_name_key": "ada@x",
         "display_name_key": "àda",
@@ -31,7 +31,7 @@ def test_keys_are_folded_and_empty_for_what_is_absent() -> None:
 
 
 def test_the_rows_of_a_user() -> None:
-    person = Identity("Ada@X", emails=(Email("Ada@X", "Home"), Email("b@x", primary=True)))
+    person = ProviderIdentity("Ada@X", emails=(Email("Ada@X", "Home"), Email("b@x", primary=True)))
     names: dict[str, Any] = {"okta": {"external_id": "E", "sub": "S"}, "odd": "x", "none": {}}
     assert of_user(user("u1", identity=person, scim=names, oauth=names)) == {
         UserEmailRow: [
@@ -65,22 +65,22 @@ async def test_only_the_rows_of_the_owner_are_replaced(database: Database) -> No
     await groups.add(one)
     await groups.add(two)
     renamed = group("g1", scim={"entra": {"external_id": "3"}})
-    async with writing("test"):
-        await keep({"group_id": "g1"}, of_group(one), of_group(renamed))
+    async with write_transaction("test"):
+        await update_lookups({"group_id": "g1"}, of_group(one), of_group(renamed))
     rows = (
         await GroupExternalIdRow.all().order_by("group_id").values_list("group_id", "provider", "external_id")
     )
     assert [tuple(row) for row in rows] == [("g1", "entra", "3"), ("g2", "okta", "2")]
 
 
-@pytest.mark.parametrize("count", [BATCH, BATCH + 1])
+@pytest.mark.parametrize("count", [BATCH_SIZE, BATCH_SIZE + 1])
 async def test_more_rows_than_one_statement_holds(database: Database, count: int) -> None:
     emails = tuple(Email(f"{number}@x") for number in range(count))
-    await TortoiseUsers().add(user("u1", identity=Identity("a@x", emails=emails)), None)
+    await TortoiseUsers().add(user("u1", identity=ProviderIdentity("a@x", emails=emails)), None)
     assert await UserEmailRow.filter(user_id="u1").count() == count
 
 
 async def test_what_has_not_changed_is_not_written() -> None:
     # There is no database here.
     rows = of_user(user("u1"))
-    await identity_index.keep({"user_id": "u1"}, rows, rows)
+    await identity_index.update_lookups({"user_id": "u1"}, rows, rows)

@@ -9,15 +9,24 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from hypothesis.strategies import SearchStrategy
 
-from gatewayd.accounts.display_identity import shown
-from gatewayd.accounts.records import Email, Group, Identity, Role, Source, User
-from gatewayd.errors import GatewayError, Kind
-from gatewayd.scim.filters.conditions import All, Compare, Condition, Either, Element, Not, Operator, Present
-from gatewayd.scim.records import GroupEntry, Query, Reference, ResourceType, UserEntry
+from gatewayd.accounts.display_identity import display_identity
+from gatewayd.accounts.records import Email, Group, MembershipSource, ProviderIdentity, Role, User
+from gatewayd.errors import ErrorKind, GatewayError
+from gatewayd.scim.filters.conditions import (
+    AllCondition,
+    AnyCondition,
+    CompareCondition,
+    Condition,
+    ElementCondition,
+    NotCondition,
+    Operator,
+    PresentCondition,
+)
+from gatewayd.scim.records import GroupEntry, MembershipReference, ResourceQuery, ResourceType, UserEntry
 from gatewayd.storage.engine.database import Database
 from gatewayd.storage.groups import TortoiseGroups
 from gatewayd.storage.scim.directory import TortoiseDirectory
-from gatewayd.storage.scim.predicates import Scope, order_of, predicate
+from gatewayd.storage.scim.predicates import ConditionContext, compile_condition, compile_order
 from gatewayd.storage.users import TortoiseUsers
 from tests.fakes.conditions import evaluate
 from tests.fakes.records import group, user
@@ -48,7 +57,7 @@ ORDERING = (Operator.EQ, Operator.NE, Operator.GT, Operator.GE, Operator.LT, Ope
 
 
 def compares(attribute: str, values: SearchStrategy[Any], operators: Any = TEXT_OPERATORS) -> Any:
-    return st.builds(Compare, st.just(attribute), operators, values)
+    return st.builds(CompareCondition, st.just(attribute), operators, values)
 
 
 def texts(*attributes: str) -> Any:
@@ -67,20 +76,20 @@ def trees(leaves: Any) -> Any:
     return st.recursive(
         leaves,
         lambda inner: st.one_of(
-            st.builds(Not, inner),
-            st.builds(All, st.lists(inner, max_size=3).map(tuple)),
-            st.builds(Either, st.lists(inner, max_size=3).map(tuple)),
+            st.builds(NotCondition, inner),
+            st.builds(AllCondition, st.lists(inner, max_size=3).map(tuple)),
+            st.builds(AnyCondition, st.lists(inner, max_size=3).map(tuple)),
         ),
         max_leaves=6,
     )
 
 
 def elements(attribute: str, leaves: Any) -> Any:
-    return st.builds(Element, st.just(attribute), trees(leaves))
+    return st.builds(ElementCondition, st.just(attribute), trees(leaves))
 
 
 def presence(*attributes: str) -> Any:
-    return st.builds(Present, st.sampled_from(attributes))
+    return st.builds(PresentCondition, st.sampled_from(attributes))
 
 
 COMMON = (
@@ -119,8 +128,8 @@ USER_CONDITIONS = trees(
 GROUP_CONDITIONS = trees(st.one_of(*COMMON, MEMBER, presence("members"), elements("members", MEMBER)))
 
 EMAILS = st.lists(st.builds(Email, TEXTS, TEXTS, st.booleans()), max_size=3).map(tuple)
-IDENTITIES = st.just(Identity()) | st.builds(
-    Identity,
+IDENTITIES = st.just(ProviderIdentity()) | st.builds(
+    ProviderIdentity,
     TEXTS,
     st.none() | TEXTS,
     st.none() | TEXTS,
@@ -142,18 +151,22 @@ class World:
     def entries(self) -> Iterator[UserEntry]:
         for each in self.users:
             mine = [one for one in self.groups if (one.id, each.id) in self.scim]
-            yield UserEntry(each, [Reference(one.id, one.name) for one in mine])
+            yield UserEntry(each, [MembershipReference(one.id, one.name) for one in mine])
 
     def group_entries(self) -> Iterator[GroupEntry]:
         for each in self.groups:
             members = [one for one in self.users if (each.id, one.id) in self.scim]
             yield GroupEntry(
-                each, [Reference(one.id, shown(one).display_name or one.name) for one in members]
+                each,
+                [
+                    MembershipReference(one.id, display_identity(one).display_name or one.name)
+                    for one in members
+                ],
             )
 
 
 def one_user(number: str) -> SearchStrategy[User]:
-    def build(name: str, identity: Identity, foreign: tuple[str | None, ...], **more: Any) -> User:
+    def build(name: str, identity: ProviderIdentity, foreign: tuple[str | None, ...], **more: Any) -> User:
         external_id, subject = (None if text is None else f"{text}{number}" for text in foreign)
         if identity.user_name is not None:
             identity = replace(identity, user_name=f"{identity.user_name}{number}")
@@ -202,18 +215,18 @@ async def fill(world: World) -> None:
         await users.add(each, None)
     for one in world.groups:
         await groups.add(one)
-    for source, pairs in ((Source.SCIM, world.scim), (Source.MANUAL, world.manual)):
+    for source, pairs in ((MembershipSource.SCIM, world.scim), (MembershipSource.MANUAL, world.manual)):
         for group_id, user_id in sorted(pairs):
             await groups.add_members(group_id, [user_id], source=source, at=0)
 
 
 async def users_by(condition: Condition, **more: Any) -> list[str]:
-    query = Query(condition=condition, provider=PROVIDER, limit=1000, **more)
+    query = ResourceQuery(condition=condition, provider=PROVIDER, limit=1000, **more)
     return [each.id for each in (await TortoiseDirectory().list_users(query)).items]
 
 
 async def groups_by(condition: Condition) -> list[str]:
-    query = Query(condition=condition, provider=PROVIDER, limit=1000)
+    query = ResourceQuery(condition=condition, provider=PROVIDER, limit=1000)
     return [each.id for each in (await TortoiseDirectory().list_groups(query)).items]
 
 
@@ -248,12 +261,12 @@ async def test_groups_are_those_for_which_the_condition_holds(
 
 
 MADE = [
-    user("u1", identity=Identity(user_name="ab")),
-    user("u2", identity=Identity(user_name="a\U0010ffffb")),
-    user("u3", identity=Identity(user_name="a\ud7ff")),
-    user("u4", identity=Identity(user_name="a\ue000")),
-    user("u5", identity=Identity(user_name="\U0010ffff\U0010ffff")),
-    user("u6", identity=Identity(user_name="100%_\\'\"")),
+    user("u1", identity=ProviderIdentity(user_name="ab")),
+    user("u2", identity=ProviderIdentity(user_name="a\U0010ffffb")),
+    user("u3", identity=ProviderIdentity(user_name="a\ud7ff")),
+    user("u4", identity=ProviderIdentity(user_name="a\ue000")),
+    user("u5", identity=ProviderIdentity(user_name="\U0010ffff\U0010ffff")),
+    user("u6", identity=ProviderIdentity(user_name="100%_\\'\"")),
 ]
 
 
@@ -281,7 +294,7 @@ async def test_a_prefix_is_a_range_up_to_the_next_text(
     database: Database, prefix: str, expected: list[str]
 ) -> None:
     await add(*MADE)
-    assert await users_by(Compare("userName", Operator.SW, prefix)) == expected
+    assert await users_by(CompareCondition("userName", Operator.SW, prefix)) == expected
 
 
 @pytest.mark.parametrize("operator", [each for each in Operator if each is not Operator.NE])
@@ -292,27 +305,27 @@ async def test_a_text_that_nothing_can_hold_never_reaches_the_database(
     await add(*MADE)
     everybody = [each.id for each in MADE]
     for attribute in ("userName", "externalId", "emails.value", "groups.value", "meta.resourceType"):
-        assert await users_by(Compare(attribute, operator, text)) == []
-        assert await users_by(Compare(attribute, Operator.NE, text)) == everybody
+        assert await users_by(CompareCondition(attribute, operator, text)) == []
+        assert await users_by(CompareCondition(attribute, Operator.NE, text)) == everybody
 
 
 async def test_other_sources_and_other_providers_are_not_seen(database: Database) -> None:
     await add(user("u1", scim={"other": {"external_id": "x"}}))
     groups = TortoiseGroups()
     await groups.add(group("g1", scim={"other": {"external_id": "x"}}))
-    await groups.add_members("g1", ["u1"], source=Source.MANUAL, at=0)
-    external_id = Compare("externalId", Operator.EQ, "x")
+    await groups.add_members("g1", ["u1"], source=MembershipSource.MANUAL, at=0)
+    external_id = CompareCondition("externalId", Operator.EQ, "x")
     assert await users_by(external_id) == []
     assert await groups_by(external_id) == []
-    assert await users_by(Compare("groups.value", Operator.EQ, "g1")) == []
-    assert await groups_by(Compare("members.value", Operator.EQ, "u1")) == []
+    assert await users_by(CompareCondition("groups.value", Operator.EQ, "g1")) == []
+    assert await groups_by(CompareCondition("members.value", Operator.EQ, "u1")) == []
     assert [
-        each.id for each in (await TortoiseDirectory().list_users(Query(external_id, "other"))).items
+        each.id for each in (await TortoiseDirectory().list_users(ResourceQuery(external_id, "other"))).items
     ] == ["u1"]
 
 
 EQ = Operator.EQ
-EITHER = Compare("emails.value", Operator.NE, "nobody@example.org")
+EITHER = CompareCondition("emails.value", Operator.NE, "nobody@example.org")
 
 
 def nested(levels: int, leaf: Condition, width: int = 2) -> Condition:
@@ -320,22 +333,25 @@ def nested(levels: int, leaf: Condition, width: int = 2) -> Condition:
     condition = leaf
     for level in range(levels):
         beside = (leaf,) * (width - 1)
-        condition = All((*beside, condition)) if level % 2 else Either((*beside, condition))
+        condition = AllCondition((*beside, condition)) if level % 2 else AnyCondition((*beside, condition))
     return condition
 
 
 @pytest.mark.parametrize(
     "condition",
     [
-        Either((EITHER,) * 500),
-        All((EITHER,) * 500),
-        All((Compare("userName", Operator.SW, "u"),) * 500),
+        AnyCondition((EITHER,) * 500),
+        AllCondition((EITHER,) * 500),
+        AllCondition((CompareCondition("userName", Operator.SW, "u"),) * 500),
         nested(99, EITHER, 5),
-        nested(99, Not(Not(EITHER)), 5),
-        Element("emails", nested(98, Compare("emails.value", Operator.SW, "u"), 5)),
-        All((Element("emails", All((Compare("emails.type", EQ, "work"),) * 250)),) * 2),
-        nested(40, Element("emails", nested(50, Compare("emails.type", EQ, "work")))),
-        nested(50, Not(Not(nested(45, EITHER, 3)))),
+        nested(99, NotCondition(NotCondition(EITHER)), 5),
+        ElementCondition("emails", nested(98, CompareCondition("emails.value", Operator.SW, "u"), 5)),
+        AllCondition(
+            (ElementCondition("emails", AllCondition((CompareCondition("emails.type", EQ, "work"),) * 250)),)
+            * 2
+        ),
+        nested(40, ElementCondition("emails", nested(50, CompareCondition("emails.type", EQ, "work")))),
+        nested(50, NotCondition(NotCondition(nested(45, EITHER, 3)))),
     ],
     ids=range(9),
 )
@@ -344,49 +360,49 @@ async def test_large_conditions_stay_within_the_limits_of_the_engines(
 ) -> None:
     await add(user("u1"), user("u2"))
     assert await users_by(condition) == ["u1", "u2"]
-    assert await users_by(Not(condition)) == []
+    assert await users_by(NotCondition(condition)) == []
 
 
 async def test_a_chain_of_pairs_is_as_good_as_one_of_many(database: Database) -> None:
     await add(user("u1"))
     condition: Condition = EITHER
     for _ in range(499):
-        condition = Not(Not(All((condition, EITHER))))
+        condition = NotCondition(NotCondition(AllCondition((condition, EITHER))))
     for _ in range(1000):
-        condition = Not(Not(condition))
+        condition = NotCondition(NotCondition(condition))
     assert await users_by(condition) == ["u1"]
 
 
 def refused(condition: Condition, resource: ResourceType = ResourceType.USER) -> GatewayError:
     with pytest.raises(GatewayError) as caught:
-        predicate(condition, Scope(resource, "sqlite", lambda value: "?"))
-    assert (caught.value.kind, caught.value.code) == (Kind.INVALID_REQUEST, "invalidFilter")
+        compile_condition(condition, ConditionContext(resource, "sqlite", lambda value: "?"))
+    assert (caught.value.kind, caught.value.code) == (ErrorKind.INVALID_REQUEST, "invalidFilter")
     return caught.value
 
 
 @pytest.mark.parametrize(
     "condition",
     [
-        Compare("title", EQ, "x"),
-        Present("title"),
-        Element("name", Present("name.givenName")),
-        Element("title", Present("title")),
-        Element("emails", Present("userName")),
-        Element("emails", Present("emails")),
-        Element("emails", Element("emails", Present("emails.value"))),
-        Compare("emails", EQ, "x"),
-        Compare("userName", EQ, True),
-        Compare("userName", EQ, 1),
-        Compare("active", EQ, "true"),
-        Compare("active", EQ, 1),
-        Compare("active", Operator.GT, True),
-        Compare("meta.created", EQ, True),
-        Compare("meta.created", EQ, "x"),
-        Compare("meta.created", Operator.CO, 1),
-        Compare("meta.lastModified", Operator.SW, 1),
-        Compare("members.value", EQ, "x"),
-        Compare("u.id = '' OR u.id", EQ, "x"),
-        nested(101, Present("id")),
+        CompareCondition("title", EQ, "x"),
+        PresentCondition("title"),
+        ElementCondition("name", PresentCondition("name.givenName")),
+        ElementCondition("title", PresentCondition("title")),
+        ElementCondition("emails", PresentCondition("userName")),
+        ElementCondition("emails", PresentCondition("emails")),
+        ElementCondition("emails", ElementCondition("emails", PresentCondition("emails.value"))),
+        CompareCondition("emails", EQ, "x"),
+        CompareCondition("userName", EQ, True),
+        CompareCondition("userName", EQ, 1),
+        CompareCondition("active", EQ, "true"),
+        CompareCondition("active", EQ, 1),
+        CompareCondition("active", Operator.GT, True),
+        CompareCondition("meta.created", EQ, True),
+        CompareCondition("meta.created", EQ, "x"),
+        CompareCondition("meta.created", Operator.CO, 1),
+        CompareCondition("meta.lastModified", Operator.SW, 1),
+        CompareCondition("members.value", EQ, "x"),
+        CompareCondition("u.id = '' OR u.id", EQ, "x"),
+        nested(101, PresentCondition("id")),
     ],
     ids=lambda condition: repr(condition)[:60],
 )
@@ -395,15 +411,15 @@ def test_what_has_no_meaning_is_refused(condition: Condition) -> None:
 
 
 def test_a_refusal_names_the_attribute() -> None:
-    assert "'title'" in refused(Compare("title", EQ, "x")).message
-    assert "Group" in refused(Compare("userName", EQ, "x"), ResourceType.GROUP).message
+    assert "'title'" in refused(CompareCondition("title", EQ, "x")).message
+    assert "Group" in refused(CompareCondition("userName", EQ, "x"), ResourceType.GROUP).message
 
 
 @pytest.mark.parametrize("resource", ResourceType)
 @pytest.mark.parametrize("attribute", ["title", "emails", "groups", "meta.resourceType", "u.id; --"])
 def test_only_what_is_in_the_tables_is_sorted_by(resource: ResourceType, attribute: str) -> None:
     with pytest.raises(GatewayError) as caught:
-        order_of(attribute, Scope(resource, "sqlite", lambda value: "?"))
+        compile_order(attribute, ConditionContext(resource, "sqlite", lambda value: "?"))
     assert (caught.value.code, caught.value.param) == ("invalidValue", "sortBy")
 
 
@@ -414,15 +430,17 @@ def test_no_value_is_part_of_the_text() -> None:
         bound.append(value)
         return "?"
 
-    condition = All(
+    condition = AllCondition(
         (
-            Compare("userName", EQ, "SECRET"),
-            Compare("externalId", Operator.CO, "SECRET"),
-            Element("emails", Compare("emails.value", Operator.EW, "SECRET")),
-            Compare("meta.created", EQ, 4711),
+            CompareCondition("userName", EQ, "SECRET"),
+            CompareCondition("externalId", Operator.CO, "SECRET"),
+            ElementCondition("emails", CompareCondition("emails.value", Operator.EW, "SECRET")),
+            CompareCondition("meta.created", EQ, 4711),
         )
     )
-    text = predicate(condition, Scope(ResourceType.USER, "postgres", bind, provider="SECRET"))
+    text = compile_condition(
+        condition, ConditionContext(ResourceType.USER, "postgres", bind, provider="SECRET")
+    )
     assert "secret" not in text.lower()
     assert "4711" not in text
     assert sorted(each for each in bound if isinstance(each, str)) == ["SECRET", "SECRET", "secret", "secret"]

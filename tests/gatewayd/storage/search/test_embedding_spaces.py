@@ -2,13 +2,13 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from gatewayd.errors import GatewayError, Kind
-from gatewayd.ingest.records import Space, VectorBatch
-from gatewayd.ingest.vector_codec import packed
+from gatewayd.errors import ErrorKind, GatewayError
+from gatewayd.ingest.records import EmbeddingSpace, VectorBatch
+from gatewayd.ingest.vector_codec import pack_ids
 from gatewayd.storage.engine.database import Database
 from tests.fakes.passages import SPACE, Shelf, direction, extraction, open_shelf
 
-OTHER = Space("test:other", 2)
+OTHER = EmbeddingSpace("test:other", 2)
 
 
 @pytest.fixture
@@ -19,7 +19,7 @@ async def shelf(database: Database) -> AsyncIterator[Shelf]:
 
 async def test_a_space_is_added_once(shelf: Shelf) -> None:
     await shelf.spaces.add(OTHER)
-    await shelf.spaces.add(Space(OTHER.name, 99))
+    await shelf.spaces.add(EmbeddingSpace(OTHER.name, 99))
     assert await shelf.spaces.list() == [SPACE, OTHER]
 
 
@@ -33,7 +33,7 @@ async def test_one_space_is_active(shelf: Shelf) -> None:
         assert await shelf.spaces.find_active() == OTHER
     with pytest.raises(GatewayError) as caught:
         await shelf.spaces.activate("test:unknown")
-    assert caught.value.kind is Kind.NOT_FOUND
+    assert caught.value.kind is ErrorKind.NOT_FOUND
     assert await shelf.spaces.find_active() == OTHER
 
 
@@ -47,7 +47,7 @@ async def test_what_lacks_vectors_is_counted_and_named(shelf: Shelf) -> None:
     assert await shelf.spaces.counts(SPACE.name) == (3, 5)
     assert await shelf.spaces.behind(SPACE.name, 10) == ["g"]
     [(first, _), _] = await shelf.passages.missing("g", SPACE.name, 9)
-    await shelf.passages.add_vectors(SPACE.name, VectorBatch("g", packed([first]), direction("x")))
+    await shelf.passages.add_vectors(SPACE.name, VectorBatch("g", pack_ids([first]), direction("x")))
     assert await shelf.spaces.behind(SPACE.name, 10) == ["g"]
     await shelf.embed("g")
     assert await shelf.spaces.behind(SPACE.name, 10) == []
@@ -63,7 +63,7 @@ async def test_what_lacks_vectors_is_counted_and_named(shelf: Shelf) -> None:
 async def test_a_space_is_removed_with_its_vectors_alone(
     shelf: Shelf, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("gatewayd.storage.search.embedding_spaces.REMOVED_AT_ONCE", 2)
+    monkeypatch.setattr("gatewayd.storage.search.embedding_spaces.REMOVAL_BATCH_SIZE", 2)
     await shelf.spaces.add(OTHER)
     for file_id in ("f", "g", "h"):
         await shelf.upload(file_id)

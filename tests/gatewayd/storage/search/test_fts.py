@@ -3,9 +3,9 @@ from collections.abc import AsyncIterator
 import pytest
 from tortoise.connection import get_connection
 
-from gatewayd.ingest.records import Scope, ScopeKind
+from gatewayd.ingest.records import ScopeKind, SearchScope
 from gatewayd.storage.engine.database import Database
-from gatewayd.storage.engine.transactions import writing
+from gatewayd.storage.engine.transactions import write_transaction
 from gatewayd.storage.search import fts
 from gatewayd.storage.tables.documents import (
     CollectionRow,
@@ -13,7 +13,7 @@ from gatewayd.storage.tables.documents import (
 from tests.fakes.passages import Shelf, open_shelf
 from tests.fakes.word_tables import indexed_texts
 
-A = Scope(ScopeKind.COLLECTION, "a")
+A = SearchScope(ScopeKind.COLLECTION, "a")
 
 
 @pytest.fixture
@@ -34,15 +34,15 @@ async def number() -> int:
 
 async def test_words_are_added_and_taken_once(shelf: Shelf) -> None:
     n = await number()
-    async with writing("add words") as client:
+    async with write_transaction("add words") as client:
         await fts.add(client, n, "f")
         await fts.add(client, n, "f")
     assert await shelf.find(A, "pie") == ["apple pie"]
     if client.capabilities.dialect != "sqlite":
         return
     for _ in range(2):
-        async with writing("take words") as client:
-            await fts.take(client, n, "f")
+        async with write_transaction("take words") as client:
+            await fts.remove(client, n, "f")
     assert await shelf.find(A, "pie apple") == ["apple tree"]
     assert await indexed_texts(shelf.database, n) == ["apple tree"]
 
@@ -51,11 +51,11 @@ async def test_words_come_back_when_a_part_fails(shelf: Shelf) -> None:
     n = await number()
 
     async def fail() -> None:
-        async with writing("take words") as client:
-            await fts.take(client, n, "g")
+        async with write_transaction("take words") as client:
+            await fts.remove(client, n, "g")
             raise ZeroDivisionError
 
-    async with writing("work") as client:
+    async with write_transaction("work") as client:
         with pytest.raises(ZeroDivisionError):
             await fail()
         await fts.add(client, n, "f")
@@ -64,7 +64,7 @@ async def test_words_come_back_when_a_part_fails(shelf: Shelf) -> None:
 
 
 async def test_tables_come_and_go(shelf: Shelf) -> None:
-    async with writing("make words") as client:
+    async with write_transaction("make words") as client:
         await fts.create(client, 77)
         await fts.drop(client, 77)
         await fts.drop(client, 77)
@@ -79,8 +79,8 @@ async def test_no_other_table_can_be_named() -> None:
 @pytest.mark.parametrize("location", ["sqlite"], indirect=True)
 async def test_what_is_missing_is_mended(shelf: Shelf) -> None:
     n = await number()
-    async with writing("take words") as client:
-        await fts.take(client, n, "f")
+    async with write_transaction("take words") as client:
+        await fts.remove(client, n, "f")
     assert await shelf.words.check(A) == ["collection a lacked the words of 1 files"]
     assert await shelf.words.check(A) == []
     assert set(await shelf.find(A, "apple")) == {"apple pie", "apple tree"}

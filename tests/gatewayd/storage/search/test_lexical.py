@@ -2,15 +2,15 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from gatewayd.ingest.records import FileStatus, Scope, ScopeKind
-from gatewayd.knowledge.records import Link
+from gatewayd.ingest.records import FileStatus, ScopeKind, SearchScope
+from gatewayd.knowledge.records import CollectionLink
 from gatewayd.storage.engine.database import Database
 from gatewayd.storage.search import file_fts_cache, term_selection
-from gatewayd.storage.search.lexical import LONGEST_QUERY, MOST_TERMS, SPACED, terms
+from gatewayd.storage.search.lexical import MAX_QUERY_CHARACTERS, MAX_TERMS, SPACED_TERM_PATTERN, split_terms
 from tests.fakes.passages import Shelf, document, extraction, open_shelf
 
-A, B = Scope(ScopeKind.COLLECTION, "a"), Scope(ScopeKind.COLLECTION, "b")
-FILE = Scope(ScopeKind.FILE, "f")
+A, B = SearchScope(ScopeKind.COLLECTION, "a"), SearchScope(ScopeKind.COLLECTION, "b")
+FILE = SearchScope(ScopeKind.FILE, "f")
 TEXTS = (
     "The quick brown fox jumps over the lazy dog",
     "A fox runs in the forest, and other animals run with the fox",
@@ -30,7 +30,7 @@ async def shelf(database: Database) -> AsyncIterator[Shelf]:
 
 
 @pytest.mark.parametrize("scope", [A, FILE])
-async def test_words_are_found_in_any_form(shelf: Shelf, scope: Scope) -> None:
+async def test_words_are_found_in_any_form(shelf: Shelf, scope: SearchScope) -> None:
     assert await shelf.find(scope, "SANDWICHES") == [TEXTS[2]]
     assert await shelf.find(scope, "räksmörgås") == [TEXTS[2]]
     assert set(await shelf.find(scope, "jumping runs")) == {TEXTS[0], TEXTS[1]}
@@ -40,7 +40,7 @@ async def test_words_are_found_in_any_form(shelf: Shelf, scope: Scope) -> None:
 
 @pytest.mark.parametrize("scope", [A, FILE])
 async def test_a_question_with_presentation_forms_finds_plain_letters_and_these(
-    shelf: Shelf, scope: Scope
+    shelf: Shelf, scope: SearchScope
 ) -> None:
     await shelf.publish("f", "the office is closed", "a kept o\ufb03ce", "\u0633\u0644\u0627\u0645")
     assert set(await shelf.find(scope, "o\ufb03ce")) == {"the office is closed", "a kept o\ufb03ce"}
@@ -48,7 +48,7 @@ async def test_a_question_with_presentation_forms_finds_plain_letters_and_these(
 
 
 @pytest.mark.parametrize("scope", [A, FILE])
-async def test_any_word_is_enough_and_more_are_better(shelf: Shelf, scope: Scope) -> None:
+async def test_any_word_is_enough_and_more_are_better(shelf: Shelf, scope: SearchScope) -> None:
     found = await shelf.find(scope, "forest fox animals unknown")
     assert found == [TEXTS[1], TEXTS[0]]
     assert await shelf.find(scope, "forest fox animals", limit=1) == [TEXTS[1]]
@@ -105,15 +105,15 @@ async def test_only_the_scope_is_searched(shelf: Shelf) -> None:
     await shelf.publish("g", "another fox")
     assert len(await shelf.find(A, "fox")) == 2
     assert await shelf.find(B, "fox") == ["another fox"]
-    assert await shelf.find(Scope(ScopeKind.FILE, "g"), "fox") == ["another fox"]
+    assert await shelf.find(SearchScope(ScopeKind.FILE, "g"), "fox") == ["another fox"]
     for nothing in ("c", "f' OR 'a", "x" * 70, "a\0", ""):
         for kind in ScopeKind:
-            assert await shelf.words.search(Scope(kind, nothing), "fox", 5) == []
-            assert await shelf.words.check(Scope(kind, nothing)) == []
+            assert await shelf.words.search(SearchScope(kind, nothing), "fox", 5) == []
+            assert await shelf.words.check(SearchScope(kind, nothing)) == []
 
 
 async def test_links_decide_what_a_collection_finds(shelf: Shelf) -> None:
-    await shelf.collections.link(Link("b", "f", "u"))
+    await shelf.collections.link(CollectionLink("b", "f", "u"))
     assert len(await shelf.find(B, "fox")) == 2
     await shelf.collections.unlink("a", ["f"])
     assert await shelf.find(A, "fox") == []
@@ -134,27 +134,27 @@ async def test_a_file_in_memory_is_never_out_of_date(shelf: Shelf) -> None:
 
 
 async def test_few_files_stay_in_memory(shelf: Shelf, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(file_fts_cache, "FILES", 2)
+    monkeypatch.setattr(file_fts_cache, "MAX_FILES", 2)
     for number in range(5):
         await shelf.upload(f"n{number}")
         await shelf.publish(f"n{number}", f"wolf {number}")
     for _ in range(2):
         for number in range(5):
-            assert await shelf.find(Scope(ScopeKind.FILE, f"n{number}"), "wolf") == [f"wolf {number}"]
+            assert await shelf.find(SearchScope(ScopeKind.FILE, f"n{number}"), "wolf") == [f"wolf {number}"]
 
 
 async def test_a_rare_word_weighs_more_than_frequent_ones(shelf: Shelf) -> None:
     await shelf.upload("g", "b")
     others = [f"server setting number {number}" for number in range(20)]
     await shelf.publish("g", *others, "the timeout of a connection to the upstream server")
-    for scope in (B, Scope(ScopeKind.FILE, "g")):
+    for scope in (B, SearchScope(ScopeKind.FILE, "g")):
         assert (await shelf.find(scope, "server setting timeout"))[0].startswith("the timeout")
 
 
 async def test_equal_scores_come_in_the_order_of_the_passages(shelf: Shelf) -> None:
     await shelf.upload("g", "b")
     await shelf.publish("g", *["equal words"] * 5)
-    for scope in (B, Scope(ScopeKind.FILE, "g")):
+    for scope in (B, SearchScope(ScopeKind.FILE, "g")):
         hits = await shelf.words.search(scope, "equal", 10)
         assert [hit.passage_id for hit in hits] == sorted(hit.passage_id for hit in hits)
         assert len({hit.score for hit in hits}) == 1
@@ -162,19 +162,19 @@ async def test_equal_scores_come_in_the_order_of_the_passages(shelf: Shelf) -> N
 
 def test_the_longest_of_many_words_are_kept() -> None:
     many = [f"{'w' * (number % 7)}{number}" for number in range(100)]
-    kept = terms(" ".join(many + many))
-    assert len(kept) == MOST_TERMS
-    assert min(map(len, kept)) >= sorted(map(len, many))[-MOST_TERMS]
-    assert terms("One, two; ONE-two: three_four") == ["one", "two", "three", "four"]
-    assert terms("see www.example.com/a-b", SPACED) == ["see", "www.example.com/a-b"]
-    assert terms("a " * LONGEST_QUERY + "late") == ["a"]
+    kept = split_terms(" ".join(many + many))
+    assert len(kept) == MAX_TERMS
+    assert min(map(len, kept)) >= sorted(map(len, many))[-MAX_TERMS]
+    assert split_terms("One, two; ONE-two: three_four") == ["one", "two", "three", "four"]
+    assert split_terms("see www.example.com/a-b", SPACED_TERM_PATTERN) == ["see", "www.example.com/a-b"]
+    assert split_terms("a " * MAX_QUERY_CHARACTERS + "late") == ["a"]
 
 
 async def test_a_large_scope_is_searched_by_its_rare_words_first(
     shelf: Shelf, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(term_selection, "WALKED", 0)
-    monkeypatch.setattr(term_selection, "FEW", 0)
+    monkeypatch.setattr(term_selection, "MAX_SCANNED_PASSAGES", 0)
+    monkeypatch.setattr(term_selection, "FEW_PASSAGES", 0)
     await shelf.upload("g", "b")
     await shelf.publish("g", "another fox in another forest")
     for scope in (A, FILE):
@@ -204,7 +204,7 @@ async def unspaced(shelf: Shelf) -> Shelf:
     return shelf
 
 
-@pytest.mark.parametrize("scope", [B, Scope(ScopeKind.FILE, "g")])
+@pytest.mark.parametrize("scope", [B, SearchScope(ScopeKind.FILE, "g")])
 @pytest.mark.parametrize(
     ("query", "number"),
     [
@@ -213,12 +213,14 @@ async def unspaced(shelf: Shelf) -> Shelf:
         *(("译", 1), ("章 3", 5), ("ﾃﾞｰﾀﾍﾞｰｽ", 2)),
     ],
 )
-async def test_words_within_a_run_are_found(unspaced: Shelf, scope: Scope, query: str, number: int) -> None:
+async def test_words_within_a_run_are_found(
+    unspaced: Shelf, scope: SearchScope, query: str, number: int
+) -> None:
     assert (await unspaced.find(scope, query))[0] == UNSPACED[number]
 
 
-@pytest.mark.parametrize("scope", [B, Scope(ScopeKind.FILE, "g")])
-async def test_a_phrase_comes_before_its_parts(shelf: Shelf, scope: Scope) -> None:
+@pytest.mark.parametrize("scope", [B, SearchScope(ScopeKind.FILE, "g")])
+async def test_a_phrase_comes_before_its_parts(shelf: Shelf, scope: SearchScope) -> None:
     parts = [f"学习器学机器{chr(0x4E00 + number)}机器器学学习" for number in range(20)]
     await shelf.upload("g", "b")
     await shelf.publish(
@@ -229,7 +231,7 @@ async def test_a_phrase_comes_before_its_parts(shelf: Shelf, scope: Scope) -> No
 
 async def test_segmented_words_come_and_go(unspaced: Shelf) -> None:
     assert await unspaced.words.check(B) == []
-    await unspaced.collections.link(Link("a", "g", "u"))
+    await unspaced.collections.link(CollectionLink("a", "g", "u"))
     assert len(await unspaced.find(A, "机器")) == 2
     await unspaced.collections.unlink("a", ["g"])
     assert await unspaced.find(A, "机器") == []

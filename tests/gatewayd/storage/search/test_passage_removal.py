@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
-from gatewayd.errors import GatewayError, Kind
-from gatewayd.ingest.records import FileStatus, Scope, ScopeKind
-from gatewayd.knowledge.records import Link
+from gatewayd.errors import ErrorKind, GatewayError
+from gatewayd.ingest.records import FileStatus, ScopeKind, SearchScope
+from gatewayd.knowledge.records import CollectionLink
 from gatewayd.storage.engine.database import Database
 from gatewayd.storage.search import fts, passage_removal
 from gatewayd.storage.tables.documents import (
@@ -19,8 +19,8 @@ from gatewayd.storage.tables.documents import (
 from tests.fakes.passages import Shelf, document, extraction, open_shelf
 from tests.fakes.word_tables import indexed_texts
 
-A = Scope(ScopeKind.COLLECTION, "a")
-FILE = Scope(ScopeKind.FILE, "f")
+A = SearchScope(ScopeKind.COLLECTION, "a")
+FILE = SearchScope(ScopeKind.FILE, "f")
 OLD = [f"old apple {number}" for number in range(5)]
 NEW = [f"new apple {number}" for number in range(7)]
 OTHER = ["other apple"]
@@ -42,7 +42,7 @@ async def shelf(database: Database, monkeypatch: pytest.MonkeyPatch) -> AsyncIte
         yield opened
 
 
-async def found(shelf: Shelf, scope: Scope = A) -> list[str]:
+async def found(shelf: Shelf, scope: SearchScope = A) -> list[str]:
     return sorted(await shelf.find(scope, "apple", 50))
 
 
@@ -74,7 +74,7 @@ async def killed_at_each_step(
 ) -> int:
     """Run some work until it is done, each time with one transaction more before it ends; return how many
     the last one took: what the others did is kept."""
-    plain = passage_removal.writing
+    plain = passage_removal.write_transaction
     for steps in range(50):
         left = steps
 
@@ -87,7 +87,7 @@ async def killed_at_each_step(
             async with plain(what) as client:
                 yield client
 
-        monkeypatch.setattr(passage_removal, "writing", writing)
+        monkeypatch.setattr(passage_removal, "write_transaction", writing)
         try:
             await work()
         except KilledError:
@@ -96,7 +96,7 @@ async def killed_at_each_step(
             await check()
             return steps
         finally:
-            monkeypatch.setattr(passage_removal, "writing", plain)
+            monkeypatch.setattr(passage_removal, "write_transaction", plain)
     raise AssertionError("it never ended")
 
 
@@ -197,7 +197,7 @@ async def test_what_comes_back_meanwhile_keeps_its_words(
     shelf: Shelf, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async def relink() -> None:
-        await shelf.collections.link(Link("a", "f", "u"))
+        await shelf.collections.link(CollectionLink("a", "f", "u"))
 
     async def sees_all() -> None:
         assert await found(shelf) == sorted([*OLD, *OTHER])
@@ -246,7 +246,7 @@ async def test_a_file_goes_while_it_is_prepared(
     await passage_removal.prepare("f")
     with pytest.raises(GatewayError) as caught:
         await shelf.passages.publish(document("f", status=FileStatus.COMPLETED))
-    assert caught.value.kind is Kind.NOT_FOUND
+    assert caught.value.kind is ErrorKind.NOT_FOUND
     # Its id is used again before the rest is gone.
     await shelf.upload("f", "a")
     await shelf.publish("f", *NEW)
@@ -355,7 +355,7 @@ async def test_what_cannot_be_removed_holds_up_nothing_else_and_no_check(
         await passage_removal.purge()
     # The words of the other collection are gone.
     assert await indexed(shelf) == OTHER
-    assert await shelf.words.check(Scope(ScopeKind.COLLECTION, "b"))
+    assert await shelf.words.check(SearchScope(ScopeKind.COLLECTION, "b"))
     assert "stale passages cannot be removed before a check" in caplog.text
     assert sorted(await indexed_texts(shelf.database, row.number)) == sorted(OLD)
     await passage_removal.purge()
@@ -368,7 +368,7 @@ async def test_the_sweeper_goes_on_when_it_is_woken_and_after_a_failure(
 ) -> None:
     monkeypatch.setattr(passage_removal, "RETRY_SECONDS", 0.0)
     sweeper = passage_removal.StaleSweeper()
-    outcomes = iter([GatewayError(Kind.UNAVAILABLE, "the database is away"), None, None])
+    outcomes = iter([GatewayError(ErrorKind.UNAVAILABLE, "the database is away"), None, None])
     plain, purged = passage_removal.purge, asyncio.Event()
 
     async def purge() -> None:

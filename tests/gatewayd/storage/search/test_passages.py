@@ -9,10 +9,18 @@ from typing import Any
 
 import pytest
 
-from gatewayd.errors import GatewayError, Kind
-from gatewayd.ingest.records import Chunk, Extraction, FileStatus, Job, Scope, ScopeKind, VectorBatch
-from gatewayd.ingest.vector_codec import packed, unpacked
-from gatewayd.knowledge.records import Link, StoredPassage
+from gatewayd.errors import ErrorKind, GatewayError
+from gatewayd.ingest.records import (
+    ExtractionResult,
+    FileStatus,
+    IngestJob,
+    ScopeKind,
+    SearchScope,
+    TextChunk,
+    VectorBatch,
+)
+from gatewayd.ingest.vector_codec import pack_ids, unpack_ids
+from gatewayd.knowledge.records import CollectionLink, StoredPassage
 from gatewayd.storage.engine.database import Database
 from gatewayd.storage.engine.location import sqlite
 from gatewayd.storage.jobs import TortoiseJobs
@@ -22,8 +30,8 @@ from gatewayd.storage.tables.documents import (
 )
 from tests.fakes.passages import SPACE, Shelf, direction, document, extraction, open_shelf
 
-FILE = Scope(ScopeKind.FILE, "f")
-A, B = Scope(ScopeKind.COLLECTION, "a"), Scope(ScopeKind.COLLECTION, "b")
+FILE = SearchScope(ScopeKind.FILE, "f")
+A, B = SearchScope(ScopeKind.COLLECTION, "a"), SearchScope(ScopeKind.COLLECTION, "b")
 
 
 @pytest.fixture
@@ -35,7 +43,7 @@ async def shelf(database: Database) -> AsyncIterator[Shelf]:
 
 async def held(shelf: Shelf) -> list[int]:
     """Return the passages of the collection whose vectors can be found."""
-    return [number async for _, ids in shelf.passages.load_ids(SPACE.name, A) for number in unpacked(ids)]
+    return [number async for _, ids in shelf.passages.load_ids(SPACE.name, A) for number in unpack_ids(ids)]
 
 
 async def test_what_is_staged_is_not_found(shelf: Shelf) -> None:
@@ -53,7 +61,7 @@ async def test_what_is_staged_is_not_found(shelf: Shelf) -> None:
 async def test_publishing_makes_it_found_everywhere(shelf: Shelf) -> None:
     await shelf.collect("b")
     await shelf.upload("f", "a")
-    await shelf.collections.link(Link("b", "f", "u"))
+    await shelf.collections.link(CollectionLink("b", "f", "u"))
     assert sorted(await shelf.publish("f", "one apple", "two pears")) == ["a", "b"]
     assert not await shelf.passages.is_staged("f")
     assert await shelf.passages.find_text("f") == "one apple\ntwo pears"
@@ -65,8 +73,8 @@ async def test_publishing_makes_it_found_everywhere(shelf: Shelf) -> None:
 async def test_a_passage_is_read_as_it_was_staged(shelf: Shelf) -> None:
     await shelf.upload("f")
     text = "Intro\nalpha beta"
-    chunks = (Chunk(0, 0, 5), Chunk(1, 6, 16, page=3, heading="Guide > Setup", columns=(0, 3)))
-    await shelf.passages.stage("f", Extraction(text, chunks))
+    chunks = (TextChunk(0, 0, 5), TextChunk(1, 6, 16, page=3, heading="Guide > Setup", columns=(0, 3)))
+    await shelf.passages.stage("f", ExtractionResult(text, chunks))
     assert await shelf.passages.publish(document("f", status=FileStatus.COMPLETED)) == []
     [first, second] = sorted(hit.passage_id for hit in await shelf.words.search(FILE, "intro beta", 5))
     assert await shelf.passages.read([second, first, 10**12]) == {
@@ -108,11 +116,11 @@ async def test_staging_anew_drops_what_was_staged(shelf: Shelf) -> None:
 async def test_on_sqlite_others_write_while_a_large_text_is_staged(
     tmp_path: Path, migrated_copy: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(passages, "STAGED_AT_ONCE", 2)
+    monkeypatch.setattr(passages, "STAGING_BATCH_SIZE", 2)
     async with Database.open(sqlite(tmp_path / "gatewayd.db")) as database, open_shelf(database) as shelf:
         others = iter(range(9))
         seen: list[int] = []
-        plain = passages.writing
+        plain = passages.write_transaction
 
         @asynccontextmanager
         async def writing(what: str) -> AsyncIterator[Any]:
@@ -125,7 +133,7 @@ async def test_on_sqlite_others_write_while_a_large_text_is_staged(
                 assert not await shelf.passages.is_staged("f")
 
         await shelf.upload("f")
-        monkeypatch.setattr(passages, "writing", writing)
+        monkeypatch.setattr(passages, "write_transaction", writing)
         await shelf.passages.stage("f", extraction(*(f"number {n}" for n in range(5))))
         assert seen == [2, 4, 5]
         assert await shelf.passages.is_staged("f")
@@ -134,7 +142,7 @@ async def test_on_sqlite_others_write_while_a_large_text_is_staged(
 async def test_a_text_that_was_staged_in_part_is_staged_anew(
     shelf: Shelf, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(passages, "STAGED_AT_ONCE", 2)
+    monkeypatch.setattr(passages, "STAGING_BATCH_SIZE", 2)
     await shelf.upload("f", "a")
     await shelf.publish("f", "old apple")
     rows = passages._rows("f", extraction("one", "two", "three"))
@@ -165,7 +173,7 @@ async def test_passages_without_vectors_come_in_order(shelf: Shelf) -> None:
     assert [text for _, text in first] == [f"number {n}" for n in range(4)]
     some = [first[2][0], first[0][0]]
     vectors = direction("two") + direction("nought")
-    await shelf.passages.add_vectors(SPACE.name, VectorBatch("f", packed(some), vectors))
+    await shelf.passages.add_vectors(SPACE.name, VectorBatch("f", pack_ids(some), vectors))
     left = await shelf.passages.missing("f", SPACE.name, 3)
     assert [text for _, text in left] == ["number 1", "number 3", "number 4"]
     await shelf.passages.publish(document("f", status=FileStatus.COMPLETED))
@@ -185,7 +193,7 @@ async def test_batches_in_order_leave_nothing_out(shelf: Shelf) -> None:
     seen: list[str] = []
     while rows := await shelf.passages.missing("f", SPACE.name, 3):
         seen += [text for _, text in rows]
-        numbers = packed([number for number, _ in rows])
+        numbers = pack_ids([number for number, _ in rows])
         batch = VectorBatch("f", numbers, direction("x") * len(rows))
         await shelf.passages.add_vectors(SPACE.name, batch)
         await shelf.passages.add_vectors(SPACE.name, batch)
@@ -199,9 +207,9 @@ async def test_a_vector_is_kept_once_and_not_for_what_is_gone(shelf: Shelf) -> N
     await shelf.upload("f")
     await shelf.publish("f", "apple", embed=False)
     [(number, _)] = await shelf.passages.missing("f", SPACE.name, 9)
-    batch = VectorBatch("f", packed([number, number + 1000]), direction("x") + direction("y"))
+    batch = VectorBatch("f", pack_ids([number, number + 1000]), direction("x") + direction("y"))
     await shelf.passages.add_vectors(SPACE.name, batch)
-    again = VectorBatch("f", packed([number]), direction("z"))
+    again = VectorBatch("f", pack_ids([number]), direction("z"))
     await shelf.passages.add_vectors(SPACE.name, again)
     await shelf.passages.add_vectors(SPACE.name, replace(again, file_id="gone"))
     assert await shelf.passages.count_vectors(SPACE.name, FILE) == 1
@@ -213,20 +221,20 @@ async def test_vectors_of_another_shape_or_space_are_refused(shelf: Shelf) -> No
     await shelf.passages.stage("f", extraction("apple"))
     [(number, _)] = await shelf.passages.missing("f", SPACE.name, 9)
     with pytest.raises(GatewayError, match="of dimension 4") as caught:
-        await shelf.passages.add_vectors(SPACE.name, VectorBatch("f", packed([number]), b"\0" * 12))
-    assert caught.value.kind is Kind.INTERNAL
+        await shelf.passages.add_vectors(SPACE.name, VectorBatch("f", pack_ids([number]), b"\0" * 12))
+    assert caught.value.kind is ErrorKind.INTERNAL
     with pytest.raises(GatewayError) as caught:
-        await shelf.passages.add_vectors("test:other", VectorBatch("f", packed([number]), direction("x")))
-    assert caught.value.kind is Kind.NOT_FOUND
+        await shelf.passages.add_vectors("test:other", VectorBatch("f", pack_ids([number]), direction("x")))
+    assert caught.value.kind is ErrorKind.NOT_FOUND
 
 
 async def test_a_file_that_is_gone_is_neither_staged_nor_published(shelf: Shelf) -> None:
     with pytest.raises(GatewayError) as caught:
         await shelf.passages.stage("gone", extraction("apple"))
-    assert caught.value.kind is Kind.CONFLICT
+    assert caught.value.kind is ErrorKind.CONFLICT
     with pytest.raises(GatewayError) as caught:
         await shelf.passages.publish(document("gone"))
-    assert caught.value.kind is Kind.NOT_FOUND
+    assert caught.value.kind is ErrorKind.NOT_FOUND
 
 
 async def test_nothing_is_published_when_the_transaction_fails(shelf: Shelf) -> None:
@@ -249,7 +257,7 @@ async def test_nothing_is_published_when_the_transaction_fails(shelf: Shelf) -> 
 async def test_publishing_ends_the_job(shelf: Shelf) -> None:
     jobs = TortoiseJobs()
     await shelf.upload("f")
-    await jobs.put(Job("f"))
+    await jobs.put(IngestJob("f"))
     await shelf.publish("f", "apple")
     assert await jobs.find("f") is None
 
@@ -266,7 +274,7 @@ async def test_publishing_twice_changes_nothing(shelf: Shelf) -> None:
 async def test_a_file_takes_over_the_place_of_an_older_one(shelf: Shelf) -> None:
     await shelf.collect("b")
     await shelf.upload("old", "a", path="guide/one.md")
-    await shelf.collections.link(Link("b", "old", "u", "", "guide/one.md"))
+    await shelf.collections.link(CollectionLink("b", "old", "u", "", "guide/one.md"))
     await shelf.publish("old", "old apple")
     await shelf.upload("other", "a", path="guide/two.md")
     await shelf.publish("other", "other apple")
@@ -326,7 +334,7 @@ async def test_vectors_are_copied_from_a_twin(shelf: Shelf) -> None:
     assert await shelf.passages.copy_vectors("f", "g", SPACE.name)
     assert await shelf.passages.missing("g", SPACE.name, 9) == []
     await shelf.passages.publish(document("g", status=FileStatus.COMPLETED))
-    assert await shelf.loaded(Scope(ScopeKind.FILE, "g")) == await shelf.loaded(FILE)
+    assert await shelf.loaded(SearchScope(ScopeKind.FILE, "g")) == await shelf.loaded(FILE)
 
 
 @pytest.mark.parametrize(
@@ -346,7 +354,7 @@ async def test_a_twin_that_lacks_a_vector_is_not_copied(shelf: Shelf) -> None:
     await shelf.upload("f")
     await shelf.publish("f", "apple", "pear", embed=False)
     [(number, _), _] = await shelf.passages.missing("f", SPACE.name, 9)
-    await shelf.passages.add_vectors(SPACE.name, VectorBatch("f", packed([number]), direction("x")))
+    await shelf.passages.add_vectors(SPACE.name, VectorBatch("f", pack_ids([number]), direction("x")))
     await shelf.upload("g")
     await shelf.passages.stage("g", extraction("apple", "pear"))
     assert not await shelf.passages.copy_vectors("f", "g", SPACE.name)
@@ -371,7 +379,7 @@ async def test_a_text_that_cannot_be_kept_is_refused(shelf: Shelf, text: str) ->
     await shelf.upload("f")
     with pytest.raises(GatewayError) as caught:
         await shelf.passages.stage("f", extraction(text))
-    assert caught.value.kind is Kind.INVALID_REQUEST
+    assert caught.value.kind is ErrorKind.INVALID_REQUEST
     assert not await shelf.passages.is_staged("f")
 
 

@@ -7,23 +7,23 @@ from dataclasses import replace
 import pytest
 from tortoise.connection import get_connection
 
-from gatewayd.ingest.records import FileStatus, Scope, ScopeKind, Space, VectorBatch
-from gatewayd.ingest.vector_codec import packed
-from gatewayd.knowledge.records import Link
+from gatewayd.ingest.records import EmbeddingSpace, FileStatus, ScopeKind, SearchScope, VectorBatch
+from gatewayd.ingest.vector_codec import pack_ids
+from gatewayd.knowledge.records import CollectionLink
 from gatewayd.storage.engine.database import Database
 from gatewayd.storage.search.pgvector import PgVectorIndex, open_pgvector
-from gatewayd.tasks import Tasks
+from gatewayd.tasks import TaskRegistry
 from tests.fakes.indexes import BATCH, IndexConformance, IndexHarness, Rows
 from tests.fakes.indexes import SPACE as PLAIN
 from tests.fakes.passages import SPACE, Shelf, direction, document, extraction, open_shelf
 
-A = Scope(ScopeKind.COLLECTION, "a")
-FILE = Scope(ScopeKind.FILE, "f")
+A = SearchScope(ScopeKind.COLLECTION, "a")
+FILE = SearchScope(ScopeKind.FILE, "f")
 
 
 @pytest.fixture
-async def tasks() -> AsyncIterator[Tasks]:
-    opened = Tasks()
+async def tasks() -> AsyncIterator[TaskRegistry]:
+    opened = TaskRegistry()
     yield opened
     await opened.close()
 
@@ -36,7 +36,7 @@ async def shelf(database: Database) -> AsyncIterator[Shelf]:
 
 
 @pytest.fixture
-async def index(shelf: Shelf, tasks: Tasks) -> PgVectorIndex:
+async def index(shelf: Shelf, tasks: TaskRegistry) -> PgVectorIndex:
     found = await open_pgvector(shelf.database, tasks)
     assert found is not None
     return found
@@ -47,7 +47,7 @@ async def run(query: str) -> list[tuple[object, ...]]:
     return [tuple(row) for row in rows]
 
 
-async def nearest(shelf: Shelf, index: PgVectorIndex, scope: Scope, text: str) -> dict[str, float]:
+async def nearest(shelf: Shelf, index: PgVectorIndex, scope: SearchScope, text: str) -> dict[str, float]:
     hits = await index.search(SPACE, scope, direction(text), 10)
     texts = await shelf.texts([hit.passage_id for hit in hits])
     return dict(zip(texts, [hit.score for hit in hits], strict=True))
@@ -66,7 +66,7 @@ class ShelfHarness:
         self._shelf = shelf
 
     async def put(
-        self, file_id: str, rows: Rows, collections: Sequence[str] = (), space: Space = PLAIN
+        self, file_id: str, rows: Rows, collections: Sequence[str] = (), space: EmbeddingSpace = PLAIN
     ) -> Sequence[int]:
         shelf = self._shelf
         if await shelf.files.find(file_id) is None:
@@ -74,14 +74,14 @@ class ShelfHarness:
         for name in collections:
             if await shelf.collections.find(name) is None:
                 await shelf.collect(name)
-            await shelf.collections.link(Link(name, file_id, "u"))
+            await shelf.collections.link(CollectionLink(name, file_id, "u"))
         await shelf.passages.stage(file_id, extraction(*(f"text {number}" for number in range(len(rows)))))
         ids = [number for number, _ in await shelf.passages.missing(file_id, PLAIN.name, len(rows))]
         await self._add(file_id, ids, rows, space)
         await shelf.passages.publish(document(file_id, status=FileStatus.COMPLETED, chunks=len(rows)))
         return ids
 
-    async def embed(self, file_id: str, rows: Rows, space: Space) -> None:
+    async def embed(self, file_id: str, rows: Rows, space: EmbeddingSpace) -> None:
         await self._shelf.spaces.add(space)
         missing = await self._shelf.passages.missing(file_id, space.name, len(rows))
         await self._add(file_id, [number for number, _ in missing], rows, space)
@@ -92,11 +92,11 @@ class ShelfHarness:
     async def remove(self, file_id: str) -> None:
         await self._shelf.files.remove(file_id)
 
-    async def _add(self, file_id: str, ids: Sequence[int], rows: Rows, space: Space) -> None:
+    async def _add(self, file_id: str, ids: Sequence[int], rows: Rows, space: EmbeddingSpace) -> None:
         await self._shelf.spaces.add(space)
         for at in range(0, len(ids), BATCH):
             vectors = rows[at : at + BATCH].astype("<f4").tobytes()
-            batch = VectorBatch(file_id, packed(ids[at : at + BATCH]), vectors)
+            batch = VectorBatch(file_id, pack_ids(ids[at : at + BATCH]), vectors)
             await self._shelf.passages.add_vectors(space.name, batch)
 
 
@@ -112,18 +112,18 @@ class TestGraph(IndexConformance):
     """With a graph as soon as it is built, which goes on while the tests do."""
 
     @pytest.fixture
-    async def harness(self, shelf: Shelf, index: PgVectorIndex, tasks: Tasks) -> IndexHarness:
+    async def harness(self, shelf: Shelf, index: PgVectorIndex, tasks: TaskRegistry) -> IndexHarness:
         return ShelfHarness(shelf, PgVectorIndex(tasks, exact_up_to=1))
 
 
 @pytest.mark.parametrize("location", ["sqlite"], indirect=True)
-async def test_sqlite_has_no_pgvector(database: Database, tasks: Tasks) -> None:
+async def test_sqlite_has_no_pgvector(database: Database, tasks: TaskRegistry) -> None:
     assert await open_pgvector(database, tasks) is None
 
 
 @pytest.mark.parametrize("location", ["postgres"], indirect=True)
 async def test_a_server_without_it_has_none(
-    database: Database, tasks: Tasks, monkeypatch: pytest.MonkeyPatch
+    database: Database, tasks: TaskRegistry, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("gatewayd.storage.search.pgvector.EXTENSION", "no_such_extension")
     assert await open_pgvector(database, tasks) is None
@@ -154,11 +154,13 @@ async def test_the_first_search_finds_what_nobody_brought(shelf: Shelf, index: P
         hit.passage_id: pytest.approx(cosine("apple", "pear"))
     }
     assert (
-        await index.similarities(SPACE, Scope(ScopeKind.COLLECTION, "b"), direction("pear"), [hit.passage_id])
+        await index.similarities(
+            SPACE, SearchScope(ScopeKind.COLLECTION, "b"), direction("pear"), [hit.passage_id]
+        )
         == {}
     )
     assert await index.search(SPACE, A, direction("apple"), 0) == []
-    assert await index.search(Space("test:unknown", 4), A, direction("apple"), 5) == []
+    assert await index.search(EmbeddingSpace("test:unknown", 4), A, direction("apple"), 5) == []
 
 
 @pytest.mark.parametrize("location", ["postgres"], indirect=True)
@@ -229,10 +231,10 @@ async def test_many_refreshes_at_once_bring_a_vector_once(shelf: Shelf, index: P
 
 
 @pytest.mark.parametrize("location", ["postgres"], indirect=True)
-async def test_a_big_scope_is_searched_by_a_graph(shelf: Shelf, tasks: Tasks) -> None:
+async def test_a_big_scope_is_searched_by_a_graph(shelf: Shelf, tasks: TaskRegistry) -> None:
     assert await open_pgvector(shelf.database, tasks) is not None
     index = PgVectorIndex(tasks, exact_up_to=500)
-    space = Space("test:wide", 16)
+    space = EmbeddingSpace("test:wide", 16)
     await shelf.spaces.add(space)
     dice = random.Random(1)
     texts = [f"{dice.random()} apple" for _ in range(600)]
@@ -241,7 +243,7 @@ async def test_a_big_scope_is_searched_by_a_graph(shelf: Shelf, tasks: Tasks) ->
         await shelf.publish(file_id, *mine, embed=False)
         ids = [number for number, _ in await shelf.passages.missing(file_id, space.name, 1000)]
         vectors = b"".join(_random(dice, 16) for _ in ids)
-        await shelf.passages.add_vectors(space.name, VectorBatch(file_id, packed(ids), vectors))
+        await shelf.passages.add_vectors(space.name, VectorBatch(file_id, pack_ids(ids), vectors))
     wanted = [_random(dice, 16) for _ in range(20)]
     exact = [await index.search(space, A, vector, 10) for vector in wanted]
     while tasks.list():

@@ -4,9 +4,9 @@ from collections.abc import Iterator
 
 import pytest
 
-from gatewayd.ingest.records import Hit
-from gatewayd.storage.search.fts import TOKENIZER, matching
-from gatewayd.storage.search.ranks import Ranking, any_of
+from gatewayd.ingest.records import SearchHit
+from gatewayd.storage.search.fts import TOKENIZER, ranked_query
+from gatewayd.storage.search.ranks import PassageRanking, match_any
 
 SIZE = 600
 # How many passages in a thousand have each word.
@@ -30,11 +30,11 @@ def fill(connection: sqlite3.Connection, size: int, seed: int = 4) -> None:
         connection.execute("INSERT INTO words (text) VALUES (?1)", (" ".join(words),))
 
 
-def in_full(reading: sqlite3.Connection, words: list[str], limit: int) -> list[Hit]:
-    return [Hit(*row) for row in reading.execute(matching("words"), (any_of(words), limit))]
+def in_full(reading: sqlite3.Connection, words: list[str], limit: int) -> list[SearchHit]:
+    return [SearchHit(*row) for row in reading.execute(ranked_query("words"), (match_any(words), limit))]
 
 
-def looked_at(reading: sqlite3.Connection, ranking: Ranking, words: list[str]) -> list[str]:
+def looked_at(reading: sqlite3.Connection, ranking: PassageRanking, words: list[str]) -> list[str]:
     queries: list[str] = []
     reading.set_trace_callback(queries.append)
     ranking.search(reading, "words", words, 10)
@@ -44,17 +44,17 @@ def looked_at(reading: sqlite3.Connection, ranking: Ranking, words: list[str]) -
 
 @pytest.mark.parametrize("words", [["the"], ["zebra", "the", "of"], ["open", "file", "the"], ["unknown"]])
 def test_a_small_table_is_ranked_in_full(reading: sqlite3.Connection, words: list[str]) -> None:
-    assert Ranking(2 * SIZE).search(reading, "words", words, 20) == in_full(reading, words, 20)
+    assert PassageRanking(2 * SIZE).search(reading, "words", words, 20) == in_full(reading, words, 20)
 
 
 def test_words_of_more_than_half_count_for_nothing(reading: sqlite3.Connection) -> None:
-    found = Ranking(100).search(reading, "words", ["the", "of", "socket"], 10)
+    found = PassageRanking(100).search(reading, "words", ["the", "of", "socket"], 10)
     assert [hit.passage_id for hit in found] == [hit.passage_id for hit in in_full(reading, ["socket"], 10)]
 
 
 def test_passages_with_a_rare_word_are_ranked_by_all_words(reading: sqlite3.Connection) -> None:
     words = ["file", "open", "socket", "the"]
-    found = Ranking(100).search(reading, "words", words, 10)
+    found = PassageRanking(100).search(reading, "words", words, 10)
     wanted = in_full(reading, words, 10)
     assert [hit.passage_id for hit in found] == [hit.passage_id for hit in wanted]
     assert [hit.score for hit in found] == pytest.approx([hit.score for hit in wanted], rel=1e-4)
@@ -64,28 +64,28 @@ def test_passages_with_a_rare_word_are_ranked_by_all_words(reading: sqlite3.Conn
 
 def test_passages_without_a_frequent_word_are_found(reading: sqlite3.Connection) -> None:
     number = reading.execute("INSERT INTO words (text) VALUES ('unicorn')").lastrowid
-    found = Ranking(50).search(reading, "words", ["unicorn", "socket", "open", "the"], 100)
+    found = PassageRanking(50).search(reading, "words", ["unicorn", "socket", "open", "the"], 100)
     assert number in {hit.passage_id for hit in found}
 
 
 def test_enough_words_are_taken_for_the_limit(reading: sqlite3.Connection) -> None:
     with_zebra = len(in_full(reading, ["zebra"], SIZE))
     assert 0 < with_zebra < 10
-    found = Ranking(1).search(reading, "words", ["zebra", "socket"], 10)
+    found = PassageRanking(1).search(reading, "words", ["zebra", "socket"], 10)
     assert len(found) == 10
     assert found == in_full(reading, ["zebra", "socket"], 10)
 
 
 def test_frequent_words_alone_are_searched(reading: sqlite3.Connection) -> None:
-    found = Ranking(10).search(reading, "words", ["the", "of"], 10)
+    found = PassageRanking(10).search(reading, "words", ["the", "of"], 10)
     assert len(found) == 10
-    assert Ranking(10).search(reading, "words", ["unknown", "words"], 10) == []
+    assert PassageRanking(10).search(reading, "words", ["unknown", "words"], 10) == []
 
 
 def test_counts_of_frequent_words_are_taken_again_when_the_table_has_grown(
     reading: sqlite3.Connection,
 ) -> None:
-    ranking = Ranking(100)
+    ranking = PassageRanking(100)
     words = ["open", "socket"]
     first = [query for query in looked_at(reading, ranking, words) if "LIMIT 301" in query]
     assert len(first) == 2
@@ -98,8 +98,8 @@ def test_counts_of_frequent_words_are_taken_again_when_the_table_has_grown(
 def test_passages_with_two_frequent_words_come_before_those_with_one(reading: sqlite3.Connection) -> None:
     both = {hit.passage_id for hit in in_full(reading, ["open"], SIZE)}
     both &= {hit.passage_id for hit in in_full(reading, ["file"], SIZE)}
-    found = Ranking(20).search(reading, "words", ["file", "open", "the"], 20)
+    found = PassageRanking(20).search(reading, "words", ["file", "open", "the"], 20)
     assert len(found) == 20
     assert {hit.passage_id for hit in found} <= both
-    everything = Ranking(20).search(reading, "words", ["file", "open", "the"], len(both) + 20)
+    everything = PassageRanking(20).search(reading, "words", ["file", "open", "the"], len(both) + 20)
     assert len(everything) == len(both) + 20

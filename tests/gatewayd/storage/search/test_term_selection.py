@@ -1,12 +1,12 @@
 import pytest
 
-from gatewayd.storage.search.term_selection import Wanted
+from gatewayd.storage.search.term_selection import TermPlan
 
 SHARES = {"file": 0.4, "open": 0.1, "socket": 0.005, "colormap": 0.0}
 
 
 def steps(shares: dict[str, float], size: int = 100_000, total: int = 100_000) -> list[str]:
-    return list(Wanted(shares, size, total).steps())
+    return list(TermPlan(shares, size, total).steps())
 
 
 def test_a_small_scope_is_looked_at_as_a_whole() -> None:

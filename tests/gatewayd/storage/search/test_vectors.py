@@ -2,13 +2,13 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from gatewayd.ingest.records import Scope, ScopeKind, VectorBatch
-from gatewayd.ingest.vector_codec import packed, unpacked
+from gatewayd.ingest.records import ScopeKind, SearchScope, VectorBatch
+from gatewayd.ingest.vector_codec import pack_ids, unpack_ids
 from gatewayd.storage.engine.database import Database
 from gatewayd.storage.search import vectors
 from tests.fakes.passages import SPACE, Shelf, direction, extraction, open_shelf
 
-A = Scope(ScopeKind.COLLECTION, "a")
+A = SearchScope(ScopeKind.COLLECTION, "a")
 
 
 @pytest.fixture
@@ -24,7 +24,7 @@ async def fill(shelf: Shelf, file_id: str, count: int, at_once: int) -> None:
     await shelf.publish(file_id, *(f"{file_id} {number}" for number in range(count)), embed=False)
     while rows := await shelf.passages.missing(file_id, SPACE.name, at_once):
         batch = b"".join(direction(text) for _, text in rows)
-        ids = packed([number for number, _ in rows])
+        ids = pack_ids([number for number, _ in rows])
         await shelf.passages.add_vectors(SPACE.name, VectorBatch(file_id, ids, batch))
 
 
@@ -38,7 +38,7 @@ async def test_all_come_oldest_first_in_pages_of_any_size(
         await fill(shelf, file_id, 7, 3)
     batches = [batch async for batch in shelf.passages.load(SPACE.name, A)]
     assert [batch.file_id for batch in batches] == ["f"] * 3 + ["g"] * 3
-    ids = [number for batch in batches for number in unpacked(batch.ids)]
+    ids = [number for batch in batches for number in unpack_ids(batch.ids)]
     assert ids == sorted(ids)
     assert len(ids) == 14
     assert [pair async for pair in shelf.passages.load_ids(SPACE.name, A)] == [
@@ -48,7 +48,7 @@ async def test_all_come_oldest_first_in_pages_of_any_size(
     assert await shelf.passages.count_vectors(SPACE.name, A) == 14
     stored = await shelf.passages.read(ids)
     for batch in batches:
-        texts = [stored[number].text for number in unpacked(batch.ids)]
+        texts = [stored[number].text for number in unpack_ids(batch.ids)]
         assert batch.vectors == b"".join(direction(text) for text in texts)
 
 
@@ -57,7 +57,7 @@ async def test_a_file_outside_of_the_scope_has_nothing(shelf: Shelf) -> None:
     await shelf.collections.unlink("a", ["f"])
     assert await shelf.passages.load_file(SPACE.name, A, "f") == []
     assert await shelf.passages.count_vectors(SPACE.name, A) == 0
-    alone = Scope(ScopeKind.FILE, "f")
+    alone = SearchScope(ScopeKind.FILE, "f")
     assert len(await shelf.passages.load_file(SPACE.name, alone, "f")) == 1
     assert await shelf.passages.load_file(SPACE.name, alone, "g") == []
     assert await shelf.passages.load_file("test:unknown", alone, "f") == []
@@ -73,14 +73,14 @@ async def test_passages_are_counted_with_vectors_or_without(shelf: Shelf) -> Non
     await shelf.passages.stage("i", extraction("four"))
     assert await shelf.passages.count(A) == 5
     for file_id, count in (("f", 3), ("g", 2), ("h", 1), ("i", 0), ("x", 0)):
-        assert await shelf.passages.count(Scope(ScopeKind.FILE, file_id)) == count
+        assert await shelf.passages.count(SearchScope(ScopeKind.FILE, file_id)) == count
 
 
 async def test_what_nothing_can_be_called_has_nothing(shelf: Shelf) -> None:
     for kind in ScopeKind:
         for name in ("", "a\0", "x" * 100):
-            assert await shelf.passages.count(Scope(kind, name)) == 0
-            assert await shelf.passages.count_vectors(SPACE.name, Scope(kind, name)) == 0
+            assert await shelf.passages.count(SearchScope(kind, name)) == 0
+            assert await shelf.passages.count_vectors(SPACE.name, SearchScope(kind, name)) == 0
     assert await shelf.passages.count_vectors("x" * 300, A) == 0
     assert await shelf.passages.load_file(SPACE.name, A, "x" * 100) == []
 

@@ -12,12 +12,12 @@ from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 
-from gatewayd.errors import Kind
+from gatewayd.errors import ErrorKind
 from gatewayd.upstream.http.client import HttpClient, TransportError
-from gatewayd.upstream.sources.config import Timeouts
+from gatewayd.upstream.sources.config import UpstreamTimeouts
 from tests.fakes.upstream import CUT, SILENCE, FakeUpstream, Reply
 
-LONG = Timeouts(connect=5.0, first_byte=30.0, idle=30.0)
+LONG = UpstreamTimeouts(connect=5.0, first_byte=30.0, idle=30.0)
 
 
 @asynccontextmanager
@@ -94,7 +94,7 @@ async def test_nobody_listens():
         free.bind(("127.0.0.1", 0))
         async with client_of() as client:
             error = await failure_of(client, f"http://127.0.0.1:{free.getsockname()[1]}/")
-    assert error.kind is Kind.UPSTREAM_UNREACHABLE
+    assert error.kind is ErrorKind.UPSTREAM_UNREACHABLE
     assert "127.0.0.1" not in error.sentence
     assert "refused" in error.sentence
 
@@ -106,7 +106,10 @@ async def test_no_route(monkeypatch):
     monkeypatch.setattr(asyncio.get_running_loop(), "sock_connect", connect)
     async with client_of() as client:
         error = await failure_of(client, "http://127.0.0.1:9/")
-    assert (error.kind, error.sentence) == (Kind.UPSTREAM_UNREACHABLE, "no connection (no route to host)")
+    assert (error.kind, error.sentence) == (
+        ErrorKind.UPSTREAM_UNREACHABLE,
+        "no connection (no route to host)",
+    )
 
 
 async def test_certificate_that_nobody_signed(tmp_path):
@@ -115,7 +118,7 @@ async def test_certificate_that_nobody_signed(tmp_path):
     server = await asyncio.start_server(lambda _, writer: writer.close(), "127.0.0.1", 0, ssl=context)
     async with server, client_of() as client:
         error = await failure_of(client, f"https://127.0.0.1:{server.sockets[0].getsockname()[1]}/")
-    assert error.kind is Kind.UPSTREAM_UNREACHABLE
+    assert error.kind is ErrorKind.UPSTREAM_UNREACHABLE
     assert error.sentence == "its certificate or TLS failed (self-signed certificate)"
 
 
@@ -126,52 +129,52 @@ async def test_unknown_host(monkeypatch):
     monkeypatch.setattr(asyncio.get_running_loop(), "getaddrinfo", resolve)
     async with client_of() as client:
         error = await failure_of(client, "http://acme.invalid/")
-    assert (error.kind, error.sentence) == (Kind.UPSTREAM_UNREACHABLE, "its host name is not known")
+    assert (error.kind, error.sentence) == (ErrorKind.UPSTREAM_UNREACHABLE, "its host name is not known")
 
 
 async def test_all_connections_are_taken(fake):
     fake.script(Reply(steps=[b"a", SILENCE]))
-    async with client_of(Timeouts(connect=0.1), connections=1) as client:
+    async with client_of(UpstreamTimeouts(connect=0.1), connections=1) as client:
         busy = await client.request("GET", f"{fake.base_url}/x", {})
         error = await failure_of(client, f"{fake.base_url}/x")
         busy.close()
-    assert (error.kind, error.sentence) == (Kind.UPSTREAM_UNREACHABLE, "no connection within 0.1 s")
+    assert (error.kind, error.sentence) == (ErrorKind.UPSTREAM_UNREACHABLE, "no connection within 0.1 s")
 
 
 async def test_silence_before_the_status_line(fake):
     fake.script(Reply(before=SILENCE))
-    async with client_of(Timeouts(connect=0.1, first_byte=0.1)) as client:
+    async with client_of(UpstreamTimeouts(connect=0.1, first_byte=0.1)) as client:
         error = await failure_of(client, f"{fake.base_url}/x")
-        assert (error.kind, error.sentence) == (Kind.TIMEOUT, "no first byte within 0.1 s")
+        assert (error.kind, error.sentence) == (ErrorKind.TIMEOUT, "no first byte within 0.1 s")
         await asyncio.wait_for(fake.closed.wait(), 5)
 
 
 @pytest.mark.parametrize(
     ("steps", "timeouts"),
     [
-        ([SILENCE], Timeouts(first_byte=0.1)),
-        ([b"a", SILENCE], Timeouts(idle=0.1)),
-        ([b"a", SILENCE], Timeouts(first_byte=0.1, idle=0.2)),
-        ([b"a", SILENCE], Timeouts(total=0.1)),
+        ([SILENCE], UpstreamTimeouts(first_byte=0.1)),
+        ([b"a", SILENCE], UpstreamTimeouts(idle=0.1)),
+        ([b"a", SILENCE], UpstreamTimeouts(first_byte=0.1, idle=0.2)),
+        ([b"a", SILENCE], UpstreamTimeouts(total=0.1)),
     ],
 )
 async def test_silence_in_the_body(fake, steps, timeouts):
     fake.script(Reply(steps=steps))
     async with client_of(timeouts) as client:
         error = await failure_of(client, f"{fake.base_url}/x")
-        assert error.kind is Kind.TIMEOUT
+        assert error.kind is ErrorKind.TIMEOUT
         await asyncio.wait_for(fake.closed.wait(), 5)
 
 
 async def test_total_ends_an_answer_before_its_status_line(fake):
     fake.script(Reply(before=SILENCE))
-    async with client_of(Timeouts(total=0.1)) as client:
-        assert (await failure_of(client, f"{fake.base_url}/x")).kind is Kind.TIMEOUT
+    async with client_of(UpstreamTimeouts(total=0.1)) as client:
+        assert (await failure_of(client, f"{fake.base_url}/x")).kind is ErrorKind.TIMEOUT
 
 
 async def test_a_slow_caller_is_no_silent_upstream(fake):
     fake.script(Reply(steps=[b"a", SILENCE, b"b"]))
-    async with client_of(Timeouts(idle=0.1)) as client:
+    async with client_of(UpstreamTimeouts(idle=0.1)) as client:
         response = await client.request("GET", f"{fake.base_url}/x", {})
         assert await response.read_some() == b"a"
         await asyncio.sleep(0.3)  # longer than the idle limit: this is what must not count
@@ -183,7 +186,7 @@ async def test_cut_in_the_body(fake):
     fake.script(Reply(steps=[b"a", CUT]))
     async with client_of() as client:
         error = await failure_of(client, f"{fake.base_url}/x")
-    assert error.kind is Kind.UPSTREAM_FAILED
+    assert error.kind is ErrorKind.UPSTREAM_FAILED
     assert "broke off" in error.sentence
 
 
@@ -191,27 +194,27 @@ async def test_cut_before_the_status_line(fake):
     fake.script(Reply(before=CUT))
     async with client_of() as client:
         error = await failure_of(client, f"{fake.base_url}/x", "POST")
-    assert error.kind is Kind.UPSTREAM_FAILED
+    assert error.kind is ErrorKind.UPSTREAM_FAILED
     assert "closed the connection without an answer" in error.sentence
 
 
 async def test_answer_that_is_not_http():
     async with raw_server(b"220 smtp ready\r\n\r\n") as url, client_of() as client:
         error = await failure_of(client, url)
-    assert (error.kind, error.sentence) == (Kind.UPSTREAM_FAILED, "its answer is not HTTP")
+    assert (error.kind, error.sentence) == (ErrorKind.UPSTREAM_FAILED, "its answer is not HTTP")
 
 
 async def test_short_body():
     async with raw_server(b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nabc") as url, client_of() as client:
         error = await failure_of(client, url)
-    assert error.kind is Kind.UPSTREAM_FAILED
+    assert error.kind is ErrorKind.UPSTREAM_FAILED
 
 
 async def test_body_over_the_limit(fake):
     fake.script(Reply(steps=[b"x" * 600, b"x" * 600]))
     async with client_of() as client:
         error = await failure_of(client, f"{fake.base_url}/x")
-    assert (error.kind, error.sentence) == (Kind.UPSTREAM_FAILED, "its answer is over 1000 bytes")
+    assert (error.kind, error.sentence) == (ErrorKind.UPSTREAM_FAILED, "its answer is over 1000 bytes")
 
 
 async def test_compressed_in_spite_of_being_asked_not_to(fake):
@@ -266,5 +269,5 @@ async def test_unix_socket(tmp_path):
 async def test_no_unix_socket(tmp_path):
     async with client_of(socket_path=str(tmp_path / "none")) as client:
         error = await failure_of(client, "http://localhost/")
-    assert error.kind is Kind.UPSTREAM_UNREACHABLE
+    assert error.kind is ErrorKind.UPSTREAM_UNREACHABLE
     assert "no such file" in error.sentence

@@ -8,16 +8,16 @@ from contextlib import asynccontextmanager
 
 import pytest
 
-from gatewayd.deadlines import LATE_SECONDS
-from gatewayd.errors import Kind
+from gatewayd.deadlines import PAUSE_THRESHOLD_SECONDS
+from gatewayd.errors import ErrorKind
 from gatewayd.upstream.http import connection as connection_module
 from gatewayd.upstream.http.client import HttpClient, TransportError
 from gatewayd.upstream.http.request_head import build_head
-from gatewayd.upstream.http.response import Response
-from gatewayd.upstream.sources.config import Timeouts
+from gatewayd.upstream.http.response import ProviderResponse
+from gatewayd.upstream.sources.config import UpstreamTimeouts
 from tests.fakes.sockets import RawServer, on_both_loops
 
-LONG = Timeouts(connect=5.0, first_byte=30.0, idle=30.0)
+LONG = UpstreamTimeouts(connect=5.0, first_byte=30.0, idle=30.0)
 OK = b"HTTP/1.1 200 OK\r\n"
 CHUNKED = OK + b"Transfer-Encoding: chunked\r\n\r\n"
 HI = OK + b"Content-Length: 2\r\n\r\nhi"
@@ -197,8 +197,8 @@ async def test_head_has_no_body():
         OK + b"Content-Length: -1\r\n\r\nhi",
         OK + b"Content-Length: 99999999999999999999999\r\n\r\nhi",
         OK + b"X: a\x00b\r\nContent-Length: 2\r\n\r\nhi",
-        OK + b"X-Big: %b\r\nContent-Length: 2\r\n\r\nhi" % (b"x" * connection_module.MAX_HEAD),
-        OK + b"X-Big: %b" % (b"x" * (1 + connection_module.MAX_HEAD)),
+        OK + b"X-Big: %b\r\nContent-Length: 2\r\n\r\nhi" % (b"x" * connection_module.MAX_HEAD_BYTES),
+        OK + b"X-Big: %b" % (b"x" * (1 + connection_module.MAX_HEAD_BYTES)),
         OK + b"X: y\r\n" * 201 + b"Content-Length: 2\r\n\r\nhi",
         b"HTTP/1.1 100 Continue\r\n\r\n" * 5000,
     ],
@@ -207,7 +207,7 @@ async def test_head_has_no_body():
 async def test_answer_that_is_not_http(answer):
     async with served(saying(answer, close=False)) as (server, client):
         error = await failure_of(client, server.url)
-        assert (error.kind, error.sentence) == (Kind.UPSTREAM_FAILED, NOT_HTTP)
+        assert (error.kind, error.sentence) == (ErrorKind.UPSTREAM_FAILED, NOT_HTTP)
         await asyncio.wait_for(server.peers[0].left.wait(), 5)
 
 
@@ -229,7 +229,7 @@ async def test_malformed_body(rest):
         with pytest.raises(TransportError) as caught:
             while await response.read_some():
                 pass
-        assert (caught.value.kind, caught.value.sentence) == (Kind.UPSTREAM_FAILED, MALFORMED)
+        assert (caught.value.kind, caught.value.sentence) == (ErrorKind.UPSTREAM_FAILED, MALFORMED)
         await asyncio.wait_for(server.peers[0].left.wait(), 5)
 
 
@@ -318,7 +318,7 @@ async def test_request_is_sent_again_only_once():
     async with served(talk) as (server, client):
         assert (await get(client, server.url))[1] == b"hi"
         error = await failure_of(client, server.url)
-    assert error.kind is Kind.UPSTREAM_FAILED
+    assert error.kind is ErrorKind.UPSTREAM_FAILED
     assert error.sentence == "it closed the connection without an answer (end of stream)"
     assert len(server.peers) == 2
 
@@ -346,7 +346,7 @@ async def test_request_is_not_sent_again_when_the_provider_thought_about_it():
         await peer.request()
         await asyncio.sleep(0.2)  # longer than the time in which a close can have raced with the request
 
-    async with served(talk, Timeouts(connect=0.1, first_byte=5)) as (server, client):
+    async with served(talk, UpstreamTimeouts(connect=0.1, first_byte=5)) as (server, client):
         assert (await get(client, server.url))[1] == b"hi"
         error = await failure_of(client, server.url)
     assert "it closed the connection without an answer" in error.sentence
@@ -406,7 +406,7 @@ async def test_unused_connections_are_closed(monkeypatch):
 
 # Deadlines --------------------------------------------------------------------------------------------------
 
-SILENT = Timeouts(connect=0.05, first_byte=0.1, idle=0.05)
+SILENT = UpstreamTimeouts(connect=0.05, first_byte=0.1, idle=0.05)
 
 
 @pytest.mark.parametrize(
@@ -414,17 +414,17 @@ SILENT = Timeouts(connect=0.05, first_byte=0.1, idle=0.05)
     [
         ([], SILENT, "no first byte within 0.1 s"),
         ([b"HTTP/1.1 100 Continue\r\n\r\n"], SILENT, "no first byte within 0.1 s"),
-        ([], Timeouts(total=0.1), "no first byte within 0.1 s"),
+        ([], UpstreamTimeouts(total=0.1), "no first byte within 0.1 s"),
         ([CHUNKED], SILENT, "it was silent for 0.1 s"),
         ([CHUNKED + b"1\r\na\r\n"], SILENT, "it was silent for 0.05 s"),
-        ([CHUNKED + b"1\r\na\r\n"], Timeouts(total=0.1), "the answer took too long"),
+        ([CHUNKED + b"1\r\na\r\n"], UpstreamTimeouts(total=0.1), "the answer took too long"),
     ],
 )
 @on_both_loops
 async def test_silence(pieces, timeouts, sentence):
     async with served(saying(*pieces, close=False), timeouts) as (server, client):
         error = await failure_of(client, server.url)
-        assert (error.kind, error.sentence) == (Kind.TIMEOUT, sentence)
+        assert (error.kind, error.sentence) == (ErrorKind.TIMEOUT, sentence)
         await asyncio.wait_for(server.peers[0].left.wait(), 5)
 
 
@@ -451,7 +451,7 @@ def dripping(first: bytes, drop: bytes):
 async def test_bytes_without_content_are_silence(first, drop, sentence):
     async with served(dripping(first, drop), SILENT) as (server, client):
         error = await failure_of(client, server.url)
-    assert (error.kind, error.sentence) == (Kind.TIMEOUT, sentence)
+    assert (error.kind, error.sentence) == (ErrorKind.TIMEOUT, sentence)
 
 
 @pytest.mark.parametrize("whole", [True, False])
@@ -465,7 +465,7 @@ async def test_a_body_that_drips_is_not_silent(whole):
             await peer.send(b"1\r\na\r\n")
         await peer.send(b"0\r\n\r\n")
 
-    async with served(talk, Timeouts(first_byte=0.3, idle=0.3)) as (server, client):
+    async with served(talk, UpstreamTimeouts(first_byte=0.3, idle=0.3)) as (server, client):
         response = await client.request("GET", server.url, {})
         read = b""
         if whole:
@@ -489,14 +489,14 @@ async def test_a_pause_of_the_gateway_is_not_the_providers():
     with socket.create_server(("127.0.0.1", 0)) as listener:
         provider = threading.Thread(target=answer, args=(listener,))
         provider.start()
-        client = HttpClient(Timeouts(connect=0.2, first_byte=0.2))
+        client = HttpClient(UpstreamTimeouts(connect=0.2, first_byte=0.2))
         try:
             url = f"http://127.0.0.1:{listener.getsockname()[1]}/"
             request = asyncio.ensure_future(client.request("GET", url, {}))
             while not asked.is_set():
                 await asyncio.sleep(0.001)
             # The loop stands still, and the answer is read a moment after that.
-            time.sleep(0.4 + LATE_SECONDS + 0.1)
+            time.sleep(0.4 + PAUSE_THRESHOLD_SECONDS + 0.1)
             asyncio.get_running_loop().call_later(0.02, resumed.set)
             assert await (await request).read(10) == b"hi"
         finally:
@@ -506,9 +506,9 @@ async def test_a_pause_of_the_gateway_is_not_the_providers():
 
 @on_both_loops
 async def test_total_ends_an_answer_that_drips():
-    async with served(dripping(CHUNKED, b"1\r\na\r\n"), Timeouts(total=0.2)) as (server, client):
+    async with served(dripping(CHUNKED, b"1\r\na\r\n"), UpstreamTimeouts(total=0.2)) as (server, client):
         error = await failure_of(client, server.url)
-    assert (error.kind, error.sentence) == (Kind.TIMEOUT, "the answer took too long")
+    assert (error.kind, error.sentence) == (ErrorKind.TIMEOUT, "the answer took too long")
 
 
 # What was read and what waits -------------------------------------------------------------------------------
@@ -652,7 +652,7 @@ async def test_a_fault_of_our_own_is_not_blamed_on_the_provider(monkeypatch):
     def broken(*_):
         raise ZeroDivisionError
 
-    monkeypatch.setattr(connection_module.Connection, "on_headers_complete", broken)
+    monkeypatch.setattr(connection_module.ProviderConnection, "on_headers_complete", broken)
     async with served(saying(HI)) as (server, client):
         await failure_of(client, server.url)
     assert isinstance(faults[0].__context__, ZeroDivisionError)
@@ -666,7 +666,9 @@ async def test_nothing_is_sent_on_a_closed_connection():
         kept = pool.take()
         kept.drop()
         with pytest.raises(RuntimeError, match="not open"):
-            kept.send(Response(LONG, asyncio.get_running_loop()), build_head("GET", server.url, {}), None)
+            kept.send(
+                ProviderResponse(LONG, asyncio.get_running_loop()), build_head("GET", server.url, {}), None
+            )
 
 
 class Recorder:
@@ -685,9 +687,9 @@ class Recorder:
 async def test_what_is_on_its_way_when_reading_stops_may_be_the_end():
     loop = asyncio.get_running_loop()
     recorder = Recorder()
-    connection = connection_module.Connection(recorder, loop)
+    connection = connection_module.ProviderConnection(recorder, loop)
     connection.connection_made(recorder)
-    response = Response(LONG, loop)
+    response = ProviderResponse(LONG, loop)
     connection.send(response, build_head("GET", "http://acme.test/", {}), None)
     connection.data_received(OK + b"Content-Length: 100001\r\n\r\n" + b"x" * 100_000)
     connection.data_received(b"x")
@@ -699,9 +701,9 @@ async def test_what_is_on_its_way_when_reading_stops_may_be_the_end():
 async def test_reading_does_not_stop_at_the_end():
     loop = asyncio.get_running_loop()
     recorder = Recorder()
-    connection = connection_module.Connection(recorder, loop)
+    connection = connection_module.ProviderConnection(recorder, loop)
     connection.connection_made(recorder)
-    response = Response(LONG, loop)
+    response = ProviderResponse(LONG, loop)
     connection.send(response, build_head("GET", "http://acme.test/", {}), None)
     connection.data_received(OK + b"Content-Length: 100000\r\n\r\n" + b"x" * 100_000)
     assert recorder.said == ["write", "release"]

@@ -5,11 +5,16 @@ import ssl
 
 import pytest
 
-from gatewayd.errors import Kind
+from gatewayd.errors import ErrorKind
 from gatewayd.upstream.http import connector
 from gatewayd.upstream.http.client import HttpClient, TransportError
-from gatewayd.upstream.http.connector import Dialer, Origin, default_tls, unreachable
-from gatewayd.upstream.sources.config import Timeouts
+from gatewayd.upstream.http.connector import (
+    ConnectionDialer,
+    UrlOrigin,
+    default_tls_context,
+    unreachable_reason,
+)
+from gatewayd.upstream.sources.config import UpstreamTimeouts
 from tests.fakes.certificates import Authority
 from tests.fakes.sockets import RawServer, on_both_loops
 
@@ -22,7 +27,7 @@ async def repeat(peer):
 
 
 async def fetch(url, timeouts=None, **options):
-    client = HttpClient(timeouts or Timeouts(), **options)
+    client = HttpClient(timeouts or UpstreamTimeouts(), **options)
     try:
         return await (await client.request("GET", url, {})).read(10_000_000)
     finally:
@@ -32,7 +37,7 @@ async def fetch(url, timeouts=None, **options):
 async def failure_of(url, **options) -> TransportError:
     with pytest.raises(TransportError) as caught:
         await fetch(url, **options)
-    assert caught.value.kind is Kind.UPSTREAM_UNREACHABLE
+    assert caught.value.kind is ErrorKind.UPSTREAM_UNREACHABLE
     return caught.value
 
 
@@ -71,7 +76,7 @@ async def test_tls(authority):
     trusted = authority.trust()
     trusted.set_alpn_protocols(["http/1.1"])
     async with RawServer(talk, tls=served) as server:
-        client = HttpClient(Timeouts(), tls=lambda: trusted)
+        client = HttpClient(UpstreamTimeouts(), tls=lambda: trusted)
         for _ in range(3):
             assert await (await client.request("GET", server.url, {})).read(100) == b"hi"
         await client.close()
@@ -88,7 +93,7 @@ async def test_tls_with_large_bodies_both_ways(authority):
             peer.close()
 
     async with RawServer(talk, tls=authority.serve("127.0.0.1")) as server:
-        client = HttpClient(Timeouts(), tls=authority.trust)
+        client = HttpClient(UpstreamTimeouts(), tls=authority.trust)
         response = await client.request("POST", server.url, {}, b"y" * size)
         assert await response.read(size) == b"x" * size
         assert server.requests[0].endswith(b"\r\n\r\n" + b"y" * size)
@@ -152,7 +157,7 @@ async def test_server_that_hangs_in_the_handshake(authority):
 
     async with RawServer(talk) as server:
         url = server.url.replace("http:", "https:")
-        error = await failure_of(url, tls=authority.trust, timeouts=Timeouts(connect=0.1))
+        error = await failure_of(url, tls=authority.trust, timeouts=UpstreamTimeouts(connect=0.1))
         assert error.sentence == "no connection within 0.1 s"
         await asyncio.wait_for(server.peers[0].left.wait(), 5)
 
@@ -176,16 +181,16 @@ async def test_cancelled_in_the_handshake(authority):
 
 
 def test_the_default_context_checks_all():
-    context = default_tls()
+    context = default_tls_context()
     assert (context.verify_mode, context.check_hostname) == (ssl.CERT_REQUIRED, True)
-    assert default_tls() is context
+    assert default_tls_context() is context
 
 
 @on_both_loops
 async def test_unix_socket(tmp_path):
     path = str(tmp_path / "s")
     async with RawServer(repeat, socket_path=path) as server:
-        client = HttpClient(Timeouts(), socket_path=path)
+        client = HttpClient(UpstreamTimeouts(), socket_path=path)
         for _ in range(3):
             assert await (await client.request("GET", "http://model/x", {})).read(100) == b"hi"
         await client.close()
@@ -228,7 +233,7 @@ async def test_an_address_that_hangs_gets_its_share_of_the_time(monkeypatch):
     monkeypatch.setattr(loop, "sock_connect", hang_on_the_first)
     answer_names(monkeypatch, "127.0.0.2", "127.0.0.1")
     async with RawServer(repeat) as server:
-        assert await fetch(f"http://acme.test:{server.port}/", Timeouts(connect=0.3)) == b"hi"
+        assert await fetch(f"http://acme.test:{server.port}/", UpstreamTimeouts(connect=0.3)) == b"hi"
 
 
 @on_both_loops
@@ -253,7 +258,9 @@ async def test_a_name_that_cannot_be_one():
 async def test_a_literal_address_is_not_looked_up(monkeypatch):
     asked = answer_names(monkeypatch, "127.0.0.9")
     for host in ("127.0.0.1", "::1"):
-        assert await Dialer(Origin(host, 1, is_tls=False), None, default_tls)._addresses() == [host]
+        assert await ConnectionDialer(
+            UrlOrigin(host, 1, is_tls=False), None, default_tls_context
+        )._addresses() == [host]
     assert asked == []
 
 
@@ -270,5 +277,5 @@ async def test_a_literal_address_is_not_looked_up(monkeypatch):
     ],
 )
 def test_why_there_is_no_connection(error, sentence):
-    failure = unreachable(error)
-    assert (failure.kind, failure.sentence) == (Kind.UPSTREAM_UNREACHABLE, sentence)
+    failure = unreachable_reason(error)
+    assert (failure.kind, failure.sentence) == (ErrorKind.UPSTREAM_UNREACHABLE, sentence)

@@ -2,8 +2,8 @@ import ssl
 
 import pytest
 
-from gatewayd.errors import Kind
-from gatewayd.upstream.http.errors import TransportError, reason
+from gatewayd.errors import ErrorKind
+from gatewayd.upstream.http.errors import TransportError, failure_reason
 
 
 def verification(message: str) -> ssl.SSLCertVerificationError:
@@ -32,9 +32,9 @@ def of_openssl(words: str) -> ssl.SSLError:
     ],
 )
 def test_reason(error, words):
-    assert reason(error) == words
+    assert failure_reason(error) == words
 
 
 def test_the_failure_carries_its_kind_and_sentence():
-    error = TransportError(Kind.TIMEOUT, "it was silent")
-    assert (error.kind, error.sentence, str(error)) == (Kind.TIMEOUT, "it was silent", "it was silent")
+    error = TransportError(ErrorKind.TIMEOUT, "it was silent")
+    assert (error.kind, error.sentence, str(error)) == (ErrorKind.TIMEOUT, "it was silent", "it was silent")

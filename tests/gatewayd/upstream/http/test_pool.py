@@ -3,15 +3,15 @@ from contextlib import asynccontextmanager
 
 import pytest
 
-from gatewayd.errors import Kind
+from gatewayd.errors import ErrorKind
 from gatewayd.upstream.http.client import HttpClient, TransportError
-from gatewayd.upstream.http.connection import Connection
-from gatewayd.upstream.http.connector import Dialer
-from gatewayd.upstream.http.response import Response
-from gatewayd.upstream.sources.config import Timeouts
+from gatewayd.upstream.http.connection import ProviderConnection
+from gatewayd.upstream.http.connector import ConnectionDialer
+from gatewayd.upstream.http.response import ProviderResponse
+from gatewayd.upstream.sources.config import UpstreamTimeouts
 from tests.fakes.sockets import RawServer, on_both_loops
 
-LONG = Timeouts(connect=5.0, first_byte=30.0, idle=30.0)
+LONG = UpstreamTimeouts(connect=5.0, first_byte=30.0, idle=30.0)
 HI = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nhi"
 BEGUN = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n1\r\na\r\n"
 REST = b"0\r\n\r\n"
@@ -137,12 +137,12 @@ async def test_a_place_whose_connection_is_closed_goes_to_the_next():
 @on_both_loops
 async def test_waiting_too_long_for_a_place():
     talk = Paced()
-    async with served(talk, Timeouts(connect=0.05), connections=1) as (server, client):
+    async with served(talk, UpstreamTimeouts(connect=0.05), connections=1) as (server, client):
         busy = asyncio.create_task(read(client, server.url))
         await talk.arrived.acquire()
         with pytest.raises(TransportError) as caught:
             await read(client, server.url)
-        assert caught.value.kind is Kind.UPSTREAM_UNREACHABLE
+        assert caught.value.kind is ErrorKind.UPSTREAM_UNREACHABLE
         assert caught.value.sentence == "no connection within 0.05 s"
         assert not pool_of(client)._waiters
         talk.answer(2)
@@ -260,7 +260,7 @@ async def test_cancelled_just_when_it_is_connected(monkeypatch, moment):
     talk = Paced()
     talk.answer(2)
     async with served(talk, connections=1) as (server, client):
-        made, dial = Connection.connection_made, Dialer.dial
+        made, dial = ProviderConnection.connection_made, ConnectionDialer.dial
 
         def make_and_cancel(self, transport):
             made(self, transport)
@@ -272,9 +272,9 @@ async def test_cancelled_just_when_it_is_connected(monkeypatch, moment):
             await asyncio.sleep(0)
 
         if moment == "dial":
-            monkeypatch.setattr(Dialer, "dial", dial_and_be_cancelled)
+            monkeypatch.setattr(ConnectionDialer, "dial", dial_and_be_cancelled)
         else:
-            monkeypatch.setattr(Connection, "connection_made", make_and_cancel)
+            monkeypatch.setattr(ProviderConnection, "connection_made", make_and_cancel)
         task = asyncio.create_task(read(client, server.url))
         with pytest.raises(asyncio.CancelledError):
             await task
@@ -291,13 +291,13 @@ async def test_lost_just_when_it_is_connected(monkeypatch):
         peer.abort()
 
     async with served(talk, connections=1) as (server, client):
-        dial = Dialer.dial
+        dial = ConnectionDialer.dial
 
         async def dial_and_lose(self, protocol, due):
             await dial(self, protocol, due)
             await settle(lambda: not protocol.is_open)
 
-        monkeypatch.setattr(Dialer, "dial", dial_and_lose)
+        monkeypatch.setattr(ConnectionDialer, "dial", dial_and_lose)
         with pytest.raises(TransportError, match=r"no connection \(connection closed\)"):
             await read(client, server.url)
         assert (pool_of(client)._taken, pool_of(client)._open) == (0, set())
@@ -312,14 +312,14 @@ async def test_cancelled_just_when_a_kept_connection_turns_out_to_be_closed(monk
 
     async with served(talk, connections=1) as (server, client):
         assert await read(client, server.url) == b"hi"
-        wake = Response.wake
+        wake = ProviderResponse.wake
 
         def wake_and_cancel(self):
             monkeypatch.undo()
             wake(self)
             task.cancel()
 
-        monkeypatch.setattr(Response, "wake", wake_and_cancel)
+        monkeypatch.setattr(ProviderResponse, "wake", wake_and_cancel)
         task = asyncio.create_task(read(client, server.url))
         with pytest.raises(asyncio.CancelledError):
             await task
@@ -374,7 +374,7 @@ async def test_a_connection_that_dies_on_its_way_to_a_waiter_is_replaced(monkeyp
         second = asyncio.create_task(read(client, server.url))
         await asyncio.sleep(0)
         pool = pool_of(client)
-        when_passed_on(monkeypatch, pool, lambda kept: kept.fail(Kind.UPSTREAM_FAILED, "died"))
+        when_passed_on(monkeypatch, pool, lambda kept: kept.fail(ErrorKind.UPSTREAM_FAILED, "died"))
         talk.answer(2)
         assert await asyncio.gather(first, second) == [b"hi", b"hi"]
         assert (pool._taken, len(pool._idle)) == (1, 1)
@@ -403,7 +403,7 @@ async def test_closing_ends_everything():
 async def test_closing_while_it_connects(monkeypatch):
     talk = Paced()
     async with served(talk) as (server, client):
-        dial = Dialer.dial
+        dial = ConnectionDialer.dial
 
         async def dial_and_close(self, protocol, due):
             closing = asyncio.create_task(client.close())
@@ -411,7 +411,7 @@ async def test_closing_while_it_connects(monkeypatch):
             await dial(self, protocol, due)
             await closing
 
-        monkeypatch.setattr(Dialer, "dial", dial_and_close)
+        monkeypatch.setattr(ConnectionDialer, "dial", dial_and_close)
         with pytest.raises(TransportError, match="its connections were closed"):
             await read(client, server.url)
         await settle(lambda: not pool_of(client)._open)

@@ -3,10 +3,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gatewayd import __version__
-from gatewayd.errors import Kind
-from gatewayd.upstream.http.connector import Origin
+from gatewayd.errors import ErrorKind
+from gatewayd.upstream.http.connector import UrlOrigin
 from gatewayd.upstream.http.errors import TransportError
-from gatewayd.upstream.http.request_head import OF_THE_CONNECTION, build_head
+from gatewayd.upstream.http.request_head import CONNECTION_HEADERS, build_head
 
 OURS = f"User-Agent: gatewayd/{__version__}\r\nAccept: */*\r\nAccept-Encoding: identity\r\n"
 
@@ -14,13 +14,13 @@ OURS = f"User-Agent: gatewayd/{__version__}\r\nAccept: */*\r\nAccept-Encoding: i
 def refusal(*request) -> str:
     with pytest.raises(TransportError) as caught:
         build_head(*request)
-    assert caught.value.kind is Kind.INVALID_REQUEST
+    assert caught.value.kind is ErrorKind.INVALID_REQUEST
     return caught.value.sentence
 
 
 def test_whole_head():
     head = build_head("POST", "http://acme.test/v1/x?a=%26&b", {"Authorization": "Bearer k", "X-A": " é "})
-    assert head.origin == Origin("acme.test", 80, is_tls=False)
+    assert head.origin == UrlOrigin("acme.test", 80, is_tls=False)
     expected = (
         f"POST /v1/x?a=%26&b HTTP/1.1\r\nHost: acme.test\r\n{OURS}Authorization: Bearer k\r\nX-A: é\r\n"
         "Content-Length: 4\r\n\r\n"
@@ -67,12 +67,12 @@ def test_length(method, body, length):
 @pytest.mark.parametrize(
     ("url", "origin", "host", "target"),
     [
-        ("http://a.test", Origin("a.test", 80, is_tls=False), "a.test", "/"),
-        ("https://a.test:443/x", Origin("a.test", 443, is_tls=True), "a.test", "/x"),
-        ("https://a.test:8443/x#y", Origin("a.test", 8443, is_tls=True), "a.test:8443", "/x"),
-        ("http://[::1]:81/?q", Origin("::1", 81, is_tls=False), "[::1]:81", "/?q"),
-        ("http://BÜCHER.test/ü x", Origin("xn--bcher-kva.test", 80, is_tls=False), None, "/%C3%BC%20x"),
-        ("http://a.test/x%2Fy//z", Origin("a.test", 80, is_tls=False), "a.test", "/x%2Fy//z"),
+        ("http://a.test", UrlOrigin("a.test", 80, is_tls=False), "a.test", "/"),
+        ("https://a.test:443/x", UrlOrigin("a.test", 443, is_tls=True), "a.test", "/x"),
+        ("https://a.test:8443/x#y", UrlOrigin("a.test", 8443, is_tls=True), "a.test:8443", "/x"),
+        ("http://[::1]:81/?q", UrlOrigin("::1", 81, is_tls=False), "[::1]:81", "/?q"),
+        ("http://BÜCHER.test/ü x", UrlOrigin("xn--bcher-kva.test", 80, is_tls=False), None, "/%C3%BC%20x"),
+        ("http://a.test/x%2Fy//z", UrlOrigin("a.test", 80, is_tls=False), "a.test", "/x%2Fy//z"),
     ],
 )
 def test_url(url, origin, host, target):
@@ -117,7 +117,7 @@ def test_value_that_cannot_be_sent(value):
 
 
 @pytest.mark.parametrize(
-    "name", ["", "X A", "X:", "X\r\nY", "é", *sorted(OF_THE_CONNECTION), "Content-length"]
+    "name", ["", "X A", "X:", "X\r\nY", "é", *sorted(CONNECTION_HEADERS), "Content-length"]
 )
 def test_header_that_cannot_be_sent(name):
     assert refusal("GET", "http://a.test/", {name: "v"}) == f"a header named {name!r} cannot be sent"

@@ -3,12 +3,12 @@ import math
 
 import pytest
 
-from gatewayd.errors import Kind
+from gatewayd.errors import ErrorKind
 from gatewayd.upstream.http.errors import TransportError
-from gatewayd.upstream.http.response import DRAIN_SECONDS, READ_AHEAD, Headers, Response
-from gatewayd.upstream.sources.config import Timeouts
+from gatewayd.upstream.http.response import DRAIN_SECONDS, READ_AHEAD_BYTES, ProviderResponse, ResponseHeaders
+from gatewayd.upstream.sources.config import UpstreamTimeouts
 
-TIMEOUTS = Timeouts(connect=5, first_byte=30, idle=20)
+TIMEOUTS = UpstreamTimeouts(connect=5, first_byte=30, idle=20)
 
 
 class Recorder:
@@ -35,7 +35,7 @@ async def carrier():
 
 @pytest.fixture
 async def response(carrier):
-    made = Response(TIMEOUTS, asyncio.get_running_loop())
+    made = ProviderResponse(TIMEOUTS, asyncio.get_running_loop())
     made.carrier = carrier
     return made
 
@@ -46,7 +46,7 @@ def waiting(work) -> asyncio.Task:
 
 def test_headers():
     raw = [(b"Content-Type", b"a/b "), (b"X", b"1"), (b"x", b"2"), (b"E", b"")]
-    headers = Headers(raw)
+    headers = ResponseHeaders(raw)
     assert headers["content-TYPE"] == "a/b"
     assert (headers["X"], headers["e"]) == ("1", "")
     assert (list(headers), len(headers)) == (["content-type", "x", "e"], 3)
@@ -75,9 +75,9 @@ async def test_where_the_body_ends(response, raw, ends):
 
 async def test_the_wait_for_the_head_begins_when_the_request_is_sent():
     loop = asyncio.get_running_loop()
-    for timeouts, wait in [(TIMEOUTS, 30), (Timeouts(total=3), 3)]:
+    for timeouts, wait in [(TIMEOUTS, 30), (UpstreamTimeouts(total=3), 3)]:
         before = loop.time()
-        response = Response(timeouts, loop)
+        response = ProviderResponse(timeouts, loop)
         assert (response.due == math.inf) is (timeouts.total is None)
         response.sent()
         assert before + wait <= response.due <= loop.time() + wait
@@ -116,7 +116,7 @@ async def test_a_wait_for_the_whole_begins_anew_with_every_part(response, carrie
 
 async def test_nothing_waits_beyond_the_total(carrier):
     loop = asyncio.get_running_loop()
-    response = Response(Timeouts(total=3), loop)
+    response = ProviderResponse(UpstreamTimeouts(total=3), loop)
     end = response.due
     response.carrier = carrier
     response.begin(200, [])
@@ -131,18 +131,18 @@ async def test_nothing_waits_beyond_the_total(carrier):
 
 async def test_when_reading_should_stop(response):
     response.begin(200, [])
-    assert not response.add(b"x" * READ_AHEAD)
+    assert not response.add(b"x" * READ_AHEAD_BYTES)
     assert response.add(b"x")
-    assert len(await response.read_some()) == READ_AHEAD + 1
+    assert len(await response.read_some()) == READ_AHEAD_BYTES + 1
     assert not response.add(b"x")
 
 
 async def test_reading_does_not_stop_while_the_whole_is_awaited(response, carrier):
     response.begin(200, [])
-    task = waiting(response.read(READ_AHEAD * 3))
+    task = waiting(response.read(READ_AHEAD_BYTES * 3))
     await asyncio.sleep(0)
-    assert not response.add(b"x" * READ_AHEAD * 2)
-    assert not response.add(b"x" * READ_AHEAD)
+    assert not response.add(b"x" * READ_AHEAD_BYTES * 2)
+    assert not response.add(b"x" * READ_AHEAD_BYTES)
     assert response.add(b"x")
     response.wake()
     with pytest.raises(TransportError, match="its answer is over 196608 bytes"):
@@ -161,7 +161,7 @@ async def test_what_came_is_taken_before_the_failure(response):
     response.begin(200, [])
     response.add(b"a")
     response.add(b"b")
-    response.fail(Kind.UPSTREAM_FAILED, "cut")
+    response.fail(ErrorKind.UPSTREAM_FAILED, "cut")
     assert await response.read_some() == b"ab"
     with pytest.raises(TransportError, match="cut"):
         await response.read_some()
@@ -170,7 +170,7 @@ async def test_what_came_is_taken_before_the_failure(response):
 async def test_a_whole_that_was_cut_is_a_failure(response):
     response.begin(200, [])
     response.add(b"a")
-    response.fail(Kind.UPSTREAM_FAILED, "cut")
+    response.fail(ErrorKind.UPSTREAM_FAILED, "cut")
     with pytest.raises(TransportError, match="cut"):
         await response.read(10)
 
@@ -183,7 +183,7 @@ async def test_finish_throws_away_what_comes_and_waits_for_the_end_alone(respons
     task = waiting(response.finish())
     await asyncio.sleep(0)
     for _ in range(3):
-        assert not response.add(b"x" * READ_AHEAD)
+        assert not response.add(b"x" * READ_AHEAD_BYTES)
         assert response._parts == []
         response.wake()
     assert max(carrier.dues) <= loop.time() + DRAIN_SECONDS

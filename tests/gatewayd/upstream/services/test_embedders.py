@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from gatewayd.errors import GatewayError, Kind
-from gatewayd.ingest.records import Purpose, Space
+from gatewayd.errors import ErrorKind, GatewayError
+from gatewayd.ingest.records import EmbeddingPurpose, EmbeddingSpace
 from gatewayd.ingest.size_classes import QueueKey, SizeClass
 from gatewayd.upstream.services.client import ServiceOptions
 from gatewayd.upstream.services.embedders import EmbedderOptions, OllamaEmbedder, OpenAiEmbedder
@@ -58,7 +58,7 @@ async def test_texts_are_sent_in_batches_and_vectors_have_length_1(
     make: Make, fake: FakeUpstream, kind: str
 ) -> None:
     embedder = make(batch_size=2, content_prefix="passage: ")
-    found = rows(await embedder.embed(["a", "b", "c"], Purpose.PASSAGE), 32)
+    found = rows(await embedder.embed(["a", "b", "c"], EmbeddingPurpose.PASSAGE), 32)
     assert len(found) == 3
     assert all(math.hypot(*row) == pytest.approx(1, abs=1e-6) for row in found)
     extra = {"truncate": True} if kind == "ollama" else {}
@@ -68,25 +68,25 @@ async def test_texts_are_sent_in_batches_and_vectors_have_length_1(
     ]
     assert {request.path for request in fake.requests} == {"/api/embed" if extra else "/v1/embeddings"}
     assert fake.requests[0].headers["Authorization"] == "Bearer sk-very-secret-key"
-    assert await embedder.embed([], Purpose.PASSAGE) == b""
+    assert await embedder.embed([], EmbeddingPurpose.PASSAGE) == b""
 
 
 async def test_a_vector_is_made_one_of_length_1(make: Make, fake: FakeUpstream, kind: str) -> None:
     fake.script(answer(kind, [3, 4.0], [-1e200, 0]))
-    found = rows(await make().embed(["a", "b"], Purpose.QUERY), 2)
+    found = rows(await make().embed(["a", "b"], EmbeddingPurpose.QUERY), 2)
     assert found == [pytest.approx([0.6, 0.8]), [-1, 0]]
 
 
 async def test_the_first_answer_tells_the_dimension(make: Make, fake: FakeUpstream, kind: str) -> None:
     embedder = make()
-    assert await embedder.space() == Space(f"{kind}:nomic", 32)
-    assert await embedder.space() == Space(f"{kind}:nomic", 32)
+    assert await embedder.space() == EmbeddingSpace(f"{kind}:nomic", 32)
+    assert await embedder.space() == EmbeddingSpace(f"{kind}:nomic", 32)
     assert len(fake.requests) == 1
 
 
 async def test_a_dimension_that_was_seen_is_not_asked_for(make: Make, fake: FakeUpstream, kind: str) -> None:
     embedder = make(query_prefix="q: ")
-    await embedder.embed(["a"], Purpose.QUERY)
+    await embedder.embed(["a"], EmbeddingPurpose.QUERY)
     space = await embedder.space()
     assert space.name.startswith(f"{kind}:nomic:")
     assert fake.requests[0].json["input"] == ["q: a"]
@@ -112,8 +112,8 @@ async def test_what_is_no_vector_for_each_text_is_a_failure(
 ) -> None:
     fake.script(answer(kind, *vectors))
     with pytest.raises(GatewayError) as failure:
-        await make().embed(["a", "b"], Purpose.PASSAGE)
-    assert failure.value.kind is Kind.UPSTREAM_FAILED
+        await make().embed(["a", "b"], EmbeddingPurpose.PASSAGE)
+    assert failure.value.kind is ErrorKind.UPSTREAM_FAILED
     assert "'embedding model nomic'" in failure.value.message
     assert sentence in failure.value.message
 
@@ -123,27 +123,27 @@ async def test_what_is_no_vector_for_each_text_is_a_failure(
     [
         (
             Reply(steps=[b'{"embeddings": [[NaN, 1]], "data": [{"embedding": [NaN, 1]}]}']),
-            Kind.UPSTREAM_FAILED,
+            ErrorKind.UPSTREAM_FAILED,
         ),
-        (json_reply({}), Kind.UPSTREAM_FAILED),
-        (json_reply({"embeddings": {}, "data": {}}), Kind.UPSTREAM_FAILED),
-        (json_reply({"error": "model not found"}, 404), Kind.UPSTREAM_FAILED),
-        (json_reply({"error": {"message": "too long"}}, 400), Kind.UPSTREAM_FAILED),
-        (json_reply({"error": {"message": "bad key sk-very-secret-key"}}, 401), Kind.UPSTREAM_FAILED),
-        (json_reply({"error": {"message": "slow down"}}, 429, Retry_After="7"), Kind.RATE_LIMITED),
-        (json_reply({"error": {"message": "busy"}}, 503), Kind.UPSTREAM_UNREACHABLE),
-        (Reply(before=CUT), Kind.UPSTREAM_FAILED),
-        (Reply(steps=[b'{"data": [', CUT]), Kind.UPSTREAM_FAILED),
-        (Reply(before=SILENCE), Kind.TIMEOUT),
+        (json_reply({}), ErrorKind.UPSTREAM_FAILED),
+        (json_reply({"embeddings": {}, "data": {}}), ErrorKind.UPSTREAM_FAILED),
+        (json_reply({"error": "model not found"}, 404), ErrorKind.UPSTREAM_FAILED),
+        (json_reply({"error": {"message": "too long"}}, 400), ErrorKind.UPSTREAM_FAILED),
+        (json_reply({"error": {"message": "bad key sk-very-secret-key"}}, 401), ErrorKind.UPSTREAM_FAILED),
+        (json_reply({"error": {"message": "slow down"}}, 429, Retry_After="7"), ErrorKind.RATE_LIMITED),
+        (json_reply({"error": {"message": "busy"}}, 503), ErrorKind.UPSTREAM_UNREACHABLE),
+        (Reply(before=CUT), ErrorKind.UPSTREAM_FAILED),
+        (Reply(steps=[b'{"data": [', CUT]), ErrorKind.UPSTREAM_FAILED),
+        (Reply(before=SILENCE), ErrorKind.TIMEOUT),
     ],
     ids=["nan", "empty", "objects", "404", "400", "401", "429", "503", "cut", "broken off", "silent"],
 )
 async def test_a_failing_service_is_named(
-    make: Make, fake: FakeUpstream, reply: Reply, expected: Kind
+    make: Make, fake: FakeUpstream, reply: Reply, expected: ErrorKind
 ) -> None:
     fake.script(reply, reply)
     with pytest.raises(GatewayError, match="'embedding model nomic'") as failure:
-        await make(timeout=0.3).embed(["a"], Purpose.QUERY)
+        await make(timeout=0.3).embed(["a"], EmbeddingPurpose.QUERY)
     assert failure.value.kind is expected
     assert "very-secret" not in failure.value.message
 
@@ -153,7 +153,7 @@ async def test_a_service_that_is_not_there_is_unreachable(kind: str, unused_tcp_
     embedder = family(EmbedderOptions(ServiceOptions(f"http://127.0.0.1:{unused_tcp_port}"), "nomic"))
     with pytest.raises(GatewayError, match="no connection") as failure:
         await embedder.space()
-    assert failure.value.kind is Kind.UPSTREAM_UNREACHABLE
+    assert failure.value.kind is ErrorKind.UPSTREAM_UNREACHABLE
     await embedder.close()
 
 
@@ -161,10 +161,10 @@ async def test_a_query_does_not_wait_for_passages(make: Make, fake: FakeUpstream
     embedder = make(requests=1)
     fake.script(Reply(before=SILENCE))
     loop = asyncio.get_running_loop()
-    passages = [loop.create_task(embedder.embed(["a"], Purpose.PASSAGE)) for _ in range(3)]
+    passages = [loop.create_task(embedder.embed(["a"], EmbeddingPurpose.PASSAGE)) for _ in range(3)]
     await fake.silent.wait()
     fake.script(answer(kind, [1.0, 0.0]))
-    assert rows(await embedder.embed(["q"], Purpose.QUERY), 2) == [[1, 0]]
+    assert rows(await embedder.embed(["q"], EmbeddingPurpose.QUERY), 2) == [[1, 0]]
     # One request for passages is under way, the others wait for it.
     assert len(fake.requests) == 2
     for call in passages:
@@ -176,14 +176,14 @@ async def test_requests_for_passages_take_turns(make: Make, fake: FakeUpstream, 
     embedder = make(requests=1, batch_size=1)
     fake.script(*(answer(kind, [1.0, 0.0]) for _ in range(4)))
     await asyncio.gather(
-        embedder.embed(["l1", "l2", "l3"], Purpose.PASSAGE, QueueKey("a", SizeClass.LARGE)),
-        embedder.embed(["s1"], Purpose.PASSAGE, QueueKey("a", SizeClass.SMALL)),
+        embedder.embed(["l1", "l2", "l3"], EmbeddingPurpose.PASSAGE, QueueKey("a", SizeClass.LARGE)),
+        embedder.embed(["s1"], EmbeddingPurpose.PASSAGE, QueueKey("a", SizeClass.SMALL)),
     )
     assert [request.json["input"] for request in fake.requests] == [["l1"], ["s1"], ["l2"], ["l3"]]
 
 
 async def test_texts_that_are_not_quite_unicode_are_sent(make: Make, fake: FakeUpstream) -> None:
-    await make().embed(["half a pair: \ud83d"], Purpose.PASSAGE)
+    await make().embed(["half a pair: \ud83d"], EmbeddingPurpose.PASSAGE)
     assert fake.requests[0].json["input"] == ["half a pair: ?"]
 
 
@@ -191,5 +191,5 @@ async def test_vectors_out_of_order_are_put_in_order(fake: FakeUpstream) -> None
     embedder = OpenAiEmbedder(EmbedderOptions(ServiceOptions(fake.openai_url), "nomic"))
     items = [{"index": 1, "embedding": [0, 1]}, {"index": 0, "embedding": [1, 0]}]
     fake.script(json_reply({"data": items}))
-    assert rows(await embedder.embed(["a", "b"], Purpose.PASSAGE), 2) == [[1, 0], [0, 1]]
+    assert rows(await embedder.embed(["a", "b"], EmbeddingPurpose.PASSAGE), 2) == [[1, 0], [0, 1]]
     await embedder.close()

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from gatewayd.errors import GatewayError, Kind
+from gatewayd.errors import ErrorKind, GatewayError
 from gatewayd.ingest.chunker import ChunkRules
 from gatewayd.ingest.interfaces import OUT_OF_TIME
 from gatewayd.ingest.size_classes import OTHER_WORK, QueueKey, SizeClass
@@ -76,21 +76,26 @@ async def test_presentation_forms_are_plain_letters_and_stretches_fit(
 @pytest.mark.parametrize(
     ("reply", "kind", "sentence"),
     [
-        (json_reply({"page_content": " \n\0"}), Kind.INVALID_REQUEST, "found no text"),
-        (json_reply([]), Kind.INVALID_REQUEST, "found no text"),
-        (json_reply({"page_content": "x" * 501}), Kind.INVALID_REQUEST, "over 500 characters"),
-        (json_reply({"detail": "it is encrypted"}, 422), Kind.INVALID_REQUEST, "it is encrypted"),
-        (json_reply({"page_content": 5}), Kind.UPSTREAM_FAILED, "no 'page_content'"),
-        (json_reply(["text"]), Kind.UPSTREAM_FAILED, "no 'page_content'"),
-        (json_reply({"detail": "who are you"}, 401), Kind.UPSTREAM_FAILED, "who are you"),
-        (json_reply({"detail": "no such path"}, 404), Kind.UPSTREAM_FAILED, "no such path"),
-        (json_reply({}, 503), Kind.UPSTREAM_UNREACHABLE, "503"),
-        (Reply(before=CUT), Kind.UPSTREAM_FAILED, "external extractor"),
+        (json_reply({"page_content": " \n\0"}), ErrorKind.INVALID_REQUEST, "found no text"),
+        (json_reply([]), ErrorKind.INVALID_REQUEST, "found no text"),
+        (json_reply({"page_content": "x" * 501}), ErrorKind.INVALID_REQUEST, "over 500 characters"),
+        (json_reply({"detail": "it is encrypted"}, 422), ErrorKind.INVALID_REQUEST, "it is encrypted"),
+        (json_reply({"page_content": 5}), ErrorKind.UPSTREAM_FAILED, "no 'page_content'"),
+        (json_reply(["text"]), ErrorKind.UPSTREAM_FAILED, "no 'page_content'"),
+        (json_reply({"detail": "who are you"}, 401), ErrorKind.UPSTREAM_FAILED, "who are you"),
+        (json_reply({"detail": "no such path"}, 404), ErrorKind.UPSTREAM_FAILED, "no such path"),
+        (json_reply({}, 503), ErrorKind.UPSTREAM_UNREACHABLE, "503"),
+        (Reply(before=CUT), ErrorKind.UPSTREAM_FAILED, "external extractor"),
     ],
     ids=lambda value: value if isinstance(value, str) else None,
 )
 async def test_a_document_without_text_and_a_failing_service_are_told_apart(
-    extractor: ExternalExtractor, fake: FakeUpstream, document: Path, reply: Reply, kind: Kind, sentence: str
+    extractor: ExternalExtractor,
+    fake: FakeUpstream,
+    document: Path,
+    reply: Reply,
+    kind: ErrorKind,
+    sentence: str,
 ) -> None:
     fake.script(reply, reply)
     with pytest.raises(GatewayError, match=sentence) as failure:
@@ -104,7 +109,7 @@ async def test_a_document_over_the_limit_is_not_sent(
     document.write_bytes(b"x" * 1001)
     with pytest.raises(GatewayError, match=r"'a\.pdf': it is over 1000 bytes") as failure:
         await extractor.extract(document, "a.pdf", None, OTHER_WORK)
-    assert failure.value.kind is Kind.INVALID_REQUEST
+    assert failure.value.kind is ErrorKind.INVALID_REQUEST
     assert not fake.requests
 
 
@@ -116,7 +121,7 @@ async def test_a_document_that_takes_too_long_is_told_from_other_failures(
     fake.script(Reply(before=SILENCE))
     with pytest.raises(GatewayError) as failure:
         await extractor.extract(document, "a.pdf", None, OTHER_WORK)
-    assert (failure.value.kind, failure.value.code) == (Kind.TIMEOUT, OUT_OF_TIME)
+    assert (failure.value.kind, failure.value.code) == (ErrorKind.TIMEOUT, OUT_OF_TIME)
     await extractor.close()
 
 

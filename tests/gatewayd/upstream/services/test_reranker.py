@@ -2,7 +2,7 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from gatewayd.errors import GatewayError, Kind
+from gatewayd.errors import ErrorKind, GatewayError
 from gatewayd.upstream.services.client import ServiceOptions
 from gatewayd.upstream.services.reranker import ExternalReranker
 from tests.fakes.upstream import FakeUpstream, json_reply
@@ -52,11 +52,11 @@ async def test_what_is_not_a_score_for_each_text_is_a_failure(
     fake.script(json_reply(answer))
     with pytest.raises(GatewayError, match="'reranking model judge': its 'results'") as failure:
         await reranker.rerank("q", ["a", "b"])
-    assert failure.value.kind is Kind.UPSTREAM_FAILED
+    assert failure.value.kind is ErrorKind.UPSTREAM_FAILED
 
 
 async def test_a_refusal_is_the_service_s_failure(reranker: ExternalReranker, fake: FakeUpstream) -> None:
     fake.script(json_reply({"error": {"message": "no such model"}}, 404))
     with pytest.raises(GatewayError, match="no such model") as failure:
         await reranker.rerank("q", ["a"])
-    assert failure.value.kind is Kind.UPSTREAM_FAILED
+    assert failure.value.kind is ErrorKind.UPSTREAM_FAILED

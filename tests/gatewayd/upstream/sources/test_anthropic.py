@@ -4,7 +4,7 @@ import pytest
 
 from gatewayd.catalog.interfaces import CallContext, MessagesSource
 from gatewayd.catalog.records import Model
-from gatewayd.errors import GatewayError, Kind
+from gatewayd.errors import ErrorKind, GatewayError
 from gatewayd.upstream.sources.anthropic import MAX_PAGES, AnthropicSource
 from gatewayd.upstream.sources.config import ProviderConfig, SourceKind
 from tests.fakes.upstream import (
@@ -99,7 +99,7 @@ async def test_stream_error_event(source, fake):
     with pytest.raises(GatewayError) as caught:
         await collect(source, events)
     assert events[-1]["choices"][0]["delta"] == {"content": "a"}
-    assert caught.value.kind is Kind.UPSTREAM_UNREACHABLE
+    assert caught.value.kind is ErrorKind.UPSTREAM_UNREACHABLE
 
 
 async def test_stream_that_ends_too_early(source, fake):
@@ -161,14 +161,26 @@ async def test_complete_message_drops_events_and_needs_content(source, fake):
 @pytest.mark.parametrize(
     ("reply", "kind", "sentence"),
     [
-        (json_reply({"type": "error", "error": {"message": "slow"}}, 429), Kind.RATE_LIMITED, "429 .slow"),
-        (json_reply({"type": "error", "error": {"message": "no"}}, 401), Kind.UPSTREAM_FAILED, "401 .no"),
-        (Reply(503, steps=[b"<html>"], content_type="text/html"), Kind.UPSTREAM_UNREACHABLE, "HTML page"),
-        (Reply(steps=[b"<html>"], content_type="text/html"), Kind.UPSTREAM_FAILED, "HTML page"),
-        (Reply(302, {"Location": "http://127.0.0.1:1/"}), Kind.UPSTREAM_FAILED, "redirects"),
-        (Reply(steps=[b"garbage"]), Kind.UPSTREAM_FAILED, "no message_start"),
-        (Reply(steps=[b"data: \xff\n\n"]), Kind.UPSTREAM_FAILED, "not JSON"),
-        (Reply(before=CUT), Kind.UPSTREAM_FAILED, "without an answer"),
+        (
+            json_reply({"type": "error", "error": {"message": "slow"}}, 429),
+            ErrorKind.RATE_LIMITED,
+            "429 .slow",
+        ),
+        (
+            json_reply({"type": "error", "error": {"message": "no"}}, 401),
+            ErrorKind.UPSTREAM_FAILED,
+            "401 .no",
+        ),
+        (
+            Reply(503, steps=[b"<html>"], content_type="text/html"),
+            ErrorKind.UPSTREAM_UNREACHABLE,
+            "HTML page",
+        ),
+        (Reply(steps=[b"<html>"], content_type="text/html"), ErrorKind.UPSTREAM_FAILED, "HTML page"),
+        (Reply(302, {"Location": "http://127.0.0.1:1/"}), ErrorKind.UPSTREAM_FAILED, "redirects"),
+        (Reply(steps=[b"garbage"]), ErrorKind.UPSTREAM_FAILED, "no message_start"),
+        (Reply(steps=[b"data: \xff\n\n"]), ErrorKind.UPSTREAM_FAILED, "not JSON"),
+        (Reply(before=CUT), ErrorKind.UPSTREAM_FAILED, "without an answer"),
     ],
 )
 async def test_refusals_before_the_first_event(source, fake, reply, kind, sentence):
@@ -198,11 +210,14 @@ async def test_stream_message_that_comes_whole(source, fake):
 @pytest.mark.parametrize(
     ("steps", "kind"),
     [
-        ([CUT], Kind.UPSTREAM_FAILED),
-        ([], Kind.UPSTREAM_FAILED),
-        ([anthropic_events({"type": "error", "error": {"type": "rate_limit_error"}})], Kind.RATE_LIMITED),
-        ([b"data: <html>\n\n"], Kind.UPSTREAM_FAILED),
-        ([SILENCE], Kind.TIMEOUT),
+        ([CUT], ErrorKind.UPSTREAM_FAILED),
+        ([], ErrorKind.UPSTREAM_FAILED),
+        (
+            [anthropic_events({"type": "error", "error": {"type": "rate_limit_error"}})],
+            ErrorKind.RATE_LIMITED,
+        ),
+        ([b"data: <html>\n\n"], ErrorKind.UPSTREAM_FAILED),
+        ([SILENCE], ErrorKind.TIMEOUT),
     ],
 )
 async def test_stream_message_that_breaks(source, fake, steps, kind):

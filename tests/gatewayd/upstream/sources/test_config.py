@@ -1,6 +1,6 @@
 import pytest
 
-from gatewayd.errors import GatewayError, Kind
+from gatewayd.errors import ErrorKind, GatewayError
 from gatewayd.upstream.sources.config import ProviderConfig, SourceKind
 
 
@@ -34,7 +34,7 @@ def make(**fields):
 def test_bad_values_name_the_field_and_never_the_key(fields, param):
     with pytest.raises(GatewayError) as caught:
         make(**fields)
-    assert caught.value.kind is Kind.INVALID_REQUEST
+    assert caught.value.kind is ErrorKind.INVALID_REQUEST
     assert caught.value.param == param
     assert param in caught.value.message
     assert "u:p" not in caught.value.message

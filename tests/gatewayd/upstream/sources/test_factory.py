@@ -7,7 +7,7 @@ from gatewayd.catalog.records import Model
 from gatewayd.errors import GatewayError
 from gatewayd.upstream.sources.config import ProviderConfig, SourceKind
 from gatewayd.upstream.sources.factory import open_source
-from gatewayd.upstream.tools.identity import Identity
+from gatewayd.upstream.tools.identity import IdentityHeaders
 
 CASES = [
     (SourceKind.OPENAI, "/v1/models"),
@@ -64,7 +64,7 @@ async def calls(source, context):
 @pytest.mark.parametrize("kind", list(SourceKind))
 async def test_every_request_of_a_user_tells_who_asks_where_that_is_wanted(fake, short, kind):
     context = CallContext("r", "u7", chat_id="c7")
-    for identity in (Identity(), None):
+    for identity in (IdentityHeaders(), None):
         config = ProviderConfig("acme", kind, fake.openai_url, timeouts=short, identity=identity)
         source = open_source(config)
         fake.requests.clear()

@@ -1,32 +1,32 @@
 import orjson
 import pytest
 
-from gatewayd.completions.deltas import sentence_in
-from gatewayd.errors import Kind
+from gatewayd.completions.deltas import error_message_in
+from gatewayd.errors import ErrorKind
 from gatewayd.upstream.http.client import TransportError
-from gatewayd.upstream.sources.failures import MAX_MESSAGE, Failures, parse_retry_after
+from gatewayd.upstream.sources.failures import MAX_MESSAGE_CHARACTERS, ProviderFailures, parse_retry_after
 
 KEY = "acme-0123456789-abcdefgh"
-FAILURES = Failures("acme", KEY)
+FAILURES = ProviderFailures("acme", KEY)
 
 
 @pytest.mark.parametrize(
     ("status", "kind"),
     [
-        (400, Kind.INVALID_REQUEST),
-        (413, Kind.INVALID_REQUEST),
-        (422, Kind.INVALID_REQUEST),
-        (404, Kind.NOT_FOUND),
-        (429, Kind.RATE_LIMITED),
-        (503, Kind.UPSTREAM_UNREACHABLE),
-        (529, Kind.UPSTREAM_UNREACHABLE),
-        (401, Kind.UPSTREAM_FAILED),
-        (403, Kind.UPSTREAM_FAILED),
-        (402, Kind.UPSTREAM_FAILED),
-        (418, Kind.UPSTREAM_FAILED),
-        (500, Kind.UPSTREAM_FAILED),
-        (502, Kind.UPSTREAM_FAILED),
-        (101, Kind.UPSTREAM_FAILED),
+        (400, ErrorKind.INVALID_REQUEST),
+        (413, ErrorKind.INVALID_REQUEST),
+        (422, ErrorKind.INVALID_REQUEST),
+        (404, ErrorKind.NOT_FOUND),
+        (429, ErrorKind.RATE_LIMITED),
+        (503, ErrorKind.UPSTREAM_UNREACHABLE),
+        (529, ErrorKind.UPSTREAM_UNREACHABLE),
+        (401, ErrorKind.UPSTREAM_FAILED),
+        (403, ErrorKind.UPSTREAM_FAILED),
+        (402, ErrorKind.UPSTREAM_FAILED),
+        (418, ErrorKind.UPSTREAM_FAILED),
+        (500, ErrorKind.UPSTREAM_FAILED),
+        (502, ErrorKind.UPSTREAM_FAILED),
+        (101, ErrorKind.UPSTREAM_FAILED),
     ],
 )
 def test_kinds_by_status(status, kind):
@@ -52,7 +52,7 @@ def test_kinds_by_status(status, kind):
     ],
 )
 def test_messages(answer, message):
-    assert sentence_in(answer) == message
+    assert error_message_in(answer) == message
 
 
 @pytest.mark.parametrize(
@@ -73,7 +73,7 @@ def test_bodies(content_type, body, said):
 
 def test_redirects():
     error = FAILURES.from_answer(302, {"Location": "http://other/"}, b"")
-    assert error.kind is Kind.UPSTREAM_FAILED
+    assert error.kind is ErrorKind.UPSTREAM_FAILED
     assert "redirects are not followed" in error.message
     assert "other" not in error.message
 
@@ -98,13 +98,15 @@ def test_keys_are_redacted(text):
 
 
 def test_short_keys_are_redacted_whole():
-    assert Failures("acme", "hunter2").clean("no hunter2, no huntsman") == "no [redacted], no huntsman"
+    assert (
+        ProviderFailures("acme", "hunter2").clean("no hunter2, no huntsman") == "no [redacted], no huntsman"
+    )
 
 
 def test_foreign_text_is_one_bounded_line():
     line = FAILURES.clean("a\r\nb\x1b[31m\x00\u202e" + "é" * 1000)
     assert line.startswith("a b\\x1b[31m\\x00\\u202eé")
-    assert len(line) == MAX_MESSAGE
+    assert len(line) == MAX_MESSAGE_CHARACTERS
 
 
 @pytest.mark.parametrize(
@@ -135,14 +137,14 @@ def test_retry_after_goes_with_limits_and_overload_only():
 @pytest.mark.parametrize(
     ("error", "kind"),
     [
-        ({"type": "overloaded_error", "message": "m"}, Kind.UPSTREAM_UNREACHABLE),
-        ({"code": 429, "message": "m"}, Kind.RATE_LIMITED),
-        ({"code": "429", "message": "m"}, Kind.RATE_LIMITED),
-        ({"code": "rate_limit_exceeded", "message": "m"}, Kind.RATE_LIMITED),
-        ({"type": "invalid_request_error", "message": "m"}, Kind.INVALID_REQUEST),
-        ({"code": 401, "message": "m"}, Kind.UPSTREAM_FAILED),
-        ({"code": ["x"], "message": "m"}, Kind.UPSTREAM_FAILED),
-        ("m", Kind.UPSTREAM_FAILED),
+        ({"type": "overloaded_error", "message": "m"}, ErrorKind.UPSTREAM_UNREACHABLE),
+        ({"code": 429, "message": "m"}, ErrorKind.RATE_LIMITED),
+        ({"code": "429", "message": "m"}, ErrorKind.RATE_LIMITED),
+        ({"code": "rate_limit_exceeded", "message": "m"}, ErrorKind.RATE_LIMITED),
+        ({"type": "invalid_request_error", "message": "m"}, ErrorKind.INVALID_REQUEST),
+        ({"code": 401, "message": "m"}, ErrorKind.UPSTREAM_FAILED),
+        ({"code": ["x"], "message": "m"}, ErrorKind.UPSTREAM_FAILED),
+        ("m", ErrorKind.UPSTREAM_FAILED),
     ],
 )
 def test_error_events(error, kind):
@@ -156,8 +158,8 @@ def test_error_event_without_message():
 
 
 def test_transport_errors_are_cleaned():
-    error = FAILURES.from_transport(TransportError(Kind.TIMEOUT, f"saw {KEY}"))
-    assert error.kind is Kind.TIMEOUT
+    error = FAILURES.from_transport(TransportError(ErrorKind.TIMEOUT, f"saw {KEY}"))
+    assert error.kind is ErrorKind.TIMEOUT
     assert error.message.endswith("saw [redacted]")
 
 
@@ -191,16 +193,16 @@ def test_codes_and_fields_of_providers_are_kept(status, body, kind, code, param)
 
 def test_codes_in_band_are_kept():
     error = FAILURES.from_event({"type": "insufficient_quota", "message": "no money", "code": None})
-    assert (error.kind, error.provider_code) == (Kind.RATE_LIMITED, "insufficient_quota")
+    assert (error.kind, error.provider_code) == (ErrorKind.RATE_LIMITED, "insufficient_quota")
     error = FAILURES.from_event({"type": "invalid_request_error", "message": "prompt is too long: 9 > 8"})
     assert (error.kind, error.provider_code, error.param) == (
-        Kind.INVALID_REQUEST,
+        ErrorKind.INVALID_REQUEST,
         "context_length_exceeded",
         "messages",
     )
 
 
 def test_parts_of_the_key_are_no_part_of_a_refusal_that_is_passed_on():
-    failures = Failures("near", "sk-abcdef-0123456789")
+    failures = ProviderFailures("near", "sk-abcdef-0123456789")
     assert failures.redacted_text(b"\xff bad key sk-abc*** (6789)") == b"\xff bad key [redacted] (6789)"
-    assert Failures("near").redacted_text(b"any sk-abcdefgh") == b"any sk-abcdefgh"
+    assert ProviderFailures("near").redacted_text(b"any sk-abcdefgh") == b"any sk-abcdefgh"

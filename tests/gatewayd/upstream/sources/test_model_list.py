@@ -5,7 +5,7 @@ import pytest
 from gatewayd.catalog.model_list import MAX_MODELS
 from gatewayd.catalog.records import Model
 from gatewayd.upstream.sources.config import ProviderConfig, SourceKind
-from gatewayd.upstream.sources.model_list import listed
+from gatewayd.upstream.sources.model_list import select_models
 
 CONFIG = ProviderConfig(
     "acme", SourceKind.OPENAI, "http://acme.test/v1/", prefix="acme.", models=("a", "b", "long")
@@ -22,7 +22,7 @@ async def test_allow_list_prefix_and_odd_objects():
         {"id": ["a"]},
         {},
     ]
-    models = await listed(CONFIG, found, "openai", lambda item: {"openai": item})
+    models = await select_models(CONFIG, found, "openai", lambda item: {"openai": item})
     assert models == [
         Model("acme.a", "a", "openai", "acme", "a", 0, detail={"openai": found[1]}),
         Model("acme.b", "b", "openai", "acme", "b", 0, detail={"openai": found[2]}),
@@ -34,7 +34,7 @@ async def test_without_allow_list_only_usable_ids():
         "acme", SourceKind.OPENAI, "http://acme.test", owned_by="local", connection_type="local"
     )
     found = [{"id": name} for name in ("", "a\nb", "x" * 257, "org/x:7b")]
-    models = await listed(config, found, "openai", lambda item: {})
+    models = await select_models(config, found, "openai", lambda item: {})
     assert [(model.id, model.owned_by, model.connection_type) for model in models] == [
         ("org/x:7b", "local", "local")
     ]
@@ -42,11 +42,11 @@ async def test_without_allow_list_only_usable_ids():
 
 @pytest.mark.parametrize("created", [-1, 1e300, 2**64 - 1, True, "5", None, [5]])
 async def test_a_time_that_cannot_be_shown_is_left_out(created: object) -> None:
-    (model,) = await listed(CONFIG, [{"id": "a", "created": created}], "openai", lambda item: {})
+    (model,) = await select_models(CONFIG, [{"id": "a", "created": created}], "openai", lambda item: {})
     assert model.created in {0, 1}
 
 
 async def test_no_more_are_built_than_tell_that_there_are_too_many() -> None:
     config = ProviderConfig("acme", SourceKind.OPENAI, "http://acme.test")
     endless = ({"id": f"m{number}"} for number in itertools.count())
-    assert len(await listed(config, endless, "openai", lambda item: {})) == MAX_MODELS + 1
+    assert len(await select_models(config, endless, "openai", lambda item: {})) == MAX_MODELS + 1

@@ -2,7 +2,7 @@ import pytest
 
 from gatewayd.catalog.interfaces import CallContext, EmbeddingSource, RuntimeSource
 from gatewayd.catalog.records import Model
-from gatewayd.errors import GatewayError, Kind
+from gatewayd.errors import ErrorKind, GatewayError
 from gatewayd.upstream.sources.config import ProviderConfig, SourceKind
 from gatewayd.upstream.sources.ollama import OllamaSource
 from tests.fakes.upstream import CUT, SILENCE, Reply, json_reply, ndjson, ollama_reply
@@ -62,7 +62,7 @@ async def test_unknown_model(source, fake):
     fake.script(json_reply({"error": "model 'm' not found"}, 404))
     with pytest.raises(GatewayError) as caught:
         await source.complete(BODY, MODEL, CONTEXT)
-    assert caught.value.kind is Kind.NOT_FOUND
+    assert caught.value.kind is ErrorKind.NOT_FOUND
 
 
 @pytest.mark.parametrize("content_type", ["application/x-ndjson", "application/json"])
@@ -116,7 +116,7 @@ async def test_embed_that_is_no_answer(source, fake, answer):
     fake.script(json_reply(answer))
     with pytest.raises(GatewayError, match="'runtime': its answer has no list of 'embeddings'") as caught:
         await source.embed({"model": "m", "input": ["a"]}, MODEL, CONTEXT)
-    assert caught.value.kind is Kind.UPSTREAM_FAILED
+    assert caught.value.kind is ErrorKind.UPSTREAM_FAILED
 
 
 async def test_forward_passes_bytes_on(source, fake):

@@ -5,7 +5,7 @@ import pytest
 from gatewayd.catalog.interfaces import CallContext, EmbeddingSource, ForwardingSource, RuntimeSource
 from gatewayd.catalog.model_list import MAX_MODELS
 from gatewayd.catalog.records import Model
-from gatewayd.errors import GatewayError, Kind
+from gatewayd.errors import ErrorKind, GatewayError
 from gatewayd.upstream.sources import provider_client
 from gatewayd.upstream.sources.config import ProviderConfig, SourceKind
 from gatewayd.upstream.sources.openai import OpenAiSource
@@ -54,7 +54,7 @@ async def test_a_list_that_is_none(opened, fake):
     fake.script(json_reply({"models": []}))
     with pytest.raises(GatewayError) as caught:
         await opened().list_models()
-    assert caught.value.kind is Kind.UPSTREAM_FAILED
+    assert caught.value.kind is ErrorKind.UPSTREAM_FAILED
 
 
 async def test_a_long_list_is_read_in_slices_and_cut(opened, fake):
@@ -63,11 +63,11 @@ async def test_a_long_list_is_read_in_slices_and_cut(opened, fake):
 
 
 async def test_a_list_over_the_limit_is_a_failure(opened, fake, monkeypatch):
-    monkeypatch.setattr(provider_client, "MAX_LIST", 100)
+    monkeypatch.setattr(provider_client, "MAX_LIST_BYTES", 100)
     fake.models = [f"model-{number}" for number in range(50)]
     with pytest.raises(GatewayError, match="100 bytes") as caught:
         await opened().list_models()
-    assert caught.value.kind is Kind.UPSTREAM_FAILED
+    assert caught.value.kind is ErrorKind.UPSTREAM_FAILED
 
 
 BODY = {
@@ -208,7 +208,7 @@ async def test_embed_needs_numbered_vectors(opened, fake, data):
     fake.script(json_reply({"data": data}))
     with pytest.raises(GatewayError) as caught:
         await opened().embed(dict(ASKED), MODEL, CONTEXT)
-    assert caught.value.kind is Kind.UPSTREAM_FAILED
+    assert caught.value.kind is ErrorKind.UPSTREAM_FAILED
     assert "'acme'" in caught.value.message
 
 
@@ -231,7 +231,7 @@ async def test_forward(opened, fake):
 async def test_forward_without_the_path(opened, fake):
     with pytest.raises(GatewayError) as caught:
         await opened().forward("POST", "/nothing", {})
-    assert caught.value.kind is Kind.NOT_FOUND
+    assert caught.value.kind is ErrorKind.NOT_FOUND
     assert "/v1/nothing" in caught.value.message
 
 

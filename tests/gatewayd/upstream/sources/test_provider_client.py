@@ -4,12 +4,12 @@ from collections.abc import AsyncGenerator
 import pytest
 
 from gatewayd.catalog.interfaces import CallContext
-from gatewayd.errors import GatewayError, Kind
+from gatewayd.errors import ErrorKind, GatewayError
 from gatewayd.upstream.sources.config import ProviderConfig, SourceKind
-from gatewayd.upstream.sources.failures import Failures
-from gatewayd.upstream.sources.provider_client import Exchange, lacks_listing, objects
+from gatewayd.upstream.sources.failures import ProviderFailures
+from gatewayd.upstream.sources.provider_client import ProviderClient, lacks_listing, listed_objects
 from gatewayd.upstream.streams.sse import ChunkReader
-from gatewayd.upstream.tools.identity import Identity
+from gatewayd.upstream.tools.identity import IdentityHeaders
 from tests.fakes.upstream import CUT, SILENCE, Reply, json_reply, openai_chunk, openai_stream, sse
 
 KEY = "acme-0123456789-abcdefgh"
@@ -18,7 +18,7 @@ KEY = "acme-0123456789-abcdefgh"
 @pytest.fixture
 async def exchange(fake, short):
     config = ProviderConfig("acme", SourceKind.OPENAI, fake.openai_url + "/", KEY, timeouts=short)
-    opened = Exchange(config, {"X-Own": "1"})
+    opened = ProviderClient(config, {"X-Own": "1"})
     yield opened
     await opened.close()
 
@@ -48,9 +48,9 @@ async def test_post_sends_json_and_its_own_headers_only(exchange, fake):
 
 async def test_providers_are_told_who_asks_only_when_configured(fake, short):
     context = CallContext("r", "u1", "Ada Löw", "ada@example.org", "user", chat_id="c1")
-    for identity in (None, Identity(), Identity()):
+    for identity in (None, IdentityHeaders(), IdentityHeaders()):
         config = ProviderConfig("acme", SourceKind.OPENAI, fake.openai_url, timeouts=short, identity=identity)
-        opened = Exchange(config, {"X-Own": "1"})
+        opened = ProviderClient(config, {"X-Own": "1"})
         fake.script(json_reply({"a": 1}), Reply(steps=openai_stream("hi")))
         await opened.post("/x", {}, context)
         reader = ChunkReader()
@@ -68,19 +68,27 @@ async def test_providers_are_told_who_asks_only_when_configured(fake, short):
 @pytest.mark.parametrize(
     ("reply", "kind", "said"),
     [
-        (Reply(steps=[b"<html>"], content_type="text/html"), Kind.UPSTREAM_FAILED, "200 with an HTML page"),
-        (Reply(steps=[], content_type="application/json"), Kind.UPSTREAM_FAILED, "200 with an empty body"),
-        (Reply(steps=[b"\xff{"], content_type="application/json"), Kind.UPSTREAM_FAILED, "is not JSON"),
-        (json_reply([1]), Kind.UPSTREAM_FAILED, "is not a JSON object"),
-        (json_reply(3), Kind.UPSTREAM_FAILED, "is not a JSON object"),
-        (json_reply({"error": {"message": "m", "code": 429}}), Kind.RATE_LIMITED, "it reported: m"),
-        (Reply(302, {"Location": "/y"}), Kind.UPSTREAM_FAILED, "redirects are not followed"),
-        (Reply(503, steps=[b"later"]), Kind.UPSTREAM_UNREACHABLE, "503 (later)"),
-        (Reply(400, steps=[b"half", CUT]), Kind.INVALID_REQUEST, "400 (half)"),
-        (Reply(400, steps=[b"x" * 200_000]), Kind.INVALID_REQUEST, "400 (xxx"),
-        (Reply(before=SILENCE), Kind.TIMEOUT, "no first byte"),
-        (Reply(steps=[b"{", SILENCE]), Kind.TIMEOUT, "it was silent for 0.2 s"),
-        (Reply(steps=[b"{", CUT]), Kind.UPSTREAM_FAILED, "broke off"),
+        (
+            Reply(steps=[b"<html>"], content_type="text/html"),
+            ErrorKind.UPSTREAM_FAILED,
+            "200 with an HTML page",
+        ),
+        (
+            Reply(steps=[], content_type="application/json"),
+            ErrorKind.UPSTREAM_FAILED,
+            "200 with an empty body",
+        ),
+        (Reply(steps=[b"\xff{"], content_type="application/json"), ErrorKind.UPSTREAM_FAILED, "is not JSON"),
+        (json_reply([1]), ErrorKind.UPSTREAM_FAILED, "is not a JSON object"),
+        (json_reply(3), ErrorKind.UPSTREAM_FAILED, "is not a JSON object"),
+        (json_reply({"error": {"message": "m", "code": 429}}), ErrorKind.RATE_LIMITED, "it reported: m"),
+        (Reply(302, {"Location": "/y"}), ErrorKind.UPSTREAM_FAILED, "redirects are not followed"),
+        (Reply(503, steps=[b"later"]), ErrorKind.UPSTREAM_UNREACHABLE, "503 (later)"),
+        (Reply(400, steps=[b"half", CUT]), ErrorKind.INVALID_REQUEST, "400 (half)"),
+        (Reply(400, steps=[b"x" * 200_000]), ErrorKind.INVALID_REQUEST, "400 (xxx"),
+        (Reply(before=SILENCE), ErrorKind.TIMEOUT, "no first byte"),
+        (Reply(steps=[b"{", SILENCE]), ErrorKind.TIMEOUT, "it was silent for 0.2 s"),
+        (Reply(steps=[b"{", CUT]), ErrorKind.UPSTREAM_FAILED, "broke off"),
     ],
 )
 async def test_post_failures(exchange, fake, reply, kind, said):
@@ -98,21 +106,21 @@ async def test_rate_limit_keeps_retry_after(exchange, fake):
     fake.script(json_reply({"error": {"message": "slow down"}}, 429, Retry_After="17"))
     with pytest.raises(GatewayError) as caught:
         await exchange.post("/x", {})
-    assert (caught.value.kind, caught.value.retry_after) == (Kind.RATE_LIMITED, 17)
+    assert (caught.value.kind, caught.value.retry_after) == (ErrorKind.RATE_LIMITED, 17)
 
 
 async def test_refused_key_is_not_repeated(exchange, fake):
     fake.script(json_reply({"error": {"message": f"Incorrect API key provided: {KEY}"}}, 401))
     with pytest.raises(GatewayError) as caught:
         await exchange.post("/x", {})
-    assert caught.value.kind is Kind.UPSTREAM_FAILED
+    assert caught.value.kind is ErrorKind.UPSTREAM_FAILED
     assert caught.value.message.endswith("401 (Incorrect API key provided: [redacted])")
 
 
 async def test_body_that_is_not_json(exchange):
     with pytest.raises(GatewayError) as caught:
         await exchange.post("/x", {"a": object()})
-    assert caught.value.kind is Kind.INVALID_REQUEST
+    assert caught.value.kind is ErrorKind.INVALID_REQUEST
 
 
 async def test_stream(exchange, fake):
@@ -142,20 +150,24 @@ async def test_failing_before_the_first_chunk(exchange, fake, kept):
     events, error = await drain(exchange)
     assert events == []
     assert error is not None
-    assert error.kind is (Kind.TIMEOUT if kept == "hang" else Kind.UPSTREAM_FAILED)
+    assert error.kind is (ErrorKind.TIMEOUT if kept == "hang" else ErrorKind.UPSTREAM_FAILED)
 
 
 @pytest.mark.parametrize(
     ("rest", "kind", "said"),
     [
-        ([], Kind.UPSTREAM_FAILED, "ended before it was complete"),
-        ([SILENCE], Kind.TIMEOUT, "silent for 0.2 s"),
-        ([CUT], Kind.UPSTREAM_FAILED, "broke off"),
-        ([b"data: garbage\n\n"], Kind.UPSTREAM_FAILED, "an event that is not JSON"),
-        ([b'data: {"a": "\xff"}\n\n'], Kind.UPSTREAM_FAILED, "an event that is not JSON"),
-        ([b"data: " + b"x" * 1_100_000], Kind.UPSTREAM_FAILED, "over 1048576 bytes"),
-        ([sse({"error": {"message": "no", "type": "overloaded_error"}})], Kind.UPSTREAM_UNREACHABLE, "no"),
-        ([b'data: {"error": "no"}'], Kind.UPSTREAM_FAILED, "it reported: no"),
+        ([], ErrorKind.UPSTREAM_FAILED, "ended before it was complete"),
+        ([SILENCE], ErrorKind.TIMEOUT, "silent for 0.2 s"),
+        ([CUT], ErrorKind.UPSTREAM_FAILED, "broke off"),
+        ([b"data: garbage\n\n"], ErrorKind.UPSTREAM_FAILED, "an event that is not JSON"),
+        ([b'data: {"a": "\xff"}\n\n'], ErrorKind.UPSTREAM_FAILED, "an event that is not JSON"),
+        ([b"data: " + b"x" * 1_100_000], ErrorKind.UPSTREAM_FAILED, "over 1048576 bytes"),
+        (
+            [sse({"error": {"message": "no", "type": "overloaded_error"}})],
+            ErrorKind.UPSTREAM_UNREACHABLE,
+            "no",
+        ),
+        ([b'data: {"error": "no"}'], ErrorKind.UPSTREAM_FAILED, "it reported: no"),
     ],
 )
 async def test_failing_after_the_first_chunk(exchange, fake, rest, kind, said):
@@ -200,7 +212,7 @@ async def test_aclose_closes_the_connection_of_a_silent_upstream(exchange, fake)
 @pytest.mark.parametrize("steps", [[SILENCE], [sse(openai_chunk(content="a")), SILENCE]])
 async def test_cancelling_closes_the_connection_of_a_silent_upstream(fake, steps):
     config = ProviderConfig("acme", SourceKind.OPENAI, fake.openai_url)
-    exchange = Exchange(config, {})
+    exchange = ProviderClient(config, {})
     fake.script(Reply(steps=steps))
     task = asyncio.create_task(drain(exchange))
     await fake.silent.wait()
@@ -213,7 +225,7 @@ async def test_cancelling_closes_the_connection_of_a_silent_upstream(fake, steps
 
 async def test_cancelling_before_the_status_line(fake):
     config = ProviderConfig("acme", SourceKind.OPENAI, fake.openai_url)
-    exchange = Exchange(config, {})
+    exchange = ProviderClient(config, {})
     fake.script(Reply(before=SILENCE))
     task = asyncio.create_task(exchange.post("/x", {}))
     await fake.silent.wait()
@@ -225,13 +237,13 @@ async def test_cancelling_before_the_status_line(fake):
 
 
 def test_objects():
-    failures = Failures("acme")
-    assert objects({"data": [{"a": 1}, 3]}, "data", failures) == [{"a": 1}]
-    assert objects([{"a": 1}], "data", failures) == [{"a": 1}]
+    failures = ProviderFailures("acme")
+    assert listed_objects({"data": [{"a": 1}, 3]}, "data", failures) == [{"a": 1}]
+    assert listed_objects([{"a": 1}], "data", failures) == [{"a": 1}]
     with pytest.raises(GatewayError, match="no 'data'"):
-        objects({"models": []}, "data", failures)
+        listed_objects({"models": []}, "data", failures)
 
 
 def test_lacks_listing():
-    assert lacks_listing(Failures("acme").from_answer(404, {}, b""))
-    assert not lacks_listing(Failures("acme").from_answer(401, {}, b""))
+    assert lacks_listing(ProviderFailures("acme").from_answer(404, {}, b""))
+    assert not lacks_listing(ProviderFailures("acme").from_answer(401, {}, b""))

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gatewayd.upstream.streams.anthropic import MessageReader, as_events
+from gatewayd.upstream.streams.anthropic import MessageReader, message_events
 from gatewayd.upstream.streams.sse import FramingError
 from tests.fakes.upstream import anthropic_events, anthropic_message, anthropic_stream, sse
 
@@ -208,7 +208,7 @@ def test_a_whole_message_as_events():
     hidden = {"type": "redacted_thinking", "data": "x"}
     said = {"type": "text", "text": "hi", "citations": [{"type": "page_location"}]}
     message = anthropic_message("", "up", content=[thought, hidden, said, *calls], stop_reason="tool_use")
-    first, *middle, delta, stop = parse(as_events(message, "ours").raw)
+    first, *middle, delta, stop = parse(message_events(message, "ours").raw)
     assert first["message"]["content"] == []
     assert (first["message"]["model"], first["message"]["stop_reason"]) == ("ours", None)
     starts = [event["content_block"] for event in middle if event["type"] == "content_block_start"]
@@ -234,4 +234,4 @@ def test_a_whole_message_as_events():
 
 def test_a_whole_answer_that_is_no_message():
     with pytest.raises(FramingError, match="no 'content'"):
-        as_events({"id": "x"}, "ours")
+        message_events({"id": "x"}, "ours")

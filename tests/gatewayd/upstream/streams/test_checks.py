@@ -6,11 +6,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gatewayd.upstream.streams.checks import Check, CheckedEvents, CheckedLines, CheckedWhole
+from gatewayd.upstream.streams.checks import CheckedEvents, CheckedLines, CheckedWhole, StreamChecker
 from gatewayd.upstream.streams.sse import FramingError
 
 
-def run(check: Check, *reads: bytes) -> tuple[bytes, str | None]:
+def run(check: StreamChecker, *reads: bytes) -> tuple[bytes, str | None]:
     """Return all that passed, and the error as text."""
     passed = b""
     for read in reads:
@@ -136,7 +136,7 @@ def test_a_whole_answer_may_be_empty_where_that_is_usual() -> None:
 
 
 @pytest.mark.parametrize("check", [CheckedLines(5), CheckedEvents(5)])
-def test_nothing_follows_an_error(check: Check) -> None:
+def test_nothing_follows_an_error(check: StreamChecker) -> None:
     check.feed(b"x" * 10)
     assert isinstance(check.error, FramingError)
     assert check.finish() == b""

@@ -7,14 +7,14 @@ from typing import Any, ClassVar
 import pytest
 
 from gatewayd.completions.limits import MAX_TOOL_CALLS
-from gatewayd.completions.records import Chunk
-from gatewayd.errors import GatewayError, Kind
+from gatewayd.completions.records import CompletionChunk
+from gatewayd.errors import ErrorKind, GatewayError
 from gatewayd.upstream.sources.config import ProviderConfig, SourceKind
-from gatewayd.upstream.sources.failures import Failures
-from gatewayd.upstream.sources.provider_client import Exchange
+from gatewayd.upstream.sources.failures import ProviderFailures
+from gatewayd.upstream.sources.provider_client import ProviderClient
 from gatewayd.upstream.streams import chunks as streams_chunks
 from gatewayd.upstream.streams.chunks import SLICE_BYTES, AnswerChunks
-from gatewayd.upstream.streams.single_chunk import as_chunk
+from gatewayd.upstream.streams.single_chunk import completion_chunk
 from gatewayd.upstream.streams.sse import ChunkReader
 from tests.fakes.upstream import (
     SILENCE,
@@ -35,23 +35,23 @@ async def fake() -> AsyncIterator[FakeUpstream]:
 
 
 @pytest.fixture
-async def exchange(fake: FakeUpstream) -> AsyncIterator[Exchange]:
-    made = Exchange(ProviderConfig("p", SourceKind.OPENAI, fake.openai_url), {})
+async def exchange(fake: FakeUpstream) -> AsyncIterator[ProviderClient]:
+    made = ProviderClient(ProviderConfig("p", SourceKind.OPENAI, fake.openai_url), {})
     yield made
     await made.close()
 
 
-def ask(exchange: Exchange) -> AnswerChunks:
-    return exchange.chunks("/chat/completions", {"model": "m"}, ChunkReader(), as_chunk)
+def ask(exchange: ProviderClient) -> AnswerChunks:
+    return exchange.chunks("/chat/completions", {"model": "m"}, ChunkReader(), completion_chunk)
 
 
-def said(chunks: list[Chunk]) -> str:
+def said(chunks: list[CompletionChunk]) -> str:
     events = [event for chunk in chunks for event in chunk.events]
     return "".join(event["choices"][0]["delta"].get("content") or "" for event in events)
 
 
 async def test_nothing_is_sent_before_the_first_chunk_is_asked_for(
-    fake: FakeUpstream, exchange: Exchange
+    fake: FakeUpstream, exchange: ProviderClient
 ) -> None:
     chunks = ask(exchange)
     await asyncio.sleep(0)
@@ -61,7 +61,9 @@ async def test_nothing_is_sent_before_the_first_chunk_is_asked_for(
     assert fake.requests == []
 
 
-async def test_an_answer_is_read_to_its_end_and_then_over(fake: FakeUpstream, exchange: Exchange) -> None:
+async def test_an_answer_is_read_to_its_end_and_then_over(
+    fake: FakeUpstream, exchange: ProviderClient
+) -> None:
     fake.script(Reply(steps=openai_stream(["a", "b"])))
     chunks = ask(exchange)
     assert said([chunk async for chunk in chunks]) == "ab"
@@ -69,23 +71,23 @@ async def test_an_answer_is_read_to_its_end_and_then_over(fake: FakeUpstream, ex
         await anext(chunks)
 
 
-async def test_an_answer_that_came_whole_is_one_chunk(fake: FakeUpstream, exchange: Exchange) -> None:
+async def test_an_answer_that_came_whole_is_one_chunk(fake: FakeUpstream, exchange: ProviderClient) -> None:
     fake.script(json_reply(openai_completion("all of it")))
     chunks = ask(exchange)
     assert said([chunk async for chunk in chunks]) == "all of it"
 
 
-async def test_after_a_failure_nothing_more_comes(fake: FakeUpstream, exchange: Exchange) -> None:
+async def test_after_a_failure_nothing_more_comes(fake: FakeUpstream, exchange: ProviderClient) -> None:
     fake.script(Reply(steps=[sse(openai_chunk(content="a"))]))
     chunks = ask(exchange)
     assert said([await anext(chunks)]) == "a"
     with pytest.raises(GatewayError, match="before it was complete") as caught:
         await anext(chunks)
-    assert caught.value.kind is Kind.UPSTREAM_FAILED
+    assert caught.value.kind is ErrorKind.UPSTREAM_FAILED
     assert [chunk async for chunk in chunks] == []
 
 
-async def test_a_cancelled_wait_closes_the_connection(fake: FakeUpstream, exchange: Exchange) -> None:
+async def test_a_cancelled_wait_closes_the_connection(fake: FakeUpstream, exchange: ProviderClient) -> None:
     fake.script(Reply(steps=[sse(openai_chunk(content="a")), SILENCE]))
     chunks = ask(exchange)
     await anext(chunks)
@@ -97,7 +99,7 @@ async def test_a_cancelled_wait_closes_the_connection(fake: FakeUpstream, exchan
 
 
 async def test_an_endless_answer_ends(
-    fake: FakeUpstream, exchange: Exchange, monkeypatch: pytest.MonkeyPatch
+    fake: FakeUpstream, exchange: ProviderClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(streams_chunks, "MAX_STREAM_BYTES", 1000)
     fake.script(Reply(steps=openai_stream(["word"] * 20)))
@@ -107,7 +109,7 @@ async def test_an_endless_answer_ends(
 
 
 async def test_too_many_tool_calls_end_the_answer_and_close_the_connection(
-    fake: FakeUpstream, exchange: Exchange
+    fake: FakeUpstream, exchange: ProviderClient
 ) -> None:
     calls = [
         {"index": index, "id": f"c{index}", "function": {"name": "f", "arguments": "{}"}}
@@ -121,7 +123,7 @@ async def test_too_many_tool_calls_end_the_answer_and_close_the_connection(
     ) as caught:
         async for chunk in ask(exchange):
             found += chunk.events
-    assert caught.value.kind is Kind.UPSTREAM_FAILED
+    assert caught.value.kind is ErrorKind.UPSTREAM_FAILED
     assert len(found[-1]["choices"][0]["delta"]["tool_calls"]) == 500
     await asyncio.wait_for(fake.closed.wait(), 5)
 
@@ -159,9 +161,9 @@ async def test_much_that_came_at_once_leaves_others_their_turn() -> None:
         turns.append(len(found))
         loop.call_soon(turn)
 
-    found: list[Chunk] = []
+    found: list[CompletionChunk] = []
     loop.call_soon(turn)
-    async for chunk in AnswerChunks(begin, ChunkReader(), Failures("p")):
+    async for chunk in AnswerChunks(begin, ChunkReader(), ProviderFailures("p")):
         found.append(chunk)
     assert said(found) == "".join(words)
     assert len(set(turns)) >= len(body) // SLICE_BYTES

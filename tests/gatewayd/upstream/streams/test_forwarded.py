@@ -2,9 +2,9 @@
 
 import pytest
 
-from gatewayd.errors import GatewayError, Kind
+from gatewayd.errors import ErrorKind, GatewayError
 from gatewayd.upstream.sources.config import ProviderConfig, SourceKind
-from gatewayd.upstream.sources.provider_client import Exchange
+from gatewayd.upstream.sources.provider_client import ProviderClient
 from tests.fakes.upstream import CUT, SILENCE, FakeUpstream, Reply, json_reply, sse
 
 
@@ -16,7 +16,9 @@ async def fake():
 
 @pytest.fixture
 async def exchange(fake):
-    made = Exchange(ProviderConfig("p", SourceKind.OPENAI, fake.openai_url), {"Authorization": "Bearer k"})
+    made = ProviderClient(
+        ProviderConfig("p", SourceKind.OPENAI, fake.openai_url), {"Authorization": "Bearer k"}
+    )
     yield made
     await made.close()
 
@@ -41,7 +43,7 @@ async def test_the_bytes_come_as_they_were_sent(fake, exchange):
 )
 async def test_what_is_no_answer_raises_and_closes(fake, content_type, step, said):
     config = ProviderConfig("p", SourceKind.OPENAI, fake.openai_url, key="canary-key-0123")
-    exchange = Exchange(config, {})
+    exchange = ProviderClient(config, {})
     fake.script(Reply(steps=[step], headers={"Content-Type": content_type}, content_type=""))
     reply = await exchange.forward("POST", "/any", {})
     with pytest.raises(GatewayError, match=f"provider 'p': .*{said}"):
@@ -50,7 +52,7 @@ async def test_what_is_no_answer_raises_and_closes(fake, content_type, step, sai
 
 
 async def test_the_key_is_not_passed_on(fake):
-    exchange = Exchange(ProviderConfig("p", SourceKind.OPENAI, fake.openai_url, key="canary"), {})
+    exchange = ProviderClient(ProviderConfig("p", SourceKind.OPENAI, fake.openai_url, key="canary"), {})
     fake.script(json_reply({"said": "canary"}))
     reply = await exchange.forward("POST", "/any", {})
     assert await anext(reply) == b'{"said":"[redacted]"}'
@@ -61,7 +63,7 @@ async def test_a_refusal_names_the_provider(fake, exchange):
     fake.script(json_reply({"error": "no such thing"}, 404))
     with pytest.raises(GatewayError, match=r"provider 'p': it answered 404 \(no such thing\)") as caught:
         await exchange.forward("GET", "/any", None)
-    assert caught.value.kind is Kind.NOT_FOUND
+    assert caught.value.kind is ErrorKind.NOT_FOUND
 
 
 async def test_a_cut_answer_raises(fake, exchange):
@@ -71,7 +73,7 @@ async def test_a_cut_answer_raises(fake, exchange):
     with pytest.raises(GatewayError, match="broke off") as caught:
         async for _ in reply:
             pass
-    assert caught.value.kind is Kind.UPSTREAM_FAILED
+    assert caught.value.kind is ErrorKind.UPSTREAM_FAILED
     await reply.aclose()
 
 

@@ -3,7 +3,7 @@ from typing import Any
 import orjson
 import pytest
 
-from gatewayd.upstream.streams.single_chunk import as_chunk
+from gatewayd.upstream.streams.single_chunk import completion_chunk
 from gatewayd.upstream.streams.sse import FramingError
 from tests.fakes.upstream import openai_completion
 
@@ -12,13 +12,13 @@ CALL = {"id": "c1", "type": "function", "function": {"name": "f", "arguments": "
 
 
 def choice_of(choice: Body) -> Body:
-    (event,) = as_chunk({**openai_completion(""), "choices": [choice]}).events
+    (event,) = completion_chunk({**openai_completion(""), "choices": [choice]}).events
     (found,) = event["choices"]
     return found
 
 
 def test_messages_become_deltas():
-    chunk = as_chunk({**openai_completion("hi", tool_calls=[CALL]), "event": {"type": "execute"}})
+    chunk = completion_chunk({**openai_completion("hi", tool_calls=[CALL]), "event": {"type": "execute"}})
     (event,) = chunk.events
     assert event["object"] == "chat.completion.chunk"
     assert "event" not in event
@@ -32,7 +32,7 @@ def test_messages_become_deltas():
 @pytest.mark.parametrize("choices", [[], None, [None], {}, "x"])
 def test_an_answer_without_a_choice_is_none(choices: object):
     with pytest.raises(FramingError, match="no choice"):
-        as_chunk({"choices": choices})
+        completion_chunk({"choices": choices})
 
 
 @pytest.mark.parametrize("choice", [{}, {"message": None}, {"message": 5}, {"message": None, "delta": None}])
@@ -72,10 +72,12 @@ def test_tool_calls_of_any_shape():
 
 
 def test_several_choices_keep_their_places():
-    chunk = as_chunk({"choices": [{"message": {"content": "a"}}, {"index": 5, "message": {"content": "b"}}]})
+    chunk = completion_chunk(
+        {"choices": [{"message": {"content": "a"}}, {"index": 5, "message": {"content": "b"}}]}
+    )
     assert [choice["index"] for choice in chunk.events[0]["choices"]] == [0, 5]
 
 
 def test_numbers_over_64_bits_are_written_again():
     answer = orjson.loads(b'{"created": 99999999999999999999999, "choices": [{"message": {"content": "a"}}]}')
-    assert orjson.loads(as_chunk(answer).raw.removeprefix(b"data: "))["created"] == 1e23
+    assert orjson.loads(completion_chunk(answer).raw.removeprefix(b"data: "))["created"] == 1e23

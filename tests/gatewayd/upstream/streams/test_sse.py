@@ -5,9 +5,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gatewayd.completions.deltas import sentence_in
+from gatewayd.completions.deltas import error_message_in
 from gatewayd.completions.limits import MAX_LINE_BYTES
-from gatewayd.upstream.streams.sse import ChunkReader, DataFramer, FramingError, decode, error_of, mend
+from gatewayd.upstream.streams.sse import (
+    ChunkReader,
+    DataFramer,
+    FramingError,
+    decode_payload,
+    find_error,
+    replace_surrogates,
+)
 from tests.fakes.upstream import openai_chunk, sse
 
 
@@ -229,14 +236,14 @@ def test_an_error_ends_the_stream_after_what_came_before():
 
 
 def test_a_null_error_is_none():
-    assert error_of({"error": None}) is None
-    assert error_of({"object": "error", "message": "no"}) == {"object": "error", "message": "no"}
+    assert find_error({"error": None}) is None
+    assert find_error({"object": "error", "message": "no"}) == {"object": "error", "message": "no"}
 
 
 @pytest.mark.parametrize("payload", [b"garbage", b'{"a": "\xff"}', b"[1]", b"3", b'{"a": NaN}'])
 def test_what_is_not_an_object_is_refused(payload):
     with pytest.raises(FramingError, match="not"):
-        decode(payload)
+        decode_payload(payload)
     reader = ChunkReader()
     chunk = reader.feed(sse(openai_chunk(content="a"), payload, openai_chunk(content="late")))
     assert chunk is not None
@@ -286,8 +293,8 @@ def test_payloads_before_a_huge_line_are_not_lost() -> None:
 def test_json_that_could_not_be_written_again_is_refused(levels: int) -> None:
     payload = b'{"event": 1, "choices": ' + b"[" * levels + b"]" * levels + b"}"
     with pytest.raises(FramingError, match="too deep"):
-        decode(payload)
-    assert decode(payload.replace(b"[" * levels, b"[" * 200).replace(b"]" * levels, b"]" * 200))
+        decode_payload(payload)
+    assert decode_payload(payload.replace(b"[" * levels, b"[" * 200).replace(b"]" * levels, b"]" * 200))
 
 
 CALLED = {"object": "chat.completion.chunk"}
@@ -345,7 +352,7 @@ ERRORS = [
 def test_errors_in_their_shapes(error: dict, first: bytes) -> None:
     events, reader = read_all([first, first + sse(error) + sse(b"[DONE]")])
     assert len(events) == (2 if first else 0)
-    assert sentence_in({"error": reader.error}) == "no"
+    assert error_message_in({"error": reader.error}) == "no"
     assert not reader.is_complete
 
 
@@ -408,12 +415,12 @@ def test_the_reader_is_quick_again_after_what_is_not_clean() -> None:
     ],
 )
 def test_halves_of_characters_are_replaced(written: bytes, mended: bytes) -> None:
-    assert mend(written) == mended
+    assert replace_surrogates(written) == mended
     event = b'{"object":"chat.completion.chunk","choices":[{"index":0,"delta":{"content":%s}}]}'
     chunk = ChunkReader().feed(b"data: " + event % written + b"\n\n")
     assert chunk is not None
     assert chunk.raw == b"data: " + event % mended + b"\n\n"
-    assert decode(event % written) == orjson.loads(event % mended)
+    assert decode_payload(event % written) == orjson.loads(event % mended)
 
 
 def test_what_clients_would_drop_or_join_wrongly_is_mended() -> None:

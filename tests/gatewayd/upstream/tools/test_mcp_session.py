@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 from mcp.server.mcpserver import MCPServer
 
-from gatewayd.errors import GatewayError, Kind
+from gatewayd.errors import ErrorKind, GatewayError
 from gatewayd.plugins.servers.records import ServerType, ToolServer
-from gatewayd.tasks import Tasks
+from gatewayd.tasks import TaskRegistry
 from gatewayd.upstream.tools import mcp_session
 from gatewayd.upstream.tools.failures import failures_of
 from gatewayd.upstream.tools.mcp_session import McpSession, open_session
@@ -24,8 +24,8 @@ def options(url: str, seconds: float = 5.0) -> SessionOptions:
 
 
 @asynccontextmanager
-async def session(url: str, seconds: float = 5.0) -> AsyncIterator[tuple[McpSession, Tasks]]:
-    tasks = Tasks()
+async def session(url: str, seconds: float = 5.0) -> AsyncIterator[tuple[McpSession, TaskRegistry]]:
+    tasks = TaskRegistry()
     opened = open_session(options(url, seconds))
     try:
         await opened.begin(tasks)
@@ -102,7 +102,7 @@ async def test_slow_tools_are_waited_for_so_long() -> None:
     with mcp_server() as server:
         async with session(server.url) as (opened, _):
             error = await refusal(opened.call("wait", {}, 0.05))
-            assert (error.kind, "'notes'" in error.message) == (Kind.TIMEOUT, True)
+            assert (error.kind, "'notes'" in error.message) == (ErrorKind.TIMEOUT, True)
             assert await asyncio.to_thread(server.cancelled.wait, 5)
             assert not opened.is_open
 
@@ -160,25 +160,25 @@ async def test_closing_ends_the_task() -> None:
 )
 async def test_servers_that_speak_something_else(answer: bytes) -> None:
     async with raw_server(answer) as url:
-        tasks = Tasks()
+        tasks = TaskRegistry()
         error = await refusal(open_session(options(url, 2.0)).begin(tasks))
         assert error.message.startswith("cannot use tool server 'notes': ")
         assert tasks.list() == {}
 
 
 async def test_servers_that_are_down_or_silent() -> None:
-    tasks = Tasks()
+    tasks = TaskRegistry()
     error = await refusal(open_session(options("http://127.0.0.1:1/mcp")).begin(tasks))
     assert error.message == "cannot use tool server 'notes': no connection"
-    assert error.kind is Kind.UPSTREAM_UNREACHABLE
+    assert error.kind is ErrorKind.UPSTREAM_UNREACHABLE
     async with raw_server(None) as url:
         error = await refusal(open_session(options(url, 0.05)).begin(tasks))
-        assert error.kind is Kind.TIMEOUT
+        assert error.kind is ErrorKind.TIMEOUT
     assert tasks.list() == {}
 
 
 async def test_being_cancelled_at_the_beginning_leaves_nothing() -> None:
-    tasks = Tasks()
+    tasks = TaskRegistry()
     async with raw_server(None) as url:
         beginning = asyncio.ensure_future(open_session(options(url)).begin(tasks))
         while not tasks.list():
@@ -190,14 +190,14 @@ async def test_being_cancelled_at_the_beginning_leaves_nothing() -> None:
 
 
 async def test_answers_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(mcp_session, "MAX_ANSWER", 1000)
+    monkeypatch.setattr(mcp_session, "MAX_ANSWER_BYTES", 1000)
     head = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n\r\n"
     async with raw_server(head + b" " * 100_000) as url:
-        error = await refusal(open_session(options(url)).begin(Tasks()))
+        error = await refusal(open_session(options(url)).begin(TaskRegistry()))
         assert "over 1000 bytes" in error.message
 
 
 async def test_an_api_that_is_no_mcp_server() -> None:
     async with api() as fake:
-        error = await refusal(open_session(options(fake.url)).begin(Tasks()))
+        error = await refusal(open_session(options(fake.url)).begin(TaskRegistry()))
         assert error.message.startswith("cannot use tool server 'notes': ")

@@ -10,11 +10,11 @@ from typing import Any
 
 import pytest
 
-from gatewayd.errors import GatewayError, Kind
+from gatewayd.errors import ErrorKind, GatewayError
 from gatewayd.plugins.servers.records import ServerType, ToolServer
-from gatewayd.tasks import Tasks
+from gatewayd.tasks import TaskRegistry
 from gatewayd.upstream.tools import mcp_tools
-from gatewayd.upstream.tools.identity import Identity
+from gatewayd.upstream.tools.identity import IdentityHeaders
 from gatewayd.upstream.tools.mcp_tools import SESSIONS, McpTools, SessionOptions
 from tests.fakes.toolservers import KEY, FakeMcp, make_scope, mcp_server
 
@@ -28,8 +28,8 @@ def notes() -> Iterator[FakeMcp]:
 
 
 @asynccontextmanager
-async def finder(identity: Identity | None = None, **more: Any) -> AsyncIterator[McpTools]:
-    tasks = Tasks()
+async def finder(identity: IdentityHeaders | None = None, **more: Any) -> AsyncIterator[McpTools]:
+    tasks = TaskRegistry()
     found = McpTools(tasks, more.get("begin", 5.0), more.get("call", 5.0), identity)
     try:
         yield found
@@ -51,7 +51,7 @@ async def test_tools_have_the_name_of_their_server_before_their_own(notes: FakeM
 
 async def test_servers_are_told_key_headers_and_who_asks(notes: FakeMcp) -> None:
     server = notes.server(headers={"X-Chat": "{{CHAT_ID}}"}, functions=("whoami",))
-    for identity in (None, Identity()):
+    for identity in (None, IdentityHeaders()):
         async with finder(identity) as found:
             (tool,) = await found.tools(server, make_scope())
             await tool.run({}, make_scope())
@@ -85,7 +85,7 @@ class FakeSession:
     is_idle: bool = True
     called: list[tuple[str, float | None]] = field(default_factory=list)
 
-    async def begin(self, tasks: Tasks) -> None:
+    async def begin(self, tasks: TaskRegistry) -> None:
         """Begin."""
 
     async def list_tools(self) -> Sequence[Mapping[str, Any]]:
@@ -130,7 +130,7 @@ async def test_one_session_serves_a_request_and_another_follows_when_it_ended(op
 
 
 async def test_sessions_are_a_bounded_number(opener: Opener, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(mcp_tools, "MOST_SESSIONS", 2)
+    monkeypatch.setattr(mcp_tools, "MAX_SESSIONS", 2)
     async with finder() as found:
         for _ in range(3):
             await found.tools(SERVER, make_scope())
@@ -139,7 +139,7 @@ async def test_sessions_are_a_bounded_number(opener: Opener, monkeypatch: pytest
             session.is_idle = False
         with pytest.raises(GatewayError) as caught:
             await found.tools(SERVER, make_scope())
-        assert caught.value.kind is Kind.RATE_LIMITED
+        assert caught.value.kind is ErrorKind.RATE_LIMITED
     assert not any(session.is_open for session in opener.opened)
 
 
@@ -178,4 +178,4 @@ async def test_without_the_library_it_is_named(monkeypatch: pytest.MonkeyPatch) 
     async with finder() as found:
         with pytest.raises(GatewayError, match=r"gatewayd\[mcp\]") as caught:
             await found.tools(SERVER, make_scope())
-    assert caught.value.kind is Kind.NOT_CONFIGURED
+    assert caught.value.kind is ErrorKind.NOT_CONFIGURED

@@ -4,24 +4,24 @@ from typing import Any
 
 import pytest
 
-from gatewayd.errors import GatewayError, Kind
+from gatewayd.errors import ErrorKind, GatewayError
 from gatewayd.upstream.tools.openapi_operations import (
-    MOST_FUNCTIONS,
-    Operation,
+    MAX_FUNCTIONS,
+    OpenApiOperation,
     read_description,
-    target_of,
+    request_target,
     tool_name,
 )
 from gatewayd.upstream.tools.openapi_schemas import SchemaError
 from tests.fakes.toolservers import TICKETS, description, json_body, operation, parameter
 
 
-def only(document: dict[str, Any]) -> Operation:
+def only(document: dict[str, Any]) -> OpenApiOperation:
     (found,) = read_description(document).operations
     return found
 
 
-def one(**more: Any) -> Operation:
+def one(**more: Any) -> OpenApiOperation:
     return only(description(things={"post": operation("make", **more)}))
 
 
@@ -124,7 +124,7 @@ def test_odd_parts_are_left_out() -> None:
 
 def test_too_many_operations_are_told_to_be_chosen_from() -> None:
     paths = {f"p{n}": {"get": operation(f"f{n}")} for n in range(10_000)}
-    with pytest.raises(SchemaError, match=f"10000 operations, and at most {MOST_FUNCTIONS}"):
+    with pytest.raises(SchemaError, match=f"10000 operations, and at most {MAX_FUNCTIONS}"):
         read_description(description(**paths))
     assert [each.name for each in read_description(description(**paths), ["f9", "f3"]).operations] == [
         "f3",
@@ -141,7 +141,7 @@ def test_names_are_those_that_models_take() -> None:
 def located(path: str, **arguments: Any) -> str:
     parameters = [parameter("q", "query"), parameter("r", "query")]
     found = only({"paths": {path: {"get": operation("f", parameters=parameters)}}})
-    return target_of(found, arguments)
+    return request_target(found, arguments)
 
 
 def test_addresses() -> None:
@@ -158,7 +158,7 @@ def test_addresses() -> None:
 def test_arguments_stay_inside_their_place(value: Any) -> None:
     with pytest.raises(GatewayError) as caught:
         located("/a/{b}/c", b=value)
-    assert caught.value.kind is Kind.INVALID_REQUEST
+    assert caught.value.kind is ErrorKind.INVALID_REQUEST
 
 
 def test_two_arguments_cannot_make_a_way_out() -> None:

@@ -5,15 +5,15 @@ from typing import Any
 import orjson
 import pytest
 
-from gatewayd.upstream.tools.openapi_schemas import Resolver, SchemaError
+from gatewayd.upstream.tools.openapi_schemas import ReferenceResolver, SchemaError
 
 
 def ref(name: str, **beside: Any) -> dict[str, Any]:
     return {"$ref": f"#/parts/{name}", **beside}
 
 
-def resolver(most_nodes: int = 2000, **parts: Any) -> Resolver:
-    return Resolver({"parts": parts, "list": [{"type": "null"}]}, most_nodes)
+def resolver(most_nodes: int = 2000, **parts: Any) -> ReferenceResolver:
+    return ReferenceResolver({"parts": parts, "list": [{"type": "null"}]}, most_nodes)
 
 
 def test_references_are_followed() -> None:

@@ -7,13 +7,13 @@ from unittest.mock import AsyncMock
 import orjson
 import pytest
 
-from gatewayd.errors import GatewayError, Kind
+from gatewayd.errors import ErrorKind, GatewayError
 from gatewayd.plugins.servers.records import ToolServer
 from gatewayd.plugins.tool_results import ServerReply, read_result
 from gatewayd.upstream.tools import openapi_tools
-from gatewayd.upstream.tools.identity import Identity
-from gatewayd.upstream.tools.openapi_tools import OpenApiTools, authorized, description_url
-from gatewayd.upstream.tools.requests import Reply
+from gatewayd.upstream.tools.identity import IdentityHeaders
+from gatewayd.upstream.tools.openapi_tools import OpenApiTools, description_url, with_authorization
+from gatewayd.upstream.tools.requests import ServerResponse
 from tests.fakes.toolservers import (
     KEY,
     TICKETS,
@@ -86,8 +86,8 @@ async def test_a_result_that_holds_too_much_is_a_text(monkeypatch: pytest.Monkey
     (tool,) = await finder().tools(server)
     much = b'{"a":[' + b"[]," * 5_000_000 + b"[]]}"
     for body, data in ((much, much.decode()), (b'{"a": [1]}', {"a": [1]}), (b"words", "words"), (b"", "")):
-        answered = AsyncMock(return_value=Reply(200, {}, body))
-        monkeypatch.setattr(openapi_tools, "ask", answered)
+        answered = AsyncMock(return_value=ServerResponse(200, {}, body))
+        monkeypatch.setattr(openapi_tools, "send_request", answered)
         assert (await tool.run({}, make_scope())).data == data
 
 
@@ -102,23 +102,23 @@ async def test_calls_that_cannot_be_followed_to_an_end() -> None:
         assert "not followed" in (await refusal(call(fake, "follow_away"))).message
         assert (await call(fake, "follow_here")).data == "plain words"
         assert "over 16777216 bytes" in (await refusal(call(fake, "say_much"))).message
-        assert (await refusal(call(fake, "take_long", call_timeout=0.05))).kind is Kind.TIMEOUT
+        assert (await refusal(call(fake, "take_long", call_timeout=0.05))).kind is ErrorKind.TIMEOUT
         error = await refusal(call(fake, "change_ticket", {"ticket": "1", "title": {1}}))
-        assert error.kind is Kind.INVALID_REQUEST
+        assert error.kind is ErrorKind.INVALID_REQUEST
 
 
 async def test_a_server_may_have_a_timeout_of_its_own() -> None:
     async with api() as fake:
         server = fake.server(timeout=0.05, functions=("take_long",))
         (tool,) = await finder(call_timeout=None).tools(server)
-        assert (await refusal(tool.run({}, make_scope()))).kind is Kind.TIMEOUT
+        assert (await refusal(tool.run({}, make_scope()))).kind is ErrorKind.TIMEOUT
 
 
 async def test_identity_is_told_in_calls_alone_and_only_when_asked_for() -> None:
     headers = {"X-Own": "fixed", "X-Chat": "{{CHAT_ID}}/{{USER_ID}}"}
     async with api() as fake:
         server = fake.server(headers=headers, functions=("read_text",))
-        for identity in (None, Identity()):
+        for identity in (None, IdentityHeaders()):
             (tool,) = await finder(identity=identity).tools(server)
             await tool.run({}, make_scope())
     silent, told = (seen.headers for seen in fake.seen)
@@ -170,7 +170,7 @@ async def test_many_requests_wait_for_a_server_that_is_down_once(monkeypatch: py
         failed = await asyncio.gather(
             *(tools.tools(fake.server()) for _ in range(20)), return_exceptions=True
         )
-        assert all(isinstance(error, GatewayError) and error.kind is Kind.TIMEOUT for error in failed)
+        assert all(isinstance(error, GatewayError) and error.kind is ErrorKind.TIMEOUT for error in failed)
         assert len(fake.asked) == 1
         fake.gate.set()
         fake.document = TICKETS
@@ -209,10 +209,10 @@ async def test_descriptions_that_are_none_are_told_with_the_name(
 
 async def test_servers_that_are_down_or_speak_something_else() -> None:
     down = ToolServer("down", "down", "http://127.0.0.1:1")
-    assert (await refusal(finder().tools(down))).kind is Kind.UPSTREAM_UNREACHABLE
+    assert (await refusal(finder().tools(down))).kind is ErrorKind.UPSTREAM_UNREACHABLE
     async with raw_server(b"220 mail ready\r\n") as url:
         error = await refusal(finder().tools(ToolServer("mail", "mail", url)))
-        assert (error.kind, "'mail'" in error.message) == (Kind.UPSTREAM_FAILED, True)
+        assert (error.kind, "'mail'" in error.message) == (ErrorKind.UPSTREAM_FAILED, True)
 
 
 async def test_a_description_may_be_given_or_elsewhere() -> None:
@@ -243,5 +243,5 @@ def test_addresses_of_descriptions() -> None:
 
 def test_own_credentials_in_headers_win() -> None:
     server = ToolServer("s", "s", "http://x", key="k")
-    assert authorized(server, {"A": "b"}) == {"Authorization": "Bearer k", "A": "b"}
-    assert authorized(server, {"authorization": "Basic x"}) == {"authorization": "Basic x"}
+    assert with_authorization(server, {"A": "b"}) == {"Authorization": "Bearer k", "A": "b"}
+    assert with_authorization(server, {"authorization": "Basic x"}) == {"authorization": "Basic x"}

@@ -9,17 +9,17 @@ import pytest
 from gatewayd.accounts.records import Role
 from gatewayd.catalog.records import Grant
 from gatewayd.catalog.service import Catalog, CatalogOptions
-from gatewayd.errors import GatewayError, Kind
+from gatewayd.errors import ErrorKind, GatewayError
 from gatewayd.pipeline.pipeline import NoFilters, Pipeline
-from gatewayd.pipeline.records import Answer, ChatRequest
+from gatewayd.pipeline.records import ChatAnswer, ChatRequest
 from gatewayd.pipeline.tasks.models import TaskModels
 from gatewayd.pipeline.tools.calls import ToolEffects
 from gatewayd.pipeline.tools.plugin_tools import PluginTools
 from gatewayd.pipeline.tools.toolbox import PluginToolBox
 from gatewayd.plugins.servers.records import ServerOrigin, ToolServer
-from gatewayd.tasks import Tasks
-from gatewayd.upstream.tools.identity import Identity
-from gatewayd.upstream.tools.servers import ServerName, ServerTools, parse_name
+from gatewayd.tasks import TaskRegistry
+from gatewayd.upstream.tools.identity import IdentityHeaders
+from gatewayd.upstream.tools.servers import ServerName, ServerTools, parse_tool_id
 from tests.fakes.attachments import NoAttachments
 from tests.fakes.models import FakeRecords, make_actor, make_model
 from tests.fakes.tools import FakeEvents, FakeRegistry, Say, ScriptedModel, make_call
@@ -52,7 +52,7 @@ async def names(servers: ServerTools, *asked: str, actor: Any = ADMIN) -> list[s
     ],
 )
 def test_names_of_servers(name: str, expected: ServerName | None) -> None:
-    assert parse_name(name) == expected
+    assert parse_tool_id(name) == expected
 
 
 async def test_tools_are_found_by_server_and_function(notes: FakeMcp) -> None:
@@ -91,7 +91,7 @@ async def test_checks_say_what_is_offered(notes: FakeMcp) -> None:
         assert [spec["name"] for spec in offer.specs] == ["notes_add"]
         with pytest.raises(GatewayError, match="'down'") as caught:
             await servers.check(ToolServer("down", "down", "http://127.0.0.1:1"), ADMIN)
-        assert caught.value.kind is Kind.UPSTREAM_UNREACHABLE
+        assert caught.value.kind is ErrorKind.UPSTREAM_UNREACHABLE
 
 
 class World:
@@ -99,7 +99,7 @@ class World:
 
     def __init__(self, servers: ServerTools, *answers: Say) -> None:
         self.source = ScriptedModel(models=[make_model("m")], answers=answers)
-        self.catalog = Catalog(FakeRecords(), Tasks(), CatalogOptions(bypass_all=True))
+        self.catalog = Catalog(FakeRecords(), TaskRegistry(), CatalogOptions(bypass_all=True))
         self.catalog.use([self.source])
         self.events = FakeEvents()
         tools = PluginTools(FakeRegistry())
@@ -111,7 +111,7 @@ class World:
         self.kept.append(media)
         return {"type": media.type, "url": "/f1"}
 
-    async def run(self, *tool_ids: str) -> Answer:
+    async def run(self, *tool_ids: str) -> ChatAnswer:
         await self.catalog.list(ADMIN)
         body: dict[str, Any] = {"model": "m", "messages": [{"role": "user", "content": "Please."}]}
         options = {"tool_ids": list(tool_ids), "chat_id": "c1", "id": "m1"}
@@ -133,7 +133,7 @@ async def test_a_model_calls_tools_of_both_kinds(notes: FakeMcp) -> None:
         make_call("notes_draw", {}, "e"),
         make_call("notes_fail", {}, "f"),
     ]
-    async with api() as fake, serving(fake.server(), notes.server(), identity=Identity()) as servers:
+    async with api() as fake, serving(fake.server(), notes.server(), identity=IdentityHeaders()) as servers:
         world = World(servers, Say("", calls), Say("Done."))
         answer = await world.run("server:tickets", "server:mcp:notes")
         assert fake.seen[0].headers["X-Service-Chat-Id"] == "c1"

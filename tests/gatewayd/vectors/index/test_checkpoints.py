@@ -8,30 +8,30 @@ import numpy as np
 import orjson
 import pytest
 
-from gatewayd.ingest.records import Space
+from gatewayd.ingest.records import EmbeddingSpace
 from gatewayd.vectors.index import checkpoints as module
-from gatewayd.vectors.index.checkpoints import Checkpoints, Key, scope_stem
-from gatewayd.vectors.index.hnsw_index import Graph
+from gatewayd.vectors.index.checkpoints import CheckpointKey, GraphCheckpoints, scope_stem
+from gatewayd.vectors.index.hnsw_index import HnswIndex
 from tests.fakes.indexes import SPACE, collection, random_rows, single
 
-KEY = Key(SPACE, collection("c/../1"))
+KEY = CheckpointKey(SPACE, collection("c/../1"))
 Damage = Callable[[Path], object]
 
 
-def graph(count: int, first: int = 1) -> Graph:
-    made = Graph(8, 100)
+def graph(count: int, first: int = 1) -> HnswIndex:
+    made = HnswIndex(8, 100)
     made.add(range(first, first + count), random_rows(count, 1))
     return made
 
 
 @pytest.fixture
-def kept(tmp_path: Path) -> Checkpoints:
-    made = Checkpoints(tmp_path / "vectors")
+def kept(tmp_path: Path) -> GraphCheckpoints:
+    made = GraphCheckpoints(tmp_path / "vectors")
     assert made.open() == []
     return made
 
 
-def write(kept: Checkpoints, count: int, key: Key = KEY) -> None:
+def write(kept: GraphCheckpoints, count: int, key: CheckpointKey = KEY) -> None:
     kept.write(key, graph(count).snapshot(), lambda: True)
 
 
@@ -39,12 +39,12 @@ def names(tmp_path: Path) -> list[str]:
     return sorted(path.name for path in (tmp_path / "vectors").iterdir())
 
 
-def read_count(kept: Checkpoints, key: Key = KEY) -> int | None:
+def read_count(kept: GraphCheckpoints, key: CheckpointKey = KEY) -> int | None:
     found = kept.read(key)
     return None if found is None else len(found)
 
 
-def test_what_was_written_is_read(kept: Checkpoints, tmp_path: Path) -> None:
+def test_what_was_written_is_read(kept: GraphCheckpoints, tmp_path: Path) -> None:
     assert kept.read(KEY) is None
     write(kept, 30)
     found = kept.read(KEY)
@@ -55,7 +55,7 @@ def test_what_was_written_is_read(kept: Checkpoints, tmp_path: Path) -> None:
     assert all(module.FILE_NAME.fullmatch(name) for name in names(tmp_path))
 
 
-def test_two_generations_are_kept(kept: Checkpoints, tmp_path: Path) -> None:
+def test_two_generations_are_kept(kept: GraphCheckpoints, tmp_path: Path) -> None:
     for count in (10, 20, 30, 40):
         write(kept, count)
     assert [name[-13:] for name in names(tmp_path)] == [
@@ -89,7 +89,7 @@ def empty(path: Path) -> None:
 @pytest.mark.parametrize("damage", [truncate, extend, flip, empty, Path.unlink])
 @pytest.mark.parametrize("ending", ["hnsw", "json"])
 def test_a_damaged_one_is_never_used(
-    kept: Checkpoints, tmp_path: Path, damage: Damage, ending: str, caplog: pytest.LogCaptureFixture
+    kept: GraphCheckpoints, tmp_path: Path, damage: Damage, ending: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     write(kept, 10)
     write(kept, 20)
@@ -106,7 +106,7 @@ def test_a_damaged_one_is_never_used(
 
 
 @pytest.mark.parametrize("field", ["count", "dimension", "space", "scope", "kind", "version"])
-def test_a_header_of_something_else_is_refused(kept: Checkpoints, tmp_path: Path, field: str) -> None:
+def test_a_header_of_something_else_is_refused(kept: GraphCheckpoints, tmp_path: Path, field: str) -> None:
     write(kept, 10)
     (path,) = (tmp_path / "vectors").glob("*.json")
     content = orjson.loads(path.read_bytes())["content"]
@@ -115,7 +115,7 @@ def test_a_header_of_something_else_is_refused(kept: Checkpoints, tmp_path: Path
     assert read_count(kept) is None
 
 
-def test_a_header_that_is_no_header_is_refused(kept: Checkpoints, tmp_path: Path) -> None:
+def test_a_header_that_is_no_header_is_refused(kept: GraphCheckpoints, tmp_path: Path) -> None:
     for text in (b"[]", b"{}", b"null", b'{"content": 3, "check": "x"}', b'{"content": {}, "check": "x"}'):
         write(kept, 10)
         next((tmp_path / "vectors").glob("*.json")).write_bytes(text)
@@ -123,12 +123,12 @@ def test_a_header_that_is_no_header_is_refused(kept: Checkpoints, tmp_path: Path
         assert names(tmp_path) == []
 
 
-def test_keys_are_apart(kept: Checkpoints) -> None:
+def test_keys_are_apart(kept: GraphCheckpoints) -> None:
     keys = [
         KEY,
-        Key(Space("other", 8), KEY.scope),
-        Key(SPACE, single(KEY.scope.id)),
-        Key(SPACE, collection("d")),
+        CheckpointKey(EmbeddingSpace("other", 8), KEY.scope),
+        CheckpointKey(SPACE, single(KEY.scope.id)),
+        CheckpointKey(SPACE, collection("d")),
     ]
     for count, key in enumerate(keys, 1):
         write(kept, count, key)
@@ -139,30 +139,30 @@ def test_keys_are_apart(kept: Checkpoints) -> None:
     assert [read_count(kept, key) for key in keys] == [None, None, None, 4]
 
 
-def test_opening_sweeps_what_is_unfinished(kept: Checkpoints, tmp_path: Path) -> None:
+def test_opening_sweeps_what_is_unfinished(kept: GraphCheckpoints, tmp_path: Path) -> None:
     folder = tmp_path / "vectors"
     for count in (10, 20):
         write(kept, count)
-    write(kept, 5, Key(SPACE, collection("d")))
+    write(kept, 5, CheckpointKey(SPACE, collection("d")))
     (folder / f"{KEY.stem}.00000003.hnsw.part").write_bytes(b"half")
     (folder / f"{KEY.stem}.00000003.hnsw").write_bytes(b"a body without a header")
     next(folder.glob(f"{KEY.stem}.00000001.hnsw")).unlink()
     (folder / "somebody.else").write_bytes(b"?")
-    again = Checkpoints(folder)
-    assert set(again.open()) == {KEY, Key(SPACE, collection("d"))}
+    again = GraphCheckpoints(folder)
+    assert set(again.open()) == {KEY, CheckpointKey(SPACE, collection("d"))}
     left = [f"{KEY.stem}.00000002.hnsw", f"{KEY.stem}.00000002.json", "somebody.else"]
     assert [name for name in names(tmp_path) if name.startswith((KEY.stem, "some"))] == left
     assert read_count(again) == 20
 
 
-def test_opening_removes_what_is_of_nobody(kept: Checkpoints, tmp_path: Path) -> None:
+def test_opening_removes_what_is_of_nobody(kept: GraphCheckpoints, tmp_path: Path) -> None:
     write(kept, 10)
     next((tmp_path / "vectors").glob("*.json")).write_bytes(b"{}")
-    assert Checkpoints(tmp_path / "vectors").open() == []
+    assert GraphCheckpoints(tmp_path / "vectors").open() == []
     assert names(tmp_path) == []
 
 
-def test_one_that_nobody_wants_is_not_kept(kept: Checkpoints, tmp_path: Path) -> None:
+def test_one_that_nobody_wants_is_not_kept(kept: GraphCheckpoints, tmp_path: Path) -> None:
     write(kept, 10)
     kept.write(KEY, graph(20).snapshot(), lambda: False)
     assert read_count(kept) == 10
@@ -171,7 +171,7 @@ def test_one_that_nobody_wants_is_not_kept(kept: Checkpoints, tmp_path: Path) ->
 
 @pytest.mark.parametrize("at", [1, 2, 3])
 def test_a_full_disk_leaves_the_former_one(
-    kept: Checkpoints, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, at: int
+    kept: GraphCheckpoints, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, at: int
 ) -> None:
     write(kept, 10)
     calls = 0
@@ -190,7 +190,7 @@ def test_a_full_disk_leaves_the_former_one(
     assert read_count(kept) in ({10} if at < 3 else {20})
 
 
-def test_verifying_tells_and_removes(kept: Checkpoints, tmp_path: Path) -> None:
+def test_verifying_tells_and_removes(kept: GraphCheckpoints, tmp_path: Path) -> None:
     write(kept, 10)
     write(kept, 20)
     assert kept.verify(KEY) == []
@@ -201,7 +201,7 @@ def test_verifying_tells_and_removes(kept: Checkpoints, tmp_path: Path) -> None:
     assert read_count(kept) == 10
 
 
-def test_removing_waits_for_who_writes(kept: Checkpoints, tmp_path: Path) -> None:
+def test_removing_waits_for_who_writes(kept: GraphCheckpoints, tmp_path: Path) -> None:
     writing, go = threading.Event(), threading.Event()
 
     def is_wanted() -> bool:

@@ -3,15 +3,15 @@
 import numpy as np
 import pytest
 
-from gatewayd.errors import GatewayError, Kind
+from gatewayd.errors import ErrorKind, GatewayError
 from gatewayd.ingest.records import VectorBatch
-from gatewayd.vectors.index.flat_index import Matrix, one_row, pack_ids, unpack, unpack_ids
+from gatewayd.vectors.index.flat_index import FlatIndex, check_query, pack_ids, unpack_batches, unpack_ids
 from tests.fakes.indexes import assert_best, packed, random_rows
 
 
 def test_the_best_rows_are_found() -> None:
     rows = random_rows(50, 1)
-    matrix = Matrix(8, 10)
+    matrix = FlatIndex(8, 10)
     matrix.add(range(100, 130), rows[:30])
     matrix.add(range(130, 150), rows[30:])
     truth = dict(zip(range(100, 150), rows, strict=True))
@@ -24,7 +24,7 @@ def test_the_best_rows_are_found() -> None:
 
 def test_removed_rows_are_not_found_and_their_room_is_given_back() -> None:
     rows = random_rows(100, 3)
-    matrix = Matrix(8)
+    matrix = FlatIndex(8)
     matrix.add(range(100), rows)
     full = matrix.size
     matrix.remove([*range(20), 1000])
@@ -42,7 +42,7 @@ def test_removed_rows_are_not_found_and_their_room_is_given_back() -> None:
 
 def test_an_id_may_come_back_with_another_row() -> None:
     rows = random_rows(4, 4)
-    matrix = Matrix(8)
+    matrix = FlatIndex(8)
     matrix.add([1, 2, 3], rows[:3])
     matrix.remove([2])
     matrix.add([2], rows[3:])
@@ -54,7 +54,7 @@ def test_an_id_may_come_back_with_another_row() -> None:
 
 def test_similarities_of_those_that_are_in() -> None:
     rows = random_rows(3, 5)
-    matrix = Matrix(8)
+    matrix = FlatIndex(8)
     assert matrix.similarities(rows[0], [1]) == []
     matrix.add([1, 2, 3], rows)
     matrix.remove([3])
@@ -65,7 +65,7 @@ def test_similarities_of_those_that_are_in() -> None:
 
 def test_a_search_that_began_before_a_change_sees_one_state() -> None:
     rows = random_rows(40, 6)
-    matrix = Matrix(8)
+    matrix = FlatIndex(8)
     matrix.add(range(20), rows[:20])
     state = matrix._state
     matrix.add(range(20, 40), rows[20:])
@@ -78,8 +78,8 @@ def test_a_search_that_began_before_a_change_sees_one_state() -> None:
 @pytest.mark.parametrize("size", [0, 4, 31, 36])
 def test_a_query_of_another_dimension_is_refused(size: int) -> None:
     with pytest.raises(GatewayError, match="cannot search") as caught:
-        one_row(bytes(size), 8)
-    assert caught.value.kind is Kind.INTERNAL
+        check_query(bytes(size), 8)
+    assert caught.value.kind is ErrorKind.INTERNAL
 
 
 def test_batches_become_rows() -> None:
@@ -88,17 +88,17 @@ def test_batches_become_rows() -> None:
         VectorBatch("f", np.array([5, 6], "<i8").tobytes(), packed(rows[:2])),
         VectorBatch("f", np.array([9], "<i8").tobytes(), packed(rows[2:])),
     ]
-    ids, unpacked = unpack(batches, 8)
+    ids, unpacked = unpack_batches(batches, 8)
     assert ids == [5, 6, 9]
     assert np.array_equal(unpacked, rows)
-    assert unpack([], 8)[1].shape == (0, 8)
+    assert unpack_batches([], 8)[1].shape == (0, 8)
 
 
 @pytest.mark.parametrize(("ids", "vectors"), [(8, 28), (8, 64), (7, 32), (16, 32), (9, 32)])
 def test_batches_that_do_not_fit_are_refused(ids: int, vectors: int) -> None:
     with pytest.raises(GatewayError, match="file 'f7'") as caught:
-        unpack([VectorBatch("f7", bytes(ids), bytes(vectors))], 8)
-    assert caught.value.kind is Kind.INTERNAL
+        unpack_batches([VectorBatch("f7", bytes(ids), bytes(vectors))], 8)
+    assert caught.value.kind is ErrorKind.INTERNAL
 
 
 def test_packed_ids_are_in_order() -> None:

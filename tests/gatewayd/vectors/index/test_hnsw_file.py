@@ -6,13 +6,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from gatewayd.vectors.index.hnsw_file import StoredVectors, digest_of
-from gatewayd.vectors.index.hnsw_index import Graph
+from gatewayd.vectors.index.hnsw_file import StoredVectors, vector_digest
+from gatewayd.vectors.index.hnsw_index import HnswIndex
 from tests.fakes.indexes import random_rows
 
 
 def stored(tmp_path: Path, count: int, *, removed: int = 0) -> Path:
-    graph = Graph(8, count + 5)
+    graph = HnswIndex(8, count + 5)
     graph.add(range(count), random_rows(count, 1) if count else np.empty((0, 8), np.float32))
     graph.remove(range(removed))
     path = tmp_path / "mine"
@@ -32,7 +32,10 @@ def test_what_is_in_it(tmp_path: Path) -> None:
     assert content.count == 100
     assert content.live.tolist() == list(range(10, 100))
     rows = random_rows(100, 1)
-    assert content.digests([99, 12]) == {digest_of(rows[99].tobytes()): 99, digest_of(rows[12].tobytes()): 12}
+    assert content.digests([99, 12]) == {
+        vector_digest(rows[99].tobytes()): 99,
+        vector_digest(rows[12].tobytes()): 12,
+    }
     assert content.digests([]) == {}
 
 

@@ -10,12 +10,12 @@ import numpy as np
 import pytest
 
 from gatewayd.vectors.index import hnsw_index as module
-from gatewayd.vectors.index.hnsw_index import Graph, room_for
+from gatewayd.vectors.index.hnsw_index import HnswIndex, graph_capacity
 from tests.fakes.indexes import Rows, assert_best, clustered_rows, nearest, random_rows, unit
 
 
-def filled(rows: Rows, first: int = 0, room: int = 0) -> Graph:
-    graph = Graph(rows.shape[1], room or room_for(len(rows)))
+def filled(rows: Rows, first: int = 0, room: int = 0) -> HnswIndex:
+    graph = HnswIndex(rows.shape[1], room or graph_capacity(len(rows)))
     graph.add(range(first, first + len(rows)), rows)
     return graph
 
@@ -31,7 +31,7 @@ def test_the_best_are_found() -> None:
 
 
 def test_an_empty_one_finds_nothing() -> None:
-    graph = Graph(8, 10)
+    graph = HnswIndex(8, 10)
     assert graph.search(random_rows(1, 1)[0], 5) == []
     assert graph.rows([]).shape == (0, 8)
     assert graph.waste == 0
@@ -153,7 +153,7 @@ def test_it_survives_a_file(tmp_path: Path) -> None:
     snapshot = graph.snapshot()
     path = tmp_path / "graph"
     path.write_bytes(b"".join(snapshot.pieces()))
-    again = Graph.restored(path, 8, (snapshot.ids, snapshot.labels))
+    again = HnswIndex.restored(path, 8, (snapshot.ids, snapshot.labels))
     assert sorted(again.ids) == sorted(graph.ids)
     assert again.waste == graph.waste
     for query in (rows[3], *random_rows(10, 14)):
@@ -180,7 +180,7 @@ def test_passages_that_are_not_of_the_file_are_refused(tmp_path: Path, change: s
     else:
         labels[0] = 25 if change == "foreign" else 3
     with pytest.raises(ValueError, match="not those of its vectors"):
-        Graph.restored(path, 8, (ids, labels))
+        HnswIndex.restored(path, 8, (ids, labels))
 
 
 def test_the_library_mistakes_that_are_kept_from_it() -> None:
@@ -260,7 +260,7 @@ def test_searches_follow_more_candidates_in_a_larger_graph(
     path = tmp_path / "graph"
     snapshot = graph.snapshot()
     path.write_bytes(b"".join(snapshot.pieces()))
-    again = Graph.restored(path, graph.dimension, (snapshot.ids, snapshot.labels))
+    again = HnswIndex.restored(path, graph.dimension, (snapshot.ids, snapshot.labels))
     assert (again.ef_search, again._index.ef) == (30, 30)
     graph.widen(35)
     assert (graph.ef_search, graph._index.ef) == (35, 35)
@@ -277,6 +277,6 @@ def test_the_labels_of_passages_are_told() -> None:
 
 
 def test_room_grows_with_the_count() -> None:
-    assert room_for(0) == module.LEAST_ROOM
-    assert room_for(50_000) == 100_000
-    assert Graph(8, 10).size < filled(unit(np.eye(8)), room=10).size
+    assert graph_capacity(0) == module.MIN_CAPACITY
+    assert graph_capacity(50_000) == 100_000
+    assert HnswIndex(8, 10).size < filled(unit(np.eye(8)), room=10).size

@@ -2,20 +2,20 @@
 
 import numpy as np
 
-from gatewayd.vectors.index.flat_index import Matrix
-from gatewayd.vectors.index.hnsw_index import Graph
-from gatewayd.vectors.index.hybrid_index import Parts
+from gatewayd.vectors.index.flat_index import FlatIndex
+from gatewayd.vectors.index.hnsw_index import HnswIndex
+from gatewayd.vectors.index.hybrid_index import FlatAndHnsw
 from tests.fakes.indexes import assert_best, random_rows
 
 ROWS = random_rows(30, 1)
 
 
-def both() -> Parts:
+def both() -> FlatAndHnsw:
     """Return parts that share the passages 10 to 14."""
-    matrix, graph = Matrix(8), Graph(8, 40)
+    matrix, graph = FlatIndex(8), HnswIndex(8, 40)
     graph.add(range(15), ROWS[:15])
     matrix.add(range(10, 30), ROWS[10:])
-    return Parts(matrix, graph)
+    return FlatAndHnsw(matrix, graph)
 
 
 def test_an_answer_has_each_passage_once() -> None:
@@ -30,7 +30,7 @@ def test_an_answer_has_each_passage_once() -> None:
 def test_similarities_come_from_both() -> None:
     answer = both().similarities(ROWS[0], [3, 12, 25, 99])
     assert sorted(one for one, _ in answer) == [3, 12, 25]
-    assert Parts(Matrix(8)).similarities(ROWS[0], [3]) == []
+    assert FlatAndHnsw(FlatIndex(8)).similarities(ROWS[0], [3]) == []
 
 
 def test_removed_from_both() -> None:
@@ -42,7 +42,7 @@ def test_removed_from_both() -> None:
 
 
 def test_copies_are_of_what_is_here_and_not_there() -> None:
-    parts, target = both(), Matrix(8)
+    parts, target = both(), FlatIndex(8)
     target.add([4], ROWS[4:5])
     parts.copy([4, 5, 12, 25, 99], target)
     assert sorted(target.ids) == [4, 5, 12, 25]

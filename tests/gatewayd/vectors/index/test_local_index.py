@@ -17,15 +17,15 @@ from hypothesis import HealthCheck, settings
 from hypothesis import strategies as some
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
-from gatewayd.errors import GatewayError, Kind
-from gatewayd.ingest.records import Scope, VectorBatch
-from gatewayd.tasks import Tasks
+from gatewayd.errors import ErrorKind, GatewayError
+from gatewayd.ingest.records import SearchScope, VectorBatch
+from gatewayd.tasks import TaskRegistry
 from gatewayd.vectors.index import local_index as module
 from gatewayd.vectors.index import scope_index as loaded_module
 from gatewayd.vectors.index.hnsw_index import MIN_EF_SEARCH
 from gatewayd.vectors.index.local_index import LocalIndex
 from gatewayd.vectors.index.recall import GraphRecall
-from gatewayd.vectors.index.scope_index import Rules
+from gatewayd.vectors.index.scope_index import IndexRules
 from tests.fakes.indexes import (
     SPACE,
     IndexConformance,
@@ -43,17 +43,17 @@ from tests.fakes.indexes import (
     single,
 )
 
-SMALL = Rules(threshold=4, tail=2, changes=5)
+SMALL = IndexRules(threshold=4, tail=2, changes=5)
 MUCH = 1 << 30
 
 
 class Site:
     """An index over vectors in memory, that can be opened again."""
 
-    def __init__(self, folder: Path, budget: int = MUCH, rules: Rules = SMALL) -> None:
+    def __init__(self, folder: Path, budget: int = MUCH, rules: IndexRules = SMALL) -> None:
         self.folder = folder
         self.passages = MemoryPassages()
-        self.tasks = Tasks()
+        self.tasks = TaskRegistry()
         self.budget = budget
         self.rules = rules
         self.index = self.made()
@@ -111,7 +111,7 @@ class _OfRules(IndexConformance):
 
 
 class TestMatrix(_OfRules):
-    rules = Rules()
+    rules = IndexRules()
 
 
 class TestGraph(_OfRules):
@@ -138,7 +138,7 @@ async def test_scopes_are_loaded_when_they_are_asked(site: Site) -> None:
 
 
 async def test_what_was_not_used_for_long_makes_room(tmp_path: Path) -> None:
-    site = Site(tmp_path, rules=Rules())
+    site = Site(tmp_path, rules=IndexRules())
     for name in "abc":
         site.passages.put(name, random_rows(1000, 1), [name])
     async for _ in opened(site):
@@ -243,7 +243,7 @@ class Slow(MemoryPassages):
         self.gates: dict[str, asyncio.Event] = {}
         self.loads: list[str] = []
 
-    async def load(self, space: str, scope: Scope) -> AsyncIterator[VectorBatch]:
+    async def load(self, space: str, scope: SearchScope) -> AsyncIterator[VectorBatch]:
         batches = [one for name in self.files(space, scope) for one in self.batches(space, name)]
         self.loads.append(scope.id)
         self.begun.set()
@@ -309,7 +309,7 @@ async def test_after_a_failed_refresh_everything_is_read_again(
     site: Site, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async def fail(*_: object) -> None:
-        raise GatewayError(Kind.UNAVAILABLE, "cannot read now")
+        raise GatewayError(ErrorKind.UNAVAILABLE, "cannot read now")
 
     rows = random_rows(9, 1)
     site.passages.put("f", rows[:3], ["c"])
@@ -326,7 +326,7 @@ async def test_a_failed_load_fails_the_search_and_the_next_one_is_made(
     site: Site, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async def fail(*_: object) -> None:
-        raise GatewayError(Kind.UNAVAILABLE, "cannot read now")
+        raise GatewayError(ErrorKind.UNAVAILABLE, "cannot read now")
 
     rows = random_rows(3, 1)
     site.passages.put("f", rows, ["c"])
@@ -405,7 +405,7 @@ async def test_a_start_sweeps_what_nobody_needs(site: Site) -> None:
 
 async def test_after_a_rest_a_checkpoint_is_written(tmp_path: Path) -> None:
     rows = random_rows(40, 1)
-    async for site in opened(Site(tmp_path, rules=Rules(threshold=4, tail=2, changes=1000, idle=0.01))):
+    async for site in opened(Site(tmp_path, rules=IndexRules(threshold=4, tail=2, changes=1000, idle=0.01))):
         site.passages.put("c", rows, ["c"])
         await found(site.index, collection("c"), rows[0])
         await site.rest()
@@ -429,7 +429,7 @@ async def test_the_lowest_recall_of_the_graphs_is_told(site: Site) -> None:
 
 
 async def test_what_a_graph_finds_is_measured_again_without_a_change(tmp_path: Path) -> None:
-    rules = Rules(threshold=4, tail=2, idle=0.01, check=0.05)
+    rules = IndexRules(threshold=4, tail=2, idle=0.01, check=0.05)
     async for site in opened(Site(tmp_path, rules=rules)):
         site.passages.put("c", random_rows(40, 1), ["c"])
         await found(site.index, collection("c"), random_rows(1, 2)[0])
@@ -465,7 +465,7 @@ class Machine(RuleBasedStateMachine):
     )
     def begin(self, threshold: int, tail: int, budget: int) -> None:
         self.runner = asyncio.Runner()
-        rules = Rules(threshold=threshold, tail=tail, changes=8)
+        rules = IndexRules(threshold=threshold, tail=tail, changes=8)
         self.site = Site(Path(self.folder), budget, rules)
         self.run(self.site.index.open())
         self.seed = 0
@@ -649,11 +649,11 @@ def test_the_index_is_loaded_without_the_extra_graph() -> None:
     subprocess.run([sys.executable, "-c", blocked], check=True, timeout=60)
 
 
-SPACE_OF = {dimension: module.Space(f"test:{dimension}", dimension) for dimension in (32, 384)}
+SPACE_OF = {dimension: module.EmbeddingSpace(f"test:{dimension}", dimension) for dimension in (32, 384)}
 
 
 async def test_searches_while_everything_changes(tmp_path: Path) -> None:
-    async for site in opened(Site(tmp_path, rules=Rules(threshold=300, tail=50, changes=2000))):
+    async for site in opened(Site(tmp_path, rules=IndexRules(threshold=300, tail=50, changes=2000))):
         assert await stress(site, 1.5, 32) > 20
 
 
@@ -661,7 +661,7 @@ async def test_searches_while_everything_changes(tmp_path: Path) -> None:
 async def test_searches_while_everything_changes_for_long(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    async for site in opened(Site(tmp_path, rules=Rules(threshold=1000, tail=200, changes=5000))):
+    async for site in opened(Site(tmp_path, rules=IndexRules(threshold=1000, tail=200, changes=5000))):
         assert await stress(site, 10, 384) > 50
         await site.reopen()
         truth = site.passages.truth(SPACE_OF[384], collection("c"))

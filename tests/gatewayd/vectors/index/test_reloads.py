@@ -3,12 +3,12 @@
 import pytest
 
 from gatewayd.vectors.index import reloads
-from gatewayd.vectors.index.checkpoints import Key
+from gatewayd.vectors.index.checkpoints import CheckpointKey
 from gatewayd.vectors.index.reloads import REPEAT_SECONDS, SOON_SECONDS, ReloadWatch
 from tests.fakes.indexes import SPACE, collection
 
 MIB = 1 << 20
-A, B = Key(SPACE, collection("a")), Key(SPACE, collection("b"))
+A, B = CheckpointKey(SPACE, collection("a")), CheckpointKey(SPACE, collection("b"))
 SENTENCE = (
     "the vectors of collection a (300 MiB) and of collection b (251 MiB) do not fit in vector_cache_size "
     "(512 MiB) together: searches load them again and again; raise it to more than 551 MiB"
@@ -65,7 +65,7 @@ def test_what_is_loaded_again_later_or_for_the_first_time_is_nothing_to_tell(
 
 
 def test_only_the_latest_are_remembered(watch: ReloadWatch, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(reloads, "MAX_REMEMBERED", 1)
+    monkeypatch.setattr(reloads, "MAX_REMEMBERED_EVICTIONS", 1)
     watch.let_go(A, 1, B, 1)
     watch.let_go(B, 1, A, 1)
     watch.load(A)

@@ -12,20 +12,20 @@ import numpy as np
 import pytest
 
 from gatewayd.errors import GatewayError
-from gatewayd.ingest.records import Scope, VectorBatch
+from gatewayd.ingest.records import SearchScope, VectorBatch
 from gatewayd.vectors.index import packed_files
 from gatewayd.vectors.index import scope_index as loaded_module
-from gatewayd.vectors.index.checkpoints import Checkpoints, Key
-from gatewayd.vectors.index.flat_index import Matrix
-from gatewayd.vectors.index.hnsw_index import Graph
-from gatewayd.vectors.index.hybrid_index import Parts
+from gatewayd.vectors.index.checkpoints import CheckpointKey, GraphCheckpoints
+from gatewayd.vectors.index.flat_index import FlatIndex
+from gatewayd.vectors.index.hnsw_index import HnswIndex
+from gatewayd.vectors.index.hybrid_index import FlatAndHnsw
 from gatewayd.vectors.index.recall import GraphRecall
-from gatewayd.vectors.index.scope_index import FEW_FILES, Loaded, Rules, Tools
-from gatewayd.vectors.index.threads import Threads
+from gatewayd.vectors.index.scope_index import MAX_RELOADED_FILES, IndexRules, IndexServices, ScopeIndex
+from gatewayd.vectors.index.threads import IndexThreads
 from tests.fakes.indexes import SPACE, MemoryPassages, assert_best, collection, random_rows
 
 SCOPE = collection("c")
-RULES = Rules(threshold=20, tail=5, changes=30)
+RULES = IndexRules(threshold=20, tail=5, changes=30)
 
 
 class Site:
@@ -33,30 +33,32 @@ class Site:
 
     def __init__(self, folder: Path) -> None:
         self.passages = MemoryPassages()
-        self.checkpoints = Checkpoints(folder)
+        self.checkpoints = GraphCheckpoints(folder)
         self.checkpoints.open()
         self.folder = folder
-        self.threads = Threads()
+        self.threads = IndexThreads()
 
-    def loaded(self, rules: Rules = RULES) -> Loaded:
-        return Loaded(Key(SPACE, SCOPE), Tools(self.passages, self.checkpoints, self.threads, rules))
+    def loaded(self, rules: IndexRules = RULES) -> ScopeIndex:
+        return ScopeIndex(
+            CheckpointKey(SPACE, SCOPE), IndexServices(self.passages, self.checkpoints, self.threads, rules)
+        )
 
-    async def opened(self, rules: Rules = RULES) -> Loaded:
+    async def opened(self, rules: IndexRules = RULES) -> ScopeIndex:
         loaded = self.loaded(rules)
         await loaded.open()
         return loaded
 
-    async def tended(self, rules: Rules = RULES) -> Loaded:
+    async def tended(self, rules: IndexRules = RULES) -> ScopeIndex:
         loaded = await self.opened(rules)
         await loaded.tend()
         return loaded
 
-    async def put(self, loaded: Loaded, name: str, count: int, seed: int) -> Sequence[int]:
+    async def put(self, loaded: ScopeIndex, name: str, count: int, seed: int) -> Sequence[int]:
         ids = self.passages.put(name, random_rows(count, seed), ["c"])
         await loaded.refresh(name)
         return ids
 
-    async def assert_right(self, loaded: Loaded, limit: int = 10) -> None:
+    async def assert_right(self, loaded: ScopeIndex, limit: int = 10) -> None:
         truth = self.passages.truth(SPACE, SCOPE)
         for query in random_rows(5, 99):
             assert_best(await loaded.search(query, limit), truth, query, limit)
@@ -158,9 +160,9 @@ async def test_changes_during_the_build_are_kept(site: Site, monkeypatch: pytest
     loaded = await site.opened()
     replaced = asyncio.Event()
     copies = 0
-    copy = Parts.copy
+    copy = FlatAndHnsw.copy
 
-    def copy_and_change(parts: Parts, ids: Sequence[int], target: Graph | Matrix) -> None:
+    def copy_and_change(parts: FlatAndHnsw, ids: Sequence[int], target: HnswIndex | FlatIndex) -> None:
         nonlocal copies
         copy(parts, ids, target)
         copies += 1
@@ -177,7 +179,7 @@ async def test_changes_during_the_build_are_kept(site: Site, monkeypatch: pytest
         assert not loaded.has_graph
 
     loop = asyncio.get_running_loop()
-    monkeypatch.setattr(Parts, "copy", copy_and_change)
+    monkeypatch.setattr(FlatAndHnsw, "copy", copy_and_change)
     await asyncio.gather(loaded.tend(), change())
     assert loaded.has_graph
     assert len(loaded.parts.ids) == 307
@@ -196,7 +198,7 @@ async def test_a_checkpoint_saves_the_build(site: Site) -> None:
     await site.assert_right(again)
 
 
-@pytest.mark.parametrize("files", [3, FEW_FILES + 1])
+@pytest.mark.parametrize("files", [3, MAX_RELOADED_FILES + 1])
 async def test_a_checkpoint_older_than_the_database_catches_up(site: Site, files: int) -> None:
     for number in range(10):
         site.passages.put(f"f{number}", random_rows(10, number), ["c"])
@@ -291,7 +293,7 @@ async def test_nothing_is_refreshed_before_it_was_read(site: Site) -> None:
 class Broken(MemoryPassages):
     """A database that fails, or that has what it should not."""
 
-    async def load(self, space: str, scope: Scope) -> AsyncIterator[VectorBatch]:
+    async def load(self, space: str, scope: SearchScope) -> AsyncIterator[VectorBatch]:
         yield VectorBatch("f9", bytes(8), bytes(3))
 
 
@@ -303,7 +305,7 @@ async def test_a_failed_load_can_be_tried_again(site: Site) -> None:
         await loaded.open()
     assert not loaded.is_ready
     good.put("f", random_rows(5, 1), ["c"])
-    loaded._tools = Tools(good, site.checkpoints, site.threads, RULES)
+    loaded._tools = IndexServices(good, site.checkpoints, site.threads, RULES)
     await loaded.open()
     assert len(loaded.parts.ids) == 5
 
@@ -350,7 +352,7 @@ async def test_nothing_is_packed_or_compared_on_the_event_loop(
     for module in (loaded_module, packed_files):
         for name in {"pack_ids", "unpack_ids", "unpack"} & vars(module).keys():
             monkeypatch.setattr(module, name, told(getattr(module, name)))
-    monkeypatch.setattr(Parts, "ids", property(told(Parts.ids.__get__)))
+    monkeypatch.setattr(FlatAndHnsw, "ids", property(told(FlatAndHnsw.ids.__get__)))
     await loaded.tend()
     loaded.parts.matrix.add([7_000], random_rows(1, 4))
     site.passages.vectors[SPACE.name, "f"][4:7] *= -1

@@ -5,7 +5,7 @@ import pytest
 from tokenizers import Tokenizer
 
 from gatewayd.vectors.models import catalogue, e5
-from gatewayd.vectors.models.catalogue import E5_SMALL, TOKENIZER
+from gatewayd.vectors.models.catalogue import E5_SMALL, TOKENIZER_FILE
 
 
 def test_another_file_is_no_packed_model(tmp_path: Path) -> None:
@@ -24,7 +24,7 @@ def test_the_packed_model_has_the_shape_of_the_original(e5_state: Path) -> None:
 
 
 def test_the_tokenizer_cuts_words_of_many_languages(e5_state: Path) -> None:
-    tokenizer = Tokenizer.from_file(str(catalogue.folder_of(e5_state, E5_SMALL) / TOKENIZER))
+    tokenizer = Tokenizer.from_file(str(catalogue.model_folder(e5_state, E5_SMALL) / TOKENIZER_FILE))
     encoded = tokenizer.encode("query: Hur installerar man paketet?")
     assert encoded.ids[0] == 0
     assert encoded.ids[-1] == 2

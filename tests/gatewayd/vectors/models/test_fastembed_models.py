@@ -3,10 +3,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from gatewayd.errors import GatewayError, Kind
+from gatewayd.errors import ErrorKind, GatewayError
 from gatewayd.vectors.models import fastembed_models
-from gatewayd.vectors.models.catalogue import TOKENIZER
-from gatewayd.vectors.models.fastembed_models import CrossEncoder, Embedding, load
+from gatewayd.vectors.models.catalogue import TOKENIZER_FILE
+from gatewayd.vectors.models.fastembed_models import CrossEncoder, FastembedModel, load
 from tests.fakes.embedding import TEXTS, write_cross_encoder
 
 LIGHTHOUSE = 10171
@@ -25,7 +25,7 @@ def description(path: Path | None, **fields: str) -> dict[str, object]:
 
 def test_a_folder_s_model_gives_vectors_of_length_1(minilm: Path) -> None:
     model = load(description(minilm))
-    assert isinstance(model, Embedding)
+    assert isinstance(model, FastembedModel)
     assert model.width == 384
     for purpose in ("passage", "query"):
         row = model.compute(TEXTS[0], {"purpose": purpose})
@@ -35,7 +35,7 @@ def test_a_folder_s_model_gives_vectors_of_length_1(minilm: Path) -> None:
 
 
 def test_a_folder_s_cross_encoder_gives_scores(minilm: Path, tmp_path: Path) -> None:
-    write_cross_encoder(tmp_path / "m", minilm / TOKENIZER, LIGHTHOUSE)
+    write_cross_encoder(tmp_path / "m", minilm / TOKENIZER_FILE, LIGHTHOUSE)
     model = load(description(tmp_path / "m", task="rerank"))
     assert isinstance(model, CrossEncoder)
     texts = ["nothing", "a lighthouse", "lighthouse upon lighthouse, lighthouse"]
@@ -49,7 +49,7 @@ def test_a_folder_s_cross_encoder_gives_scores(minilm: Path, tmp_path: Path) -> 
 def test_a_name_that_fastembed_does_not_know_is_refused(task: str) -> None:
     with pytest.raises(GatewayError, match="'acme/none': fastembed does not know it") as refusal:
         load(description(None, name="acme/none", task=task))
-    assert refusal.value.kind is Kind.NOT_CONFIGURED
+    assert refusal.value.kind is ErrorKind.NOT_CONFIGURED
 
 
 def test_files_that_are_no_model_are_refused(minilm: Path, tmp_path: Path) -> None:

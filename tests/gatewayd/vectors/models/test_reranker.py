@@ -3,10 +3,10 @@ from pathlib import Path
 
 import pytest
 
-from gatewayd.errors import GatewayError, Kind
-from gatewayd.tasks import Tasks
+from gatewayd.errors import ErrorKind, GatewayError
+from gatewayd.tasks import TaskRegistry
 from gatewayd.vectors.local import LocalKind, LocalOptions
-from gatewayd.vectors.models.catalogue import TOKENIZER
+from gatewayd.vectors.models.catalogue import TOKENIZER_FILE
 from gatewayd.vectors.models.reranker import LocalReranker
 from tests.fakes.embedding import write_cross_encoder
 
@@ -14,8 +14,8 @@ LIGHTHOUSE = 10171
 
 
 @pytest.fixture
-async def reranker(minilm: Path, tmp_path: Path, tasks: Tasks) -> AsyncIterator[LocalReranker]:
-    write_cross_encoder(tmp_path / "m", minilm / TOKENIZER, LIGHTHOUSE)
+async def reranker(minilm: Path, tmp_path: Path, tasks: TaskRegistry) -> AsyncIterator[LocalReranker]:
+    write_cross_encoder(tmp_path / "m", minilm / TOKENIZER_FILE, LIGHTHOUSE)
     options = LocalOptions(LocalKind.DIRECTORY, str(tmp_path / "m"), tmp_path)
     reranker = LocalReranker(options, tasks)
     yield reranker
@@ -31,9 +31,9 @@ async def test_texts_are_scored_in_their_order(reranker: LocalReranker) -> None:
     assert list(await reranker.rerank("lighthouse", [])) == []
 
 
-async def test_a_built_in_reranker_there_is_not(tmp_path: Path, tasks: Tasks) -> None:
+async def test_a_built_in_reranker_there_is_not(tmp_path: Path, tasks: TaskRegistry) -> None:
     reranker = LocalReranker(LocalOptions(LocalKind.BUILTIN, "minilm", tmp_path), tasks)
     with pytest.raises(GatewayError, match="none is built in") as refusal:
         await reranker.rerank("a", ["b"])
-    assert refusal.value.kind is Kind.NOT_CONFIGURED
+    assert refusal.value.kind is ErrorKind.NOT_CONFIGURED
     await reranker.close()

@@ -9,13 +9,13 @@ from tokenizers import Tokenizer
 
 from gatewayd.vectors.models import catalogue
 from gatewayd.vectors.models.catalogue import MINILM_TOKENIZER
-from gatewayd.vectors.models.fastembed_models import Embedding
+from gatewayd.vectors.models.fastembed_models import FastembedModel
 from gatewayd.vectors.models.wordpiece import WordPieceEmbedding, load
 from tests.fakes.embedding import TEXTS
 
 REFERENCE = Tokenizer.from_file(str(MINILM_TOKENIZER))
 REFERENCE.no_padding()
-REFERENCE.enable_truncation(catalogue.LONGEST_TEXT)
+REFERENCE.enable_truncation(catalogue.MAX_TEXT_TOKENS)
 
 
 @pytest.fixture(scope="module")
@@ -25,7 +25,7 @@ def model(minilm: Path) -> WordPieceEmbedding:
 
 def test_vectors_are_those_of_fastembed(model: WordPieceEmbedding, minilm: Path) -> None:
     description = {"task": "embed", "name": "x", "path": str(minilm), "pooling": "none", "cache": ""}
-    other = Embedding(description)
+    other = FastembedModel(description)
     assert model.width == other.width == 384
     for text in (*TEXTS, ""):
         row = model.compute(text, {"purpose": "passage"})
@@ -34,7 +34,9 @@ def test_vectors_are_those_of_fastembed(model: WordPieceEmbedding, minilm: Path)
 
 
 def test_the_model_as_shipped_is_pooled_here(tmp_path: Path, model: WordPieceEmbedding) -> None:
-    shipped = load({"path": str(catalogue.make_shipped(tmp_path, catalogue.MINILM)), "pooling": "mean"})
+    shipped = load(
+        {"path": str(catalogue.make_shipped_folder(tmp_path, catalogue.MINILM)), "pooling": "mean"}
+    )
     assert shipped.width == 384
     for text in TEXTS:
         assert float(shipped.compute(text, {}) @ model.compute(text, {})) > 0.97
@@ -43,18 +45,18 @@ def test_the_model_as_shipped_is_pooled_here(tmp_path: Path, model: WordPieceEmb
 @settings(deadline=None, max_examples=300)
 @given(some.text(max_size=80) | some.text("aé中ß '-.[]CLSEP\u0301\u200b\n", max_size=80))
 def test_tokens_are_those_that_the_vectors_were_made_with(model: WordPieceEmbedding, text: str) -> None:
-    (ids,) = model._tokenizer.encode_batch_list([text], max_length=catalogue.LONGEST_TEXT, parallel=False)
+    (ids,) = model._tokenizer.encode_batch_list([text], max_length=catalogue.MAX_TEXT_TOKENS, parallel=False)
     assert ids == REFERENCE.encode(text).ids
 
 
 def test_a_long_text_is_cut_where_it_was(model: WordPieceEmbedding) -> None:
     text = "a long text, " * 1000
-    (ids,) = model._tokenizer.encode_batch_list([text], max_length=catalogue.LONGEST_TEXT, parallel=False)
+    (ids,) = model._tokenizer.encode_batch_list([text], max_length=catalogue.MAX_TEXT_TOKENS, parallel=False)
     assert ids == REFERENCE.encode(text).ids
-    assert len(ids) == catalogue.LONGEST_TEXT
+    assert len(ids) == catalogue.MAX_TEXT_TOKENS
 
 
 def test_a_folder_without_a_tokenizer_is_no_model(tmp_path: Path) -> None:
-    (tmp_path / catalogue.TOKENIZER).write_bytes(orjson.dumps({"model": {"type": "BPE"}}))
+    (tmp_path / catalogue.TOKENIZER_FILE).write_bytes(orjson.dumps({"model": {"type": "BPE"}}))
     with pytest.raises(ValueError):
         load({"path": str(tmp_path), "pooling": "none"})

@@ -6,7 +6,7 @@ from gatewayctl.wire.models import Holders
 from gatewayd.accounts.records import NewGroup
 from gatewayd.catalog.records import Grant
 from gatewayd.errors import GatewayError
-from gatewayd.http.control.accounts.access_lists import AccessLists, combined
+from gatewayd.http.control.accounts.access_lists import AccessLists, combine_grants
 from tests.fakes.control import Control
 
 READ, WRITE = Grant("user", "a", "read"), Grant("user", "a", "write")
@@ -37,6 +37,6 @@ async def test_nobody(control: Control) -> None:
 
 
 def test_lists_are_combined() -> None:
-    assert combined((READ,), add=(READ, WRITE)) == (READ, WRITE)
-    assert combined((READ, WRITE), drop=(READ,)) == (WRITE,)
-    assert combined(()) == ()
+    assert combine_grants((READ,), add=(READ, WRITE)) == (READ, WRITE)
+    assert combine_grants((READ, WRITE), drop=(READ,)) == (WRITE,)
+    assert combine_grants(()) == ()

@@ -4,8 +4,8 @@ import pytest
 
 from gatewayd.accounts.records import NewGroup, Role
 from gatewayd.catalog.records import Grant
-from gatewayd.errors import GatewayError, Kind
-from gatewayd.http.control.accounts.grantees import Principals
+from gatewayd.errors import ErrorKind, GatewayError
+from gatewayd.http.control.accounts.grantees import GranteeFinder
 from tests.fakes.accounts import Accounts
 
 
@@ -13,7 +13,7 @@ async def test_names_stand_for_grants_and_back() -> None:
     accounts = Accounts()
     ann = await accounts.add_user("ann")
     staff = await accounts.groups.create(NewGroup("Staff"))
-    principals = Principals(accounts.users, accounts.groups)
+    principals = GranteeFinder(accounts.users, accounts.groups)
     grants = await principals.grants(["*", ann.email, "group:Staff", "*"], "read")
     assert grants == (
         Grant("user", "*", "read"),
@@ -37,17 +37,17 @@ async def test_who_is_unknown_is_not_found(ref: str) -> None:
     accounts = Accounts()
     await accounts.groups.create(NewGroup("Staff"))
     with pytest.raises(GatewayError) as caught:
-        await Principals(accounts.users, accounts.groups).grants([ref], "read")
-    assert caught.value.kind is Kind.NOT_FOUND
+        await GranteeFinder(accounts.users, accounts.groups).grants([ref], "read")
+    assert caught.value.kind is ErrorKind.NOT_FOUND
 
 
 async def test_the_first_administrator_is_the_owner_unless_one_is_named() -> None:
     accounts = Accounts()
-    principals = Principals(accounts.users, accounts.groups)
+    principals = GranteeFinder(accounts.users, accounts.groups)
     ann = await accounts.add_user("ann")
     with pytest.raises(GatewayError) as caught:
         await principals.owner(None)
-    assert caught.value.kind is Kind.NOT_CONFIGURED
+    assert caught.value.kind is ErrorKind.NOT_CONFIGURED
     boss = await accounts.add_user("boss", Role.ADMIN)
     await accounts.add_user("second", Role.ADMIN)
     assert (await principals.owner(None)).id == boss.id

@@ -6,8 +6,8 @@ from gatewayctl.failures import CommandError
 from gatewayctl.wire import routes
 from gatewayctl.wire.groups import GroupChange, GroupMembers, NewGroup
 from gatewayd.accounts import users
+from gatewayd.accounts.records import MembershipSource
 from gatewayd.accounts.records import NewGroup as NewRecord
-from gatewayd.accounts.records import Source
 from tests.fakes.control import Control
 
 
@@ -33,12 +33,12 @@ async def test_members_are_all_or_none(control: Control) -> None:
 
 
 async def test_members_are_read_in_pages(control: Control, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(users, "PAGE_USERS", 2)
+    monkeypatch.setattr(users, "USERS_PER_PAGE", 2)
     client, accounts = control.client, control.accounts
     people = [await accounts.add_user(name) for name in ("ann", "bob", "cid")]
     group, _ = await accounts.groups.ensure(NewRecord("g"))
     await accounts.groups.add_members(group.id, [each.id for each in people])
-    await accounts.groups.add_members(group.id, [people[2].id], Source.SCIM)
+    await accounts.groups.add_members(group.id, [people[2].id], MembershipSource.SCIM)
     accounts.users_store.read.clear()
     members = (await control.call(client.call, routes.LIST_MEMBERS, "g")).users
     assert [(each.name, each.groups, each.sources) for each in members] == [

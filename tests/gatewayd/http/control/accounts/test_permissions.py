@@ -7,19 +7,19 @@ import pytest
 from gatewayctl.failures import CommandError
 from gatewayctl.wire import routes
 from gatewayctl.wire.permissions import PermissionChange, PermissionReset
-from gatewayd.accounts.permissions import BUILTIN
+from gatewayd.accounts.permissions import BUILTIN_PERMISSIONS
 from tests.fakes.control import Control
 
 
 async def test_every_leaf_is_listed_in_order(control: Control) -> None:
     listed = await control.call(control.client.call, routes.LIST_PERMISSIONS)
     assert [row.name for row in listed.permissions] == [
-        f"{section}.{leaf}" for section, leaves in BUILTIN.items() for leaf in leaves
+        f"{section}.{leaf}" for section, leaves in BUILTIN_PERMISSIONS.items() for leaf in leaves
     ]
 
 
 async def test_changes_at_the_same_time_are_all_kept(control: Control) -> None:
-    names = [f"workspace.{leaf}" for leaf in BUILTIN["workspace"]]
+    names = [f"workspace.{leaf}" for leaf in BUILTIN_PERMISSIONS["workspace"]]
     changes = [PermissionChange(values={name: True}) for name in names]
     await asyncio.gather(
         *(control.call(control.client.call, routes.SET_PERMISSIONS, body=change) for change in changes)

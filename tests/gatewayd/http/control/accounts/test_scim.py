@@ -3,15 +3,17 @@
 from gatewayctl.wire import routes
 from gatewayctl.wire.groups import NewGroup
 from gatewayctl.wire.scim import Link
-from gatewayd.accounts.records import Role, Source
-from gatewayd.scim.request_log import Seen
+from gatewayd.accounts.records import MembershipSource, Role
+from gatewayd.scim.request_log import LoggedRequest
 from tests.fakes.accounts import NOON
 from tests.fakes.control import Control
 
 
-def seen(number: int, status: int = 200) -> Seen:
+def seen(number: int, status: int = 200) -> LoggedRequest:
     detail = "cannot accept the SCIM token: it is not valid" if status == 401 else ""
-    return Seen(NOON + number, "GET", "/api/v1/scim/v2/Users", status, "192.0.2.1", f"r{number}", detail)
+    return LoggedRequest(
+        NOON + number, "GET", "/api/v1/scim/v2/Users", status, "192.0.2.1", f"r{number}", detail
+    )
 
 
 async def test_the_state_of_provisioning(control: Control) -> None:
@@ -22,7 +24,7 @@ async def test_the_state_of_provisioning(control: Control) -> None:
     await accounts.add_user("pat", Role.PENDING)
     await control.call(client.call, routes.LINK_USER, ann.id, body=Link(external_id="1"))
     group = await control.call(client.call, routes.CREATE_GROUP, body=NewGroup(name="g"))
-    await accounts.groups.add_members(group.id, [ann.id], Source.SCIM)
+    await accounts.groups.add_members(group.id, [ann.id], MembershipSource.SCIM)
     await control.call(client.call, routes.CREATE_SCIM_TOKEN)
     for number, status in ((1, 200), (2, 401), (3, 204)):
         control.activity.add(seen(number, status))

@@ -4,7 +4,7 @@ import pytest
 
 from gatewayctl.wire import routes
 from gatewayctl.wire.collections import NewCollection, Query
-from gatewayd.errors import GatewayError, Kind
+from gatewayd.errors import ErrorKind, GatewayError
 from tests.fakes.control import Control
 from tests.fakes.control_documents import boss, processed, refused
 
@@ -55,7 +55,7 @@ async def test_what_makes_no_sense_is_refused(control: Control, how: dict[str, f
 
 
 async def test_what_could_not_be_done_is_said(control: Control) -> None:
-    control.documents.embedder.failures = [GatewayError(Kind.UNAVAILABLE, "the model is busy")]
+    control.documents.embedder.failures = [GatewayError(ErrorKind.UNAVAILABLE, "the model is busy")]
     found = await control.call(control.client.call, routes.QUERY_COLLECTION, "docs", body=Query(query="tar"))
     assert [each.file for each in found.passages] == ["tar.txt"]
     assert "the model is busy" in found.warnings[0]

@@ -9,7 +9,7 @@ from gatewayctl.wire import routes
 from gatewayctl.wire.collections import CollectionChange, NewCollection
 from gatewayctl.wire.files import Gift
 from gatewayd.accounts.records import NewGroup
-from gatewayd.ingest.records import Scope, ScopeKind
+from gatewayd.ingest.records import ScopeKind, SearchScope
 from tests.fakes.control import Control
 from tests.fakes.control_documents import boss, processed, refused
 
@@ -173,7 +173,7 @@ async def test_removing_leaves_the_files(control: Control, caplog: pytest.LogCap
     assert [line.getMessage() for line in caplog.records] == ["collection remove"]
     assert (await refused(control, client.call, routes.GET_COLLECTION, "docs")).kind == "not_found"
     assert (await control.call(client.call, routes.GET_FILE, file.id)).collections == []
-    assert control.documents.index.forgotten == [Scope(ScopeKind.COLLECTION, made.id)]
+    assert control.documents.index.forgotten == [SearchScope(ScopeKind.COLLECTION, made.id)]
 
 
 async def test_names_may_have_slashes(control: Control) -> None:

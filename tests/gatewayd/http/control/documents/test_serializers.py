@@ -4,10 +4,10 @@ from dataclasses import replace
 from pathlib import Path
 
 from gatewayd.catalog.records import Grant
-from gatewayd.http.control.accounts.grantees import Principals
+from gatewayd.http.control.accounts.grantees import GranteeFinder
 from gatewayd.http.control.documents.serializers import DocumentViews
 from gatewayd.ingest.records import FileStatus
-from gatewayd.knowledge.records import Collection, Link
+from gatewayd.knowledge.records import Collection, CollectionLink
 from tests.fakes.accounts import Accounts
 from tests.fakes.knowledge import World, a_file, build_world
 
@@ -15,7 +15,7 @@ from tests.fakes.knowledge import World, a_file, build_world
 async def views(tmp_path: Path) -> tuple[World, DocumentViews, str]:
     world, accounts = build_world(tmp_path), Accounts()
     ann = await accounts.add_user("ann")
-    principals = Principals(accounts.users, accounts.groups)
+    principals = GranteeFinder(accounts.users, accounts.groups)
     return world, DocumentViews(world.collections, principals), ann.id
 
 
@@ -34,7 +34,7 @@ async def test_a_file_is_shown_whole(tmp_path: Path) -> None:
     await world.shelve(file, "text")
     for collection_id in ("c1", "c2"):
         await world.store.add(Collection(collection_id, ann, f"name of {collection_id}"))
-        await world.store.link(Link(collection_id, "f1", ann))
+        await world.store.link(CollectionLink(collection_id, "f1", ann))
     other = a_file("f2", "gone")
     first, second = await shown.files([file, other])
     assert first.model_dump() == {
@@ -57,7 +57,7 @@ async def test_a_file_is_shown_whole(tmp_path: Path) -> None:
         "created_at": "1970-01-01T00:00:01Z",
     }
     assert (second.user, second.collections, second.warning) == ("", [], None)
-    [member] = await shown.members([(Link("c1", "f1", ann, origin="/srv", path="a"), file)])
+    [member] = await shown.members([(CollectionLink("c1", "f1", ann, origin="/srv", path="a"), file)])
     assert (member.file, member.origin, member.path) == (first, "/srv", "a")
 
 

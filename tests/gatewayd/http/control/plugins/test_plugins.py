@@ -7,8 +7,8 @@ import pytest
 from gatewayctl.failures import CommandError
 from gatewayctl.wire import routes
 from gatewayctl.wire.plugins import NewPlugin, PluginChange, PluginSource
-from gatewayd.plugins.records import Family
-from gatewayd.plugins.source.code import LARGEST_SOURCE
+from gatewayd.plugins.records import PluginFamily
+from gatewayd.plugins.source.code import MAX_SOURCE_BYTES
 from tests.fakes.control import Control
 from tests.fakes.control_documents import boss, refused
 from tests.fakes.control_plugins import BROKEN, FILTER, TOOL
@@ -55,7 +55,7 @@ async def test_a_source_is_as_large_as_over_http(control: Control) -> None:
         control.client.call, routes.INSTALL_PLUGIN, FUNCTION, "loud", body=NewPlugin(content=large)
     )
     assert made.outcome == "created"
-    over = NewPlugin(content="#" * LARGEST_SOURCE)
+    over = NewPlugin(content="#" * MAX_SOURCE_BYTES)
     assert (
         await refused(control, control.client.call, routes.INSTALL_PLUGIN, FUNCTION, "loud", body=over)
     ).kind == "too_large"
@@ -174,7 +174,7 @@ async def test_a_check_keeps_nothing(control: Control) -> None:
     assert report.methods[0].parameters[0].model_dump() == {"name": "body", "required": True}
     bad = await call(client.call, routes.CHECK_PLUGIN, FUNCTION, body=PluginSource(id="loud", content=TOOL))
     assert (bad.loads, "it is a tool" in (bad.error or "")) == (False, True)
-    assert control.plugins.plugged.registry.find(Family.FUNCTION, "loud") is None
+    assert control.plugins.plugged.registry.find(PluginFamily.FUNCTION, "loud") is None
 
 
 async def test_nobody_unknown_is_changed(control: Control) -> None:

@@ -2,18 +2,18 @@
 
 from gatewayd.catalog.records import Grant
 from gatewayd.http.control.accounts.access_lists import AccessLists
-from gatewayd.http.control.accounts.grantees import Principals
-from gatewayd.http.control.plugins.serializers import PluginViews, show_report, show_valves
+from gatewayd.http.control.accounts.grantees import GranteeFinder
+from gatewayd.http.control.plugins.serializers import PluginViews, render_report, render_valves
 from gatewayd.plugins.placement import PluginPlaces
-from gatewayd.plugins.records import Problem
+from gatewayd.plugins.records import PluginProblem
 from gatewayd.plugins.source.check_report import (
     MissingImport,
-    Report,
     ReportedMethod,
     ReportedParameter,
     ReportedRequirement,
+    SourceCheckReport,
 )
-from gatewayd.plugins.valve_rows import ValveRow
+from gatewayd.plugins.valve_rows import ListedValve
 from tests.fakes.control import Control
 from tests.fakes.control_plugins import TOOL
 from tests.fakes.plugins import plugin_of
@@ -24,7 +24,7 @@ async def test_a_plugin_with_everything(control: Control) -> None:
     lists = AccessLists(accounts.users, accounts.groups)
     registry = control.plugins.plugged.registry
     places = PluginPlaces(registry)
-    views = PluginViews(registry, places, Principals(accounts.users, accounts.groups), lists)
+    views = PluginViews(registry, places, GranteeFinder(accounts.users, accounts.groups), lists)
     ann = await accounts.add_user("ann")
     plugin = plugin_of(
         "weather",
@@ -32,7 +32,7 @@ async def test_a_plugin_with_everything(control: Control) -> None:
         user_id=ann.id,
         specs=[{"name": "forecast"}],
         missing=("open_webui.x.Y",),
-        problem=Problem(1_700_000_000, "inlet", "no"),
+        problem=PluginProblem(1_700_000_000, "inlet", "no"),
         grants=(Grant("user", "*", "read"),),
         updated_at=1,
     )
@@ -52,15 +52,15 @@ async def test_a_plugin_with_everything(control: Control) -> None:
 
 
 def test_secrets_are_masked_unless_revealed() -> None:
-    row = ValveRow("key", "hush", default="old", is_set=True, is_secret=True)
-    [shown] = show_valves([row])
+    row = ListedValve("key", "hush", default="old", is_set=True, is_secret=True)
+    [shown] = render_valves([row])
     assert (shown.value, shown.default) == ("********", "********")
-    [shown] = show_valves([row], reveal=True)
+    [shown] = render_valves([row], reveal=True)
     assert (shown.value, shown.default) == ("hush", "old")
 
 
 def test_a_report() -> None:
-    report = Report(
+    report = SourceCheckReport(
         id="a",
         kind="pipe",
         methods=(ReportedMethod("pipe", (ReportedParameter("body", True),)),),
@@ -69,10 +69,10 @@ def test_a_report() -> None:
         requirements=(ReportedRequirement("y", None),),
         problems=("p",),
     )
-    shown = show_report(report)
+    shown = render_report(report)
     assert (shown.loads, shown.kind, shown.problems) == (True, "pipe", ["p"])
     assert shown.methods[0].parameters[0].name == "body"
     assert shown.missing[0].requirement == "x-package"
     assert (shown.missing[0].guarded, shown.requirements[0].version) == (True, None)
     assert [(one.name, one.default) for one in shown.valves] == [("limit", 5)]
-    assert show_report(Report(id="a", error="no")).loads is False
+    assert render_report(SourceCheckReport(id="a", error="no")).loads is False

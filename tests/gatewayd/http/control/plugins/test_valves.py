@@ -6,7 +6,7 @@ import pytest
 
 from gatewayctl.wire import routes
 from gatewayctl.wire.plugins import NewPlugin, ValveChange
-from gatewayd.plugins.records import Family
+from gatewayd.plugins.records import PluginFamily
 from tests.fakes.control import Control
 from tests.fakes.control_documents import boss, refused
 from tests.fakes.control_plugins import BROKEN, FILTER
@@ -80,8 +80,8 @@ async def test_one_that_does_not_load_shows_what_is_stored_masked(control: Contr
     client, call = control.client, control.call
     await call(client.call, routes.SET_VALVES, *LOUD, body=ValveChange(values={"mark": "?", "priority": 3}))
     plugged = control.plugins.plugged
-    stored = plugged.store.rows[Family.FUNCTION, "loud"]
-    plugged.store.rows[Family.FUNCTION, "loud"] = type(stored)(
+    stored = plugged.store.rows[PluginFamily.FUNCTION, "loud"]
+    plugged.store.rows[PluginFamily.FUNCTION, "loud"] = type(stored)(
         **{**{name: getattr(stored, name) for name in stored.__slots__}, "content": BROKEN}
     )
     await call(client.call, routes.RELOAD_PLUGINS)

@@ -4,7 +4,7 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from gatewayd.accounts.admin_contact import Contact
+from gatewayd.accounts.admin_contact import AdminContact
 from gatewayd.accounts.runtime_settings import DEFINITIONS, ConfiguredValue
 from gatewayd.http.public.accounts.admin import AdminRoutes
 from tests.fakes.accounts import Accounts, Site, check_access, serving_accounts
@@ -14,7 +14,7 @@ CONFIG = "/api/v1/auths/admin/config"
 
 
 def nouns(accounts: Accounts) -> AdminRoutes:
-    return AdminRoutes(accounts.runtime, Contact(accounts.users, accounts.runtime))
+    return AdminRoutes(accounts.runtime, AdminContact(accounts.users, accounts.runtime))
 
 
 @pytest.fixture

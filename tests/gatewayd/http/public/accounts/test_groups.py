@@ -84,7 +84,7 @@ async def test_members(site: Site) -> None:
 
 
 async def test_members_are_read_in_pages(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(users, "PAGE_USERS", 2)
+    monkeypatch.setattr(users, "USERS_PER_PAGE", 2)
     group_id = (await create(site))["id"]
     people = [site.user, site.pending, site.admin]
     await site.accounts.groups.add_members(group_id, [each.id for each in people])

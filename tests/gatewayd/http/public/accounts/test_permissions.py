@@ -4,7 +4,7 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from gatewayd.accounts.permissions import BUILTIN
+from gatewayd.accounts.permissions import BUILTIN_PERMISSIONS
 from gatewayd.http.public.accounts.permissions import PermissionRoutes
 from tests.fakes.accounts import Accounts, Site, check_access, serving_accounts
 
@@ -23,16 +23,19 @@ async def test_access(site: Site) -> None:
 
 
 async def test_defaults_change_what_people_may_on_the_next_request(site: Site) -> None:
-    assert await site.get_ok(DEFAULT, site.admin) == BUILTIN
-    assert await site.get_ok("/api/v1/users/permissions", site.user) == BUILTIN
-    tree = {**BUILTIN, "features": {**BUILTIN["features"], "api_keys": True, "flying": True}}
+    assert await site.get_ok(DEFAULT, site.admin) == BUILTIN_PERMISSIONS
+    assert await site.get_ok("/api/v1/users/permissions", site.user) == BUILTIN_PERMISSIONS
+    tree = {
+        **BUILTIN_PERMISSIONS,
+        "features": {**BUILTIN_PERMISSIONS["features"], "api_keys": True, "flying": True},
+    }
     stored = await site.post_ok(DEFAULT, site.admin, tree)
     assert stored["features"]["api_keys"] is True
     assert "flying" not in stored["features"]
     assert await site.get_ok("/api/v1/users/permissions", site.user) == stored
     admin = await site.get_ok("/api/v1/users/permissions", site.admin)
     assert (admin["features"]["api_keys"], admin["workspace"]["tools"]) == (False, True)
-    assert await site.get_ok(f"{DEFAULT}/defaults", site.admin) == BUILTIN
+    assert await site.get_ok(f"{DEFAULT}/defaults", site.admin) == BUILTIN_PERMISSIONS
 
 
 async def test_a_wrong_leaf_is_named(site: Site) -> None:

@@ -3,8 +3,13 @@
 import pytest
 
 from gatewayd.accounts.records import Group, Role, User
-from gatewayd.errors import GatewayError, Kind
-from gatewayd.http.public.accounts.serializers import is_active, listing_of, show_user_info, show_whole_user
+from gatewayd.errors import ErrorKind, GatewayError
+from gatewayd.http.public.accounts.serializers import (
+    is_active,
+    parse_user_listing,
+    render_user_info,
+    render_whole_user,
+)
 
 USER_KEYS = {
     "id",
@@ -35,14 +40,14 @@ USER_KEYS = {
 
 def test_a_user_has_every_key() -> None:
     user = User("u1", "ann@x", "Ann", Role.ADMIN, profile={"bio": "b", "secret": "s"}, active=False)
-    shown = show_whole_user(user)
+    shown = render_whole_user(user)
     assert set(shown) == USER_KEYS
     assert (shown["role"], shown["active"], shown["bio"], shown["gender"]) == ("pending", False, "b", None)
 
 
 def test_the_short_form() -> None:
     user = User("u1", "ann@x", "Ann", Role.USER, last_active_at=1000)
-    shown = show_user_info(user, 1100, [Group("g1", "staff")])
+    shown = render_user_info(user, 1100, [Group("g1", "staff")])
     assert shown == {
         "id": "u1",
         "name": "Ann",
@@ -68,8 +73,8 @@ def test_activity_fades() -> None:
 
 def test_pages() -> None:
     wanted = {"query": "a", "order_by": "name", "descending": True, "offset": 60, "limit": 30}
-    assert listing_of({"query": "a", "order_by": "name", "direction": "desc", "page": "3"}) == wanted
-    assert listing_of({})["offset"] == 0
+    assert parse_user_listing({"query": "a", "order_by": "name", "direction": "desc", "page": "3"}) == wanted
+    assert parse_user_listing({})["offset"] == 0
 
 
 @pytest.mark.parametrize(
@@ -79,5 +84,5 @@ def test_pages() -> None:
 )
 def test_bad_pages(query: dict[str, str]) -> None:
     with pytest.raises(GatewayError) as caught:
-        listing_of(query)
-    assert (caught.value.kind, caught.value.param) == (Kind.INVALID_REQUEST, next(iter(query)))
+        parse_user_listing(query)
+    assert (caught.value.kind, caught.value.param) == (ErrorKind.INVALID_REQUEST, next(iter(query)))

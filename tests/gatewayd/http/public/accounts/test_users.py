@@ -55,7 +55,7 @@ async def test_a_page_of_accounts(site: Site) -> None:
 
 
 async def test_short_lists(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(users, "PAGE_USERS", 2)
+    monkeypatch.setattr(users, "USERS_PER_PAGE", 2)
     group_id = await site.accounts.grant_keys(site.user)
     body = await site.get_ok(f"{BASE}/all", site.admin)
     assert body["total"] == 3

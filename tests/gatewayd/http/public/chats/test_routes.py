@@ -8,8 +8,8 @@ import pytest
 from openapi_spec_validator import validate
 
 from gatewayd.chats.records import MessageChange
-from gatewayd.events.records import Target
-from gatewayd.http.openapi import describe
+from gatewayd.events.records import EventTarget
+from gatewayd.http.openapi import describe_routes
 from gatewayd.text import MAX_STORED_DEPTH
 from tests.fakes.accounts import check_access
 from tests.fakes.chats_site import ChatHouse, ChatSite, document, node, serving_chats
@@ -253,7 +253,7 @@ async def test_messages_are_put(site: ChatSite) -> None:
     assert changed["chat"]["history"]["messages"]["q1"]["childrenIds"] == ["a1", "a2"]
     assert changed["chat"]["history"]["messages"]["a2"]["role"] == "assistant"
     target, event = site.house.told[0]
-    assert target == Target(site.user.id, made["id"], "a1")
+    assert target == EventTarget(site.user.id, made["id"], "a1")
     data = {"chat_id": made["id"], "message_id": "a1", "content": "Two herons."}
     assert event == {"type": "chat:message", "data": data}
     assert len(site.house.told) == 3
@@ -416,4 +416,4 @@ async def test_bad_imports_leave_nothing(site: ChatSite, bad: Any, name: str) ->
 def test_description() -> None:
     rows = ChatHouse().rows()
     assert len({(row.method, row.path) for row in rows}) == len(rows)
-    validate(describe(rows, title="t", version="1"))
+    validate(describe_routes(rows, title="t", version="1"))

@@ -10,11 +10,11 @@ import pytest
 
 from gatewayd.accounts.records import Role
 from gatewayd.catalog.service import Catalog, CatalogOptions
-from gatewayd.completions.records import Chunk
-from gatewayd.errors import GatewayError, Kind
+from gatewayd.completions.records import CompletionChunk
+from gatewayd.errors import ErrorKind, GatewayError
 from gatewayd.http.public.completions.chat import PATHS, ChatRoutes
 from gatewayd.pipeline.pipeline import NoFilters, NoTools, Pipeline
-from gatewayd.tasks import Tasks
+from gatewayd.tasks import TaskRegistry
 from tests.fakes.attachments import NoAttachments
 from tests.fakes.edge import Client, bearer, serving
 from tests.fakes.models import FakeRecords, FakeSource, make_actor, make_model
@@ -25,7 +25,7 @@ BODY = {"model": "m", "messages": [{"role": "user", "content": "hi"}]}
 
 @asynccontextmanager
 async def chatting(source: FakeSource) -> AsyncIterator[Client]:
-    tasks = Tasks()
+    tasks = TaskRegistry()
     admin = make_actor()
     catalog = Catalog(FakeRecords(), tasks, CatalogOptions())
     catalog.use([source])
@@ -52,7 +52,9 @@ async def test_answers_under_every_alias_to_those_who_may(path: str) -> None:
 
 async def test_stream_passes_bytes_and_ends_with_done() -> None:
     raw = b'data: { "id": "c" }\n\n'
-    source = FakeSource(models=[make_model("m")], script=lambda _: [Chunk(raw=raw), Chunk(raw=raw)])
+    source = FakeSource(
+        models=[make_model("m")], script=lambda _: [CompletionChunk(raw=raw), CompletionChunk(raw=raw)]
+    )
     async with chatting(source) as client:
         reply = await client.post(PATHS[0], json={**BODY, "stream": True}, headers=bearer("admin"))
         assert reply.headers["Content-Type"].startswith("text/event-stream")
@@ -61,7 +63,7 @@ async def test_stream_passes_bytes_and_ends_with_done() -> None:
 
 
 async def test_failure_before_the_first_byte_is_a_status() -> None:
-    failure = GatewayError(Kind.RATE_LIMITED, "cannot get an answer from 'acme'", retry_after=9)
+    failure = GatewayError(ErrorKind.RATE_LIMITED, "cannot get an answer from 'acme'", retry_after=9)
     source = FakeSource(models=[make_model("m")], script=lambda _: [failure])
     async with chatting(source) as client:
         reply = await client.post(PATHS[0], json={**BODY, "stream": True}, headers=bearer("admin"))
@@ -70,9 +72,9 @@ async def test_failure_before_the_first_byte_is_a_status() -> None:
 
 
 async def test_failure_after_the_first_byte_is_in_band_and_without_done() -> None:
-    broken: list[Chunk | Exception] = [
-        Chunk(raw=b"data: {}\n\n"),
-        GatewayError(Kind.UPSTREAM_FAILED, "cannot"),
+    broken: list[CompletionChunk | Exception] = [
+        CompletionChunk(raw=b"data: {}\n\n"),
+        GatewayError(ErrorKind.UPSTREAM_FAILED, "cannot"),
     ]
     source = FakeSource(models=[make_model("m")], script=lambda _: broken)
     async with chatting(source) as client:
@@ -94,9 +96,9 @@ async def test_client_that_leaves_closes_a_silent_source() -> None:
     closed = asyncio.Event()
 
     class Silent(FakeSource):
-        async def stream(self, *_: object) -> AsyncIterator[Chunk]:
+        async def stream(self, *_: object) -> AsyncIterator[CompletionChunk]:
             try:
-                yield Chunk(raw=b"data: {}\n\n")
+                yield CompletionChunk(raw=b"data: {}\n\n")
                 await asyncio.Event().wait()
             finally:
                 closed.set()

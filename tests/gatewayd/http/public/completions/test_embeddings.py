@@ -10,7 +10,7 @@ from openai import AsyncOpenAI, BadRequestError, InternalServerError, NotFoundEr
 
 from gatewayd.http.public.base_urls import BASES
 from gatewayd.http.public.completions.embeddings import EmbeddingRoutes
-from gatewayd.pipeline.embeddings import Embeddings
+from gatewayd.pipeline.embeddings import EmbeddingService
 from gatewayd.pipeline.pipeline import NoFilters
 from tests.fakes.edge import Client, bearer
 from tests.fakes.providers import three_providers
@@ -22,7 +22,7 @@ BODY = {"model": "acme.m", "input": "hello"}
 @pytest.fixture
 async def gateway() -> AsyncIterator[tuple[FakeUpstream, Client]]:
     async with three_providers(
-        lambda catalog: EmbeddingRoutes(Embeddings(catalog, NoFilters()), body_limit=1_000_000).routes()
+        lambda catalog: EmbeddingRoutes(EmbeddingService(catalog, NoFilters()), body_limit=1_000_000).routes()
     ) as made:
         yield made
 

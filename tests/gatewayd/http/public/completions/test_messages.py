@@ -12,9 +12,9 @@ import pytest
 from gatewayd.accounts.records import Actor
 from gatewayd.catalog.records import Model
 from gatewayd.catalog.service import Catalog
-from gatewayd.completions.records import Chunk, Completion
+from gatewayd.completions.records import Completion, CompletionChunk
 from gatewayd.http.public.completions.messages import PATHS, MessageRoutes
-from gatewayd.http.responses.streams import Streams
+from gatewayd.http.responses.streams import AnswerStreams
 from gatewayd.http.routes import Route
 from gatewayd.pipeline.pipeline import NoFilterChain, NoFilters, NoTools, Pipeline
 from gatewayd.pipeline.records import ChatRequest
@@ -57,7 +57,7 @@ class NoticingFilter:
     async def inlet(self, request: ChatRequest, model: Model, actor: Actor) -> None:
         self.seen.append(request.body["messages"])
 
-    async def stream(self, chunk: Chunk) -> Chunk:
+    async def stream(self, chunk: CompletionChunk) -> CompletionChunk:
         self.seen.append(chunk.events)
         return chunk
 
@@ -120,7 +120,7 @@ async def opened(
 ) -> AsyncIterator[tuple[FakeUpstream, Client]]:
     def rows(catalog: Catalog) -> Sequence[Route]:
         pipeline = Pipeline(catalog, chosen, NoAttachments(), NoTools())
-        return MessageRoutes(pipeline, body_limit=LIMIT, streams=Streams(seconds=ping_seconds)).routes()
+        return MessageRoutes(pipeline, body_limit=LIMIT, streams=AnswerStreams(seconds=ping_seconds)).routes()
 
     async with three_providers(rows) as made:
         yield made

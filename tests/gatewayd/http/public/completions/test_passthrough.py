@@ -12,12 +12,12 @@ from openai import APIError, AsyncOpenAI, NotFoundError, RateLimitError
 from gatewayd.deferred_writes import DeferredWrites
 from gatewayd.http.public.base_urls import BASES
 from gatewayd.http.public.completions.passthrough import ForwardingRoutes
-from gatewayd.http.responses.streams import COMMENT, Streams
-from gatewayd.pipeline.passthrough import Forwarding
+from gatewayd.http.responses.streams import KEEP_ALIVE_FRAME, AnswerStreams
+from gatewayd.pipeline.passthrough import RequestForwarder
 from gatewayd.pipeline.pipeline import NoFilters
 from gatewayd.pipeline.responses.ids import ResponseIds
-from gatewayd.tasks import Tasks
-from gatewayd.upstream.streams.checks import MAX_HELD
+from gatewayd.tasks import TaskRegistry
+from gatewayd.upstream.streams.checks import MAX_HELD_BYTES
 from tests.fakes.edge import Client, bearer
 from tests.fakes.providers import three_providers
 from tests.fakes.response_ids import MemoryResponseIds
@@ -31,9 +31,11 @@ ADMIN = bearer("admin")
 async def gateway() -> AsyncIterator[tuple[FakeUpstream, Client]]:
     async with three_providers(
         lambda catalog: ForwardingRoutes(
-            Forwarding(catalog, NoFilters(), ResponseIds(MemoryResponseIds(), DeferredWrites(Tasks()))),
+            RequestForwarder(
+                catalog, NoFilters(), ResponseIds(MemoryResponseIds(), DeferredWrites(TaskRegistry()))
+            ),
             body_limit=1_000_000,
-            streams=Streams(head_seconds=0.3),
+            streams=AnswerStreams(head_seconds=0.3),
         ).routes()
     ) as made:
         yield made
@@ -215,7 +217,7 @@ async def test_a_broken_whole_answer_is_a_status(client: Client, fake: FakeUpstr
 
 
 async def test_a_long_answer_that_breaks_off_cuts_the_connection(client: Client, fake: FakeUpstream) -> None:
-    start = b'{"a": "' + b"x" * MAX_HELD
+    start = b'{"a": "' + b"x" * MAX_HELD_BYTES
     fake.script(Reply(steps=[start, SILENCE, CUT], content_type="application/json"))
     reply = await client.post("/v1/completions", json={"model": "acme.m"}, headers=ADMIN)
     assert await reply.content.readexactly(len(start)) == start
@@ -250,5 +252,5 @@ async def test_a_late_stream_has_its_head(
     assert answer.status == 200
     fake.release.set()
     found = await answer.read()
-    assert found.startswith(COMMENT)
+    assert found.startswith(KEEP_ALIVE_FRAME)
     assert expected in found

@@ -61,7 +61,7 @@ async def test_a_file_that_fails(site: DocumentsSite) -> None:
 
 
 async def test_a_file_that_takes_too_long(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(process_now, "LONGEST_WAIT", 0.01)
+    monkeypatch.setattr(process_now, "MAX_WAIT_SECONDS", 0.01)
     async with serving_documents(tmp_path, works=False) as site:
         file = await site.upload(TEXT.encode())
         path, body = f"{RETRIEVAL}/process/file", {"file_id": file["id"]}

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from openapi_spec_validator import validate
 
-from gatewayd.http.openapi import describe
+from gatewayd.http.openapi import describe_routes
 from tests.fakes.accounts import check_access
 from tests.fakes.documents_site import FILES, DocumentsSite, serving_documents
 from tests.fakes.edge import bearer
@@ -186,7 +186,7 @@ async def test_deletion_of_all(site: DocumentsSite) -> None:
 
 
 async def test_the_rows_are_described(site: DocumentsSite) -> None:
-    document = describe(site.services.rows(), title="t", version="1")
+    document = describe_routes(site.services.rows(), title="t", version="1")
     validate(document)
     described = {(method.upper(), path) for path, rows in document["paths"].items() for method in rows}
     assert described == {UPLOAD} | DOCUMENT_SAMPLES.keys() | BYTES.keys()

@@ -9,10 +9,10 @@ import pytest
 from aiohttp import web
 
 from gatewayd.accounts.records import Actor
-from gatewayd.errors import GatewayError, Kind, not_found
-from gatewayd.http.public.files.owners import Owners
+from gatewayd.errors import ErrorKind, GatewayError, not_found
+from gatewayd.http.public.files.owners import OwnerFinder
 from gatewayd.http.public.knowledge.replies import CollectionReplies
-from gatewayd.knowledge.members import Result
+from gatewayd.knowledge.members import MemberResult
 from gatewayd.knowledge.records import Collection
 from tests.fakes.documents_site import DocumentsSite, serving_documents
 
@@ -25,7 +25,7 @@ async def site(tmp_path: Path) -> AsyncIterator[DocumentsSite]:
 
 async def some(site: DocumentsSite) -> tuple[CollectionReplies, Actor, Collection]:
     services = site.services
-    replies = CollectionReplies(services.collections, services.members, Owners(services.accounts.users))
+    replies = CollectionReplies(services.collections, services.members, OwnerFinder(services.accounts.users))
     who = await services.accounts.actor(site.user)
     made = await services.collections.get(who, (await site.collection())["id"])
     return replies, who, made
@@ -39,7 +39,11 @@ def body_of(reply: web.StreamResponse) -> Any:
 
 async def test_results_of_a_batch(site: DocumentsSite) -> None:
     replies, who, made = await some(site)
-    results = [Result("a", is_changed=True), Result("b"), Result("ä", error=not_found("file", "ä"))]
+    results = [
+        MemberResult("a", is_changed=True),
+        MemberResult("b"),
+        MemberResult("ä", error=not_found("file", "ä")),
+    ]
     reply = await replies.batch(who, made, results)
     assert body_of(reply)["results"] == [
         {"file_id": "a", "status": "added"},
@@ -54,11 +58,17 @@ async def test_results_of_a_batch(site: DocumentsSite) -> None:
 
 async def test_a_batch_that_failed(site: DocumentsSite) -> None:
     replies, who, made = await some(site)
-    empty = GatewayError(Kind.EMPTY_CONTENT, "cannot add file 'b': its content is empty", param="file_id")
-    results = [Result("b", error=empty), Result("c", error=empty), Result("d", error=not_found("file", "d"))]
+    empty = GatewayError(
+        ErrorKind.EMPTY_CONTENT, "cannot add file 'b': its content is empty", param="file_id"
+    )
+    results = [
+        MemberResult("b", error=empty),
+        MemberResult("c", error=empty),
+        MemberResult("d", error=not_found("file", "d")),
+    ]
     with pytest.raises(GatewayError) as caught:
         await replies.batch(who, made, results)
-    assert caught.value.kind is Kind.EMPTY_CONTENT
+    assert caught.value.kind is ErrorKind.EMPTY_CONTENT
     assert caught.value.message == "cannot add file 'b': its content is empty; cannot find file 'd'"
 
 

@@ -2,14 +2,14 @@
 
 import pytest
 
-from gatewayd.errors import GatewayError, Kind
-from gatewayd.http.public.models.anthropic_lists import described, page
+from gatewayd.errors import ErrorKind, GatewayError
+from gatewayd.http.public.models.anthropic_lists import add_dialect_fields, model_page
 
 MODELS = [{"id": name, "name": name.upper(), "created": 0} for name in "abcde"]
 
 
 def ids(**query: str) -> tuple[str, bool]:
-    found = page(MODELS, query)
+    found = model_page(MODELS, query)
     names = "".join(model["id"] for model in found["data"])
     assert (found["first_id"], found["last_id"]) == ((names[0], names[-1]) if names else (None, None))
     return names, found["has_more"]
@@ -46,14 +46,14 @@ def test_pages(query: dict[str, str], expected: tuple[str, bool]) -> None:
 )
 def test_bad_queries_are_named(query: dict[str, str]) -> None:
     with pytest.raises(GatewayError) as caught:
-        page(MODELS, query)
-    assert (caught.value.kind, caught.value.param) == (Kind.INVALID_REQUEST, *query)
+        model_page(MODELS, query)
+    assert (caught.value.kind, caught.value.param) == (ErrorKind.INVALID_REQUEST, *query)
 
 
 def test_a_model_keeps_our_fields_and_what_its_provider_says() -> None:
     told = {"id": "x", "max_tokens": 9, "capabilities": {"thinking": {}}, "lifecycle": "retired"}
     listed = {"id": "p.x", "name": "X", "created": 1_700_000_000, "object": "model", "openai": told}
-    assert described(listed) == {
+    assert add_dialect_fields(listed) == {
         **listed,
         "type": "model",
         "display_name": "X",
@@ -62,4 +62,4 @@ def test_a_model_keeps_our_fields_and_what_its_provider_says() -> None:
         "capabilities": {"thinking": {}},
         "lifecycle": "retired",
     }
-    assert described({**listed, "openai": 3})["lifecycle"] == "active"
+    assert add_dialect_fields({**listed, "openai": 3})["lifecycle"] == "active"

@@ -9,8 +9,8 @@ import pytest
 
 from gatewayd.accounts.records import Role
 from gatewayd.catalog.service import Catalog, CatalogOptions
-from gatewayd.http.public.models.routes import LISTS, ModelRoutes
-from gatewayd.tasks import Tasks
+from gatewayd.http.public.models.routes import LISTS, PublicModelRoutes
+from gatewayd.tasks import TaskRegistry
 from tests.fakes.edge import Client, bearer, raw_get, serving
 from tests.fakes.models import FakeRecords, FakeSource, make_actor, make_model
 
@@ -19,7 +19,7 @@ PUBLIC = {"principal_type": "user", "principal_id": "*", "permission": "read"}
 
 @asynccontextmanager
 async def listing() -> AsyncIterator[Client]:
-    tasks = Tasks()
+    tasks = TaskRegistry()
     admin = make_actor()
     catalog = Catalog(FakeRecords(), tasks, CatalogOptions(), clock=lambda: 7)
     catalog.use(
@@ -32,7 +32,7 @@ async def listing() -> AsyncIterator[Client]:
         "other": make_actor("o", Role.USER),
         "pending": make_actor("p", Role.PENDING),
     }
-    async with serving(ModelRoutes(catalog).routes(), actors) as client:
+    async with serving(PublicModelRoutes(catalog).routes(), actors) as client:
         yield client
     await tasks.close()
 

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from gatewayd.plugins.records import Family, Problem
-from gatewayd.plugins.registry import Sources
+from gatewayd.plugins.records import PluginFamily, PluginProblem
+from gatewayd.plugins.registry import PluginSources
 from tests.fakes.accounts import check_access
 from tests.fakes.plugins import plugin_of
 from tests.fakes.plugins_site import FUNCTIONS, serving_plugins
@@ -78,7 +78,7 @@ async def test_a_function_is_installed_inactive_shown_and_removed() -> None:
 
 
 async def test_users_see_what_there_is_and_not_how_it_does() -> None:
-    problem = Problem(7, "inlet", "filter f: ValueError: a secret")
+    problem = PluginProblem(7, "inlet", "filter f: ValueError: a secret")
     async with serving_plugins(plugin_of("f", FILTER, problem=problem)) as site:
         [seen] = await site.ok("GET", f"{FUNCTIONS}/", site.user)
         assert (seen["id"], seen["origin"]) == ("f", "database")
@@ -150,7 +150,7 @@ async def test_one_that_does_not_load_says_why_beside_the_others() -> None:
         assert (on["is_active"], on["loaded"]) == (True, False)
         assert on["error"]["doing"] == "load"
         assert "NameError" in on["error"]["message"]
-        await site.plugged.registry.loaded(Family.FUNCTION, "f")
+        await site.plugged.registry.loaded(PluginFamily.FUNCTION, "f")
         listed = {one["id"]: one for one in await site.ok("GET", f"{FUNCTIONS}/")}
         assert listed["b"]["error"] == on["error"]
         assert (listed["f"]["error"], listed["f"]["loaded"]) == (None, True)
@@ -187,7 +187,7 @@ async def test_the_names_that_are_missing_are_told() -> None:
 
 
 async def test_without_plugins_lists_are_empty() -> None:
-    async with serving_plugins(plugin_of("f", FILTER), sources=Sources(is_enabled=False)) as site:
+    async with serving_plugins(plugin_of("f", FILTER), sources=PluginSources(is_enabled=False)) as site:
         assert await site.ok("GET", f"{FUNCTIONS}/") == []
         assert await site.ok("GET", f"{FUNCTIONS}/export") == []
         sentence = await site.refused(500, "POST", f"{FUNCTIONS}/create", body=form("g"))
@@ -205,7 +205,7 @@ async def test_what_is_exported_can_be_synced_again() -> None:
     """)
     first = plugin_of("a", content, valves={"limit": 5}, is_active=False)
     async with serving_plugins(first, plugin_of("f", FILTER, description="Sees")) as site:
-        await site.plugged.registry.loaded(Family.FUNCTION, "f")
+        await site.plugged.registry.loaded(PluginFamily.FUNCTION, "f")
         plain = await site.ok("GET", f"{FUNCTIONS}/export")
         assert [one["content"] for one in plain] == [first.content, FILTER]
         assert not any("valves" in one for one in plain)
@@ -242,9 +242,9 @@ async def test_valves_that_cannot_be_read_hide_nothing_and_can_be_set_anew() -> 
                 self.valves = self.Valves()
     """)
     sentence = "cannot read the valves of function s: they are encrypted, and there is no secret key"
-    locked = plugin_of("s", content, locked=sentence, problem=Problem(3, "load", sentence))
+    locked = plugin_of("s", content, locked=sentence, problem=PluginProblem(3, "load", sentence))
     async with serving_plugins(locked, plugin_of("f", FILTER)) as site:
-        await site.plugged.registry.loaded(Family.FUNCTION, "f")
+        await site.plugged.registry.loaded(PluginFamily.FUNCTION, "f")
         listed = {one["id"]: one for one in await site.ok("GET", f"{FUNCTIONS}/")}
         assert listed["f"]["loaded"]
         assert not listed["s"]["loaded"]
@@ -256,7 +256,7 @@ async def test_valves_that_cannot_be_read_hide_nothing_and_can_be_set_anew() -> 
         assert [one["valves"] for one in exported] == [{}, None]
         renamed = await site.ok("POST", f"{FUNCTIONS}/id/s/update", body={"name": "Other"})
         assert (renamed["error"]["message"], renamed["loaded"]) == (sentence, False)
-        assert site.plugged.store.rows[Family.FUNCTION, "s"].locked == sentence
+        assert site.plugged.store.rows[PluginFamily.FUNCTION, "s"].locked == sentence
         await site.refused(400, "POST", f"{valves}/update", body={"limit": "many"})
         assert await site.ok("POST", f"{valves}/update", body={"limit": 4}) == {"limit": 4}
         shown = await site.ok("GET", f"{FUNCTIONS}/id/s")

@@ -5,8 +5,8 @@ import asyncio
 import pytest
 
 from gatewayd.accounts.records import Role
-from gatewayd.http.public.plugins.serializers import PluginShapes, show_server
-from gatewayd.plugins.records import Family, Origin, PluginKind, Problem
+from gatewayd.http.public.plugins.serializers import PluginSerializer, render_server
+from gatewayd.plugins.records import PluginFamily, PluginKind, PluginOrigin, PluginProblem
 from gatewayd.plugins.servers.records import ServerType, ToolServer
 from tests.fakes.accounts import Accounts
 from tests.fakes.plugins import Plugged, actor_of, make_registry, plugin_of, readable_by, scope_of
@@ -22,7 +22,7 @@ MENTIONING = "class Tools:\n    '''Has no\n    UserValves class.'''\n"
 FILTER = "class Filter:\n    toggle = {}\n    def inlet(self, body): return body\n"
 
 
-def shapes(plugged: Plugged) -> PluginShapes:
+def shapes(plugged: Plugged) -> PluginSerializer:
     accounts = Accounts()
     return make_services(plugged.registry, plugged.store, plugged.user_valves, accounts).shapes
 
@@ -30,21 +30,21 @@ def shapes(plugged: Plugged) -> PluginShapes:
 @pytest.mark.parametrize(("content", "has_some"), [(WITH_USER_VALVES, True), (MENTIONING, False)])
 async def test_user_valves_are_known_without_loading(content: str, has_some: bool) -> None:
     async with make_registry(plugin_of("t", content, is_active=False)) as plugged:
-        found = plugged.registry.find(Family.TOOL, "t")
+        found = plugged.registry.find(PluginFamily.TOOL, "t")
         for is_loaded in (False, True):
             shown = shapes(plugged).shown(ADMIN, found)
             assert (shown["loaded"], shown["has_user_valves"]) == (is_loaded, has_some)
             assert shown["meta"]["has_user_valves"] is has_some
-            await plugged.registry.loaded(Family.TOOL, "t")
+            await plugged.registry.loaded(PluginFamily.TOOL, "t")
 
 
 @pytest.mark.parametrize(("toggle", "meta"), [(True, {"toggle": True}), (False, {})])
 async def test_a_filter_with_a_toggle_says_so_once_it_is_loaded(toggle: bool, meta: dict[str, bool]) -> None:
     async with make_registry(plugin_of("f", FILTER.format(toggle), is_active=False)) as plugged:
         plain = {"description": "", "manifest": {}}
-        found = plugged.registry.find(Family.FUNCTION, "f")
+        found = plugged.registry.find(PluginFamily.FUNCTION, "f")
         assert shapes(plugged).shown(ADMIN, found)["meta"] == plain
-        await plugged.registry.loaded(Family.FUNCTION, "f")
+        await plugged.registry.loaded(PluginFamily.FUNCTION, "f")
         assert shapes(plugged).shown(ADMIN, found)["meta"] == {**plain, **meta}
 
 
@@ -53,10 +53,10 @@ async def test_how_a_plugin_does_is_for_who_may_change_it() -> None:
         "t",
         TOOL,
         grants=readable_by("u1"),
-        origin=Origin.FILE,
+        origin=PluginOrigin.FILE,
         path="/etc/t.py",
         missing=("open_webui.x",),
-        problem=Problem(7, "run", "tool t: ValueError: no"),
+        problem=PluginProblem(7, "run", "tool t: ValueError: no"),
         meta={"switches": {"is_active": True}, "more": 1},
         is_active=False,
     )
@@ -86,14 +86,14 @@ async def test_calls_that_were_left_behind_are_counted() -> None:
                 GO.wait(20)
     """
     async with make_registry(plugin_of("t", content)) as plugged:
-        loaded = await plugged.registry.loaded(Family.TOOL, "t")
+        loaded = await plugged.registry.loaded(PluginFamily.TOOL, "t")
         call = asyncio.ensure_future(loaded.call("run", scope_of(), {}))
         assert await asyncio.to_thread(loaded.value("STARTED").wait, 10)
         call.cancel()
         with pytest.raises(asyncio.CancelledError):
             await call
         try:
-            found = plugged.registry.find(Family.TOOL, "t")
+            found = plugged.registry.find(PluginFamily.TOOL, "t")
             assert shapes(plugged).shown(ADMIN, found)["left_behind"] == 1
         finally:
             loaded.value("GO").set()
@@ -132,7 +132,7 @@ def test_a_server_has_the_id_that_requests_name_and_no_secret() -> None:
         grants=readable_by("u1"),
         updated_at=4,
     )
-    shown = show_server(server)
+    shown = render_server(server)
     assert (shown["id"], shown["name"], shown["updated_at"]) == ("server:mcp:n", "Notes", 4)
     assert shown["access_grants"] == [{"principal_type": "user", "principal_id": "u1", "permission": "read"}]
     assert "secret" not in repr(shown)

@@ -8,10 +8,10 @@ import pytest
 
 from gatewayd.accounts.records import Role
 from gatewayd.http.public.plugins.tool_servers import ToolServerRoutes
-from gatewayd.plugins.servers.config import MASK, Connections
+from gatewayd.plugins.servers.config import MASK, ConfiguredServers
 from gatewayd.plugins.servers.records import ServerOrigin, ToolServer
 from gatewayd.plugins.servers.service import KnownServers, ToolServers
-from gatewayd.tasks import Tasks
+from gatewayd.tasks import TaskRegistry
 from gatewayd.upstream.tools.servers import ToolServerOptions, make_tool_servers
 from tests.fakes.edge import Client, bearer, serving
 from tests.fakes.models import make_actor
@@ -24,8 +24,8 @@ FIXED = ToolServer("fixed", "Fixed", "http://fixed.test", key="fixed-key", origi
 
 @asynccontextmanager
 async def site(*servers: ToolServer) -> AsyncIterator[tuple[Client, MemoryServers]]:
-    store, tasks = MemoryServers(*servers), Tasks()
-    known = KnownServers(store, Connections((FIXED,), ("one is bad",)))
+    store, tasks = MemoryServers(*servers), TaskRegistry()
+    known = KnownServers(store, ConfiguredServers((FIXED,), ("one is bad",)))
     tools = make_tool_servers(known, tasks, ToolServerOptions())
     service = ToolServers(known, store, tools, lambda: 9)
     async with serving(ToolServerRoutes(service).routes(), ACTORS) as client:

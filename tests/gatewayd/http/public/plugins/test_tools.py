@@ -9,7 +9,7 @@ import pytest
 
 from gatewayd.accounts.records import NewGroup, User
 from gatewayd.catalog.records import Grant
-from gatewayd.plugins.records import Family
+from gatewayd.plugins.records import PluginFamily
 from gatewayd.plugins.servers.records import ServerType, ToolServer
 from tests.fakes.accounts import check_access
 from tests.fakes.edge import bearer
@@ -220,7 +220,7 @@ async def test_a_permission_that_goes_while_the_body_comes_is_gone() -> None:
 async def test_access_lists_are_checked(body: Any, status: int) -> None:
     async with serving_plugins(plugin_of("t", TOOL, grants=readable_by("u9"))) as site:
         await site.refused(status, "POST", f"{TOOLS}/id/t/access/update", body=body)
-        assert site.plugged.store.rows[Family.TOOL, "t"].grants == (Grant("user", "u9", "read"),)
+        assert site.plugged.store.rows[PluginFamily.TOOL, "t"].grants == (Grant("user", "u9", "read"),)
 
 
 async def test_a_tool_that_is_off_is_listed_for_who_may_switch_it_on() -> None:

@@ -6,7 +6,7 @@ import pytest
 
 from gatewayd.accounts.records import Role
 from gatewayd.catalog.records import Grant
-from gatewayd.plugins.records import Family
+from gatewayd.plugins.records import PluginFamily
 from tests.fakes.plugins import plugin_of, scope_of
 from tests.fakes.plugins_site import FUNCTIONS, TOOLS, serving_plugins
 
@@ -57,7 +57,7 @@ async def test_valves_are_shown_described_and_set(prefix: str, content: str) -> 
 
 async def test_what_is_set_is_in_effect_at_once() -> None:
     async with serving_plugins(plugin_of("p", FILTER)) as site:
-        loaded = await site.plugged.registry.loaded(Family.FUNCTION, "p")
+        loaded = await site.plugged.registry.loaded(PluginFamily.FUNCTION, "p")
         assert await loaded.call("inlet", scope_of(), {"body": {}}) == 1
         await site.ok("POST", f"{path_of(FUNCTIONS)}/update", body={"limit": 9})
         assert await loaded.call("inlet", scope_of(), {"body": {}}) == 9

@@ -12,8 +12,8 @@ from ollama import AsyncClient, ResponseError
 
 from gatewayd.catalog.interfaces import CallContext
 from gatewayd.catalog.records import Model
-from gatewayd.completions.records import Body, Chunk
-from gatewayd.errors import GatewayError, Kind
+from gatewayd.completions.records import Body, CompletionChunk
+from gatewayd.errors import ErrorKind, GatewayError
 from tests.fakes.edge import Client, bearer
 from tests.fakes.models import FakeSource, make_model
 from tests.fakes.runtimes import Scene, serving_runtimes, two_runtimes
@@ -24,10 +24,10 @@ MESSAGES = [{"role": "user", "content": "hi"}]
 CHAT = {"model": "gpt", "messages": MESSAGES}
 USAGE = {"choices": [], "usage": {"prompt_tokens": 3, "completion_tokens": 2, "total_tokens": 5}}
 WHOLE = [
-    Chunk(events=[openai_chunk(content="hel")]),
-    Chunk(events=[openai_chunk(content="lo"), openai_chunk(finish_reason="stop"), USAGE]),
+    CompletionChunk(events=[openai_chunk(content="hel")]),
+    CompletionChunk(events=[openai_chunk(content="lo"), openai_chunk(finish_reason="stop"), USAGE]),
 ]
-BROKEN = GatewayError(Kind.UPSTREAM_FAILED, "cannot get an answer from provider 'acme': gone")
+BROKEN = GatewayError(ErrorKind.UPSTREAM_FAILED, "cannot get an answer from provider 'acme': gone")
 MODELS = [
     make_model("gpt", "acme"),
     make_model("tagged:latest", "acme"),
@@ -48,7 +48,7 @@ class Acme(FakeSource):
         return {"object": "list", "data": data, "model": model.upstream_id, "usage": {"prompt_tokens": 4}}
 
 
-def acme(*script: Chunk | Exception) -> Acme:
+def acme(*script: CompletionChunk | Exception) -> Acme:
     return Acme("acme", MODELS, script=lambda _: script or WHOLE)
 
 
@@ -111,8 +111,10 @@ async def test_a_failure_before_the_first_line_is_a_status() -> None:
         assert (status, answer["error"]) == (502, BROKEN.message)
 
 
-@pytest.mark.parametrize("failure", [BROKEN, Chunk(events=[{"error": {"message": BROKEN.message}}])])
-async def test_a_failure_after_it_is_the_last_line(failure: Chunk | Exception) -> None:
+@pytest.mark.parametrize(
+    "failure", [BROKEN, CompletionChunk(events=[{"error": {"message": BROKEN.message}}])]
+)
+async def test_a_failure_after_it_is_the_last_line(failure: CompletionChunk | Exception) -> None:
     async with asking(acme(WHOLE[0], failure)) as (_, client):
         status, (first, last) = await post(client, "/api/chat", CHAT)
         assert (status, first["message"]["content"]) == (200, "hel")
@@ -217,7 +219,7 @@ async def test_a_client_that_leaves_closes_the_source() -> None:
     closed = asyncio.Event()
 
     class Silent(FakeSource):
-        async def stream(self, *_: object) -> AsyncIterator[Chunk]:
+        async def stream(self, *_: object) -> AsyncIterator[CompletionChunk]:
             try:
                 yield WHOLE[0]
                 await asyncio.Event().wait()
@@ -236,8 +238,8 @@ async def test_the_official_client() -> None:
     named = {**call, "function": {"name": "add", "arguments": '{"a":'}}
     rest = {"index": 0, "function": {"arguments": " 1}"}}
     calling = [
-        Chunk(events=[openai_chunk(tool_calls=[named])]),
-        Chunk(events=[openai_chunk(tool_calls=[rest]), openai_chunk(finish_reason="tool_calls")]),
+        CompletionChunk(events=[openai_chunk(tool_calls=[named])]),
+        CompletionChunk(events=[openai_chunk(tool_calls=[rest]), openai_chunk(finish_reason="tool_calls")]),
     ]
     async with (
         asking(acme(*calling)) as (_, server),

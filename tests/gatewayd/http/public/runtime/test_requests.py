@@ -7,26 +7,26 @@ from aiohttp import web
 from aiohttp.test_utils import make_mocked_request
 
 from gatewayd.errors import GatewayError
-from gatewayd.http.public.runtime.requests import index, name_of, read, rows
-from gatewayd.http.routes import Access, Dialect
+from gatewayd.http.public.runtime.requests import name_of, read_runtime_body, runtime_index, runtime_rows
+from gatewayd.http.routes import RouteAccess, RouteDialect
 from tests.fakes.edge import serving
 
 
 async def echo(request: web.Request) -> web.StreamResponse:
-    return web.json_response({"index": index(request), "form": await read(request, 100)})
+    return web.json_response({"index": runtime_index(request), "form": await read_runtime_body(request, 100)})
 
 
 def test_an_operation_has_two_rows() -> None:
-    pair = rows("POST", "/api/x", echo, Access.ADMIN, "Do", interruptible=True)
+    pair = runtime_rows("POST", "/api/x", echo, RouteAccess.ADMIN, "Do", interruptible=True)
     assert [row.path for row in pair] == ["/ollama/api/x", "/ollama/api/x/{index:[0-9][0-9]?[0-9]?}"]
     assert {(row.dialect, row.access, row.interruptible) for row in pair} == {
-        (Dialect.OLLAMA, Access.ADMIN, True)
+        (RouteDialect.OLLAMA, RouteAccess.ADMIN, True)
     }
 
 
 def test_no_place_is_none() -> None:
-    assert index(make_mocked_request("GET", "/", match_info={})) is None
-    assert index(make_mocked_request("GET", "/", match_info={"index": "012"})) == 12
+    assert runtime_index(make_mocked_request("GET", "/", match_info={})) is None
+    assert runtime_index(make_mocked_request("GET", "/", match_info={"index": "012"})) == 12
 
 
 @pytest.mark.parametrize(
@@ -41,7 +41,7 @@ def test_no_place_is_none() -> None:
     ],
 )
 async def test_media_types(content_type: str | None, status: int) -> None:
-    pair = rows("POST", "/api/x", echo, Access.PUBLIC, "Echo")
+    pair = runtime_rows("POST", "/api/x", echo, RouteAccess.PUBLIC, "Echo")
     headers = {} if content_type is None else {"Content-Type": content_type}
     async with serving(pair) as client:
         skip = ["Content-Type"] if content_type is None else []

@@ -6,7 +6,7 @@ from typing import Any
 import orjson
 import pytest
 
-from gatewayd.http.public.runtime.routes import ASKED, PROTOCOL_VERSION
+from gatewayd.http.public.runtime.routes import ANSWER_OPERATIONS, PROTOCOL_VERSION
 from tests.fakes.edge import bearer
 from tests.fakes.models import FakeSource
 from tests.fakes.runtimes import BODY_LIMIT, paths, serving_runtimes, two_runtimes
@@ -129,7 +129,7 @@ def naming(field: str, name: str) -> dict[str, Any]:
 
 @pytest.mark.parametrize("field", ["model", "name"])
 @pytest.mark.parametrize("place", ["", "/0", "/1"])
-@pytest.mark.parametrize("path", [path for path, _ in ASKED])
+@pytest.mark.parametrize("path", [path for path, _ in ANSWER_OPERATIONS])
 async def test_a_model_without_a_grant_is_not_there(path: str, place: str, field: str) -> None:
     async with two_runtimes(prefix="") as scene, serving_runtimes(scene) as client:
         await scene.let("near:1b")
@@ -146,7 +146,7 @@ async def test_a_model_without_a_grant_is_not_there(path: str, place: str, field
 @pytest.mark.parametrize("field", ["model", "name"])
 @pytest.mark.parametrize("place", ["", "/0"])
 @pytest.mark.parametrize("name", ["shared", "shared:latest"])
-@pytest.mark.parametrize("path", [path for path, _ in ASKED])
+@pytest.mark.parametrize("path", [path for path, _ in ANSWER_OPERATIONS])
 async def test_a_model_with_a_grant_is_answered(path: str, name: str, place: str, field: str) -> None:
     async with two_runtimes() as scene, serving_runtimes(scene) as client:
         await scene.let("shared:latest")
@@ -157,7 +157,7 @@ async def test_a_model_with_a_grant_is_answered(path: str, name: str, place: str
         assert {scene.near.requests[0].json[key] for key in {field, "model"}} == {"shared:latest"}
 
 
-@pytest.mark.parametrize("path", [path for path, _ in ASKED])
+@pytest.mark.parametrize("path", [path for path, _ in ANSWER_OPERATIONS])
 async def test_a_second_name_does_not_reach_another_model(path: str) -> None:
     async with two_runtimes() as scene, serving_runtimes(scene) as client:
         await scene.let("near:1b")
@@ -167,7 +167,7 @@ async def test_a_second_name_does_not_reach_another_model(path: str) -> None:
         assert b"shared" not in scene.near.requests[0].body
 
 
-@pytest.mark.parametrize("path", [path for path, _ in ASKED])
+@pytest.mark.parametrize("path", [path for path, _ in ANSWER_OPERATIONS])
 async def test_asking_needs_an_active_account(path: str) -> None:
     async with two_runtimes() as scene, serving_runtimes(scene) as client:
         assert (await client.post(f"/ollama{path}", json=CHAT)).status == 401

@@ -4,7 +4,7 @@ import pytest
 from aiohttp import ClientPayloadError
 
 from gatewayd.catalog.records import ModelRecord
-from gatewayd.http.public.runtime.unknown_paths import KNOWN, METHODS
+from gatewayd.http.public.runtime.unknown_paths import KNOWN_OPERATIONS, METHODS
 from gatewayd.pipeline.pipeline import NoFilters
 from tests.fakes.runtimes import paths, serving_runtimes, two_runtimes
 from tests.fakes.upstream import CUT, Reply, json_reply
@@ -77,7 +77,7 @@ async def test_request_that_filters_or_a_record_cannot_read_is_refused() -> None
             assert (reply.status, scene.near.requests) == (400, [])
 
 
-@pytest.mark.parametrize("name", [name for name in KNOWN if name != "blobs"])
+@pytest.mark.parametrize("name", [name for name in KNOWN_OPERATIONS if name != "blobs"])
 async def test_wrong_method_on_a_known_path_is_not_passed_on(name: str) -> None:
     async with two_runtimes() as scene, serving_runtimes(scene) as client:
         assert (await client.patch(f"/ollama/api/{name}", headers=ADMIN)).status == 405

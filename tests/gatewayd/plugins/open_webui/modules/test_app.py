@@ -1,13 +1,13 @@
 import pytest
 from starlette.routing import NoMatchFound
 
-from gatewayd.plugins.open_webui.finder import Installed
+from gatewayd.plugins.open_webui.finder import InstalledModules
 from gatewayd.plugins.runtime.context import RequestFacts
 from gatewayd.plugins.runtime.requests import make_request
 from tests.fakes.homes import at_home, in_thread
 
 
-async def test_addresses_of_files(installed: Installed) -> None:
+async def test_addresses_of_files(installed: InstalledModules) -> None:
     app = installed.app
     assert app.url_path_for("get_file_content_by_id", id="f1") == "/api/v1/files/f1/content"
     assert f"{app.url_path_for('get_file_by_id', id='a/b')}" == "/api/v1/files/a%2Fb"
@@ -19,7 +19,7 @@ async def test_addresses_of_files(installed: Installed) -> None:
             app.url_path_for(name, **parameters)
 
 
-async def test_state(installed: Installed) -> None:
+async def test_state(installed: InstalledModules) -> None:
     state = installed.app.state
     assert await in_thread(lambda: state.config.RAG_TOP_K) == 4
     models = await in_thread(lambda: state.MODELS)
@@ -31,7 +31,7 @@ async def test_state(installed: Installed) -> None:
         _ = state.redis
 
 
-async def test_the_mapping_behind_the_state(installed: Installed) -> None:
+async def test_the_mapping_behind_the_state(installed: InstalledModules) -> None:
     state = installed.app.state
     state.own = 1
     assert state._state["own"] == 1
@@ -46,7 +46,7 @@ async def test_the_mapping_behind_the_state(installed: Installed) -> None:
         del state._state["own"]
 
 
-async def test_vectors(installed: Installed) -> None:
+async def test_vectors(installed: InstalledModules) -> None:
     async def plugin() -> tuple[list[float], list[list[float]]]:
         embed = installed.app.state.EMBEDDING_FUNCTION
         return await embed("four", prefix="x", user=None), await embed(["one", "three"])

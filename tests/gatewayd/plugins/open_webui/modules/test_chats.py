@@ -2,14 +2,14 @@ from typing import Any
 
 import pytest
 
-from gatewayd.plugins.interfaces import Host
-from gatewayd.plugins.open_webui.finder import Installed
+from gatewayd.plugins.interfaces import PluginHost
+from gatewayd.plugins.open_webui.finder import InstalledModules
 from gatewayd.plugins.open_webui.modules.chats import messages_of
 from tests.fakes.homes import at_home, in_thread, load_at_home
 
 
 @pytest.fixture
-async def chats(installed: Installed) -> Any:
+async def chats(installed: InstalledModules) -> Any:
     return (await load_at_home("from open_webui.models.chats import Chats, ChatForm"))[0].Chats
 
 
@@ -57,7 +57,7 @@ async def test_messages(chats: Any) -> None:
     assert await in_thread(chats.get_message_by_id_and_message_id, "c1", "m9") is None
 
 
-async def test_messages_are_written(chats: Any, host: Host) -> None:
+async def test_messages_are_written(chats: Any, host: PluginHost) -> None:
     write = chats.upsert_message_to_chat_by_id_and_message_id
     chat = await in_thread(write, "c1", "m2", {"content": "changed"})
     assert chat.chat["history"]["messages"]["m2"]["content"] == "changed"
@@ -78,7 +78,7 @@ async def test_files_and_states_are_added_to_messages(chats: Any) -> None:
     assert await in_thread(chats.insert_chat_files, "c1", "m2", ["f1"], "ada") == []
 
 
-async def test_chats_are_made_changed_and_removed(chats: Any, host: Host) -> None:
+async def test_chats_are_made_changed_and_removed(chats: Any, host: PluginHost) -> None:
     form = (await load_at_home("from open_webui.models.chats import ChatForm"))[0].ChatForm
     made = await in_thread(chats.insert_new_chat, "bob", form(chat={"title": "New"}))
     assert (made.user_id, made.title) == ("bob", "New")

@@ -6,11 +6,11 @@ from starlette.requests import Request
 from starlette.responses import StreamingResponse
 
 from gatewayd.errors import GatewayError
-from gatewayd.plugins.interfaces import Host
-from gatewayd.plugins.open_webui.finder import Installed
+from gatewayd.plugins.interfaces import PluginHost
+from gatewayd.plugins.open_webui.finder import InstalledModules
 from gatewayd.plugins.open_webui.modules.completions import scope_of
-from gatewayd.plugins.records import Family
-from gatewayd.plugins.runtime.call_context import Calling, context_of
+from gatewayd.plugins.records import PluginFamily
+from gatewayd.plugins.runtime.call_context import CallInfo, plugin_context
 from gatewayd.plugins.runtime.context import RequestFacts
 from gatewayd.plugins.runtime.requests import make_request
 from tests.fakes.homes import at_home, load_at_home
@@ -20,7 +20,7 @@ BODY = {"model": "small", "messages": [{"role": "user", "content": "hello"}]}
 
 
 @pytest.fixture
-async def module(installed: Installed) -> Any:
+async def module(installed: InstalledModules) -> Any:
     return (
         await load_at_home(
             "from open_webui.utils.chat import generate_chat_completion\n"
@@ -30,7 +30,7 @@ async def module(installed: Installed) -> Any:
     )[0]
 
 
-async def test_a_completion_is_a_mapping(module: Any, host: Host) -> None:
+async def test_a_completion_is_a_mapping(module: Any, host: PluginHost) -> None:
     user = module.UserModel(id="ada")
 
     async def plugin() -> Any:
@@ -45,7 +45,7 @@ async def test_a_completion_is_a_mapping(module: Any, host: Host) -> None:
     assert asked["body"] is not BODY
 
 
-async def test_the_old_name_and_the_whole_pipeline(module: Any, host: Host) -> None:
+async def test_the_old_name_and_the_whole_pipeline(module: Any, host: PluginHost) -> None:
     async def plugin() -> None:
         await module.generate_chat_completions(None, BODY, {"id": "bob"})
         await module.chat_completion(None, BODY, user={"id": "bob"})
@@ -65,7 +65,9 @@ async def test_a_stream_is_a_response_with_an_iterator(module: Any) -> None:
     assert chunks == [b"data: a\n\n", b"data: b\n\n", b"data: c\n\n"]
 
 
-async def test_the_call_behind_the_request_is_known(installed: Installed, module: Any, host: Host) -> None:
+async def test_the_call_behind_the_request_is_known(
+    installed: InstalledModules, module: Any, host: PluginHost
+) -> None:
     scope = make_scope("ada")
     request = make_request(RequestFacts(), installed.app, scope)
     assert scope_of(request) is scope
@@ -95,6 +97,6 @@ def test_a_request_of_a_plugins_own_stands_for_the_call_that_runs() -> None:
     assert scope_of(None) is None
     assert scope_of(object()) is None
     scope = make_scope("ada")
-    serving = context_of(Calling(Family.FUNCTION, "p", scope))
+    serving = plugin_context(CallInfo(PluginFamily.FUNCTION, "p", scope))
     assert serving.run(scope_of, Request({"type": "http"})) is scope
     assert serving.run(scope_of, None) is scope

@@ -2,12 +2,12 @@ from typing import Any
 
 import pytest
 
-from gatewayd.plugins.open_webui.finder import Installed
+from gatewayd.plugins.open_webui.finder import InstalledModules
 from gatewayd.plugins.open_webui.placeholders import NotProvidedError
 from tests.fakes.homes import at_home, in_thread, load_at_home
 
 
-async def test_a_session_is_passed_on_and_not_used(installed: Installed) -> None:
+async def test_a_session_is_passed_on_and_not_used(installed: InstalledModules) -> None:
     module, noted = await load_at_home(
         "from open_webui.internal.db import get_db, get_async_db_context\n"
         "from open_webui.models.users import Users\n"

@@ -4,14 +4,14 @@ from typing import Any
 
 import pytest
 
-from gatewayd.plugins.interfaces import Host, HostUpload
-from gatewayd.plugins.open_webui.finder import Installed
+from gatewayd.plugins.interfaces import HostUpload, PluginHost
+from gatewayd.plugins.open_webui.finder import InstalledModules
 from gatewayd.plugins.open_webui.modules.files import find_file
 from tests.fakes.homes import at_home, in_thread, load_at_home
 
 
 @pytest.fixture
-async def module(installed: Installed, host: Host) -> Any:
+async def module(installed: InstalledModules, host: PluginHost) -> Any:
     await host.files.store("ada", HostUpload("a.txt", b"alpha", "text/plain", {"k": 1}))
     return (
         await load_at_home(
@@ -21,7 +21,7 @@ async def module(installed: Installed, host: Host) -> Any:
     )[0]
 
 
-async def test_files_are_found_with_the_path_of_their_content(module: Any, host: Host) -> None:
+async def test_files_are_found_with_the_path_of_their_content(module: Any, host: PluginHost) -> None:
     file = await in_thread(module.Files.get_file_by_id, "f1")
     assert (file.id, file.user_id, file.filename) == ("f1", "ada", "a.txt")
     assert file.meta["content_type"] == "text/plain"
@@ -59,7 +59,7 @@ async def test_data_and_what_is_kept_beside(module: Any) -> None:
     assert await in_thread(files.delete_file_by_id, "f1") is False
 
 
-async def test_a_plugin_stores_a_file_with_an_id_of_its_own(module: Any, host: Host) -> None:
+async def test_a_plugin_stores_a_file_with_an_id_of_its_own(module: Any, host: PluginHost) -> None:
     source = """
 import io
 def run(Files, FileForm, Storage):

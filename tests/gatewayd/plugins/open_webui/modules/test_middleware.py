@@ -5,18 +5,18 @@ from typing import Any
 import pytest
 from starlette.responses import HTMLResponse
 
-from gatewayd.plugins.interfaces import Host
-from gatewayd.plugins.open_webui.finder import Installed
+from gatewayd.plugins.interfaces import PluginHost
+from gatewayd.plugins.open_webui.finder import InstalledModules
 from tests.fakes.homes import at_home, in_thread, load_at_home
 
 
 @pytest.fixture
-async def process(installed: Installed) -> Any:
+async def process(installed: InstalledModules) -> Any:
     module, _ = await load_at_home("from open_webui.utils.middleware import process_tool_result")
     return module.process_tool_result
 
 
-async def test_a_result_is_text_files_and_pages(process: Any, host: Host) -> None:
+async def test_a_result_is_text_files_and_pages(process: Any, host: PluginHost) -> None:
     text, files, embeds = await in_thread(process, None, "add", {"sum": 3}, "function")
     assert ('"sum": 3' in text, files, embeds) == (True, [], [])
     page = HTMLResponse("<p>hi</p>", headers={"Content-Disposition": "inline"})
@@ -34,7 +34,7 @@ async def test_a_result_is_text_files_and_pages(process: Any, host: Host) -> Non
         await in_thread(process, None, "draw", picture, "function")
 
 
-async def test_the_log(installed: Installed) -> None:
+async def test_the_log(installed: InstalledModules) -> None:
     module, _ = await load_at_home("from open_webui.utils.logger import logger, start_logger, stdout_format")
     before = list(logging.getLogger().handlers)
     module.start_logger()

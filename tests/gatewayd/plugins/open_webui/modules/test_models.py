@@ -3,12 +3,12 @@ from typing import Any
 import pytest
 from starlette.requests import Request
 
-from gatewayd.plugins.open_webui.finder import Installed
+from gatewayd.plugins.open_webui.finder import InstalledModules
 from tests.fakes.homes import at_home, in_thread, load_at_home
 
 
 @pytest.fixture
-async def module(installed: Installed) -> Any:
+async def module(installed: InstalledModules) -> Any:
     return (
         await load_at_home(
             "from open_webui.models.models import Models\n"

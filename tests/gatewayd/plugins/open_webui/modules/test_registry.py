@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from gatewayd.plugins.interfaces import Host
-from gatewayd.plugins.open_webui.finder import Installed
+from gatewayd.plugins.interfaces import PluginHost
+from gatewayd.plugins.open_webui.finder import InstalledModules
 from gatewayd.plugins.runtime.context import RequestFacts
 from gatewayd.plugins.runtime.requests import make_request
 from tests.fakes.homes import at_home, in_thread, load_at_home
@@ -13,7 +13,7 @@ from tests.fakes.host import make_scope
 
 
 @pytest.fixture
-async def module(installed: Installed) -> Any:
+async def module(installed: InstalledModules) -> Any:
     return (
         await load_at_home(
             "from open_webui.models.functions import Functions\n"
@@ -35,7 +35,7 @@ async def test_functions(module: Any) -> None:
     assert await in_thread(functions.get_functions_by_type, "pipe") == []
 
 
-async def test_what_is_told_about_a_plugin_is_an_object_and_a_mapping(module: Any, host: Host) -> None:
+async def test_what_is_told_about_a_plugin_is_an_object_and_a_mapping(module: Any, host: PluginHost) -> None:
     meta = {"description": "adds", "manifest": {"version": "1"}, "further": True}
     await_for: Any = host.plugins
     await_for.kept["adder"]["meta"] = meta
@@ -92,7 +92,9 @@ async def test_tools(module: Any) -> None:
     assert await in_thread(tools.get_user_valves_by_id_and_user_id, "adder", "ada") == {}
 
 
-async def test_tools_of_a_call_run_on_the_daemons_loop(module: Any, installed: Installed, host: Host) -> None:
+async def test_tools_of_a_call_run_on_the_daemons_loop(
+    module: Any, installed: InstalledModules, host: PluginHost
+) -> None:
     request = make_request(RequestFacts(), installed.app, make_scope("ada"))
 
     async def plugin() -> Any:
@@ -103,7 +105,7 @@ async def test_tools_of_a_call_run_on_the_daemons_loop(module: Any, installed: I
     assert host.plugins.threads == [threading.current_thread().name]  # type: ignore[attr-defined]
 
 
-async def test_tools_need_the_call_and_its_user(module: Any, installed: Installed) -> None:
+async def test_tools_need_the_call_and_its_user(module: Any, installed: InstalledModules) -> None:
     request = make_request(RequestFacts(), installed.app, make_scope("ada"))
     with pytest.raises(RuntimeError, match="outside of a call"):
         await module.get_tools(None, ["adder"], {"id": "ada"}, {})

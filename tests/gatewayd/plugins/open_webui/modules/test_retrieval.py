@@ -2,8 +2,8 @@ from typing import Any
 
 import pytest
 
-from gatewayd.plugins.interfaces import Host, HostUpload
-from gatewayd.plugins.open_webui.finder import Installed
+from gatewayd.plugins.interfaces import HostUpload, PluginHost
+from gatewayd.plugins.open_webui.finder import InstalledModules
 from gatewayd.plugins.open_webui.placeholders import NotProvidedError
 from tests.fakes.homes import at_home, in_thread, load_at_home
 
@@ -11,7 +11,7 @@ USER = {"id": "ada"}
 
 
 @pytest.fixture
-async def module(installed: Installed, host: Host) -> Any:
+async def module(installed: InstalledModules, host: PluginHost) -> Any:
     await host.files.store("ada", HostUpload("a.txt", b"alpha"))
     return (
         await load_at_home(
@@ -29,7 +29,7 @@ async def test_collections(module: Any) -> None:
     assert await in_thread(module.Knowledges.get_knowledge_bases_by_user_id, "bob", "read") == []
 
 
-async def test_a_file_is_processed(module: Any, host: Host) -> None:
+async def test_a_file_is_processed(module: Any, host: PluginHost) -> None:
     form = module.retrieval.ProcessFileForm
 
     async def plugin() -> tuple[Any, Any]:

@@ -4,15 +4,15 @@ from typing import Any
 
 import pytest
 
-from gatewayd.plugins.interfaces import Host
-from gatewayd.plugins.open_webui.finder import Installed
-from gatewayd.plugins.open_webui.host_bridge import Gate
+from gatewayd.plugins.interfaces import PluginHost
+from gatewayd.plugins.open_webui.finder import InstalledModules
+from gatewayd.plugins.open_webui.host_bridge import HostBridge
 from gatewayd.plugins.open_webui.modules.settings import ConfigView, level_name
 from gatewayd.plugins.open_webui.placeholders import NotProvidedError
 from tests.fakes.homes import at_home, in_thread, load_at_home
 
 
-async def test_env(installed: Installed, host: Host) -> None:
+async def test_env(installed: InstalledModules, host: PluginHost) -> None:
     module, noted = await load_at_home(
         """
 import logging
@@ -35,7 +35,7 @@ newer = tuple(map(int, VERSION.split("."))) >= (0, 9, 0)
     assert host.secret_key == module.WEBUI_SECRET_KEY
 
 
-async def test_config(installed: Installed, host: Host) -> None:
+async def test_config(installed: InstalledModules, host: PluginHost) -> None:
     module, noted = await load_at_home(
         "from open_webui.config import UPLOAD_DIR, CACHE_DIR, RAG_TOP_K, WEBUI_URL\n"
         "try:\n    from open_webui.config import WITHOUT_A_SETTING\n"
@@ -53,7 +53,7 @@ async def test_config(installed: Installed, host: Host) -> None:
         module.RAG_TOP_K.save()
 
 
-async def test_the_table_of_settings(installed: Installed) -> None:
+async def test_the_table_of_settings(installed: InstalledModules) -> None:
     config = (await load_at_home("from open_webui.models.config import Config"))[0].Config
 
     async def plugin() -> tuple[Any, Any]:
@@ -66,8 +66,8 @@ async def test_the_table_of_settings(installed: Installed) -> None:
     assert everything["TASK_MODEL"] == "small"
 
 
-async def test_a_view_of_settings(host: Host) -> None:
-    view = ConfigView(Gate(host, asyncio.get_running_loop()))
+async def test_a_view_of_settings(host: PluginHost) -> None:
+    view = ConfigView(HostBridge(host, asyncio.get_running_loop()))
     assert await in_thread(lambda: view.RAG_TOP_K) == 4
     assert await in_thread(lambda: getattr(view, "NO_SUCH", None)) is None
     with pytest.raises(AttributeError, match="lower is not provided"):

@@ -6,18 +6,18 @@ from typing import Any
 
 import pytest
 
-from gatewayd.plugins.interfaces import Host, HostUpload
-from gatewayd.plugins.open_webui.finder import Installed
+from gatewayd.plugins.interfaces import HostUpload, PluginHost
+from gatewayd.plugins.open_webui.finder import InstalledModules
 from gatewayd.plugins.open_webui.placeholders import NotProvidedError
 from tests.fakes.homes import in_thread, load_at_home
 
 
 @pytest.fixture
-async def storage(installed: Installed) -> Any:
+async def storage(installed: InstalledModules) -> Any:
     return (await load_at_home("from open_webui.storage.provider import Storage"))[0].Storage
 
 
-async def test_a_content_is_kept_and_removed(storage: Any, host: Host) -> None:
+async def test_a_content_is_kept_and_removed(storage: Any, host: PluginHost) -> None:
     answer = await in_thread(storage.upload_file, io.BytesIO(b"content"), "../../etc/a b.txt", {})
     assert inspect.isawaitable(answer)
     content, path = answer
@@ -37,7 +37,7 @@ async def test_nothing_is_not_kept(storage: Any) -> None:
         await in_thread(storage.upload_file, io.BytesIO(b""), "a.txt")
 
 
-async def test_a_files_content_is_found_by_its_id_and_not_removed(storage: Any, host: Host) -> None:
+async def test_a_files_content_is_found_by_its_id_and_not_removed(storage: Any, host: PluginHost) -> None:
     await host.files.store("ada", HostUpload("a.txt", b"alpha"))
     path = await in_thread(storage.get_file, "f1")
     assert await asyncio.to_thread(Path(path).read_bytes) == b"alpha"

@@ -12,8 +12,8 @@ from fastapi import HTTPException, UploadFile
 from starlette.datastructures import Headers
 from starlette.responses import FileResponse
 
-from gatewayd.plugins.interfaces import Host
-from gatewayd.plugins.open_webui.finder import Installed
+from gatewayd.plugins.interfaces import PluginHost
+from gatewayd.plugins.open_webui.finder import InstalledModules
 from gatewayd.plugins.open_webui.modules.uploads import (
     get_image_data,
     load_b64_image_data,
@@ -26,7 +26,7 @@ PICTURE = b"\x89PNG picture"
 
 
 @pytest.fixture
-async def module(installed: Installed) -> Any:
+async def module(installed: InstalledModules) -> Any:
     return (
         await load_at_home(
             "from open_webui.routers.files import upload_file_handler, get_file_by_id\n"
@@ -44,7 +44,7 @@ def picture() -> UploadFile:
     )
 
 
-async def test_a_file_is_stored(module: Any, host: Host) -> None:
+async def test_a_file_is_stored(module: Any, host: PluginHost) -> None:
     user = module.UserModel(id="ada", role="user")
 
     async def plugin() -> Any:
@@ -66,7 +66,7 @@ async def test_a_file_is_stored(module: Any, host: Host) -> None:
     assert await asyncio.to_thread(path.read_bytes) == PICTURE
 
 
-async def test_processing_is_asked_for_or_waited_for(module: Any, host: Host) -> None:
+async def test_processing_is_asked_for_or_waited_for(module: Any, host: PluginHost) -> None:
     async def plugin() -> tuple[Any, Any]:
         later = await module.upload_file_handler(None, picture(), '{"a": 1}', True, user={"id": "ada"})
         now = await module.upload_file_handler(
@@ -110,7 +110,7 @@ async def test_files_are_for_their_owner_and_administrators(module: Any) -> None
     assert str(content.path) == file.path
 
 
-async def test_a_picture_is_stored_and_none_is_made(module: Any, host: Host) -> None:
+async def test_a_picture_is_stored_and_none_is_made(module: Any, host: PluginHost) -> None:
     async def plugin() -> Any:
         for missing in (module.image_generations, module.image_edits):
             with pytest.raises(NotProvidedError, match="is not provided by this gateway"):
