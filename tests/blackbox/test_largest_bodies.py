@@ -28,14 +28,12 @@ from gatewayctl.wire import base
 from tests.fakes.largest import (  # fmt: skip
     BODILESS,
     BODY,
-    CONTROL,
     KINDS,
     MIB,
     PASSWORD,
     SMALL,
     BodyRow,
     control_rows,
-    control_table,
     form,
     kinds_of,
     public_rows,
@@ -164,10 +162,6 @@ def channel_to(site: Site, row: BodyRow) -> Iterator[socket.socket]:
     with contextlib.closing(UnixConnection(site.daemon.socket, 15)) as connection:
         connection.connect()
         yield connection.sock
-
-
-def test_every_row_of_the_control_socket_is_decided() -> None:
-    assert {f"{row.method} {row.path}" for row in control_table()} == set(CONTROL)
 
 
 def test_each_row_refuses_a_byte_more_than_it_takes(site: Site) -> None:

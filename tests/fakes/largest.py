@@ -1,37 +1,14 @@
 """The largest bodies that each row of the gateway takes: how large they are, and hostile values for them."""
 
-import importlib
-import inspect
-import pkgutil
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
-from unittest.mock import MagicMock
 
 from pydantic import BaseModel
 
-import gatewayd.http.control as control
-from gatewayctl.wire import (
-    chat,
-    collections,
-    database,
-    events,
-    files,
-    groups,
-    keys,
-    models,
-    permissions,
-    plugins,
-    scim,
-    settings,
-    setup,
-    stored_chats,
-    tasks,
-    tool_servers,
-    users,
-)
-from gatewayd.http.routes import Route
+from gatewayctl.wire.endpoint import NoBody
+from gatewayctl.wire.routes import ENDPOINTS
 from gatewayd.json_decoder import MAX_TEXT_BYTES
 from tests.fakes.site import AUTHS, CHATS, RUNTIME, SCIM
 
@@ -114,67 +91,12 @@ BODILESS = {
 }
 """Public rows that read no JSON: whatever comes is passed over."""
 
+WRITES = {"POST", "PUT", "PATCH"}
+
 CONTROL: dict[str, type[BaseModel] | None] = {
-    "POST /v1/chat": chat.Chat,
-    "POST /v1/collections/{ref}/add": collections.Members,
-    "POST /v1/collections/{ref}/remove": collections.Members,
-    "POST /v1/collections/{ref}/diff": collections.Sync,
-    "POST /v1/collections/{ref}/give": files.Gift,
-    "POST /v1/collections/{ref}/query": collections.Query,
-    "POST /v1/collections/{ref}/check": None,
-    "POST /v1/collections": collections.NewCollection,
-    "PUT /v1/collections": collections.NewCollection,
-    "PATCH /v1/collections/{ref}": collections.CollectionChange,
-    "POST /v1/models": models.NewModel,
-    "POST /v1/events/calls/{id}": events.CallAnswer,
-    "POST /v1/files": None,
-    "POST /v1/files/wait": files.Wait,
-    "POST /v1/files/{id}/give": files.Gift,
-    "POST /v1/files/{id}/retry": None,
-    "POST /v1/groups": groups.NewGroup,
-    "PUT /v1/groups": groups.NewGroup,
-    "PATCH /v1/groups/{ref}": groups.GroupChange,
-    "POST /v1/groups/{ref}/members/add": groups.Members,
-    "POST /v1/groups/{ref}/members/remove": groups.RemovedMembers,
-    "POST /v1/keys": keys.NewKey,
-    "POST /v1/users/{ref}/link": scim.Link,
-    "POST /v1/users/{ref}/unlink": scim.Unlink,
-    "POST /v1/groups/{ref}/link": scim.Link,
-    "POST /v1/groups/{ref}/unlink": scim.Unlink,
-    "POST /v1/models/grant": models.AccessChange,
-    "POST /v1/models/revoke": models.AccessChange,
-    "PATCH /v1/permissions": permissions.PermissionChange,
-    "POST /v1/permissions/reset": permissions.PermissionReset,
-    "POST /v1/plugins/{family}/{id}/grant": models.Holders,
-    "POST /v1/plugins/{family}/{id}/revoke": models.Holders,
-    "PATCH /v1/plugins/{family}/{id}/valves": plugins.ValveChange,
-    "POST /v1/plugins/reload": None,
-    "POST /v1/plugins/{family}/check": plugins.PluginSource,
-    "PUT /v1/plugins/{family}/{id}": plugins.NewPlugin,
-    "PATCH /v1/plugins/{family}/{id}": plugins.PluginChange,
-    "POST /v1/reindex": None,
-    "POST /v1/scim-token": None,
-    "POST /v1/scim-token/rotate": None,
-    "POST /v1/scim-token/retire": None,
-    "POST /v1/database/check": database.DatabaseCheck,
-    "PATCH /v1/settings": settings.SettingChange,
-    "POST /v1/settings/reset": settings.SettingReset,
-    "POST /v1/setup": setup.Setup,
-    "POST /v1/chats/export": stored_chats.ChatExport,
-    "POST /v1/chats/import": stored_chats.ChatImport,
-    "POST /v1/tasks/stop": tasks.TaskStop,
-    "POST /v1/tool-servers": tool_servers.NewToolServer,
-    "POST /v1/tool-servers/{id}/check": None,
-    "POST /v1/tool-servers/{id}/grant": models.Holders,
-    "POST /v1/tool-servers/{id}/revoke": models.Holders,
-    "POST /v1/users": users.NewUser,
-    "PUT /v1/users": users.NewUser,
-    "PATCH /v1/users/{ref}": users.UserChange,
-    "POST /v1/users/{ref}/password": users.PasswordChange,
+    str(row): None if row.request is NoBody else row.request for row in ENDPOINTS if row.method in WRITES
 }
 """What each row of the control socket reads that may have a body; None for those that read no JSON."""
-
-WRITES = {"POST", "PUT", "PATCH"}
 
 
 @dataclass(frozen=True)
@@ -234,17 +156,6 @@ def public_rows(document: Any) -> list[BodyRow]:
             known = schemas[schema["$ref"].rpartition("/")[2]] if "$ref" in schema else schema
             rows.append(BodyRow(method.upper(), path, types_of(known), limit_of(path)))
     return rows
-
-
-def control_table() -> Iterator[Route]:
-    """Yield the rows of all classes of the control socket that may have a body."""
-    for module in pkgutil.walk_packages(control.__path__, f"{control.__name__}."):
-        for _, owner in inspect.getmembers(importlib.import_module(module.name), inspect.isclass):
-            if owner.__module__ == module.name and hasattr(owner, "routes"):
-                parameters = inspect.signature(owner).parameters.values()
-                plain = [MagicMock() for each in parameters if each.kind is not each.KEYWORD_ONLY]
-                named = {each.name: MagicMock() for each in parameters if each.kind is each.KEYWORD_ONLY}
-                yield from (row for row in owner(*plain, **named).routes() if row.method in WRITES)
 
 
 def control_rows() -> list[BodyRow]:
