@@ -8,7 +8,7 @@ from typing import Any
 from pydantic import BaseModel
 
 from gatewayctl.wire.endpoint import NoBody
-from gatewayctl.wire.routes import ENDPOINTS
+from gatewayctl.wire.routes import ADD_FILE, ENDPOINTS
 from gatewayd.json_decoder import MAX_TEXT_BYTES
 from tests.fakes.site import AUTHS, CHATS, RUNTIME, SCIM
 
@@ -94,7 +94,9 @@ BODILESS = {
 WRITES = {"POST", "PUT", "PATCH"}
 
 CONTROL: dict[str, type[BaseModel] | None] = {
-    str(row): None if row.request is NoBody else row.request for row in ENDPOINTS if row.method in WRITES
+    str(row): None if row.request is NoBody or row is ADD_FILE else row.request
+    for row in ENDPOINTS
+    if row.method in WRITES
 }
 """What each row of the control socket reads that may have a body; None for those that read no JSON."""
 
