@@ -24,6 +24,7 @@ pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
 
 MADE = {
     "gatewayd.upstream.sources.failures": "of a provider's key, over at most MAX_EXAMINED characters",
+    "gatewayd.scim.filters.grammar": "of fixed words, over at most MAX_TEXT_CHARACTERS characters",
     "gatewayd.plugins.builtin.redact": "an administrator's own, which looks at 200 characters at once",
 }
 """Modules that put an expression together while they run, and why it is linear."""

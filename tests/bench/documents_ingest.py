@@ -10,7 +10,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from gatewayctl.wire import routes
 from tests.bench.documents_alone import Asked, running_alone
 from tests.bench.documents_corpus import Writer
 from tests.bench.documents_site import Model, Running
@@ -86,7 +85,7 @@ class Rounds:
 
 def through(running: Running, paths: Sequence[Path]) -> None:
     """Send documents into a collection and wait until all of them can be found."""
-    collection_id = running.client.call(routes.CREATE_COLLECTION)
+    collection_id = running.client.create_collection()
     running.client.wait([running.client.upload(path, collection_id) for path in paths])
 
 
@@ -125,7 +124,7 @@ class Watch:
 
 def measure_memory(running: Running, folder: Path, pages: int = LONG_PAGES) -> dict[str, Any]:
     """Ingest one long PDF and return what each process held before, and at most."""
-    collection_id = running.client.call(routes.CREATE_COLLECTION)
+    collection_id = running.client.create_collection()
     cores = len(os.sched_getaffinity(0))
     warm = write_documents(folder / "warm", cores, 2, 7)
     running.client.wait([running.client.upload(path, collection_id) for path in warm])

@@ -6,7 +6,6 @@ from pathlib import Path
 from statistics import fmean
 from typing import Any, Final
 
-from gatewayctl.wire import routes
 from tests.bench.documents_questions import Examination, Question
 from tests.bench.documents_site import Client, Running
 from tests.bench.measure import say
@@ -18,7 +17,7 @@ DEPTH: Final = 10
 def measure_quality(running: Running, folder: Path, examination: Examination) -> dict[str, Any]:
     """Ingest the documents, ask the questions, and return nDCG@10 and hit@10 of each way of searching."""
     client = running.client
-    collection_id = client.call(routes.CREATE_COLLECTION)
+    collection_id = client.create_collection()
     folder.mkdir()
     file_ids = []
     for name, text in examination.documents.items():

@@ -5,7 +5,6 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Final
 
-from gatewayctl.wire import routes
 from tests.bench.documents_corpus import Writer
 from tests.bench.documents_site import Running
 from tests.bench.measure import say
@@ -35,7 +34,7 @@ def measure_waiting(running: Running, folder: Path, small: int, pause: float, la
     """Queue large files, then upload small ones of the same owner into the same collection, one after the
     other; return the seconds until each was found."""
     client = running.client
-    collection_id = client.call(routes.CREATE_COLLECTION)
+    collection_id = client.create_collection()
     queued = [client.upload(path, collection_id) for path in large]
     spent = []
     for number in range(small):

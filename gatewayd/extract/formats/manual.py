@@ -11,7 +11,7 @@ from gatewayd.extract.input_bytes import read_bytes
 from gatewayd.extract.records import DocumentSource, ExtractedDocument
 
 # The lines with name and section, a table before mandoc 1.14.7.
-MARGINS: Final = re.compile(r'<(table|div) class="(?:head|foot)".*?</\1>', re.DOTALL)
+MARGIN: Final = re.compile(r'<(table|div) class="(?:head|foot)"')
 HEADING: Final = re.compile(r"(</?h)([1-5])\b")
 
 
@@ -31,8 +31,21 @@ def page_text(html: str) -> tuple[str, str]:
     mandoc writes names in capitals that may not be written so: those are the names of commands in small
     letters.
     """
-    below = HEADING.sub(lambda found: f"{found[1]}{int(found[2]) + 1}", MARGINS.sub("", html))
+    below = HEADING.sub(lambda found: f"{found[1]}{int(found[2]) + 1}", _without_margins(html))
     text, found = to_markdown(below)
     title = (found or "").strip()
     title = title.lower() if title.isupper() else title
     return (f"# {title}\n\n{text}" if title else text), title
+
+
+def _without_margins(html: str) -> str:
+    """Return the page without its head and foot; one that has no end stays."""
+    kept, position = [], 0
+    while found := MARGIN.search(html, position):
+        closing = f"</{found[1]}>"
+        end = html.find(closing, found.end())
+        if end < 0:
+            break
+        kept.append(html[position : found.start()])
+        position = end + len(closing)
+    return "".join([*kept, html[position:]])

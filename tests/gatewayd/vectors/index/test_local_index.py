@@ -200,7 +200,7 @@ async def test_nothing_is_packed_on_the_event_loop_while_vectors_are_loaded(
 
         return call
 
-    for name in ("pack_ids", "unpack_ids", "unpack"):
+    for name in ("pack_ids", "unpack_ids", "unpack_batches"):
         monkeypatch.setattr(loaded_module, name, told(getattr(loaded_module, name)))
     site.passages.put("f", random_rows(20, 1), ["c"])
     query = random_rows(1, 2)[0]
