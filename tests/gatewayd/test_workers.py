@@ -295,10 +295,10 @@ async def test_a_program_that_cannot_be_started_is_unavailable(
 def test_a_child_dies_with_its_parent() -> None:
     parent = (
         "import asyncio, os, signal\n"
-        "from gatewayd.tasks import Tasks\n"
-        "from gatewayd.workers import Worker, WorkerOptions\n"
+        "from gatewayd.tasks import TaskRegistry\n"
+        "from gatewayd.workers import WorkerProcess, WorkerOptions\n"
         "async def main():\n"
-        f"    worker = await Worker.start(WorkerOptions({CHILD!r}), Tasks())\n"
+        f"    worker = await WorkerProcess.start(WorkerOptions({CHILD!r}), TaskRegistry())\n"
         "    await worker.call({'do': 'echo', 'say': ''})\n"
         "    print(worker.pid, flush=True)\n"
         "    call = asyncio.gather(worker.call({'do': 'hang'}))\n"

@@ -19,8 +19,8 @@ from functools import partial
 from pathlib import Path
 from subprocess import run
 from gatewayd.extract import mandoc
-from gatewayd.sandbox.confinement import Sandbox
-confine = partial(mandoc._confine, Sandbox.REQUIRE, Path("/bin/sh"))
+from gatewayd.sandbox.confinement import SandboxMode
+confine = partial(mandoc._confine, SandboxMode.REQUIRE, Path("/bin/sh"))
 sys.exit(run(["/bin/sh", "-c", sys.argv[1]], preexec_fn=confine).returncode)
 """
 

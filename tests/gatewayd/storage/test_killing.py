@@ -155,7 +155,7 @@ DEADLY = """
 import os, signal
 from tortoise import migrations
 from tortoise.migrations import operations as ops
-from gatewayd.storage.engine.fields import Name
+from gatewayd.storage.engine.fields import NameColumn
 
 async def die(apps, editor):
     os.kill(os.getpid(), signal.SIGKILL)
@@ -163,7 +163,7 @@ async def die(apps, editor):
 class Migration(migrations.Migration):
     dependencies = [("gatewayd", "0009_blank_pages")]
     operations = [
-        ops.AddField(model_name="UserRow", name="nickname", field=Name(max_length=10, null=True)),
+        ops.AddField(model_name="UserRow", name="nickname", field=NameColumn(max_length=10, null=True)),
         ops.RunPython(die),
     ]
 """

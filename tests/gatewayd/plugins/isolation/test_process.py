@@ -25,14 +25,14 @@ HOLDERS = {
 
 SAYING = """
     import gc, struct, json, threading
-    from gatewayd.workers import Parent
+    from gatewayd.workers import ParentPipe
     def say(header, blob=b"", more=0):
-        pipe = next(one for one in gc.get_objects() if isinstance(one, Parent))._answers
+        pipe = next(one for one in gc.get_objects() if isinstance(one, ParentPipe))._answers
         text = json.dumps(header).encode()
         pipe.write(struct.pack(">II", len(text), len(blob) + more) + text + blob)
         pipe.flush()
     def write(data):
-        pipe = next(one for one in gc.get_objects() if isinstance(one, Parent))._answers
+        pipe = next(one for one in gc.get_objects() if isinstance(one, ParentPipe))._answers
         pipe.write(data)
         pipe.flush()
     class Pipe:

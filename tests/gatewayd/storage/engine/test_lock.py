@@ -16,8 +16,8 @@ from gatewayd.storage.engine.lock import NAME, FileLock, lock_folder
 HOLD = """
 import sys
 from pathlib import Path
-from gatewayd.storage.engine.lock import locked
-with locked(Path(sys.argv[1])):
+from gatewayd.storage.engine.lock import lock_folder
+with lock_folder(Path(sys.argv[1])):
     print("held", flush=True)
     sys.stdin.read()
 """

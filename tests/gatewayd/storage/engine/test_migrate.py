@@ -39,13 +39,13 @@ LATER_ONES = (
 LATER = """
 from tortoise import migrations
 from tortoise.migrations import operations as ops
-from gatewayd.storage.engine.fields import Name
+from gatewayd.storage.engine.fields import NameColumn
 
 class Migration(migrations.Migration):
     dependencies = [("gatewayd", "0009_blank_pages")]
     operations = [
-        ops.AlterField(model_name="UserRow", name="username", field=Name(max_length=300, null=True)),
-        ops.AddField(model_name="UserRow", name="nickname", field=Name(max_length=10, null=True)),
+        ops.AlterField(model_name="UserRow", name="username", field=NameColumn(max_length=300, null=True)),
+        ops.AddField(model_name="UserRow", name="nickname", field=NameColumn(max_length=10, null=True)),
     ]
 """
 # The same, failing at its end.

@@ -228,7 +228,7 @@ async def test_a_file_goes_while_it_is_prepared(
     shelf: Shelf, monkeypatch: pytest.MonkeyPatch, parts: int
 ) -> None:
     await shelf.passages.stage("f", extraction(*NEW))
-    plain = passage_removal.words.add_staged
+    plain = passage_removal.fts.add_staged
     left = parts
 
     async def add_staged(*part: Any) -> None:
@@ -238,7 +238,7 @@ async def test_a_file_goes_while_it_is_prepared(
         if not left:
             raise KilledError
 
-    monkeypatch.setattr(passage_removal.words, "add_staged", add_staged)
+    monkeypatch.setattr(passage_removal.fts, "add_staged", add_staged)
     with pytest.raises(KilledError):
         await passage_removal.prepare("f")
     await shelf.files.remove("f")

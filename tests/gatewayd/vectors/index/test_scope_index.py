@@ -350,7 +350,7 @@ async def test_nothing_is_packed_or_compared_on_the_event_loop(
     site.passages.put("g", random_rows(25, 2), ["c"])
     loaded = await site.opened()
     for module in (loaded_module, packed_files):
-        for name in {"pack_ids", "unpack_ids", "unpack"} & vars(module).keys():
+        for name in {"pack_ids", "unpack_ids", "unpack_batches"} & vars(module).keys():
             monkeypatch.setattr(module, name, told(getattr(module, name)))
     monkeypatch.setattr(FlatAndHnsw, "ids", property(told(FlatAndHnsw.ids.__get__)))
     await loaded.tend()
