@@ -194,14 +194,14 @@ LIMITS = {
     "collections in a search": retrieval.MAX_NAMES,
     "entries of a tree to compare": sync.MAX_ENTRIES,
     "directories of a collection": directories.MAX_DIRECTORIES,
-    "files that a shown collection tells": replies.MAX_FILES_SHOWN,
-    "files that a changed collection tells": replies.MAX_FILES_IN_REPLY,
+    "files in the reply for one collection": replies.MAX_FILES_SHOWN,
+    "files in the reply to a change of a collection": replies.MAX_FILES_IN_REPLY,
     "rows of an access list": grants.MAX_GRANTS,
     "seconds that file/add waits": int(members.MAX_WAIT_SECONDS),
     "MiB of a request with a tree to compare": knowledge_sync.MAX_MANIFEST_BYTES // 2**20,
     "MiB of a request with files to add": knowledge_routes.MAX_BATCH_BYTES // 2**20,
-    "bytes of the fields beside the file of an upload": uploads.MAX_FIELD_BYTES,
-    "files that a search by name tells": files_routes.MAX_FILES_FOUND,
+    "bytes of the form fields of an upload, without the file": uploads.MAX_FIELD_BYTES,
+    "files in the result of a search by name": files_routes.MAX_FILES_FOUND,
     "characters of the description of a collection": collections.MAX_DESCRIPTION_CHARACTERS,
 }
 
@@ -275,7 +275,7 @@ async def test_a_warning_comes_as_the_page_says(world: World, sentence: str) -> 
     assert [told for told in warnings if re.fullmatch(pattern(sentence), told)], warnings
 
 
-PLACES = {"openai": "OpenAI", "messages": "messages", "chat": "runtime", "generate": "runtime"}
+PLACES = {"openai": "OpenAI", "messages": "Anthropic", "chat": "Ollama", "generate": "Ollama"}
 STREAMS = {
     "first chunk, with no choices": lambda first: first["sources"] and first["choices"] == [],
     "in the message of message_start": lambda first: (

@@ -58,11 +58,11 @@ ERRORS: Mapping[str, Callable[[DocumentsSite], Awaitable[Any]]] = {
     ),
     "the form has no file": lambda site: site.post_form(form()),
     "the permission chat.file_upload is missing": not_permitted,
-    "a file or collection may be read, but not changed": shared,
-    "a file or collection is not there, or not for the caller": lambda site: site.call(
+    "the caller may read the file or collection, but not change it": shared,
+    "the file or collection does not exist, or the caller may not read it": lambda site: site.call(
         "GET", "/api/v1/files/unknown", site.user
     ),
-    "a file is to change that is being processed": being_processed,
-    "a file without passages is to be added": unfinished,
-    "a text is to be added that the collection has": duplicate,
+    "the file is still being processed": being_processed,
+    "the added file has no passages": unfinished,
+    "the collection has another file with the same text": duplicate,
 }
