@@ -299,9 +299,9 @@ def test_settings_that_the_page_names_exist() -> None:
 
 
 LIMITS = {
-    "bytes of a body of which nothing else is said": body.MAX_SMALL_BODY_BYTES,
-    "lists and objects of it": json_decoder.SMALL_LIMITS.containers,
-    "values of it": json_decoder.SMALL_LIMITS.values,
+    "bytes of any other body": body.MAX_SMALL_BODY_BYTES,
+    "lists and objects of any other body": json_decoder.SMALL_LIMITS.containers,
+    "values of any other body": json_decoder.SMALL_LIMITS.values,
     "bytes of memory of one text": json_decoder.MAX_TEXT_BYTES,
     "lists and objects of a request to a model": json_decoder.LARGE_LIMITS.containers,
     "values of a request to a model": json_decoder.LARGE_LIMITS.values,
@@ -309,10 +309,10 @@ LIMITS = {
     "lists and objects of a chat": json_decoder.BULK_LIMITS.containers,
     "values of a chat": json_decoder.BULK_LIMITS.values,
     "messages of a chat": chats_parser.MAX_MESSAGES,
-    "bytes of the messages of a chat that takes more": records.MAX_CHAT_BYTES,
-    "values of a message, and of a chat without them": storable.MAX_VALUES,
+    "bytes of the messages of a chat that accepts further ones": records.MAX_CHAT_BYTES,
+    "values of a message, and of a chat without its messages": storable.MAX_VALUES,
     "values of a member of a list of a message that events write": storable.MAX_MEMBER_VALUES,
-    "characters of a text in it that is not ASCII": storable.MAX_TEXT_CHARACTERS,
+    "characters of a text in it with other than ASCII characters": storable.MAX_TEXT_CHARACTERS,
     "chats of an import": transfer.MAX_IMPORTED_CHATS,
     "bytes of an import": chats_routes.MAX_IMPORT_BYTES,
     "bytes of an import over the control socket": stored_chats.MAX_IMPORT_BYTES,

@@ -98,7 +98,7 @@ def test_every_endpoint_that_filters_are_told_has_its_row() -> None:
 
 def used_attributes() -> set[str]:
     """Return what the gateway asks of instances and of their hooks."""
-    folders = (TOP / "gatewayd" / "chat", TOP / "gatewayd" / "plugins")
+    folders = (TOP / "gatewayd" / "pipeline", TOP / "gatewayd" / "plugins")
     sources = [path.read_text() for folder in folders for path in folder.rglob("*.py")]
     asked = re.compile(r'\.(?:value|read|flag|run_hook|has)\(\s*"(\w+)"')
     return {name for text in sources for name in asked.findall(text)}
