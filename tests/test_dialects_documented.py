@@ -312,7 +312,7 @@ LIMITS = {
     "bytes of the messages of a chat that accepts further ones": records.MAX_CHAT_BYTES,
     "values of a message, and of a chat without its messages": storable.MAX_VALUES,
     "values of a member of a list of a message that events write": storable.MAX_MEMBER_VALUES,
-    "characters of a text in it with other than ASCII characters": storable.MAX_TEXT_CHARACTERS,
+    "characters of a non-ASCII text in a message": storable.MAX_TEXT_CHARACTERS,
     "chats of an import": transfer.MAX_IMPORTED_CHATS,
     "bytes of an import": chats_routes.MAX_IMPORT_BYTES,
     "bytes of an import over the control socket": stored_chats.MAX_IMPORT_BYTES,
