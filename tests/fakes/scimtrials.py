@@ -126,11 +126,11 @@ TRIALS: Mapping[str, tuple[int, Trial]] = {
         grammar.MAX_COMPARISONS,
         lambda site, size: site.search(USER, " or ".join(["id pr"] * size)),
     ),
-    "parentheses within each other": (
+    "nested parentheses": (
         grammar.MAX_DEPTH,
         lambda site, size: site.search(USER, f"{'(' * size}id pr{')' * size}"),
     ),
-    "operators within each other": (
+    "nested operators": (
         grammar.MAX_OPERATORS,
         lambda site, size: site.search(USER, f"{'not (' * size}id pr{')' * size}"),
     ),
