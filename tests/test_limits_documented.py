@@ -52,7 +52,7 @@ def test_the_parts_of_the_room_are_those_of_the_code() -> None:
         "SQLite, log, child processes, providers": f"{capacity.RESERVED_DESCRIPTORS}",
         "connections to PostgreSQL": "database_pool_size",
         "control socket": f"a {CONTROL_FILES_DIVISOR}nd of the limit, at least {MIN_CONTROL_FILES}",
-        "questions about the health in a full room": f"{capacity.HEALTH_DESCRIPTORS}",
+        "health requests in a full room": f"{capacity.HEALTH_DESCRIPTORS}",
         "everybody": "the others",
         "connections without a credential": f"{PARTS[capacity.ADDRESS_DIVISOR]} of those for everybody",
         "one address": f"{PARTS[capacity.ADDRESS_DIVISOR]} of those for everybody",

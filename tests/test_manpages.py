@@ -248,7 +248,7 @@ def test_what_the_watchdog_waits_for_is_told() -> None:
     page = " ".join(texts()["gatewayd.8"].split())
     # The probe comes once in half of the time.
     assert PROBE_SHARE / 2 == 2 / 3
-    assert "What takes two thirds of that time to be found is not waited for" in page
+    assert "longer than two thirds of that time, the daemon does not report" in page
     found = 2 * CLAIM_SECONDS + ACQUIRE_SECONDS
     assert f"PostgreSQL that hangs takes up to {found:g} seconds" in page
     assert "\nWatchdogSec=30\n" in UNIT.read_text()
