@@ -224,7 +224,7 @@ def test_the_timer_of_ingestion_runs_as_often_as_the_pages_say() -> None:
 def test_what_is_kept_for_the_reader_of_the_log_is_told() -> None:
     page = " ".join(texts()["gatewayd.8"].split())
     assert f"{MAX_QUEUED_BYTES >> 20} MiB of records are kept for it" in page
-    assert f"waits up to {CLOSE_SECONDS:g} seconds for what is kept" in page
+    assert f"waits up to {CLOSE_SECONDS:g} seconds for these records" in page
 
 
 def test_what_waits_for_the_database_is_told() -> None:
@@ -237,7 +237,7 @@ def test_what_waits_for_the_database_is_told() -> None:
         f"at most {deferred_writes.MAX_DEFERRED_WRITES} writes and {deferred_writes.MAX_DEFERRED_CHARACTERS}"
         in page
     )
-    assert f"{WRITE_SECONDS:g} seconds. Where PostgreSQL hangs" in page
+    assert f"{WRITE_SECONDS:g} seconds. If PostgreSQL hangs" in page
     assert deferred_writes.ACCOUNT_SHARE == 1 / 4
     assert "has at most a quarter of the room for answers, and an eighth for everything else" in page
     assert RESTARTED in page
