@@ -1,4 +1,4 @@
-"""The edge: applications, route rows, authentication, errors, bodies, streams.
+"""HTTP servers: the public application and the control socket, their routes, middleware and replies.
 
-Imported by `daemon` only; handlers translate and services decide.
+Only the assembly imports this package. Handlers translate requests and replies; services decide.
 """

@@ -1,4 +1,4 @@
-"""The two applications, assembled from route rows."""
+"""Builder of an aiohttp application from route rows."""
 
 from collections.abc import Iterable
 
@@ -23,9 +23,9 @@ def build_application(
     rates: MinimumRates | None = None,
     room: DescriptorBudget | None = None,
 ) -> web.Application:
-    """Return an application: each row under both spellings of a trailing slash, HEAD beside GET.
+    """Return an application that serves each row with and without a trailing slash, and HEAD beside GET.
 
-    `rates` are what peers must keep up with, `room` is what its connections share.
+    `rates` are the minimum rates of peers, `room` is the descriptor budget of the connections.
     """
     app = web.Application(client_max_size=body_limit, middlewares=[edge.middleware])
     app[TRACES] = TracebackLimiter()
@@ -39,8 +39,8 @@ def build_application(
 def add_route(app: web.Application, row: Route, handler: Handler) -> None:
     """Add one row to an application."""
     invite = defer_100_continue if row.invites else send_100_continue
-    doubled = (with_repeated_slashes(row.path),) if row.access is RouteAccess.SCIM else ()
-    for path in (*path_variants(row.path), *doubled):
+    repeated = (with_repeated_slashes(row.path),) if row.access is RouteAccess.SCIM else ()
+    for path in (*path_variants(row.path), *repeated):
         resource = app.router.add_resource(path)
         resource.add_route(row.method, handler, expect_handler=invite)
         if row.method == "GET":
@@ -56,10 +56,10 @@ def path_variants(path: str) -> tuple[str, ...]:
 
 
 def with_repeated_slashes(path: str) -> str:
-    """Return the path of a provisioning row with any number of slashes for each one below the base address.
+    """Return the path of a SCIM row with a pattern for repeated slashes below the base address.
 
-    A provider appends `/Users` to a base address that ends in a slash. The row stays the same, and with it
-    who is let in: no path is rewritten after it was checked.
+    A provider appends `/Users` to a base address that ends in a slash. The route keeps its access policy: no
+    path is rewritten after its check.
     """
     parts = path.removeprefix(ROOT).split("/")[1:]
     repeated = "".join(f"{{slash{place}:/+}}{part}" for place, part in enumerate(parts))

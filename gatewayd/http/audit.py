@@ -1,4 +1,4 @@
-"""The audit of HTTP: one line for each change and each sign-in, with the new values and never a secret."""
+"""Audit log of HTTP requests: one line for each change and each sign-in, without secrets."""
 
 import logging
 from collections.abc import Iterable, Mapping
@@ -22,18 +22,18 @@ READ_METHODS: Final = frozenset({"GET", "HEAD", "OPTIONS"})
 """The methods that change nothing."""
 
 ANSWER_USES: Final = frozenset({RequestUse.ANSWER, RequestUse.EMBEDDINGS})
-"""What a model or an index is asked."""
+"""Uses of requests that ask a model or an index and change nothing."""
 
 MAX_VALUE_CHARACTERS: Final = 1000
-"""Characters that the audit keeps of the JSON of one value, and of a subject."""
+"""Longest JSON of one value in an audit line, and longest subject."""
 
 MAX_ACCOUNT_CHARACTERS: Final = 254
-"""Characters that the audit keeps of the account of a sign-in, which anybody may send."""
+"""Longest account name in the line of a sign-in. Unauthenticated clients choose it."""
 
 
 @dataclass(frozen=True, slots=True)
 class AuditedChange:
-    """Whom or what a request changes, as people call it, and the new values."""
+    """The name of the object that a request changes, and the new values."""
 
     subject: str
     values: Mapping[str, Any] = field(default_factory=dict)
@@ -43,20 +43,20 @@ AUDITED_CHANGE: Final[web.RequestKey[AuditedChange]] = web.RequestKey("audited_c
 
 
 def note_change(request: web.Request, subject: str, values: Mapping[str, Any] | None = None) -> None:
-    """Keep for the audit line of a request what it changes; no value may be a secret, None is left out."""
+    """Store the change of a request for its audit line. No value may be a secret; None is left out."""
     kept = {name: value for name, value in (values or {}).items() if value is not None}
     request[AUDITED_CHANGE] = AuditedChange(subject, kept)
 
 
 def note_grants(request: web.Request, subject: str, grants: Iterable[Grant], **values: Any) -> None:
-    """Keep for the audit line the access list that something has now, and other new values."""
+    """Store the new access list of an object, and other new values, for the audit line."""
     note_change(request, subject, {**values, "access_grants": [render_grant(grant) for grant in grants]})
 
 
 def is_audited(route: Route, request: web.Request, actor: Actor) -> bool:
-    """Tell whether a request that succeeded makes a line: every change by an administrator, and noted ones.
+    """Return whether a successful request gets a line: a noted change, or a change by an administrator.
 
-    A request counts as a change unless its row says otherwise, so that none is forgotten.
+    A request counts as a change unless its row says otherwise, so that a new route is audited by default.
     """
     if AUDITED_CHANGE in request:
         return True
@@ -66,7 +66,7 @@ def is_audited(route: Route, request: web.Request, actor: Actor) -> bool:
 
 
 def audit_change(route: Route, request: web.Request, actor: Actor) -> None:
-    """Write the line of a change that was made: by whom, where, to what, and the new values."""
+    """Write the line of a change: the actor, the path, the subject and the new values."""
     fields: dict[str, Any] = {
         "by": actor.user.email,
         "target": request.path,
@@ -76,12 +76,12 @@ def audit_change(route: Route, request: web.Request, actor: Actor) -> None:
 
 
 def is_noted(request: web.Request) -> bool:
-    """Tell whether a change was noted."""
+    """Return whether a change was noted."""
     return AUDITED_CHANGE in request
 
 
 def noted_change(request: web.Request) -> dict[str, Any]:
-    """Return the subject and the new values that were noted, each bounded; nothing when none were."""
+    """Return the noted subject and values, each shortened; an empty object without a noted change."""
     change = request.get(AUDITED_CHANGE)
     if change is None:
         return {}
@@ -92,7 +92,7 @@ def noted_change(request: web.Request) -> dict[str, Any]:
 
 
 def audit_session(request: web.Request, action: str, account: str, **more: str) -> None:
-    """Write the line of a sign-in or a sign-up: which account, from which address."""
+    """Write the line of a sign-in or a sign-up: the account and the client address."""
     fields = {
         "account": shorten(account, MAX_ACCOUNT_CHARACTERS),
         "address": client_address(request),
@@ -102,8 +102,8 @@ def audit_session(request: web.Request, action: str, account: str, **more: str) 
 
 
 def shorten_value(value: Any) -> Any:
-    """Return a value, or the beginning of its JSON when that is long."""
-    # Each item has a character at least: no more of a long list can be shown.
+    """Return a value, or the beginning of its JSON when the JSON is too long."""
+    # Each item has one character at least, so that more items cannot fit.
     begins = value[:MAX_VALUE_CHARACTERS] if isinstance(value, list) else value
     text = orjson.dumps(begins).decode()
     return value if len(text) <= MAX_VALUE_CHARACTERS else shorten(text, MAX_VALUE_CHARACTERS)

@@ -1,4 +1,4 @@
-"""Request bodies in, JSON replies out: limits, JSON strictness and validation in one place."""
+"""Readers of request bodies, with limits and validation, and writers of JSON replies."""
 
 from collections.abc import AsyncIterable, AsyncIterator, Mapping, Sequence
 from typing import Any, Final, TypeVar
@@ -20,10 +20,10 @@ Model = TypeVar("Model", bound=BaseModel)
 
 
 def check_media_type(request: web.Request, accepted: Sequence[str]) -> None:
-    """Refuse a body whose media type is none of `accepted` (415); the first of them is what to send.
+    """Refuse a body whose media type is none of `accepted` (415). The message recommends the first of them.
 
-    Programs may leave the type out. A browser may not: without one, or with a type that a form can have, it
-    sends a page's request without asking the gateway first (ASVS 5.0, 3.5.2).
+    Programs may omit the type. Browsers may not: they send a page's request without a type, or with a type
+    that a form can have, before they ask the gateway (ASVS 5.0, 3.5.2).
     """
     given = request.headers.get(hdrs.CONTENT_TYPE, "")
     if given in accepted:
@@ -44,8 +44,8 @@ def check_media_type(request: web.Request, accepted: Sequence[str]) -> None:
 async def read_bytes(request: web.Request, limit: int = MAX_SMALL_BODY_BYTES) -> bytes | bytearray:
     """Return the body.
 
-    Raises too_large over `limit` bytes, invalid_request for a compressed body (415) or one that comes below
-    the minimum rate (408).
+    Raises too_large over `limit` bytes, invalid_request for a compressed body (415) or a body that arrives
+    below the minimum rate (408).
     """
     encoding = request.headers.get("Content-Encoding", "identity")
     if encoding.lower() not in {"identity", ""}:
@@ -57,7 +57,7 @@ async def read_bytes(request: web.Request, limit: int = MAX_SMALL_BODY_BYTES) ->
     if request.content_length is not None and request.content_length > limit:
         raise _too_large(limit)
     if request.content.is_eof():
-        # Small bodies come with the head: nothing to wait for.
+        # A small body arrives with the head, so that no wait is needed.
         data = request.content.read_nowait()
         if len(data) > limit:
             raise _too_large(limit)
@@ -68,7 +68,7 @@ async def read_bytes(request: web.Request, limit: int = MAX_SMALL_BODY_BYTES) ->
 async def read_object(
     request: web.Request, limit: int = MAX_SMALL_BODY_BYTES, limits: JsonLimits = json_decoder.SMALL_LIMITS
 ) -> dict[str, Any]:
-    """Return the body as a JSON object; invalid_request when it is something else."""
+    """Return the body as a JSON object; invalid_request for any other value."""
     data = await read_bytes(request, limit)
     is_short = len(data) <= json_decoder.MAX_SHORT_BYTES
     value = json_decoder.decode_light(data, limits) if is_short else await json_decoder.decode(data, limits)
@@ -83,7 +83,8 @@ async def read_model(
     limit: int = MAX_SMALL_BODY_BYTES,
     limits: JsonLimits = json_decoder.SMALL_LIMITS,
 ) -> Model:
-    """Return the body as `model`; an empty body counts as `{}`. A bad field raises (422) and is named."""
+    """Return the body as `model`; an empty body counts as `{}`. Raises 422 with the name of the first bad
+    field."""
     data = await read_bytes(request, limit)
     return validate_model(model, await _decoded(data, limits))
 
@@ -95,9 +96,9 @@ async def read_members(
     undecoded: UndecodedMember,
     limits: JsonLimits = json_decoder.BULK_LIMITS,
 ) -> tuple[Model, JsonMembers | None]:
-    """Return the body as `model`, in which one list stays empty, and the members of that list.
+    """Return the body as `model`, with one list left empty, and the members of that list.
 
-    They are None when the body has no such list: then the model has what stands in its place.
+    The members are None when the body has no such list; the model then has the value of the field.
     """
     data = await read_bytes(request, limit)
     value = await _decoded(data, limits, undecoded)
@@ -108,7 +109,8 @@ async def read_members(
 
 
 async def read_each(members: JsonMembers, model: type[Model], where: str) -> AsyncIterator[Model]:
-    """Yield the members of a list as `model`; a bad field raises (422), and its name begins with `where`."""
+    """Yield the members of a list as `model`; raises 422 with the name of a bad field, which begins with
+    `where`."""
     place = 0
     async for value in members.each():
         yield validate_model(model, value, where, str(place))
@@ -116,7 +118,7 @@ async def read_each(members: JsonMembers, model: type[Model], where: str) -> Asy
 
 
 def validate_model(model: type[Model], value: Any, *where: str) -> Model:
-    """Return a value, which stands at a place in the body, as `model`; raises as `read_model` does."""
+    """Return the value at the path `where` of the body as `model`; raises as `read_model` does."""
     try:
         return model.model_validate(value)
     except ValidationError as error:
@@ -124,7 +126,7 @@ def validate_model(model: type[Model], value: Any, *where: str) -> Model:
 
 
 def validation_failure(error: ValidationError, *where: str) -> GatewayError:
-    """Return the failure that names the first bad field; the value itself is never repeated."""
+    """Return the failure that names the first bad field, without its value."""
     first = error.errors(include_input=False, include_url=False, include_context=False)[0]
     name = ".".join([*where, *(str(part) for part in first["loc"])]) or "body"
     sentence = first["msg"][:1].lower() + first["msg"][1:]
@@ -132,7 +134,7 @@ def validation_failure(error: ValidationError, *where: str) -> GatewayError:
 
 
 def json_reply(data: Any, status: int = 200, headers: Mapping[str, str] | None = None) -> web.Response:
-    """Return a JSON reply; `data` is anything that orjson writes."""
+    """Return a JSON reply; `data` is any value that orjson can write."""
     return web.Response(
         body=orjson.dumps(data), status=status, content_type="application/json", headers=headers
     )
@@ -141,7 +143,7 @@ def json_reply(data: Any, status: int = 200, headers: Mapping[str, str] | None =
 async def large_reply(
     data: Any, status: int = 200, headers: Mapping[str, str] | None = None
 ) -> web.StreamResponse:
-    """Return a JSON reply of any size, made and sent without holding up others."""
+    """Return a JSON reply of any size, encoded and sent in parts so that the event loop stays free."""
     parts = await json_encoder.encode(data)
     if len(parts) > 1:
         return PartsReply(parts, status, headers)
@@ -151,7 +153,7 @@ async def large_reply(
 async def pages_reply(
     pages: AsyncIterable[Sequence[Any]], name: str = "", fields: Mapping[str, Any] | None = None
 ) -> web.StreamResponse:
-    """Return a JSON reply: a list that comes in pages, or an object that has it beside other fields."""
+    """Return a JSON reply from pages of a list: the list itself, or an object with the list as a field."""
     parts = await json_encoder.encode_pages(pages)
     if name:
         rest = orjson.dumps(fields or {})[1:]
@@ -161,7 +163,7 @@ async def pages_reply(
 
 
 def raw_reply(request: web.Request, data: bytes, headers: Mapping[str, str]) -> web.StreamResponse:
-    """Return a reply of ready JSON, in the cheapest way that the request permits."""
+    """Return a reply of encoded JSON, written directly to the connection where the request permits it."""
     if supports_direct_reply(request):
         return JsonReply(request, data, headers)
     return web.Response(body=data, headers={"Content-Type": "application/json", **headers})
@@ -171,14 +173,14 @@ async def _decoded(
     data: bytes | bytearray, limits: JsonLimits, undecoded: UndecodedMember | None = None
 ) -> Any:
     """Return the value of a body; an empty one counts as `{}`."""
-    # To strip a large one is to copy it.
+    # strip() would copy a large body.
     if len(data) <= MAX_SMALL_BODY_BYTES and not data.strip():
         return {}
     return await json_decoder.decode(data, limits, undecoded)
 
 
 async def _read_up_to(request: web.Request, limit: int) -> bytes | bytearray:
-    # One array that grows: to join the parts of a large body takes as long as to receive them.
+    # One growing array: joining the parts of a large body takes as long as receiving them.
     data = bytearray()
     reader = body_reader(request)
     while part := await reader.read():

@@ -123,7 +123,7 @@ async def test_a_download_that_is_not_read_is_cut_and_a_quiet_stream_is_not(
     quiet = await open_one(target, listener)
     stuck = await open_one(target, unread_download)
     loop = asyncio.get_running_loop()
-    await asyncio.to_thread(daemon.wait_for, f"connection cut: the client took {RATE}")
+    await asyncio.to_thread(daemon.wait_for, f"connection cut: the client read {RATE}")
     total = 0
     with stuck, quiet:
         try:

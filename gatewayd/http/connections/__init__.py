@@ -1,1 +1,1 @@
-"""Connections: capacity, request heads, minimum rates, draining."""
+"""Connections of the servers: capacity, request heads, minimum rates and draining."""

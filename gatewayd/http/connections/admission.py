@@ -1,4 +1,4 @@
-"""For whom a request is counted: the account that sends it, and the address that it comes from."""
+"""Counting of requests for the bounds of their account and their client address."""
 
 from collections.abc import Callable
 from functools import lru_cache, partial
@@ -15,18 +15,19 @@ from gatewayd.http.context import client_address
 LOOPBACK: Final = (IPv4Network("127.0.0.0/8"), IPv6Network("::1/128"))
 
 IDENTITY_PROVIDER: Final = "an identity provider"
-"""The account of whoever has the SCIM token: no id is like that."""
+"""Account name for the SCIM token in the counters. No account id has spaces."""
 
 
 class RequestAdmission:
-    """Counts requests; those of an address in `proxies` count for no address."""
+    """Counter of requests. Requests from an address in `proxies` count for no address."""
 
     def __init__(self, proxies: tuple[IPv4Network | IPv6Network, ...]) -> None:
         self._has_proxies = bool(proxies)
         self._counted = lru_cache(maxsize=4096)(partial(counted_address, proxies=proxies))
 
     def count(self, request: web.Request, account: str, use: RequestUse) -> None:
-        """Count a request for an account, "" for none, until it is answered; raises as `Room.hold` does."""
+        """Count a request for an account ("" for none) until its answer; raises as
+        `DescriptorBudget.hold`."""
         connection = request.protocol
         if isinstance(connection, SeatedConnection):
             network = connection.network
@@ -35,9 +36,9 @@ class RequestAdmission:
             connection.hold(account, network, use)
 
     def count_work(self, request: web.Request, account: str, use: RequestUse) -> Callable[[], None]:
-        """Count a request whose work goes on when its client leaves; raises as `Room.hold` does.
+        """Count a request whose work goes on when its client leaves; raises as `DescriptorBudget.hold` does.
 
-        What is returned is to be called when the work is done.
+        The caller calls the returned function when the work is done.
         """
         connection = request.protocol
         if isinstance(connection, SeatedConnection):
@@ -45,15 +46,15 @@ class RequestAdmission:
         return _nothing
 
     def _network(self, request: web.Request, connection: SeatedConnection) -> str:
-        """Return the network of a request; without proxies it is that of all requests of its connection."""
+        """Return the network of a request. Without proxies it is computed once for each connection."""
         network = connection.network = self._counted(client_address(request))
         return network
 
 
 def take_place(request: web.Request) -> None:
-    """Give a connection beyond the room a place before its credential is looked up; raises unavailable.
+    """Move a connection from a spare place to a regular one before authentication; raises unavailable.
 
-    Requests that wait for the database would else hold the places of questions about the health.
+    Otherwise requests that wait for the database would occupy the places of health checks.
     """
     connection = request.protocol
     if isinstance(connection, SeatedConnection) and connection.is_spare:
@@ -61,39 +62,39 @@ def take_place(request: web.Request) -> None:
 
 
 def count(request: web.Request, use: RequestUse) -> None:
-    """Count a request for nobody; raises as `Room.hold` does."""
+    """Count a request without account and address; raises as `DescriptorBudget.hold` does."""
     connection = request.protocol
     if isinstance(connection, SeatedConnection):
         connection.hold("", "", use)
 
 
 def count_work(request: web.Request, use: RequestUse) -> Callable[[], None]:
-    """Count a request for nobody, as `RequestAdmission.count_work` does."""
+    """Count a request without account and address, as `RequestAdmission.count_work` does."""
     connection = request.protocol
     return connection.hold_work("", "", use) if isinstance(connection, SeatedConnection) else _nothing
 
 
 def _nothing() -> None:
-    """Give nothing back: no connection is counted."""
+    """Do nothing: no connection is counted."""
 
 
 def counted_address(address: str, proxies: tuple[IPv4Network | IPv6Network, ...]) -> str:
-    """Return the network that an address counts for, "" for one behind which there may be anybody.
+    """Return the network that an address counts for, "" for an address that many clients may share.
 
-    That is this machine, and a proxy that does not say for whom it asks.
+    Such addresses are loopback addresses and proxies that do not report their client.
     """
     is_known = known_address(address) is not None and not is_within(address, (*LOOPBACK, *proxies))
     return network_of(address) if is_known else ""
 
 
 def is_within(address: str, networks: tuple[IPv4Network | IPv6Network, ...]) -> bool:
-    """Tell whether an address is in one of some networks; what is no address is in none."""
+    """Return whether an address is in one of the networks; False for a text that is no address."""
     known = known_address(address)
     return known is not None and any(known in network for network in networks)
 
 
 def known_address(text: str) -> IPv4Address | IPv6Address | None:
-    """Return an address, that of IPv4 for one that is mapped; None for what is none."""
+    """Return the parsed address, IPv4 for an IPv4-mapped IPv6 address; None for a text that is no address."""
     try:
         known = ip_address(text)
     except ValueError:

@@ -1,4 +1,4 @@
-"""Room for connections, counted by the file descriptors that they and their requests use."""
+"""Budget of file descriptors for connections and their requests."""
 
 import logging
 import math
@@ -17,10 +17,10 @@ from gatewayd.errors import ErrorKind, GatewayError
 from gatewayd.http.connections.uses import ConcurrencyBounds, ConcurrencyRules, RequestUse
 
 RESERVED_DESCRIPTORS: Final = 104
-"""Descriptors kept for a SQLite database, the log, the worker processes and the providers."""
+"""Descriptors reserved for a SQLite database, the log, the worker processes and the providers."""
 
 HEALTH_DESCRIPTORS: Final = 32
-"""Descriptors kept for connections that ask for the health while all others are taken."""
+"""Descriptors reserved for health checks while all others are in use."""
 
 ACCOUNT_DIVISOR: Final = 4
 """One account holds at most a fourth of the descriptors."""
@@ -29,29 +29,29 @@ ADDRESS_DIVISOR: Final = 2
 """One address holds at most half of the descriptors, and so do all connections without a credential."""
 
 RETRY_SECONDS: Final = 2
-"""What a refused client is told to wait."""
+"""Value of Retry-After in a refusal."""
 
 EVICTION_DIVISOR: Final = 64
-"""When room is needed, a 64th of all that there is gives way at once."""
+"""An eviction closes up to a 64th of all places at once."""
 
 EVICTION_PAUSE_SECONDS: Final = 0.1
-"""How long nobody is looked for who could give way, after nobody was found."""
+"""Pause between two searches for connections to evict, after a search found none."""
 
 MAX_IDLE_HOLDERS: Final = 1024
-"""With more accounts, or addresses, those that hold nothing are dropped."""
+"""Above this number of accounts or addresses, those without a request are dropped."""
 
 MAX_USE_DESCRIPTORS: Final = max(use.files for use in RequestUse)
 
 LOG_PAUSE_SECONDS: Final = 60.0
-"""At most one line in this time says that connections are closed or refused."""
+"""Least time between two log lines about closed and refused connections."""
 
 log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
 class DescriptorLimits:
-    """Descriptors for everybody, those beyond them for questions about the health, those of the first that
-    connections without a credential may hold, and how many the process may have open."""
+    """Limits of a budget: all descriptors (`limit`), the spare ones for health checks, the part that
+    unauthenticated connections may hold, and the open files of the process."""
 
     limit: int
     spare: int
@@ -60,49 +60,49 @@ class DescriptorLimits:
 
 
 class EvictionNeed(Enum):
-    """What others give way for: the part of those without a credential, or the room."""
+    """The limit that an eviction serves: that of unauthenticated connections, or that of all."""
 
     PART = auto()
     ROOM = auto()
 
 
 class LimitedConnection(Protocol):
-    """A connection, as the room sees it; `is_spare` says that it has a spare place."""
+    """A connection in the budget; `is_spare` is whether it has a spare place."""
 
     is_spare: bool
 
     @property
     def is_waiting(self) -> bool:
-        """Whether it has no request."""
+        """Whether the connection has no request."""
         ...
 
     @property
     def is_blocked(self) -> bool:
-        """Whether it waits for its peer: for a request, for the rest of one, or until an answer is taken."""
+        """Whether the connection waits for its peer: for a request, its rest, or the reading of an answer."""
         ...
 
     @property
     def is_stranger(self) -> bool:
-        """Whether it never had a request with a good credential."""
+        """Whether no request of the connection had a valid credential yet."""
         ...
 
     @property
     def is_anonymous(self) -> bool:
-        """Whether no account holds its request."""
+        """Whether the request of the connection has no account."""
         ...
 
     @property
     def since(self) -> float:
-        """When it came, or had its last answer: smaller is earlier."""
+        """Time of the accept or of the last answer; smaller is earlier."""
         ...
 
     def evict(self) -> None:
-        """Close at once."""
+        """Close the connection at once."""
         ...
 
 
 class DescriptorHolder:
-    """What one account or one address holds: descriptors, and how many requests of each `RequestUse`."""
+    """Descriptors of one account or one address, and its number of requests of each `RequestUse`."""
 
     __slots__ = ("counts", "files")
 
@@ -112,26 +112,26 @@ class DescriptorHolder:
 
 
 class HolderTable:
-    """The accounts, or the addresses, that hold something; each has bounds.
+    """The accounts, or the addresses, with their descriptors and bounds.
 
-    Those that hold nothing any more are dropped when there are many.
+    Entries without a request are dropped when there are many.
     """
 
-    def __init__(self, kind: str, bounds: ConcurrencyBounds, most_files: int) -> None:
+    def __init__(self, kind: str, bounds: ConcurrencyBounds, max_files: int) -> None:
         self._kind = kind
         self._bounds = bounds.named()
-        self._most_files = most_files
-        # With fewer descriptors nobody is at a bound: a request has one at least.
-        self._checked_from = min([*self._bounds.values(), most_files - MAX_USE_DESCRIPTORS])
+        self._max_files = max_files
+        # A request has one descriptor at least: below this number no bound can be reached.
+        self._checked_from = min([*self._bounds.values(), max_files - MAX_USE_DESCRIPTORS])
         self._held: dict[str, DescriptorHolder] = {}
         self._max_holders = MAX_IDLE_HOLDERS
 
     def __len__(self) -> int:
-        """How many are kept."""
+        """Return the number of entries."""
         return len(self._held)
 
     def add(self, name: str, use: RequestUse) -> DescriptorHolder:
-        """Count a request for a holder and return it; rate_limited over a bound."""
+        """Count a request for the named holder and return the holder; rate_limited over a bound."""
         holder = self._held.get(name)
         if holder is None:
             holder = self._held[name] = DescriptorHolder()
@@ -144,7 +144,7 @@ class HolderTable:
         return holder
 
     def remove(self, holder: DescriptorHolder, use: RequestUse) -> None:
-        """Count a request no more."""
+        """Remove a request from the counts of its holder."""
         holder.files -= use.files
         holder.counts[use.place] -= 1
 
@@ -158,17 +158,16 @@ class HolderTable:
             if sum(holder.counts[each.place] for each in RequestUse if name in each.counted) >= most:
                 what = f"{most} {name} at once, the most for one {self._kind}"
                 raise _too_many(f"the {self._kind} has {what}", name)
-        if holder.files + use.files > self._most_files:
+        if holder.files + use.files > self._max_files:
             what = f"{holder.files} open files of the gateway, the most for one {self._kind}"
             raise _too_many(f"the {self._kind} holds {what}", use.counted[-1])
 
 
 class RequestHold:
-    """What one request holds, and who answers for it.
+    """The descriptors and counts of one request, and the number of its owners.
 
-    `more` are the descriptors beside that of a connection, which `enter` counts. Each of the `owners` is to
-    give it to `DescriptorBudget.release`: the connection, and the work of a request that goes on without its
-    client.
+    `more` are the descriptors beside that of the connection, which `enter` counts. Owners are the connection
+    and the work that goes on without its client. Each owner calls `DescriptorBudget.release`.
     """
 
     __slots__ = ("account", "address", "more", "owners", "use")
@@ -184,12 +183,12 @@ class RequestHold:
 
 
 class DescriptorBudget:
-    """Gives descriptors to connections and to their requests.
+    """Budget of descriptors for connections and their requests.
 
-    Connections that wait for a request give way to others, the oldest first. So do, when there are none,
-    those of strangers that keep the daemon waiting. Strangers that are more than their part have spare
-    places, whatever else is free. Who gives way is looked for only when room is needed, for several at once:
-    a request costs no more than its count.
+    A full budget evicts idle connections, the oldest first, and then unauthenticated connections that keep
+    the daemon waiting. Unauthenticated connections above their limit get spare places, even when regular ones
+    are free. The search for connections to evict runs only when a place is needed, and evicts several at
+    once, so that a request only costs its count.
     """
 
     def __init__(
@@ -208,30 +207,30 @@ class DescriptorBudget:
         self._addresses = HolderTable("address", chosen.address, places.limit // ADDRESS_DIVISOR)
         self._clock = clock
         self._files = FileCount(clock)
-        self._told_at = -math.inf
-        # When nobody was found who could give way: for a part, and for the room.
-        self._looked_at = {EvictionNeed.PART: -math.inf, EvictionNeed.ROOM: -math.inf}
+        self._logged_at = -math.inf
+        # Time of the last search that found no connection to evict, by its need.
+        self._searched_at = {EvictionNeed.PART: -math.inf, EvictionNeed.ROOM: -math.inf}
         self._closed = self._refused = 0
 
     def enter(self, seat: LimitedConnection) -> bool:
-        """Take a place for a new connection; False when there is none, not even a spare one."""
+        """Take a place for a new connection; False when no regular and no spare place is free."""
         self.taken += 1
         self._strangers += 1
-        has_room = self._make_part(seat) and self._make_room(seat)
+        has_room = self._evict_unauthenticated(seat) and self._free_descriptors(seat)
         if has_room and self._files.now(self.taken) > self.places.open_files:
-            # Something else holds them; those of who gives way are closed in a moment.
+            # Other parts of the process hold them; evicted connections are closed in a moment.
             has_room = self._evict_any(seat)
         self._seats.add(seat)
         if has_room:
             return True
         seat.is_spare = True
         self._refused += 1
-        self._tell()
+        self._log_evictions()
         limit, strangers, spare = self.places.limit, self.places.strangers, self.places.spare
         return self.taken <= limit + spare and self._strangers <= strangers + spare
 
     def leave(self, seat: LimitedConnection) -> None:
-        """Give the place of a connection back; may be called again."""
+        """Release the place of a connection; may be called again."""
         if seat in self._seats:
             self._seats.discard(seat)
             self.taken -= 1
@@ -239,14 +238,15 @@ class DescriptorBudget:
                 self._strangers -= 1
 
     def note_authenticated(self, seat: LimitedConnection) -> None:
-        """Note that a stranger is about to be none."""
+        """Remove a connection from the count of unauthenticated ones."""
         if seat in self._seats:
             self._strangers -= 1
 
     def hold(self, seat: LimitedConnection, account: str, address: str, use: RequestUse) -> RequestHold:
-        """Count a request; what is returned is to be given to `release`.
+        """Count a request and return its hold, which its owners give to `release`.
 
-        Raises rate_limited over a bound of the account or the address, unavailable when the room is full.
+        Raises rate_limited over a bound of the account or the address, unavailable when the budget is used
+        up.
         """
         by_account = self._accounts.add(account, use) if account else None
         hold = RequestHold(by_account, None, use, 0)
@@ -261,7 +261,7 @@ class DescriptorBudget:
         return hold
 
     def begin_run(self, account: str) -> Callable[[], None]:
-        """Count an answer that no request waits for; what is returned is to be called at its end.
+        """Count a run without a waiting request, and return the function to call at its end.
 
         Raises as `hold` does.
         """
@@ -274,7 +274,7 @@ class DescriptorBudget:
         return partial(self.release, hold)
 
     def release(self, hold: RequestHold) -> None:
-        """Give back what a request held, once the last owner does."""
+        """Release the hold of a request when its last owner calls."""
         hold.owners -= 1
         if hold.owners:
             return
@@ -285,75 +285,76 @@ class DescriptorBudget:
             self._addresses.remove(hold.address, hold.use)
 
     def _take(self, seat: LimitedConnection | None, hold: RequestHold, more: int) -> None:
-        """Take descriptors beside that of a connection, and for a spare connection its own."""
+        """Take the descriptors of a request, and a regular place for a connection with a spare one."""
         hold.more = more
         self.taken += more
-        if seat is not None and seat.is_spare and hold.account is None and not self._make_part(seat):
+        is_spare = seat is not None and seat.is_spare and hold.account is None
+        if is_spare and not self._evict_unauthenticated(seat):
             raise _no_room(f"{self.places.strangers} connections without a credential")
-        if self.taken > self.places.limit and not self._make_room(seat):
+        if self.taken > self.places.limit and not self._free_descriptors(seat):
             raise _no_room(f"{self.places.limit} connections and files")
         if seat is not None:
             seat.is_spare = False
 
-    def _make_part(self, asking: LimitedConnection) -> bool:
-        """Let strangers give way while there are more than their part; False when none of them can.
+    def _evict_unauthenticated(self, requester: LimitedConnection) -> bool:
+        """Evict unauthenticated connections above their limit; False when none can be evicted.
 
-        `asking` is counted already.
+        `requester` is counted already and is not evicted.
         """
 
-        def gives_way(each: LimitedConnection) -> bool:
-            return each.is_stranger and each.is_blocked and each is not asking
+        def is_evictable(each: LimitedConnection) -> bool:
+            return each.is_stranger and each.is_blocked and each is not requester
 
-        while asking.is_stranger and self._strangers > self.places.strangers:
-            if not self._look(EvictionNeed.PART, gives_way):
+        while requester.is_stranger and self._strangers > self.places.strangers:
+            if not self._evict_first_match(EvictionNeed.PART, is_evictable):
                 return False
         return True
 
-    def _make_room(self, asking: LimitedConnection | None) -> bool:
-        """Let others give way while more is taken than there is; False when nobody can."""
+    def _free_descriptors(self, requester: LimitedConnection | None) -> bool:
+        """Evict connections while more descriptors are taken than exist; False when none can be evicted."""
         while self.taken > self.places.limit:
-            if not self._evict_any(asking):
+            if not self._evict_any(requester):
                 return False
         return True
 
-    def _evict_any(self, asking: LimitedConnection | None) -> bool:
-        return self._look(
+    def _evict_any(self, requester: LimitedConnection | None) -> bool:
+        return self._evict_first_match(
             EvictionNeed.ROOM,
-            lambda each: each.is_waiting and each is not asking,
-            lambda each: each.is_anonymous and each.is_blocked and each is not asking,
+            lambda each: each.is_waiting and each is not requester,
+            lambda each: each.is_anonymous and each.is_blocked and each is not requester,
         )
 
-    def _look(self, need: EvictionNeed, *tests: Callable[[LimitedConnection], bool]) -> bool:
-        """Let connections give way that pass the first test that any of them passes."""
+    def _evict_first_match(self, need: EvictionNeed, *tests: Callable[[LimitedConnection], bool]) -> bool:
+        """Evict connections that pass the first test that any connection passes."""
         now = self._clock()
-        if now < self._looked_at[need] + EVICTION_PAUSE_SECONDS:
-            # Nobody could give way a moment ago.
+        if now < self._searched_at[need] + EVICTION_PAUSE_SECONDS:
+            # A search found no connection a moment ago.
             return False
         for test in tests:
             found = [each for each in self._seats if test(each)]
             if found:
                 self._evict(found)
                 return True
-        self._looked_at[need] = now
+        self._searched_at[need] = now
         return False
 
     def _evict(self, found: list[LimitedConnection]) -> None:
-        """Close the oldest of some connections: one, or several where there is room for many."""
+        """Close the oldest of the found connections: several of them in a large budget."""
         count = max(1, self.places.limit // EVICTION_DIVISOR)
         for seat in nsmallest(count, found, key=_since):
             self.leave(seat)
             seat.evict()
             self._closed += 1
-        self._tell()
+        self._log_evictions()
 
-    def _tell(self) -> None:
-        """Log, at most once a minute, how many connections were closed and refused since the last line."""
+    def _log_evictions(self) -> None:
+        """Log, at most once a minute, the number of closed and refused connections since the last line."""
         now = self._clock()
-        if now < self._told_at + LOG_PAUSE_SECONDS:
+        if now < self._logged_at + LOG_PAUSE_SECONDS:
             return
         counts = {"closed": self._closed, "refused": self._refused, "limit": self.places.limit}
-        log.warning("connections are closed or refused, as there is no room for more", extra=counts)
-        self._told_at, self._closed, self._refused = now, 0, 0
+        log.warning("connections are closed or refused: a limit of connections is reached", extra=counts)
+        self._logged_at, self._closed, self._refused = now, 0, 0
 
 
 def _since(seat: LimitedConnection) -> float:
@@ -382,9 +383,9 @@ def _too_many(reason: str, name: str) -> GatewayError:
 
 
 def public_descriptor_limits(pool_size: int = 0) -> DescriptorLimits:
-    """Return the places of the public application, by the limit of open files.
+    """Return the limits of the public application, computed from the limit of open files.
 
-    `pool_size` is how many connections to a database server there may be.
+    `pool_size` is the largest number of connections to the database server.
     """
     soft = file_limit()
     limit = max(
@@ -396,7 +397,7 @@ def public_descriptor_limits(pool_size: int = 0) -> DescriptorLimits:
 
 
 def control_descriptor_limits() -> DescriptorLimits:
-    """Return the places of the control socket, by the limit of open files."""
+    """Return the limits of the control socket, computed from the limit of open files."""
     soft = file_limit()
     limit = reserved_control_files(soft)
     return DescriptorLimits(limit, 0, limit, soft)

@@ -1,4 +1,4 @@
-"""The minimum rate of a peer: how slowly a body may come, and how slowly an answer may be taken."""
+"""Minimum rates at which a peer must send a body and read an answer."""
 
 import asyncio
 from dataclasses import dataclass
@@ -12,11 +12,11 @@ from gatewayd.errors import GatewayError, invalid
 
 @dataclass(frozen=True, slots=True)
 class MinimumRate:
-    """The least bytes a second, and for how many seconds a peer may stay below it.
+    """Minimum bytes a second, and the seconds that a peer may stay below them.
 
-    Each byte extends the time that is left by its share of a second, up to `seconds` (as `MinRate` of
-    mod_reqtimeout, but that no peer saves up more than that). With 0 bytes a second each byte extends it to
-    `seconds`: silence alone counts (as client_body_timeout and send_timeout of nginx).
+    Each byte extends the remaining time by its share of a second, up to `seconds` (as `MinRate` of
+    mod_reqtimeout, with this upper bound). With 0 bytes a second each byte resets the time to `seconds`, so
+    that only silence counts (as client_body_timeout and send_timeout of nginx).
     """
 
     bytes_per_second: int
@@ -34,7 +34,7 @@ SEND_RATE: Final = MinimumRate(1024, 30.0)
 
 @dataclass(frozen=True, slots=True)
 class MinimumRates:
-    """The minimum rates of one application: for the bodies of requests, and for answers."""
+    """The minimum rates of one application, for request bodies and for answers."""
 
     body: MinimumRate = BODY_RATE
     send: MinimumRate = SEND_RATE
@@ -44,7 +44,7 @@ RATES: Final = web.AppKey("rates", MinimumRates)
 
 
 class RateCredit:
-    """How long a peer may go on: `left` seconds."""
+    """The time that a peer has left: `left` seconds."""
 
     __slots__ = ("_rate", "left")
 
@@ -53,7 +53,7 @@ class RateCredit:
         self.left = rate.seconds
 
     def note(self, waited: float, size: int) -> None:
-        """Note that `size` bytes came after a wait of so many seconds."""
+        """Count `size` bytes that arrived after a wait of `waited` seconds."""
         rate = self._rate
         if not size:
             earned = 0.0
@@ -65,7 +65,7 @@ class RateCredit:
 
 
 class BodyReader:
-    """Reads the body of a request at its minimum rate. Only the time in which bytes are awaited counts."""
+    """Reader of a request body with a minimum rate. Only the time spent waiting for bytes counts."""
 
     __slots__ = ("_content", "_credit", "_rate")
 
@@ -75,7 +75,7 @@ class BodyReader:
         self._credit = RateCredit(rate)
 
     async def read(self, size: int = -1) -> bytes:
-        """Return up to `size` bytes, or all that is there; none at the end.
+        """Return up to `size` bytes, or all available ones; none at the end.
 
         Raises invalid_request (408) below the minimum rate.
         """
@@ -88,14 +88,14 @@ class BodyReader:
             except TimeoutError:
                 if content.total_bytes == before and not content.is_eof():
                     raise self._too_slow() from None
-                # A daemon that was held up finds bytes that came in time.
+                # After a delay of the event loop the bytes may have arrived in time.
                 self._credit.note(self._credit.left, 0)
                 continue
             self._credit.note(asyncio.get_running_loop().time() - began, len(data))
             return data
 
     def at_eof(self) -> bool:
-        """Tell whether nothing is left."""
+        """Return whether the body has ended."""
         return self._content.at_eof()
 
     def _too_slow(self) -> GatewayError:
@@ -103,5 +103,5 @@ class BodyReader:
 
 
 def body_reader(request: web.Request) -> BodyReader:
-    """Return what reads the body of a request at the rate of its application."""
+    """Return the reader of a request body, with the rate of its application."""
     return BodyReader(request.content, request.app.get(RATES, MinimumRates()).body)

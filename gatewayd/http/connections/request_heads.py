@@ -1,4 +1,4 @@
-"""Connections, up to the point where a request is one: slow heads are cut, malformed ones clearly refused."""
+"""Connections of the servers until a request head is read: slow heads are cut, malformed ones refused."""
 
 import asyncio
 import logging
@@ -17,7 +17,7 @@ from gatewayd.http.errors import render
 from gatewayd.http.middleware import standard_headers
 
 HEAD_SECONDS: Final = 10.0
-"""How long a new connection may take until its first request is there with all its headers."""
+"""Longest time from the accept of a connection to the end of its first request head."""
 
 log = logging.getLogger(__name__)
 
@@ -25,12 +25,12 @@ RequestFactory = Callable[..., web.BaseRequest]
 
 
 class ServerConnection(SeatedConnection):
-    """One connection. The library's own error pages are never shown: they repeat what was sent."""
+    """One connection of a server. It replaces the error pages of aiohttp, which repeat the request."""
 
     _timer: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Start the clock of the first head; later ones are under that of idle connections."""
+        """Start the timer of the first head; the timer of idle connections covers later heads."""
         super().connection_made(transport)
         if isinstance(self._manager, ConnectionServer) and self._manager.is_draining:
             self.drain()
@@ -38,22 +38,22 @@ class ServerConnection(SeatedConnection):
             self._timer = self._loop.call_later(HEAD_SECONDS, self._on_slow_head)
 
     def connection_lost(self, exc: BaseException | None) -> None:
-        """Stop the clock."""
-        self.heard()
+        """Stop the timer."""
+        self.head_received()
         super().connection_lost(exc)
 
     def close(self) -> None:
-        """Close once the request being answered is; at once when there is none.
+        """Close after the current request is answered, or at once when there is none.
 
-        The library would end a waiting connection's task and leave the socket open.
+        aiohttp would end the task of a waiting connection and leave the socket open.
         """
         if self._waiter is not None and not self._waiter.done():
             self.force_close()
         else:
             super().close()
 
-    def heard(self) -> None:
-        """Note that a request is there."""
+    def head_received(self) -> None:
+        """Stop the timer: a request head has arrived."""
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
@@ -65,7 +65,7 @@ class ServerConnection(SeatedConnection):
         exc: BaseException | None = None,
         message: str | None = None,
     ) -> web.StreamResponse:
-        """Return the refusal of what is not a request, or of one whose handling failed outside of `guard`."""
+        """Return the refusal of a malformed request, or of a request that failed outside of `guard`."""
         if request.writer.output_size > 0:
             raise ConnectionError("cannot refuse the request: an answer has begun")
         request_id = ids.new_id()
@@ -90,14 +90,14 @@ class ServerConnection(SeatedConnection):
 
 
 class ConnectionServer(web.Server):
-    """Makes the connections of one application."""
+    """Factory of the connections of one application."""
 
     def __init__(
         self, plain: web.Server, options: dict[str, Any], room: DescriptorBudget, rates: MinimumRates
     ) -> None:
         super().__init__(
             plain.request_handler,
-            request_factory=self._heard(plain.request_factory),
+            request_factory=self._with_head_received(plain.request_factory),
             handler_cancellation=plain.handler_cancellation,
         )
         self._options = options
@@ -113,19 +113,19 @@ class ConnectionServer(web.Server):
         return connection
 
     def drain(self) -> None:
-        """Let every connection, also those that still come, end with its next answer."""
+        """Drain every open connection, and those that are accepted later."""
         self.is_draining = True
         for connection in self.open():
             connection.drain()
 
     def open(self) -> Sequence[ServerConnection]:
-        """Return the connections."""
+        """Return the open connections."""
         return [connection for connection in self.connections if isinstance(connection, ServerConnection)]
 
-    def _heard(self, factory: RequestFactory) -> RequestFactory:
+    def _with_head_received(self, factory: RequestFactory) -> RequestFactory:
         def make(message: Any, payload: Any, protocol: Any, writer: Any, task: Any) -> web.BaseRequest:
             if isinstance(protocol, ServerConnection):
-                protocol.heard()
+                protocol.head_received()
                 protocol.begin(payload, writer)
                 message = protocol.begun(message)
             return factory(message, payload, protocol, writer, task)
@@ -134,7 +134,7 @@ class ConnectionServer(web.Server):
 
 
 class ServerRunner(web.AppRunner):
-    """An application's runner with connections of ours; `options` are those of the protocol."""
+    """Runner of an application with `ServerConnection`; `options` go to the protocol."""
 
     __slots__ = ("_options",)
 
@@ -154,19 +154,19 @@ class ServerRunner(web.AppRunner):
 
 
 async def send_100_continue(request: web.Request) -> None:
-    """Tell a client that waits for that to send its body; others are ignored (RFC 9110, 10.1.1)."""
+    """Send 100 Continue to a client that expects it (RFC 9110, 10.1.1); do nothing for others."""
     if request.version >= HttpVersion11 and request.headers.get("Expect", "").lower() == "100-continue":
         await request.writer.write(b"HTTP/1.1 100 Continue\r\n\r\n")
-        # The interim reply is no part of the answer.
+        # The interim reply does not count as a part of the answer.
         request.writer.output_size = 0
 
 
 async def defer_100_continue(request: web.Request) -> None:
-    """Leave it to the handler to call `send_100_continue`."""
+    """Do nothing: the handler calls `send_100_continue` itself."""
 
 
 def _reason(error: BaseException | None) -> str:
-    """Return a few words without anything that was sent."""
+    """Return a reason that repeats nothing of the request."""
     match error:
         case http_exceptions.LineTooLong():
             return "a line of its head is too long"

@@ -1,4 +1,4 @@
-"""Connections with a seat: their descriptors are counted, and what waits to be sent can be asked for."""
+"""Connections that take a place in the descriptor budget and report their unsent bytes."""
 
 import asyncio
 from collections.abc import Callable
@@ -15,18 +15,18 @@ from gatewayd.http.connections.uses import RequestUse
 
 
 class SeatedConnection(DrainingConnection):
-    """A connection that takes a place of `room`, which is to be set at once, and gives it back.
+    """A connection that takes a place in the budget `room` and releases it at its end.
 
-    It is closed when there is none.
+    It is closed when no place is free. The server sets `room` right after the construction.
     """
 
     room: DescriptorBudget
     network: str | None = None
-    """The network that its last request was counted for, None before the first."""
+    """Network of the last request in the counts, None before the first."""
 
     is_spare = False
     is_stranger = True
-    # Stays after the library has let go of it, until all is sent.
+    # Kept after aiohttp has released it, until all bytes are sent.
     _wire: asyncio.Transport | None = None
     _writer: AbstractStreamWriter | None = None
     _payload: StreamReader | None = None
@@ -34,21 +34,21 @@ class SeatedConnection(DrainingConnection):
     _hold: RequestHold | None = None
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Take a place."""
+        """Take a place in the budget."""
         super().connection_made(transport)
         self._wire = cast(asyncio.Transport, transport)
         if not self.room.enter(self):
             self.force_close()
 
     def connection_lost(self, exc: BaseException | None) -> None:
-        """Give back what is held."""
+        """Release the place and the request."""
         self._release()
         self._wire = None
         self.room.leave(self)
         super().connection_lost(exc)
 
     def begin(self, payload: StreamReader, writer: AbstractStreamWriter) -> None:
-        """Note that a request begins, and what its body and its answer go through."""
+        """Record the start of a request, with the reader of its body and the writer of its answer."""
         if self._writer is not None:
             self._written += self._writer.output_size
         self._writer = writer
@@ -68,21 +68,21 @@ class SeatedConnection(DrainingConnection):
     def hold_work(self, account: str, address: str, use: RequestUse) -> Callable[[], None]:
         """Count a request whose work goes on when the client leaves; raises as `DescriptorBudget.hold` does.
 
-        What is returned is to be called when the work is done.
+        The caller calls the returned function when the work is done.
         """
         self.hold(account, address, use)
         hold = self._hold
         if hold is not None:
             hold.owners += 1
         else:
-            # The client has gone already, or the health is asked for.
+            # The client has left already, or the request is a health check.
             hold = self.room.hold(self, account, address, use)
         return partial(self.room.release, hold)
 
     def log_access(self, request: web.BaseRequest, response: web.StreamResponse, time: float | None) -> None:
-        """Give back what a request held: the library calls this when the answer is sent."""
+        """Release the hold of a request: aiohttp calls this when the answer is sent."""
         if self._payload is not None and self._payload.is_eof():
-            # Else the rest of the body is awaited for a moment.
+            # Otherwise aiohttp waits a moment for the rest of the body.
             self._payload = None
         hold, self._hold = self._hold, None
         if hold is not None:
@@ -90,34 +90,34 @@ class SeatedConnection(DrainingConnection):
 
     @property
     def is_waiting(self) -> bool:
-        """Whether it has no request, not even one that was read and has not begun."""
+        """Whether the connection has no request, not even one in its queue."""
         return self._is_idle or not self._request_count
 
     @property
     def is_blocked(self) -> bool:
-        """Whether it waits for its peer: for a request, for the rest of one, or until an answer is taken."""
+        """Whether the connection waits for its peer: for a request, its rest, or the reading of an answer."""
         if self._payload is not None and (self._upgraded or self._paused or not self._payload.is_eof()):
             return True
         return self.is_waiting or self._wire is None or self._wire.is_closing()
 
     @property
     def is_anonymous(self) -> bool:
-        """Whether no account holds its request."""
+        """Whether the request of the connection has no account."""
         return self._hold is None or self._hold.account is None
 
     @property
     def since(self) -> float:
-        """When it came, or had its last answer; the library sets this."""
+        """Time of the accept or of the last answer, as aiohttp sets it."""
         return self._next_keepalive_close_time
 
     @property
     def unsent(self) -> int:
-        """How many bytes wait to be sent."""
+        """Number of unsent bytes."""
         return 0 if self._wire is None else self._wire.get_write_buffer_size()
 
     @property
     def sent(self) -> int:
-        """How many bytes the peer has taken."""
+        """Number of bytes that the peer has acknowledged."""
         channel = None if self._wire is None else self._wire.get_extra_info("socket")
         taken = None if channel is None else acknowledged_bytes(channel)
         if taken is not None:
@@ -131,7 +131,7 @@ class SeatedConnection(DrainingConnection):
         return name[0] if isinstance(name, tuple) else ""
 
     def evict(self) -> None:
-        """Close at once, with what was not yet sent."""
+        """Close at once and drop the unsent bytes."""
         if self._wire is not None:
             self._wire.abort()
 

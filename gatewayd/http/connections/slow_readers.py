@@ -1,7 +1,7 @@
-"""Cuts connections whose peers take what is sent to them below the minimum rate.
+"""Closing of connections whose peers read their answers below the minimum rate.
 
-Only bytes that wait to be sent count: a stream whose source is silent has none. The connections are looked at
-now and then, so that a write costs nothing.
+Only unsent bytes count: a stream with a silent source has none. A timer checks the connections, so that a
+write has no extra cost.
 """
 
 import asyncio
@@ -15,7 +15,7 @@ from typing import Final, Protocol
 from gatewayd.http.connections.minimum_rate import MinimumRate, RateCredit
 
 CHECKS_PER_WINDOW: Final = 6
-"""How often a connection is looked at in the time that a peer may stay below the rate."""
+"""Number of checks in the time that a peer may stay below the rate."""
 
 _INFO_BYTES: Final = 128
 # struct tcp_info of linux/tcp.h: u64 tcpi_bytes_acked.
@@ -25,16 +25,16 @@ log = logging.getLogger(__name__)
 
 
 class SendingConnection(Protocol):
-    """A connection, as this module sees it."""
+    """The part of a connection that the watch reads."""
 
     @property
     def unsent(self) -> int:
-        """How many bytes wait to be sent."""
+        """Number of unsent bytes."""
         ...
 
     @property
     def sent(self) -> int:
-        """How many bytes the peer has taken since some time."""
+        """Number of bytes that the peer has acknowledged since a fixed time."""
         ...
 
     @property
@@ -43,13 +43,13 @@ class SendingConnection(Protocol):
         ...
 
     def evict(self) -> None:
-        """Close at once."""
+        """Close the connection at once."""
         ...
 
 
 @dataclass(slots=True)
 class _Slow:
-    """A connection with bytes that wait: what its peer had taken by when."""
+    """A connection with unsent bytes: the acknowledged bytes at the last check, and the time left."""
 
     credit: RateCredit
     sent: int
@@ -57,7 +57,7 @@ class _Slow:
 
 
 class UnsentWatch:
-    """Looks at the connections of one server; `start` is to be called when there is a new one."""
+    """Watch over the connections of one server; the server calls `start` for each new connection."""
 
     def __init__(self, connections: Callable[[], Iterable[SendingConnection]], rate: MinimumRate) -> None:
         self._connections = connections
@@ -67,12 +67,12 @@ class UnsentWatch:
         self._slow: dict[SendingConnection, _Slow] = {}
 
     def start(self) -> None:
-        """Look from time to time, until there is no connection."""
+        """Check the connections at an interval until the last one ends."""
         if self._timer is None:
             self._timer = asyncio.get_running_loop().call_later(self._pause, self._on_timer)
 
     def look(self, now: float) -> int:
-        """Look once, and return how many connections there are."""
+        """Check the connections once and return their number."""
         count = 0
         before, self._slow = self._slow, {}
         for connection in self._connections():
@@ -81,7 +81,7 @@ class UnsentWatch:
                 continue
             sent = connection.sent
             slow = before.get(connection) or _Slow(RateCredit(self._rate), sent, now)
-            # The time in which the daemon itself did not run is not the peer's.
+            # A delay of the event loop does not count against the peer.
             waited = min(now - slow.at, 2 * self._pause)
             slow.credit.note(waited, max(sent - slow.sent, 0))
             slow.sent, slow.at = sent, now
@@ -98,7 +98,7 @@ class UnsentWatch:
 
     def _cut(self, connection: SendingConnection) -> None:
         log.info(
-            "connection cut: the client took %s",
+            "connection cut: the client read %s",
             self._rate,
             extra={"address": connection.peer, "unsent": connection.unsent},
         )

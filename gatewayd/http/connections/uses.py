@@ -1,4 +1,4 @@
-"""What requests are to the room for connections, and how many of each there may be at once."""
+"""Uses of requests, with the descriptors that each takes and the bounds that it counts for."""
 
 from dataclasses import dataclass
 from enum import Enum
@@ -11,24 +11,24 @@ BOUND_NAMES: Final = ("connections", "uploads", "downloads", "streams")
 
 
 class RequestUse(Enum):
-    """What a request is: how many descriptors it has, and the bounds that it counts for, its own last.
+    """Use of a request: its number of descriptors and the bounds that it counts for, its own bound last.
 
-    `place` is its own among all.
+    `place` is the index of the use.
     """
 
-    # A question about the health: it has no bound.
+    # A health check, without a bound.
     PROBE = ("probe", 1)
     REQUEST = ("request", 1, "connections")
-    # A file beside the connection.
+    # A stored file: one descriptor beside the connection.
     UPLOAD = ("upload", 2, "connections", "uploads")
     DOWNLOAD = ("download", 2, "connections", "downloads")
-    # An answer of a model, streamed or not: a connection to a provider beside that of the client.
+    # An answer of a model: a connection to a provider beside that of the client.
     ANSWER = ("answer", 2, "connections", "streams")
-    # Vectors of many texts: as many connections to a provider at once.
+    # Embeddings of many texts: several connections to a provider at once.
     EMBEDDINGS = ("embeddings", 1 + MAX_PARALLEL, "connections", "streams")
     # A stream of events.
     LISTENER = ("listener", 1, "connections", "streams")
-    # An answer that no request waits for: it has a connection to a provider alone.
+    # A run without a waiting request: only a connection to a provider.
     RUN = ("run", 1, "streams")
 
     def __init__(self, label: str, files: int, *counted: str) -> None:
@@ -40,7 +40,7 @@ class RequestUse(Enum):
 
 @dataclass(frozen=True, slots=True)
 class ConcurrencyBounds:
-    """How many requests at once; 0 for no bound."""
+    """Largest numbers of concurrent requests; 0 for no bound."""
 
     connections: int = 0
     uploads: int = 0
@@ -48,7 +48,7 @@ class ConcurrencyBounds:
     streams: int = 0
 
     def named(self) -> dict[str, int]:
-        """Return those that there are, by their names in `BOUND_NAMES`."""
+        """Return the bounds above 0, by their names in `BOUND_NAMES`."""
         return {name: most for name in BOUND_NAMES if (most := getattr(self, name))}
 
 

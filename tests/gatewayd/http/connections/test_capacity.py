@@ -309,7 +309,7 @@ def test_a_row_of_refusals_and_closures_makes_a_line_a_minute(caplog: pytest.Log
     told = [(vars(each)["closed"], vars(each)["refused"]) for each in caplog.records]
     assert told == [(1, 0), (60, 0), (60, 0)]
     assert {each.getMessage() for each in caplog.records} == {
-        "connections are closed or refused, as there is no room for more"
+        "connections are closed or refused: a limit of connections is reached"
     }
 
 

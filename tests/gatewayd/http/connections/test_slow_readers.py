@@ -70,7 +70,7 @@ def test_a_cut_is_one_line_that_names_the_rate(caplog: pytest.LogCaptureFixture)
     caplog.set_level(logging.INFO, slow_readers.__name__)
     looked(Line(), [(now, 50_000, 100) for now in range(0, 70, 10)])
     (record,) = caplog.records
-    assert record.getMessage() == "connection cut: the client took less than 1000 bytes a second for 60 s"
+    assert record.getMessage() == "connection cut: the client read less than 1000 bytes a second for 60 s"
     assert (vars(record)["address"], vars(record)["unsent"]) == ("192.0.2.1", 50_000)
 
 
@@ -147,4 +147,4 @@ async def assert_cut(
                 while room.taken:
                     await asyncio.sleep(0.01)
     assert [record.levelname for record in caplog.records] == ["INFO"], caplog.text
-    assert "connection cut: the client took less than 1000 bytes a second for 0.1 s" in caplog.text
+    assert "connection cut: the client read less than 1000 bytes a second for 0.1 s" in caplog.text
