@@ -31,12 +31,11 @@ from gatewayd.errors import ErrorKind, GatewayError
 from gatewayd.http import body
 from gatewayd.http.control import stored_chats
 from gatewayd.http.errors import CODE_STATUSES, STATUSES
-from gatewayd.http.public.base_urls import BASES
 from gatewayd.http.public.chats import routes as chats_routes
 from gatewayd.http.public.models import anthropic_lists
 from gatewayd.http.public.runtime import routes as runtime_routes
-from gatewayd.http.responses import heartbeat, warning_header
-from gatewayd.http.routes import Route, RouteDialect
+from gatewayd.http.responses import heartbeat
+from gatewayd.http.routes import BASES, Route, RouteDialect
 from gatewayd.pipeline import embeddings as batches
 from gatewayd.pipeline.documents import model_info
 from gatewayd.pipeline.runs import message_builder
@@ -91,7 +90,7 @@ NAMES = {
     "what users read of a record": [*model_info.PUBLIC_RECORD_FIELDS, *model_info.PUBLIC_META_FIELDS],
     "what users read of a base": model_info.PUBLIC_PROVIDER_FIELDS,
     "headers": [
-        warning_header.WARNING_HEADER,
+        body.WARNING_HEADER,
         "anthropic-version",
         "request-id",
         "X-Request-Id",
@@ -111,7 +110,7 @@ SENTENCES = [
     f"without a runtime it is {runtime_routes.PROTOCOL_VERSION}",
     f"up to {MAX_JSON_DEPTH} levels",
     f"was sent for {heartbeat.HEARTBEAT_SECONDS:g} seconds",
-    f"up to {warning_header.MAX_HEADER_CHARACTERS} characters",
+    f"up to {body.MAX_HEADER_CHARACTERS} characters",
     f"at most {failures.MAX_MESSAGE_CHARACTERS} characters",
     f"at most {failures.MAX_RETRY_AFTER_SECONDS}.",
     provider_errors.OVERFLOW,

@@ -16,6 +16,10 @@ from gatewayd.json_decoder import JsonLimits, JsonMembers, UndecodedMember
 
 MAX_SMALL_BODY_BYTES: Final = 1024 * 1024
 
+WARNING_HEADER: Final = "X-Gateway-Warning"
+MAX_HEADER_CHARACTERS: Final = 2048
+REPLACEMENTS: Final = {**dict.fromkeys(range(0x20), "?"), 0x7F: "?"}
+
 Model = TypeVar("Model", bound=BaseModel)
 
 
@@ -167,6 +171,24 @@ def raw_reply(request: web.Request, data: bytes, headers: Mapping[str, str]) -> 
     if supports_direct_reply(request):
         return JsonReply(request, data, headers)
     return web.Response(body=data, headers={"Content-Type": "application/json", **headers})
+
+
+def warning_headers(sentences: Sequence[str]) -> dict[str, str]:
+    """Return the header that lists the ignored parts of a valid request; no header without sentences.
+
+    The sentences quote the request: all but printable ASCII is replaced, and the text ends after 2048
+    characters.
+    """
+    if not sentences:
+        return {}
+    # Each sentence has one character at least, so that more sentences cannot fit.
+    joined = "; ".join(sentences[:MAX_HEADER_CHARACTERS])[: MAX_HEADER_CHARACTERS + 1]
+    text = joined.translate(REPLACEMENTS).encode("ascii", "replace").decode("ascii")
+    return {
+        WARNING_HEADER: text
+        if len(text) <= MAX_HEADER_CHARACTERS
+        else f"{text[: MAX_HEADER_CHARACTERS - 3]}..."
+    }
 
 
 async def _decoded(

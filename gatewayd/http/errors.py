@@ -1,4 +1,4 @@
-"""Kind -> status and body per dialect; with `guard`, the place where unknown failures of the edge end."""
+"""Error replies: the status and body of each error kind by dialect, and the guard of every handler."""
 
 import logging
 from collections.abc import Awaitable
@@ -19,7 +19,7 @@ from gatewayd.http.traceback_limit import TRACES, root_cause_of
 
 log = logging.getLogger(__name__)
 
-# Status, OpenAI error type, Anthropic error type (interface specification, section 7).
+# Status, OpenAI error type and Anthropic error type of each kind (gatewayd-api(7), FAILURES).
 STATUSES: Final[dict[ErrorKind, tuple[int, str, str]]] = {
     ErrorKind.INVALID_REQUEST: (400, "invalid_request_error", "invalid_request_error"),
     ErrorKind.EMPTY_CONTENT: (400, "invalid_request_error", "invalid_request_error"),
@@ -38,7 +38,7 @@ STATUSES: Final[dict[ErrorKind, tuple[int, str, str]]] = {
     ErrorKind.TIMEOUT: (504, "api_error", "timeout_error"),
 }
 
-# Codes that carry a status of their own, whatever the kind.
+# Codes with a status of their own, for every kind.
 CODE_STATUSES: Final[dict[str, int]] = {
     "validation": 422,
     "unsupported_media_type": 415,
@@ -46,15 +46,15 @@ CODE_STATUSES: Final[dict[str, int]] = {
     "body_timeout": 408,
 }
 
-# What is refused before its body is read.
+# Codes of requests that are refused before their body is read.
 UNREAD_CODES: Final = frozenset(
     {"body_timeout", "unsupported_media_type", "too_many_connections", "too_many_uploads"}
 )
 
-# The status of a failure in the SCIM dialect, where it is another one.
+# Codes whose status differs in the SCIM dialect.
 SCIM_STATUSES: Final[dict[str, int]] = {"last_administrator": 403, "validation": 400, "not_implemented": 501}
 
-# `scimType` by code (RFC 7644 section 3.12); a code that is a type itself stands for itself.
+# `scimType` by code (RFC 7644, 3.12); a code that is a type itself maps to itself.
 SCIM_TYPES: Final[dict[str, str]] = {
     **{name: name for name in ("invalidFilter", "tooMany", "uniqueness", "mutability", "invalidSyntax")},
     **{name: name for name in ("invalidPath", "noTarget", "invalidValue", "sensitive")},
@@ -75,10 +75,10 @@ def status_of(error: GatewayError, dialect: RouteDialect = RouteDialect.NATIVE) 
 
 
 def body_of(error: GatewayError, dialect: RouteDialect = RouteDialect.NATIVE) -> dict[str, Any]:
-    """Return the body of a failure: `detail` for clients of this API family beside the structured `error`.
+    """Return the body of a failure: `detail` for clients of Open WebUI, and the structured `error`.
 
-    A validation failure of a native route has the list form of `detail` that such clients print. On the
-    control socket the `error` object holds the kind and nothing else is needed; a runtime's is a sentence.
+    A validation failure of a native route has `detail` as a list, which such clients print. On the control
+    socket the body has only `error`, with the kind in it. In the dialect of runtimes `error` is a text.
     """
     match dialect:
         case RouteDialect.CONTROL:
@@ -98,7 +98,7 @@ def _scim_body(error: GatewayError) -> dict[str, Any]:
     status = status_of(error, RouteDialect.SCIM)
     scim_type = SCIM_TYPES.get(error.code or "")
     if scim_type is None and status == 400:
-        # What the account services refuse is a value.
+        # The account services refuse values.
         scim_type = "invalidValue"
     body = {"schemas": [SCIM_ERROR], "status": str(status), "scimType": scim_type, "detail": error.message}
     return {name: value for name, value in body.items() if value is not None}
@@ -123,15 +123,16 @@ def _control_error(error: GatewayError) -> dict[str, Any]:
 
 
 def render(error: GatewayError, dialect: RouteDialect = RouteDialect.NATIVE) -> web.Response:
-    """Return the whole reply of a failure, in the caller's dialect.
+    """Return the whole reply of a failure in the dialect of the caller.
 
-    What a runtime wrote itself is passed on as it is to who speaks its dialect (4.5).
+    The body of a runtime's own failure is passed on unchanged in the dialect of runtimes
+    (gatewayd-dialects(7), RUNTIMES).
     """
     headers = {}
     if error.retry_after is not None:
         headers["Retry-After"] = str(error.retry_after)
     if error.provider_code in QUOTA_CODES:
-        # Clients of two dialects ask again after each 429 that has no such header.
+        # Clients of two dialects retry after each 429 without such a header.
         headers["x-should-retry"] = "false"
     if error.kind is ErrorKind.UNAUTHENTICATED:
         headers["WWW-Authenticate"] = "Bearer"
@@ -146,13 +147,13 @@ def render(error: GatewayError, dialect: RouteDialect = RouteDialect.NATIVE) -> 
         headers=headers,
     )
     if error.kind is ErrorKind.TOO_LARGE or error.code in UNREAD_CODES:
-        # What is left of the body is not read.
+        # The rest of the body is not read.
         reply.force_close()
     return reply
 
 
 def from_http_exception(error: web.HTTPException) -> GatewayError:
-    """Translate what aiohttp raises by itself: no such route, wrong method, body too large."""
+    """Translate the exceptions that aiohttp raises itself: unknown route, wrong method, body too large."""
     if error.status == 404:
         return GatewayError(ErrorKind.NOT_FOUND, "Not Found", code="route_not_found")
     if error.status == 405:
@@ -167,7 +168,8 @@ async def guard(
 ) -> web.StreamResponse:
     """Await a handler and turn every failure into a reply and one log line with the request id.
 
-    A failure after the head of a stream cuts the connection: a second reply would be read as part of it.
+    A failure after the head of a stream cuts the connection, as the client would read a second reply as part
+    of the stream.
     """
     request_id = request[REQUEST_ID]
     allowed: str | None = None
@@ -180,14 +182,14 @@ async def guard(
     except web.HTTPException as error:
         failure = from_http_exception(error)
         allowed = error.headers.get("Allow")
-    except Exception as error:  # noqa: BLE001 - where unknown failures end
+    except Exception as error:  # noqa: BLE001 - last handler of unknown failures
         if isinstance(error, ConnectionError) and is_gone(request):
-            # The client left; what is returned is not sent.
+            # The client has left: the returned reply is not sent.
             unsent: web.StreamResponse = request.get(STARTED, web.Response())
             return unsent
         log_internal(request, error, "request failed", route=route)
         failure = GatewayError(ErrorKind.INTERNAL, f"cannot serve the request: see the log for {request_id}")
-    # Its frames hold the request and all that was read of it: with them, only the collector would free that.
+    # The traceback refers to the request and its body, which only the garbage collector would free.
     failure.__traceback__ = failure.__cause__ = failure.__context__ = None
     request[FAILURE] = failure
     status = status_of(failure, dialect)
@@ -209,7 +211,7 @@ def _level_of(status: int) -> int:
 
 
 def log_refused(request: web.Request, words: str, error: GatewayError) -> None:
-    """Write the log line of a failure within a connection that goes on."""
+    """Log a failure in a connection that stays open."""
     if error.kind is ErrorKind.INTERNAL:
         log_internal(request, error, f"{words}: {error.full_message}")
         return
@@ -218,7 +220,7 @@ def log_refused(request: web.Request, words: str, error: GatewayError) -> None:
 
 
 def log_broken(request: web.Request, error: GatewayError) -> None:
-    """Write the log line of a stream that ends with a failure in band, of which the status tells nothing."""
+    """Log a stream that ends with an in-band failure, which its status does not show."""
     if error.kind is ErrorKind.INTERNAL:
         log_internal(request, error, f"stream broke: {error.full_message}")
         return
@@ -230,9 +232,10 @@ def log_broken(request: web.Request, error: GatewayError) -> None:
 
 
 def log_internal(request: web.Request, error: Exception, words: str, **extra: object) -> None:
-    """Write the log line of a failure that the gateway is at fault for.
+    """Log a failure inside of the gateway.
 
-    The traceback follows when the place that raised was not told of lately; else the line names the cause.
+    The traceback follows unless one of the same origin was logged a moment ago; then the line names the
+    cause.
     """
     traces = request.app.get(TRACES)
     is_traced = traces is None or traces.wants(error)
@@ -242,11 +245,11 @@ def log_internal(request: web.Request, error: Exception, words: str, **extra: ob
 
 
 def is_gone(request: web.Request) -> bool:
-    """Tell whether the client's connection is closed, or closing."""
+    """Return whether the client's connection is closed or closing."""
     return request.transport is None or request.transport.is_closing()
 
 
 def abort_connection(request: web.Request) -> None:
-    """Close the client's connection at once, with what was not yet sent."""
+    """Close the client's connection at once and drop the unsent bytes."""
     if request.transport is not None:
         request.transport.abort()

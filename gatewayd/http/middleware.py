@@ -1,6 +1,7 @@
-"""The edge: what happens around every handler.
+"""Middleware of the public application, which wraps every handler.
 
-Request id, path sanity, authentication by the route row, endpoint restrictions, errors, headers.
+It sets the request id, checks the path, authenticates by the route row, applies endpoint restrictions and
+adds headers.
 """
 
 import asyncio
@@ -37,63 +38,63 @@ UNSAFE_PATH: Final = re.compile(r"//|/\.\.?(?:/|$)|%5c|%00|%2e", re.IGNORECASE)
 SANE_HOST: Final = re.compile(
     r"(?:[A-Za-z0-9._~-]{1,253}|\[[0-9A-Fa-f:.]{2,45}(?:%25[A-Za-z0-9._~-]{1,64})?\])(?::[0-9]{0,5})?"
 )
-"""What a Host may be (RFC 3986 section 3.2.2, RFC 6874), without the characters that no host name has."""
+"""Pattern of a Host (RFC 3986, 3.2.2; RFC 6874) without the characters that no host name has."""
 
 RUNTIME_PREFIX: Final = "/ollama/api/"
 CONTENT_POLICY: Final = "Content-Security-Policy"
 NO_PAGE_POLICY: Final = "default-src 'none'; frame-ancestors 'none'"
-"""The policy of an answer that is no page: a browser loads nothing for it and shows it in no frame."""
+"""Content policy of a reply that is no page: a browser loads nothing for it and shows it in no frame."""
 SAFE_METHODS: Final = frozenset({"GET", "HEAD", "OPTIONS"})
 REPEATED_SLASHES: Final = re.compile(r"/{2,}")
 SCIM_PREFIX: Final = f"{ROOT}/"
 CLIENT_CLOSED_STATUS: Final = 499
-"""What is noted as the status of a request whose client did not wait for the answer."""
+"""Logged status of a request whose client did not wait for the answer."""
 
 
 class EdgeMiddleware(Protocol):
-    """What an application is built around: the public edge or the control edge."""
+    """The middleware of an application: that of the public one or that of the control socket."""
 
     @property
     def middleware(self) -> Middleware:
-        """What runs around everything, routed or not."""
+        """The middleware for all requests, with or without a route."""
         ...
 
     def wrap(self, route: Route) -> Handler:
-        """Return the handler of a row with everything around it."""
+        """Return the handler of a row, wrapped in authentication, checks and error replies."""
         ...
 
 
 class RequestAuthenticator(Protocol):
-    """What the edge needs of the account services."""
+    """Authenticates requests; implemented by the account services."""
 
     async def authenticate(self, credential: str, method: str, path: str) -> Actor:
-        """Return who sends the credential for this routed path; unauthenticated or forbidden otherwise."""
+        """Return the actor of a credential for a routed path; raises unauthenticated or forbidden."""
         ...
 
 
 class TicketStore(Protocol):
-    """What the edge needs to know of tickets."""
+    """Redeems tickets of the event stream."""
 
     def redeem(self, ticket: str) -> str | None:
-        """Return the credential behind a ticket, which is used up; None when it is not good."""
+        """Use up a ticket and return its credential; None for an invalid ticket."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class EdgeOptions:
-    """Where credentials may stand, which origins may call, which proxies are believed."""
+    """The places of credentials, the permitted origins and the trusted proxies."""
 
     key_header: str = "x-api-key"
     cookie: str = "token"
     allowed_origins: tuple[str, ...] = ()
     trusted_proxies: tuple[IPv4Network | IPv6Network, ...] = ()
     site_url: Callable[[], str] = str
-    """Returns the address under which people reach the gateway, "" when it is not known."""
+    """Returns the public address of the gateway, "" when it is not known."""
 
 
 @dataclass(frozen=True, slots=True)
 class EdgeServices:
-    """Who lets people, programs and identity providers in, and who puts people out."""
+    """The services for authentication, SCIM clients, admission and the revocation of access."""
 
     accounts: RequestAuthenticator
     provisioning: ScimAuthenticator
@@ -102,25 +103,25 @@ class EdgeServices:
 
 
 class PublicEdge:
-    """Wraps the handlers of the public application."""
+    """The middleware of the public application."""
 
-    def __init__(self, doors: EdgeServices, tasks: TaskRegistry, options: EdgeOptions) -> None:
-        self._authenticator = doors.accounts
-        self._provisioning = doors.provisioning
-        self._shut_out = doors.shut_out
-        self._tickets = doors.tickets
+    def __init__(self, services: EdgeServices, tasks: TaskRegistry, options: EdgeOptions) -> None:
+        self._authenticator = services.accounts
+        self._provisioning = services.provisioning
+        self._shut_out = services.shut_out
+        self._tickets = services.tickets
         self._tasks = tasks
         self._options = options
         self._admission = RequestAdmission(options.trusted_proxies)
         self._origins = OriginRules(options.allowed_origins, options.key_header, options.site_url)
 
     def wrap(self, route: Route) -> Handler:
-        """Return the handler of a row with everything around it."""
+        """Return the handler of a row, wrapped in authentication, checks and error replies."""
 
         async def serve(request: web.Request) -> web.StreamResponse:
             dialect = dialect_of(route, request)
             if dialect is RouteDialect.ANTHROPIC:
-                # Clients of this dialect look for the id under this name.
+                # Clients of this dialect read the request id from this header.
                 request[REPLY_HEADERS]["request-id"] = request[REQUEST_ID]
             is_interruptible = is_cancellable(route, request)
             work = guard(self._admitted(route, request, is_interruptible), dialect, request, route.path)
@@ -153,7 +154,7 @@ class PublicEdge:
             reply = await self._handled(route, request, actor, is_interruptible)
             is_answered = True
         finally:
-            # A change is noted once it is made; what fails after that fails to answer.
+            # A handler notes a change after it is made, so that a later failure does not drop its line.
             if actor is not None and (
                 is_audited(route, request, actor) if is_answered else is_noted(request)
             ):
@@ -171,7 +172,7 @@ class PublicEdge:
         return await (work if actor is None else self._shut_out.run(account, work))
 
     async def _finished(self, route: Route, request: web.Request, account: str) -> web.StreamResponse:
-        """Await a handler that goes on without its client, and is counted until it is done."""
+        """Await a handler that goes on without its client; it counts until it is done."""
         done = self._admission.count_work(request, account, route.use)
         try:
             return await route.handler(request)
@@ -201,7 +202,7 @@ class PublicEdge:
                 lambda: self._authenticator.authenticate(credential, request.method, request.path)
             )
         except GatewayError as error:
-            # A database that does not answer says nothing about the credential.
+            # A failure of the database does not make the credential invalid.
             if route.access is RouteAccess.OPTIONAL and error.kind in {
                 ErrorKind.UNAUTHENTICATED,
                 ErrorKind.FORBIDDEN,
@@ -213,7 +214,7 @@ class PublicEdge:
         return actor
 
     def _ticketed(self, request: web.Request) -> str | None:
-        """Return the credential behind the ticket in the query, None without one."""
+        """Return the credential of the ticket in the query, None without a ticket."""
         ticket = request.query.get("ticket")
         if ticket is None or self._tickets is None:
             return None
@@ -239,7 +240,7 @@ class PublicEdge:
 
     @property
     def middleware(self) -> Middleware:
-        """What runs around everything, routed or not."""
+        """The middleware for all requests, with or without a route."""
 
         @web.middleware
         async def around(request: web.Request, handler: Handler) -> web.StreamResponse:
@@ -269,10 +270,10 @@ class PublicEdge:
             return await self._unrouted(_refuse(unsafe), request)
         hosts = request.headers.getall(hdrs.HOST, ())
         if len(hosts) > 1:
-            ambiguous = invalid("cannot serve the request: it has more than one Host", param=hdrs.HOST)
+            ambiguous = invalid("cannot serve the request: it has more than one header Host", param=hdrs.HOST)
             return await self._unrouted(_refuse(ambiguous), request)
         if hosts and hosts[0] and not is_host(hosts[0]):
-            malformed = invalid("cannot serve the request: its Host is no host name", param=hdrs.HOST)
+            malformed = invalid("cannot serve the request: the header Host is no host name", param=hdrs.HOST)
             return await self._unrouted(_refuse(malformed), request)
         if request.match_info.http_exception is not None:
             if request.method == "OPTIONS" and hdrs.ORIGIN in request.headers:
@@ -289,19 +290,19 @@ class PublicEdge:
 
 
 def _account_of(route: Route) -> str:
-    """Return the account that a request counts for which no user sent, "" for none."""
+    """Return the account name that a request without a user counts for, "" for none."""
     return IDENTITY_PROVIDER if route.access is RouteAccess.SCIM else ""
 
 
 def has_slash(raw_path: str) -> bool:
-    """Tell whether a path has an encoded slash."""
+    """Return whether a path has an encoded slash."""
     return "%2f" in raw_path.partition("?")[0].lower()
 
 
 def single_slashes(path: str) -> str:
-    """Return a path of provisioning with one slash for several below the base address, others as they are.
+    """Return a SCIM path with repeated slashes below the base address merged, other paths unchanged.
 
-    The rows of provisioning take such paths themselves (`app.doubled_slashes`).
+    The SCIM rows match such paths themselves (`app.with_repeated_slashes`).
     """
     if not path.startswith(SCIM_PREFIX):
         return path
@@ -310,25 +311,26 @@ def single_slashes(path: str) -> str:
 
 @lru_cache(maxsize=256)
 def is_unsafe(path: str) -> bool:
-    """Tell whether a path has parts that a proxy in front may read in another way than we do."""
+    """Return whether a path has parts that a proxy in front may read differently from the gateway."""
     return UNSAFE_PATH.search(single_slashes(path)) is not None
 
 
 @lru_cache(maxsize=64)
 def is_host(name: str) -> bool:
-    """Tell whether a Host is a host name or an address, with a port or without one."""
+    """Return whether a Host is a host name or an address, with or without a port."""
     return SANE_HOST.fullmatch(name) is not None
 
 
 def dialect_of(route: Route, request: web.Request) -> RouteDialect:
-    """Return the dialect of a row; model lists are for the clients of two, told apart by their header."""
+    """Return the dialect of a row. Model lists serve two dialects, which `anthropic-version`
+    distinguishes."""
     if route.dialect is RouteDialect.OPENAI and ANTHROPIC_VERSION in request.headers:
         return RouteDialect.ANTHROPIC
     return route.dialect
 
 
 def unrouted_dialect(request: web.Request) -> RouteDialect:
-    """Return the dialect in which a request that no row takes is refused."""
+    """Return the dialect in which a request without a route is refused."""
     if f"{REPEATED_SLASHES.sub('/', request.path)}/".startswith(SCIM_PREFIX):
         return RouteDialect.SCIM
     if ANTHROPIC_VERSION in request.headers:
@@ -337,12 +339,12 @@ def unrouted_dialect(request: web.Request) -> RouteDialect:
 
 
 def is_cancellable(route: Route, request: web.Request) -> bool:
-    """Tell whether a request may end before its handler is done: what changes nothing, and what says so."""
+    """Return whether a request may be cancelled: reading ones, and those of interruptible rows."""
     return route.interruptible or request.method in SAFE_METHODS
 
 
 def check_access(access: RouteAccess, actor: Actor) -> None:
-    """Raise forbidden when the row's policy does not let the actor in."""
+    """Raise forbidden when the access policy of the row excludes the actor."""
     if access is RouteAccess.ADMIN and not actor.is_admin:
         raise GatewayError(ErrorKind.FORBIDDEN, "cannot do this: an administrator is needed")
     if access is RouteAccess.VERIFIED and not actor.is_verified:
@@ -352,7 +354,7 @@ def check_access(access: RouteAccess, actor: Actor) -> None:
 
 
 def standard_headers(request_id: str) -> dict[str, str]:
-    """Return the headers that every reply carries."""
+    """Return the headers of every reply."""
     return {
         "X-Request-Id": request_id,
         "X-Content-Type-Options": "nosniff",
@@ -363,9 +365,9 @@ def standard_headers(request_id: str) -> dict[str, str]:
 
 
 def forwarded_for(request: web.Request, trusted: tuple[IPv4Network | IPv6Network, ...]) -> str:
-    """Return the last address that no trusted proxy vouches for: the peer itself, unless it is trusted."""
+    """Return the client address: the peer, or behind trusted proxies the last untrusted hop."""
     address = request.remote or ""
-    # A proxy may add a line of its own below the one that the client made up.
+    # A proxy may add a header line of its own below a forged one of the client.
     given = ",".join(request.headers.getall("X-Forwarded-For", ()))
     hops = [hop.strip() for hop in given.split(",") if hop.strip()]
     while hops and is_within(address, trusted):
@@ -374,7 +376,7 @@ def forwarded_for(request: web.Request, trusted: tuple[IPv4Network | IPv6Network
 
 
 def _without_port(hop: str) -> str:
-    """Return the address of a hop; some proxies write its port too (RFC 7239 section 6)."""
+    """Return the address of a hop without its port, which some proxies add (RFC 7239, 6)."""
     if hop.startswith("["):
         return hop[1:].partition("]")[0]
     address, _, port = hop.partition(":")
@@ -382,7 +384,7 @@ def _without_port(hop: str) -> str:
 
 
 def forwarded_site(request: web.Request) -> str:
-    """Return the scheme and host that a trusted proxy reports, each as we see it where it does not."""
+    """Return the scheme and host that a trusted proxy reports; the default of each is that of the request."""
     scheme = request.headers.get("X-Forwarded-Proto", "").partition(",")[0].strip().lower()
     host = request.headers.get("X-Forwarded-Host", "").partition(",")[0].strip()
     if scheme not in {"http", "https"}:
@@ -391,7 +393,7 @@ def forwarded_site(request: web.Request) -> str:
 
 
 def _add_headers(reply: web.StreamResponse, headers: Mapping[str, str]) -> None:
-    """Add what the edge says to an answer; what shows something in a browser has a policy of its own."""
+    """Add headers to a reply; a content policy of the handler stays."""
     policy = reply.headers.get(CONTENT_POLICY)
     reply.headers.update(headers)
     if policy is not None:

@@ -1,4 +1,4 @@
-"""The OpenAPI description of the public application, made from its route rows."""
+"""OpenAPI description of the public application, generated from its route rows."""
 
 import re
 from collections.abc import Callable, Iterable, Mapping
@@ -21,7 +21,7 @@ ERRORS: Final[dict[RouteDialect, str]] = {
     RouteDialect.OLLAMA: "RuntimeError",
     RouteDialect.SCIM: "ScimError",
 }
-"""The schemas of failures, as `errors.body_of` makes them."""
+"""Schemas of error replies by dialect, as `errors.body_of` renders them."""
 
 POLICY: Final[dict[RouteAccess, str]] = {
     RouteAccess.PUBLIC: "Needs no credential.",
@@ -102,7 +102,7 @@ def _query_parameters(row: Route) -> Iterable[dict[str, Any]]:
 
 def _success(status: int, reply: Reply | None, media_type: str, schemas: dict[str, Any]) -> dict[str, Any]:
     if status in BODILESS:
-        return {"description": "Done; there is no body"}
+        return {"description": "Success without a body"}
     content: dict[str, Any] = {}
     if reply is not None and reply.schema is not None:
         content[media_type] = {"schema": resolved(reply.schema, schemas)}
@@ -112,11 +112,11 @@ def _success(status: int, reply: Reply | None, media_type: str, schemas: dict[st
 
 
 def resolved(schema: Any, schemas: dict[str, Any]) -> Any:
-    """Return a schema as JSON; each function in it is called once, and refers to its place in `schemas`."""
+    """Return a schema as JSON. Each function in it is called once and becomes a reference into `schemas`."""
     if callable(schema):
         name = component(schema)
         if name not in schemas:
-            # A schema may hold itself.
+            # A schema may contain itself.
             schemas[name] = {}
             schemas[name] = resolved(schema(), schemas)
         return {"$ref": SCHEMA_REFERENCE.format(model=name)}
@@ -133,7 +133,7 @@ def component(schema: Callable[..., Any]) -> str:
 
 
 def _error(row: Route) -> dict[str, Any]:
-    """Return the schema of a failure; a list of models is also for the clients of the messages dialect."""
+    """Return the error schema of a row; model lists also have that of the messages dialect."""
     own = {"$ref": SCHEMA_REFERENCE.format(model=ERRORS[row.dialect])}
     if row.dialect is not RouteDialect.OPENAI or row.method != "GET":
         return own
@@ -200,7 +200,7 @@ def _runtime_error_schema() -> dict[str, Any]:
     text = {"type": "string"}
     return {
         "type": "object",
-        "description": "What a runtime refuses itself is passed on as it is.",
+        "description": "The body of a runtime's own refusal is passed on unchanged.",
         "required": ["error"],
         "properties": {"error": text, "detail": text},
     }

@@ -1,4 +1,4 @@
-"""Which web pages may call: the check of a request's origin, and the CORS headers of the answer."""
+"""Origin check of requests from web pages, and the CORS headers of their replies."""
 
 import re
 from collections.abc import Callable
@@ -11,7 +11,7 @@ from gatewayd.errors import ErrorKind, GatewayError, shorten
 from gatewayd.http.context import base_url
 
 FETCH_SITE: Final = "Sec-Fetch-Site"
-"""What a browser says about a request's origin (Fetch Metadata); pages cannot write it."""
+"""Header of the browser about the origin of a request (Fetch Metadata). Pages cannot set it."""
 
 OWN_FETCH_SITES: Final = frozenset({"same-origin", "none"})
 HEADER_NAMES: Final = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~, -]{1,2048}")
@@ -22,9 +22,9 @@ FOREIGN_ORIGIN: Final = "foreign_origin"
 
 @dataclass(frozen=True, slots=True)
 class OriginRules:
-    """The origins that may call, as the setting `cors_allow_origin` has them; `*` is every origin.
+    """The permitted origins of the setting `cors_allow_origin`; `*` permits every origin.
 
-    `site_url` returns the address under which people reach the gateway, "" when it is not known.
+    `site_url` returns the public address of the gateway, "" when it is not known.
     """
 
     allowed: tuple[str, ...]
@@ -32,9 +32,9 @@ class OriginRules:
     site_url: Callable[[], str]
 
     def check(self, request: web.Request) -> None:
-        """Raise forbidden (code `foreign_origin`) for a request of a page of another origin.
+        """Raise forbidden (code `foreign_origin`) for a request from a page of another origin.
 
-        Which credential it carries does not matter. Programs that are no browsers send no Origin (ASVS 5.0,
+        The check does not depend on the credential. Programs other than browsers send no Origin (ASVS 5.0,
         3.5.1 and 3.5.2).
         """
         headers = request.headers
@@ -52,7 +52,7 @@ class OriginRules:
         )
 
     def is_own(self, request: web.Request) -> bool:
-        """Tell whether a request comes from a page of this gateway, or from no page at all."""
+        """Return whether a request comes from a page of this gateway, or from no page."""
         origin = request.headers.get(hdrs.ORIGIN)
         relation = request.headers.get(FETCH_SITE)
         if relation in OWN_FETCH_SITES or (relation is None and origin is None):
@@ -61,11 +61,12 @@ class OriginRules:
             return False
         if is_same(origin, self.site_url()):
             return True
-        # A browser that names the relation has compared the addresses itself.
+        # The browser has compared the origins when it sends the relation.
         return relation is None and is_same(origin, base_url(request))
 
     def headers(self, request: web.Request) -> dict[str, str]:
-        """Return the CORS headers of the answer (Fetch standard, section 3.2); none for a foreign origin."""
+        """Return the CORS headers of the reply (Fetch standard, 3.2); none for an origin that is not
+        permitted."""
         origin = request.headers.get(hdrs.ORIGIN)
         if origin is None or not (origin in self.allowed or "*" in self.allowed):
             return {}
@@ -75,14 +76,14 @@ class OriginRules:
             hdrs.ACCESS_CONTROL_ALLOW_HEADERS: self._allow_headers(request),
             hdrs.ACCESS_CONTROL_EXPOSE_HEADERS: EXPOSED_HEADERS,
         }
-        # A wildcard never goes together with credentials kept by the browser.
+        # A wildcard never permits credentials that the browser stores.
         headers[hdrs.ACCESS_CONTROL_ALLOW_ORIGIN] = origin if origin in self.allowed else "*"
         if origin in self.allowed:
             headers[hdrs.ACCESS_CONTROL_ALLOW_CREDENTIALS] = "true"
         return headers
 
     def _allow_headers(self, request: web.Request) -> str:
-        """Return what a page may send: what it asks for, as each dialect has headers of its own."""
+        """Return the headers that a page may send: those that it requests, as each dialect has its own."""
         asked = request.headers.get(hdrs.ACCESS_CONTROL_REQUEST_HEADERS, "")
         if HEADER_NAMES.fullmatch(asked):
             return asked
@@ -90,10 +91,10 @@ class OriginRules:
 
 
 def is_same(origin: str, site: str) -> bool:
-    """Tell whether an origin is that of an address (RFC 6454 section 5).
+    """Return whether an origin is that of an address (RFC 6454, 5).
 
-    A page that came by HTTPS may call an address that looks like HTTP: a proxy in front ends the encryption,
-    and need not say so.
+    An https page may call an address that the gateway sees as http, as a proxy in front may end TLS without
+    reporting it.
     """
     scheme, found, host = origin.lower().partition("://")
     own_scheme, own_found, rest = site.lower().partition("://")

@@ -1,4 +1,4 @@
-"""The route row: what is served, to whom, in which dialect."""
+"""Route rows: the path, handler, access policy and dialect of each endpoint."""
 
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
@@ -15,32 +15,35 @@ JSON_BODY: Final = ("application/json",)
 FORM_BODY: Final = ("multipart/form-data",)
 
 ANTHROPIC_VERSION: Final = "anthropic-version"
-"""The header that every client of the messages dialect sends (4.3)."""
+"""Header that every client of the messages dialect sends."""
 
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
+BASES: Final = ("/api", "/api/v1", "/v1", "/openai", "/openai/v1", "/ollama/v1")
+"""Base paths under which OpenAI clients look for the same endpoints."""
+
 
 class RouteAccess(StrEnum):
-    """Who may call a route (interface specification, section 5)."""
+    """Access policies of routes."""
 
-    # No credential is looked at.
+    # Everyone; credentials are ignored.
     PUBLIC = "public"
-    # A good credential is known to the handler, a bad one counts as none.
+    # Everyone; an invalid credential counts as none.
     OPTIONAL = "optional"
-    # Any account, pending ones too.
+    # Any account, also a pending one.
     ACCOUNT = "account"
     # An active account with the role user or admin.
     VERIFIED = "verified"
     # An active administrator.
     ADMIN = "admin"
-    # A client with the SCIM token (5.3), who is no account.
+    # A client with the SCIM token, without an account (gatewayd-scim(7), DESCRIPTION).
     SCIM = "scim"
     # A peer of the control socket.
     CONTROL = "control"
 
 
 class RouteDialect(StrEnum):
-    """In which shape a route answers, errors included."""
+    """Dialects of replies, including error replies."""
 
     NATIVE = "native"
     OPENAI = "openai"
@@ -55,16 +58,14 @@ class Route:
     """One row of a route table.
 
     `path` is served with and without a trailing slash. `interruptible` handlers are cancelled when their
-    client leaves; the others run to their end, so that what was committed is also announced. `slashes`
-    permits an encoded slash in the path, for ids that hold one. Handlers with `invites` tell a client that
-    waits for it to send the body (`Expect: 100-continue`) themselves, once they know that they want it.
-    `tickets` lets callers in who show a ticket in the query instead of a credential. `takes` are the media
-    types of a body that is read, first the one to send; none where a body is passed over. A page of another
-    origin may not write; `guarded` keeps it from a GET too.
-    `use` is what a request counts for among the connections. `statuses` are those of a success; none where
-    every request is refused. `asks` marks a question, or a part of an answer, that is sent by POST: nothing
-    that an audit tells of is changed. `reply` is what a success answers, and `query` has a sentence for each
-    parameter that is read of the query: a row that names none has those that its handler declares.
+    client leaves. Other handlers run to their end, so that committed changes are also announced. `slashes`
+    permits an encoded slash in the path, for ids that contain one. Handlers with `invites` answer `Expect:
+    100-continue` themselves, when they want the body. `tickets` permits a ticket in the query in place of a
+    credential. `takes` are the accepted media types of the body, the recommended one first; none where the
+    body is ignored. Pages of other origins may not write; `guarded` also excludes their GET. `use` is the use
+    of the request in the bounds of connections. `statuses` are those of a success; none where every request
+    is refused. `asks` marks a POST that changes nothing, so that it is not audited. `reply` describes the
+    reply of a success, and `query` each query parameter; their defaults are the declarations of the handler.
     """
 
     method: str
@@ -96,7 +97,7 @@ class Route:
 
 @dataclass(frozen=True, slots=True)
 class RouteGroup:
-    """What the rows of one noun share, said once: the head of their paths, and their tag."""
+    """The common path prefix and tag of the rows of one noun."""
 
     prefix: str
     tag: str

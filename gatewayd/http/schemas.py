@@ -1,11 +1,11 @@
-"""Words of JSON Schema in which replies are described, and the declaration of a reply beside its handler."""
+"""Constructors of JSON schemas, and the decorator that declares the reply of a handler."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final, TypeVar
 
 Schema = Mapping[str, Any] | Callable[[], Mapping[str, Any]]
-"""A schema, or a function that returns one: it stands under its own name among the components."""
+"""A schema, or a function that returns one and names it among the components."""
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
@@ -31,7 +31,7 @@ _QUERY: Final = "__query__"
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """What a success answers: JSON of a schema, bodies of other media types, or either of them."""
+    """Reply of a success: JSON of a schema, bodies of other media types, or either of them."""
 
     schema: Schema | None = None
     media_types: tuple[str, ...] = ()
@@ -40,9 +40,9 @@ class Reply:
 def answers(
     schema: Schema | None = None, *media_types: str, query: Mapping[str, str] | None = None
 ) -> Callable[[Function], Function]:
-    """Declare the reply of a handler, and what it reads of the query: a sentence by parameter.
+    """Declare the reply of a handler, and a sentence for each query parameter that it reads.
 
-    A route row takes both from its handler where it has none of its own.
+    They are the defaults of the route rows of the handler.
     """
 
     def declare(handler: Function) -> Function:
@@ -54,19 +54,19 @@ def answers(
 
 
 def declared_reply(handler: Callable[..., Any]) -> Reply | None:
-    """Return what a handler, bound or with some of its arguments, was declared to answer."""
+    """Return the declared reply of a handler, which may be bound or partial."""
     found: Reply | None = getattr(getattr(handler, "func", handler), _DECLARED, None)
     return found
 
 
 def declared_query(handler: Callable[..., Any]) -> Mapping[str, str]:
-    """Return the parameters of the query that a handler was declared to read."""
+    """Return the declared query parameters of a handler."""
     found: Mapping[str, str] = getattr(getattr(handler, "func", handler), _QUERY, {})
     return found
 
 
 def record(optional: Mapping[str, Schema] | None = None, /, **required: Schema) -> dict[str, Any]:
-    """Return the schema of an object: members that it always has, and others."""
+    """Return the schema of an object with required and optional members."""
     return {
         "type": "object",
         "properties": {**required, **(optional or {})},
@@ -80,19 +80,19 @@ def listed(items: Schema) -> Mapping[str, Any]:
 
 
 def mapped(values: Schema) -> Mapping[str, Any]:
-    """Return the schema of an object whose members have names of their own."""
+    """Return the schema of an object with arbitrary member names."""
     return {"type": "object", "additionalProperties": values}
 
 
 def either(*schemas: Schema) -> Mapping[str, Any]:
-    """Return the schema of what fits one of several."""
+    """Return the schema of a value that matches one of several schemas."""
     return {"anyOf": schemas}
 
 
 def extended(
     base: Callable[[], Mapping[str, Any]], optional: Mapping[str, Schema] | None = None, /, **required: Schema
 ) -> dict[str, Any]:
-    """Return the schema of an object that has further members beside those of another one."""
+    """Return the schema of an object with the members of another one and further members."""
     known = base()
     return {
         "type": "object",

@@ -1,4 +1,4 @@
-"""The door of provisioning: who may come in, and what is written down about every request."""
+"""Authentication and audit of SCIM requests."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -19,16 +19,14 @@ from gatewayd.scim.tokens.credential import ScimTokens
 
 MAX_IDS_SHOWN: Final = 3
 MAX_ID_CHARACTERS: Final = 64
-"""Characters that are shown of an id that no user has."""
+"""Shown characters of an unknown user id."""
 
 
 @dataclass(slots=True)
 class AuditRecord:
-    """What a request did, for the audit: on what, and the resource before and after without its members.
+    """Audit record of a request: its target, and the resource before and after it without members.
 
-    `skipped` are the ids of members that no user has.
-
-    A request that was not let in has none.
+    `skipped` are the ids of members that no user has. A refused request has no record.
     """
 
     target: str = ""
@@ -42,9 +40,10 @@ AUDIT_RECORD: web.RequestKey[AuditRecord] = web.RequestKey("deed", AuditRecord)
 
 
 class ScimAuthenticator:
-    """Lets SCIM clients in by their token, and notes each of their requests, refused ones too.
+    """Authenticator of SCIM clients, which audits each of their requests, also refused ones.
 
-    `provider` names who they are in the audit. The addresses of resources are on `site`, when it has one.
+    `provider` is the name of the client in the audit. `site` is the base of resource addresses, if it has
+    one.
     """
 
     def __init__(
@@ -69,7 +68,7 @@ class ScimAuthenticator:
             request[SITE] = self._site.address
 
     def note(self, route: Route | None, request: web.Request, status: int) -> None:
-        """Audit an answered request and remember it; `route` is None for one that no row takes."""
+        """Audit an answered request and add it to the log; `route` is None for an unknown path."""
         failure = request.get(FAILURE)
         detail = failure.message if failure is not None else ""
         address, request_id = client_address(request), request[REQUEST_ID]
@@ -101,7 +100,7 @@ class ScimAuthenticator:
 
 
 def token_of(authorization: str) -> str:
-    """Return the token of a header `Authorization` (RFC 6750 section 2.1); else raise unauthenticated."""
+    """Return the token of a header `Authorization` (RFC 6750, 2.1); raises unauthenticated without one."""
     if not authorization:
         raise _refused("cannot accept the request: the header Authorization is required")
     scheme, _, token = authorization.strip().partition(" ")
@@ -118,13 +117,13 @@ def _refused(message: str) -> GatewayError:
 
 
 def loggable_path(request: web.Request) -> str:
-    """Return the path with what a list was asked with; anything else in a query may be a secret."""
+    """Return the path with the query parameters of lists; other parameters may be secrets."""
     asked = [f"{name}={value}" for name, value in request.query.items() if name.lower() in PARAMETERS]
     return f"{request.path}?{'&'.join(asked)}" if asked else request.path
 
 
 def changed_attributes(one: Mapping[str, Any] | None, other: Mapping[str, Any] | None) -> dict[str, Any]:
-    """Return the attributes of a resource that another state of it has not, or has otherwise."""
+    """Return the attributes of a resource that are absent or different in its other state."""
     other = other or {}
     return {
         name: shorten_value(value)
@@ -134,7 +133,7 @@ def changed_attributes(one: Mapping[str, Any] | None, other: Mapping[str, Any] |
 
 
 def summarise_ids(user_ids: Sequence[str]) -> str:
-    """Return ids for a sentence: how many there are, and the first three; empty for none."""
+    """Return the number of ids and the first three of them for a sentence; "" for none."""
     if not user_ids:
         return ""
     named = ", ".join(repr(shorten(user_id, MAX_ID_CHARACTERS)) for user_id in user_ids[:MAX_IDS_SHOWN])

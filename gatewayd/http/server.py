@@ -1,4 +1,4 @@
-"""The listeners: TCP, unix and activated sockets for the applications, and an orderly end."""
+"""HTTP server of one application on TCP, unix and activated sockets, with a graceful stop."""
 
 import asyncio
 import errno
@@ -20,15 +20,15 @@ BACKLOG: Final = 4096
 KEEP_ALIVE_SECONDS: Final = 75.0
 LINGER_SECONDS: Final = 1.0
 MAX_HEAD_LINE_BYTES: Final = 16_384
-# What the last cancelled handlers get to clean up; aiohttp may spend it twice.
+# Time for cancelled handlers to clean up; aiohttp may use it twice.
 CANCEL_SECONDS: Final = 1.0
 
 
 class HttpServer:
-    """Serves one application on any number of listeners."""
+    """Server of one application with any number of listeners."""
 
     def __init__(self, app: web.Application) -> None:
-        # Sockets whose queue another process keeps.
+        # Sockets of the service manager, which keeps their queues.
         self._given: list[web.BaseSite] = []
         options = {
             "access_log": None,
@@ -47,11 +47,12 @@ class HttpServer:
         )
 
     async def open(self) -> None:
-        """Prepare the application; call before the first listener."""
+        """Prepare the application; must be called before the first listener."""
         await self._runner.setup()
 
     async def listen_tcp(self, host: str, port: int) -> str:
-        """Listen on an address and return it as `host:port`; not_configured when that cannot be."""
+        """Listen on an address and return it as `host:port`; not_configured when the address cannot be
+        used."""
         site = web.TCPSite(self._runner, host, port, backlog=BACKLOG)
         try:
             await site.start()
@@ -83,10 +84,10 @@ class HttpServer:
         return str(path)
 
     async def stop_listening(self) -> None:
-        """Begin to drain: accept the connections that wait, then refuse new ones.
+        """Begin to drain: accept the queued connections, then refuse new ones.
 
-        Those that wait on a socket of the service manager are left to the next daemon. What was sent on
-        others is read and answered, and each connection ends with its answer.
+        Connections in the queue of the service manager stay for the next daemon. Requests on open connections
+        are read and answered, and each connection ends with its answer.
         """
         server = self._runner.server
         if isinstance(server, ConnectionServer):
@@ -95,12 +96,12 @@ class HttpServer:
             if site not in self._given:
                 await _accept_waiting(site)
             await site.stop()
-        # An accepted connection is reported by the next turn of the loop.
+        # The next turn of the event loop reports an accepted connection.
         await asyncio.sleep(0)
         await asyncio.sleep(0)
 
     def look(self, *, listeners: bool) -> int:
-        """Close the quiet connections and return how many are left: streams of events, or the others."""
+        """Close the idle connections and return the number of open ones: streams of events, or the others."""
         found = self._connections()
         for connection in found:
             connection.look()
@@ -108,7 +109,7 @@ class HttpServer:
 
     @property
     def unanswered(self) -> int:
-        """How many connections have a request that is not wholly answered."""
+        """Number of connections with an unanswered request."""
         return sum(connection.is_busy for connection in self._connections())
 
     def _connections(self) -> Sequence[ServerConnection]:
@@ -116,14 +117,14 @@ class HttpServer:
         return server.open() if isinstance(server, ConnectionServer) else ()
 
     async def close(self) -> None:
-        """Cancel what is left and release everything."""
+        """Cancel the running handlers and release the listeners and connections."""
         await self._runner.cleanup()
 
 
 async def _accept_waiting(site: web.BaseSite) -> None:
-    """Let the loop accept what waits on a listener, in as many turns as connections can wait.
+    """Let the event loop accept the queue of a listener, in as many turns as the queue has places.
 
-    What was accepted is a connection one turn later, on asyncio's own loop.
+    On the loop of asyncio an accepted socket becomes a connection one turn later.
     """
     for channel in getattr(site._server, "sockets", ()):
         empty = 0
@@ -158,7 +159,7 @@ def _open_to_group(path: Path, gid: int, group: str) -> None:
 
 
 def _remove_stale(path: Path) -> None:
-    """Remove the socket that an earlier daemon left; the lock on the state directory says that it is gone."""
+    """Remove the socket of an earlier daemon, which has ended as the state directory is locked."""
     try:
         if stat.S_ISSOCK(path.lstat().st_mode):
             path.unlink()

@@ -1,4 +1,4 @@
-"""Which failures are logged with a traceback: each place in the code now and then, not with each request."""
+"""Limit of tracebacks in the log: one for each origin in the code and interval."""
 
 import time
 from collections.abc import Callable
@@ -7,28 +7,28 @@ from typing import Final
 from aiohttp import web
 
 PAUSE_SECONDS: Final = 60.0
-"""Between two tracebacks of one place."""
+"""Least time between two tracebacks of one origin."""
 MAX_ORIGINS: Final = 256
 
 TracebackOrigin = tuple[str, str, int]
-"""The name of an exception, and the file and the line that raised it."""
+"""Name of an exception, and the file and line that raised it."""
 
 
 class TracebackLimiter:
-    """Remembers what was logged with a traceback."""
+    """The times of the last tracebacks by origin."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
-        self._told: dict[TracebackOrigin, float] = {}
+        self._logged: dict[TracebackOrigin, float] = {}
 
     def wants(self, error: BaseException) -> bool:
-        """Tell whether a failure is to be logged with its traceback, which counts as logged then."""
-        place, now = traceback_origin_of(error), self._clock()
-        told = self._told.pop(place, None)
-        is_wanted = told is None or now - told >= PAUSE_SECONDS
-        self._told[place] = now if told is None or is_wanted else told
-        if len(self._told) > MAX_ORIGINS:
-            del self._told[next(iter(self._told))]
+        """Return whether to log a failure with its traceback; True counts it as logged."""
+        origin, now = traceback_origin_of(error), self._clock()
+        logged = self._logged.pop(origin, None)
+        is_wanted = logged is None or now - logged >= PAUSE_SECONDS
+        self._logged[origin] = now if logged is None or is_wanted else logged
+        if len(self._logged) > MAX_ORIGINS:
+            del self._logged[next(iter(self._logged))]
         return is_wanted
 
 
@@ -45,7 +45,7 @@ def root_cause_of(error: BaseException) -> BaseException:
 
 
 def traceback_origin_of(error: BaseException) -> TracebackOrigin:
-    """Return where the first cause of a failure was raised."""
+    """Return the origin of the first cause of a failure."""
     root = root_cause_of(error)
     trace = root.__traceback__
     if trace is None:

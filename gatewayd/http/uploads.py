@@ -1,4 +1,4 @@
-"""Uploads: the parts of a form one after the other, the file among them as a stream, never whole."""
+"""Readers of uploads: the fields of a form, and its file as a stream."""
 
 import re
 from collections.abc import AsyncIterator, Iterator, Mapping
@@ -17,22 +17,22 @@ from gatewayd.http.connections.request_heads import send_100_continue
 CHUNK_BYTES: Final = 128 * 1024
 MAX_PARTS: Final = 32
 MAX_FIELD_BYTES: Final = 128 * 1024
-"""Bytes of one field, and of all fields together."""
+"""Largest size of one field, and of all fields together."""
 
 MAX_LINE_BYTES: Final = 8190
 MAX_LINES: Final = 1000
-"""Lines outside of contents: boundaries, heads of parts, and what stands before the first."""
+"""Largest number of lines outside of contents: the preamble, boundaries and heads of parts."""
 
 MAX_HEADERS: Final = 16
 MAX_OVERHEAD_BYTES: Final = MAX_FIELD_BYTES + 64 * 1024
-"""Bytes by which a form may be longer than its file, as far as its declared length tells."""
+"""Largest difference between the declared length of a form and its file."""
 
 PLAIN_ENCODINGS: Final = frozenset({"", "binary", "8bit", "7bit"})
 MEDIA_TYPE_PATTERN: Final = re.compile(r"[\w!#$&^.+-]+/[\w!#$&^.+-]+(?:\s*;[\x20-\x7e]*)?", re.ASCII)
 MAX_MEDIA_TYPE_CHARACTERS: Final = 255
 
-# RFC 7578 section 4.2. Only quotes and backslashes are escaped: other backslashes belong to the name. Some
-# clients escape nothing: a quote that ends the header ends the name, whatever stands before it.
+# RFC 7578, 4.2. Only quotes and backslashes are escaped; other backslashes belong to the name. Some clients
+# escape nothing, so a quote at the end of the header always ends the name.
 _PARAMETER: Final = re.compile(
     r";\s*(?P<name>[\w!#$&+.^`|~-]+\*?)\s*=\s*"
     r"(?:\"(?P<quoted>(?:[^\"\\]|\\[\"\\]|\\(?![\"\\])|\\(?=\"\Z))*)\"|(?P<token>[^\s;\"]+))\s*",
@@ -42,7 +42,7 @@ _EXTENDED: Final = re.compile(r"(?:utf-8|iso-8859-1)?'[\w-]*'", re.ASCII | re.IG
 
 
 class UploadForm:
-    """A form with one file. `fields` has those before the file at first, all once the file was read."""
+    """A form with one file. `fields` has the fields before the file, and all of them after its end."""
 
     def __init__(self, reader: "_FormReader") -> None:
         self._reader = reader
@@ -54,10 +54,10 @@ class UploadForm:
         self.content_type: str | None = None
 
     async def stream(self) -> AsyncIterator[bytes]:
-        """Yield the bytes of the file, then read the fields behind it.
+        """Yield the bytes of the file, then read the fields after it.
 
-        Raises invalid_request for what is malformed, also with 408 below the minimum rate, and
-        ConnectionError when the client leaves. Nothing was received in full then.
+        Raises invalid_request for a malformed form, with status 408 below the minimum rate, and
+        ConnectionError when the client leaves. The file is incomplete then.
         """
         if self._part is None:
             return
@@ -71,7 +71,7 @@ class UploadForm:
             raise invalid("cannot read the form: it has more than one file", param="file")
 
     async def find_file(self) -> None:
-        """Read up to the file; a form without one raises (422)."""
+        """Read the form up to its file; raises invalid_request (422) without a file."""
         part = await self._next_file()
         if part is None:
             raise invalid("cannot accept file: the form has none", param="file", code="validation")
@@ -80,7 +80,7 @@ class UploadForm:
         self.content_type = _media_type(part)
 
     async def _next_file(self) -> BodyPartReader | None:
-        """Read fields up to the next file, None at the end of the form."""
+        """Read the fields up to the next file and return it, None at the end of the form."""
         while True:
             self._count += 1
             if self._count > MAX_PARTS + 1:
@@ -99,7 +99,7 @@ class UploadForm:
         if not name:
             raise _malformed(f"part {self._count} of the form", "it has no name")
         if not isinstance(part, BodyPartReader):
-            raise _malformed(self._place(name), "it is made of parts itself", name)
+            raise _malformed(self._place(name), "it is multipart itself", name)
         for header in (hdrs.CONTENT_ENCODING, hdrs.CONTENT_TRANSFER_ENCODING):
             if part.headers.get(header, "").strip().lower() not in PLAIN_ENCODINGS:
                 raise _malformed(self._place(name), f"it has a {header}: send the bytes as they are", name)
@@ -124,8 +124,7 @@ class UploadForm:
 
 
 class _FormReader(MultipartReader):
-    """The library's reader, which sees parts without Content-Disposition: what that says is in
-    `disposition`."""
+    """Reader of aiohttp, which gets parts without Content-Disposition; `disposition` has its parameters."""
 
     multipart_reader_cls = MultipartReader
 
@@ -136,7 +135,7 @@ class _FormReader(MultipartReader):
         self.disposition: dict[str, str] = {}
 
     async def fetch_next_part(self) -> MultipartReader | BodyPartReader:
-        """Return the next part; ValueError for one whose Content-Disposition cannot be read."""
+        """Return the next part; raises ValueError for a malformed Content-Disposition."""
         part = await super().fetch_next_part()
         headers = CIMultiDict(part.headers)
         self.disposition = _disposition(headers.getall(hdrs.CONTENT_DISPOSITION, []))
@@ -146,7 +145,7 @@ class _FormReader(MultipartReader):
 
 
 class _Source:
-    """What the library's reader needs of a stream: with bounds on lines, and at the minimum rate."""
+    """Stream for the reader of aiohttp, with bounds on lines and the minimum rate."""
 
     def __init__(self, content: BodyReader) -> None:
         self._content = content
@@ -177,19 +176,19 @@ class _Source:
             self._held += more
 
     def unread_data(self, data: bytes) -> None:
-        """Take back what was read too far."""
+        """Put back bytes that were read too far."""
         self._held[:0] = data
 
     def at_eof(self) -> bool:
-        """Tell whether nothing is left."""
+        """Return whether the stream has ended."""
         return not self._held and self._content.at_eof()
 
 
 async def read_form(request: web.Request, limit: int) -> UploadForm:
-    """Begin to read a form up to its part `file`, whose bytes are over `limit` for sure if the form is.
+    """Read a form up to its part `file` of at most `limit` bytes, and return it.
 
-    Only now is a client that waits for it told to send. Raises too_large by the declared length alone,
-    invalid_request for a malformed form and for one without a file (422).
+    Answers `Expect: 100-continue`. Raises too_large by the declared length alone, and invalid_request for a
+    malformed form and for a form without a file (422).
     """
     if hdrs.CONTENT_TYPE not in request.headers:
         raise invalid("cannot accept file: the request has no form", param="file", code="validation")
@@ -203,7 +202,7 @@ async def read_form(request: web.Request, limit: int) -> UploadForm:
 
 
 async def read_stream(request: web.Request, limit: int) -> AsyncIterator[bytes]:
-    """Yield a body that is the file itself, as it comes; failures as in `read_form` and its `stream`.
+    """Yield the bytes of a body that is the file itself; raises as `read_form` and its `stream` do.
 
     The caller counts the bytes of a body without a declared length.
     """
@@ -232,7 +231,7 @@ def _check_body(request: web.Request, limit: int, overhead: int = 0) -> None:
 
 @contextmanager
 def _readable(what: str) -> Iterator[None]:
-    """Turn the failures of the library's readers into a refusal that says what could not be read."""
+    """Turn the exceptions of the readers into a refusal that names the unreadable part."""
     try:
         yield
     except UnicodeDecodeError:
@@ -242,7 +241,7 @@ def _readable(what: str) -> Iterator[None]:
 
 
 def _reason(error: Exception) -> str:
-    """Return a few words without anything that was sent."""
+    """Return a reason that repeats nothing of the request."""
     told = str(error)
     if told.startswith(("it ", "a line of it ")):
         return told
@@ -260,7 +259,7 @@ def _too_large(what: str) -> GatewayError:
 
 
 def _disposition(lines: list[str]) -> dict[str, str]:
-    """Return `name` and `filename` of a part as it says them; `filename*` is preferred (RFC 8187)."""
+    """Return `name` and `filename` of a part; `filename*` takes precedence (RFC 8187)."""
     kind, separator, rest = lines[0].partition(";") if len(lines) == 1 else ("", "", "")
     if kind.strip().lower() != "form-data":
         raise ValueError("it has no Content-Disposition of a form")
@@ -286,7 +285,7 @@ def _extended(value: str, otherwise: str) -> str:
 
 
 def _clean(text: str) -> str:
-    """Return a text in which bytes that are no UTF-8 are replaced, as it is shown and stored."""
+    """Return a text with invalid UTF-8 replaced, as it is shown and stored."""
     return text.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
 
 

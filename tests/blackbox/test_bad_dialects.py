@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from gatewayd.http.public.base_urls import BASES
+from gatewayd.http.routes import BASES
 from tests.fakes.site import BODY_LIMIT, MESSAGES, Site, dumps, opened_site
 
 TURNS = [{"role": "user", "content": "hi"}]

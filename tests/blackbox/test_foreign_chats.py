@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from gatewayd.http.public.base_urls import BASES
+from gatewayd.http.routes import BASES
 from tests.fakes.listening import Listener
 from tests.fakes.living import CHATS, EVENTS, TASKS, House, Turn, opened_house
 

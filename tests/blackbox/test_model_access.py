@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from gatewayd.accounts.records import Role
-from gatewayd.http.public.base_urls import BASES
+from gatewayd.http.routes import BASES
 from tests.fakes.roles import AUTHS, MODELS, PERMITTED, Site, opened_roles
 from tests.fakes.samples import ASKED, MESSAGES, PLACES, RUNTIME_ASKED, TURNS
 from tests.fakes.wire import Reply

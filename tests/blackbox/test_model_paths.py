@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from gatewayd.accounts.records import Role
-from gatewayd.http.public.base_urls import BASES
+from gatewayd.http.routes import BASES
 from tests.fakes.roles import AUTHS, MODELS, PUBLIC_GRANT, Site, opened_roles
 from tests.fakes.samples import ASKED, MESSAGES, RUNTIME_ASKED, Row
 from tests.fakes.samples_models import CONTROL_PATHS, MODEL_PATHS, Decision

@@ -8,7 +8,7 @@ from urllib.parse import quote
 
 import pytest
 
-from gatewayd.http.public.base_urls import BASES
+from gatewayd.http.routes import BASES
 from tests.fakes.background import background_upstream
 from tests.fakes.daemon import running_daemon
 from tests.fakes.everything import Everything

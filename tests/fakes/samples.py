@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from gatewayd.accounts.records import Role
-from gatewayd.http.public.base_urls import BASES
+from gatewayd.http.routes import BASES
 from tests.fakes.everything import UNKNOWN
 from tests.fakes.roles import AUTHS, GROUPS, MODELS, PASSWORD, PUBLIC_GRANT, USERS, Site
 

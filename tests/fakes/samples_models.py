@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from enum import StrEnum
 
-from gatewayd.http.public.base_urls import BASES
+from gatewayd.http.routes import BASES
 from tests.fakes.samples import MESSAGES, PLACES, Row
 
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from gatewayd.http.public.base_urls import BASES
+from gatewayd.http.routes import BASES
 from tests.fakes.background import Provider, background_upstream
 from tests.fakes.daemon import Daemon, running_daemon
 from tests.fakes.everything import Everything

@@ -1,4 +1,4 @@
-"""The routes of the control socket, a module per noun.
+"""Routes of the control socket, a module for each noun, with the models of `gatewayctl.wire`.
 
-Imported by `http.app` only; speaks the models of `gatewayctl.wire`.
+Only the assembly imports this package.
 """

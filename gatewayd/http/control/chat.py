@@ -1,4 +1,4 @@
-"""`/v1/chat`: ask a model from the terminal."""
+"""Route of `/v1/chat`: chat completions for the terminal."""
 
 from collections.abc import Sequence
 from typing import Any, Final, Protocol
@@ -29,7 +29,7 @@ MAX_BODY_BYTES: Final = 16 * 1024 * 1024
 
 
 class ChatCompleter(Protocol):
-    """What answers; the chat pipeline is one."""
+    """Answers chat requests; implemented by the chat pipeline."""
 
     async def run(self, request: ChatRequest, actor: Actor) -> ChatAnswer:
         """Answer a request; a failure before the first chunk raises, one after it raises from `chunks`."""
@@ -37,7 +37,7 @@ class ChatCompleter(Protocol):
 
 
 class ModelLister(Protocol):
-    """What knows the models; the catalogue is one."""
+    """Lists models; implemented by the catalogue."""
 
     async def list(self, viewer: Viewer, *, refresh: bool = False) -> Sequence[Model]:
         """Return the models that the viewer may use, by name."""
@@ -45,15 +45,15 @@ class ModelLister(Protocol):
 
 
 class CollectionResolver(Protocol):
-    """What knows the collections."""
+    """Resolves names of collections."""
 
     async def resolve(self, actor: Actor, ref: str) -> Collection:
-        """Return the readable collection with this id, or else of exactly this name."""
+        """Return the readable collection with this id, or with exactly this name."""
         ...
 
 
 class ControlFrames(OpenAiFrames):
-    """The same frames, but that a failure has the shape of this socket."""
+    """OpenAI frames with failures in the format of the control protocol."""
 
     def fail(self, error: GatewayError) -> bytes:
         """Return the error frame."""
@@ -61,7 +61,7 @@ class ControlFrames(OpenAiFrames):
 
 
 class ControlChatRoutes:
-    """Questions on the control socket."""
+    """Route of chat requests on the control socket."""
 
     def __init__(
         self,
@@ -85,7 +85,7 @@ class ControlChatRoutes:
     async def ask(self, request: web.Request) -> web.StreamResponse:
         """Take `Chat`, answer an OpenAI chat completion, or its chunks when `stream` is true.
 
-        Both may have `sources` and `warnings`, a stream in a chunk without choices before the others.
+        Both may have `sources` and `warnings`. A stream has them in a first chunk without choices.
         """
         wanted = await read_model(request, wire.Chat, MAX_BODY_BYTES, LARGE_LIMITS)
         actor = await self._viewers.choose(wanted.user, request[PEER])
@@ -114,13 +114,13 @@ class ControlChatRoutes:
     async def _first_model(self, actor: Actor) -> str:
         found = await self._models.list(actor)
         if not found:
-            raise GatewayError(ErrorKind.NOT_FOUND, "cannot ask: there is no model", param="model")
+            raise GatewayError(ErrorKind.NOT_FOUND, "cannot choose a model: there is none", param="model")
         return found[0].id
 
 
 def _first_frame(answer: ChatAnswer) -> bytes:
-    # A completion has its sources itself, and gives them to its frames.
-    told: dict[str, Any] = {"sources": answer.sources} if answer.sources and answer.chunks else {}
+    # A completion has its sources itself, which its frames repeat.
+    extra: dict[str, Any] = {"sources": answer.sources} if answer.sources and answer.chunks else {}
     if answer.warnings:
-        told["warnings"] = answer.warnings
-    return b"data: " + orjson.dumps({"choices": [], **told}) + b"\n\n" if told else b""
+        extra["warnings"] = answer.warnings
+    return b"data: " + orjson.dumps({"choices": [], **extra}) + b"\n\n" if extra else b""

@@ -1,4 +1,4 @@
-"""`/v1/database`: the soundness of the database."""
+"""Route of `/v1/database`: the integrity check of the database."""
 
 from collections.abc import Sequence
 from typing import Protocol
@@ -14,15 +14,15 @@ from gatewayd.http.routes import Route
 
 
 class DamageChecker(Protocol):
-    """What looks for damage to the database."""
+    """Checks the integrity of the database."""
 
     async def run(self, seconds: float) -> Sequence[str]:
-        """Return a sentence for each damage; timeout when the check takes longer, conflict beside another."""
+        """Return a sentence for each damage; timeout after `seconds`, conflict while another check runs."""
         ...
 
 
 class ControlDatabaseRoutes:
-    """The database on the control socket."""
+    """Route of the database check on the control socket."""
 
     def __init__(self, check: DamageChecker) -> None:
         self._check = check

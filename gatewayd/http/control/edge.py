@@ -1,4 +1,4 @@
-"""The edge of the control socket: who asks, in which protocol, and how failures are told."""
+"""Middleware of the control socket: peer check, protocol version and error replies."""
 
 from typing import Final
 
@@ -16,12 +16,12 @@ from gatewayd.http.middleware import SANE_REQUEST_ID, is_cancellable, standard_h
 from gatewayd.http.routes import Handler, Route, RouteAccess, RouteDialect
 from gatewayd.tasks import TaskRegistry
 
-# What a browser adds and no client of ours does: a page must not reach the socket through a forwarder.
+# Headers of browsers: a web page must not reach the socket through a port forwarder.
 BROWSER_HEADERS: Final = (hdrs.ORIGIN, hdrs.REFERER)
 
 
 class ControlEdge:
-    """Wraps the handlers of the control application; see `http.edge.Wrapper`."""
+    """The middleware of the control application; see `http.middleware.EdgeMiddleware`."""
 
     def __init__(self, peers: PeerRules, tasks: TaskRegistry) -> None:
         self._peers = peers
@@ -42,7 +42,7 @@ class ControlEdge:
 
     @property
     def middleware(self) -> Middleware:
-        """What runs around everything, routed or not."""
+        """The middleware for all requests, with or without a route."""
 
         @web.middleware
         async def around(request: web.Request, handler: Handler) -> web.StreamResponse:
@@ -71,7 +71,7 @@ class ControlEdge:
         if spoken != VERSION:
             raise GatewayError(
                 ErrorKind.INVALID_REQUEST,
-                f"cannot speak protocol {spoken!r}: this daemon speaks {VERSION!r}",
+                f"cannot use protocol {spoken!r}: this daemon has {VERSION!r}",
                 param=HEADER,
                 code="protocol_mismatch",
             )
@@ -79,13 +79,13 @@ class ControlEdge:
 
 
 async def _counted(route: Route, request: web.Request) -> web.StreamResponse:
-    """Await the handler of a row; the descriptors of the request are counted, for nobody."""
+    """Await the handler of a row; its descriptors count without an account."""
     count(request, route.use)
     return await route.handler(request)
 
 
 async def _finished(route: Route, request: web.Request) -> web.StreamResponse:
-    """Do as `_counted`, for work that goes on without its client."""
+    """Await a handler as `_counted` does, also after its client has left."""
     done = count_work(request, route.use)
     try:
         return await route.handler(request)

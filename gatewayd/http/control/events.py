@@ -1,4 +1,4 @@
-"""`/v1/events`: what happens at the messages of users, and the calls that wait for an answer."""
+"""Routes of `/v1/events`: the event stream, and calls that wait for an answer."""
 
 from collections.abc import Sequence
 from contextlib import closing
@@ -27,7 +27,7 @@ MAX_ANSWER_BYTES: Final = 16 * 1024 * 1024
 
 
 class ControlEventRoutes:
-    """Events and calls on the control socket."""
+    """Routes of events and calls on the control socket."""
 
     def __init__(self, hub: Hub, calls: EventCalls, chats: ChatOwners, principals: GranteeFinder) -> None:
         self._hub = hub
@@ -46,9 +46,9 @@ class ControlEventRoutes:
     async def stream(self, request: web.Request) -> web.StreamResponse:
         """Answer an event stream until the client leaves: `EventSession`, then an `Envelope` for each event.
 
-        `?user=` says whose events, and who listens so counts as a live connection of that user. `?chat=`
-        chooses one chat, and without `?user=` its owner. `?everybody=true` gives those of all users and
-        counts as nobody's connection. `?since=` is the id after which it goes on.
+        `?user=` selects the events of a user and counts as a live connection of that user. `?chat=` selects
+        one chat, and without `?user=` its owner. `?everybody=true` selects the events of all users and counts
+        as no user's connection. `?since=` is the id after which the stream resumes.
         """
         user_id = await self._whose(request)
         listener = self._hub.subscribe(
@@ -70,10 +70,10 @@ class ControlEventRoutes:
         )
 
     async def answer(self, request: web.Request) -> web.StreamResponse:
-        """`CallAnswer` -> `Call`; conflict when it has an answer, not_found when it does not wait."""
+        """`CallAnswer` -> `Call`; conflict for an answered call, not_found for an unknown one."""
         wanted = await read_model(request, wire.CallAnswer, MAX_ANSWER_BYTES, LARGE_LIMITS)
         if ("result" in wanted.model_fields_set) == (wanted.error is not None):
-            raise invalid("cannot accept the answer: give either result or error", param="result")
+            raise invalid("cannot accept the answer: send either result or error", param="result")
         call_id = request.match_info["id"]
         user_id = self._calls.find_user(call_id)
         if user_id is None:
@@ -94,7 +94,7 @@ class ControlEventRoutes:
         if ref is not None:
             return (await self._principals.owner(ref)).id
         if chat_id is None:
-            raise invalid("cannot tell whose events: name a user, a chat, or everybody", param="user")
+            raise invalid("cannot choose events: name a user, a chat or everybody", param="user")
         owner_id = await self._chats.find_owner(chat_id)
         if owner_id is None:
             raise not_found("chat", chat_id)

@@ -1,4 +1,4 @@
-"""`/v1/health`: the state of the daemon."""
+"""Route of `/v1/health`: the state of the daemon."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -18,20 +18,20 @@ from gatewayd.http.routes import Route
 
 
 class DaemonMonitor(Protocol):
-    """What tells whether the database answers and the event loop turns."""
+    """Monitors the database and the event loop."""
 
     @property
     def stalls(self) -> tuple[int, float]:
-        """How often the event loop stalled since the start, and the seconds of the longest time."""
+        """Number of stalls of the event loop since the start, and the longest one in seconds."""
         ...
 
     async def database_problem(self) -> GatewayError | None:
-        """Return what is wrong when the database did not answer in time, None when it did."""
+        """Return the failure of a database that does not answer in time, None for a working one."""
         ...
 
 
 class SourceStates(Protocol):
-    """What knows the model sources; the catalogue is one."""
+    """Lists the states of model sources; implemented by the catalogue."""
 
     def source_states(self) -> Sequence[Mapping[str, object]]:
         """Return name, number of models and last problem of each source."""
@@ -40,10 +40,10 @@ class SourceStates(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class DaemonFacts:
-    """How the daemon works, as it was found at the start; None where another program does the work.
+    """Facts about the daemon, determined at the start; None where another program does the work.
 
-    `find_recall` returns the lowest measured recall of a graph with its ef_search, None while there is none,
-    `find_cache` the state of the vectors in memory.
+    `find_recall` returns the lowest measured recall of an HNSW index with its ef_search, None without one.
+    `find_cache` returns the state of the vectors in memory.
     """
 
     extraction_sandbox: str | None = None
@@ -53,7 +53,7 @@ class DaemonFacts:
 
 
 class ControlHealthRoutes:
-    """The daemon's state on the control socket; made when the daemon starts, which begins its uptime."""
+    """Route of the daemon's state. The construction of the object begins the uptime."""
 
     def __init__(
         self,

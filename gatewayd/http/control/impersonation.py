@@ -1,4 +1,4 @@
-"""In whose name the control socket asks for models and answers."""
+"""Actors of requests on the control socket: the operator, or an account by name."""
 
 from gatewayd.accounts.key_rules import KeyRules
 from gatewayd.accounts.permissions import Permissions
@@ -9,7 +9,7 @@ from gatewayd.http.control.peer import SocketPeer
 
 
 class ControlActors:
-    """Makes actors: the operator, who may everything, or an account with its own rights."""
+    """Factory of actors: the operator with all permissions, or an account with its own ones."""
 
     def __init__(self, users: Users, rules: KeyRules, permissions: Permissions) -> None:
         self._users = users
@@ -17,7 +17,7 @@ class ControlActors:
         self._permissions = permissions
 
     def operator(self, peer: SocketPeer) -> Actor:
-        """Return the unix user at the socket as an administrator without an account."""
+        """Return the unix user of the peer as an administrator without an account."""
         user = User(id=f"control:{peer.name}", email="", name=peer.name, role=Role.ADMIN)
         return Actor(user, CredentialKind.CONTROL, (), self._permissions.effective_permissions(user, ()))
 
@@ -28,10 +28,10 @@ class ControlActors:
         actor = Actor(user, CredentialKind.CONTROL, rights.group_ids, rights.permissions)
         if not actor.is_verified:
             raise GatewayError(
-                ErrorKind.FORBIDDEN, f"cannot ask as {user.email!r}: the account is pending or deactivated"
+                ErrorKind.FORBIDDEN, f"cannot act as {user.email!r}: the account is pending or deactivated"
             )
         return actor
 
     async def choose(self, ref: str | None, peer: SocketPeer) -> Actor:
-        """Return the account when one is named, else the operator."""
+        """Return the named account, or the operator for None."""
         return self.operator(peer) if ref is None else await self.account(ref)

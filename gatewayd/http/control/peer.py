@@ -1,4 +1,4 @@
-"""Who is at the other end of the control socket, and whether they may be."""
+"""Peer credentials of the control socket, and the rules of admission."""
 
 import grp
 import os
@@ -18,7 +18,7 @@ CREDENTIALS_STRUCT: Final = struct.Struct("3i")
 
 @dataclass(frozen=True, slots=True)
 class SocketPeer:
-    """The process that connected, as the kernel knows it."""
+    """The process at the other end of a connection, as the kernel reports it."""
 
     pid: int
     uid: int
@@ -26,7 +26,7 @@ class SocketPeer:
 
     @property
     def name(self) -> str:
-        """The name of the unix user, or the number when it has none."""
+        """Name of the unix user, or its number without a name."""
         try:
             return pwd.getpwuid(self.uid).pw_name
         except KeyError:
@@ -37,14 +37,14 @@ PEER: web.RequestKey[SocketPeer] = web.RequestKey("peer", SocketPeer)
 
 
 class PeerRules:
-    """Lets in root, the daemon's own user, and the members of one group ("" for none)."""
+    """Admission rules: root, the daemon's own user, and the members of a group ("" for none)."""
 
     def __init__(self, group: str, owner_uid: int) -> None:
         self._group = group
         self._owner_uid = owner_uid
 
     def admit(self, request: web.Request) -> SocketPeer:
-        """Return the peer of a request; forbidden when it may not use the control socket."""
+        """Return the peer of a request; forbidden when the rules exclude it."""
         peer = read_peer(request)
         if peer.uid not in {0, self._owner_uid} and not self._is_member(peer):
             group = f" or a member of the group {self._group!r}" if self._group else ""
@@ -66,10 +66,10 @@ class PeerRules:
 
 
 def read_peer(request: web.Request) -> SocketPeer:
-    """Return the peer of a connection; forbidden when it is no unix socket."""
+    """Return the peer of a connection; forbidden for a connection that is no unix socket."""
     transport = request.transport
     channel = transport.get_extra_info("socket") if transport is not None else None
     if channel is None or channel.family != socket.AF_UNIX:
-        raise GatewayError(ErrorKind.FORBIDDEN, "cannot tell who asks: the connection is no unix socket")
+        raise GatewayError(ErrorKind.FORBIDDEN, "cannot identify the peer: the connection is no unix socket")
     data = channel.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, CREDENTIALS_STRUCT.size)
     return SocketPeer(*CREDENTIALS_STRUCT.unpack(data))

@@ -1,4 +1,4 @@
-"""The rows of the control socket: each is an endpoint of the route table with its handler."""
+"""Constructor of the route rows of the control socket from the route table of `gatewayctl.wire`."""
 
 from collections.abc import Sequence
 from typing import Any

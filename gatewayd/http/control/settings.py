@@ -1,4 +1,4 @@
-"""`/v1/settings`: runtime settings and where each value comes from."""
+"""Routes of `/v1/settings`: runtime settings and the origin of each value."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -17,7 +17,7 @@ from gatewayd.http.routes import Route
 
 
 class SettingRoutes:
-    """Runtime settings on the control socket."""
+    """Routes of runtime settings on the control socket."""
 
     def __init__(self, runtime: RuntimeSettings, writes: WriteTransactions) -> None:
         self._runtime = runtime
@@ -70,7 +70,7 @@ class SettingRoutes:
 
 
 def render(value: RuntimeValue) -> wire.Setting:
-    """Return a setting as the wire shows it."""
+    """Return a setting as its wire model."""
     return wire.Setting(
         name=value.name,
         value=value.value,

@@ -1,4 +1,4 @@
-"""`/v1/chats`: the chats of all users, in lists, whole, out and in."""
+"""Routes of `/v1/chats`: lists, display, export, import and removal of stored chats."""
 
 from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import replace
@@ -35,7 +35,7 @@ IMPORTED: Final = UndecodedMember("chats", MAX_IMPORTED_CHATS)
 
 
 class ControlStoredChatRoutes:
-    """Stored chats on the control socket."""
+    """Routes of stored chats on the control socket."""
 
     def __init__(self, services: ChatServices, principals: GranteeFinder, viewers: ControlActors) -> None:
         self._chats = services.chats
@@ -56,8 +56,8 @@ class ControlStoredChatRoutes:
     async def list(self, request: web.Request) -> web.StreamResponse:
         """Answer `StoredChatList`, a page of at most 1000.
 
-        `?user=` limits it to the chats of one user, `?archived=true` to archived ones, which are left out
-        otherwise. `?query=` is looked for in titles and messages, and may have `tag:NAME` and the like in it.
+        `?user=` limits it to the chats of one user, `?archived=true` to archived ones, which are omitted
+        otherwise. `?query=` is searched in titles and messages, and may contain filters such as `tag:NAME`.
         """
         ref = request.query.get("user")
         query = read_search(request.query.get("query", ""))
@@ -73,7 +73,7 @@ class ControlStoredChatRoutes:
         return control_reply(wire.StoredChatList(chats=shown, total=total))
 
     async def show(self, request: web.Request) -> web.StreamResponse:
-        """Answer `StoredChatDetail`: the current branch, with `?tree=true` every message."""
+        """Answer `StoredChatDetail`: the current branch, or every message with `?tree=true`."""
         who, chat_id = self._operator(request), request.match_info["id"]
         is_whole = is_set(request, "tree")
         chat = await self._chats.owned(who, chat_id)
@@ -112,7 +112,7 @@ class ControlStoredChatRoutes:
         return reply
 
     async def take(self, request: web.Request) -> web.StreamResponse:
-        """Take `ChatImport`, answer `ChatsImported`; all chats are kept, or none."""
+        """Take `ChatImport`, answer `ChatsImported`; all chats are stored, or none."""
         wanted, members = await read_members(
             request, wire.ChatImport, MAX_IMPORT_BYTES, IMPORTED, CHAT_LIMITS
         )
@@ -121,19 +121,19 @@ class ControlStoredChatRoutes:
         if dry_run:
             made = await self._transfer.check(self._operator(request), members, owner.id)
         else:
-            # A block of `Writes` would be one transaction, however large.
+            # A transaction block would hold one transaction during the whole import.
             made = await self._transfer.take(self._operator(request), members, owner.id)
             audit(request, "chat import", owner.email)
         chats = [_chat(chat, owner.email) for chat in made]
         return control_reply(wire.ChatsImported(chats=chats, outcome=Outcome.CREATED, dry_run=dry_run))
 
     async def remove(self, request: web.Request) -> web.StreamResponse:
-        """Answer `StoredChatWritten` with the chat as it was."""
+        """Answer `StoredChatWritten` with the chat before its removal."""
         who, chat_id = self._operator(request), request.match_info["id"]
         dry_run = is_set(request, "dry_run")
         shown = await self._shown(await self._chats.owned(who, chat_id))
         if not dry_run:
-            # Not in a block: what runs for the chat is stopped first, and does not start again.
+            # Not in a transaction block: the stop of the chat's tasks cannot be rolled back.
             await self._chats.remove(who, chat_id)
             audit(request, "chat remove", chat_id)
         return control_reply(
@@ -154,7 +154,7 @@ class ControlStoredChatRoutes:
 
 
 def sort_history(nodes: Mapping[str, Mapping[str, Any]]) -> list[Mapping[str, Any]]:
-    """Return the messages of a history, each after its parent and before the next child of that."""
+    """Return the messages of a history in depth-first order, each after its parent."""
     ordered = []
     waiting = [node for node in nodes.values() if node["parentId"] is None][::-1]
     while waiting:
@@ -165,7 +165,7 @@ def sort_history(nodes: Mapping[str, Mapping[str, Any]]) -> list[Mapping[str, An
 
 
 def message_of(node: Mapping[str, Any], *, is_current: bool) -> wire.StoredMessage:
-    """Return a message of a chat's record as the wire shows it."""
+    """Return a message of a chat's record as its wire model."""
     model = node.get("model")
     return wire.StoredMessage(
         id=node["id"],
@@ -191,7 +191,7 @@ def _text(content: Any) -> str:
 
 
 def _failure(error: Any) -> str | None:
-    """Return why a message failed: clients keep `{"content"}`, a text, or true and nothing else."""
+    """Return the reason of a failed message; clients store `{"content"}`, a text or true."""
     if not error:
         return None
     told = error.get("content") if isinstance(error, Mapping) else error

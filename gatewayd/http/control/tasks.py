@@ -1,4 +1,4 @@
-"""`/v1/tasks`: the answers that are being made, and their end."""
+"""Routes of `/v1/tasks`: running tasks, and how to stop them."""
 
 from collections.abc import Sequence
 from typing import Protocol
@@ -20,15 +20,15 @@ from gatewayd.tasks import TaskInfo
 
 
 class ChatOwners(Protocol):
-    """Knows whose a chat is."""
+    """Finds the owners of chats."""
 
     async def find_owner(self, chat_id: str) -> str | None:
-        """Return the id of the user whose chat it is; None when there is none."""
+        """Return the id of the owner of a chat; None for an unknown chat."""
         ...
 
 
 class ControlTaskRoutes:
-    """Tasks of users on the control socket."""
+    """Routes of tasks on the control socket."""
 
     def __init__(
         self, stopping: TaskControl, chats: ChatOwners, principals: GranteeFinder, viewers: ControlActors
@@ -54,10 +54,10 @@ class ControlTaskRoutes:
         return control_reply(wire.TaskList(tasks=await _shown(mine, self._principals)))
 
     async def stop(self, request: web.Request) -> web.StreamResponse:
-        """Take `TaskStop`, answer `TasksStopped` once they have ended; not_found for what is not there."""
+        """Take `TaskStop`, answer `TasksStopped` after the tasks have ended; not_found for unknown ones."""
         wanted = await read_model(request, wire.TaskStop)
         if (wanted.task is None) == (wanted.chat is None):
-            raise invalid("cannot tell what to stop: name a task or a chat", param="task")
+            raise invalid("cannot stop tasks: name a task or a chat", param="task")
         if wanted.chat is not None:
             found = await self._of_chat(wanted.chat)
         else:
@@ -72,7 +72,7 @@ class ControlTaskRoutes:
         return control_reply(wire.TasksStopped(tasks=shown))
 
     async def _of_chat(self, chat_id: str) -> Sequence[TaskInfo]:
-        """Return the tasks of a chat; not_found when there is neither such a task nor such a chat."""
+        """Return the tasks of a chat; not_found for an unknown chat without tasks."""
         found = [info for info in self._stopping.every() if info.purpose.chat_id == chat_id]
         if not found and await self._chats.find_owner(chat_id) is None:
             raise not_found("chat", chat_id)

@@ -1,4 +1,4 @@
-"""What every write on the control socket goes through: dry run or for good, and the audit line."""
+"""Transactions of writes on the control socket, with dry runs and audit lines."""
 
 import logging
 from collections.abc import AsyncIterator
@@ -22,7 +22,7 @@ audit_log = logging.getLogger("gatewayd.audit")
 
 
 class WriteTransactions:
-    """Runs changes atomically; with `?dry_run=true` everything is checked and then rolled back."""
+    """Atomic changes; with `?dry_run=true` a change is checked and rolled back."""
 
     def __init__(self, transactor: Transactor) -> None:
         self._transactor = transactor
@@ -31,9 +31,9 @@ class WriteTransactions:
     async def block(
         self, request: web.Request, action: str, target: str, *, alone: str | None = None
     ) -> AsyncIterator[bool]:
-        """Commit what happens inside, unless this is a dry run, and audit it; yields whether it is one.
+        """Run the body in a transaction and audit it; yield whether it is a dry run, which rolls it back.
 
-        `action` is noun and verb, `alone` the name of a lock for changes that read before they write.
+        `action` is noun and verb. `alone` is the name of a lock for changes that read before they write.
         """
         dry_run = is_set(request, "dry_run")
         if dry_run:
@@ -46,18 +46,18 @@ class WriteTransactions:
 
 
 def audit(request: web.Request, action: str, target: str) -> None:
-    """Write one line about a change: who made it, what, to which thing, and what `note_change` kept of it."""
+    """Write the audit line of a change: the peer, the action, the target and the noted values."""
     fields = {"by": request[PEER].name, "target": target, "request_id": request_id(request)}
     audit_log.info("%s", action, extra={**fields, **noted_change(request)})
 
 
 def author(request: web.Request) -> str:
-    """Return who changes stored values, for their history: the unix user on the control socket."""
+    """Return the author of a change for the history of stored values: the unix user of the peer."""
     return f"control:{request[PEER].name}"
 
 
 def is_set(request: web.Request, name: str) -> bool:
-    """Return a switch of the query string; invalid_request unless it is true or false."""
+    """Return a boolean of the query string; invalid_request unless it is true or false."""
     value = request.query.get(name, "false")
     if value not in {"true", "false"}:
         raise invalid(f"cannot accept {name}: expected true or false", param=name)
@@ -65,7 +65,7 @@ def is_set(request: web.Request, name: str) -> bool:
 
 
 def find_count(request: web.Request, name: str) -> int | None:
-    """Return a positive number of the query string, None when it is not there."""
+    """Return a positive number of the query string, None for an absent one."""
     value = request.query.get(name)
     if value is None:
         return None
@@ -75,7 +75,7 @@ def find_count(request: web.Request, name: str) -> int | None:
 
 
 def find_page(request: web.Request) -> tuple[int, int]:
-    """Return offset and limit of the query string, the limit at most as long as a page may be."""
+    """Return offset and limit of the query string; the limit is cut to the largest page."""
     limit = find_count(request, "limit") or MAX_PAGE_SIZE
     value = request.query.get("offset", "0")
     if not (value.isascii() and value.isdigit()) or len(value) > 9:
@@ -89,12 +89,12 @@ def control_reply(reply: Reply) -> web.Response:
 
 
 async def large_control_reply(reply: Reply) -> web.StreamResponse:
-    """Return a reply of the control protocol that may be of any size."""
+    """Return a reply of the control protocol of any size."""
     return await large_reply(reply.model_dump(mode="json"))
 
 
 def timestamp(seconds: int | None) -> str | None:
-    """Return epoch seconds as RFC 3339 text in UTC; None for None and for 0, which means never."""
+    """Return epoch seconds as RFC 3339 text in UTC; None for None and for 0 (never)."""
     if not seconds:
         return None
     return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")

@@ -1,4 +1,4 @@
-"""The routes of the public application, a module per noun.
+"""Routes of the public application, a module for each noun.
 
-Imported by `http.app` only.
+Only the assembly imports this package.
 """

@@ -1,4 +1,4 @@
-"""What clients must know about this gateway before and after sign-in: the body of `/api/config`."""
+"""Body of `/api/config`, the configuration that clients read before and after sign-in."""
 
 from dataclasses import dataclass
 from typing import Any, Protocol
@@ -17,19 +17,18 @@ class UserCount(Protocol):
 
 
 class SignUpPolicy(Protocol):
-    """Knows whether people may make accounts themselves."""
+    """Policy of sign-ups."""
 
     async def is_open(self) -> bool:
-        """Tell whether a sign-up would be accepted now."""
+        """Return whether a sign-up would be accepted now."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class SiteFacts:
-    """What the configuration file says about the site.
+    """Values of the configuration file for clients.
 
-    `enable_login_form` is whether a form for a password is worth offering: where passwords are not accepted,
-    it is not.
+    `enable_login_form` is whether clients should offer a password form, as passwords are accepted.
     """
 
     name: str
@@ -38,7 +37,7 @@ class SiteFacts:
 
 
 class ClientConfig:
-    """Describes the gateway to clients; little to strangers, more to accounts (peer-compatible keys)."""
+    """The configuration for clients, with the keys of Open WebUI; accounts get more of it."""
 
     def __init__(
         self,
@@ -70,15 +69,15 @@ class ClientConfig:
             return body
         if actor.is_verified:
             body["features"]["enable_api_keys"] = self._runtime.flag("ENABLE_API_KEYS")
-            # No model is preselected; clients of this API family expect the key.
+            # No model is preselected; clients of Open WebUI expect the key.
             body["default_models"] = None
             body["permissions"] = self._permissions.defaults()
         return body
 
     async def _features(self) -> dict[str, bool]:
-        """Return what there is: accounts, passwords and events by websocket.
+        """Return the features: accounts, passwords and events by websocket.
 
-        Sign-in by LDAP, by the header of a proxy and by a provider is not there.
+        Sign-in by LDAP, by the header of a proxy and by a provider is not supported.
         """
         return {
             "auth": True,

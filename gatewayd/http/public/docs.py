@@ -1,4 +1,4 @@
-"""The API documentation, served only when ENV is dev (interface specification 4.1)."""
+"""Routes of the API documentation, served only when ENV is dev."""
 
 from collections.abc import Iterable, Sequence
 from functools import cached_property, partial
@@ -25,14 +25,14 @@ POLICY: Final = (
 
 
 class DocsRoutes:
-    """Serves the description of the given rows and a viewer for it, from files of this package alone."""
+    """Routes of the description of rows and its viewer, whose files are part of the package."""
 
     def __init__(self, rows: Iterable[Route], *, title: str, version: str) -> None:
         self._rows = tuple(rows)
         self._title, self._version = title, version
 
     def routes(self) -> Sequence[Route]:
-        """Return the rows of the documentation."""
+        """Return the rows."""
         document = Route(
             "GET",
             "/openapi.json",
@@ -46,7 +46,7 @@ class DocsRoutes:
             "/docs",
             partial(self.asset, name="index.html"),
             RouteAccess.PUBLIC,
-            "Show this description",
+            "Show the documentation of the API",
             tag="documentation",
             reply=Reply(None, ("text/html",)),
         )
@@ -67,7 +67,7 @@ class DocsRoutes:
 
     @cached_property
     def _document(self) -> dict[str, Any]:
-        # Made when somebody asks for it: most gateways are never asked.
+        # Generated at the first request, as most gateways get none.
         return describe_routes(self._rows, title=self._title, version=self._version)
 
     @answers(OBJECT)

@@ -1,4 +1,4 @@
-"""The event stream, answers to calls, and events from tools outside of the gateway (6.4)."""
+"""Routes of the event stream, answers to calls, and events from external tools."""
 
 from collections.abc import Sequence
 from contextlib import closing
@@ -31,7 +31,7 @@ from gatewayd.http.schemas import EVENT_STREAM, TRUE, answers
 from gatewayd.json_decoder import LARGE_LIMITS
 
 RETRY_MS: Final = 1000
-"""How long a browser waits before it connects again: less than a call waits for it."""
+"""Milliseconds before a browser reconnects, less than the timeout of a call."""
 
 LAST_EVENT_ID: Final = "Last-Event-ID"
 
@@ -46,15 +46,15 @@ MESSAGES: Final = RouteGroup("/api/v1/chats/{chat_id}/messages/{message_id}", "e
 
 
 class ChatOwnership(Protocol):
-    """Knows whose a chat is."""
+    """Checks the owners of chats."""
 
     async def owned(self, actor: Actor, chat_id: str) -> Chat:
-        """Return a chat that the actor may write to: its owner and administrators; an error otherwise."""
+        """Return a chat that the actor may write to, as its owner or an administrator; raises otherwise."""
         ...
 
 
 class EventBody(BaseModel):
-    """What an external tool sends (4.9)."""
+    """An event of an external tool (gatewayd-plugins(7), EVENTS)."""
 
     type: str
     data: dict[str, Any]
@@ -62,7 +62,7 @@ class EventBody(BaseModel):
 
 @dataclass(frozen=True, slots=True)
 class EventServices:
-    """What the routes stand on."""
+    """The services that the routes call."""
 
     events: EventService
     hub: Hub
@@ -72,9 +72,10 @@ class EventServices:
 
 
 class EventRoutes:
-    """Lets clients listen, answer, and tools report. `on_change` is to be subscribed to account changes.
+    """Routes of event streams, calls and events from external tools.
 
-    Without `has_external_tools`, which are told of chats and messages by headers (6.4), nobody reports.
+    The assembly subscribes `on_change` to account changes. Without `has_external_tools` no events are
+    accepted, as tools do not get the headers with chat and message (gatewayd-plugins(7), EXTERNAL TOOLS).
     """
 
     def __init__(self, services: EventServices, *, body_limit: int, has_external_tools: bool = True) -> None:
@@ -87,7 +88,7 @@ class EventRoutes:
         self._has_external_tools = has_external_tools
 
     def routes(self) -> Sequence[Route]:
-        """Return the rows of the stream and of calls, then the one of 4.9."""
+        """Return the rows."""
         verified = RouteAccess.VERIFIED
         return [
             Route(
@@ -101,7 +102,7 @@ class EventRoutes:
                 use=RequestUse.LISTENER,
             ),
             EVENTS.row(
-                "POST", "/ticket", self.ticket, verified, "Get a ticket for the event stream", asks=True
+                "POST", "/ticket", self.ticket, verified, "Create a ticket for the event stream", asks=True
             ),
             EVENTS.row("GET", "/calls", self.list, verified, "List the calls that wait for an answer"),
             EVENTS.row("POST", "/calls/{id}", self.answer, verified, "Answer a call", asks=True),
@@ -109,9 +110,9 @@ class EventRoutes:
         ]
 
     def on_change(self, change: AccountChange) -> None:
-        """Close the streams of an account whose rights may have ended; who still has them comes back.
+        """Close the streams of an account whose rights may have changed; permitted clients reconnect.
 
-        What a key is good for hangs on settings, permissions and groups too.
+        The rights of a key also depend on settings, permissions and groups.
         """
         self._hub.put_out(change.user_id, only_keys=not (change.is_out or change.asks_again))
 
@@ -119,9 +120,9 @@ class EventRoutes:
     async def stream(self, request: web.Request) -> web.StreamResponse:
         """Answer an event stream: `event: session`, then a frame for each event, until the client leaves.
 
-        The first frame is `{"session_id", "user_id", "resume_from", "gap"}`. Further ones are
-        `{"chat_id", "message_id", "data": {"type", "data"}}` with an id, calls with a `call_id` and without
-        an id. `?chat_id=` chooses one chat. Last-Event-ID, or `?last_event_id=`, is where it goes on.
+        The first frame is `{"session_id", "user_id", "resume_from", "gap"}`. Further ones are `{"chat_id",
+        "message_id", "data": {"type", "data"}}` with an id, calls with a `call_id` and without an id.
+        `?chat_id=` selects one chat. The stream resumes after Last-Event-ID, or `?last_event_id=`.
         """
         who = actor(request)
         if request.method == "HEAD":
@@ -135,7 +136,7 @@ class EventRoutes:
 
     @answers(chats.ticket)
     async def ticket(self, request: web.Request) -> web.StreamResponse:
-        """Answer `{"ticket", "expires_in"}`: `GET /api/v1/events?ticket=` takes it once, within 30 s."""
+        """Answer `{"ticket", "expires_in"}`: `GET /api/v1/events?ticket=` accepts it once, within 30 s."""
         ticket = self._tickets.issue(credential(request))
         return json_reply({"ticket": ticket, "expires_in": LIFE_SECONDS}, headers=NO_STORE)
 
@@ -147,7 +148,8 @@ class EventRoutes:
 
     @answers(TRUE)
     async def answer(self, request: web.Request) -> web.StreamResponse:
-        """`{"result": any}` or `{"error": "..."}` -> true; 409 when answered before, 404 when not waiting."""
+        """`{"result": any}` or `{"error": "..."}` -> true; 409 for an answered call, 404 for an unknown
+        one."""
         body = await read_object(request, self._body_limit, LARGE_LIMITS)
         user_id, call_id = actor(request).user_id, request.match_info["id"]
         if ("result" in body) == ("error" in body):
@@ -162,11 +164,11 @@ class EventRoutes:
 
     @answers(TRUE)
     async def emit(self, request: web.Request) -> web.StreamResponse:
-        """`{"type": str, "data": object}` -> true (4.9).
+        """`{"type": str, "data": object}` -> true (gatewayd-plugins(7), EVENTS).
 
-        503 with Retry-After while the message cannot be written: nothing is stored or delivered then. 403
-        while the headers of 6.4 are off, 422 for what is no event, 400 for a type that tools may not send
-        (6.4) and for a payload that does not fit the type.
+        503 with Retry-After while the message cannot be written; nothing is stored or delivered then. 403
+        while the headers for external tools are off, 422 for a malformed event, 400 for a type that tools may
+        not send and for a payload that does not match the type.
         """
         if not self._has_external_tools:
             raise GatewayError(
@@ -192,7 +194,7 @@ class EventRoutes:
 
 
 def session_frame(listener: Subscription) -> bytes:
-    """Return what a stream begins with; its id is where it goes on when nothing else comes."""
+    """Return the first frame of a stream; its id is the position to resume from without further events."""
     opened = listener.opened
     told = {
         "session_id": opened.session_id,

@@ -1,4 +1,4 @@
-"""Health, readiness, version and the public configuration (interface specification 4.1)."""
+"""Routes of health, readiness, the version and the public configuration."""
 
 from collections.abc import Sequence
 from typing import Any, Protocol
@@ -18,7 +18,7 @@ _row = RouteGroup("", "health").row
 
 
 class HealthProbe(Protocol):
-    """What the health routes ask; answers come from memory, so that a probe costs the same under load."""
+    """Health of the daemon. It answers from memory, so that a probe costs the same under load."""
 
     @property
     def ready(self) -> bool:
@@ -26,20 +26,20 @@ class HealthProbe(Protocol):
         ...
 
     async def database_problem(self) -> GatewayError | None:
-        """Return what is wrong when the database did not answer in time, None when it did."""
+        """Return the failure of a database that does not answer in time, None for a working one."""
         ...
 
 
 class PublicConfig(Protocol):
-    """What anybody may know about this gateway."""
+    """The public configuration of the gateway."""
 
     async def describe(self, actor: Actor | None) -> dict[str, Any]:
-        """Return the body of `/api/config` for a caller (1.1)."""
+        """Return the body of `/api/config` for a caller."""
         ...
 
 
 class HealthRoutes:
-    """Tells monitoring and clients how the gateway is."""
+    """Routes of health checks and the public configuration."""
 
     def __init__(self, probe: HealthProbe, config: PublicConfig, version: str) -> None:
         self._probe = probe
@@ -47,27 +47,39 @@ class HealthRoutes:
         self._version = version
 
     def routes(self) -> Sequence[Route]:
-        """Return the rows of 4.1 that need no credential."""
+        """Return the rows, which need no credential."""
         public = RouteAccess.PUBLIC
         return [
             _row(
-                "GET", "/health", self.health, public, "Tell whether the gateway works", use=RequestUse.PROBE
+                "GET",
+                "/health",
+                self.health,
+                public,
+                "Report whether the gateway works",
+                use=RequestUse.PROBE,
             ),
             _row(
                 "GET",
                 "/health/db",
                 self.health,
                 public,
-                "Tell whether the database answers",
+                "Report whether the database answers",
                 use=RequestUse.PROBE,
             ),
-            _row("GET", "/livez", self.live, public, "Tell whether the process turns", use=RequestUse.PROBE),
+            _row(
+                "GET",
+                "/livez",
+                self.live,
+                public,
+                "Report whether the process responds",
+                use=RequestUse.PROBE,
+            ),
             _row(
                 "GET",
                 "/readyz",
                 self.readiness,
                 public,
-                "Tell whether requests are welcome",
+                "Report whether the gateway accepts requests",
                 use=RequestUse.PROBE,
             ),
             _row(
@@ -75,11 +87,11 @@ class HealthRoutes:
                 "/ready",
                 self.readiness,
                 public,
-                "Tell whether requests are welcome",
+                "Report whether the gateway accepts requests",
                 use=RequestUse.PROBE,
             ),
-            _row("GET", "/api/version", self.version, public, "Tell the version"),
-            _row("GET", "/api/config", self.config, RouteAccess.OPTIONAL, "Tell what clients must know"),
+            _row("GET", "/api/version", self.version, public, "Show the version"),
+            _row("GET", "/api/config", self.config, RouteAccess.OPTIONAL, "Show the public configuration"),
         ]
 
     @answers(service.status)
@@ -92,7 +104,7 @@ class HealthRoutes:
 
     @answers(service.status)
     async def live(self, request: web.Request) -> web.StreamResponse:
-        """Answer `{"status": true}` as long as the event loop turns."""
+        """Answer `{"status": true}` while the event loop runs."""
         return json_reply({"status": True})
 
     @answers(service.status)
@@ -113,5 +125,5 @@ class HealthRoutes:
 
     @answers(service.client_config)
     async def config(self, request: web.Request) -> web.StreamResponse:
-        """Answer the public configuration; more of it for a signed-in account."""
+        """Answer the public configuration; a signed-in account gets more of it."""
         return json_reply(await self._config.describe(find_actor(request)))

@@ -1,1 +1,1 @@
-"""Responses: streams, files, JSON in parts, headers."""
+"""Writers of responses: event streams, lines of JSON, files and JSON in parts."""

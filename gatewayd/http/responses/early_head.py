@@ -1,4 +1,4 @@
-"""Sends the head of a stream, and then keep-alives, when its answer is long in coming."""
+"""Early start of a stream, with keep-alives, while its answer is still awaited."""
 
 import asyncio
 from collections.abc import Mapping
@@ -13,11 +13,10 @@ from gatewayd.tasks import TaskRegistry
 
 
 class EarlyHead:
-    """Inside a `with` block, waits `seconds` for an answer and then begins the stream without it.
+    """Context manager around the wait for an answer, which begins the stream after `seconds`.
 
-    `reply` is the stream that was begun, None while nothing was sent. `ping` is what keeps it alive, and is
-    sent again every `pause` seconds. Without `seconds` nothing is ever sent. A timer is all that an answer
-    in time costs.
+    `reply` is the begun stream, None while nothing was sent. `ping` is the keep-alive, sent every `pause`
+    seconds. Without `seconds` nothing is sent. An answer in time only costs a timer.
     """
 
     def __init__(
@@ -41,7 +40,7 @@ class EarlyHead:
         self.reply: web.StreamResponse | None = None
 
     def __enter__(self) -> Self:
-        """Begin to count."""
+        """Start the timer."""
         if self._seconds is not None:
             self._timer = asyncio.get_running_loop().call_later(self._seconds, self._begin)
         return self
@@ -49,11 +48,11 @@ class EarlyHead:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        """End: what follows is the caller's to send."""
+        """Stop the keep-alives; the caller sends the rest."""
         if self._timer is not None:
             self._timer.cancel()
         if self._over is not None:
-            # Nothing is waited for here: an answer that is there already would be lost with the request.
+            # No await here: a cancellation of the request would lose the answer.
             self._over.set()
 
     def _begin(self) -> None:
@@ -68,5 +67,5 @@ class EarlyHead:
                 with suppress(TimeoutError):
                     await asyncio.wait_for(over.wait(), self._pause)
         except ConnectionError:
-            # A client that has gone ends the request itself.
+            # The departure of the client cancels the request itself.
             return

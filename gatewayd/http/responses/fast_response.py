@@ -1,8 +1,8 @@
-"""Answers whose head is made here and sent in one piece with the first bytes of the body.
+"""Fast responses, which send their head together with the first bytes of the body.
 
-They are for the endpoints that are called most. The general way through the library makes a head in a dozen
-calls and sends the head of a stream by itself, which is a third of what an answer costs. Only plain requests
-(HTTP/1.1, kept alive, not HEAD) are answered so: `supports_direct_reply` tells.
+They serve the endpoints with the most requests. aiohttp renders a head in a dozen calls and sends the head of
+a stream separately, which is a third of the cost of an answer. They support plain requests only (HTTP/1.1,
+keep-alive, not HEAD); see `supports_direct_reply`.
 """
 
 from collections.abc import Mapping
@@ -21,12 +21,12 @@ LAST_CHUNK: Final = b"0\r\n\r\n"
 
 
 def supports_direct_reply(request: web.Request) -> bool:
-    """Tell whether a request can be answered by a `DirectReply`."""
+    """Return whether a `DirectReply` can answer the request."""
     return request.version == HttpVersion11 and request.keep_alive and request.method != "HEAD"
 
 
 class DirectReply(web.StreamResponse):
-    """What the replies of this module share towards the library: they see to head and end themselves."""
+    """Base of the replies that write their head and their end themselves."""
 
     def __init__(self, status: int = 200, headers: LooseHeaders | None = None) -> None:
         super().__init__(status=status, headers=headers)
@@ -35,7 +35,7 @@ class DirectReply(web.StreamResponse):
 
     @property
     def keep_alive(self) -> bool:
-        """Whether the connection serves the next request, as the head says."""
+        """Whether the connection stays open for the next request."""
         return not self._is_last
 
     @property
@@ -44,7 +44,7 @@ class DirectReply(web.StreamResponse):
         return self._is_sent
 
     def _begin(self, request: web.BaseRequest, headers: Mapping[str, str]) -> bytes:
-        """Return the head, to be sent at once: a stop may have made this answer the last meanwhile."""
+        """Return the head, to be sent at once, as a stop may make this answer the last."""
         self._is_last = not request.keep_alive
         head = render_head(self.status, {**headers, "Connection": "close"} if self._is_last else headers)
         self._is_sent = True
@@ -52,7 +52,7 @@ class DirectReply(web.StreamResponse):
 
 
 class JsonReply(DirectReply):
-    """A whole JSON answer of status 200."""
+    """A complete JSON reply with status 200."""
 
     def __init__(self, request: web.Request, content: bytes, headers: Mapping[str, str]) -> None:
         super().__init__()
@@ -61,7 +61,7 @@ class JsonReply(DirectReply):
         self._common: dict[str, str] = request[REPLY_HEADERS]
 
     async def prepare(self, request: web.BaseRequest) -> None:
-        """Send the answer with what the edge adds to every reply."""
+        """Send the reply with the headers that the middleware adds to every reply."""
         if self._is_sent:
             return
         headers = {
@@ -74,11 +74,11 @@ class JsonReply(DirectReply):
         await request.writer.drain()
 
     async def write_eof(self, data: bytes = b"") -> None:
-        """Do nothing: the answer went out whole."""
+        """Do nothing: `prepare` has sent the whole reply."""
 
 
 class ChunkedReply(DirectReply):
-    """A stream; its head goes out with the first bytes."""
+    """A stream whose head is sent with its first bytes."""
 
     def __init__(self, request: web.Request, status: int, headers: Mapping[str, str]) -> None:
         super().__init__(status)
@@ -88,24 +88,24 @@ class ChunkedReply(DirectReply):
 
     @property
     def prepared(self) -> bool:
-        """Whether nothing can be added to the head."""
+        """Whether the head is final."""
         return True
 
     @property
     def is_sent(self) -> bool:
-        """Whether anything was sent; until then another reply can take the place of this one."""
+        """Whether any bytes were sent; until then another reply can replace this one."""
         return self._is_sent
 
     async def prepare(self, request: web.BaseRequest) -> None:
-        """Do nothing: the head waits for the first bytes."""
+        """Do nothing: the head is sent with the first bytes."""
 
     def put(self, data: bytes) -> None:
-        """Write bytes without waiting; raises ConnectionResetError when the client has gone."""
+        """Write bytes without waiting; raises ConnectionResetError when the client has left."""
         if data:
             self._write(b"%x\r\n%b\r\n" % (len(data), data))
 
     async def write(self, data: bytes | bytearray | memoryview) -> None:
-        """Write bytes, and wait while too much is waiting to be sent."""
+        """Write bytes, and wait while too many bytes are unsent."""
         self.put(bytes(data))
         await self._request.writer.drain()
 
@@ -124,20 +124,20 @@ class ChunkedReply(DirectReply):
 
 
 def write_bytes(request: web.BaseRequest, data: bytes) -> None:
-    """Write to the client's connection; raises ConnectionResetError when the client has gone."""
+    """Write to the client's connection; raises ConnectionResetError when the client has left."""
     transport = request.transport
     if transport is None or transport.is_closing():
-        raise ConnectionResetError("the client has gone")
-    # By this the library knows that an answer has begun.
+        raise ConnectionResetError("the client has left")
+    # aiohttp reads this as the begin of an answer.
     request.writer.output_size += len(data)
     transport.write(data)
 
 
 def render_head(status: int, headers: Mapping[str, str]) -> bytes:
-    """Return a head (RFC 9112, sections 4 and 5); raises ValueError for a header with a line end."""
+    """Return a head (RFC 9112, 4 and 5); raises ValueError for a header with a line end."""
     lines = "".join([f"{name}: {value}\r\n" for name, value in headers.items()])
     if lines.count("\n") != len(headers) or lines.count("\r") != len(headers):
-        raise ValueError("cannot send a header that holds a line end")
+        raise ValueError("cannot send a header with a line end")
     return f"{_start(status, ids.now())}{lines}\r\n".encode()
 
 

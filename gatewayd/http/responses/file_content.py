@@ -1,4 +1,4 @@
-"""Stored bytes out: whole or in ranges, in a way in which no browser runs them."""
+"""Replies with stored files, whole or in ranges, with headers that keep browsers from running them."""
 
 import re
 from collections.abc import Mapping
@@ -12,7 +12,7 @@ PDF_TYPE: Final = "application/pdf"
 TEXT_TYPE: Final = "text/plain"
 UNKNOWN_TYPE: Final = "application/octet-stream"
 
-# Whatever a browser would run, or could take for something it runs.
+# Types that a browser runs, or may mistake for such types.
 _RUN: Final = re.compile(
     r"[/+]xml(?:-|\Z)|html|svg|/(?:x-)?xsl|(?:java|ecma|live|vb|/(?:x-)?j)script|\Atext/css\Z"
     r"|\A(?:multipart|message)/"
@@ -20,21 +20,21 @@ _RUN: Final = re.compile(
 _TYPE: Final = re.compile(r"[a-z0-9][a-z0-9!#$&^_.+-]{0,63}/[a-z0-9][a-z0-9!#$&^_.+-]{0,126}")
 _CHARSET: Final = re.compile(r";\s*charset=\"?([A-Za-z0-9._:-]{1,40})", re.IGNORECASE)
 
-# Browsers show no PDF in a sandbox; its own viewer lets it reach nothing.
+# Browsers show no PDF in a sandbox; their PDF viewer isolates it.
 _PDF_POLICY: Final = "default-src 'none'; object-src 'self'; style-src 'unsafe-inline'"
 _POLICY: Final = "sandbox; default-src 'none'"
 
 
 def file_reply(path: Path, name: str, declared: str | None, *, attachment: bool = False) -> web.FileResponse:
-    """Return the reply with the bytes at `path`, which answers ranges and conditions (RFC 9110, 13 and 14).
+    """Return the reply with the file at `path`, with ranges and conditions (RFC 9110, 13 and 14).
 
-    `declared` is the media type that the file was uploaded with. `attachment` makes browsers save it.
+    `declared` is the media type of the upload. `attachment` makes browsers save the file.
     """
     return web.FileResponse(path, headers=headers_of(name, declared, attachment=attachment))
 
 
 def headers_of(name: str, declared: str | None, *, attachment: bool = False) -> Mapping[str, str]:
-    """Return what tells a browser how to treat a file."""
+    """Return the headers that tell a browser how to treat a file."""
     shown = safe_media_type(declared)
     kind = declared_type(declared)
     headers = {
@@ -51,13 +51,13 @@ def headers_of(name: str, declared: str | None, *, attachment: bool = False) -> 
 
 
 def declared_type(declared: str | None) -> str:
-    """Return the media type without its parameters, `application/octet-stream` for none that is one."""
+    """Return the media type without its parameters, `application/octet-stream` for an invalid one."""
     kind = (declared or "").partition(";")[0].strip().lower()
     return kind if _TYPE.fullmatch(kind) else UNKNOWN_TYPE
 
 
 def safe_media_type(declared: str | None) -> str:
-    """Return the media type to serve; that of plain text for everything that a browser would run."""
+    """Return the served media type: plain text for every type that a browser would run."""
     kind = declared_type(declared)
     if _RUN.search(kind):
         kind = TEXT_TYPE
@@ -66,7 +66,8 @@ def safe_media_type(declared: str | None) -> str:
 
 
 def disposition(kind: str, name: str) -> str:
-    """Return a Content-Disposition: a name for old clients, and the whole one (RFC 6266, RFC 8187)."""
+    """Return a Content-Disposition with an ASCII name for old clients and the full name (RFC 6266, RFC
+    8187)."""
     plain = re.sub(r"[^A-Za-z0-9 !#$&+.^_`|~()\[\]{}=,@-]", "_", name)
     exact = quote(name, safe="!#$&+-.^_`|~")
     return f"{kind}; filename=\"{plain}\"; filename*=UTF-8''{exact}"

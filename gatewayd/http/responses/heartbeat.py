@@ -1,4 +1,4 @@
-"""Keeps a stream alive whose source is silent, so that neither the client nor a proxy gives it up."""
+"""Heartbeat of a stream with a silent source, so that clients and proxies keep the connection."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -11,10 +11,10 @@ HEARTBEAT_SECONDS: Final = 15.0
 
 
 class Heartbeat:
-    """Calls `beat` whenever `seconds` went by without a `touch`.
+    """Context manager that calls `beat` after each `seconds` without a `touch`.
 
-    A stream has one timer, which is not set anew for each write: it looks at the clock when it is due. A task
-    is made only for a beat. A client that has gone is none of its business.
+    A stream has one timer, which reads the clock when it is due and is not reset for each write. Only a beat
+    has a task. Errors of a client that has left are ignored.
     """
 
     def __init__(
@@ -29,11 +29,11 @@ class Heartbeat:
         self._touched = 0.0
 
     def touch(self) -> None:
-        """Note that something was written."""
+        """Record a write."""
         self._touched = self._loop.time()
 
     async def __aenter__(self) -> Self:
-        """Begin to count."""
+        """Start the timer."""
         self.touch()
         self._wait(self._seconds)
         return self
@@ -41,7 +41,7 @@ class Heartbeat:
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        """End, with the beat that may be under way."""
+        """Stop the timer and a running beat."""
         if self._timer is not None:
             self._timer.cancel()
         if self._task is not None:

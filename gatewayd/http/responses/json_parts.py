@@ -1,18 +1,19 @@
-"""A whole JSON answer in parts, each written when the client took those before it."""
+"""JSON replies that are written in parts: encoded values, and lists of records."""
 
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Final
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from typing import Any, Final
 
 from aiohttp import web
 
-from gatewayd.http.responses.sse import send_frames
+from gatewayd import json_encoder
+from gatewayd.http.responses.sse import open_stream, send_frames
 
 WRITTEN_BYTES: Final = 128 * 1024
-"""Bytes of a write; small parts are joined."""
+"""Least size of a write; smaller parts are joined."""
 
 
 class PartsReply(web.StreamResponse):
-    """A JSON answer of known length whose parts are never joined to one."""
+    """A JSON reply of known length that is never joined into one buffer."""
 
     def __init__(
         self, parts: Sequence[bytes], status: int = 200, headers: Mapping[str, str] | None = None
@@ -23,13 +24,27 @@ class PartsReply(web.StreamResponse):
         self._parts: Sequence[bytes] = parts
 
     async def write_eof(self, data: bytes = b"") -> None:
-        """Write the parts, each when the client took those before it."""
+        """Write the parts, each after the client has read those before it."""
         request = self._req
         parts, self._parts = self._parts, ()
         if isinstance(request, web.Request) and request.method != "HEAD":
             for written in _joined(parts):
                 await send_frames(request, self, written)
         await super().write_eof(data)
+
+
+async def send_records(request: web.Request, records: AsyncIterator[Any]) -> web.StreamResponse:
+    """Write a JSON list record by record, as all chats of a user may not fit into memory."""
+    reply = await open_stream(request, {"Content-Type": "application/json"})
+    head = b"["
+    async for record in records:
+        await send_frames(request, reply, head)
+        for part in await json_encoder.encode(record):
+            await send_frames(request, reply, part)
+        head = b","
+    await send_frames(request, reply, b"[]" if head == b"[" else b"]")
+    await reply.write_eof()
+    return reply
 
 
 def _joined(parts: Sequence[bytes]) -> Iterator[bytes]:

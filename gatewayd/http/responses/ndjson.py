@@ -1,4 +1,4 @@
-"""Passes on what a runtime answers: lines of JSON as they come, or one object."""
+"""Forwarding of answers of runtimes: streams of JSON lines, or one object."""
 
 from collections.abc import Awaitable, Callable
 from contextlib import aclosing
@@ -17,21 +17,21 @@ from gatewayd.http.routes import RouteDialect
 CONTENT_TYPE: Final = "application/x-ndjson"
 
 MAX_HELD_BYTES: Final = 1024 * 1024
-"""Bytes of a whole answer that are held back, so that one which breaks off is still a status."""
+"""Buffered bytes of a whole answer, so that an early failure can still be an error reply."""
 
 AtEnd = Callable[[], Awaitable[None]]
-"""What is to be done between the last byte of an answer and its end."""
+"""Function to await between the last byte of an answer and its end."""
 
 
 @dataclass(frozen=True, slots=True)
 class AnswerEnding:
-    """How a runtime's answer ends: with a line in which one of `fields` is true."""
+    """End of a runtime's answer: a line in which one of `fields` is true."""
 
     provider: str
     fields: tuple[str, ...] = ("done", "error")
 
     def check(self, last: bytes) -> None:
-        """Raise upstream_failed unless the last of these lines may be the end."""
+        """Raise upstream_failed unless the last of the lines can end an answer."""
         if self._ends(last.rstrip().rpartition(b"\n")[2]):
             return
         raise GatewayError(
@@ -40,14 +40,14 @@ class AnswerEnding:
         )
 
     def note(self, request: web.Request, last: bytes) -> None:
-        """Log the failure that the last of these lines tells in the runtime's own words."""
+        """Log the error text of the runtime in the last of the lines."""
         told = (_object_in(last.rstrip().rpartition(b"\n")[2]) or {}).get("error")
         if told:
             sentence = f"provider {self.provider!r} reported: {shorten(str(told))}"
             log_broken(request, GatewayError(ErrorKind.UPSTREAM_FAILED, sentence))
 
     def is_in(self, lines: bytes) -> bool:
-        """Tell whether one of these lines ends the answer, as runtimes write it; more may follow."""
+        """Return whether one of the lines ends the answer; more lines may follow."""
         return b'"done":true' in lines and any(map(self._ends, lines.splitlines()))
 
     def _ends(self, line: bytes) -> bool:
@@ -70,28 +70,28 @@ async def open_lines(
     status: int = 200,
     headers: dict[str, str] | None = None,
 ) -> web.StreamResponse:
-    """Begin a stream of lines that the caller writes as bytes, and return the reply."""
+    """Begin a stream of lines, which the caller writes as bytes, and return the reply."""
     return await open_stream(request, {"Content-Type": content_type, **(headers or {})}, status)
 
 
 async def send_failure(request: web.Request, reply: web.StreamResponse, error: GatewayError) -> None:
-    """Write the last line of an answer that broke off."""
+    """Write the error line that ends a broken answer."""
     log_broken(request, error)
     await send_frames(request, reply, failure_line(error))
 
 
 def failure_line(error: GatewayError) -> bytes:
-    """Return the last line of an answer that broke off."""
+    """Return the error line that ends a broken answer."""
     return orjson.dumps(body_of(error, RouteDialect.OLLAMA)) + b"\n"
 
 
 async def pass_lines(
     request: web.Request, answer: ForwardedAnswer, ending: AnswerEnding, at_end: AtEnd | None = None
 ) -> web.StreamResponse:
-    """Pass lines on as they come; what a source gives of a stream is whole lines.
+    """Forward lines as they arrive; the chunks of a source are whole lines.
 
-    A failure before the first of them is a status, one after it is a line of its own, and so is an end
-    without a line that may be the last one.
+    A failure before the first line is an error reply. A later failure, and an end without a final line, adds
+    an error line.
     """
     async with aclosing(answer) as reads:
         lines = await anext(reads, b"")
@@ -118,9 +118,9 @@ async def pass_lines(
 async def pass_whole(
     request: web.Request, answer: ForwardedAnswer, at_end: AtEnd | None = None
 ) -> web.StreamResponse:
-    """Pass on an answer that is no stream.
+    """Forward an answer that is no stream.
 
-    It is held back up to 1 MiB; one that breaks off later cuts the connection.
+    Up to 1 MiB of it is buffered; a later failure cuts the connection.
     """
     held = bytearray()
     content_type = answer.content_type or "application/json"
@@ -136,7 +136,7 @@ async def pass_whole(
 
 
 async def pass_bytes(request: web.Request, answer: ForwardedAnswer) -> web.StreamResponse:
-    """Pass on an answer of which nothing is known, as it comes; one that breaks off cuts the connection."""
+    """Forward an answer of unknown format as it arrives; a failure cuts the connection."""
     async with aclosing(answer) as reads:
         first = await anext(reads, b"")
         content_type = answer.content_type or "application/octet-stream"
@@ -146,7 +146,7 @@ async def pass_bytes(request: web.Request, answer: ForwardedAnswer) -> web.Strea
 
 
 async def send_lines(request: web.Request, reply: web.StreamResponse, lines: bytes) -> None:
-    """Write lines, if there are any: an empty write would end the reply."""
+    """Write lines unless they are empty: an empty write would end the reply."""
     if lines:
         await send_frames(request, reply, lines)
 

@@ -1,4 +1,4 @@
-"""Streams an answer: its frames as they come, a beat while the source is silent, a failure in band."""
+"""Streaming of answers: frames as they arrive, keep-alives, and in-band failures."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
@@ -26,7 +26,7 @@ Asked = TypeVar("Asked")
 
 
 class StreamOpening(Protocol):
-    """What a stream of a dialect has before its answer is there; `content_type` is None for events."""
+    """The part of a dialect that a stream needs before its answer; `content_type` is None for events."""
 
     @property
     def content_type(self) -> str | None:
@@ -34,36 +34,36 @@ class StreamOpening(Protocol):
         ...
 
     def ping(self) -> bytes:
-        """Return what says only that the stream lives."""
+        """Return a keep-alive frame."""
         ...
 
     def fail(self, error: GatewayError) -> bytes:
-        """Return the last frame of an answer that broke."""
+        """Return the error frame that ends a broken answer."""
         ...
 
 
 class FrameRenderer(Protocol):
-    """Makes the bytes of one stream in the caller's dialect."""
+    """Renderer of one stream in the dialect of the caller."""
 
     def feed(self, chunk: CompletionChunk) -> bytes:
         """Return whole frames for a chunk, b"" for none."""
         ...
 
     def ping(self) -> bytes:
-        """Return what says only that the stream lives."""
+        """Return a keep-alive frame."""
         ...
 
     def finish(self) -> bytes:
-        """Return what ends a good answer."""
+        """Return the frames that end a complete answer."""
         ...
 
     def fail(self, error: GatewayError) -> bytes:
-        """Return the last frame of an answer that broke."""
+        """Return the error frame that ends a broken answer."""
         ...
 
 
 class OpenAiFrames:
-    """Passes on the frames of the OpenAI dialect, which the sources' chunks already are."""
+    """Renderer of the OpenAI dialect; the chunks of the sources already are its frames."""
 
     content_type: str | None = None
 
@@ -72,7 +72,7 @@ class OpenAiFrames:
         return chunk.raw
 
     def ping(self) -> bytes:
-        """Return a comment, which every client of event streams skips."""
+        """Return a comment, which clients of event streams ignore."""
         return KEEP_ALIVE_FRAME
 
     def finish(self) -> bytes:
@@ -85,7 +85,7 @@ class OpenAiFrames:
 
 
 class AnswerStreams:
-    """Streams answers, each with a beat of its own."""
+    """Streams of answers, each with its own heartbeat."""
 
     def __init__(
         self,
@@ -95,18 +95,18 @@ class AnswerStreams:
     ) -> None:
         self._seconds = seconds
         self._head_seconds = head_seconds
-        # Each is stopped by its stream.
+        # Each stream stops its own heartbeat.
         self._beats = TaskRegistry()
         self._waiting: set[asyncio.Task[object]] = set()
         self._stopped: set[asyncio.Task[object]] = set()
 
     @property
     def is_waiting(self) -> bool:
-        """Whether the first event of an answer is awaited."""
+        """Whether any answer has no first chunk yet."""
         return bool(self._waiting)
 
     def stop(self) -> None:
-        """Give up every answer whose first event is still awaited: its client is told so."""
+        """Fail every answer that has no first chunk yet, with an error to its client."""
         for task in self._waiting - self._stopped:
             self._stopped.add(task)
             task.cancel()
@@ -118,9 +118,10 @@ class AnswerStreams:
         edge: StreamOpening,
         follow: Callable[[Asked, web.StreamResponse | None], Awaitable[web.StreamResponse]],
     ) -> web.StreamResponse:
-        """Await an answer and let `follow` send it, on the stream that was begun if it was long in coming.
+        """Await an answer and let `follow` send it, on the stream that a long wait may have begun.
 
-        A failure raises until then; afterwards it is the last frame. After `stop` it is unavailable.
+        A failure raises before the stream has begun, and is the last frame afterwards. After `stop` it is
+        unavailable.
         """
         headers = {} if edge.content_type is None else {"Content-Type": edge.content_type}
         early = EarlyHead(
@@ -157,7 +158,7 @@ class AnswerStreams:
     def keep_alive(
         self, request: web.Request, reply: web.StreamResponse, ping: Callable[[], bytes]
     ) -> Heartbeat:
-        """Return what keeps a stream alive while its source is silent."""
+        """Return the heartbeat of a stream."""
 
         async def beat() -> None:
             await send_frames(request, reply, ping())
@@ -173,7 +174,7 @@ class AnswerStreams:
         first: bytes = b"",
         begun: web.StreamResponse | None = None,
     ) -> web.StreamResponse:
-        """Write `first`, then a frame for each chunk; the source is released whatever happens."""
+        """Write `first`, then a frame for each chunk; the source is always released."""
         async with aclosing(chunks):
             reply = begun or await open_stream(request, headers)
             try:
@@ -195,7 +196,7 @@ class AnswerStreams:
 
 
 def openai_frames(answer: ChatAnswer, chat: ChatRequest) -> bytes:
-    """Return a finished answer as the frames of a stream, for callers who asked for one."""
+    """Return a complete answer as the frames of a stream."""
     if answer.completion is None:
         return DONE
     frames = openai.render_completion(answer.completion, include_usage=openai.wants_usage(chat.body))
@@ -205,7 +206,7 @@ def openai_frames(answer: ChatAnswer, chat: ChatRequest) -> bytes:
 async def send_whole(
     request: web.Request, frames: bytes, headers: Mapping[str, str], begun: web.StreamResponse | None = None
 ) -> web.StreamResponse:
-    """Send a stream that is complete already."""
+    """Send the frames of a complete stream."""
     reply = begun or await open_stream(request, headers)
     await send_frames(request, reply, frames)
     await reply.write_eof()

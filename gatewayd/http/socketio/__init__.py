@@ -1,1 +1,1 @@
-"""Socket.IO clients as a second front end of the event stream."""
+"""Socket.IO server for the event stream."""

@@ -1,4 +1,4 @@
-"""The packets of Socket.IO 5 in text frames of Engine.IO 4, as far as event clients need them: pure text."""
+"""Packets of Socket.IO 5 in text frames of Engine.IO 4, as far as event clients need them."""
 
 from dataclasses import dataclass
 from enum import StrEnum
@@ -16,7 +16,7 @@ MAX_ID_DIGITS: Final = 15
 
 
 class PacketType(StrEnum):
-    """What a client may send; binary packets are not among it."""
+    """Packet types of clients, without binary packets."""
 
     CLOSE = "1"
     PONG = "3"
@@ -28,7 +28,7 @@ class PacketType(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class SocketPacket:
-    """One packet. `data` is what its JSON holds, None without any; `id` asks for or belongs to an answer."""
+    """One packet. `data` is its JSON value, None without one; `id` is that of an acknowledgement."""
 
     type: PacketType
     namespace: str = "/"
@@ -37,7 +37,7 @@ class SocketPacket:
 
 
 def read_packet(text: str) -> SocketPacket | None:
-    """Return a packet, None for one that says nothing to us; raises ValueError when it is malformed."""
+    """Return a packet, None for one without a meaning here; raises ValueError for a malformed one."""
     if not text.startswith(MESSAGE):
         return SocketPacket(PacketType(text[:1])) if text[:1] in (PacketType.CLOSE, PacketType.PONG) else None
     kind, rest = PacketType(text[:2]), text[2:]
@@ -58,7 +58,7 @@ def _decoded(text: str) -> Any:
 
 
 def open_packet(session_id: str, *, ping_seconds: float, pong_seconds: float, limit: int) -> str:
-    """Return what a connection begins with."""
+    """Return the packet that opens a connection."""
     told = {
         "sid": session_id,
         "upgrades": [],
@@ -70,22 +70,22 @@ def open_packet(session_id: str, *, ping_seconds: float, pong_seconds: float, li
 
 
 def connect_packet(session_id: str) -> str:
-    """Return what lets a client into the one namespace."""
+    """Return the packet that accepts a client in the namespace `/`."""
     return f"40{_json({'sid': session_id})}"
 
 
 def refusal_packet(namespace: str) -> str:
-    """Return what keeps a client out of another namespace."""
+    """Return the packet that refuses a client in another namespace."""
     return f"44{namespace},{_json({'message': 'Unable to connect'})}"
 
 
 def event_packet(payload: bytes, answer_id: int | None = None) -> str:
-    """Return an event `events` with a payload that is JSON already; with an id it asks for an answer."""
+    """Return an event `events` with encoded JSON as payload; with an id it asks for an acknowledgement."""
     return f'42{"" if answer_id is None else answer_id}["events",{payload.decode()}]'
 
 
 def ack_packet(answer_id: int, value: Any) -> str:
-    """Return the answer to a client's event."""
+    """Return the acknowledgement of a client's event."""
     return f"43{answer_id}{_json([value])}"
 
 

@@ -1,7 +1,7 @@
-"""Socket.IO clients as a second front end of the event stream: the same rooms and the same payloads.
+"""Socket.IO connections to the event stream, with the same rooms and payloads as server-sent events.
 
-Only what existing scripts and pages use: the transport websocket, the namespace `/`, the event `events`,
-calls that are answered by an acknowledgement, and what clients send: `user-join` and `heartbeat`.
+They serve what scripts and pages for Open WebUI use: the transport websocket, the namespace `/`, the event
+`events`, calls with an acknowledgement, and the client events `user-join` and `heartbeat`.
 """
 
 import asyncio
@@ -38,26 +38,27 @@ PATH: Final = "/ws/socket.io"
 PING_SECONDS: Final = 25.0
 PONG_SECONDS: Final = 20.0
 ANONYMOUS_SECONDS: Final = 60.0
-"""How long a connection may stay without a user."""
+"""Longest time of a connection without a user."""
 
 CLOSE_SECONDS: Final = 1.0
-"""How long a client may take to confirm the end of its connection (RFC 6455, 7.1.1): a stop waits for it."""
+"""Time for a client to confirm the end of its connection (RFC 6455, 7.1.1). A stop waits for it."""
 
 MAX_PACKET_BYTES: Final = 1_000_000
-"""Bytes, as servers of Socket.IO have it: anybody may send one. Larger answers to calls go by HTTP."""
+"""Largest packet in bytes, as in other Socket.IO servers; anyone may send one. Larger answers to calls use
+HTTP."""
 
 MAX_UNANSWERED_CALLS: Final = 1000
-"""Calls of one connection whose answers are waited for; older ones are answered elsewhere."""
+"""Largest number of unanswered calls of one connection; older ones are dropped."""
 
 Identify = Callable[[str], Awaitable[Actor]]
-"""Returns who sends a token, or raises."""
+"""Returns the actor of a token, or raises."""
 
 
 @dataclass(frozen=True, slots=True)
 class SocketServices:
-    """Who lets a user in: `identify` finds out who it is, `admit` counts the connection for it, or raises.
+    """The services that authenticate a user: `identify` returns the actor, `admit` counts the connection.
 
-    `tell` writes the log line when they let nobody in.
+    Both raise for a refusal, which `tell` logs.
     """
 
     identify: Identify
@@ -66,7 +67,8 @@ class SocketServices:
 
 
 class SocketRoutes:
-    """Takes connections. `identify` is that of the edge, so that whoever is put out stays out."""
+    """Routes of the connections. `identify` is that of the middleware, so that a revoked account cannot
+    connect."""
 
     def __init__(
         self,
@@ -85,7 +87,7 @@ class SocketRoutes:
         self._is_open = True
 
     def routes(self) -> Sequence[Route]:
-        """Return the one row; who asks is said inside of the connection."""
+        """Return the row; the client authenticates inside of the connection."""
         return [
             Route(
                 "GET",
@@ -126,10 +128,10 @@ class SocketRoutes:
         return socket
 
     async def close(self) -> None:
-        """Close all connections, and refuse those that still come: the gateway stops."""
+        """Close all connections and refuse new ones, as the gateway stops."""
         self._is_open = False
         with suppress(TimeoutError):
-            # A client that takes nothing holds back the frame that says so.
+            # A client that reads nothing blocks the closing frame.
             async with asyncio.timeout(CLOSE_SECONDS):
                 await asyncio.gather(*[socket.close() for socket in self._sockets])
 
@@ -152,7 +154,7 @@ class _Connection:
         self._listener: Subscription | None = None
         self._writing = ""
         self._count = 0
-        # The calls whose answers are waited for, by the ids of their packets.
+        # Unanswered calls by the ids of their packets.
         self._asked: OrderedDict[int, str] = OrderedDict()
         self._loop = asyncio.get_running_loop()
         self._began = self._loop.time()
@@ -160,7 +162,7 @@ class _Connection:
         self._is_pinged = False
 
     async def run(self) -> None:
-        """Serve the connection until one of both sides has enough."""
+        """Serve the connection until either side closes it."""
         hello = packets.open_packet(
             self._session_id, ping_seconds=PING_SECONDS, pong_seconds=PONG_SECONDS, limit=MAX_PACKET_BYTES
         )
@@ -169,7 +171,7 @@ class _Connection:
             while (packet := await self._receive()) is not None:
                 await self._take(packet)
         except ConnectionError:
-            log.debug("socket ended: the client has gone")
+            log.debug("socket ended: the client has left")
         except ValueError as error:
             log.info("socket closed: a packet is malformed: %s", error)
         finally:
@@ -177,7 +179,7 @@ class _Connection:
             await self._socket.close()
 
     async def _receive(self) -> SocketPacket | None:
-        """Return the next packet, None at the end; a ping goes out every 25 s, and must be answered."""
+        """Return the next packet, None at the end. A ping is sent every 25 s and must be answered."""
         while True:
             if self._listener is None and self._loop.time() > self._began + ANONYMOUS_SECONDS:
                 return None
@@ -211,10 +213,10 @@ class _Connection:
             case PacketType.ACK:
                 self._answer(packet)
             case _:
-                raise ValueError(f"{packet.type.name.lower()} is not awaited")
+                raise ValueError(f"{packet.type.name.lower()} is not expected")
 
     async def _hear(self, packet: SocketPacket) -> None:
-        """Take a client's event; those that are not known to us are left without an answer."""
+        """Handle a client's event; unknown events get no answer."""
         name, data = _event_of(packet.data)
         if name == "user-join":
             user = await self._join(data.get("auth"))
@@ -228,7 +230,7 @@ class _Connection:
         self._start()
 
     async def _join(self, auth: Any) -> User | None:
-        """Listen for the user whose token it is; a client without a good one stays and hears nothing."""
+        """Subscribe the user of the token and return it; a client without a valid token gets no events."""
         token = auth.get("token") if isinstance(auth, dict) else None
         if not isinstance(token, str):
             return None
@@ -256,12 +258,12 @@ class _Connection:
             if writing:
                 await self._tasks.stop(writing)
         finally:
-            # A client that has gone cancels the wait.
+            # The departure of the client cancels the wait.
             if listener is not None:
                 listener.close()
 
     async def _write(self, listener: Subscription) -> None:
-        """Pass on what the listener gets, and close the connection when it is put out or too slow."""
+        """Forward the events of the subscription; close the connection when it is revoked or too slow."""
         try:
             while frames := await listener.next():
                 for is_call, payload in _payloads(frames):
@@ -269,7 +271,7 @@ class _Connection:
             await self._socket.send_str(packets.DISCONNECT)
             await self._socket.close()
         except ConnectionError:
-            log.debug("socket ended: the client has gone")
+            log.debug("socket ended: the client has left")
 
     def _packet(self, is_call: bool, payload: bytes) -> str:
         if not is_call:
@@ -288,19 +290,19 @@ class _Connection:
         try:
             self._calls.answer(self._listener.opened.user_id, call_id, values[0] if values else None)
         except GatewayError as error:
-            # Another session was quicker, or nobody waits any more.
+            # Another session has answered, or the call has ended.
             log.debug("answer dropped: %s", error.full_message)
 
 
 def _event_of(data: Any) -> tuple[str, dict[str, Any]]:
-    """Return the name and the first argument of a client's event; raises ValueError when it has no name."""
+    """Return the name and the first argument of a client's event; raises ValueError without a name."""
     if not isinstance(data, list) or not data or not isinstance(data[0], str):
         raise ValueError("an event has no name")
     return data[0], data[1] if len(data) > 1 and isinstance(data[1], dict) else {}
 
 
 def _payloads(frames: bytes) -> Iterator[tuple[bool, bytes]]:
-    """Yield whether it is a call, and the JSON, of each frame of a listener; calls have no id."""
+    """Yield whether each frame of a subscription is a call, and its JSON; calls have no id."""
     for block in frames.split(b"\n\n"):
         head, found, payload = block.partition(b"data: ")
         if found:

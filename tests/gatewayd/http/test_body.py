@@ -8,6 +8,7 @@ from aiohttp import web
 from pydantic import BaseModel
 
 from gatewayd.http import body
+from gatewayd.http.body import MAX_HEADER_CHARACTERS, WARNING_HEADER, warning_headers
 from gatewayd.http.connections.minimum_rate import MinimumRate, MinimumRates
 from gatewayd.http.responses.json_parts import PartsReply
 from gatewayd.http.routes import Route, RouteAccess
@@ -137,3 +138,23 @@ async def test_a_body_has_the_media_type_of_its_route(headers: dict[str, str], s
         # Without a body there is nothing to misread.
         bare = await client.post("/x", headers=sent, skip_auto_headers=["Content-Type"])
         assert bare.status == 422
+
+
+def test_sentences_are_joined() -> None:
+    assert warning_headers([]) == {}
+    assert warning_headers(["one", "two"]) == {WARNING_HEADER: "one; two"}
+
+
+@pytest.mark.parametrize("text", ["a\r\nSet-Cookie: b", "a\x00b", "ü€\N{GRINNING FACE}", "x" * 100_000])
+def test_a_sentence_stays_one_short_line_of_ascii(text: str) -> None:
+    value = warning_headers([text])[WARNING_HEADER]
+    assert value.isascii()
+    assert value.isprintable()
+    assert len(value) <= MAX_HEADER_CHARACTERS
+
+
+def test_of_very_many_sentences_the_first_are_told() -> None:
+    value = warning_headers([f"cannot use option {number}" for number in range(500_000)])[WARNING_HEADER]
+    assert value.startswith("cannot use option 0; cannot use option 1; ")
+    assert len(value) == MAX_HEADER_CHARACTERS
+    assert value.endswith("...")

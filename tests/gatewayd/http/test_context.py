@@ -31,3 +31,14 @@ def test_the_address_of_the_gateway_is_what_the_client_or_its_proxy_says() -> No
     assert context.base_url(request) == "http://ai.example.org:8080"
     request[context.SITE] = "https://ai.example.org"
     assert context.base_url(request) == "https://ai.example.org"
+
+
+def test_plugins_are_told_what_was_sent_and_from_where() -> None:
+    request = make_mocked_request("POST", "/api/x?a=1&b=2", headers={"Accept-Language": "de", "X-A": "1"})
+    request[context.CLIENT] = "192.0.2.7"
+    request[context.REQUEST_ID] = "r1"
+    request[context.SITE] = "https://ai.example.org"
+    facts = context.facts_of(request)
+    assert (facts.method, facts.path, facts.query) == ("POST", "/api/x", "a=1&b=2")
+    assert facts.headers == (("Accept-Language", "de"), ("X-A", "1"))
+    assert (facts.client, facts.base_url, facts.request_id) == ("192.0.2.7", "https://ai.example.org", "r1")

@@ -52,6 +52,6 @@ def test_the_oldest_places_are_forgotten() -> None:
     traces = TracebackLimiter(Clock())
     kinds = [type(f"Error{number}", (Exception,), {}) for number in range(MAX_ORIGINS + 1)]
     assert all(traces.wants(kind()) for kind in kinds)
-    assert len(traces._told) == MAX_ORIGINS
+    assert len(traces._logged) == MAX_ORIGINS
     assert traces.wants(kinds[0]())
     assert not traces.wants(kinds[-1]())

@@ -173,7 +173,7 @@ NESTED = "Content-Type: multipart/mixed; boundary=c"
     [
         (form(file_part(b"x", "a", "Content-Encoding: gzip")), "'file' of the form: it has a Content-Enc"),
         (form(file_part(b"x", "a", "Content-Transfer-Encoding: base64")), "it has a Content-Transfer-Enc"),
-        (form(file_part(b"x", "a", NESTED)), "'file' of the form: it is made of parts"),
+        (form(file_part(b"x", "a", NESTED)), "'file' of the form: it is multipart"),
         (form(file_part(b"x", "a", "Content-Type: multipart/mixed")), "part 1 of the form"),
         (form(file_part(b"x"), file_part(b"y")), "it has more than one file"),
         (form(form_field("a", "1"), form_field("a", "2"), file_part(b"x")), "'a' of the form: the form has"),

@@ -1,1 +1,1 @@
-"""Users, groups, keys, permissions and provisioning on the control socket."""
+"""Routes of users, groups, keys, permissions and SCIM on the control socket."""

@@ -1,4 +1,4 @@
-"""Access lists on the control socket: who is named in a request, and how a list is shown."""
+"""Access lists on the control socket: parser of grants in requests, and serializer."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -11,14 +11,15 @@ from gatewayd.errors import invalid
 
 
 class AccessLists:
-    """Translates between grants and names."""
+    """Translator between grants and the names of users and groups."""
 
     def __init__(self, users: Users, groups: Groups) -> None:
         self._users = users
         self._groups = groups
 
     async def read(self, wanted: wire.Holders) -> tuple[Grant, ...]:
-        """Return a grant for everyone who is named; invalid_request when nobody is, not_found for nobody."""
+        """Return a grant for each named user and group; invalid_request without one, not_found for an unknown
+        one."""
         blank = Grant(principal_type="user", principal_id=EVERYBODY, permission=wanted.permission)
         named = [replace(blank, principal_id=(await self._users.resolve(ref)).id) for ref in wanted.users]
         for ref in wanted.groups:
@@ -27,11 +28,11 @@ class AccessLists:
         if wanted.everyone:
             named.append(blank)
         if not named:
-            raise invalid("cannot change the access: nobody was named", param="users")
+            raise invalid("cannot change the access list: name users, groups or everyone", param="users")
         return tuple(dict.fromkeys(named))
 
     async def show(self, grants: Sequence[Grant]) -> list[wire.Grant]:
-        """Return an access list with names in it."""
+        """Return an access list with the names of its users and groups."""
         return [
             wire.Grant(
                 principal_type=grant.principal_type,
@@ -43,7 +44,7 @@ class AccessLists:
         ]
 
     async def _name(self, grant: Grant) -> str:
-        # Whoever is gone has the id for a name: the grant is harmless and can still be taken away.
+        # A deleted user or group is shown by its id, so that its grant can still be revoked.
         if grant.principal_type == "group":
             group = await self._groups.find(grant.principal_id)
             return grant.principal_id if group is None else group.name
@@ -56,6 +57,6 @@ class AccessLists:
 def combine_grants(
     before: Sequence[Grant], *, add: Sequence[Grant] = (), drop: Sequence[Grant] = ()
 ) -> tuple[Grant, ...]:
-    """Return an access list with some grants added and others taken away."""
+    """Return an access list with the grants of `add` and without those of `drop`."""
     kept = tuple(grant for grant in before if grant not in drop)
     return kept + tuple(grant for grant in add if grant not in kept)

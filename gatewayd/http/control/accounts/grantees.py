@@ -1,4 +1,4 @@
-"""How the control protocol names accounts and groups: e-mails, `group:NAME`, and `*` for everybody."""
+"""Resolver of grantee names of the control protocol: e-mails, `group:NAME`, and `*` for everyone."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
@@ -12,11 +12,11 @@ from gatewayd.errors import ErrorKind, GatewayError
 GROUP: Final = "group:"
 
 Principal = tuple[str, str]
-"""Type and id, as a grant has them."""
+"""Type and id of the grantee of a grant."""
 
 
 class GranteeFinder:
-    """Finds who is meant, and says who it is. Each is looked up once in a call."""
+    """Resolver between names and ids of users and groups. A call looks each of them up once."""
 
     def __init__(self, users: Users, groups: Groups) -> None:
         self._users = users
@@ -31,22 +31,22 @@ class GranteeFinder:
         if primary is None:
             raise GatewayError(
                 ErrorKind.NOT_CONFIGURED,
-                "cannot choose an owner: there is no administrator yet, name a user or make the first one",
+                "cannot choose an owner: there is no administrator yet, name a user or create the first one",
                 param="user",
             )
         return primary
 
     async def grants(self, refs: Sequence[str], permission: str) -> tuple[Grant, ...]:
-        """Return a grant for each of the names; not_found for one that is nobody's."""
+        """Return a grant for each of the names; not_found for an unknown name."""
         return tuple([Grant(*await self._principal(ref), permission) for ref in dict.fromkeys(refs)])
 
     async def emails(self, user_ids: Iterable[str]) -> Mapping[str, str]:
-        """Return the e-mails of accounts by id, "" for those that are gone."""
+        """Return the e-mails of accounts by id, "" for deleted accounts."""
         found = {user_id: await self._users.find(user_id) for user_id in dict.fromkeys(user_ids)}
         return {user_id: "" if user is None else user.email for user_id, user in found.items()}
 
     async def names(self, grants: Iterable[Grant]) -> Mapping[Principal, str]:
-        """Return what those who are granted something are called; who is gone has the id for a name."""
+        """Return the names of the grantees; a deleted one has its id as name."""
         wanted = dict.fromkeys((grant.principal_type, grant.principal_id) for grant in grants)
         return {(kind, name): await self._name(kind, name) for kind, name in wanted}
 

@@ -1,4 +1,4 @@
-"""`/v1/groups`: sets of users, and who is in them."""
+"""Routes of `/v1/groups`: groups and their members."""
 
 from collections.abc import AsyncIterator, Mapping, Sequence
 from typing import Any, Final
@@ -19,12 +19,12 @@ from gatewayd.http.control.transactions import WriteTransactions, control_reply,
 from gatewayd.http.routes import Route
 from gatewayd.scim.links import EXTERNAL_ID_FIELD, read_links
 
-# They may put back whom somebody takes out.
+# Sources that may add a removed member again.
 PROVIDER_SOURCES: Final = frozenset({MembershipSource.SCIM, MembershipSource.OAUTH})
 
 
 class ControlGroupRoutes:
-    """Groups on the control socket."""
+    """Routes of groups on the control socket."""
 
     def __init__(self, groups: Groups, users: Users, writes: WriteTransactions) -> None:
         self._groups = groups
@@ -90,7 +90,7 @@ class ControlGroupRoutes:
         return render_write(row, _outcome(group != before), dry_run=dry_run)
 
     async def remove(self, request: web.Request) -> web.StreamResponse:
-        """Answer `GroupWritten` with the group as it was."""
+        """Answer `GroupWritten` with the group before its removal."""
         async with self._writes.block(request, "group remove", request.match_info["ref"]) as dry_run:
             group = await self._groups.resolve(request.match_info["ref"])
             row = await self._row(group)
@@ -114,7 +114,7 @@ class ControlGroupRoutes:
         return render_write(row, _outcome(count), dry_run=dry_run, members=count)
 
     async def remove_members(self, request: web.Request) -> web.StreamResponse:
-        """Take `RemovedMembers`, answer `GroupWritten` with how many were taken out."""
+        """Take `RemovedMembers`, answer `GroupWritten` with the number of removed members."""
         wanted = await read_model(request, wire.RemovedMembers)
         source = None if wanted.source is None else MembershipSource(wanted.source)
         async with self._writes.block(request, "group remove-member", request.match_info["ref"]) as dry_run:
@@ -142,13 +142,13 @@ class ControlGroupRoutes:
 
 
 async def render_all(groups: Sequence[Group], service: Groups) -> list[wire.Group]:
-    """Return groups as the wire shows them, their members counted all at once."""
+    """Return groups as the wire models; one query counts the members of all groups."""
     counts = await service.count_members(groups)
     return [render(group, counts[group.id]) for group in groups]
 
 
 def render(group: Group, member_count: int, sources: Mapping[str, int] | None = None) -> wire.Group:
-    """Return a group as the wire shows it."""
+    """Return a group as its wire model."""
     return wire.Group(
         id=group.id,
         name=group.name,
@@ -180,7 +180,7 @@ def _provided(
     user_ids: Sequence[str],
     source: MembershipSource | None,
 ) -> int:
-    """Count the users whom a provider has put into the group, and whom a removal takes out of it."""
+    """Return the number of removed members that an identity provider has added."""
     removed = PROVIDER_SOURCES if source is None else PROVIDER_SOURCES & {source}
     return sum(not removed.isdisjoint(sources.get(user_id, ())) for user_id in set(user_ids))
 

@@ -1,4 +1,4 @@
-"""`/v1/keys`: API keys."""
+"""Routes of `/v1/keys`: API keys."""
 
 from collections.abc import Sequence
 
@@ -20,7 +20,7 @@ from gatewayd.http.routes import Route
 
 
 class ControlKeyRoutes:
-    """API keys on the control socket."""
+    """Routes of API keys on the control socket."""
 
     def __init__(
         self, keys: Keys, users: Users, writes: WriteTransactions, clock: ids.Clock = ids.now
@@ -52,7 +52,7 @@ class ControlKeyRoutes:
         return control_reply(wire.KeyList(keys=[render(key, emails.get(key.user_id, "")) for key in found]))
 
     async def create(self, request: web.Request) -> web.StreamResponse:
-        """Take `NewKey`, answer `KeyWritten` with the value; forbidden says what the user is missing."""
+        """Take `NewKey`, answer `KeyWritten` with the value; forbidden names the missing permission."""
         wanted = await read_model(request, wire.NewKey)
         if wanted.expires_in is not None and wanted.expires_in <= 0:
             raise invalid("cannot accept expires_in: expected seconds above 0", param="expires_in")
@@ -61,12 +61,12 @@ class ControlKeyRoutes:
             user = await self._users.resolve(wanted.user)
             key, value = await self._keys.issue(user, wanted.name, expires_at)
             note_change(request, user.email, {"id": key.id, "name": key.name, "expires_at": key.expires_at})
-        # The value of a key that was rolled back would only mislead.
+        # A dry run has no valid value to show.
         shown = None if dry_run else value
         return _written(key, user.email, Outcome.CREATED, dry_run=dry_run, value=shown)
 
     async def revoke(self, request: web.Request) -> web.StreamResponse:
-        """Answer `KeyWritten` with the key as it was."""
+        """Answer `KeyWritten` with the key before its revocation."""
         key_id = request.match_info["id"]
         async with self._writes.block(request, "key revoke", key_id) as dry_run:
             key = await self._keys.get(key_id)
@@ -83,7 +83,7 @@ class ControlKeyRoutes:
 
 
 def render(key: ApiKey, email: str) -> wire.Key:
-    """Return a key as the wire shows it."""
+    """Return a key as its wire model."""
     return wire.Key(
         id=key.id,
         name=key.name,

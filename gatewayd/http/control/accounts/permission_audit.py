@@ -1,4 +1,4 @@
-"""`/v1/permissions/audit`: who holds something on the source of tools without the permission for it."""
+"""Route of `/v1/permissions/audit`: accounts with access to tool sources without the permission for it."""
 
 from collections.abc import Sequence
 
@@ -14,7 +14,7 @@ from gatewayd.plugins.audit import PermissionAudit
 
 
 class PermissionAuditRoutes:
-    """The audit on the control socket."""
+    """Route of the permission audit on the control socket."""
 
     def __init__(self, audit: PermissionAudit, principals: GranteeFinder) -> None:
         self._audit = audit

@@ -1,4 +1,4 @@
-"""`/v1/permissions`: the default permissions, what groups add, and what that comes to for a user."""
+"""Routes of `/v1/permissions`: default permissions, those of groups, and the effective ones of a user."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
@@ -24,7 +24,7 @@ DEFAULTS: Final = "default permissions"
 
 
 class ControlPermissionRoutes:
-    """Permissions on the control socket."""
+    """Routes of permissions on the control socket."""
 
     def __init__(
         self, permissions: Permissions, groups: Groups, users: Users, writes: WriteTransactions
@@ -137,7 +137,7 @@ class ControlPermissionRoutes:
 
 
 def explain(permissions: Permissions, user: User, groups: Sequence[Group]) -> list[wire.Explained]:
-    """Return every leaf of a user's rights and what allows it: the role's own rights, and groups by name."""
+    """Return each permission of a user with its origins: the role, and groups by name."""
     own = permissions.effective_permissions(user, ())
     whole = permissions.effective_permissions(user, groups)
     base = "administrator" if user.role is Role.ADMIN else "default"

@@ -1,4 +1,4 @@
-"""`/v1/scim`: the state of provisioning, and the last requests of identity providers."""
+"""Routes of `/v1/scim`: the state of provisioning, and the last requests of identity providers."""
 
 from collections.abc import Sequence
 from dataclasses import asdict
@@ -16,7 +16,7 @@ from gatewayd.scim.tokens.rotation import ScimTokenKeeper
 
 
 class ScimStateRoutes:
-    """Provisioning on the control socket; `provider` is whose external ids are shown, "" for nobody's."""
+    """Routes of provisioning; `provider` selects the external ids that are shown, "" for none."""
 
     def __init__(
         self, keeper: ScimTokenKeeper, directory: ScimDirectory, activity: ScimRequestLog, provider: str
@@ -51,13 +51,13 @@ class ScimStateRoutes:
         )
 
     async def log(self, request: web.Request) -> web.StreamResponse:
-        """Answer `ScimLog`; `?limit=` is the longest list."""
+        """Answer `ScimLog`; `?limit=` is the largest number of requests."""
         limit = find_count(request, "limit")
         return control_reply(wire.ScimLog(requests=[render(each) for each in self._activity.list()[:limit]]))
 
 
 def render(seen: LoggedRequest) -> wire.ScimRequest:
-    """Return a request as the wire shows it."""
+    """Return a request as its wire model."""
     return wire.ScimRequest(
         at=timestamp(seen.at) or "",
         method=seen.method,

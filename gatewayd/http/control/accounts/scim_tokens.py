@@ -1,4 +1,4 @@
-"""`/v1/scim-token`: the token of SCIM clients."""
+"""Routes of `/v1/scim-token`: the token of SCIM clients."""
 
 from collections.abc import Sequence
 
@@ -14,7 +14,7 @@ from gatewayd.scim.tokens.rotation import ScimTokenKeeper, TokenReport, fingerpr
 
 
 class ScimTokenRoutes:
-    """The SCIM token on the control socket."""
+    """Routes of the SCIM token on the control socket."""
 
     def __init__(self, keeper: ScimTokenKeeper) -> None:
         self._keeper = keeper
@@ -29,7 +29,7 @@ class ScimTokenRoutes:
         ]
 
     async def show(self, request: web.Request) -> web.StreamResponse:
-        """Answer `ScimToken`, never a value."""
+        """Answer `ScimToken`, without the value."""
         return control_reply(render(await self._keeper.describe()))
 
     async def create(self, request: web.Request) -> web.StreamResponse:
@@ -66,7 +66,7 @@ class ScimTokenRoutes:
 
 
 def render(report: TokenReport) -> wire.ScimToken:
-    """Return the tokens as the wire shows them."""
+    """Return the tokens as their wire model."""
     return wire.ScimToken(
         origin=report.origin,
         external=report.is_external,

@@ -1,4 +1,4 @@
-"""`/v1/setup`: the first administrator."""
+"""Route of `/v1/setup`: the first administrator."""
 
 from collections.abc import Sequence
 
@@ -15,7 +15,7 @@ from gatewayd.http.routes import Route
 
 
 class SetupRoutes:
-    """The first administrator on the control socket."""
+    """Route that creates the first administrator."""
 
     def __init__(self, setup: Setup, writes: WriteTransactions) -> None:
         self._setup = setup

@@ -1,4 +1,4 @@
-"""`/v1/users`: accounts."""
+"""Routes of `/v1/users`: accounts."""
 
 from collections.abc import AsyncIterator, Mapping, Sequence
 from typing import Any
@@ -23,7 +23,7 @@ from gatewayd.scim.links import EXTERNAL_ID_FIELD, SUBJECT_FIELD, read_links
 
 
 class ControlUserRoutes:
-    """Accounts on the control socket."""
+    """Routes of accounts on the control socket."""
 
     def __init__(self, users: Users, groups: Groups, writes: WriteTransactions) -> None:
         self._users = users
@@ -43,7 +43,8 @@ class ControlUserRoutes:
         ]
 
     async def list(self, request: web.Request) -> web.StreamResponse:
-        """Answer `UserList`; `?query=` is part of a name or e-mail, `?limit=` the longest list."""
+        """Answer `UserList`; `?query=` is part of a name or e-mail, `?limit=` the largest number of
+        accounts."""
         user_ids = await self._users.list_ids(request.query.get("query", ""))
         shown = user_ids[: find_count(request, "limit")]
         return await pages_reply(self._pages(shown), "users", {"total": len(user_ids)})
@@ -54,12 +55,12 @@ class ControlUserRoutes:
         return control_reply((await render_all([user], self._users, self._groups))[0])
 
     async def create(self, request: web.Request) -> web.StreamResponse:
-        """Take `NewUser`, answer `UserWritten` with a made-up password if one was asked for."""
+        """Take `NewUser`, answer `UserWritten`, with the generated password if one was requested."""
         wanted = await read_model(request, wire.NewUser)
         password = _password(wanted)
         async with self._writes.block(request, "user create", wanted.email) as dry_run:
             user = await self._users.create(_new_user(wanted, password, existing=None))
-            note_change(request, user.email, _told(user))
+            note_change(request, user.email, _audited(user))
             shown = password if wanted.generate_password and not dry_run else None
             return await self._written(user, Outcome.CREATED, dry_run=dry_run, password=shown)
 
@@ -67,11 +68,11 @@ class ControlUserRoutes:
         """Take `NewUser`, answer `UserWritten`: created, changed or unchanged."""
         wanted = await read_model(request, wire.NewUser)
         if wanted.generate_password:
-            raise invalid("cannot ensure a made-up password", param="generate_password")
+            raise invalid("cannot ensure a generated password", param="generate_password")
         async with self._writes.block(request, "user ensure", wanted.email) as dry_run:
             existing = await self._find(wanted.email)
             user, outcome = await self._users.ensure(_new_user(wanted, wanted.password, existing=existing))
-            note_change(request, user.email, _told(user))
+            note_change(request, user.email, _audited(user))
             return await self._written(user, Outcome(outcome.value), dry_run=dry_run)
 
     async def change(self, request: web.Request) -> web.StreamResponse:
@@ -88,7 +89,7 @@ class ControlUserRoutes:
             return await self._written(user, outcome, dry_run=dry_run)
 
     async def remove(self, request: web.Request) -> web.StreamResponse:
-        """Answer `UserWritten` with the account as it was."""
+        """Answer `UserWritten` with the account before its removal."""
         async with self._writes.block(request, "user remove", request.match_info["ref"]) as dry_run:
             user = await self._users.resolve(request.match_info["ref"])
             body = await self._written(user, Outcome.REMOVED, dry_run=dry_run)
@@ -97,11 +98,13 @@ class ControlUserRoutes:
             return body
 
     async def password(self, request: web.Request) -> web.StreamResponse:
-        """Take `PasswordChange`, answer `UserWritten` with a made-up password if one was asked for."""
+        """Take `PasswordChange`, answer `UserWritten`, with the generated password if one was requested."""
         wanted = await read_model(request, wire.PasswordChange)
         password = _password(wanted)
         if password is None:
-            raise invalid("cannot set the password: none was given", param="password")
+            raise invalid(
+                "cannot set the password: send a password or ask for a generated one", param="password"
+            )
         async with self._writes.block(request, "user password", request.match_info["ref"]) as dry_run:
             user = await self._users.resolve(request.match_info["ref"])
             await self._users.set_password(user.id, password)
@@ -134,12 +137,12 @@ class ControlUserRoutes:
 
 
 async def render_all(found: Sequence[User], users: Users, groups: Groups) -> Sequence[wire.User]:
-    """Return accounts as the wire shows them, each with the names of its groups."""
+    """Return accounts as wire models, each with the names of its groups."""
     return await _rendered(found, users, {group.id: group.name for group in await groups.list()})
 
 
 def render(user: User, groups: Sequence[str] = ()) -> wire.User:
-    """Return an account as the wire shows it."""
+    """Return an account as its wire model."""
     return wire.User(
         id=user.id,
         email=user.email,
@@ -165,19 +168,19 @@ async def _rendered(found: Sequence[User], users: Users, names: Mapping[str, str
     ]
 
 
-def _told(user: User) -> dict[str, Any]:
-    """Return what the audit tells of a new account."""
+def _audited(user: User) -> dict[str, Any]:
+    """Return the audited values of a new account."""
     return {"name": user.name, "role": user.role.value}
 
 
 def _password(wanted: wire.NewUser | wire.PasswordChange) -> str | None:
     if wanted.generate_password and wanted.password is not None:
-        raise invalid("cannot make up a password beside the given one", param="generate_password")
+        raise invalid("cannot generate a password: the request has one", param="generate_password")
     return ids.new_secret(12) if wanted.generate_password else wanted.password
 
 
 def _new_user(wanted: wire.NewUser, password: str | None, existing: User | None) -> NewUser:
-    # What an `ensure` leaves out stays as it is; a new account gets the role user and its address as name.
+    # `ensure` keeps the absent fields; a new account gets the role user and its address as name.
     role = existing.role if existing is not None else Role.USER
     name = existing.name if existing is not None else wanted.email
     return NewUser(

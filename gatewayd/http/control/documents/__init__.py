@@ -1,1 +1,1 @@
-"""Files, collections and the queue on the control socket."""
+"""Routes of files, collections and the ingestion queue on the control socket."""

@@ -1,4 +1,4 @@
-"""`/v1/collections/{ref}/...`: the files of a collection, and how they compare with a directory."""
+"""Routes of `/v1/collections/{ref}/...`: files of a collection, and their comparison with a directory."""
 
 from collections.abc import Callable, Sequence
 from typing import Final
@@ -28,7 +28,7 @@ ENTRIES_PER_BATCH: Final = 500
 
 
 class CollectionFileRoutes:
-    """The files of collections on the control socket."""
+    """Routes of the files of collections on the control socket."""
 
     def __init__(
         self,
@@ -61,7 +61,7 @@ class CollectionFileRoutes:
         return control_reply(wire.CollectionFiles(files=await self._views.members(found), total=total))
 
     async def add(self, request: web.Request) -> web.StreamResponse:
-        """Take `CollectionMembers`, answer `MembersWritten`; `delete` means nothing here."""
+        """Take `CollectionMembers`, answer `MembersWritten`; `delete` is ignored."""
         wanted = await read_model(request, wire.CollectionMembers)
         dry_run = is_set(request, "dry_run")
         who, collection = await self._resolve(request)
@@ -76,7 +76,8 @@ class CollectionFileRoutes:
         return _results(results, _added, dry_run=dry_run)
 
     async def remove(self, request: web.Request) -> web.StreamResponse:
-        """Take `CollectionMembers`, answer `MembersWritten`; `delete` deletes files that no other holds."""
+        """Take `CollectionMembers`, answer `MembersWritten`; `delete` also deletes files that are in no other
+        collection."""
         wanted = await read_model(request, wire.CollectionMembers)
         dry_run = is_set(request, "dry_run")
         who, collection = await self._resolve(request)

@@ -1,4 +1,4 @@
-"""`/v1/collections/{ref}/query` and `check`: what a search finds, and whether the indexes fit."""
+"""Routes of `/v1/collections/{ref}/query` and `check`: search, and the check of the indexes."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -22,7 +22,7 @@ from gatewayd.knowledge.retrieval import MAX_K, RetrievalService, SearchOptions
 
 
 class CollectionSearchRoutes:
-    """Search and checks on the control socket; `options` are what a query leaves out."""
+    """Routes of search and index checks; `options` are the defaults of a query."""
 
     def __init__(
         self,
@@ -57,7 +57,7 @@ class CollectionSearchRoutes:
         return control_reply(wire.SearchAnswer(passages=passages, warnings=list(found.warnings)))
 
     async def check(self, request: web.Request) -> web.StreamResponse:
-        """Answer `CheckReport`; what the database can make anew is mended."""
+        """Answer `CheckReport`, after the repair of what the database can restore."""
         who = self._viewers.operator(request[PEER])
         report = await self._checks.check(who, request.match_info["ref"])
         return control_reply(

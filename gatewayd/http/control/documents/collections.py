@@ -1,4 +1,4 @@
-"""`/v1/collections`: which collections there are, and who may use them."""
+"""Routes of `/v1/collections`: collections and their access lists."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -26,11 +26,11 @@ from gatewayd.knowledge.collections import CollectionChange, CollectionService, 
 from gatewayd.knowledge.records import Collection
 
 NAMING_LOCK = "collection names"
-"""Held while a collection is made, so that two of one name are never made at once."""
+"""Name of the lock around the creation of a collection, so that no two get the same name at once."""
 
 
 class CollectionRoutes:
-    """Collections on the control socket."""
+    """Routes of collections on the control socket."""
 
     def __init__(
         self,
@@ -89,7 +89,7 @@ class CollectionRoutes:
         return await self._written(made, Outcome.CREATED, dry_run=dry_run)
 
     async def ensure(self, request: web.Request) -> web.StreamResponse:
-        """Take `NewCollection`, answer `CollectionWritten`: created, or unchanged when the name is there."""
+        """Take `NewCollection`, answer `CollectionWritten`: created, or unchanged when the name exists."""
         wanted = await read_model(request, wire.NewCollection)
         action, who = "collection ensure", self._operator(request)
         async with self._writes.block(request, action, wanted.name, alone=NAMING_LOCK) as dry_run:
@@ -117,7 +117,7 @@ class CollectionRoutes:
         return await self._written(collection, outcome, dry_run=dry_run)
 
     async def give(self, request: web.Request) -> web.StreamResponse:
-        """Take `Gift`, answer `CollectionWritten`: changed, or unchanged when it is theirs already."""
+        """Take `Gift`, answer `CollectionWritten`: changed, or unchanged when the user owns it already."""
         wanted = await read_model(request, Gift)
         who = self._operator(request)
         async with self._writes.block(request, "collection give", request.match_info["ref"]) as dry_run:
@@ -129,12 +129,12 @@ class CollectionRoutes:
         return await self._written(collection, outcome, dry_run=dry_run)
 
     async def remove(self, request: web.Request) -> web.StreamResponse:
-        """Answer `CollectionWritten` with the collection as it was; its files stay."""
+        """Answer `CollectionWritten` with the collection before its removal; its files stay."""
         dry_run = is_set(request, "dry_run")
         collection = await self._resolve(request)
         count = await self._collections.count_files(collection)
         if not dry_run:
-            # Not in a block: the index is told once the collection is gone.
+            # Not in a transaction block: the index is updated after the removal is committed.
             await self._collections.remove(self._operator(request), collection.id)
             note_change(request, collection.name, {"id": collection.id})
             audit(request, "collection remove", collection.id)
@@ -142,7 +142,7 @@ class CollectionRoutes:
         return await self._written(counted, Outcome.REMOVED, dry_run=dry_run)
 
     async def _written(self, collection: Collection, outcome: Outcome, *, dry_run: bool) -> web.Response:
-        # Outside of the block: counting files takes long in large collections.
+        # Outside of the block: counting the files of a large collection takes long.
         row = await self._views.collection(collection)
         return control_reply(wire.CollectionWritten(**row.model_dump(), outcome=outcome, dry_run=dry_run))
 
@@ -169,7 +169,7 @@ class CollectionRoutes:
     async def _changed_grants(
         self, before: Collection, wanted: wire.CollectionChange
     ) -> tuple[Grant, ...] | None:
-        """Return the whole access list with one or both of its sides replaced, None when neither is."""
+        """Return the access list with its readers, its writers or both replaced; None without a change."""
         if wanted.readers is None and wanted.writers is None:
             return None
         sides = []

@@ -1,4 +1,4 @@
-"""`/v1/files`: documents, from the upload to the text."""
+"""Routes of `/v1/files`: uploads, states and texts of files."""
 
 import asyncio
 from collections.abc import Sequence
@@ -35,7 +35,7 @@ MAX_AWAITED_FILES: Final = 1000
 
 
 class ControlFileRoutes:
-    """Files on the control socket."""
+    """Routes of files on the control socket."""
 
     def __init__(
         self,
@@ -70,7 +70,8 @@ class ControlFileRoutes:
         """Answer `FileList`, a page of at most 1000.
 
         `?user=` limits it to the files of one user, `?orphaned=` to those of removed users, `?status=` to
-        those in a status, `?query=` to names like it, where `*` and `?` stand for anything.
+        those in a status, `?query=` to names that match the pattern, where `*` stands for any text and `?`
+        for any character.
         """
         ref = request.query.get("user")
         offset, limit = find_page(request)
@@ -86,7 +87,7 @@ class ControlFileRoutes:
         return control_reply(wire.FileList(files=await self._views.files(found), total=total))
 
     async def add(self, request: web.Request) -> web.StreamResponse:
-        """Take the bytes of a file, and `NewFile` as the query; answer `FileWritten`."""
+        """Take the bytes of a file as the body and `NewFile` as the query, answer `FileWritten`."""
         file = await self._receiver.receive(request, self._operator(request))
         note_change(request, file.name, {"user_id": file.user_id})
         audit(request, "file add", file.id)
@@ -112,7 +113,7 @@ class ControlFileRoutes:
         return await self._written(file, Outcome.CHANGED, dry_run=dry_run)
 
     async def give(self, request: web.Request) -> web.StreamResponse:
-        """Take `Gift`, answer `FileWritten`: changed, or unchanged when it is theirs already."""
+        """Take `Gift`, answer `FileWritten`: changed, or unchanged when the user owns it already."""
         file_id, who = request.match_info["id"], self._operator(request)
         wanted = await read_model(request, wire.Gift)
         async with self._writes.block(request, "file give", file_id) as dry_run:
@@ -125,19 +126,19 @@ class ControlFileRoutes:
         return await self._written(file, outcome, dry_run=dry_run)
 
     async def remove(self, request: web.Request) -> web.StreamResponse:
-        """Answer `FileWritten` with the file as it was."""
+        """Answer `FileWritten` with the file before its removal."""
         file_id, who = request.match_info["id"], self._operator(request)
         dry_run = is_set(request, "dry_run")
         file = await self._views.file(await self._files.get_writable(who, file_id))
         if not dry_run:
-            # Not in a block: bytes that were deleted do not come back.
+            # Not in a transaction block: the deletion of bytes cannot be rolled back.
             await self._files.remove(who, file_id)
             note_change(request, file.name, {"user_id": file.user_id})
             audit(request, "file remove", file_id)
         return control_reply(wire.FileWritten(**file.model_dump(), outcome=Outcome.REMOVED, dry_run=dry_run))
 
     async def wait(self, request: web.Request) -> web.StreamResponse:
-        """Take `Wait`, answer `Waited` once no file is pending, or when the time is up."""
+        """Take `Wait`, answer `Waited` when no file is pending or the time is over."""
         wanted = await read_model(request, wire.Wait)
         if not 1 <= wanted.seconds <= MAX_WAIT_SECONDS:
             raise invalid(f"cannot wait: seconds must be 1 to {MAX_WAIT_SECONDS}", param="seconds")
@@ -145,7 +146,7 @@ class ControlFileRoutes:
             raise invalid(f"cannot wait for more than {MAX_AWAITED_FILES} files at once", param="ids")
         now = asyncio.get_running_loop().time
         deadline = now() + wanted.seconds
-        # One after the other: all are waited for until the last is done.
+        # One after the other, as the reply needs all of them.
         found = [await self._finished(file_id, deadline - now()) for file_id in dict.fromkeys(wanted.ids)]
         files = [file for file in found if file is not None]
         is_done = all(file.status is not FileStatus.PENDING for file in files)
@@ -168,7 +169,7 @@ class ControlFileRoutes:
 
 
 class FileReceiver:
-    """Receives files of at most `max_size` bytes, each in pieces."""
+    """Receiver of files of at most `max_size` bytes, as streams."""
 
     def __init__(
         self,
@@ -184,7 +185,7 @@ class FileReceiver:
         self._max_size = max_size
 
     async def receive(self, request: web.Request, who: Actor) -> File:
-        """Keep the body of a request as a file, in the collection that its query names."""
+        """Store the body of a request as a file, in the collection of its query."""
         wanted = _new_file(request)
         owner = await self._principals.owner(wanted.user)
         upload = NewFile(
@@ -204,7 +205,7 @@ class FileReceiver:
 
 def _new_file(request: web.Request) -> wire.NewFile:
     if is_set(request, "dry_run"):
-        raise invalid("cannot upload with dry_run: the bytes would be sent for nothing", param="dry_run")
+        raise invalid("cannot upload with dry_run: an upload has no dry run", param="dry_run")
     check_media_type(request, (BINARY_TYPE,))
     given = {name: value for name, value in request.query.items() if name != "dry_run"}
     try:

@@ -1,4 +1,4 @@
-"""`/v1/queue`: how much is to be processed."""
+"""Route of `/v1/queue`: the length of the ingestion queue."""
 
 from collections.abc import Sequence
 
@@ -13,7 +13,7 @@ from gatewayd.ingest.queue import IngestQueue
 
 
 class QueueRoutes:
-    """The ingestion queue on the control socket."""
+    """Route of the ingestion queue on the control socket."""
 
     def __init__(self, queue: IngestQueue) -> None:
         self._queue = queue

@@ -1,4 +1,4 @@
-"""`/v1/reindex`: vectors of the configured model for every passage."""
+"""Routes of `/v1/reindex`: embedding of every passage with the configured model."""
 
 from collections.abc import Sequence
 
@@ -13,7 +13,7 @@ from gatewayd.ingest.reindex import ReindexRunner
 
 
 class ReindexRoutes:
-    """The reindex on the control socket."""
+    """Routes of the reindex on the control socket."""
 
     def __init__(self, reindexing: ReindexRunner) -> None:
         self._reindexing = reindexing
@@ -30,7 +30,7 @@ class ReindexRoutes:
         return await self._answer()
 
     async def start(self, request: web.Request) -> web.StreamResponse:
-        """Begin, and answer `Reindex`; conflict while one runs."""
+        """Start a reindex and answer `Reindex`; conflict while one runs."""
         await self._reindexing.start()
         audit(request, "collection reindex", "all")
         return await self._answer()

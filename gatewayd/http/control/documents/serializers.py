@@ -1,4 +1,4 @@
-"""Files and collections as the wire shows them, a page at a time."""
+"""Serializers of files and collections for the control protocol."""
 
 from collections.abc import Iterable, Sequence
 
@@ -14,7 +14,7 @@ from gatewayd.knowledge.records import Collection, CollectionLink
 
 
 class DocumentViews:
-    """Renders records, with what belongs to them looked up for all of them together."""
+    """Serializer of pages of records, with one look-up for the related records of a page."""
 
     def __init__(self, collections: CollectionService, principals: GranteeFinder) -> None:
         self._collections = collections
@@ -34,7 +34,7 @@ class DocumentViews:
         return (await self.files([file]))[0]
 
     async def members(self, held: Sequence[tuple[CollectionLink, File]]) -> list[wire.CollectionFile]:
-        """Return files with their places in a collection."""
+        """Return files with their paths in a collection."""
         shown = await self.files([file for _, file in held])
         return [
             wire.CollectionFile(file=file, origin=link.origin, path=link.path)
@@ -42,7 +42,7 @@ class DocumentViews:
         ]
 
     async def collections(self, found: Sequence[Collection]) -> list[wire.Collection]:
-        """Return collections, whose files are counted where that was not done."""
+        """Return collections with their numbers of files, counted where they are not known."""
         emails = await self._principals.emails(each.user_id for each in found)
         names = await self._principals.names(grant for each in found for grant in each.grants)
         shown = []

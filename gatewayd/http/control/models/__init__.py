@@ -1,1 +1,1 @@
-"""Models on the control socket."""
+"""Routes of models on the control socket."""

@@ -1,4 +1,4 @@
-"""`/v1/models`: models that stand on others, with prompt, parameters, documents and plugins of their own."""
+"""Routes of `/v1/models` for custom models: a base model with prompt, parameters, documents and plugins."""
 
 from collections.abc import Sequence
 
@@ -29,7 +29,7 @@ from gatewayd.plugins.servers.records import SERVER
 
 
 class CustomModelParts:
-    """Finds what a custom model is made of; not_found names what is not there."""
+    """Resolver of the parts of a custom model; not_found names a missing part."""
 
     def __init__(
         self, collections: CollectionService, registry: PluginManager, viewers: ControlActors
@@ -45,11 +45,11 @@ class CustomModelParts:
         return [{"type": "collection", "id": one.id, "name": one.name} for one in found]
 
     def tools(self, refs: Sequence[str]) -> list[str]:
-        """Return the ids of tools; those of servers are taken as they are."""
+        """Return the ids of tools; ids of tool servers are not checked."""
         return [ref if ref.startswith(SERVER) else self._known(PluginKind.TOOL, ref) for ref in refs]
 
     def functions(self, kind: PluginKind, refs: Sequence[str]) -> list[str]:
-        """Return the ids of functions of a kind; that of an action may name one of its parts after a dot."""
+        """Return the ids of functions of a kind; an action may have the name of a part after a dot."""
         return [self._known(kind, ref) for ref in refs]
 
     def _known(self, kind: PluginKind, ref: str) -> str:
@@ -62,7 +62,7 @@ class CustomModelParts:
 
 
 class CustomModelRoutes:
-    """Custom models on the control socket."""
+    """Routes of custom models on the control socket."""
 
     def __init__(
         self,
@@ -86,7 +86,7 @@ class CustomModelRoutes:
         ]
 
     async def create(self, request: web.Request) -> web.StreamResponse:
-        """Take `NewModel`, answer `ModelWritten`; conflict for an id that is taken."""
+        """Take `NewModel`, answer `ModelWritten`; conflict for an id in use."""
         wanted = await read_model(request, wire.NewModel)
         meta = await self._meta(request, wanted)
         async with (
@@ -102,7 +102,7 @@ class CustomModelRoutes:
         )
 
     async def remove(self, request: web.Request) -> web.StreamResponse:
-        """Answer `ModelWritten` for `?id=`: what was kept about the model is gone."""
+        """Remove the record of the model `?id=`, answer `ModelWritten`."""
         model_id = request.query.get("id", "")
         async with self._catalog.changing, self._writes.block(request, "model remove", model_id) as dry_run:
             model, record = await self._views.find(model_id)

@@ -1,4 +1,4 @@
-"""`/v1/models`: which models there are, and who may use them."""
+"""Routes of `/v1/models`: models and their access lists."""
 
 from collections.abc import Sequence
 
@@ -24,7 +24,7 @@ from gatewayd.http.routes import Route
 
 
 class ControlModelRoutes:
-    """Models and their access lists on the control socket."""
+    """Routes of models and their access lists on the control socket."""
 
     def __init__(
         self,
@@ -51,7 +51,8 @@ class ControlModelRoutes:
         ]
 
     async def list(self, request: web.Request) -> web.StreamResponse:
-        """Answer `ModelList`; `?user=` is for what that user may use, `?refresh=true` asks the sources."""
+        """Answer `ModelList`; `?user=` selects the models of that user, `?refresh=true` asks the sources
+        again."""
         ref = request.query.get("user")
         viewer = await self._viewers.choose(ref, request[PEER])
         found = await self._catalog.list(viewer, refresh=is_set(request, "refresh"))

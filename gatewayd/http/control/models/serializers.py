@@ -1,4 +1,4 @@
-"""How models are found and shown on the control socket."""
+"""Look-up and serializer of models for the control protocol."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -19,14 +19,14 @@ SYSTEM = "system"
 
 
 class ModelViews:
-    """Shows models together with what is kept about them."""
+    """Serializer of models together with their records."""
 
     def __init__(self, catalog: Catalog, lists: AccessLists) -> None:
         self._catalog = catalog
         self._lists = lists
 
     async def find(self, model_id: str) -> tuple[Model | None, ModelRecord | None]:
-        """Return what a source lists and what is kept; not_found when there is neither."""
+        """Return the listed model and its record; not_found when both are missing."""
         listed = {model.id: model for model in await self._catalog.list_all()}
         model, record = listed.get(find_listed_name(model_id, listed)), self._catalog.find_record(model_id)
         if model is None and record is None:
@@ -34,7 +34,7 @@ class ModelViews:
         return model, record
 
     async def show(self, model: Model | None, record: ModelRecord | None) -> wire.Model:
-        """Return a model as the wire has it; one of both must be there."""
+        """Return a model as its wire model, from a listed model, a record or both."""
         known = model if model is not None else record
         if known is None:
             raise ValueError("a model or a record is needed")

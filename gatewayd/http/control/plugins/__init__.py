@@ -1,1 +1,1 @@
-"""Plugins and tool servers on the control socket."""
+"""Routes of plugins and tool servers on the control socket."""

@@ -1,4 +1,4 @@
-"""`/v1/plugins/{family}/{id}/grant` and `revoke`: who may use a tool, and who may change it."""
+"""Routes of `/v1/plugins/{family}/{id}/grant` and `revoke`: access lists of tools."""
 
 import asyncio
 from collections.abc import Sequence
@@ -26,7 +26,7 @@ from gatewayd.plugins.service import PluginService
 
 
 class PluginAccessRoutes:
-    """Access lists of tools on the control socket."""
+    """Routes of the access lists of tools on the control socket."""
 
     def __init__(
         self, plugins: PluginService, views: PluginViews, lists: AccessLists, viewers: ControlActors
@@ -35,7 +35,7 @@ class PluginAccessRoutes:
         self._views = views
         self._lists = lists
         self._viewers = viewers
-        # Held from reading a list until it is changed, so that no grant of two at once is lost.
+        # Held from the read of a list to its change, so that concurrent grants are not lost.
         self._changing = asyncio.Lock()
 
     def routes(self) -> Sequence[Route]:
@@ -46,7 +46,8 @@ class PluginAccessRoutes:
         ]
 
     async def grant(self, request: web.Request) -> web.StreamResponse:
-        """Take `Holders`, answer `PluginWritten`; invalid_request for a function, which all use."""
+        """Take `Holders`, answer `PluginWritten`; invalid_request for a function, which has no access
+        list."""
         named = await self._lists.read(await read_model(request, wire.Holders))
         return await self._change(request, "grant", add=named, drop=())
 
@@ -63,7 +64,9 @@ class PluginAccessRoutes:
         async with self._changing:
             plugin = self._plugins.get(who, family, id_of(request))
             if family is PluginFamily.FUNCTION:
-                raise invalid("cannot share a function: it is used through models, by whoever may use these")
+                raise invalid(
+                    "cannot share a function: users reach it through models, which have access lists"
+                )
             before, after = plugin.grants, combine_grants(plugin.grants, add=add, drop=drop)
             if dry_run:
                 plugin = replace(plugin, grants=after)

@@ -1,4 +1,4 @@
-"""`/v1/plugins/{family}`: functions and tools are listed, installed, switched and removed."""
+"""Routes of `/v1/plugins/{family}`: listing, installation, switches and removal of functions and tools."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -28,7 +28,7 @@ from gatewayd.plugins.source.code import MAX_SOURCE_BYTES
 
 @dataclass(frozen=True, slots=True)
 class ControlPluginServices:
-    """What manages plugins."""
+    """The services that the routes of plugins call."""
 
     plugins: PluginService
     installing: PluginInstaller
@@ -36,9 +36,9 @@ class ControlPluginServices:
 
 
 class PluginRoutes:
-    """Plugins of both families on the control socket.
+    """Routes of the plugins of both families.
 
-    What they change they do not change in a block: a plugin that was loaded is not rolled back.
+    Changes run outside of transaction blocks, as the loading of a plugin cannot be rolled back.
     """
 
     def __init__(
@@ -83,13 +83,13 @@ class PluginRoutes:
     async def install(self, request: web.Request) -> web.StreamResponse:
         """Take `NewPlugin`, answer `PluginWritten`: created, changed or unchanged.
 
-        In a dry run a new source is loaded in a process of its own.
+        A dry run loads a new source in a separate process.
         """
         given = await read_model(request, wire.NewPlugin, MAX_SOURCE_BYTES)
         family, dry_run = family_of(request), is_set(request, "dry_run")
         owner = await self._principals.owner(given.user)
         operator = self._operator(request)
-        # The operator may everything, but what is made is the owner's.
+        # The operator has all permissions; the owner gets the new plugin.
         who = replace(operator, user=replace(operator.user, id=owner.id))
         new = NewPlugin(
             request.match_info["id"],
@@ -104,7 +104,7 @@ class PluginRoutes:
         return await self._written(request, plugin, Outcome(outcome.value), action="install")
 
     async def change(self, request: web.Request) -> web.StreamResponse:
-        """Take `PluginChange`, answer `PluginWritten`; its problem tells when it does not load."""
+        """Take `PluginChange`, answer `PluginWritten`; its `problem` is the reason when it does not load."""
         wanted = await read_model(request, wire.PluginChange)
         before = self._get(request)
         after = rehearse_switch(before, wanted.is_active, wanted.is_global)
@@ -117,7 +117,7 @@ class PluginRoutes:
         return await self._written(request, after, outcome, action="switch")
 
     async def remove(self, request: web.Request) -> web.StreamResponse:
-        """Answer `PluginWritten` with the plugin as it was; conflict for one from a file."""
+        """Answer `PluginWritten` with the plugin before its removal; conflict for a plugin from a file."""
         plugin = self._get(request)
         check_is_stored(plugin)
         if not is_set(request, "dry_run"):
@@ -131,7 +131,7 @@ class PluginRoutes:
         return control_reply(wire.Reloaded.model_validate(done))
 
     async def check(self, request: web.Request) -> web.StreamResponse:
-        """Take `PluginSource`, answer `PluginReport`; nothing is kept."""
+        """Take `PluginSource`, answer `PluginReport`; nothing is stored."""
         asked = await read_model(request, wire.PluginSource, MAX_SOURCE_BYTES)
         report = await self._checker.check(asked.id, asked.content, family_of(request))
         return control_reply(render_report(report))
@@ -156,7 +156,7 @@ def _switches(plugin: Plugin) -> dict[str, bool]:
 
 
 def family_of(request: web.Request) -> PluginFamily:
-    """Return the family that a path names; invalid_request for another word."""
+    """Return the family in the path; invalid_request for an unknown one."""
     name = request.match_info["family"]
     if name not in set(PluginFamily):
         raise invalid(f"cannot accept family {shorten(name)!r}: expected function or tool", param="family")
@@ -164,7 +164,7 @@ def family_of(request: web.Request) -> PluginFamily:
 
 
 def id_of(request: web.Request) -> str:
-    """Return the id that a path names, as ids are kept."""
+    """Return the id in the path in its stored form."""
     return request.match_info["id"].lower()
 
 

@@ -1,4 +1,4 @@
-"""How plugins, their valves and the checks of sources are shown on the control socket."""
+"""Serializers of plugins, valves and source checks for the control protocol."""
 
 from collections.abc import Sequence
 
@@ -17,7 +17,7 @@ from gatewayd.plugins.valve_rows import ListedValve
 
 
 class PluginViews:
-    """Shows plugins with the names of who owns and may use them, and with their places."""
+    """Serializer of plugins with the names of their owners and grantees, and with their paths."""
 
     def __init__(
         self, registry: PluginManager, places: PluginPlaces, principals: GranteeFinder, lists: AccessLists
@@ -72,12 +72,12 @@ class PluginViews:
 
 
 def render_valves(rows: Sequence[ListedValve], *, reveal: bool = False) -> list[wire.Valve]:
-    """Return valves as the wire has them; secrets are masked unless they are revealed."""
+    """Return valves as wire models; secrets are masked unless `reveal` is set."""
     return [_valve(row, reveal=reveal) for row in rows]
 
 
 def render_report(report: SourceCheckReport) -> wire.PluginReport:
-    """Return what a check found."""
+    """Return the result of a source check as its wire model."""
     return wire.PluginReport(
         id=report.id,
         family=report.family,

@@ -1,4 +1,4 @@
-"""`/v1/tool-servers`: servers whose operations are tools, and who may use them."""
+"""Routes of `/v1/tool-servers`: servers with tools, and their access lists."""
 
 import asyncio
 from collections.abc import Sequence
@@ -25,11 +25,11 @@ from gatewayd.plugins.servers.records import ServerType, ToolServer
 from gatewayd.plugins.servers.service import ToolServers
 
 MAX_BODY_BYTES = 16 * 1024 * 1024
-"""Bytes: a description may be long."""
+"""Largest body in bytes; an API description may be long."""
 
 
 class ControlToolServerRoutes:
-    """Tool servers on the control socket; those of the settings can only be looked at."""
+    """Routes of tool servers on the control socket; those of the settings are read-only."""
 
     def __init__(
         self, servers: ToolServers, lists: AccessLists, viewers: ControlActors, writes: WriteTransactions
@@ -38,7 +38,7 @@ class ControlToolServerRoutes:
         self._lists = lists
         self._viewers = viewers
         self._writes = writes
-        # Held from reading an access list until it is changed.
+        # Held from the read of an access list to its change.
         self._changing = asyncio.Lock()
 
     def routes(self) -> Sequence[Route]:
@@ -65,7 +65,7 @@ class ControlToolServerRoutes:
         return control_reply(await self._show(await self._get(request)))
 
     async def create(self, request: web.Request) -> web.StreamResponse:
-        """Take `NewToolServer`, answer `ToolServerWritten`; it is not asked anything yet."""
+        """Take `NewToolServer`, answer `ToolServerWritten`; the server gets no request yet."""
         wanted = await read_model(request, wire.NewToolServer, MAX_BODY_BYTES, LARGE_LIMITS)
         async with self._writes.block(request, "tool-server add", wanted.id) as dry_run:
             server = await self._servers.create(self._operator(request), _read(wanted))
@@ -73,7 +73,7 @@ class ControlToolServerRoutes:
         return await self._written(server, Outcome.CREATED, dry_run=dry_run)
 
     async def remove(self, request: web.Request) -> web.StreamResponse:
-        """Answer `ToolServerWritten` with the server as it was; conflict for one of the settings."""
+        """Answer `ToolServerWritten` with the server before its removal; conflict for one of the settings."""
         server_id = request.match_info["id"]
         async with self._writes.block(request, "tool-server remove", server_id) as dry_run:
             server = await self._get(request)
@@ -81,7 +81,7 @@ class ControlToolServerRoutes:
         return await self._written(server, Outcome.REMOVED, dry_run=dry_run)
 
     async def check(self, request: web.Request) -> web.StreamResponse:
-        """Ask the server now, and answer `Offer`."""
+        """Request the tools of the server now, answer `Offer`."""
         server = await self._get(request)
         offer = await self._servers.check(self._operator(request), server)
         tools = [

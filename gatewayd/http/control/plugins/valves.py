@@ -1,4 +1,4 @@
-"""`/v1/plugins/{family}/{id}/valves`: what is set in a plugin."""
+"""Routes of `/v1/plugins/{family}/{id}/valves`: the valves of a plugin."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -26,7 +26,7 @@ from gatewayd.plugins.valve_rows import check_names, list_valves, parse_values
 
 
 class PluginValveRoutes:
-    """Valves on the control socket; what is a secret leaves the daemon only when it is asked for."""
+    """Routes of valves on the control socket. Secrets are masked unless the request asks for them."""
 
     def __init__(self, plugins: PluginService, registry: PluginManager, viewers: ControlActors) -> None:
         self._plugins = plugins

@@ -1,1 +1,1 @@
-"""Accounts: sign-in, users, groups, permissions, keys."""
+"""Routes of accounts: sign-in, users, groups, permissions and API keys."""

@@ -1,4 +1,4 @@
-"""The administrator's settings and address: `/api/v1/auths/admin`."""
+"""Routes of `/api/v1/auths/admin`: runtime settings, and the contact of the administrator."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -9,10 +9,9 @@ from gatewayd.accounts.admin_contact import AdminContact
 from gatewayd.accounts.endpoints import warnings_for
 from gatewayd.accounts.runtime_settings import RuntimeSettings
 from gatewayd.http.audit import note_change
-from gatewayd.http.body import json_reply, read_object
+from gatewayd.http.body import json_reply, read_object, warning_headers
 from gatewayd.http.context import actor
 from gatewayd.http.replies import accounts
-from gatewayd.http.responses.warning_header import warning_headers
 from gatewayd.http.routes import Route, RouteAccess
 from gatewayd.http.schemas import answers
 
@@ -20,17 +19,22 @@ PREFIX = "/api/v1/auths/admin"
 
 
 class AdminRoutes:
-    """Shows and changes the runtime settings."""
+    """Routes of the runtime settings and the administrator's contact."""
 
     def __init__(self, runtime: RuntimeSettings, contact: AdminContact) -> None:
         self._runtime = runtime
         self._contact = contact
 
     def routes(self) -> Sequence[Route]:
-        """Return the rows of 1.2 about administration."""
+        """Return the rows."""
         return [
             Route(
-                "GET", f"{PREFIX}/details", self.details, RouteAccess.ACCOUNT, "Show whom to ask", tag="admin"
+                "GET",
+                f"{PREFIX}/details",
+                self.details,
+                RouteAccess.ACCOUNT,
+                "Show the administrator's contact",
+                tag="admin",
             ),
             Route("GET", f"{PREFIX}/config", self.show, RouteAccess.ADMIN, "Show the settings", tag="admin"),
             Route("POST", f"{PREFIX}/config", self.change, RouteAccess.ADMIN, "Change settings", tag="admin"),
@@ -38,7 +42,7 @@ class AdminRoutes:
 
     @answers(accounts.contact)
     async def details(self, request: web.Request) -> web.StreamResponse:
-        """Answer `{"name", "email"}` of the administrator; 400 when that is hidden."""
+        """Answer `{"name", "email"}` of the administrator; 400 when the setting hides it."""
         name, email = await self._contact.show()
         return json_reply({"name": name, "email": email})
 
@@ -49,9 +53,10 @@ class AdminRoutes:
 
     @answers(accounts.settings)
     async def change(self, request: web.Request) -> web.StreamResponse:
-        """Any of the settings -> all of them; unknown keys are ignored, a wrong value names its key.
+        """Some of the settings -> all of them. Unknown keys are ignored; the error for a bad value names its
+        key.
 
-        The header X-Gateway-Warning names allowed endpoints that can never match.
+        The header X-Gateway-Warning lists allowed endpoints that match no route.
         """
         values = self._runtime.known(await read_object(request))
         await self._runtime.set(values, by=actor(request).user_id)
@@ -61,5 +66,5 @@ class AdminRoutes:
 
     def _body(self) -> dict[str, Any]:
         body: dict[str, Any] = {value.name: value.value for value in self._runtime.list()}
-        # Clients expect null for "no address of its own".
+        # Clients expect null for an unset address.
         return {**body, "ADMIN_EMAIL": body["ADMIN_EMAIL"] or None}

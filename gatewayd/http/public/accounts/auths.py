@@ -1,4 +1,4 @@
-"""Sign in, sign up, sign out, and one's own account: `/api/v1/auths`."""
+"""Routes of `/api/v1/auths`: sign-in, sign-up, sign-out, and the account of the caller."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -23,12 +23,12 @@ from gatewayd.http.schemas import TRUE, answers
 
 PREFIX = "/api/v1/auths"
 _row = RouteGroup(PREFIX, "auths").row
-# What the session reply tells about its own account, beside the Session.
+# Fields of the account in the session reply, beside those of the Session.
 OWN_PROFILE = ("bio", "gender", "date_of_birth", "status_emoji", "status_message", "status_expires_at")
 
 
 class SignInBody(BaseModel):
-    """An address and its password."""
+    """E-mail address and password of an account."""
 
     model_config = ConfigDict(extra="ignore")
 
@@ -37,7 +37,7 @@ class SignInBody(BaseModel):
 
 
 class SignUpBody(BaseModel):
-    """An account that somebody makes for himself."""
+    """A sign-up: a new account of the caller."""
 
     model_config = ConfigDict(extra="ignore")
 
@@ -48,13 +48,13 @@ class SignUpBody(BaseModel):
 
 
 class AddBody(SignUpBody):
-    """An account that an administrator makes."""
+    """A new account, created by an administrator."""
 
     role: Role = Role.PENDING
 
 
 class ProfileBody(BaseModel):
-    """One's own profile; what is absent stays, null empties."""
+    """Profile of the caller's account. Absent fields keep their values, null clears them."""
 
     model_config = ConfigDict(extra="ignore")
 
@@ -66,7 +66,7 @@ class ProfileBody(BaseModel):
 
 
 class PasswordBody(BaseModel):
-    """The present password and the new one."""
+    """The current password and the new one."""
 
     model_config = ConfigDict(extra="ignore")
 
@@ -75,7 +75,7 @@ class PasswordBody(BaseModel):
 
 
 class TimezoneBody(BaseModel):
-    """The name of a time zone."""
+    """Name of a time zone."""
 
     model_config = ConfigDict(extra="ignore")
 
@@ -83,7 +83,7 @@ class TimezoneBody(BaseModel):
 
 
 class AuthRoutes:
-    """Opens and ends sessions, and lets people look after their own account."""
+    """Routes of sessions and of the caller's own account."""
 
     def __init__(self, users: Users, sign_in: SignIn, sign_up: SignUp, replies: SessionReplies) -> None:
         self._users = users
@@ -92,14 +92,14 @@ class AuthRoutes:
         self._replies = replies
 
     def routes(self) -> Sequence[Route]:
-        """Return the rows of 1.2 about sessions and one's own account."""
+        """Return the rows."""
         return [
             _row("GET", "/", self.show, RouteAccess.ACCOUNT, "Show the session"),
             _row("POST", "/signin", self.signin, RouteAccess.PUBLIC, "Sign in", SignInBody),
-            _row("POST", "/signup", self.signup, RouteAccess.PUBLIC, "Make an account", SignUpBody),
+            _row("POST", "/signup", self.signup, RouteAccess.PUBLIC, "Sign up", SignUpBody),
             _row("POST", "/signout", self.signout, RouteAccess.OPTIONAL, "Sign out"),
             replace(_row("GET", "/signout", self.signout, RouteAccess.OPTIONAL, "Sign out"), guarded=True),
-            _row("POST", "/add", self.add, RouteAccess.ADMIN, "Make an account for somebody", AddBody),
+            _row("POST", "/add", self.add, RouteAccess.ADMIN, "Create an account", AddBody),
             _row(
                 "POST",
                 "/update/profile",
@@ -128,14 +128,16 @@ class AuthRoutes:
 
     @answers(accounts.own_session)
     async def show(self, request: web.Request) -> web.StreamResponse:
-        """Answer the Session, with the key itself as `token` for a key, and some of the profile."""
+        """Answer the Session with fields of the profile; `token` is the key itself for a request with a
+        key."""
         who = actor(request)
         profile = {name: who.user.profile.get(name) for name in OWN_PROFILE}
         return self._replies.show(request, who, credential(request), profile)
 
     @answers(accounts.session)
     async def signin(self, request: web.Request) -> web.StreamResponse:
-        """`{"email", "password"}` -> Session and cookie; 400 for a wrong pair, 429 after too many."""
+        """`{"email", "password"}` -> Session and cookie; 400 for a wrong password or address, 429 after too
+        many attempts."""
         form = await read_model(request, SignInBody)
         client = SignInClient(client_address(request), request.cookies.get(DEVICE_COOKIE, ""))
         try:
@@ -153,7 +155,7 @@ class AuthRoutes:
         """`{"name", "email", "password"}` -> Session and cookie.
 
         403 when sign-up is off or there is no administrator yet, 409 when the address cannot be used, 429
-        after too many.
+        after too many attempts.
         """
         form = await read_model(request, SignUpBody)
         new = NewUser(form.email, form.name, password=form.password, profile_image_url=form.profile_image_url)
@@ -167,12 +169,13 @@ class AuthRoutes:
 
     @answers(service.status)
     async def signout(self, request: web.Request) -> web.StreamResponse:
-        """Answer `{"status": true}`; the session is over and its cookie gone."""
+        """Answer `{"status": true}`; the session is revoked and its cookie deleted."""
         return await self._replies.close(request, find_actor(request), request.get(CREDENTIAL, ""))
 
     @answers(accounts.added_account)
     async def add(self, request: web.Request) -> web.StreamResponse:
-        """`{"name", "email", "password", "role"}` -> the account and a token for it; 409 when taken."""
+        """`{"name", "email", "password", "role"}` -> the account and a token for it; 409 for an address in
+        use."""
         form = await read_model(request, AddBody)
         user = await self._users.create(
             NewUser(
@@ -190,7 +193,7 @@ class AuthRoutes:
 
     @answers(accounts.account)
     async def update_profile(self, request: web.Request) -> web.StreamResponse:
-        """`{"name", "profile_image_url", "bio"?, "gender"?, "date_of_birth"?}` -> the account in short."""
+        """`{"name", "profile_image_url", "bio"?, "gender"?, "date_of_birth"?}` -> short account."""
         form = await read_model(request, ProfileBody)
         profile: dict[str, Any] = form.model_dump(
             include={"bio", "gender", "date_of_birth"} & form.model_fields_set
@@ -201,9 +204,10 @@ class AuthRoutes:
 
     @answers(TRUE)
     async def update_password(self, request: web.Request) -> web.StreamResponse:
-        """`{"password", "new_password"}` -> true; 400 for a wrong password, 403 by a key, 429 after too many.
+        """`{"password", "new_password"}` -> true; 400 for a wrong password, 403 for a request with a key, 429
+        after too many attempts.
 
-        Every session ends, and API keys stay.
+        Every session of the account ends; its API keys stay.
         """
         form = await read_model(request, PasswordBody)
         who = actor(request)

@@ -1,4 +1,4 @@
-"""Groups and their members: `/api/v1/groups`."""
+"""Routes of `/api/v1/groups`: groups and their members."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -25,7 +25,7 @@ _row = RouteGroup(PREFIX, "groups").row
 
 
 class GroupBody(BaseModel):
-    """A group to make; of `permissions` only the leaves that matter are needed."""
+    """A new group; `permissions` may be a partial tree."""
 
     model_config = ConfigDict(extra="ignore")
 
@@ -36,7 +36,7 @@ class GroupBody(BaseModel):
 
 
 class GroupChangeBody(BaseModel):
-    """What to change in a group; what is absent or null stays."""
+    """A change of a group. Absent and null fields keep their values."""
 
     model_config = ConfigDict(extra="ignore")
 
@@ -55,7 +55,7 @@ class MembersBody(BaseModel):
 
 
 class GroupRoutes:
-    """Shows people their groups and lets administrators keep them."""
+    """Routes of groups."""
 
     def __init__(self, groups: Groups, users: Users, clock: ids.Clock = ids.now) -> None:
         self._groups = groups
@@ -63,15 +63,17 @@ class GroupRoutes:
         self._clock = clock
 
     def routes(self) -> Sequence[Route]:
-        """Return the rows of 1.4."""
+        """Return the rows."""
         admin, verified = RouteAccess.ADMIN, RouteAccess.VERIFIED
         return [
             _row("GET", "/", self.list, verified, "List groups"),
-            _row("POST", "/create", self.create, admin, "Make a group", GroupBody),
+            _row("POST", "/create", self.create, admin, "Create a group", GroupBody),
             _row("GET", "/id/{id}", self.show, admin, "Show a group"),
-            _row("GET", "/id/{id}/info", self.show_info, verified, "Show a group in short"),
-            _row("GET", "/id/{id}/export", self.export, admin, "Show a group and who is in it"),
-            _row("POST", "/id/{id}/users", self.list_members, admin, "List the members", asks=True),
+            _row("GET", "/id/{id}/info", self.show_info, verified, "Show a group without its permissions"),
+            _row("GET", "/id/{id}/export", self.export, admin, "Export a group with its members"),
+            _row(
+                "POST", "/id/{id}/users", self.list_members, admin, "List the members of a group", asks=True
+            ),
             _row("POST", "/id/{id}/update", self.change, admin, "Change a group", GroupChangeBody),
             _row("POST", "/id/{id}/users/add", self.add_members, admin, "Add members", MembersBody),
             _row("POST", "/id/{id}/users/remove", self.remove_members, admin, "Remove members", MembersBody),
@@ -80,14 +82,14 @@ class GroupRoutes:
 
     @answers(listed(accounts.group))
     async def list(self, request: web.Request) -> web.StreamResponse:
-        """Answer groups: all for administrators, their own for others."""
+        """Answer all groups for administrators, the caller's own groups for others."""
         who = actor(request)
         groups = await self._groups.list(user_id=None if who.is_admin else who.user_id)
         return json_reply(await render_groups(groups, self._groups))
 
     @answers(accounts.group)
     async def create(self, request: web.Request) -> web.StreamResponse:
-        """`{"name", "description", "permissions"?, "data"?}` -> Group; 409 when the name is taken."""
+        """`{"name", "description", "permissions"?, "data"?}` -> Group; 409 for a name in use."""
         form = await read_model(request, GroupBody)
         group = await self._groups.create(
             NewGroup(
@@ -140,7 +142,7 @@ class GroupRoutes:
 
     @answers(accounts.group)
     async def add_members(self, request: web.Request) -> web.StreamResponse:
-        """`{"user_ids"}` -> Group; unknown users are left out."""
+        """`{"user_ids"}` -> Group; unknown users are ignored."""
         form = await read_model(request, MembersBody)
         await self._groups.add_members(_id(request), form.user_ids)
         return await self._show_members(request, {"added": form.user_ids})

@@ -1,4 +1,4 @@
-"""One's own API keys: `/api/v1/auths/api_key` as existing scripts use it, and `/api/v1/auths/api_keys`."""
+"""Routes of the caller's API keys: `/api/v1/auths/api_key` of Open WebUI, and `/api/v1/auths/api_keys`."""
 
 from collections.abc import Sequence
 
@@ -21,7 +21,7 @@ PREFIX = "/api/v1/auths"
 
 
 class KeyBody(BaseModel):
-    """A key to make; without a name it gets one, `expires_at` is in epoch seconds."""
+    """A new key; `expires_at` is in epoch seconds. Without a name the key gets a default one."""
 
     model_config = ConfigDict(extra="ignore")
 
@@ -30,29 +30,38 @@ class KeyBody(BaseModel):
 
 
 class KeyRoutes:
-    """Lets accounts make, list and end their keys."""
+    """Routes of the API keys of the caller."""
 
     def __init__(self, keys: Keys) -> None:
         self._keys = keys
 
     def routes(self) -> Sequence[Route]:
-        """Return the rows of 1.2 about keys, then the ones for several named keys."""
+        """Return the rows for the one key, then those for several named keys."""
         account = RouteAccess.ACCOUNT
         single, several = f"{PREFIX}/api_key", f"{PREFIX}/api_keys"
         return [
-            Route("POST", single, self.create, account, "Make an API key", request=KeyBody, tag="keys"),
-            Route("GET", single, self.show, account, "Show the API key", tag="keys", statuses=()),
-            Route("DELETE", single, self.remove_all, account, "End API keys", tag="keys"),
+            Route("POST", single, self.create, account, "Create an API key", request=KeyBody, tag="keys"),
+            Route(
+                "GET",
+                single,
+                self.show,
+                account,
+                "Show the API key (always refused)",
+                tag="keys",
+                statuses=(),
+            ),
+            Route("DELETE", single, self.remove_all, account, "Revoke API keys", tag="keys"),
             Route("GET", several, self.list, account, "List the API keys", tag="keys"),
-            Route("POST", several, self.create, account, "Make an API key", request=KeyBody, tag="keys"),
-            Route("DELETE", f"{several}/{{id}}", self.remove, account, "End an API key", tag="keys"),
+            Route("POST", several, self.create, account, "Create an API key", request=KeyBody, tag="keys"),
+            Route("DELETE", f"{several}/{{id}}", self.remove, account, "Revoke an API key", tag="keys"),
         ]
 
     @answers(accounts.created_key)
     async def create(self, request: web.Request) -> web.StreamResponse:
         """`{"name"?, "expires_at"?}` -> `{"api_key": "sk-...", "id", "name", "prefix", ...}`, once.
 
-        A key that a key makes ends with it. 403 says what is missing (5.2), 409 that the name is taken.
+        A key that a request with a key creates expires with that key. 403 names the missing permission, 409
+        is for a name in use.
         """
         form = await read_model(request, KeyBody)
         who = actor(request)
@@ -61,18 +70,18 @@ class KeyRoutes:
         return _created(key, value)
 
     async def show(self, request: web.Request) -> web.StreamResponse:
-        """Answer 404 always: a value is shown once and cannot be read again (2.8); 403 as for creation."""
+        """Answer 404 always, as a value is shown only at its creation; 403 as for creation."""
         await self._keys.check(actor(request).user, "show")
         raise GatewayError(
             ErrorKind.NOT_FOUND,
-            "cannot show an API key: its value is shown once, when it is made; GET /api/v1/auths/api_keys"
+            "cannot show an API key: its value is shown once, at its creation; GET /api/v1/auths/api_keys"
             " lists the keys",
             code="api_key_not_readable",
         )
 
-    @answers(TRUE, query={"id": "Id of the one key to end."})
+    @answers(TRUE, query={"id": "Id of the one key to revoke."})
     async def remove_all(self, request: web.Request) -> web.StreamResponse:
-        """End every key, or the one named by the query parameter `id`; answer true. 403 as for creation."""
+        """Revoke every key, or the key of the query parameter `id`; answer true. 403 as for creation."""
         who = actor(request)
         await self._keys.check(who.user, "delete")
         wanted = request.query.get("id")
@@ -85,7 +94,8 @@ class KeyRoutes:
 
     @answers(accounts.keys)
     async def list(self, request: web.Request) -> web.StreamResponse:
-        """Answer `{"keys": [...], "total", "missing": [sentence]}`; `missing` says why keys do not work."""
+        """Answer `{"keys": [...], "total", "missing": [sentence]}`; `missing` lists the reasons why keys are
+        refused."""
         who = actor(request)
         keys = await self._keys.list(who.user_id)
         missing = await self._keys.why(who.user)
@@ -95,7 +105,8 @@ class KeyRoutes:
 
     @answers(TRUE)
     async def remove(self, request: web.Request) -> web.StreamResponse:
-        """End one of one's own keys, whether keys are allowed or not, and answer true; 404 for another."""
+        """Revoke one of the caller's keys, even when keys are not permitted, and answer true; 404 for
+        others."""
         await self._keys.revoke(request.match_info["id"], actor(request).user_id)
         note_change(request, request.match_info["id"])
         return json_reply(data=True)

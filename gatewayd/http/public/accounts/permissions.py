@@ -1,4 +1,4 @@
-"""Default and effective permissions: `/api/v1/users/.../permissions`."""
+"""Routes of `/api/v1/users/.../permissions`: default and effective permissions."""
 
 from collections.abc import Sequence
 
@@ -16,18 +16,23 @@ PREFIX = "/api/v1/users"
 
 
 class PermissionRoutes:
-    """Shows what people may do, and lets administrators set what everybody may."""
+    """Routes of permissions."""
 
     def __init__(self, permissions: Permissions) -> None:
         self._permissions = permissions
 
     def routes(self) -> Sequence[Route]:
-        """Return the rows of 1.3 about permissions."""
+        """Return the rows."""
         default = f"{PREFIX}/default/permissions"
         tag = "permissions"
         return [
             Route(
-                "GET", f"{PREFIX}/permissions", self.show, RouteAccess.VERIFIED, "Show what one may", tag=tag
+                "GET",
+                f"{PREFIX}/permissions",
+                self.show,
+                RouteAccess.VERIFIED,
+                "Show the caller's permissions",
+                tag=tag,
             ),
             Route(
                 "GET", default, self.show_defaults, RouteAccess.ADMIN, "Show the default permissions", tag=tag
@@ -52,17 +57,17 @@ class PermissionRoutes:
 
     @answers(accounts.permissions)
     async def show(self, request: web.Request) -> web.StreamResponse:
-        """Answer the effective tree of the caller, `{"workspace": {...}, "features": {...}, ...}`."""
+        """Answer the effective permissions of the caller, `{"workspace": {...}, "features": {...}, ...}`."""
         return json_reply(actor(request).permissions)
 
     @answers(accounts.permissions)
     async def show_defaults(self, request: web.Request) -> web.StreamResponse:
-        """Answer the tree that accounts with the role user have."""
+        """Answer the default permissions of accounts with the role user."""
         return json_reply(self._permissions.defaults())
 
     @answers(accounts.permissions)
     async def change_defaults(self, request: web.Request) -> web.StreamResponse:
-        """A tree -> the stored one; a missing leaf gets its built-in value, an unknown one is dropped."""
+        """A tree -> the stored tree. A missing leaf gets its built-in value, an unknown one is dropped."""
         tree = known_leaves(await read_object(request))
         before = self._permissions.defaults()
         after = await self._permissions.set_defaults(tree, by=actor(request).user_id)
@@ -71,5 +76,5 @@ class PermissionRoutes:
 
     @answers(accounts.permissions)
     async def show_builtin(self, request: web.Request) -> web.StreamResponse:
-        """Answer the tree as it is without any configuration."""
+        """Answer the built-in permissions, without configuration."""
         return json_reply(BUILTIN_PERMISSIONS)

@@ -1,4 +1,4 @@
-"""Accounts and groups as clients of this API family see them (peer-compatible keys)."""
+"""Serializers of accounts, groups and keys in the format of Open WebUI."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
@@ -9,23 +9,23 @@ from gatewayd.errors import invalid
 
 PAGE_SIZE: Final = 30
 MAX_PAGE_NUMBER: Final = 1_000_000
-# An account counts as active this long after its last request.
+# Seconds that an account counts as active after its last request.
 ACTIVE_SECONDS: Final = 180
 USERS_QUERY: Final = {
     "query": "Part of the name or the e-mail address.",
     "order_by": "Member to sort by, created_at by default.",
     "direction": "asc (the default) or desc.",
-    "page": "Number of the page, from 1; it has 30 accounts.",
+    "page": "Number of the page, from 1; a page has 30 accounts.",
 }
 
 
 def render_whole_user(user: User) -> dict[str, Any]:
-    """Return a whole account; a deactivated one has `active` false and the role pending."""
+    """Return a whole account. A deactivated account has `active` false and the role pending."""
     return {**render_user(user), "active": user.active}
 
 
 def render_user_info(user: User, now: int, groups: Sequence[Group] = ()) -> dict[str, Any]:
-    """Return what other accounts may know about one."""
+    """Return the fields of an account that other accounts may see."""
     return {
         "id": user.id,
         "name": user.name,
@@ -41,7 +41,7 @@ def render_user_info(user: User, now: int, groups: Sequence[Group] = ()) -> dict
 
 
 def render_account(user: User) -> dict[str, Any]:
-    """Return the few fields that sign-in and profile replies hold."""
+    """Return the short account of sign-in and profile replies."""
     return {
         "id": user.id,
         "email": user.email,
@@ -52,7 +52,7 @@ def render_account(user: User) -> dict[str, Any]:
 
 
 def render_group_name(group: Group) -> dict[str, Any]:
-    """Return what the account pages list."""
+    """Return id and name of a group, as in account pages."""
     return {"id": group.id, "name": group.name}
 
 
@@ -69,15 +69,16 @@ def render_key(key: ApiKey) -> dict[str, Any]:
 
 
 def is_active(user: User, now: int) -> bool:
-    """Tell whether the account sent a request within the last three minutes."""
-    # A time that is still to come was noted before the clock was set back.
+    """Return whether the account sent a request within the last three minutes."""
+    # A future time was recorded before the clock was set back.
     return user.active and abs(now - user.last_active_at) < ACTIVE_SECONDS
 
 
 def parse_user_listing(query: Mapping[str, str]) -> dict[str, Any]:
-    """Return the arguments of `Users.list` that the query parameters of a list route ask for.
+    """Return the arguments of `Users.list` from the query parameters of a list route.
 
-    `query`, `order_by`, `direction` (asc, desc) and `page` (from 1, of 30); invalid_request for a bad one.
+    They are `query`, `order_by`, `direction` (asc, desc) and `page` (from 1, of 30 accounts). Raises
+    invalid_request for a bad value.
     """
     direction = query.get("direction", "asc")
     if direction not in {"asc", "desc"}:

@@ -1,4 +1,4 @@
-"""Session replies: a token, who it is for, and the cookie that carries it."""
+"""Session replies: a token, its account and its cookie."""
 
 from dataclasses import dataclass
 from typing import Any, Final
@@ -21,7 +21,7 @@ NO_STORE = {"Cache-Control": "no-store"}
 
 @dataclass(frozen=True, slots=True)
 class CookieOptions:
-    """Attributes of the session cookie; `secure` sets Secure also on a request that came by plain HTTP."""
+    """Attributes of the session cookie; `secure` sets Secure also for a request by plain HTTP."""
 
     name: str = "token"
     same_site: str = "lax"
@@ -29,7 +29,7 @@ class CookieOptions:
 
 
 class SessionReplies:
-    """Opens, shows and ends sessions towards clients.
+    """Replies that open, show and end sessions.
 
     A Session body: `{"token", "token_type": "Bearer", "expires_at", "id", "email", "name", "role",
     "profile_image_url", "permissions"}`.
@@ -52,7 +52,7 @@ class SessionReplies:
         return reply
 
     def set_device_cookie(self, request: web.Request, reply: web.Response, value: str) -> None:
-        """Add the device cookie to a reply, for sign-in alone and `LIFE_SECONDS`."""
+        """Add the device cookie to a reply, with the path of the sign-in and a life of `LIFE_SECONDS`."""
         reply.set_cookie(
             DEVICE_COOKIE,
             value,
@@ -64,15 +64,16 @@ class SessionReplies:
         )
 
     def issue(self, user: User, until: int | None) -> str:
-        """Return a token for the user, without a cookie; `until` is the end of the credential that asks."""
+        """Return a token for the user, without a cookie; `until` is the expiry of the credential of the
+        request."""
         seconds = self._runtime.session_seconds()
         return self._sessions.issue(user, seconds, until)[0]
 
     def show(self, request: web.Request, who: Actor, credential: str, more: dict[str, Any]) -> web.Response:
-        """Answer the session or key that asks.
+        """Answer the session or key of the request.
 
-        A session gets its cookie unless the browser has it: a GET does not tell whether it came by HTTPS, and
-        would replace a Secure cookie by another.
+        A session gets its cookie unless the browser has it: a GET does not show whether it came by HTTPS, and
+        would replace a Secure cookie by an insecure one.
         """
         is_session = who.kind is CredentialKind.SESSION
         expires_at = who.expires_at if is_session else None
@@ -98,7 +99,7 @@ class SessionReplies:
         return reply
 
     def _is_secure(self, request: web.Request) -> bool:
-        """Tell whether a cookie is Secure: by the setting, or as the browser came by HTTPS."""
+        """Return whether a cookie is Secure: by the setting, or for a request by HTTPS."""
         origin = request.headers.get(hdrs.ORIGIN, "")
         return self._cookie.secure or origin.startswith("https:") or base_url(request).startswith("https:")
 

@@ -1,4 +1,4 @@
-"""Accounts: `/api/v1/users`."""
+"""Routes of `/api/v1/users`: accounts."""
 
 from collections.abc import AsyncIterator, Sequence
 from typing import Any
@@ -32,7 +32,7 @@ _row = RouteGroup(PREFIX, "users").row
 
 
 class UserBody(BaseModel):
-    """What to change in an account; what is absent, null or an empty password stays."""
+    """A change of an account. Absent and null fields and an empty password keep the values."""
 
     model_config = ConfigDict(extra="ignore")
 
@@ -44,7 +44,7 @@ class UserBody(BaseModel):
 
 
 class RoleBody(BaseModel):
-    """A role for an account."""
+    """The new role of an account."""
 
     model_config = ConfigDict(extra="ignore")
 
@@ -53,7 +53,7 @@ class RoleBody(BaseModel):
 
 
 class UserRoutes:
-    """Lists accounts, lets administrators change them and everybody keep his own settings."""
+    """Routes of accounts and of the settings that each user stores."""
 
     def __init__(self, users: Users, groups: Groups, clock: ids.Clock = ids.now) -> None:
         self._users = users
@@ -61,23 +61,35 @@ class UserRoutes:
         self._clock = clock
 
     def routes(self) -> Sequence[Route]:
-        """Return the rows of 1.3; those with a name of their own stand before those with an id."""
+        """Return the rows; fixed paths precede those with an id."""
         admin, verified = RouteAccess.ADMIN, RouteAccess.VERIFIED
         return [
             _row("GET", "/", self.list, admin, "List accounts"),
-            _row("GET", "/all", self.list_all, admin, "List every account in short"),
+            _row("GET", "/all", self.list_all, admin, "List all accounts"),
             _row("GET", "/search", self.search, verified, "Find accounts"),
-            _row("GET", "/groups", self.own_groups, verified, "List one's own groups"),
-            _row("GET", "/user/settings", self.settings, verified, "Show one's own settings"),
+            _row("GET", "/groups", self.own_groups, verified, "List the caller's groups"),
+            _row("GET", "/user/settings", self.settings, verified, "Show the caller's settings"),
             _row(
-                "POST", "/user/settings/update", self.change_settings, verified, "Change one's own settings"
+                "POST",
+                "/user/settings/update",
+                self.change_settings,
+                verified,
+                "Change the caller's settings",
             ),
-            _row("GET", "/user/info", self.info, verified, "Show one's own notes"),
-            _row("POST", "/user/info/update", self.change_info, verified, "Change one's own notes"),
-            _row("POST", "/update/role", self.change_role, admin, "Change a role", RoleBody),
+            _row(
+                "GET", "/user/info", self.info, verified, "Show the object that scripts store for the caller"
+            ),
+            _row(
+                "POST",
+                "/user/info/update",
+                self.change_info,
+                verified,
+                "Change the object that scripts store for the caller",
+            ),
+            _row("POST", "/update/role", self.change_role, admin, "Change the role of an account", RoleBody),
             _row("GET", "/{id}", self.show, admin, "Show an account"),
-            _row("GET", "/{id}/info", self.show_info, verified, "Show an account in short"),
-            _row("GET", "/{id}/active", self.show_active, verified, "Tell whether somebody is there"),
+            _row("GET", "/{id}/info", self.show_info, verified, "Show the public fields of an account"),
+            _row("GET", "/{id}/active", self.show_active, verified, "Report whether an account is active"),
             _row("GET", "/{id}/groups", self.show_groups, admin, "List the groups of an account"),
             _row("POST", "/{id}/update", self.change, admin, "Change an account", UserBody),
             _row("DELETE", "/{id}", self.remove, admin, "Delete an account"),
@@ -98,7 +110,7 @@ class UserRoutes:
         return await pages_reply(self._infos(user_ids), "users", {"total": len(user_ids)})
 
     async def _infos(self, user_ids: Sequence[str]) -> AsyncIterator[Sequence[dict[str, Any]]]:
-        """Yield pages of accounts in short, each with its groups."""
+        """Yield pages of UserInfo, each with the groups of the account."""
         named = {group.id: group for group in await self._groups.list()}
         now = self._clock()
         async for page in self._users.pages(user_ids):
@@ -117,30 +129,31 @@ class UserRoutes:
 
     @answers(listed(accounts.group))
     async def own_groups(self, request: web.Request) -> web.StreamResponse:
-        """Answer the groups that the caller is in."""
+        """Answer the groups of the caller."""
         groups = await self._groups.list(user_id=actor(request).user_id)
         return json_reply(await render_groups(groups, self._groups))
 
     @answers(OBJECT_OR_NULL)
     async def settings(self, request: web.Request) -> web.StreamResponse:
-        """Answer the object that clients keep for the caller, or null."""
+        """Answer the object that clients store for the caller, or null."""
         return json_reply((await self._users.get(actor(request).user_id)).settings)
 
     @answers(OBJECT)
     async def change_settings(self, request: web.Request) -> web.StreamResponse:
-        """An object -> all settings with it merged in; 403 without the permission settings.interface."""
+        """An object -> the settings with its members merged in; 403 without the permission
+        settings.interface."""
         require(actor(request), "settings", "interface")
         user = await self._change_own(request, UserChange(settings=await read_object(request)))
         return json_reply(user.settings)
 
     @answers(OBJECT_OR_NULL)
     async def info(self, request: web.Request) -> web.StreamResponse:
-        """Answer the object that scripts keep about the caller, or null."""
+        """Answer the object that scripts store for the caller, or null."""
         return json_reply((await self._users.get(actor(request).user_id)).info)
 
     @answers(OBJECT)
     async def change_info(self, request: web.Request) -> web.StreamResponse:
-        """An object -> all of it with the new merged in."""
+        """An object -> the stored object with the new members merged in."""
         user = await self._change_own(request, UserChange(info=await read_object(request)))
         return json_reply(user.info)
 
@@ -184,7 +197,8 @@ class UserRoutes:
     async def change(self, request: web.Request) -> web.StreamResponse:
         """`{"role"?, "name"?, "email"?, "profile_image_url"?, "password"?}` -> User.
 
-        403 for the primary administrator by others and for one's own role, 409 for a taken e-mail.
+        403 for a change of the primary administrator by others and for the caller's own role, 409 for an
+        e-mail in use.
         """
         form = await read_model(request, UserBody)
         change = UserChange(
@@ -192,7 +206,7 @@ class UserRoutes:
             name=form.name,
             role=form.role,
             profile_image_url=form.profile_image_url,
-            # Clients send an empty password for "leave it".
+            # Clients send an empty password to keep the current one.
             password=form.password or None,
         )
         user = await self._users.change_as_shown(request.match_info["id"], change, actor(request))
@@ -203,7 +217,7 @@ class UserRoutes:
 
     @answers(TRUE)
     async def remove(self, request: web.Request) -> web.StreamResponse:
-        """Answer true; 403 for the primary administrator and oneself, 404 for an unknown id."""
+        """Answer true; 403 for the primary administrator and the caller itself, 404 for an unknown id."""
         user = await self._users.get(request.match_info["id"])
         await self._users.remove(user.id, actor(request))
         note_change(request, user.email)

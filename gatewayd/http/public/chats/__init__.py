@@ -1,1 +1,1 @@
-"""Stored chats: routes, bodies, lists."""
+"""Routes of stored chats, and the models of their bodies."""

@@ -1,4 +1,4 @@
-"""What clients send about stored chats."""
+"""Models of the request bodies for stored chats."""
 
 from typing import Any
 
@@ -6,7 +6,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 
 class ChatBody(BaseModel):
-    """A `chat` object, or the members of it that change."""
+    """A `chat` object, or its changed members."""
 
     model_config = ConfigDict(extra="ignore")
 
@@ -14,7 +14,7 @@ class ChatBody(BaseModel):
 
 
 class NewChatBody(ChatBody):
-    """A chat to make."""
+    """A new chat."""
 
     folder_id: str | None = None
 
@@ -28,7 +28,7 @@ class ImportBody(BaseModel):
 
 
 class MessageBody(BaseModel):
-    """A message, or the members of it that change."""
+    """A message, or its changed members."""
 
     model_config = ConfigDict(extra="allow")
 
@@ -36,7 +36,7 @@ class MessageBody(BaseModel):
 
 
 class CloneBody(BaseModel):
-    """What a copy is called."""
+    """The title of a copy."""
 
     model_config = ConfigDict(extra="ignore")
 
@@ -52,7 +52,7 @@ class TagBody(BaseModel):
 
 
 class TaggedBody(TagBody):
-    """Which chats with a tag to list."""
+    """A page of the chats with a tag."""
 
     skip: int = Field(default=0, ge=0, le=10**9)
     limit: int = Field(default=50, ge=1, le=1000)

@@ -1,4 +1,4 @@
-"""Lists of stored chats and their tags: `/api/v1/chats`."""
+"""Routes of `/api/v1/chats` for lists of stored chats and their tags."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -24,26 +24,26 @@ from gatewayd.http.public.query_parameters import (
     parse_page,
 )
 from gatewayd.http.replies import chats as replies
-from gatewayd.http.responses.json_list import send_records
+from gatewayd.http.responses.json_parts import send_records
 from gatewayd.http.routes import Route, RouteAccess, RouteGroup
 from gatewayd.http.schemas import answers, listed
 
 PAGE_SIZE: Final = 60
 ORDER_QUERY: Final = {
-    "page": "Number of the page, from 1; it has 60 chats. Without it all are listed.",
+    "page": "Number of the page, from 1; a page has 60 chats. Without it all chats are listed.",
     "sort_by": "updated_at (the default), created_at or title.",
     "sort_dir": "asc or desc (the default).",
 }
-PINNED_QUERY: Final = {"include_pinned": "With true, pinned chats are listed too."}
+PINNED_QUERY: Final = {"include_pinned": "With true, the list includes pinned chats."}
 SEARCH_QUERY: Final = {
-    "text": "Text to look for; tag:NAME, pinned:true, archived:true and shared:true choose among the chats.",
+    "text": "Text to search; tag:NAME, pinned:true, archived:true and shared:true filter the chats.",
     **PAGE_QUERY,
 }
 _row = RouteGroup(PREFIX, "chats").row
 
 
 class ChatListRoutes:
-    """Lists chats, page by page or as whole records."""
+    """Routes that list chats in pages or export them as whole records."""
 
     def __init__(self, services: ChatServices) -> None:
         self._chats = services.chats
@@ -51,7 +51,7 @@ class ChatListRoutes:
         self._transfer = services.transfer
 
     def routes(self) -> Sequence[Route]:
-        """Return the rows of many chats."""
+        """Return the rows."""
         who = RouteAccess.VERIFIED
         return [
             _row("GET", "/", self.list, who, "List chats"),
@@ -61,28 +61,29 @@ class ChatListRoutes:
             _row("GET", "/archived", self.list_archived, who, "List archived chats"),
             _row("GET", "/shared", self.list_shared, who, "List shared chats"),
             _row("GET", "/list/user/{user_id}", self.list_of, RouteAccess.ADMIN, "List the chats of a user"),
-            _row("GET", "/all", self.give_all, who, "Export all one's chats"),
-            _row("GET", "/all/archived", self.give_archived, who, "Export the archived chats"),
-            _row("GET", "/all/db", self.give_everything, RouteAccess.ADMIN, "Export the chats of every user"),
-            _row("GET", "/all/tags", self.list_tags, who, "List the tags of one's chats"),
+            _row("GET", "/all", self.give_all, who, "Export all chats of the caller"),
+            _row("GET", "/all/archived", self.give_archived, who, "Export the archived chats of the caller"),
+            _row("GET", "/all/db", self.give_everything, RouteAccess.ADMIN, "Export the chats of all users"),
+            _row("GET", "/all/tags", self.list_tags, who, "List the tags of the caller's chats"),
             _row("POST", "/tags", self.list_tagged, who, "List the chats with a tag", TaggedBody, asks=True),
         ]
 
     @answers(listed(replies.chat_element), query={**ORDER_QUERY, **PINNED_QUERY})
     async def list(self, request: web.Request) -> web.StreamResponse:
-        """Answer `[{"id", "title", "updated_at", "created_at", "last_read_at"}]`, last changed first.
+        """Answer `[{"id", "title", "updated_at", "created_at", "last_read_at"}]`, latest change first.
 
-        `?page=` counts from 1, 60 a page, all without it; pinned chats only with `?include_pinned=true`,
-        archived ones never; `?sort_by=` updated_at, created_at or title, `?sort_dir=` asc or desc.
+        `?page=` counts from 1, with 60 chats a page; all without it. Pinned chats are included with
+        `?include_pinned=true`, archived ones never. `?sort_by=` updated_at, created_at or title, `?sort_dir=`
+        asc or desc.
         """
         pinned = None if parse_flag(request.query, "include_pinned", default=False) else False
         return await self._listed(request, ChatQuery(archived=False, pinned=pinned))
 
     @answers(listed(replies.chat_element), query=SEARCH_QUERY)
     async def search(self, request: web.Request) -> web.StreamResponse:
-        """`?text=` is looked for in titles and messages -> list elements, 60 a page.
+        """Search `?text=` in titles and messages -> list elements, 60 a page.
 
-        `tag:NAME`, `pinned:true`, `archived:true` and `shared:true` in the text choose among the chats.
+        `tag:NAME`, `pinned:true`, `archived:true` and `shared:true` in the text filter the chats.
         """
         query = read_search(request.query.get("text", ""))
         offset, limit = parse_page(request.query, PAGE_SIZE)
@@ -115,7 +116,7 @@ class ChatListRoutes:
 
     @answers(listed(replies.chat))
     async def give_all(self, request: web.Request) -> web.StreamResponse:
-        """Answer `[record]`, sent as they are read; 403 without the permission chat.export."""
+        """Answer `[record]` as a stream; 403 without the permission chat.export."""
         return await send_records(request, await self._transfer.give_all(actor(request), ChatQuery()))
 
     @answers(listed(replies.chat))
@@ -147,7 +148,7 @@ class ChatListRoutes:
 
 
 def _paged(sent: Mapping[str, str], query: ChatQuery) -> ChatQuery:
-    """Return a query with the page and order that the request asks for."""
+    """Return a query with the page and order of the request."""
     sort_by = sent.get("sort_by", sent.get("order_by", SORT_FIELDS[0]))
     if sort_by not in SORT_FIELDS:
         raise invalid_parameter("sort_by", f"expected {', '.join(SORT_FIELDS)}")

@@ -1,4 +1,4 @@
-"""Stored chats, one by one: `/api/v1/chats` (target of events: 2.5)."""
+"""Routes of `/api/v1/chats` for single stored chats and their messages."""
 
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
@@ -21,7 +21,7 @@ from gatewayd.http.public.chats.bodies import (
     TagBody,
 )
 from gatewayd.http.replies import chats as replies
-from gatewayd.http.responses.json_list import send_records
+from gatewayd.http.responses.json_parts import send_records
 from gatewayd.http.routes import Route, RouteAccess, RouteGroup
 from gatewayd.http.schemas import BOOLEAN, TRUE, answers, listed
 from gatewayd.json_decoder import CHAT_LIMITS, LARGE_LIMITS, UndecodedMember
@@ -34,11 +34,11 @@ MESSAGE: Final = replace(LARGE_LIMITS, depth=CHAT_LIMITS.depth)
 _row = RouteGroup(PREFIX, "chats").row
 
 Notify = Callable[[EventTarget, Any], Awaitable[object]]
-"""Tells the listeners of a user what happened to a message: `events.service.Events.emit`."""
+"""Sends an event about a message to the subscribers of a user: `events.service.Events.emit`."""
 
 
 class StoredChatRoutes:
-    """Makes, shows, changes and removes chats and their messages."""
+    """Routes of single chats and their messages."""
 
     def __init__(self, services: ChatServices, notify: Notify) -> None:
         self._chats = services.chats
@@ -48,40 +48,49 @@ class StoredChatRoutes:
         self._notify = notify
 
     def routes(self) -> Sequence[Route]:
-        """Return the rows of one chat."""
+        """Return the rows."""
         who = RouteAccess.VERIFIED
         return [
-            _row("POST", "/new", self.create, who, "Make a chat", NewChatBody),
+            _row("POST", "/new", self.create, who, "Create a chat", NewChatBody),
             _row("POST", "/import", self.import_all, who, "Import chats", ImportBody),
-            _row("DELETE", "/", self.remove_all, who, "Delete all one's chats"),
-            _row("POST", "/archive/all", self.archive_all, who, "Archive all one's chats"),
-            _row("POST", "/unarchive/all", self.unarchive_all, who, "Take all chats out of the archive"),
+            _row("DELETE", "/", self.remove_all, who, "Delete all chats of the caller"),
+            _row("POST", "/archive/all", self.archive_all, who, "Archive all chats of the caller"),
+            _row(
+                "POST", "/unarchive/all", self.unarchive_all, who, "Restore all archived chats of the caller"
+            ),
             _row("GET", "/share/{share_id}", self.show_shared, who, "Show a shared chat"),
             _row("GET", "/{id}", self.show, who, "Show a chat"),
             _row("POST", "/{id}", self.change, who, "Change a chat", ChatBody),
             _row("DELETE", "/{id}", self.remove, who, "Delete a chat"),
-            _row("POST", "/{id}/messages/{message_id}", self.put_message, who, "Put a message", MessageBody),
+            _row(
+                "POST",
+                "/{id}/messages/{message_id}",
+                self.put_message,
+                who,
+                "Add or change a message",
+                MessageBody,
+            ),
             _row("DELETE", "/{id}/messages/{message_id}", self.remove_message, who, "Delete a message"),
-            _row("GET", "/{id}/pinned", self.is_pinned, who, "Tell whether a chat is pinned"),
-            _row("POST", "/{id}/pin", self.pin, who, "Pin a chat, or no longer"),
-            _row("POST", "/{id}/archive", self.archive, who, "Archive a chat, or no longer"),
+            _row("GET", "/{id}/pinned", self.is_pinned, who, "Report whether a chat is pinned"),
+            _row("POST", "/{id}/pin", self.pin, who, "Pin or unpin a chat"),
+            _row("POST", "/{id}/archive", self.archive, who, "Archive or restore a chat"),
             _row("POST", "/{id}/clone", self.clone, who, "Copy a chat", CloneBody),
             _row("POST", "/{id}/clone/shared", self.clone_shared, who, "Copy a shared chat"),
-            _row("POST", "/{id}/share", self.share, who, "Share a chat as it is"),
-            _row("DELETE", "/{id}/share", self.unshare, who, "Share a chat no longer"),
+            _row("POST", "/{id}/share", self.share, who, "Share a snapshot of a chat"),
+            _row("DELETE", "/{id}/share", self.unshare, who, "Stop sharing a chat"),
             _row("GET", "/{id}/export", self.export, who, "Export a chat"),
             _row("GET", "/{id}/tags", self.list_tags, who, "List the tags of a chat"),
-            _row("POST", "/{id}/tags", self.add_tag, who, "Give a chat a tag", TagBody),
-            _row("DELETE", "/{id}/tags", self.remove_tag, who, "Take a tag from a chat", TagBody),
-            _row("DELETE", "/{id}/tags/all", self.remove_tags, who, "Take all tags from a chat"),
+            _row("POST", "/{id}/tags", self.add_tag, who, "Add a tag to a chat", TagBody),
+            _row("DELETE", "/{id}/tags", self.remove_tag, who, "Remove a tag from a chat", TagBody),
+            _row("DELETE", "/{id}/tags/all", self.remove_tags, who, "Remove all tags from a chat"),
         ]
 
     @answers(replies.chat)
     async def create(self, request: web.Request) -> web.StreamResponse:
         """`{"chat": {"title"?, "models"?, "history"?, "messages"?, ...}}` -> the record.
 
-        `history` is `{"messages": {id: message}, "currentId"}`; `messages` alone are taken as a chain. There
-        are no folders: 404 for a `folder_id`.
+        `history` is `{"messages": {id: message}, "currentId"}`; `messages` alone become a linear history. The
+        gateway has no folders: 404 for a `folder_id`.
         """
         form = await read_model(request, NewChatBody, MAX_CHAT_BYTES, CHAT_LIMITS)
         return await large_reply(await self._chats.create(actor(request), form.chat, form.folder_id))
@@ -90,7 +99,7 @@ class StoredChatRoutes:
     async def import_all(self, request: web.Request) -> web.StreamResponse:
         """`{"chats": [{"chat", "meta"?, "pinned"?, "created_at"?, "updated_at"?, ...}]}` -> `[record]`.
 
-        All are imported, or none. 403 without the permission chat.import. Folders are forgotten.
+        All chats are imported, or none. 403 without the permission chat.import. Folders are ignored.
         """
         form, members = await read_members(request, ImportBody, MAX_IMPORT_BYTES, IMPORTED, CHAT_LIMITS)
         made = await self._transfer.take(actor(request), form.chats if members is None else members)
@@ -98,36 +107,36 @@ class StoredChatRoutes:
 
     @answers(replies.chat)
     async def show(self, request: web.Request) -> web.StreamResponse:
-        """Answer the record; 404 for a chat that is another user's, or is not."""
+        """Answer the record; 404 for an unknown chat or one of another user."""
         return await large_reply(await self._chats.get(actor(request), _id(request)))
 
     @answers(replies.chat)
     async def change(self, request: web.Request) -> web.StreamResponse:
         """`{"chat": {...}}` -> the record.
 
-        Top-level members replace those of their name; `history.messages` is merged by message, and in each
-        by member: what is not mentioned stays.
+        Top-level members replace stored ones. `history.messages` is merged by message, and each message by
+        member; absent ones stay.
         """
         form = await read_model(request, ChatBody, MAX_CHAT_BYTES, CHAT_LIMITS)
         return await large_reply(await self._chats.change(actor(request), _id(request), form.chat))
 
     @answers(TRUE)
     async def remove(self, request: web.Request) -> web.StreamResponse:
-        """Stop what runs for a chat and delete it; answers true. 403 without the permission chat.delete."""
+        """Stop the tasks of a chat and delete it; answers true. 403 without the permission chat.delete."""
         await self._chats.remove(actor(request), _id(request))
         return json_reply(data=True)
 
     @answers(TRUE)
     async def remove_all(self, request: web.Request) -> web.StreamResponse:
-        """Delete every chat of one's own; answers true. 403 without the permission chat.delete."""
+        """Delete all chats of the caller; answers true. 403 without the permission chat.delete."""
         await self._chats.remove_all(actor(request))
         return json_reply(data=True)
 
     @answers(replies.chat)
     async def put_message(self, request: web.Request) -> web.StreamResponse:
-        """`{"content", ...}` -> the record; a message that is not there follows the current one.
+        """`{"content", ...}` -> the record; a new message follows the current one.
 
-        The owner's listeners get `chat:message`.
+        The subscribers of the owner get `chat:message`.
         """
         form = await read_model(request, MessageBody, MAX_CHAT_BYTES, MESSAGE)
         chat_id = _id(request)
@@ -143,7 +152,7 @@ class StoredChatRoutes:
 
     @answers(replies.chat)
     async def remove_message(self, request: web.Request) -> web.StreamResponse:
-        """Delete a message, whose children get its parent -> the record.
+        """Delete a message -> the record; its children move to its parent.
 
         403 without the permission chat.delete_message.
         """
@@ -157,40 +166,40 @@ class StoredChatRoutes:
 
     @answers(replies.chat)
     async def pin(self, request: web.Request) -> web.StreamResponse:
-        """Pin a chat that is not, or the other way round -> the record."""
+        """Toggle whether a chat is pinned -> the record."""
         return await large_reply(await self._chats.toggle_pinned(actor(request), _id(request)))
 
     @answers(replies.chat)
     async def archive(self, request: web.Request) -> web.StreamResponse:
-        """Archive a chat that is not, or the other way round -> the record."""
+        """Toggle whether a chat is archived -> the record."""
         return await large_reply(await self._chats.toggle_archived(actor(request), _id(request)))
 
     @answers(TRUE)
     async def archive_all(self, request: web.Request) -> web.StreamResponse:
-        """Archive every chat of one's own; answers true."""
+        """Archive all chats of the caller; answers true."""
         await self._chats.archive_all(actor(request), archived=True)
         return json_reply(data=True)
 
     @answers(TRUE)
     async def unarchive_all(self, request: web.Request) -> web.StreamResponse:
-        """Take every chat of one's own out of the archive; answers true."""
+        """Restore all archived chats of the caller; answers true."""
         await self._chats.archive_all(actor(request), archived=False)
         return json_reply(data=True)
 
     @answers(replies.chat)
     async def clone(self, request: web.Request) -> web.StreamResponse:
-        """`{"title"?}` -> the record of a copy of one's own."""
+        """`{"title"?}` -> the record of a copy."""
         form = await read_model(request, CloneBody)
         return await large_reply(await self._transfer.clone(actor(request), _id(request), form.title))
 
     @answers(replies.chat)
     async def clone_shared(self, request: web.Request) -> web.StreamResponse:
-        """Copy what is shared under an id -> the record of a chat of one's own."""
+        """Copy a shared chat -> the record of the caller's copy."""
         return await large_reply(await self._transfer.clone_shared(actor(request), _id(request)))
 
     @answers(replies.chat)
     async def share(self, request: web.Request) -> web.StreamResponse:
-        """Share a chat as it is now -> the record with `share_id`, which stays the same.
+        """Share a snapshot of a chat -> the record with `share_id`, which a later share keeps.
 
         403 without the permission chat.share.
         """
@@ -198,17 +207,17 @@ class StoredChatRoutes:
 
     @answers(BOOLEAN)
     async def unshare(self, request: web.Request) -> web.StreamResponse:
-        """Share a chat no longer; answers false when it was not shared."""
+        """Stop sharing a chat; answers false for a chat that was not shared."""
         return json_reply(await self._sharing.unshare(actor(request), _id(request)))
 
     @answers(replies.chat)
     async def show_shared(self, request: web.Request) -> web.StreamResponse:
-        """Answer the record as it was when it was shared, to every verified account."""
+        """Answer the shared snapshot of the record, to every verified account."""
         return await large_reply(await self._sharing.get(request.match_info["share_id"]))
 
     @answers(replies.chat)
     async def export(self, request: web.Request) -> web.StreamResponse:
-        """Answer the record, which `/import` takes back; 403 without the permission chat.export."""
+        """Answer the record in the format of `/import`; 403 without the permission chat.export."""
         return await large_reply(await self._transfer.give(actor(request), _id(request)))
 
     @answers(listed(replies.tag))
@@ -226,14 +235,14 @@ class StoredChatRoutes:
 
     @answers(listed(replies.tag))
     async def remove_tag(self, request: web.Request) -> web.StreamResponse:
-        """`{"name"}` -> the tags that the chat has left."""
+        """`{"name"}` -> the remaining tags of the chat."""
         form = await read_model(request, TagBody)
         left = await self._tags.remove(actor(request), _id(request), form.name)
         return json_reply(list(map(render_tag, left)))
 
     @answers(TRUE)
     async def remove_tags(self, request: web.Request) -> web.StreamResponse:
-        """Take every tag from a chat; answers true."""
+        """Remove all tags of a chat; answers true."""
         await self._tags.remove(actor(request), _id(request))
         return json_reply(data=True)
 

@@ -1,1 +1,1 @@
-"""Completions: chat, messages, embeddings, legacy completions and responses."""
+"""Routes of chat completions, messages, embeddings, legacy completions, responses and tasks."""

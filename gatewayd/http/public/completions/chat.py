@@ -1,4 +1,4 @@
-"""Chat completions (interface specification 4.2)."""
+"""Routes of chat completions in the OpenAI dialect."""
 
 from collections.abc import Sequence
 from functools import partial
@@ -9,14 +9,12 @@ from aiohttp import web
 from gatewayd import ids
 from gatewayd.dialects import openai
 from gatewayd.http import body
+from gatewayd.http.body import warning_headers
 from gatewayd.http.connections.uses import RequestUse
-from gatewayd.http.context import actor, request_id
-from gatewayd.http.public.base_urls import BASES
+from gatewayd.http.context import actor, facts_of, request_id
 from gatewayd.http.replies import dialects
-from gatewayd.http.request_facts import facts_of
 from gatewayd.http.responses.streams import AnswerStreams, OpenAiFrames, openai_frames, send_whole
-from gatewayd.http.responses.warning_header import warning_headers
-from gatewayd.http.routes import Route, RouteAccess, RouteDialect
+from gatewayd.http.routes import BASES, Route, RouteAccess, RouteDialect
 from gatewayd.http.schemas import EVENT_STREAM, answers
 from gatewayd.json_decoder import LARGE_LIMITS
 from gatewayd.pipeline.records import ChatAnswer, ChatRequest
@@ -26,7 +24,7 @@ PATHS: Final = tuple(f"{base}/chat/completions" for base in BASES)
 
 
 class ChatRoutes:
-    """Answers chat completions, whole or streamed."""
+    """Routes of chat completions, whole or streamed."""
 
     def __init__(
         self,
@@ -42,7 +40,7 @@ class ChatRoutes:
         self._streams = streams or AnswerStreams()
 
     def routes(self) -> Sequence[Route]:
-        """Return the rows of 4.2 with the aliases that OpenAI clients use."""
+        """Return the rows, one for each base path of OpenAI clients."""
         return [
             Route(
                 "POST",
@@ -63,7 +61,7 @@ class ChatRoutes:
         """Answer `{"model", "messages", ...}` with a completion, or with chunks when `stream` is true.
 
         With `chat_id` and `session_id` the answer is `{"status": true, "task_ids", "task_id", "chat_id",
-        "message_ids"}`, at once: what comes is told by events, and kept in the chat.
+        "message_ids"}`, at once: events report the answer, and the chat stores it.
         """
         chat = openai.parse_request(await body.read_object(request, self._body_limit, LARGE_LIMITS))
         chat.request_id = request_id(request)

@@ -1,4 +1,4 @@
-"""Embeddings, under every base address that OpenAI clients use."""
+"""Routes of embeddings in the OpenAI dialect."""
 
 from collections.abc import Sequence
 from functools import partial
@@ -8,11 +8,9 @@ from aiohttp import web
 from gatewayd.dialects import embeddings as dialect
 from gatewayd.http import body
 from gatewayd.http.connections.uses import RequestUse
-from gatewayd.http.context import actor, request_id
-from gatewayd.http.public.base_urls import BASES
+from gatewayd.http.context import actor, facts_of, request_id
 from gatewayd.http.replies import dialects
-from gatewayd.http.request_facts import facts_of
-from gatewayd.http.routes import Route, RouteAccess, RouteDialect
+from gatewayd.http.routes import BASES, Route, RouteAccess, RouteDialect
 from gatewayd.http.schemas import answers
 from gatewayd.json_decoder import LARGE_LIMITS
 from gatewayd.pipeline.embeddings import EmbeddingService
@@ -20,21 +18,21 @@ from gatewayd.pipeline.filters.inputs import RequestCaller
 
 
 class EmbeddingRoutes:
-    """Answers requests for vectors."""
+    """Routes of embeddings."""
 
     def __init__(self, embeddings: EmbeddingService, *, body_limit: int) -> None:
         self._embeddings = embeddings
         self._body_limit = body_limit
 
     def routes(self) -> Sequence[Route]:
-        """Return one row for each base address."""
+        """Return one row for each base path."""
         return [
             Route(
                 "POST",
                 f"{base}/embeddings",
                 self.embed,
                 RouteAccess.VERIFIED,
-                "Turn texts into vectors",
+                "Embed texts",
                 dialect=RouteDialect.OPENAI,
                 tag="embeddings",
                 interruptible=True,

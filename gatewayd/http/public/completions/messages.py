@@ -1,4 +1,4 @@
-"""The messages dialect (interface specification 4.3), and what its clients probe before they use it."""
+"""Routes of the messages dialect, and the probes of its clients."""
 
 from collections.abc import Sequence
 from functools import partial
@@ -14,13 +14,12 @@ from gatewayd.dialects.anthropic.stream import MessageStream
 from gatewayd.dialects.token_estimate import count_tokens
 from gatewayd.errors import GatewayError, invalid
 from gatewayd.http import body
+from gatewayd.http.body import warning_headers
 from gatewayd.http.connections.uses import RequestUse
-from gatewayd.http.context import actor, request_id
+from gatewayd.http.context import actor, facts_of, request_id
 from gatewayd.http.errors import STATUSES
 from gatewayd.http.replies import dialects, service
-from gatewayd.http.request_facts import facts_of
 from gatewayd.http.responses.streams import AnswerStreams, send_whole
-from gatewayd.http.responses.warning_header import warning_headers
 from gatewayd.http.routes import Handler, Route, RouteAccess, RouteDialect
 from gatewayd.http.schemas import EVENT_STREAM, answers
 from gatewayd.json_decoder import LARGE_LIMITS
@@ -34,7 +33,7 @@ PING: Final = b'event: ping\ndata: {"type":"ping"}\n\n'
 
 
 class MessageErrors:
-    """How a stream of this dialect says that it broke."""
+    """Error frames of a stream in this dialect."""
 
     content_type: str | None = None
 
@@ -44,7 +43,7 @@ class MessageErrors:
 
 
 class NativeMessageFrames(MessageErrors):
-    """Passes the events of a source that speaks the dialect on, its pings included."""
+    """Frames of a source with the same dialect, forwarded with its pings."""
 
     def feed(self, chunk: CompletionChunk) -> bytes:
         """Return the chunk's bytes."""
@@ -60,7 +59,7 @@ class NativeMessageFrames(MessageErrors):
 
 
 class ConvertedMessageFrames(MessageErrors):
-    """Makes events of another dialect's chunks."""
+    """Frames rendered from the chunks of another dialect."""
 
     def __init__(self, chat: ChatRequest, answer: ChatAnswer) -> None:
         self._message = MessageStream(
@@ -73,7 +72,7 @@ class ConvertedMessageFrames(MessageErrors):
         self._has_begun = False
 
     def feed(self, chunk: CompletionChunk) -> bytes:
-        """Return the events; a ping is among the first, by which a client sees at once that all works."""
+        """Return the events of a chunk; the first ones include a ping, as clients expect it early."""
         frames = self._message.feed(chunk.events)
         if frames and not self._has_begun:
             self._has_begun = True
@@ -86,12 +85,12 @@ class ConvertedMessageFrames(MessageErrors):
         return self._message.ping()
 
     def finish(self) -> bytes:
-        """Return what closes the message."""
+        """Return the events that end the message."""
         return self._message.finish()
 
 
 class MessageRoutes:
-    """Answers messages requests, whole or streamed, and counts their tokens."""
+    """Routes of messages, whole or streamed, and of token counts."""
 
     def __init__(self, pipeline: Pipeline, *, body_limit: int, streams: AnswerStreams | None = None) -> None:
         self._pipeline = pipeline
@@ -99,12 +98,19 @@ class MessageRoutes:
         self._streams = streams or AnswerStreams()
 
     def routes(self) -> Sequence[Route]:
-        """Return the rows of 4.3 with the aliases that clients use, and their probes."""
+        """Return the rows with the aliases and probes of clients."""
         return [
             *(_row(path, self.answer, "Answer a messages request") for path in PATHS),
-            *(_row(f"{path}/count_tokens", self.count, "Count a request's tokens") for path in PATHS),
-            Route("GET", "/api", self.probe, RouteAccess.PUBLIC, "Tell that the API is here", tag="chat"),
-            Route("GET", "/", self.probe, RouteAccess.PUBLIC, "Tell that the gateway is here", tag="chat"),
+            *(_row(f"{path}/count_tokens", self.count, "Estimate the tokens of a request") for path in PATHS),
+            Route("GET", "/api", self.probe, RouteAccess.PUBLIC, "Answer the probe of a client", tag="chat"),
+            Route(
+                "GET",
+                "/",
+                self.probe,
+                RouteAccess.PUBLIC,
+                "Answer the probe of a client at the root",
+                tag="chat",
+            ),
         ]
 
     @answers(service.status)
@@ -114,7 +120,7 @@ class MessageRoutes:
 
     @answers(dialects.token_count)
     async def count(self, request: web.Request) -> web.StreamResponse:
-        """Answer `{"input_tokens": n}`, an estimate: no provider is asked, so that it never fails for one."""
+        """Answer `{"input_tokens": n}`, an estimate of the gateway, without a request to a provider."""
         value = await body.read_object(request, self._body_limit, LARGE_LIMITS)
         _check(value)
         return body.json_reply({"input_tokens": count_tokens(value)})
@@ -123,7 +129,7 @@ class MessageRoutes:
     async def answer(self, request: web.Request) -> web.StreamResponse:
         """Answer `{"model", "max_tokens", "messages", ...}` with a message, or with its events if streamed.
 
-        Query parameters and `anthropic-*` headers are not looked at.
+        Query parameters and `anthropic-*` headers are ignored.
         """
         chat = anthropic.parse_request(await body.read_object(request, self._body_limit, LARGE_LIMITS))
         chat.request_id = request_id(request)

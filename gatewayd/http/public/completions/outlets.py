@@ -1,4 +1,4 @@
-"""Outlet filters and actions on messages that are there already (interface specification 4.4)."""
+"""Routes that run outlet filters and actions on existing messages."""
 
 from collections.abc import Sequence
 
@@ -6,8 +6,7 @@ from aiohttp import web
 
 from gatewayd.http import body
 from gatewayd.http.connections.uses import RequestUse
-from gatewayd.http.context import actor
-from gatewayd.http.request_facts import facts_of
+from gatewayd.http.context import actor, facts_of
 from gatewayd.http.routes import Handler, Route, RouteAccess
 from gatewayd.http.schemas import ANYTHING, OBJECT, answers
 from gatewayd.json_decoder import LARGE_LIMITS
@@ -16,7 +15,7 @@ from gatewayd.pipeline.functions.actions import ActionRunner
 
 
 class CompletedRoutes:
-    """Runs what comes after an answer: outlet filters, and the buttons under it."""
+    """Routes of outlet filters and actions."""
 
     def __init__(self, outlets: OutletRunner, actions: ActionRunner, *, body_limit: int) -> None:
         self._outlets = outlets
@@ -24,7 +23,7 @@ class CompletedRoutes:
         self._body_limit = body_limit
 
     def routes(self) -> Sequence[Route]:
-        """Return the row of 4.4 and that of actions."""
+        """Return the rows."""
         return [
             _row("/api/chat/completed", self.complete, "Run the outlet filters of a finished chat"),
             _row("/api/chat/actions/{action_id}", self.act, "Run an action on a message"),
@@ -32,9 +31,10 @@ class CompletedRoutes:
 
     @answers(OBJECT)
     async def complete(self, request: web.Request) -> web.StreamResponse:
-        """Answer `{"model", "messages", "chat_id"?, "session_id"?, "id"?, "filter_ids"?}` as it is filtered.
+        """Answer `{"model", "messages", "chat_id"?, "session_id"?, "id"?, "filter_ids"?}` after the outlet
+        filters.
 
-        The reply has the same fields, every one that no filter changed as it was sent.
+        The reply has the same fields; those that no filter changed are as sent.
         """
         form = await body.read_object(request, self._body_limit, LARGE_LIMITS)
         return body.json_reply(await self._outlets.completed(actor(request), form, facts_of(request)))
@@ -43,7 +43,7 @@ class CompletedRoutes:
     async def act(self, request: web.Request) -> web.StreamResponse:
         """Run an action on `{"model", "messages", "chat_id"?, "session_id"?, "id"?, ...}`.
 
-        Answers what the action returned, any JSON value: often `{"messages": [...]}`, or null.
+        Answers the result of the action, any JSON value: often `{"messages": [...]}`, or null.
         """
         form = await body.read_object(request, self._body_limit, LARGE_LIMITS)
         action_id = request.match_info["action_id"]

@@ -1,4 +1,4 @@
-"""Legacy completions and the Responses protocol, passed on to sources that have them."""
+"""Routes of legacy completions and the Responses protocol, forwarded to sources that support them."""
 
 from collections.abc import Sequence
 from contextlib import aclosing
@@ -13,13 +13,11 @@ from gatewayd.dialects import openai
 from gatewayd.errors import ErrorKind, GatewayError
 from gatewayd.http import body
 from gatewayd.http.connections.uses import RequestUse
-from gatewayd.http.context import actor, request_id
+from gatewayd.http.context import actor, facts_of, request_id
 from gatewayd.http.errors import STATUSES, log_broken
-from gatewayd.http.public.base_urls import BASES
-from gatewayd.http.request_facts import facts_of
 from gatewayd.http.responses.sse import open_stream, send_frames
 from gatewayd.http.responses.streams import AnswerStreams, OpenAiFrames
-from gatewayd.http.routes import Handler, Route, RouteAccess, RouteDialect
+from gatewayd.http.routes import BASES, Handler, Route, RouteAccess, RouteDialect
 from gatewayd.http.schemas import EVENT_STREAM, OBJECT, answers
 from gatewayd.json_decoder import LARGE_LIMITS
 from gatewayd.pipeline.filters.inputs import RequestCaller
@@ -27,7 +25,8 @@ from gatewayd.pipeline.passthrough import RequestForwarder
 
 
 class ForwardingRoutes:
-    """Answers with the source's own bytes; a failure after the first of them is in band, or cuts."""
+    """Routes that forward the bytes of a source. A failure after the first byte is in band, or cuts the
+    connection."""
 
     def __init__(
         self, forwarding: RequestForwarder, *, body_limit: int, streams: AnswerStreams | None = None
@@ -37,7 +36,7 @@ class ForwardingRoutes:
         self._streams = streams or AnswerStreams()
 
     def routes(self) -> Sequence[Route]:
-        """Return the rows for each base address."""
+        """Return the rows for each base path."""
         return [
             row
             for base in BASES
@@ -49,12 +48,12 @@ class ForwardingRoutes:
 
     @answers(OBJECT, EVENT_STREAM)
     async def complete(self, request: web.Request) -> web.StreamResponse:
-        """Answer `{"model", "prompt", ...}` with what the model's source answers."""
+        """Answer `{"model", "prompt", ...}` with the answer of the model's source."""
         return await self._pass_on(request, "/completions")
 
     @answers(OBJECT, EVENT_STREAM)
     async def respond(self, request: web.Request) -> web.StreamResponse:
-        """Answer `{"model", "input", ...}` with what the model's source answers."""
+        """Answer `{"model", "input", ...}` with the answer of the model's source."""
         return await self._pass_on(request, "/responses")
 
     async def _pass_on(self, request: web.Request, path: str) -> web.StreamResponse:
@@ -66,7 +65,7 @@ class ForwardingRoutes:
         return await self._streams.begin(request, opening, OpenAiFrames(), partial(_send_opened, request))
 
     async def _open(self, path: str, asked: Body, caller: RequestCaller) -> "_Opened":
-        """Return an answer with its first bytes, so that a failure before them is still a status."""
+        """Return an answer with its first bytes, so that an earlier failure is an error reply."""
         answer = await self._forwarding.run(path, asked, caller)
         first: bytes | None = None
         try:
@@ -78,7 +77,7 @@ class ForwardingRoutes:
 
 
 class _Opened(NamedTuple):
-    """An answer, and what was read of it."""
+    """An answer, and its first bytes."""
 
     answer: ForwardedAnswer
     first: bytes
@@ -93,7 +92,8 @@ async def _send_opened(
         is_stream = content_type.lower().startswith("text/event-stream")
         if begun is not None and not is_stream:
             raise GatewayError(
-                ErrorKind.UPSTREAM_FAILED, "cannot pass the answer on: a stream was asked for, and it is none"
+                ErrorKind.UPSTREAM_FAILED,
+                "cannot forward the answer: the request asked for a stream, and the provider sent none",
             )
         reply = begun or await open_stream(request, {"Content-Type": content_type}, answer.status)
         if is_stream:

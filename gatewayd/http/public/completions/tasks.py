@@ -1,4 +1,4 @@
-"""Tasks that users started (interface specification 4.8), and those that models are put to for clients."""
+"""Routes of running tasks, and of titles, tags and follow-ups of conversations."""
 
 from collections.abc import Sequence
 from functools import partial
@@ -9,9 +9,8 @@ from aiohttp import web
 from gatewayd.dialects import openai
 from gatewayd.http import body
 from gatewayd.http.connections.uses import RequestUse
-from gatewayd.http.context import actor, request_id
+from gatewayd.http.context import actor, facts_of, request_id
 from gatewayd.http.replies import chats
-from gatewayd.http.request_facts import facts_of
 from gatewayd.http.routes import Route, RouteAccess, RouteGroup
 from gatewayd.http.schemas import answers
 from gatewayd.json_decoder import LARGE_LIMITS
@@ -28,7 +27,7 @@ MODELS: Final = RouteGroup("/api/v1/tasks", "tasks")
 
 
 class TaskRoutes:
-    """Lists and stops tasks, and answers the task endpoints."""
+    """Routes of running tasks and of completions for titles, tags and follow-ups."""
 
     def __init__(
         self, stopping: TaskControl, models: TaskModels, runs: RunService, *, body_limit: int
@@ -39,7 +38,7 @@ class TaskRoutes:
         self._body_limit = body_limit
 
     def routes(self) -> Sequence[Route]:
-        """Return the rows of 4.8 and those that peers of this API family have beside them."""
+        """Return the rows of running tasks, then those of the task completions of Open WebUI."""
         return [
             TASKS.row("POST", "/stop/{task_id}", self.stop, RouteAccess.VERIFIED, "Stop a task"),
             TASKS.row("GET", "", self.list, RouteAccess.ADMIN, "List the running tasks"),
@@ -54,14 +53,18 @@ class TaskRoutes:
                 "Stop the tasks of a chat",
             ),
             MODELS.row(
-                "GET", "/config", self.config, RouteAccess.VERIFIED, "Show what is made of conversations"
+                "GET",
+                "/config",
+                self.config,
+                RouteAccess.VERIFIED,
+                "Show which tasks are on, and their model",
             ),
             MODELS.row(
                 "POST",
                 "/title/completions",
                 self.title,
                 RouteAccess.VERIFIED,
-                "Make a title",
+                "Generate a title",
                 use=RequestUse.ANSWER,
             ),
             MODELS.row(
@@ -77,18 +80,18 @@ class TaskRoutes:
                 "/follow_up/completions",
                 self.follow_up,
                 RouteAccess.VERIFIED,
-                "Make questions that may follow",
+                "Generate follow-up questions",
                 use=RequestUse.ANSWER,
             ),
         ]
 
     @answers(chats.told)
     async def stop(self, request: web.Request) -> web.Response:
-        """Stop a task: `{"status": true, "message"}`; `{"status": false, "message"}` when it is not there."""
+        """Stop a task: `{"status": true, "message"}`; `{"status": false, "message"}` for an unknown one."""
         task_id = request.match_info["task_id"]
         if await self._stopping.stop(actor(request), task_id):
-            return _told(f"Task {task_id} successfully stopped.")
-        return _told(f"Task with ID {task_id} not found.", status=False)
+            return _stop_reply(f"Task {task_id} successfully stopped.")
+        return _stop_reply(f"Task with ID {task_id} not found.", status=False)
 
     @answers(chats.tasks)
     async def list(self, request: web.Request) -> web.Response:
@@ -97,21 +100,21 @@ class TaskRoutes:
 
     @answers(chats.task_ids)
     async def of_chat(self, request: web.Request) -> web.Response:
-        """Return `{"task_ids": [id]}`, none for a chat of somebody else."""
+        """Return `{"task_ids": [id]}`, none for a chat of another user."""
         found = await self._stopping.of_chat(actor(request), request.match_info["chat_id"])
         return body.json_reply({"task_ids": [info.id for info in found]})
 
     @answers(chats.told)
     async def stop_chat(self, request: web.Request) -> web.Response:
-        """Stop what runs for a chat: `{"status": true, "message"}`."""
+        """Stop the tasks of a chat: `{"status": true, "message"}`."""
         chat_id = request.match_info["chat_id"]
         if await self._stopping.stop_chat(actor(request), chat_id):
-            return _told(f"All tasks of chat {chat_id} stopped.")
-        return _told(f"No tasks found for chat {chat_id}.")
+            return _stop_reply(f"All tasks of chat {chat_id} stopped.")
+        return _stop_reply(f"No tasks found for chat {chat_id}.")
 
     @answers(chats.task_config)
     async def config(self, request: web.Request) -> web.Response:
-        """Return which model makes titles, tags and follow-ups, and which of them are made."""
+        """Return the model for titles, tags and follow-ups, and which of them are on."""
         options = self._runs.options
         return body.json_reply(
             {
@@ -158,6 +161,6 @@ class TaskRoutes:
         )
 
 
-def _told(message: str, *, status: bool = True) -> web.Response:
+def _stop_reply(message: str, *, status: bool = True) -> web.Response:
     told: dict[str, Any] = {"status": status, "message": message}
     return body.json_reply(told)

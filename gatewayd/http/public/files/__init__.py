@@ -1,1 +1,1 @@
-"""Files: routes, uploads, status, processing."""
+"""Routes of files: uploads, states, texts and processing."""

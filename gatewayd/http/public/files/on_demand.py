@@ -1,4 +1,4 @@
-"""Processing on request, while the caller waits: part of `/api/v1/retrieval`."""
+"""Routes of `/api/v1/retrieval` that process files while the caller waits."""
 
 from collections.abc import AsyncIterator
 from typing import Annotated
@@ -26,7 +26,7 @@ Name = Annotated[str, Field(pattern=r"^[A-Za-z0-9_-]{1,128}$")]
 
 
 class ProcessFileBody(BaseModel):
-    """A file to process again, with another text, or into a collection."""
+    """A file to process: again, with another text, or for a collection."""
 
     model_config = ConfigDict(extra="ignore")
 
@@ -36,7 +36,7 @@ class ProcessFileBody(BaseModel):
 
 
 class ProcessTextBody(BaseModel):
-    """A text to keep as a file."""
+    """A text to store as a file."""
 
     model_config = ConfigDict(extra="ignore")
 
@@ -54,7 +54,7 @@ class NamedFileBody(BaseModel):
 
 
 class ProcessBatchBody(BaseModel):
-    """Files to put into a collection."""
+    """Files to add to a collection."""
 
     model_config = ConfigDict(extra="ignore")
 
@@ -63,7 +63,7 @@ class ProcessBatchBody(BaseModel):
 
 
 class DeleteBody(BaseModel):
-    """A file to take out of a collection."""
+    """A file to remove from a collection."""
 
     model_config = ConfigDict(extra="ignore")
 
@@ -72,7 +72,7 @@ class DeleteBody(BaseModel):
 
 
 class FileProcessing:
-    """Processes files while the caller waits, for up to five minutes (504 then, and it goes on)."""
+    """Handlers that process files while the caller waits, at most five minutes (504; the work goes on)."""
 
     def __init__(
         self, files: FileService, members: CollectionMembers, uploads: DocumentUploads, *, text_limit: int
@@ -88,9 +88,9 @@ class FileProcessing:
         """`{"file_id", "content"?, "collection_name"?}` -> `{"status": true, "collection_name", "filename",
         "content"}`.
 
-        With `content` that becomes the text of the file. Otherwise it is extracted, but not a finished one
-        that is to be put into a collection; one that is being processed is waited for. 400 when that fails,
-        with the reason. A finished one that is extracted again keeps its text until that is done.
+        `content` becomes the text of the file. Without it the text is extracted, unless the file is complete
+        and only added to a collection. The handler waits for a file that is being processed. 400 with the
+        reason of a failure. A complete file keeps its text until the new extraction ends.
         """
         form = await read_model(request, ProcessFileBody, self._body_limit)
         who = actor(request)
@@ -105,8 +105,8 @@ class FileProcessing:
         """`{"name", "content", "collection_name"?}` -> `{"status": true, "collection_name", "file_id",
         "content"}`.
 
-        The text is kept as a file of the caller's. Without `collection_name` it is searched by the name that
-        is answered.
+        The text is stored as a file of the caller. Without `collection_name` it is searched by the name in
+        the reply.
         """
         form = await read_model(request, ProcessTextBody, self._body_limit)
         who = actor(request)
@@ -121,7 +121,7 @@ class FileProcessing:
     @answers(documents.processed_batch)
     async def process_batch(self, request: web.Request) -> web.StreamResponse:
         """`{"files": [{"id"}], "collection_name"}` -> `{"results": [{"file_id", "status", "error"?}],
-        "errors": [..]}`: each is put into the collection for itself."""
+        "errors": [..]}`: each file is added separately."""
         form = await read_model(request, ProcessBatchBody, self._body_limit)
         additions = [FileAddition(file.id) for file in form.files]
         collection, results = await self._members.add_many(actor(request), form.collection_name, additions)

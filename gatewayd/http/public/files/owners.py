@@ -1,4 +1,4 @@
-"""Owners of files and collections as clients of this API family see them (2.6, 2.7; peer-compatible keys)."""
+"""Serializer of owners of files, collections and plugins in the format of Open WebUI."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -11,13 +11,13 @@ RenderedDocument = dict[str, Any]
 
 
 def render_owner(user: User) -> RenderedDocument:
-    """Return what lists tell of an owner."""
+    """Return the fields of an owner in lists."""
     return {"id": user.id, "name": user.name, "role": user.shown_role.value, "email": user.email}
 
 
 @dataclass(frozen=True, slots=True)
 class OwnerFinder:
-    """Finds the owners of what a page lists; a deleted one is None."""
+    """Finder of the owners of a page of records; a deleted owner is None."""
 
     users: Users
 

@@ -1,4 +1,4 @@
-"""Files: `/api/v1/files` (interface specification 4.6)."""
+"""Routes of `/api/v1/files`: files."""
 
 from collections.abc import Sequence
 from typing import Final
@@ -31,12 +31,12 @@ PREFIX: Final = "/api/v1/files"
 PAGE_SIZE: Final = 50
 MAX_FILES_FOUND: Final = 1000
 SEARCH_QUERY: Final = {
-    "filename": "Name to look for; * stands for any text, ? for any character.",
-    "skip": "Number of files to leave out.",
+    "filename": "Pattern of the name; * stands for any text, ? for any character.",
+    "skip": "Number of files to skip.",
     "limit": "Maximum number of files, 1 to 1000, 100 by default.",
 }
-STATUS_QUERY: Final = {"stream": "With true, an event stream of the changes."}
-CONTENT_QUERY: Final = {"attachment": "With true, browsers save the file in place of showing it."}
+STATUS_QUERY: Final = {"stream": "With true, the reply is an event stream of the changes."}
+CONTENT_QUERY: Final = {"attachment": "With true, browsers save the file instead of showing it."}
 _row = RouteGroup(PREFIX, "files").row
 
 
@@ -57,7 +57,7 @@ class NameBody(BaseModel):
 
 
 class FileRoutes:
-    """Takes files in, tells how far they are, and gives them out."""
+    """Routes of files: upload, state, text and download."""
 
     def __init__(
         self,
@@ -69,12 +69,12 @@ class FileRoutes:
     ) -> None:
         self._files = files
         self._uploads = uploads
-        # In JSON a character may take six bytes, but hardly one in ten does.
+        # In JSON a character may take six bytes, but less than one in ten does.
         self._body_limit = 2 * text_limit
         self._statuses = statuses or StatusStreams()
 
     def routes(self) -> Sequence[Route]:
-        """Return the rows of 4.6 and 1.8."""
+        """Return the rows."""
         who = RouteAccess.VERIFIED
         return [
             self._uploads.route(),
@@ -88,14 +88,21 @@ class FileRoutes:
                 "/{id}/process/status",
                 self.show_status,
                 who,
-                "Show how far a file is",
+                "Show the state of a file",
                 use=RequestUse.LISTENER,
             ),
             _row("POST", "/{id}/process", self.retry, who, "Process a file again"),
             _row("GET", "/{id}/data/content", self.show_text, who, "Show the text of a file"),
-            _row("POST", "/{id}/data/content/update", self.change_text, who, "Change the text", ContentBody),
+            _row(
+                "POST",
+                "/{id}/data/content/update",
+                self.change_text,
+                who,
+                "Change the text of a file",
+                ContentBody,
+            ),
             _row("GET", "/{id}/content", self.show_content, who, "Download a file", use=RequestUse.DOWNLOAD),
-            # Peer-compatible: what stands behind is for people, and the answer is the same.
+            # A path of Open WebUI: the name is for readers, and the reply is the same.
             _row(
                 "GET",
                 "/{id}/content/{name}",
@@ -110,8 +117,8 @@ class FileRoutes:
 
     @answers(documents.files, query=PAGE_QUERY)
     async def list(self, request: web.Request) -> web.StreamResponse:
-        """Answer `{"items": [File], "total"}`, 50 a page, newest first: one's own, everybody's for
-        administrators (unless access lists bind them)."""
+        """Answer `{"items": [File], "total"}`, 50 a page, newest first: the caller's own files, or all files
+        for administrators (unless access lists bind them)."""
         offset, limit = parse_page(request.query, PAGE_SIZE)
         found, total = await self._files.list(actor(request), offset=offset, limit=limit)
         return json_reply({"items": [render_file(file) for file in found], "total": total})
@@ -134,13 +141,13 @@ class FileRoutes:
 
     @answers(INTEGER)
     async def count(self, request: web.Request) -> web.StreamResponse:
-        """Answer how many files `list` has."""
+        """Answer the number of files of `list`."""
         _, total = await self._files.list(actor(request), limit=1)
         return json_reply(total)
 
     @answers(documents.file)
     async def show(self, request: web.Request) -> web.StreamResponse:
-        """Answer File, with its text as `data.content`; 404 for what the caller may not read."""
+        """Answer File, with its text as `data.content`; 404 for a file that the caller may not read."""
         who = actor(request)
         file = await self._files.get(who, _id(request))
         return json_reply(render_file(file, await self._files.text(who, file.id)))
@@ -149,8 +156,8 @@ class FileRoutes:
     async def show_status(self, request: web.Request) -> web.StreamResponse:
         """Answer `{"status": "pending" | "completed" | "failed", "error"?}`.
 
-        With `?stream=true` an event stream of such objects, one for each change, until it is final or the
-        file is gone (`{"status": "not_found"}`).
+        With `?stream=true` an event stream of such objects, one for each change, until the state is final or
+        the file is deleted (`{"status": "not_found"}`).
         """
         who = actor(request)
         is_streamed = parse_flag(request.query, "stream", default=False) and request.method == "GET"
@@ -160,7 +167,7 @@ class FileRoutes:
 
     @answers(documents.file)
     async def retry(self, request: web.Request) -> web.StreamResponse:
-        """Process a file that failed, or was only stored, or once more; answers File."""
+        """Process a file again, or for the first time if it was only stored; answers File."""
         return json_reply(render_file(await self._files.retry(actor(request), _id(request))))
 
     @answers(documents.file_text)
@@ -170,17 +177,18 @@ class FileRoutes:
 
     @answers(documents.file_text)
     async def change_text(self, request: web.Request) -> web.StreamResponse:
-        """`{"content"}` -> `{"content"}`; the new one is found from then on. 409 while it is processed."""
+        """`{"content"}` -> `{"content"}`; searches find the new text afterwards. 409 while the file is
+        processed."""
         form = await read_model(request, ContentBody, self._body_limit)
         await self._files.set_text(actor(request), _id(request), form.content)
         return json_reply({"content": form.content})
 
     @answers(None, ANY_MEDIA_TYPE, query=CONTENT_QUERY)
     async def show_content(self, request: web.Request) -> web.StreamResponse:
-        """Answer the bytes, or the range that is asked for.
+        """Answer the bytes, or the requested range.
 
-        Browsers show PDF and plain text and save everything else; with `?attachment=true` they save those,
-        too.
+        Browsers show PDF and plain text and save everything else; with `?attachment=true` they also save
+        those.
         """
         attachment = parse_flag(request.query, "attachment", default=False)
         file, path = await self._files.content(actor(request), _id(request))
@@ -194,15 +202,15 @@ class FileRoutes:
 
     @answers(documents.done)
     async def remove(self, request: web.Request) -> web.StreamResponse:
-        """Delete a file, in every collection; answers `{"message"}`."""
+        """Delete a file, also from every collection; answers `{"message"}`."""
         file = await self._files.remove(actor(request), _id(request))
         note_change(request, file.name, {"id": file.id, "user_id": file.user_id})
         return json_reply({"message": "File deleted successfully"})
 
     @answers(documents.done)
     async def remove_all(self, request: web.Request) -> web.StreamResponse:
-        """Delete all files that `list` has; answers `{"message"}`."""
-        # One is deleted after the other: a failure leaves some deleted.
+        """Delete all files of `list`; answers `{"message"}`."""
+        # Files are deleted one after the other; a failure does not restore deleted ones.
         note_change(request, "all files")
         await self._files.remove_all(actor(request))
         return json_reply({"message": "All files deleted successfully"})

@@ -1,4 +1,4 @@
-"""How far a file is, as an event stream that ends when it is done (2.6, 4.6)."""
+"""Event streams of the state of a file, which end with its processing."""
 
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
@@ -19,19 +19,19 @@ NOT_FOUND_STATUS: Final[dict[str, Any]] = {"status": "not_found"}
 
 
 class StatusStreams:
-    """Streams the changes of files, each stream with a beat of its own."""
+    """Streams of the changes of files, each with its own heartbeat."""
 
     def __init__(self, *, seconds: float = heartbeat.HEARTBEAT_SECONDS) -> None:
         self._seconds = seconds
-        # Each is stopped by its stream.
+        # Each stream stops its own heartbeat.
         self._beats = TaskRegistry()
 
     async def send(
         self, request: web.Request, changes: AsyncGenerator[File | None, None]
     ) -> web.StreamResponse:
-        """Write a frame for each state and a comment in the silence between them.
+        """Write a frame for each state and keep-alive comments between them.
 
-        What `changes` raises before the first state is an answer of its own.
+        An error of `changes` before the first state is an error reply.
         """
         async with aclosing(changes):
             first = await anext(changes)
@@ -50,5 +50,5 @@ class StatusStreams:
 
 
 def status_frame(file: File | None) -> bytes:
-    """Return one event: the status of a file, `not_found` for one that was removed meanwhile."""
+    """Return one event: the status of a file, `not_found` for a file that was removed meanwhile."""
     return b"data: %b\n\n" % orjson.dumps(NOT_FOUND_STATUS if file is None else render_status(file))

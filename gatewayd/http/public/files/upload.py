@@ -1,4 +1,4 @@
-"""The upload of a file (4.6)."""
+"""Route of file uploads."""
 
 from collections.abc import AsyncIterator
 from typing import Any, Final
@@ -24,16 +24,16 @@ from gatewayd.knowledge.uploads import DocumentUploads
 
 PATH: Final = "/api/v1/files/"
 MAX_WAIT_SECONDS: Final = 3600.0
-"""Seconds that an upload with `process_in_background=false` waits at most."""
+"""Longest wait of an upload with `process_in_background=false`, in seconds."""
 
 UPLOAD_QUERY: Final = {
     "process": "With false, the file is only stored.",
-    "process_in_background": "With false, the reply is sent when processing has ended, or after an hour.",
+    "process_in_background": "With false, the reply waits for the end of processing, at most an hour.",
 }
 
 
 class FileUploads:
-    """Takes files in; `max_size` is the largest one in bytes."""
+    """Route of uploads; `max_size` is the largest file in bytes."""
 
     def __init__(self, files: FileService, uploads: DocumentUploads, *, max_size: int) -> None:
         self._files = files
@@ -43,7 +43,8 @@ class FileUploads:
     def route(self) -> Route:
         """Return the row of the upload.
 
-        It runs to its end once the body is there. Until then a client that leaves ends it, as reading fails.
+        The handler runs to its end after the body is read. A client that leaves earlier ends it, as the read
+        fails.
         """
         return Route(
             "POST",
@@ -59,12 +60,12 @@ class FileUploads:
 
     @answers(documents.uploaded_file, query=UPLOAD_QUERY)
     async def upload(self, request: web.Request) -> web.StreamResponse:
-        """Take a form with the part `file` and, before or behind it, `metadata` (a JSON object) -> File.
+        """Take a form with the part `file` and, before or after it, `metadata` (a JSON object) -> File.
 
         `?process=false` only stores it; otherwise `status` is true. `?process_in_background=false` answers
-        when it is completed or failed (200 for both), or after an hour. `metadata` may have `knowledge_id`
-        and `directory_id`: the file is in that collection from the moment when it is completed; and
-        `file_hash`, what the client calls this version.
+        when the file is completed or failed (200 for both), or after an hour. `metadata` may have
+        `knowledge_id` and `directory_id`: the file joins that collection when it is completed. `file_hash` is
+        the client's name of this version.
         """
         process = parse_flag(request.query, "process", default=True)
         in_background = parse_flag(request.query, "process_in_background", default=True)
@@ -87,14 +88,14 @@ class FileUploads:
 
 
 async def stream_file(form: UploadForm, data: dict[str, Any]) -> AsyncIterator[bytes]:
-    """Yield the file; at its end `data` has what the fields behind it say, too."""
+    """Yield the bytes of the file; at its end `data` also has the fields after it."""
     async for piece in form.stream():
         yield piece
     data.update(metadata_of(form))
 
 
 def metadata_of(form: UploadForm) -> dict[str, Any]:
-    """Return what the client says about the file; invalid_request when that is no JSON object."""
+    """Return the metadata of the client; invalid_request when it is no JSON object."""
     text = form.fields.get("metadata", "").strip()
     if not text:
         return {}
@@ -110,6 +111,6 @@ def metadata_of(form: UploadForm) -> dict[str, Any]:
 
 
 def render_upload(file: File) -> JsonObject:
-    """Return a file as the reply to its upload."""
+    """Return the reply to the upload of a file."""
     shown = render_file(file)
     return shown if file.status is FileStatus.STORED else {"status": True, **shown}

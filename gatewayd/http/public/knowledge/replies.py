@@ -7,9 +7,8 @@ from aiohttp import web
 
 from gatewayd.accounts.records import Actor
 from gatewayd.errors import GatewayError
-from gatewayd.http.body import json_reply
+from gatewayd.http.body import json_reply, warning_headers
 from gatewayd.http.public.files.owners import OwnerFinder, RenderedDocument
-from gatewayd.http.responses.warning_header import warning_headers
 from gatewayd.ingest.records import File
 from gatewayd.ingest.serializers import render_file, render_metadata
 from gatewayd.knowledge.collections import CollectionService

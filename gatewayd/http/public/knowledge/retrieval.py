@@ -8,7 +8,7 @@ from aiohttp import web
 from pydantic import BaseModel, ConfigDict, Field
 
 from gatewayd.accounts.records import Actor
-from gatewayd.http.body import json_reply, read_model
+from gatewayd.http.body import json_reply, read_model, warning_headers
 from gatewayd.http.connections.uses import RequestUse
 from gatewayd.http.context import actor
 from gatewayd.http.public.files.on_demand import (
@@ -20,7 +20,6 @@ from gatewayd.http.public.files.on_demand import (
     ProcessTextBody,
 )
 from gatewayd.http.replies import documents
-from gatewayd.http.responses.warning_header import warning_headers
 from gatewayd.http.routes import Route, RouteAccess, RouteGroup
 from gatewayd.http.schemas import answers
 from gatewayd.knowledge.retrieval import MAX_K, RetrievalService, SearchOptions

@@ -13,10 +13,9 @@ from gatewayd.errors import not_found
 from gatewayd.http import body
 from gatewayd.http.audit import note_change
 from gatewayd.http.context import actor
-from gatewayd.http.public.base_urls import BASES
 from gatewayd.http.public.models import anthropic_lists
 from gatewayd.http.replies import models
-from gatewayd.http.routes import Handler, Route, RouteAccess, RouteDialect
+from gatewayd.http.routes import BASES, Handler, Route, RouteAccess, RouteDialect
 from gatewayd.http.schemas import TRUE, answers
 from gatewayd.pipeline.documents.model_info import render_model, render_record
 from gatewayd.pipeline.functions.model_actions import ModelActions, ModelActionSet

@@ -18,12 +18,11 @@ from gatewayd.dialects.ollama.dialect import ReplyTiming
 from gatewayd.dialects.ollama.stream import ChatLines
 from gatewayd.errors import ErrorKind, GatewayError, not_found
 from gatewayd.http import body
-from gatewayd.http.context import actor, request_id
-from gatewayd.http.request_facts import facts_of
+from gatewayd.http.body import warning_headers
+from gatewayd.http.context import actor, facts_of, request_id
 from gatewayd.http.responses.ndjson import CONTENT_TYPE, failure_line, open_lines, send_failure, send_lines
 from gatewayd.http.responses.sse import send_frames
 from gatewayd.http.responses.streams import AnswerStreams
-from gatewayd.http.responses.warning_header import warning_headers
 from gatewayd.pipeline.embeddings import EmbeddingService
 from gatewayd.pipeline.filters.inputs import RequestCaller
 from gatewayd.pipeline.pipeline import Pipeline

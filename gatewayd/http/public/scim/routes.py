@@ -6,6 +6,7 @@ from typing import Any, Final
 
 from aiohttp import hdrs, web
 
+from gatewayd.http.body import warning_headers
 from gatewayd.http.context import REPLY_HEADERS, base_url
 from gatewayd.http.public.scim.messages import (
     MEDIA_TYPES,
@@ -20,7 +21,6 @@ from gatewayd.http.public.scim.messages import (
     search_reply,
 )
 from gatewayd.http.replies import provisioning
-from gatewayd.http.responses.warning_header import warning_headers
 from gatewayd.http.routes import Handler, Route, RouteAccess, RouteDialect
 from gatewayd.http.schemas import answers
 from gatewayd.http.scim_auth import AUDIT_RECORD, AuditRecord, summarise_ids

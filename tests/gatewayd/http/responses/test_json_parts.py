@@ -1,8 +1,13 @@
 """Tests for gatewayd.http.responses.json_parts."""
 
+from collections.abc import AsyncIterator
+from typing import Any
+
+import pytest
 from aiohttp import web
 
 from gatewayd.http.body import large_reply
+from gatewayd.http.responses.json_parts import send_records
 from gatewayd.http.routes import Route, RouteAccess
 from tests.fakes.edge import serving
 
@@ -40,3 +45,16 @@ async def test_its_head_has_the_length_alone() -> None:
         assert await reply.read() == b""
         # The connection goes on.
         assert (await client.get("/y")).status == 200
+
+
+@pytest.mark.parametrize("rows", [[], [{"a": 1}], [{"a": ["x" * 1000] * 1000}, 2]])
+async def test_records_are_members_of_one_list(rows: list[Any]) -> None:
+    async def each() -> AsyncIterator[Any]:
+        for row in rows:
+            yield row
+
+    async def show(request: web.Request) -> web.StreamResponse:
+        return await send_records(request, each())
+
+    async with serving([Route("GET", "/x", show, RouteAccess.PUBLIC, "Show")]) as client:
+        assert await (await client.get("/x")).json() == rows

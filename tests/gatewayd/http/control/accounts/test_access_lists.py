@@ -30,7 +30,7 @@ async def test_names_become_grants_and_back(control: Control) -> None:
 
 async def test_nobody(control: Control) -> None:
     lists = AccessLists(control.accounts.users, control.accounts.groups)
-    with pytest.raises(GatewayError, match="nobody was named"):
+    with pytest.raises(GatewayError, match="name users, groups or everyone"):
         await lists.read(Holders())
     with pytest.raises(GatewayError, match="cannot find user"):
         await lists.read(Holders(users=["zoe@example.org"]))

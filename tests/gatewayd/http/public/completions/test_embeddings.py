@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 from openai import AsyncOpenAI, BadRequestError, InternalServerError, NotFoundError, RateLimitError
 
-from gatewayd.http.public.base_urls import BASES
 from gatewayd.http.public.completions.embeddings import EmbeddingRoutes
+from gatewayd.http.routes import BASES
 from gatewayd.pipeline.embeddings import EmbeddingService
 from gatewayd.pipeline.pipeline import NoFilters
 from tests.fakes.edge import Client, bearer

@@ -10,9 +10,9 @@ import pytest
 from openai import APIError, AsyncOpenAI, NotFoundError, RateLimitError
 
 from gatewayd.deferred_writes import DeferredWrites
-from gatewayd.http.public.base_urls import BASES
 from gatewayd.http.public.completions.passthrough import ForwardingRoutes
 from gatewayd.http.responses.streams import KEEP_ALIVE_FRAME, AnswerStreams
+from gatewayd.http.routes import BASES
 from gatewayd.pipeline.passthrough import RequestForwarder
 from gatewayd.pipeline.pipeline import NoFilters
 from gatewayd.pipeline.responses.ids import ResponseIds
