@@ -1,4 +1,4 @@
-"""Write man/gatewayd-api.7 from the route rows of the public application.
+"""Writer of man/gatewayd-api.7, generated from the route rows of the public application.
 
 Run from the top of the repository after a change: python -m tests.write_api_manual
 """
@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, Final
 from unittest.mock import MagicMock
 
+from gatewayd import __released__
 from gatewayd.assembly.routes import StreamingRoutes, public_rows
 from gatewayd.http.errors import CODE_STATUSES, STATUSES
 from gatewayd.http.openapi import PARAMETER_PATTERN, POLICY, component, resolved
@@ -22,12 +23,11 @@ from gatewayd.http.socketio.sessions import SocketRoutes
 from gatewayd.settings.model import Settings
 
 PAGE: Final = Path(__file__).parents[1] / "man" / "gatewayd-api.7"
-DATE: Final = "November 21, 2026"
 
 
 @dataclass(frozen=True)
 class Section:
-    """A part of the page: the tags of its rows, and what is told before them."""
+    """A section of the page: the tags of its rows, and its introduction."""
 
     title: str
     tags: frozenset[str]
@@ -38,64 +38,79 @@ SECTIONS: Final = (
     Section(
         "Monitoring",
         frozenset({"health"}),
-        "These endpoints answer from memory, so that a probe costs the same under load.",
+        "Health checks answer from memory, so that a probe costs the same under load.",
     ),
     Section(
         "Models",
         frozenset({"models"}),
-        "Model lists hold what the caller may use. Records are what administrators keep about a model.",
+        "Model lists contain the models that the caller may use. "
+        "A model record has the name, parameters and access list that administrators set.",
     ),
-    Section("Documentation", frozenset({"documentation"}), "These endpoints exist with env = dev alone."),
+    Section(
+        "Documentation",
+        frozenset({"documentation"}),
+        "These endpoints exist only with the setting env = dev.",
+    ),
     Section(
         "Chat completions",
         frozenset({"chat", "embeddings", "forwarding"}),
-        "The bodies are those of the OpenAI API; gatewayd-dialects(7) lists their fields.",
+        "The bodies are those of the OpenAI API. gatewayd-dialects(7) lists their fields.",
     ),
     Section(
-        "Outlet filters and actions", frozenset({"plugins"}), "These endpoints run functions on answers."
+        "Outlet filters and actions",
+        frozenset({"plugins"}),
+        "These endpoints run outlet filters and actions on existing messages.",
     ),
     Section(
         "Model runtimes",
         frozenset({"runtime"}),
-        "Requests go to the native API of a runtime; what it answers is passed on.",
+        "The gateway forwards these requests to the native API of a runtime, and its answer to the client.",
     ),
-    Section("Files", frozenset({"files"}), "A file is uploaded, processed, and found from then on."),
+    Section(
+        "Files",
+        frozenset({"files"}),
+        "The gateway extracts the text of an uploaded file and indexes it for search. "
+        "gatewayd-documents(7) has the details.",
+    ),
     Section(
         "Collections",
         frozenset({"knowledge", "retrieval"}),
-        "A collection holds files that are searched together. gatewayd-documents(7) tells how.",
+        "A collection is a set of files with a common access list and search. "
+        "gatewayd-documents(7) has the details.",
     ),
-    Section("Tasks", frozenset({"tasks"}), "A task is an answer, or other work of a model, that goes on."),
-    Section("Events", frozenset({"events"}), "Clients listen to events, and tools outside emit them."),
+    Section("Tasks", frozenset({"tasks"}), "A task is a running answer, or other running work of a model."),
+    Section("Events", frozenset({"events"}), "Clients subscribe to events, and external tools emit them."),
     Section(
         "Provisioning",
         frozenset({"scim"}),
-        "Identity providers manage accounts and groups by SCIM 2.0; gatewayd-scim(7) has the details.",
+        "Identity providers manage accounts and groups by SCIM 2.0. gatewayd-scim(7) has the details.",
     ),
     Section(
         "Sessions and keys",
         frozenset({"auths", "keys", "admin"}),
-        "People sign in, keep their own account and make API keys.",
+        "Users sign in, change their own account and create API keys.",
     ),
     Section(
         "Accounts, groups and permissions",
         frozenset({"users", "permissions", "groups"}),
-        "Administrators manage accounts and groups. Everybody keeps settings of their own.",
+        "Administrators manage accounts and groups. Users store settings of their own.",
     ),
-    Section("Stored chats", frozenset({"chats"}), "A chat and its messages are kept for their owner."),
+    Section(
+        "Stored chats", frozenset({"chats"}), "A stored chat has a title, a tree of messages and an owner."
+    ),
     Section(
         "Functions and tools",
         frozenset({"functions", "tools", "tool servers"}),
-        "Plugins are installed, changed and set up here; gatewayd-plugins(7) tells what they are.",
+        "These endpoints install, change and configure plugins. gatewayd-plugins(7) describes them.",
     ),
 )
 MESSAGES: Final = Section(
     "Messages",
     frozenset({"chat"}),
-    "The bodies are those of the Anthropic API; gatewayd-dialects(7) lists their fields.",
+    "The bodies are those of the Anthropic API. gatewayd-dialects(7) lists their fields.",
 )
 
-HEAD: Final = rf""".Dd {DATE}
+HEAD: Final = rf""".Dd {__released__}
 .Dt GATEWAYD-API 7
 .Os
 .Sh NAME
@@ -104,23 +119,21 @@ HEAD: Final = rf""".Dd {DATE}
 .Sh DESCRIPTION
 .Xr gatewayd 8
 serves the endpoints below.
-A path is also served with a slash behind it.
-Each GET endpoint answers HEAD, too.
+Each path is also served with a trailing slash.
+Each GET endpoint also answers HEAD.
 .Pp
-A credential is an API key or a session token.
-It stands in the header
-.Ql Authorization: Bearer ,
-and an API key also in
+A credential is an API key or a session token, in the header
+.Ql Authorization: Bearer .
+An API key may also be in the header
 .Ql x\-api\-key .
 .Pp
 A body is JSON unless the entry says otherwise.
 Fields in brackets may be absent.
 A reply named with a capital letter is described in
 .Sx REPLIES .
-Objects may get further members in later releases.
+Later releases may add members to objects.
 .Pp
-The errors of an entry are those that follow from its access, path, parameters
-and body.
+The errors of an entry follow from its access, path, parameters and body.
 .Sx FAILURES
 lists all of them.
 .Sh ENDPOINTS
@@ -147,7 +160,7 @@ READ_BODIES: Final = {"POST", "PUT", "PATCH"}
 
 
 def rows() -> Sequence[Route]:
-    """Return every row of the public application, the documentation included; nothing behind it works."""
+    """Return every row of the public application and of its documentation. Their services are mocks."""
     parts = MagicMock()
     parts.settings = Settings()
     sockets = SocketRoutes(MagicMock(), MagicMock(), MagicMock(), MagicMock())
@@ -157,7 +170,7 @@ def rows() -> Sequence[Route]:
 
 
 def section_of(row: Route) -> Section:
-    """Return the section of a row; raises StopIteration for a tag that has none."""
+    """Return the section of a row; raises StopIteration for an unknown tag."""
     if row.dialect is RouteDialect.ANTHROPIC:
         return MESSAGES
     return next(section for section in SECTIONS if row.tag in section.tags)
@@ -178,7 +191,7 @@ def page() -> str:
 
 
 def entry(same: Sequence[Route], schemas: dict[str, Any]) -> Iterator[str]:
-    """Yield one endpoint, with its other paths: access, parameters, body, reply and errors."""
+    """Yield the entry of an endpoint: paths, access, parameters, body, reply and errors."""
     row = same[0]
     yield f".It Ic {row.method} Pa {shown_path(row)}"
     yield from prose(f"{row.summary}.")
@@ -203,10 +216,10 @@ def shown_path(row: Route) -> str:
 
 
 def body(row: Route) -> Iterator[str]:
-    """Yield what a row reads: a form, or the fields of its model."""
+    """Yield the body of a row: a form, or the fields of its model."""
     if row.invites:
         yield ".br"
-        yield "Body: a form (multipart/form-data) with the part file and, if wanted, metadata, a JSON object."
+        yield "Body: a form (multipart/form-data) with the part file, and optionally metadata, a JSON object."
     elif row.request is not None:
         schema = row.request.model_json_schema()
         definitions = schema.get("$defs", {})
@@ -216,22 +229,22 @@ def body(row: Route) -> Iterator[str]:
 
 
 def answer(row: Route, schemas: dict[str, Any]) -> str:
-    """Return what a success answers."""
+    """Return the reply of a success."""
     parts = [str(status) for status in row.statuses]
     if not parts:
-        return "none, every request is refused"
+        return "none, as every request is refused"
     if set(row.statuses) <= {101, 204}:
         return f"{' or '.join(parts)} without a body"
-    told = []
+    media = []
     if row.reply is not None and row.reply.schema is not None:
-        told.append(kind(resolved(row.reply.schema, schemas)))
+        media.append(kind(resolved(row.reply.schema, schemas)))
     if row.reply is not None:
-        told += ["a body of any type" if name == "*/*" else name for name in row.reply.media_types]
-    return f"{' or '.join(parts)}, {' or '.join(told)}"
+        media += ["a body of any type" if name == "*/*" else name for name in row.reply.media_types]
+    return f"{' or '.join(parts)}, {' or '.join(media)}"
 
 
 def kind(schema: Mapping[str, Any], definitions: Mapping[str, Any] = NO_DEFINITIONS) -> str:
-    """Return the words for a schema; what is among the definitions is told in its place."""
+    """Return the text for a schema; references to the definitions are resolved."""
     match schema:
         case {"$ref": str(ref)}:
             name = ref.rpartition("/")[2]
@@ -260,17 +273,17 @@ def kind(schema: Mapping[str, Any], definitions: Mapping[str, Any] = NO_DEFINITI
 def members_of(
     members: Mapping[str, Any], required: Iterable[str], definitions: Mapping[str, Any] = NO_DEFINITIONS
 ) -> Iterator[str]:
-    """Yield each member of an object with its type; one that may be absent stands in brackets."""
+    """Yield each member of an object with its type, optional ones in brackets."""
     always = set(required)
     for name, member in members.items():
-        told = f"{name} ({kind(member, definitions)})"
-        yield told if name in always else f"[{told}]"
+        member_text = f"{name} ({kind(member, definitions)})"
+        yield member_text if name in always else f"[{member_text}]"
 
 
 def statuses_of(row: Route) -> Sequence[int]:
-    """Return the statuses of the failures that the row itself may have.
+    """Return the statuses of the failures of a row.
 
-    They follow from who may call it, what it takes and what its path names; those of all rows are told once.
+    They follow from its access, body, path and query parameters.
     """
     found = set()
     if row.access not in {RouteAccess.PUBLIC, RouteAccess.OPTIONAL}:
@@ -291,32 +304,33 @@ def statuses_of(row: Route) -> Sequence[int]:
 
 
 def replies(schemas: Mapping[str, Any]) -> Iterator[str]:
-    """Yield the section of the named replies."""
+    """Yield the section REPLIES."""
     yield ".Sh REPLIES"
     yield ".Bl -tag -width Ds"
     for name, schema in sorted(schemas.items()):
         yield f".It Li {name}"
-        told = list(members_of(schema.get("properties", {}), schema.get("required", ())))
+        members = list(members_of(schema.get("properties", {}), schema.get("required", ())))
         if schema.get("additionalProperties") is True:
-            told.append("and others")
+            members.append("and others")
         if "null" in schema.get("type", ()):
-            told.append("or null")
-        told = told or [kind(schema)]
-        yield from (escape(f"{each},") for each in told[:-1])
-        yield escape(f"{told[-1]}.")
+            members.append("or null")
+        members = members or [kind(schema)]
+        yield from (escape(f"{each},") for each in members[:-1])
+        yield escape(f"{members[-1]}.")
     yield ".El"
 
 
 def errors() -> Iterator[str]:
-    """Yield the section of failures: the body, and each status with its kinds."""
+    """Yield the section FAILURES: the body, and each status with its error kinds."""
     yield ".Sh FAILURES"
-    yield "A failure has a JSON body with"
+    yield "The JSON body of a failure has"
     yield ".Ql detail ,"
     yield "a sentence, and"
     yield ".Ql error ,"
-    yield "an object with message, type, param and code; the other dialects have the bodies of their own."
-    yield "A status of 422 has a list as detail, which names the field."
-    yield "The statuses, and the kinds of failure that have them, are:"
+    yield "an object with message, type, param and code."
+    yield "Other dialects have their own bodies."
+    yield "With status 422 detail is a list that names the field."
+    yield "The statuses and their error kinds and codes are:"
     yield ".Bl -tag -width Ds"
     by_status: dict[int, list[str]] = {}
     for known, (status, _, _) in STATUSES.items():
@@ -331,7 +345,7 @@ def errors() -> Iterator[str]:
 
 
 def prose(text: str) -> Iterator[str]:
-    """Yield running text as mdoc, a sentence a line; a page with its section becomes a reference."""
+    """Yield text as mdoc, one sentence a line, with cross references to pages."""
     for sentence in re.split(r"(?<=[.]) +(?=[A-Z])", text):
         for part in re.split(r"((?:gatewayd|gatewayctl)[a-z.-]*\(\d\)[ ,.;]*)", sentence):
             found = re.fullmatch(r"([a-z.-]+)\((\d)\)([ ,.;]*)", part)
@@ -342,7 +356,7 @@ def prose(text: str) -> Iterator[str]:
 
 
 def escape(text: str) -> str:
-    """Return a line of text that no part of is taken for a request or an escape."""
+    """Return a line of text with escaped control characters of roff."""
     text = text.replace("\\", r"\e")
     return rf"\&{text}" if text.startswith((".", "'")) else text
 
@@ -355,7 +369,7 @@ def _ordered() -> Iterator[Section]:
 
 
 def _grouped(found: Iterable[Route]) -> Iterable[Sequence[Route]]:
-    """Return rows of one handler under several paths together, in the order of the first ones."""
+    """Return the rows grouped by handler, in the order of the first row of each group."""
     groups: dict[tuple[Any, ...], list[Route]] = {}
     for row in found:
         schema: Schema | None = None if row.reply is None else row.reply.schema

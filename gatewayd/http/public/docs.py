@@ -38,7 +38,7 @@ class DocsRoutes:
             "/openapi.json",
             self.document,
             RouteAccess.PUBLIC,
-            "Describe this API",
+            "Show the OpenAPI description",
             tag="documentation",
         )
         page = Route(

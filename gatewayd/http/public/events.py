@@ -96,7 +96,7 @@ class EventRoutes:
                 EVENTS.prefix,
                 self.stream,
                 verified,
-                "Listen to events",
+                "Subscribe to events",
                 tag=EVENTS.tag,
                 tickets=True,
                 use=RequestUse.LISTENER,

@@ -1,4 +1,4 @@
-"""Query parameters of the routes that list."""
+"""Parsers of query parameters for lists."""
 
 from collections.abc import Mapping
 from typing import Final
@@ -10,11 +10,11 @@ TRUE: Final = frozenset({"true", "1", "yes", "on", "t", "y"})
 FALSE: Final = frozenset({"false", "0", "no", "off", "f", "n"})
 
 PAGE_QUERY: Final = {"page": "Number of the page, from 1."}
-TEXT_QUERY: Final = {"query": "Text to look for."}
+TEXT_QUERY: Final = {"query": "Text to search."}
 
 
 def parse_flag(query: Mapping[str, str], name: str, *, default: bool) -> bool:
-    """Return a switch; a value that is none raises (422)."""
+    """Return a boolean; raises 422 for another value."""
     value = query.get(name)
     if value is None:
         return default
@@ -26,7 +26,7 @@ def parse_flag(query: Mapping[str, str], name: str, *, default: bool) -> bool:
 
 
 def parse_number(query: Mapping[str, str], name: str, default: int, least: int, most: int) -> int:
-    """Return a whole number from `least` to `most`; anything else raises (422)."""
+    """Return a whole number from `least` to `most`; raises 422 for another value."""
     value = query.get(name)
     if value is None:
         return default
@@ -36,10 +36,10 @@ def parse_number(query: Mapping[str, str], name: str, default: int, least: int, 
 
 
 def parse_page(query: Mapping[str, str], size: int) -> tuple[int, int]:
-    """Return offset and limit of the page that `parse_page` (from 1) asks for."""
+    """Return offset and limit of the query parameter `page` (from 1)."""
     return (parse_number(query, "page", 1, 1, MAX_PAGE_NUMBER) - 1) * size, size
 
 
 def invalid_parameter(name: str, reason: str) -> GatewayError:
-    """Return the error for a parameter that is not as it should be (422)."""
+    """Return the error of an invalid parameter (422)."""
     return invalid(f"cannot accept {name}: {reason}", param=name, code="validation")

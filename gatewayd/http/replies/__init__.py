@@ -1,5 +1,5 @@
-"""Schemas of the JSON replies of the public application, by noun; its route modules import them.
+"""JSON schemas of the replies of the public application, by noun, for its route modules.
 
-Each is a function without arguments, called only when `/openapi.json` is made. What is in them is true of the
-replies that the black-box tests get.
+Each schema is a function without arguments, called only when `/openapi.json` is generated. The black-box
+tests check their replies against the schemas.
 """

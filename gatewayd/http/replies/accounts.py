@@ -1,4 +1,4 @@
-"""Accounts, sessions, keys, groups and permissions."""
+"""Schemas of accounts, sessions, keys, groups and permissions."""
 
 from typing import Any
 
@@ -25,17 +25,17 @@ def role() -> dict[str, Any]:
 
 
 def permissions() -> dict[str, Any]:
-    """Return the schema of a permission tree: section, leaf, whether it is allowed."""
+    """Return the schema of a permission tree: booleans by section and leaf."""
     return dict(mapped(mapped(BOOLEAN)))
 
 
 def account() -> dict[str, Any]:
-    """Return the schema of the few members that sign-in and profile replies have."""
+    """Return the schema of the short account of sign-in and profile replies."""
     return record(id=TEXT, email=TEXT, name=TEXT, role=role, profile_image_url=TEXT)
 
 
 def session() -> dict[str, Any]:
-    """Return the schema of a session: its token, and whose it is."""
+    """Return the schema of a session with its token and account."""
     return extended(
         account,
         token=TEXT,
@@ -46,7 +46,7 @@ def session() -> dict[str, Any]:
 
 
 def own_session() -> dict[str, Any]:
-    """Return the schema of the session that asks, with some of the profile."""
+    """Return the schema of the caller's session with fields of the profile."""
     return extended(
         session,
         bio=TEXT_OR_NULL,
@@ -59,7 +59,7 @@ def own_session() -> dict[str, Any]:
 
 
 def added_account() -> dict[str, Any]:
-    """Return the schema of an account that an administrator made, with a token for it."""
+    """Return the schema of an account that an administrator created, with a token for it."""
     return extended(account, token=TEXT, token_type={"const": "Bearer"})
 
 
@@ -103,17 +103,17 @@ def users() -> dict[str, Any]:
 
 
 def group_name() -> dict[str, Any]:
-    """Return the schema of a group of an account, in short."""
+    """Return the schema of the id and name of a group."""
     return record(id=TEXT, name=TEXT)
 
 
 def shown_user() -> dict[str, Any]:
-    """Return the schema of one account as administrators see it."""
+    """Return the schema of one account for administrators."""
     return extended(user, groups=listed(group_name), is_active=BOOLEAN)
 
 
 def user_info() -> dict[str, Any]:
-    """Return the schema of what other accounts may know about one."""
+    """Return the schema of the fields of an account that other accounts may see."""
     return record(
         id=TEXT,
         name=TEXT,
@@ -129,17 +129,17 @@ def user_info() -> dict[str, Any]:
 
 
 def user_infos() -> dict[str, Any]:
-    """Return the schema of a list of accounts in short."""
+    """Return the schema of a list of such accounts."""
     return record(users=listed(user_info), total=INTEGER)
 
 
 def activity() -> dict[str, Any]:
-    """Return the schema of whether an account is in use."""
+    """Return the schema of the activity of an account."""
     return record(active=BOOLEAN)
 
 
 def group_info() -> dict[str, Any]:
-    """Return the schema of a group as its members see it."""
+    """Return the schema of a group for its members."""
     return record(
         id=TEXT,
         name=TEXT,
@@ -174,22 +174,22 @@ def key() -> dict[str, Any]:
 
 
 def created_key() -> dict[str, Any]:
-    """Return the schema of a new API key with its value, which is shown once."""
+    """Return the schema of a new API key with its value."""
     return extended(key, api_key=TEXT)
 
 
 def keys() -> dict[str, Any]:
-    """Return the schema of one's own keys, and of why they do not work."""
+    """Return the schema of the caller's keys, and of the reasons why they are refused."""
     return record(keys=listed(key), total=INTEGER, missing=listed(TEXT))
 
 
 def contact() -> dict[str, Any]:
-    """Return the schema of whom to ask."""
+    """Return the schema of the administrator's contact."""
     return record(name=TEXT, email=TEXT)
 
 
 def settings() -> dict[str, Any]:
-    """Return the schema of the settings that administrators change while the gateway runs."""
+    """Return the schema of the runtime settings."""
     return record(
         SHOW_ADMIN_DETAILS=BOOLEAN,
         ADMIN_EMAIL=TEXT_OR_NULL,

@@ -1,4 +1,4 @@
-"""Stored chats, their tags, tasks, and the calls that wait for an answer."""
+"""Schemas of stored chats, tags, tasks, and calls that wait for an answer."""
 
 from typing import Any
 
@@ -35,7 +35,7 @@ def shared_element() -> dict[str, Any]:
 
 
 def message() -> dict[str, Any]:
-    """Return the schema of a stored message; clients and events give it further members."""
+    """Return the schema of a stored message; clients and events add further members."""
     known = record(
         {"done": BOOLEAN},
         id=TEXT,
@@ -49,7 +49,7 @@ def message() -> dict[str, Any]:
 
 
 def chat() -> dict[str, Any]:
-    """Return the schema of a whole chat; clients give its member `chat` and `meta` further members."""
+    """Return the schema of a whole chat; clients add further members to its `chat` and `meta`."""
     history = record(messages=mapped(message), currentId=TEXT_OR_NULL)
     inner = record(title=TEXT, history=history, messages=listed(message))
     return record(
@@ -75,7 +75,7 @@ def tag() -> dict[str, Any]:
 
 
 def told() -> dict[str, Any]:
-    """Return the schema of whether something was stopped, in a sentence too."""
+    """Return the schema of the result of a stop, with a sentence."""
     return record(status=BOOLEAN, message=TEXT)
 
 
@@ -90,7 +90,7 @@ def tasks() -> dict[str, Any]:
 
 
 def task_config() -> dict[str, Any]:
-    """Return the schema of what is made of conversations, and by which model."""
+    """Return the schema of the task configuration: which tasks are on, and their model."""
     return record(
         TASK_MODEL=TEXT,
         ENABLE_TITLE_GENERATION=BOOLEAN,
@@ -109,7 +109,7 @@ def task_completion() -> dict[str, Any]:
 
 
 def started_answer() -> dict[str, Any]:
-    """Return the schema of the reply to a chat request whose answer is told by events."""
+    """Return the schema of the reply to a chat request whose answer is sent as events."""
     return record(status=TRUE, task_ids=listed(TEXT), task_id=TEXT, chat_id=TEXT, message_ids=listed(TEXT))
 
 

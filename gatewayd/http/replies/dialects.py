@@ -1,4 +1,4 @@
-"""Answers of models, in the dialect of the path; what a provider adds is passed on."""
+"""Schemas of the answers of models in each dialect. Additional members of providers are forwarded."""
 
 from typing import Any
 
@@ -31,12 +31,12 @@ def completion() -> dict[str, Any]:
 
 
 def chat_answer() -> dict[str, Any]:
-    """Return the schema of the answer to a chat request: a completion, or what was started."""
+    """Return the schema of the answer to a chat request: a completion, or the started tasks."""
     return dict(either(completion, started_answer))
 
 
 def embeddings() -> dict[str, Any]:
-    """Return the schema of vectors; a text is base64 of little-endian float32."""
+    """Return the schema of embeddings; a text is base64 of little-endian float32."""
     vector = {"type": ["array", "string"], "items": NUMBER}
     item = {**record(index=INTEGER, embedding=vector), "additionalProperties": True}
     known = record(object={"const": "list"}, data=listed(item), model=TEXT)
@@ -44,7 +44,7 @@ def embeddings() -> dict[str, Any]:
 
 
 def token_count() -> dict[str, Any]:
-    """Return the schema of an estimate of the tokens of a request."""
+    """Return the schema of a token estimate of a request."""
     return record(input_tokens=INTEGER)
 
 
@@ -64,7 +64,8 @@ def messages_answer() -> dict[str, Any]:
 
 
 def runtime_models() -> dict[str, Any]:
-    """Return the schema of the models of the runtimes; `urls` are the places of those that have one."""
+    """Return the schema of the models of the runtimes; `urls` are the indexes of the runtimes with the
+    model."""
     item = {
         **record({"urls": listed(INTEGER), "connection_type": TEXT}, name=TEXT, model=TEXT),
         "additionalProperties": True,
@@ -78,20 +79,20 @@ def runtime_version() -> dict[str, Any]:
 
 
 def runtime_generation() -> dict[str, Any]:
-    """Return the schema of a whole continuation of a prompt; each line of a streamed one has it, too."""
+    """Return the schema of a whole completion, and of each line of a streamed one."""
     return {**record({"model": TEXT, "response": TEXT, "done": BOOLEAN}), "additionalProperties": True}
 
 
 def runtime_chat() -> dict[str, Any]:
-    """Return the schema of a whole answer to a chat request; each line of a streamed one has it, too."""
+    """Return the schema of a whole chat answer, and of each line of a streamed one."""
     return {**record({"model": TEXT, "message": OBJECT, "done": BOOLEAN}), "additionalProperties": True}
 
 
 def runtime_embeddings() -> dict[str, Any]:
-    """Return the schema of the vectors of texts."""
+    """Return the schema of the embeddings of texts."""
     return {**record({"model": TEXT, "embeddings": listed(listed(NUMBER))}), "additionalProperties": True}
 
 
 def runtime_embedding() -> dict[str, Any]:
-    """Return the schema of the vector of one text."""
+    """Return the schema of the embedding of one text."""
     return {**record({"embedding": listed(NUMBER)}), "additionalProperties": True}

@@ -1,4 +1,4 @@
-"""Files, collections, directories and passages."""
+"""Schemas of files, collections, directories and passages."""
 
 from typing import Any
 
@@ -20,13 +20,13 @@ from gatewayd.http.schemas import (
     record,
 )
 
-HASH = {"type": ["string", "null"], "description": "SHA-256 of the text, null while there is none."}
+HASH = {"type": ["string", "null"], "description": "SHA-256 of the text, null without a text."}
 PROGRESS = choice("pending", "completed", "failed")
 ADDITION = choice("added", "unchanged", "failed")
 
 
 def file_meta() -> dict[str, Any]:
-    """Return the schema of what is known of a file's bytes; `data` is what its client said about it."""
+    """Return the schema of the metadata of a file; `data` is from its client."""
     return record(
         {"pages": INTEGER, "blank_pages": INTEGER},
         name=TEXT,
@@ -38,7 +38,7 @@ def file_meta() -> dict[str, Any]:
 
 
 def file() -> dict[str, Any]:
-    """Return the schema of a file; `data.content` is its text, where that is asked for."""
+    """Return the schema of a file; `data.content` is its text, in replies that include it."""
     return record(
         id=TEXT,
         user_id=TEXT_OR_NULL,
@@ -52,7 +52,7 @@ def file() -> dict[str, Any]:
 
 
 def uploaded_file() -> dict[str, Any]:
-    """Return the schema of a new file; `status` is there when it is processed."""
+    """Return the schema of a new file; `status` is present unless the file is only stored."""
     return extended(file, {"status": TRUE})
 
 
@@ -62,7 +62,7 @@ def files() -> dict[str, Any]:
 
 
 def file_status() -> dict[str, Any]:
-    """Return the schema of how far a file is; `error` is there when it failed."""
+    """Return the schema of the state of a file; `error` is present for a failed one."""
     return record({"error": TEXT_OR_NULL}, status=PROGRESS)
 
 
@@ -72,12 +72,12 @@ def file_text() -> dict[str, Any]:
 
 
 def done() -> dict[str, Any]:
-    """Return the schema of a sentence that says what was done."""
+    """Return the schema of a sentence about a completed change."""
     return record(message=TEXT)
 
 
 def owner() -> dict[str, Any]:
-    """Return the schema of the owner of something in a list; null for one that is gone."""
+    """Return the schema of an owner in a list; null for a deleted account."""
     known = record(id=TEXT, name=TEXT, role=TEXT, email=TEXT)
     return {**known, "type": ["object", "null"]}
 
@@ -88,12 +88,12 @@ def owned_file() -> dict[str, Any]:
 
 
 def member_file() -> dict[str, Any]:
-    """Return the schema of a file among those of a collection."""
+    """Return the schema of a file of a collection."""
     return extended(owned_file, directory_id=TEXT_OR_NULL)
 
 
 def collection_grant() -> dict[str, Any]:
-    """Return the schema of one row of the access list of a collection."""
+    """Return the schema of a grant of a collection."""
     return extended(grant, resource_type={"const": "knowledge"}, resource_id=TEXT)
 
 
@@ -122,18 +122,18 @@ def collections() -> dict[str, Any]:
 
 
 def file_facts() -> dict[str, Any]:
-    """Return the schema of what a collection tells of a file in it."""
+    """Return the schema of a file within the reply about its collection."""
     return record(id=TEXT, hash=HASH, meta=file_meta, created_at=SECONDS, updated_at=SECONDS)
 
 
 def whole_collection() -> dict[str, Any]:
-    """Return the schema of a collection with its completed files; null for too many of them."""
+    """Return the schema of a collection with its completed files; null for a large collection."""
     files_or_null = {"type": ["array", "null"], "items": file_facts}
     return extended(collection, files=files_or_null, file_count=INTEGER, write_access=BOOLEAN)
 
 
 def batch() -> dict[str, Any]:
-    """Return the schema of a collection to which files were added, with what became of each."""
+    """Return the schema of a collection after additions, with the result of each file."""
     result = record({"error": TEXT}, file_id=TEXT, status=ADDITION)
     warnings = record(message=TEXT, errors=listed(TEXT))
     return extended(whole_collection, {"warnings": warnings}, results=listed(result))
@@ -153,24 +153,24 @@ def directory() -> dict[str, Any]:
 
 
 def member_files() -> dict[str, Any]:
-    """Return the schema of a page of the files of a collection, with the directories around them."""
+    """Return the schema of a page of the files of a collection, with their directories."""
     return record(
         items=listed(member_file), directories=listed(directory), breadcrumbs=listed(directory), total=INTEGER
     )
 
 
 def tree_entry() -> dict[str, Any]:
-    """Return the schema of a file of a tree that is compared."""
+    """Return the schema of a file of a compared tree."""
     return record(filename=TEXT, path=TEXT, checksum=TEXT)
 
 
 def changed_entry() -> dict[str, Any]:
-    """Return the schema of a file of a tree that is another one in the collection."""
+    """Return the schema of a file of a tree whose content differs in the collection."""
     return extended(tree_entry, stale_file_id=TEXT)
 
 
 def tree_diff() -> dict[str, Any]:
-    """Return the schema of what to do to bring a collection in step with a tree."""
+    """Return the schema of the steps that synchronise a collection with a tree."""
     return record(
         added=listed(tree_entry),
         modified=listed(changed_entry),
@@ -183,7 +183,7 @@ def tree_diff() -> dict[str, Any]:
 
 
 def passage_facts() -> dict[str, Any]:
-    """Return the schema of what is told about a passage; `page` counts from 0, `page_label` from 1."""
+    """Return the schema of the metadata of a passage; `page` counts from 0, `page_label` from 1."""
     optional = {
         "path": TEXT,
         "page": INTEGER,
@@ -204,7 +204,7 @@ def passage_facts() -> dict[str, Any]:
 
 
 def passages() -> dict[str, Any]:
-    """Return the schema of what was found: one list in each list, best first."""
+    """Return the schema of a search result: a list with one list in each member, best first."""
     return record(
         {"warnings": listed(TEXT)},
         ids=listed(listed(TEXT)),
@@ -220,11 +220,11 @@ def processed_file() -> dict[str, Any]:
 
 
 def processed_text() -> dict[str, Any]:
-    """Return the schema of a text that was kept as a file."""
+    """Return the schema of a text that was stored as a file."""
     return extended(processed_file, file_id=TEXT)
 
 
 def processed_batch() -> dict[str, Any]:
-    """Return the schema of what became of each file of a batch; `errors` are those that failed."""
+    """Return the schema of the results of a batch; `errors` are those of the failed files."""
     result = record({"error": TEXT}, file_id=TEXT, status=choice("completed", "failed"))
     return record(results=listed(result), errors=listed(result))

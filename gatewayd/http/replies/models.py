@@ -1,4 +1,4 @@
-"""Models, and the records that administrators keep about them."""
+"""Schemas of models and model records."""
 
 from typing import Any
 
@@ -19,14 +19,14 @@ from gatewayd.http.schemas import (
 
 
 def grant() -> dict[str, Any]:
-    """Return the schema of one row of an access list."""
+    """Return the schema of a grant of an access list."""
     return record(
         principal_type=choice("user", "group"), principal_id=TEXT, permission=choice("read", "write")
     )
 
 
 def model_record() -> dict[str, Any]:
-    """Return the schema of what administrators keep about a model."""
+    """Return the schema of a model record."""
     return record(
         id=TEXT,
         user_id=TEXT,
@@ -42,29 +42,29 @@ def model_record() -> dict[str, Any]:
 
 
 def shown_record() -> dict[str, Any]:
-    """Return the schema of one record, with whether the caller may change it."""
+    """Return the schema of a model record with `write_access` of the caller."""
     return extended(model_record, write_access=BOOLEAN)
 
 
 def model_records() -> dict[str, Any]:
-    """Return the schema of all records."""
+    """Return the schema of all model records."""
     return record(items=listed(model_record), total=INTEGER)
 
 
 def model_info() -> dict[str, Any]:
-    """Return the schema of what everybody reads of a record who may use its model."""
+    """Return the schema of the part of a model record that users of the model may read."""
     return record(id=TEXT, name=TEXT, is_active=BOOLEAN, updated_at=SECONDS, created_at=SECONDS, meta=OBJECT)
 
 
 def model_button() -> dict[str, Any]:
-    """Return the schema of an action or a filter that a client offers with a model."""
+    """Return the schema of an action or a switchable filter of a model."""
     return record({"has_user_valves": BOOLEAN}, id=TEXT, name=TEXT, description=TEXT, icon=TEXT_OR_NULL)
 
 
 def model() -> dict[str, Any]:
     """Return the schema of a model; `info` is its record, whole for administrators.
 
-    A member named after its source has what the provider says of it. Clients of the messages dialect also get
+    The member named after the source has the fields of the provider. Clients of the messages dialect also get
     `type`, `display_name` and `created_at`.
     """
     known = record(

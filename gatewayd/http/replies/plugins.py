@@ -1,4 +1,4 @@
-"""Functions, tools, their valves, and tool servers."""
+"""Schemas of functions, tools, valves and tool servers."""
 
 from typing import Any
 
@@ -31,7 +31,7 @@ def plugin_problem() -> dict[str, Any]:
 
 
 def function() -> dict[str, Any]:
-    """Return the schema of a function; `content` is its source, where that is told."""
+    """Return the schema of a function; `content` is its source, in replies that include it."""
     meta = record(
         {"toggle": TRUE},
         description=TEXT,
@@ -59,7 +59,7 @@ def owned_function() -> dict[str, Any]:
 
 
 def tool() -> dict[str, Any]:
-    """Return the schema of a tool; `content` is its source, where that is told."""
+    """Return the schema of a tool; `content` is its source, in replies that include it."""
     meta = record(description=TEXT, manifest=mapped(TEXT), has_user_valves=BOOLEAN)
     return record(
         _more(),
@@ -85,7 +85,7 @@ def owned_tool() -> dict[str, Any]:
 
 
 def listed_server() -> dict[str, Any]:
-    """Return the schema of a tool server among the tools."""
+    """Return the schema of a tool server in the list of tools."""
     return record(
         id=TEXT,
         user_id=TEXT,
@@ -100,12 +100,12 @@ def listed_server() -> dict[str, Any]:
 
 
 def tools() -> dict[str, Any]:
-    """Return the schema of the tools and tool servers that one may use."""
+    """Return the schema of the tools and tool servers of the caller."""
     return dict(listed(either(tool, listed_server)))
 
 
 def tool_connection() -> dict[str, Any]:
-    """Return the schema of a tool server as administrators see it; its secrets are masked."""
+    """Return the schema of a tool server for administrators, with masked secrets."""
     config = record(
         {"timeout": NUMBER},
         enable=BOOLEAN,
@@ -128,17 +128,17 @@ def tool_connection() -> dict[str, Any]:
 
 
 def tool_connections() -> dict[str, Any]:
-    """Return the schema of all tool servers, and of what is wrong with those of the settings."""
+    """Return the schema of all tool servers, and of the problems of those of the settings."""
     return record(TOOL_SERVER_CONNECTIONS=listed(tool_connection), problems=listed(TEXT))
 
 
 def server_offer() -> dict[str, Any]:
-    """Return the schema of what a tool server offers."""
+    """Return the schema of the result of a tool server test."""
     return record(status=TRUE, info=record(title=TEXT, version=TEXT), specs=listed(OBJECT))
 
 
 def _more(**others: Schema) -> dict[str, Schema]:
-    """Return the members that a plugin has for those who may change it, and its source."""
+    """Return the members of a plugin for actors with write access, and its source."""
     return {
         "content": TEXT,
         "path": TEXT_OR_NULL,

@@ -1,4 +1,4 @@
-"""SCIM resources and lists (RFC 7643, RFC 7644)."""
+"""Schemas of SCIM resources and lists (RFC 7643, RFC 7644)."""
 
 from typing import Any
 
@@ -16,7 +16,7 @@ def scim_reference() -> dict[str, Any]:
 
 
 def scim_user() -> dict[str, Any]:
-    """Return the schema of a User; what the query leaves out is not there."""
+    """Return the schema of a User; attributes that the query excludes are absent."""
     return record(
         {
             "externalId": TEXT,
@@ -35,7 +35,7 @@ def scim_user() -> dict[str, Any]:
 
 
 def scim_group() -> dict[str, Any]:
-    """Return the schema of a Group; what the query leaves out is not there."""
+    """Return the schema of a Group; attributes that the query excludes are absent."""
     return record(
         {"externalId": TEXT, "displayName": TEXT, "members": listed(scim_reference), "meta": scim_meta},
         schemas=listed(TEXT),

@@ -1,4 +1,4 @@
-"""What monitoring and clients are told of the gateway itself."""
+"""Schemas of health, the version and the public configuration."""
 
 from typing import Any
 
@@ -17,7 +17,7 @@ def version() -> dict[str, Any]:
 
 
 def client_config() -> dict[str, Any]:
-    """Return the schema of what clients must know; accounts get more of it."""
+    """Return the schema of the public configuration; accounts get more of it."""
     features = record(
         {"enable_api_keys": BOOLEAN},
         auth=BOOLEAN,

@@ -94,7 +94,7 @@ class SocketRoutes:
                 PATH,
                 self.connect,
                 RouteAccess.PUBLIC,
-                "Listen to events by Socket.IO",
+                "Subscribe to events by Socket.IO",
                 tag="events",
                 guarded=True,
                 statuses=(101,),

@@ -36,8 +36,22 @@ class AdminRoutes:
                 "Show the administrator's contact",
                 tag="admin",
             ),
-            Route("GET", f"{PREFIX}/config", self.show, RouteAccess.ADMIN, "Show the settings", tag="admin"),
-            Route("POST", f"{PREFIX}/config", self.change, RouteAccess.ADMIN, "Change settings", tag="admin"),
+            Route(
+                "GET",
+                f"{PREFIX}/config",
+                self.show,
+                RouteAccess.ADMIN,
+                "Show the runtime settings",
+                tag="admin",
+            ),
+            Route(
+                "POST",
+                f"{PREFIX}/config",
+                self.change,
+                RouteAccess.ADMIN,
+                "Change runtime settings",
+                tag="admin",
+            ),
         ]
 
     @answers(accounts.contact)

@@ -75,8 +75,17 @@ class GroupRoutes:
                 "POST", "/id/{id}/users", self.list_members, admin, "List the members of a group", asks=True
             ),
             _row("POST", "/id/{id}/update", self.change, admin, "Change a group", GroupChangeBody),
-            _row("POST", "/id/{id}/users/add", self.add_members, admin, "Add members", MembersBody),
-            _row("POST", "/id/{id}/users/remove", self.remove_members, admin, "Remove members", MembersBody),
+            _row(
+                "POST", "/id/{id}/users/add", self.add_members, admin, "Add members to a group", MembersBody
+            ),
+            _row(
+                "POST",
+                "/id/{id}/users/remove",
+                self.remove_members,
+                admin,
+                "Remove members from a group",
+                MembersBody,
+            ),
             _row("DELETE", "/id/{id}/delete", self.remove, admin, "Delete a group"),
         ]
 

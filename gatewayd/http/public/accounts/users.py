@@ -66,7 +66,7 @@ class UserRoutes:
         return [
             _row("GET", "/", self.list, admin, "List accounts"),
             _row("GET", "/all", self.list_all, admin, "List all accounts"),
-            _row("GET", "/search", self.search, verified, "Find accounts"),
+            _row("GET", "/search", self.search, verified, "Search accounts"),
             _row("GET", "/groups", self.own_groups, verified, "List the caller's groups"),
             _row("GET", "/user/settings", self.settings, verified, "Show the caller's settings"),
             _row(

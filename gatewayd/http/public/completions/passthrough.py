@@ -41,7 +41,7 @@ class ForwardingRoutes:
             row
             for base in BASES
             for row in (
-                _row(f"{base}/completions", self.complete, "Continue a text"),
+                _row(f"{base}/completions", self.complete, "Complete a text"),
                 _row(f"{base}/responses", self.respond, "Answer a request of the Responses protocol"),
             )
         ]

@@ -72,7 +72,7 @@ class TaskRoutes:
                 "/tags/completions",
                 self.tags,
                 RouteAccess.VERIFIED,
-                "Make tags",
+                "Generate tags",
                 use=RequestUse.ANSWER,
             ),
             MODELS.row(

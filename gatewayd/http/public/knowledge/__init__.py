@@ -1,1 +1,1 @@
-"""Collections: routes, bodies, replies, synchronisation, search."""
+"""Routes of collections: members, synchronisation and search."""

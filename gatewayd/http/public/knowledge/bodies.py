@@ -1,4 +1,4 @@
-"""What clients send about collections (1.9)."""
+"""Models of the request bodies for collections."""
 
 from typing import Any, Self
 
@@ -10,7 +10,7 @@ from gatewayd.knowledge.members import MAX_WAIT_SECONDS
 
 
 class AccessBody(BaseModel):
-    """An access list: rows as in 6.6, or the former `access_control` where those are absent."""
+    """An access list: `access_grants`, or the former `access_control` without them."""
 
     model_config = ConfigDict(extra="ignore")
 
@@ -18,7 +18,7 @@ class AccessBody(BaseModel):
     access_control: Any = None
 
     def grants(self) -> tuple[Grant, ...] | None:
-        """Return the grants, None when neither form was sent."""
+        """Return the grants, None for a body without either field."""
         if self.access_grants is not None:
             return read_grants(self.access_grants)
         if "access_control" in self.model_fields_set:
@@ -37,7 +37,7 @@ class ShareBody(AccessBody):
 
 
 class CollectionBody(AccessBody):
-    """A collection to make; private unless an access list says otherwise."""
+    """A new collection; private without an access list."""
 
     name: str
     description: str = ""
@@ -45,7 +45,7 @@ class CollectionBody(AccessBody):
 
 
 class CollectionChangeBody(AccessBody):
-    """What to change in a collection; what is absent or null stays."""
+    """A change of a collection. Absent and null fields keep their values."""
 
     name: str | None = None
     description: str | None = None
@@ -61,11 +61,11 @@ class MemberBody(BaseModel):
 
 
 class AdditionBody(MemberBody):
-    """A file to put into a collection; `wait` is how many seconds to wait for one still being processed."""
+    """A file to add to a collection; `wait` is the seconds to wait for the end of its processing."""
 
     directory_id: str | None = None
     wait: float = Field(default=0.0, ge=0.0, le=MAX_WAIT_SECONDS)
 
 
 class BatchBody(RootModel[list[AdditionBody]]):
-    """Files to put into a collection."""
+    """Files to add to a collection."""

@@ -1,4 +1,4 @@
-"""The replies about collections that several rows give."""
+"""Replies about collections for several routes."""
 
 from collections.abc import Iterable, Sequence
 from typing import Any, Final
@@ -18,15 +18,15 @@ from gatewayd.knowledge.serializers import render_collection
 
 MAX_FAILURES_SHOWN: Final = 5
 MAX_FILES_IN_REPLY: Final = 1000
-"""Files of a collection up to which the reply to a change tells them all: who adds many would wait longer
-with each."""
+"""Largest collection whose files the reply to a change lists. The replies of many additions would grow with
+each."""
 
 MAX_FILES_SHOWN: Final = 10_000
-"""Files up to which they are shown to who asks for the collection."""
+"""Largest collection whose files the reply to a read lists."""
 
 
 class CollectionReplies:
-    """Shows collections to an actor: with their owners in lists, with their files one by one."""
+    """Serializer of collections for an actor: lists with owners, single collections with files."""
 
     def __init__(
         self, collections: CollectionService, members: CollectionMembers, owners: OwnerFinder
@@ -59,7 +59,7 @@ class CollectionReplies:
     ) -> RenderedDocument:
         """Return a collection with `files` (completed ones) and `write_access`.
 
-        `files` is None for a collection with over `limit` files: they are to be listed page by page.
+        `files` is None for a collection with over `limit` files, which clients list in pages.
         """
         files = await self._members.completed(actor, collection.id, limit)
         count = await self._collections.count_files(collection) if files is None else len(files)
@@ -73,13 +73,13 @@ class CollectionReplies:
     async def whole(
         self, actor: Actor, collection: Collection, *, limit: int = MAX_FILES_IN_REPLY
     ) -> web.StreamResponse:
-        """Answer `shown`."""
+        """Return the reply with `shown`."""
         return json_reply(await self.shown(actor, collection, limit=limit))
 
     async def batch(
         self, actor: Actor, collection: Collection, results: Sequence[MemberResult]
     ) -> web.StreamResponse:
-        """Answer `shown` with what became of each file; raises when nothing of what was asked could be done.
+        """Return the reply with `shown` and the result of each file; raises when all of them failed.
 
         `{..., "results": [{"file_id", "status", "error"?}], "warnings"?: {"message", "errors": [text]}}`
         """

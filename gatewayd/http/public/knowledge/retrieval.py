@@ -1,4 +1,4 @@
-"""Search in passages: `/api/v1/retrieval`."""
+"""Routes of `/api/v1/retrieval`: search in passages."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -35,7 +35,7 @@ Share = Annotated[float, Field(ge=0.0, le=1.0)]
 
 
 class SearchBody(BaseModel):
-    """How to search; what is absent or null is as configured."""
+    """Options of a search. Absent and null fields have the configured values."""
 
     model_config = ConfigDict(extra="ignore")
 
@@ -47,7 +47,7 @@ class SearchBody(BaseModel):
     hybrid_bm25_weight: Share | None = None
 
     def options(self, configured: SearchOptions) -> SearchOptions:
-        """Return the configured options with what was asked for in their place."""
+        """Return the configured options, replaced by those of the body."""
         asked = {
             "k": self.k,
             "k_reranker": self.k_reranker,
@@ -60,19 +60,19 @@ class SearchBody(BaseModel):
 
 
 class QueryDocBody(SearchBody):
-    """A question to one collection or file."""
+    """A query in one collection or file."""
 
     collection_name: Name
 
 
 class QueryCollectionBody(SearchBody):
-    """A question to several collections or files."""
+    """A query in several collections or files."""
 
     collection_names: Annotated[list[Name], Field(max_length=MAX_NAMES)]
 
 
 class RetrievalRoutes:
-    """Answers questions with passages, and processes files while the caller waits."""
+    """Routes of search, and of file processing while the caller waits."""
 
     def __init__(
         self,
@@ -87,7 +87,7 @@ class RetrievalRoutes:
         self._processing = processing
 
     def routes(self) -> Sequence[Route]:
-        """Return the rows of 1.10 for what is in the database already."""
+        """Return the rows for stored files and texts."""
         who = RouteAccess.VERIFIED
         work = self._processing
         return [
@@ -105,14 +105,28 @@ class RetrievalRoutes:
                 "/query/collection",
                 self.query_collection,
                 who,
-                "Search",
+                "Search several collections or files",
                 QueryCollectionBody,
                 use=RequestUse.ANSWER,
             ),
             _row("POST", "/process/file", work.process_file, who, "Process a file", ProcessFileBody),
-            _row("POST", "/process/text", work.process_text, who, "Keep a text", ProcessTextBody),
-            _row("POST", "/process/files/batch", work.process_batch, who, "Add files", ProcessBatchBody),
-            _row("POST", "/delete", work.delete, RouteAccess.ADMIN, "Take a file out", DeleteBody),
+            _row("POST", "/process/text", work.process_text, who, "Store a text as a file", ProcessTextBody),
+            _row(
+                "POST",
+                "/process/files/batch",
+                work.process_batch,
+                who,
+                "Add files to a collection",
+                ProcessBatchBody,
+            ),
+            _row(
+                "POST",
+                "/delete",
+                work.delete,
+                RouteAccess.ADMIN,
+                "Remove a file from a collection",
+                DeleteBody,
+            ),
         ]
 
     @answers(documents.passages)
@@ -120,14 +134,15 @@ class RetrievalRoutes:
         """`{"collection_name", "query", "k"?, "k_reranker"?, "r"?, "hybrid"?, "hybrid_bm25_weight"?}` ->
         `{"ids": [[..]], "documents": [[..]], "metadatas": [[..]], "distances": [[..]]}`, best first.
 
-        `distances` are scores from 0 to 1. `warnings`, also in the header, says what could not be done.
+        `distances` are scores from 0 to 1. `warnings`, also in the header, lists the parts of the search that
+        failed.
         """
         form = await read_model(request, QueryDocBody)
         return await self._found(actor(request), [form.collection_name], form)
 
     @answers(documents.passages)
     async def query_collection(self, request: web.Request) -> web.StreamResponse:
-        """`{"collection_names", "query", ...}` -> as `query/doc`, over all of them together."""
+        """`{"collection_names", "query", ...}` -> a reply as of `query/doc`, over all collections."""
         form = await read_model(request, QueryCollectionBody)
         return await self._found(actor(request), form.collection_names, form)
 

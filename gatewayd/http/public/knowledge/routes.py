@@ -1,4 +1,4 @@
-"""Collections and the files in them: `/api/v1/knowledge` (4.7)."""
+"""Routes of `/api/v1/knowledge`: collections and their files."""
 
 from collections.abc import Sequence
 from typing import Final
@@ -29,14 +29,14 @@ from gatewayd.knowledge.serializers import render_collection
 PREFIX: Final = "/api/v1/knowledge"
 PAGE_SIZE: Final = 30
 MAX_BATCH_BYTES: Final = 8 * 2**20
-WAIT_QUERY: Final = {"wait": "Seconds, 300 at most, to wait for a file that is being processed."}
+WAIT_QUERY: Final = {"wait": "Seconds to wait for a file that is being processed, 300 at most."}
 REMOVAL_QUERY: Final = {"delete_file": "With false, the file itself is not deleted."}
-RESET_QUERY: Final = {"include_directories": "With false, the directories stay."}
+RESET_QUERY: Final = {"include_directories": "With false, the directories are not removed."}
 _row = RouteGroup(PREFIX, "knowledge").row
 
 
 class KnowledgeRoutes:
-    """Keeps collections and what is in them."""
+    """Routes of collections and their files."""
 
     def __init__(
         self, collections: CollectionService, members: CollectionMembers, replies: CollectionReplies
@@ -46,22 +46,42 @@ class KnowledgeRoutes:
         self._replies = replies
 
     def routes(self) -> Sequence[Route]:
-        """Return the rows of 1.9, but for directories and sync."""
+        """Return the rows, without those of directories and synchronisation."""
         who = RouteAccess.VERIFIED
         return [
             _row("GET", "/", self.list, who, "List collections"),
-            _row("GET", "/list", self.list_plain, who, "List collections without pages"),
+            _row("GET", "/list", self.list_plain, who, "List all collections"),
             _row("GET", "/search", self.list, who, "Search collections"),
-            _row("POST", "/create", self.create, who, "Make a collection", CollectionBody),
+            _row("POST", "/create", self.create, who, "Create a collection", CollectionBody),
             _row("GET", "/{id}", self.show, who, "Show a collection"),
             _row("POST", "/{id}/update", self.change, who, "Change a collection", CollectionChangeBody),
-            _row("POST", "/{id}/access/update", self.share, who, "Change who may use it", ShareBody),
-            _row("GET", "/{id}/files/pending", self.list_pending, who, "List the files being processed"),
-            _row("POST", "/{id}/file/add", self.add, who, "Add a file", AdditionBody),
-            _row("POST", "/{id}/file/update", self.update, who, "Take over a changed file", MemberBody),
-            _row("POST", "/{id}/file/remove", self.remove_file, who, "Take a file out", MemberBody),
-            _row("POST", "/{id}/files/batch/add", self.add_many, who, "Add files", BatchBody),
-            _row("POST", "/{id}/reset", self.reset, who, "Take all files out"),
+            _row(
+                "POST",
+                "/{id}/access/update",
+                self.share,
+                who,
+                "Change the access list of a collection",
+                ShareBody,
+            ),
+            _row(
+                "GET",
+                "/{id}/files/pending",
+                self.list_pending,
+                who,
+                "List the files of a collection that are being processed",
+            ),
+            _row("POST", "/{id}/file/add", self.add, who, "Add a file to a collection", AdditionBody),
+            _row("POST", "/{id}/file/update", self.update, who, "Index a changed file again", MemberBody),
+            _row(
+                "POST",
+                "/{id}/file/remove",
+                self.remove_file,
+                who,
+                "Remove a file from a collection",
+                MemberBody,
+            ),
+            _row("POST", "/{id}/files/batch/add", self.add_many, who, "Add files to a collection", BatchBody),
+            _row("POST", "/{id}/reset", self.reset, who, "Remove all files from a collection"),
             _row("DELETE", "/{id}/delete", self.remove, who, "Delete a collection"),
         ]
 
@@ -87,7 +107,7 @@ class KnowledgeRoutes:
     async def create(self, request: web.Request) -> web.StreamResponse:
         """`{"name", "description"?, "access_grants"?, "meta"?}` -> Knowledge.
 
-        403 without the permission workspace.knowledge. Grants that the caller may not give are left out.
+        403 without the permission workspace.knowledge. Grants that the caller may not give are ignored.
         """
         form = await read_model(request, CollectionBody)
         new = NewCollection(form.name, form.description, form.meta or {}, form.grants() or ())
@@ -97,7 +117,8 @@ class KnowledgeRoutes:
 
     @answers(documents.whole_collection)
     async def show(self, request: web.Request) -> web.StreamResponse:
-        """Answer Knowledge with `files` and `write_access`; 404 for what the caller may not read.
+        """Answer Knowledge with `files` and `write_access`; 404 for a collection that the caller may not
+        read.
 
         `files` is null when there are over 10,000, and in the replies to changes when there are over 1000:
         `/{id}/files` lists them.
@@ -128,18 +149,18 @@ class KnowledgeRoutes:
 
     @answers(listed(documents.owned_file))
     async def list_pending(self, request: web.Request) -> web.StreamResponse:
-        """Answer `[File]`: what was uploaded into the collection and is still being processed."""
+        """Answer `[File]`: the files of the collection that are still being processed."""
         found, _ = await self._members.list(actor(request), _id(request))
         pending = [file for _, file in found if file.status is FileStatus.PENDING]
         return json_reply(await self._replies.files(pending))
 
     @answers(documents.whole_collection, query=WAIT_QUERY)
     async def add(self, request: web.Request) -> web.StreamResponse:
-        """`{"file_id", "directory_id"?, "wait"?}` -> Knowledge with `files`; 200 for one that is in already.
+        """`{"file_id", "directory_id"?, "wait"?}` -> Knowledge with `files`; 200 for a member.
 
-        400 for a file whose content is empty, or is that of another file in the collection; 404 for a file
-        that the caller may not read. `wait`, here or in the query, is how many seconds (300 at most) to wait
-        for a file still being processed.
+        400 for a file whose content is empty, or equals that of another file in the collection; 404 for a
+        file that the caller may not read. `wait`, here or in the query, is the seconds (300 at most) to wait
+        for a file that is being processed.
         """
         form = await read_model(request, AdditionBody)
         who = actor(request)
@@ -151,7 +172,7 @@ class KnowledgeRoutes:
 
     @answers(documents.whole_collection)
     async def update(self, request: web.Request) -> web.StreamResponse:
-        """`{"file_id"}` -> Knowledge with `files`; 404 for one that is not in."""
+        """`{"file_id"}` -> Knowledge with `files`; 404 for a file outside of the collection."""
         form = await read_model(request, MemberBody)
         who = actor(request)
         collection = await self._members.update_file(who, _id(request), form.file_id)
@@ -160,9 +181,9 @@ class KnowledgeRoutes:
 
     @answers(documents.whole_collection, query=REMOVAL_QUERY)
     async def remove_file(self, request: web.Request) -> web.StreamResponse:
-        """`{"file_id"}` -> Knowledge with `files`; 404 for one that is not in.
+        """`{"file_id"}` -> Knowledge with `files`; 404 for a file outside of the collection.
 
-        The file itself is deleted too, when the caller may do that and no other collection holds it, unless
+        The file itself is deleted too, when the caller may delete it and no other collection has it, unless
         `?delete_file=false`.
         """
         form = await read_model(request, MemberBody)
@@ -188,8 +209,8 @@ class KnowledgeRoutes:
 
     @answers(documents.whole_collection, query=RESET_QUERY)
     async def reset(self, request: web.Request) -> web.StreamResponse:
-        """Take all files out, which stay, and remove the directories unless `?include_directories=false`;
-        answers Knowledge with no `files`."""
+        """Remove all files from the collection, without deletion, and its directories unless
+        `?include_directories=false`; answers Knowledge with empty `files`."""
         directories = parse_flag(request.query, "include_directories", default=True)
         who = actor(request)
         collection = await self._members.reset(who, _id(request), directories=directories)
@@ -198,7 +219,7 @@ class KnowledgeRoutes:
 
     @answers(TRUE)
     async def remove(self, request: web.Request) -> web.StreamResponse:
-        """Delete a collection, not its files; answers true."""
+        """Delete a collection, without its files; answers true."""
         removed = await self._collections.remove(actor(request), _id(request))
         note_change(request, removed.name, {"id": removed.id})
         return json_reply(data=True)

@@ -1,4 +1,4 @@
-"""What clients use that keep a collection in step with a tree of files (11.4): directories, diff, cleanup."""
+"""Routes that synchronise a collection with a tree of files: directories, diff and cleanup."""
 
 import asyncio
 from collections.abc import Mapping, Sequence
@@ -33,9 +33,9 @@ FILES_QUERY: Final = {
     **PAGE_QUERY,
     "query": "Part of the name.",
     "directory_id": "Id of the one directory to list.",
-    "limit": "Files of a page, 1 to 1000, 30 by default; for administrators.",
+    "limit": "Files of a page, 1 to 1000, 30 by default; only for administrators.",
 }
-REMOVAL_QUERY: Final = {"move_files": "With false, the files are taken out of the collection."}
+REMOVAL_QUERY: Final = {"move_files": "With false, the files are removed from the collection."}
 _row = RouteGroup(PREFIX, "knowledge").row
 
 
@@ -58,7 +58,7 @@ class ManifestBody(BaseModel):
 
 
 class CleanupBody(BaseModel):
-    """Files and directories to take out."""
+    """Files and directories to remove from a collection."""
 
     model_config = ConfigDict(extra="ignore")
 
@@ -67,7 +67,7 @@ class CleanupBody(BaseModel):
 
 
 class DirectoryBody(BaseModel):
-    """A directory to make."""
+    """A new directory."""
 
     model_config = ConfigDict(extra="ignore")
 
@@ -76,7 +76,7 @@ class DirectoryBody(BaseModel):
 
 
 class DirectoryChangeBody(BaseModel):
-    """What to change in a directory; `parent_id` null moves it to the root."""
+    """A change of a directory; `parent_id` null moves it to the root."""
 
     model_config = ConfigDict(extra="ignore")
 
@@ -85,7 +85,7 @@ class DirectoryChangeBody(BaseModel):
 
 
 class MoveBody(BaseModel):
-    """Where to put a file; null is the root."""
+    """The new directory of a file; null is the root."""
 
     model_config = ConfigDict(extra="ignore")
 
@@ -94,7 +94,7 @@ class MoveBody(BaseModel):
 
 
 class KnowledgeSyncRoutes:
-    """Shows what a collection holds in which directory, and brings it in step."""
+    """Routes of the directories of a collection and of its synchronisation."""
 
     def __init__(
         self,
@@ -110,7 +110,7 @@ class KnowledgeSyncRoutes:
         self._large = asyncio.Lock()
 
     def routes(self) -> Sequence[Route]:
-        """Return the rows of 1.9 for files in directories, and for sync."""
+        """Return the rows."""
         who = RouteAccess.VERIFIED
         directory = "/{id}/dirs/{directory_id}"
         return [
@@ -120,15 +120,22 @@ class KnowledgeSyncRoutes:
                 "/{id}/sync/diff",
                 self.diff,
                 who,
-                "Compare with a tree of files",
+                "Compare a collection with a tree of files",
                 ManifestBody,
                 asks=True,
             ),
-            _row("POST", "/{id}/sync/cleanup", self.cleanup, who, "Take out what is gone", CleanupBody),
-            _row("POST", "/{id}/dirs/create", self.create, who, "Make a directory", DirectoryBody),
+            _row(
+                "POST",
+                "/{id}/sync/cleanup",
+                self.cleanup,
+                who,
+                "Remove files and directories from a collection",
+                CleanupBody,
+            ),
+            _row("POST", "/{id}/dirs/create", self.create, who, "Create a directory", DirectoryBody),
             _row("POST", f"{directory}/update", self.change, who, "Change a directory", DirectoryChangeBody),
             _row("DELETE", f"{directory}/delete", self.remove, who, "Remove a directory"),
-            _row("POST", "/{id}/file/move", self.move, who, "Put a file into a directory", MoveBody),
+            _row("POST", "/{id}/file/move", self.move, who, "Move a file to a directory", MoveBody),
         ]
 
     @answers(documents.member_files, query=FILES_QUERY)
@@ -136,8 +143,8 @@ class KnowledgeSyncRoutes:
         """Answer `{"items": [File + user], "directories", "breadcrumbs", "total"}`, 30 a page.
 
         All files unless `?directory_id=` names a directory; `?query=` is part of the name. `directories` are
-        those directly in it, `breadcrumbs` it and those above, the highest first. Administrators may ask for
-        up to 1000 a page with `?limit=`.
+        its direct children, `breadcrumbs` its ancestors and itself, the highest first. Administrators may ask
+        for up to 1000 a page with `?limit=`.
         """
         who, directory_id = actor(request), request.query.get("directory_id") or None
         offset, limit = parse_page(request.query, _page_size(request))
@@ -162,7 +169,8 @@ class KnowledgeSyncRoutes:
 
     @answers(documents.tree_diff)
     async def diff(self, request: web.Request) -> web.StreamResponse:
-        """`{"manifest": [{"filename", "path", "checksum", "size"}]}` -> what to do to bring it in step.
+        """`{"manifest": [{"filename", "path", "checksum", "size"}]}` -> the steps that synchronise the
+        collection.
 
         `{"added": [entry], "modified": [entry + stale_file_id], "deleted": [{"file_id", "filename"}],
         "mkdir": [path], "rmdir": [directory id], "unmodified_count", "directory_map": {path: directory id}}`.
@@ -170,7 +178,7 @@ class KnowledgeSyncRoutes:
         form, members = await read_members(request, ManifestBody, MAX_MANIFEST_BYTES, MANIFEST)
         if members is None or len(members) <= SMALL_MANIFEST_ENTRIES:
             return await self._compared(request, form, members)
-        # What is made of a large one takes many times its size.
+        # A large manifest takes many times its size in memory.
         async with self._large:
             return await self._compared(request, form, members)
 
@@ -185,7 +193,7 @@ class KnowledgeSyncRoutes:
 
     @answers(service.status)
     async def cleanup(self, request: web.Request) -> web.StreamResponse:
-        """`{"file_ids", "dir_ids"?}` -> `{"status": true}`; what is not there is fine."""
+        """`{"file_ids", "dir_ids"?}` -> `{"status": true}`; unknown ids are ignored."""
         form = await read_model(request, CleanupBody, MAX_MANIFEST_BYTES, BULK_LIMITS)
         await self._sync.cleanup(actor(request), _id(request), form.file_ids, form.dir_ids or ())
         removed = {"removed": form.file_ids, "removed_directories": form.dir_ids}
@@ -194,14 +202,14 @@ class KnowledgeSyncRoutes:
 
     @answers(documents.directory)
     async def create(self, request: web.Request) -> web.StreamResponse:
-        """`{"name", "parent_id"?}` -> Directory; 409 when there is one of this name beside it."""
+        """`{"name", "parent_id"?}` -> Directory; 409 for a name in use in the parent."""
         form = await read_model(request, DirectoryBody)
         made = await self._directories.create(actor(request), _id(request), form.name, form.parent_id or None)
         return json_reply(render_directory(made))
 
     @answers(documents.directory)
     async def change(self, request: web.Request) -> web.StreamResponse:
-        """`{"name"?, "parent_id"?}` -> Directory; its files go with it."""
+        """`{"name"?, "parent_id"?}` -> Directory; its files move with it."""
         form = await read_model(request, DirectoryChangeBody)
         moves = "parent_id" in form.model_fields_set
         change = DirectoryChange(form.name, form.parent_id or None, moves=moves)
@@ -212,7 +220,7 @@ class KnowledgeSyncRoutes:
     async def remove(self, request: web.Request) -> web.StreamResponse:
         """Remove a directory and those below it; answers true.
 
-        Its files move to the one above, or with `?move_files=false` are taken out.
+        Its files move to the parent, or leave the collection with `?move_files=false`.
         """
         move = parse_flag(request.query, "move_files", default=True)
         await self._directories.remove(actor(request), _id(request), _directory(request), move_files=move)
@@ -233,7 +241,7 @@ def _entry(item: EntryBody) -> ManifestEntry:
 
 
 def render_directory(directory: CollectionDirectory) -> RenderedDocument:
-    """Return a directory (1.9)."""
+    """Return a directory as JSON."""
     return {
         "id": directory.id,
         "knowledge_id": directory.collection_id,
@@ -246,7 +254,7 @@ def render_directory(directory: CollectionDirectory) -> RenderedDocument:
 
 
 def render_diff(diff: TreeDiff) -> RenderedDocument:
-    """Return the answer of `sync/diff`."""
+    """Return the reply of `sync/diff`."""
     return {
         "added": [_show_entry(entry) for entry in diff.added],
         "modified": [{**_show_entry(entry), "stale_file_id": file.id} for entry, file in diff.modified],
@@ -267,7 +275,7 @@ def _show_deleted(file: File) -> Mapping[str, str]:
 
 
 def _page_size(request: web.Request) -> int:
-    """Return how many files a page has, which administrators may choose."""
+    """Return the page size, which administrators may choose."""
     return parse_number(request.query, "limit", PAGE_SIZE, 1, 1000) if actor(request).is_admin else PAGE_SIZE
 
 

@@ -1,1 +1,1 @@
-"""Model lists and model records."""
+"""Routes of model lists and model records."""

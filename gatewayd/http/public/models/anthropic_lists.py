@@ -1,4 +1,4 @@
-"""Model lists as clients of the messages dialect read them: who sends `anthropic-version` is one (11.8)."""
+"""Model lists in the messages dialect, for requests with the header `anthropic-version`."""
 
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
@@ -12,16 +12,16 @@ from gatewayd.http.routes import ANTHROPIC_VERSION
 MAX_PAGE_SIZE: Final = 1000
 
 MODEL_FIELDS: Final = ("capabilities", "lifecycle", "max_input_tokens", "max_tokens")
-"""What such a client may want to know of a model, where its provider says it."""
+"""Fields of a model for such clients, present when the provider sends them."""
 
 
 def is_wanted(request: web.Request) -> bool:
-    """Tell whether the caller expects the shapes of the messages dialect."""
+    """Return whether the caller expects the messages dialect."""
     return ANTHROPIC_VERSION in request.headers
 
 
 def add_dialect_fields(listed: Mapping[str, Any]) -> dict[str, Any]:
-    """Return an element of our list with the fields of the dialect beside it."""
+    """Return an element of the model list with the additional fields of the dialect."""
     told = listed.get("openai")
     known = {name: told[name] for name in MODEL_FIELDS if name in told} if isinstance(told, dict) else {}
     created = datetime.fromtimestamp(listed["created"], UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
@@ -36,10 +36,10 @@ def add_dialect_fields(listed: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def model_page(models: Sequence[Mapping[str, Any]], query: Mapping[str, str]) -> dict[str, Any]:
-    """Return `{"data", "has_more", "first_id", "last_id"}`: all models, or those that the query asks for.
+    """Return `{"data", "has_more", "first_id", "last_id"}`: all models, or the page of the query.
 
-    `limit` (1 to 1000) is how many, `after_id` and `before_id` name the model on whose other side the page
-    ends or begins; `has_more` tells whether there are more in that direction. Raises invalid_request.
+    `limit` (1 to 1000) is the page size, `after_id` the model before the page, `before_id` the model after
+    it. `has_more` is whether more models follow in that direction. Raises invalid_request.
     """
     start, end = 0, len(models)
     limit = _limit(query)
@@ -71,4 +71,4 @@ def _place(models: Sequence[Mapping[str, Any]], model_id: str, name: str) -> int
     for index, model in enumerate(models):
         if model["id"] == model_id:
             return index
-    raise invalid(f"cannot accept {name}: there is no model of this id", param=name)
+    raise invalid(f"cannot accept {name}: there is no model with this id", param=name)

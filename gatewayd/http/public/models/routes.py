@@ -1,4 +1,4 @@
-"""Model lists (interface specification 2.4, 4.1) and the records that administrators keep about models."""
+"""Routes of model lists and model records."""
 
 from collections.abc import Sequence
 from typing import Any, Final
@@ -23,7 +23,7 @@ from gatewayd.time_slices import LoopPacer
 
 LISTS: Final = tuple(f"{base}/models" for base in BASES)
 LIST_QUERY: Final = {
-    "refresh": "With true, providers are asked anew.",
+    "refresh": "With true, providers are asked again.",
     "limit": "With the header anthropic-version: number of models, 1 to 1000.",
     "after_id": "With that header: id of the model before the page.",
     "before_id": "With that header: id of the model behind the page.",
@@ -32,7 +32,7 @@ RECORD_QUERY: Final = {"id": "Id of the model."}
 
 
 class GrantBody(BaseModel):
-    """One row of an access list (6.6)."""
+    """A grant of an access list."""
 
     model_config = ConfigDict(extra="ignore")
 
@@ -42,7 +42,7 @@ class GrantBody(BaseModel):
 
 
 class ModelBody(BaseModel):
-    """A model record as scripts send it (1.5)."""
+    """A model record in the format of Open WebUI."""
 
     model_config = ConfigDict(extra="ignore")
 
@@ -66,7 +66,7 @@ class ModelAccessBody(BaseModel):
 
 
 class ModelIdBody(BaseModel):
-    """Names a model."""
+    """The id of a model."""
 
     model_config = ConfigDict(extra="ignore")
 
@@ -74,37 +74,41 @@ class ModelIdBody(BaseModel):
 
 
 class PublicModelRoutes:
-    """Lists models and keeps their records."""
+    """Routes of model lists and model records."""
 
     def __init__(self, catalog: Catalog, buttons: ModelActions | None = None) -> None:
         self._catalog = catalog
         self._buttons = buttons
 
     def routes(self) -> Sequence[Route]:
-        """Return the rows of 4.1 and peer-compatible record routes."""
+        """Return the rows of lists, and those of records with the paths of Open WebUI."""
         records = "/api/v1/models"
         return [
             *(_listing(path, self.list, "List the models") for path in LISTS),
-            _record("GET", "/api/models/base", self.list_base, "List every model"),
-            _record("GET", f"{records}/base", self.list_base, "List every model"),
+            _record("GET", "/api/models/base", self.list_base, "List all models, for administrators"),
+            _record("GET", f"{records}/base", self.list_base, "List all models, for administrators"),
             _record("GET", f"{records}/list", self.list_records, "List model records"),
-            _record("GET", f"{records}/model", self.show_record, "Show a record"),
-            _record("POST", f"{records}/create", self.create, "Store a record", ModelBody),
-            _record("POST", f"{records}/model/update", self.create, "Change a record", ModelBody),
+            _record("GET", f"{records}/model", self.show_record, "Show a model record"),
+            _record("POST", f"{records}/create", self.create, "Store a model record", ModelBody),
+            _record("POST", f"{records}/model/update", self.create, "Change a model record", ModelBody),
             _record(
-                "POST", f"{records}/model/access/update", self.grant, "Change an access list", ModelAccessBody
+                "POST",
+                f"{records}/model/access/update",
+                self.grant,
+                "Change the access list of a model",
+                ModelAccessBody,
             ),
-            _record("POST", f"{records}/model/toggle", self.toggle, "Switch a model"),
-            _record("POST", f"{records}/model/delete", self.remove, "Delete a record", ModelIdBody),
-            # Last, as an id may be any text.
-            *(_listing(f"{path}/{{id:.+}}", self.show, "Show one model", slashes=True) for path in LISTS),
+            _record("POST", f"{records}/model/toggle", self.toggle, "Switch a model on or off"),
+            _record("POST", f"{records}/model/delete", self.remove, "Delete a model record", ModelIdBody),
+            # Last, as an id may be any path.
+            *(_listing(f"{path}/{{id:.+}}", self.show, "Show a model", slashes=True) for path in LISTS),
         ]
 
     @answers(models.models, query=LIST_QUERY)
     async def list(self, request: web.Request) -> web.StreamResponse:
         """Answer `{"object": "list", "data": [...]}` with the models that the caller may use.
 
-        Clients of the messages dialect, which send `anthropic-version`, get a page as they know it.
+        Clients of the messages dialect, which send `anthropic-version`, get a page of that dialect.
         """
         refresh = request.query.get("refresh", "").lower() == "true"
         models = await self._catalog.list(actor(request), refresh=refresh)
@@ -116,7 +120,7 @@ class PublicModelRoutes:
 
     @answers(models.model)
     async def show(self, request: web.Request) -> web.StreamResponse:
-        """Answer one element of the list."""
+        """Answer a model as an element of the list."""
         model_id = request.match_info["id"].rstrip("/")
         model, _ = await self._catalog.get(model_id, actor(request))
         listed = self._listed(model, actor(request), await self._read_buttons())
@@ -126,7 +130,7 @@ class PublicModelRoutes:
 
     @answers(models.models)
     async def list_base(self, request: web.Request) -> web.StreamResponse:
-        """Answer every model, whoever may use it."""
+        """Answer all models, regardless of access lists."""
         models = await self._catalog.list_all()
         buttons = await self._read_buttons()
         listed = await self._all_listed(models, actor(request), buttons)

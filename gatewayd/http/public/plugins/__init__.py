@@ -1,1 +1,1 @@
-"""Functions, tools and tool servers."""
+"""Routes of functions, tools, valves and tool servers."""

@@ -1,4 +1,4 @@
-"""What clients send about functions and tools (1.11, 1.12)."""
+"""Models of the request bodies for functions and tools."""
 
 from dataclasses import replace
 from typing import Any
@@ -11,19 +11,19 @@ from gatewayd.plugins.service import NewPlugin, PluginChange
 
 
 class MetaBody(BaseModel):
-    """`meta` of a plugin; its `manifest` is read from the source instead."""
+    """`meta` of a plugin. Its `manifest` is ignored, as the source has it."""
 
     model_config = ConfigDict(extra="allow")
 
     description: str | None = None
 
     def rest(self) -> dict[str, Any]:
-        """Return what clients keep there themselves."""
+        """Return the members that clients store themselves."""
         return dict(self.model_extra or {})
 
 
 class FunctionBody(BaseModel):
-    """A function to install; an empty name or description is taken from the header of the source."""
+    """A function to install; the header of the source replaces an empty name or description."""
 
     model_config = ConfigDict(extra="ignore")
 
@@ -33,20 +33,20 @@ class FunctionBody(BaseModel):
     meta: MetaBody = Field(default_factory=MetaBody)
 
     def new(self) -> NewPlugin:
-        """Return what to install."""
+        """Return the plugin to install."""
         return NewPlugin(self.id, self.content, self.name, self.meta.description or "", meta=self.meta.rest())
 
 
 class ToolBody(FunctionBody, AccessBody):
-    """A tool to install; private unless an access list says otherwise."""
+    """A tool to install; private without an access list."""
 
     def new(self) -> NewPlugin:
-        """Return what to install."""
+        """Return the plugin to install."""
         return replace(super().new(), grants=self.grants() or ())
 
 
 class FunctionChangeBody(BaseModel):
-    """What to change in a function; what is absent or null stays, and so does the id."""
+    """A change of a function. Absent and null fields keep their values; the id never changes."""
 
     model_config = ConfigDict(extra="ignore")
 
@@ -55,7 +55,7 @@ class FunctionChangeBody(BaseModel):
     meta: MetaBody | None = None
 
     def change(self) -> PluginChange:
-        """Return what to change."""
+        """Return the change."""
         found = PluginChange(self.content, self.name)
         if self.meta is None:
             return found
@@ -63,27 +63,27 @@ class FunctionChangeBody(BaseModel):
 
 
 class ToolChangeBody(FunctionChangeBody, AccessBody):
-    """What to change in a tool."""
+    """A change of a tool."""
 
     def change(self) -> PluginChange:
-        """Return what to change."""
+        """Return the change."""
         return replace(super().change(), grants=self.grants())
 
 
 class SyncedBody(FunctionBody):
-    """A function as it is to be; without `valves` those that are set stay."""
+    """The wanted state of a function; without `valves` the stored ones stay."""
 
     is_active: bool = False
     is_global: bool = False
     valves: dict[str, Any] | None = None
 
     def wanted(self) -> WantedFunction:
-        """Return the function as it is to be."""
+        """Return the wanted state of the function."""
         return WantedFunction(self.new(), self.is_active, self.is_global, self.valves)
 
 
 class SyncBody(BaseModel):
-    """All functions that are to be there."""
+    """The wanted state of all functions."""
 
     model_config = ConfigDict(extra="ignore")
 

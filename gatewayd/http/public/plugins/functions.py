@@ -1,4 +1,4 @@
-"""Functions: pipes, filters and actions, as administrators manage them (`/api/v1/functions`)."""
+"""Routes of `/api/v1/functions`: pipes, filters and actions, for administrators."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -23,14 +23,14 @@ from gatewayd.plugins.source.code import MAX_SOURCE_BYTES
 from gatewayd.plugins.user_valves import UserValves
 
 MAX_SYNC_BYTES: Final = 64 * 2**20
-EXPORT_QUERY: Final = {"include_valves": "With true, each function has its valves."}
+EXPORT_QUERY: Final = {"include_valves": "With true, the reply includes the valves of each function."}
 _noun: Final = RouteGroup("/api/v1/functions", "functions")
 _row: Final = _noun.row
 
 
 @dataclass(frozen=True, slots=True)
 class PublicPluginServices:
-    """What the routes of plugins call."""
+    """The services that the routes of plugins call."""
 
     plugins: PluginService
     user_valves: UserValves
@@ -39,7 +39,7 @@ class PublicPluginServices:
 
 
 class FunctionRoutes:
-    """Installs, shows, changes, switches and removes functions."""
+    """Routes of functions."""
 
     def __init__(self, services: PublicPluginServices) -> None:
         self._plugins = services.plugins
@@ -48,7 +48,7 @@ class FunctionRoutes:
         self._valves = ValveRoutes(PluginFamily.FUNCTION, services.plugins, services.user_valves)
 
     def routes(self) -> Sequence[Route]:
-        """Return the rows of functions."""
+        """Return the rows."""
         who = RouteAccess.ADMIN
         return [
             _row("GET", "/", self.list, RouteAccess.VERIFIED, "List the functions"),
@@ -59,7 +59,13 @@ class FunctionRoutes:
             _row("GET", "/id/{id}", self.show, who, "Show a function with its source"),
             _row("POST", "/id/{id}/update", self.change, who, "Change a function", FunctionChangeBody),
             _row("POST", "/id/{id}/toggle", self.toggle, who, "Switch a function on or off"),
-            _row("POST", "/id/{id}/toggle/global", self.toggle_global, who, "Make a function one for all"),
+            _row(
+                "POST",
+                "/id/{id}/toggle/global",
+                self.toggle_global,
+                who,
+                "Switch a function for all models on or off",
+            ),
             _row("DELETE", "/id/{id}/delete", self.remove, who, "Remove a function"),
             *self._valves.routes(_noun, who),
         ]
@@ -72,7 +78,7 @@ class FunctionRoutes:
 
     @answers(listed(plugins.owned_function))
     async def list_owned(self, request: web.Request) -> web.StreamResponse:
-        """Answer `[function]` without sources, each with `user`, its owner."""
+        """Answer `[function]` without sources, each with its owner as `user`."""
         by = actor(request)
         found = self._plugins.list(by, PluginFamily.FUNCTION)
         return json_reply(await self._shapes.listed(by, found, has_owner=True))
@@ -81,8 +87,8 @@ class FunctionRoutes:
     async def export(self, request: web.Request) -> web.StreamResponse:
         """Answer `[function]` with sources, and with `valves` for `?include_valves=true`.
 
-        Those of files and of the gateway itself are not among them: what is exported can be synced again.
-        Valves that cannot be read are null.
+        Functions of files and built-in ones are excluded, so that the export can be synced again. Unreadable
+        valves are null.
         """
         by, has_valves = (
             actor(request),
@@ -99,8 +105,8 @@ class FunctionRoutes:
     async def sync(self, request: web.Request) -> web.StreamResponse:
         """`{"functions": [{"id", "name", "content", "meta", "is_active"?, "is_global"?, "valves"?}]}`.
 
-        Answers `[function]` with sources, once these are all functions of the database; when one of them does
-        not load (400) or has the id of a file (409), nothing is changed.
+        Replaces all functions of the database and answers `[function]` with sources. When one of them does
+        not load (400) or has the id of a function from a file (409), nothing is changed.
         """
         form = await read_model(request, SyncBody, MAX_SYNC_BYTES)
         by = actor(request)
@@ -113,7 +119,7 @@ class FunctionRoutes:
         """`{"id", "name", "content", "meta": {"description", ...}}` -> the function without its source.
 
         400 for an id that is no Python identifier, and with exception, text and line for a source that does
-        not load; 409 for an id that is taken.
+        not load; 409 for an id in use.
         """
         form = await read_model(request, FunctionBody, MAX_SOURCE_BYTES)
         made = await self._plugins.create(actor(request), PluginFamily.FUNCTION, form.new())
@@ -128,7 +134,7 @@ class FunctionRoutes:
 
     @answers(plugins.function)
     async def change(self, request: web.Request) -> web.StreamResponse:
-        """`{"name"?, "content"?, "meta"?}` -> the function with its source; refused like a new one."""
+        """`{"name"?, "content"?, "meta"?}` -> the function with its source; errors as for a new one."""
         form = await read_model(request, FunctionChangeBody, MAX_SOURCE_BYTES)
         changed = await self._plugins.change(
             actor(request), PluginFamily.FUNCTION, plugin_id(request), form.change()
@@ -138,9 +144,9 @@ class FunctionRoutes:
 
     @answers(plugins.function)
     async def toggle(self, request: web.Request) -> web.StreamResponse:
-        """Switch a function that is off on, or the other way round -> the function.
+        """Toggle whether a function is on -> the function.
 
-        One that does not load is on, too: `error` tells why it does not run.
+        A function that does not load can be on; `error` is the reason why it does not run.
         """
         changed = await self._plugins.set_active(actor(request), PluginFamily.FUNCTION, plugin_id(request))
         note_change(request, changed.id, {"is_active": changed.is_active})
@@ -148,14 +154,14 @@ class FunctionRoutes:
 
     @answers(plugins.function)
     async def toggle_global(self, request: web.Request) -> web.StreamResponse:
-        """Make a function one for all models, or no longer -> the function."""
+        """Toggle whether a function runs for all models -> the function."""
         changed = await self._plugins.set_global(actor(request), PluginFamily.FUNCTION, plugin_id(request))
         note_change(request, changed.id, {"is_global": changed.is_global})
         return json_reply(self._shapes.shown(actor(request), changed))
 
     @answers(TRUE)
     async def remove(self, request: web.Request) -> web.StreamResponse:
-        """Remove a function with its valves; answers true. 409 for one that comes from a file."""
+        """Remove a function with its valves; answers true. 409 for a function from a file."""
         await self._plugins.remove(actor(request), PluginFamily.FUNCTION, plugin_id(request))
         note_change(request, plugin_id(request))
         return json_reply(data=True)

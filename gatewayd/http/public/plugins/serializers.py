@@ -1,4 +1,4 @@
-"""Functions and tools as clients of this API family see them, with what is known of how they do."""
+"""Serializers of functions, tools and tool servers in the format of Open WebUI, with their state."""
 
 import re
 from collections.abc import Iterable
@@ -20,7 +20,7 @@ _USER_VALVES: Final = re.compile(r"^[ \t]*class\s+UserValves\b", re.MULTILINE)
 
 
 class PluginSerializer:
-    """Shows plugins to actors; nothing is loaded for it."""
+    """Serializer of plugins for actors. It loads no plugin."""
 
     def __init__(self, registry: PluginManager, access: PluginAccess, owners: OwnerFinder) -> None:
         self._registry = registry
@@ -28,11 +28,12 @@ class PluginSerializer:
         self._owners = owners
 
     def shown(self, actor: Actor, plugin: Plugin, *, has_source: bool = True) -> RenderedPlugin:
-        """Return a plugin, with `origin` and `loaded` beside what clients know; tools with `write_access`.
+        """Return a plugin, with `origin` and `loaded` beside the fields of Open WebUI; tools also with
+        `write_access`.
 
-        Who may change it also sees `path`, `error`, the last problem (`{"at", "doing", "message"}` or None),
-        `missing`, the names that it imports and the gateway does not have, and `left_behind`, the number of
-        calls that still run after they were stopped.
+        Actors with write access also get `path`, `error`, the last problem (`{"at", "doing", "message"}` or
+        None), `missing`, the imported names that the gateway does not have, and `left_behind`, the number of
+        stopped calls that still run.
         """
         loaded = self._registry.find_loaded(plugin.family, plugin.id)
         shown = render_plugin(plugin, has_source=has_source)
@@ -52,7 +53,7 @@ class PluginSerializer:
     async def listed(
         self, actor: Actor, plugins: Iterable[Plugin], *, has_owner: bool = False
     ) -> list[RenderedPlugin]:
-        """Return plugins without their sources, on demand with `user`, the owner."""
+        """Return plugins without their sources, optionally with the owner as `user`."""
         found = list(plugins)
         shown = [self.shown(actor, plugin, has_source=False) for plugin in found]
         if has_owner:
@@ -75,7 +76,7 @@ class PluginSerializer:
 
 
 def render_server(server: ToolServer) -> RenderedPlugin:
-    """Return a tool server among the tools, under the id by which `tool_ids` name it."""
+    """Return a tool server as a tool, with the id that `tool_ids` use."""
     server_id = server.tool_id
     return {
         "id": server_id,
@@ -91,5 +92,5 @@ def render_server(server: ToolServer) -> RenderedPlugin:
 
 
 def _has_user_valves(plugin: Plugin, loaded: PluginHandle | None) -> bool:
-    """Tell whether users can set something; of what is not loaded, by its source."""
+    """Return whether a plugin has user valves; for an unloaded plugin the source decides."""
     return bool(_USER_VALVES.search(plugin.content)) if loaded is None else loaded.has_user_valves()

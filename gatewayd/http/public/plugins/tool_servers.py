@@ -1,4 +1,4 @@
-"""Tool servers as administrators see them: `/api/v1/configs/tool_servers` (peer-compatible)."""
+"""Routes of `/api/v1/configs/tool_servers`: tool servers, for administrators."""
 
 from collections.abc import Sequence
 from typing import Any, Final
@@ -21,13 +21,13 @@ SERVERS: Final = RouteGroup("/api/v1/configs/tool_servers", "tool servers")
 CONNECTIONS: Final = "TOOL_SERVER_CONNECTIONS"
 
 MAX_BODY_BYTES: Final = 16 * 1024 * 1024
-"""Bytes: entries may hold whole descriptions."""
+"""Largest body in bytes; entries may contain whole API descriptions."""
 
 MAX_SERVERS: Final = 1000
 
 
 class ToolServerRoutes:
-    """Shows the tool servers, replaces those of the database, and asks one what it offers."""
+    """Routes that list the tool servers, replace those of the database, and test one."""
 
     def __init__(self, servers: ToolServers) -> None:
         self._servers = servers
@@ -37,9 +37,7 @@ class ToolServerRoutes:
         return [
             SERVERS.row("GET", "", self.list, RouteAccess.ADMIN, "List the tool servers"),
             SERVERS.row("POST", "", self.replace, RouteAccess.ADMIN, "Replace the tool servers"),
-            SERVERS.row(
-                "POST", "/verify", self.verify, RouteAccess.ADMIN, "Ask what a tool server offers", asks=True
-            ),
+            SERVERS.row("POST", "/verify", self.verify, RouteAccess.ADMIN, "Test a tool server", asks=True),
         ]
 
     @answers(plugins.tool_connections)
@@ -52,10 +50,11 @@ class ToolServerRoutes:
 
     @answers(plugins.tool_connections)
     async def replace(self, request: web.Request) -> web.Response:
-        """Make `{"TOOL_SERVER_CONNECTIONS": [...]}` the servers of the database, and return all of them.
+        """Replace the servers of the database by `{"TOOL_SERVER_CONNECTIONS": [...]}`, and return all
+        servers.
 
-        A mask that is sent back leaves the secret as it is. Entries of the settings may be among them, but
-        not changed (409).
+        A masked value keeps the stored secret. Entries of the settings may be included, but not changed
+        (409).
         """
         sent = await body.read_object(request, MAX_BODY_BYTES, LARGE_LIMITS)
         entries = sent.get(CONNECTIONS)
@@ -69,7 +68,8 @@ class ToolServerRoutes:
 
     @answers(plugins.server_offer)
     async def verify(self, request: web.Request) -> web.Response:
-        """Ask the server of one entry now, `{"status": true, "info": {"title", "version"}, "specs": []}`."""
+        """Request the tools of one entry's server now, `{"status": true, "info": {"title", "version"},
+        "specs": []}`."""
         server = read_connection(await body.read_object(request, MAX_BODY_BYTES, LARGE_LIMITS), "new")
         offer = await self._servers.check(actor(request), server)
         info = {"title": offer.title, "version": offer.version}

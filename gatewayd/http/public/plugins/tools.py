@@ -1,4 +1,4 @@
-"""Tools, of plugins and of servers (`/api/v1/tools`)."""
+"""Routes of `/api/v1/tools`: tools of plugins and of tool servers."""
 
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Final
@@ -35,7 +35,7 @@ async def no_servers(_: Actor) -> Sequence[ToolServer]:
 
 
 class ToolRoutes:
-    """Installs, shows, changes, shares and removes tools."""
+    """Routes of tools."""
 
     def __init__(self, services: PublicPluginServices, list_servers: ListServers = no_servers) -> None:
         self._plugins = services.plugins
@@ -44,16 +44,23 @@ class ToolRoutes:
         self._valves = ValveRoutes(PluginFamily.TOOL, services.plugins, services.user_valves)
 
     def routes(self) -> Sequence[Route]:
-        """Return the rows of tools; who may what with one of them is told by its access list."""
+        """Return the rows; the access list of each tool decides about its use and changes."""
         who = RouteAccess.VERIFIED
         return [
-            _row("GET", "/", self.list, who, "List the tools and tool servers that one may use"),
+            _row("GET", "/", self.list, who, "List the tools and tool servers of the caller"),
             _row("GET", "/list", self.list_owned, who, "List the tools with their owners"),
             _row("GET", "/export", self.export, who, "Export the tools"),
             _row("POST", "/create", self.create, who, "Install a tool", ToolBody),
             _row("GET", "/id/{id}", self.show, who, "Show a tool with its source"),
             _row("POST", "/id/{id}/update", self.change, who, "Change a tool", ToolChangeBody),
-            _row("POST", "/id/{id}/access/update", self.share, who, "Change an access list", ShareBody),
+            _row(
+                "POST",
+                "/id/{id}/access/update",
+                self.share,
+                who,
+                "Change the access list of a tool",
+                ShareBody,
+            ),
             _row("DELETE", "/id/{id}/delete", self.remove, who, "Remove a tool"),
             *self._valves.routes(_noun, who),
         ]
@@ -70,7 +77,7 @@ class ToolRoutes:
 
     @answers(listed(plugins.owned_tool))
     async def list_owned(self, request: web.Request) -> web.StreamResponse:
-        """Answer `[tool]` without sources, each with `user`, its owner."""
+        """Answer `[tool]` without sources, each with its owner as `user`."""
         by = actor(request)
         return json_reply(await self._shapes.listed(by, self._usable(by), has_owner=True))
 
@@ -78,7 +85,7 @@ class ToolRoutes:
     async def export(self, request: web.Request) -> web.StreamResponse:
         """Answer `[tool]` with sources; 403 without the permission workspace.tools_export.
 
-        Those of files and of the gateway itself are not among them.
+        Tools of files and built-in ones are excluded.
         """
         by = actor(request)
         require(by, "workspace", "tools_export")
@@ -90,7 +97,7 @@ class ToolRoutes:
         """`{"id", "name", "content", "meta": {"description", ...}, "access_grants"?}` -> the tool.
 
         403 without the permission workspace.tools or workspace.tools_import; 400 for an id that is no Python
-        identifier, and with exception, text and line for a source that does not load; 409 for a taken id.
+        identifier, and with exception, text and line for a source that does not load; 409 for an id in use.
         """
         form = await read_model(request, ToolBody, MAX_SOURCE_BYTES)
         made = await self._plugins.create(actor(request), PluginFamily.TOOL, form.new())
@@ -99,7 +106,7 @@ class ToolRoutes:
 
     @answers(plugins.tool)
     async def show(self, request: web.Request) -> web.StreamResponse:
-        """Answer the tool with its source; 404 for one that the caller may not use."""
+        """Answer the tool with its source; 404 for a tool that the caller may not use."""
         found = self._plugins.get(actor(request), PluginFamily.TOOL, plugin_id(request))
         return json_reply(self._shapes.shown(actor(request), found))
 
@@ -107,7 +114,7 @@ class ToolRoutes:
     async def change(self, request: web.Request) -> web.StreamResponse:
         """`{"name"?, "content"?, "meta"?, "access_grants"?}` -> the tool with its source.
 
-        403 for a tool that the caller may use but not change; refused like a new one.
+        403 for a tool that the caller may use but not change; errors as for a new one.
         """
         form = await read_model(request, ToolChangeBody, MAX_SOURCE_BYTES)
         changed = await self._plugins.change(
@@ -128,12 +135,12 @@ class ToolRoutes:
 
     @answers(TRUE)
     async def remove(self, request: web.Request) -> web.StreamResponse:
-        """Remove a tool with its valves; answers true. 409 for one that comes from a file."""
+        """Remove a tool with its valves; answers true. 409 for a tool from a file."""
         await self._plugins.remove(actor(request), PluginFamily.TOOL, plugin_id(request))
         note_change(request, plugin_id(request))
         return json_reply(data=True)
 
     def _usable(self, by: Actor) -> Sequence[Plugin]:
-        """Return the tools that an actor may use, and what is off of those that the actor may change."""
+        """Return the tools that an actor may use, including switched-off ones that the actor may change."""
         found = self._plugins.list(by, PluginFamily.TOOL)
         return [one for one in found if one.is_active or self._plugins.access.may_write(by, one)]

@@ -1,1 +1,1 @@
-"""The native API of local model runtimes."""
+"""Routes of the native API of local model runtimes."""

@@ -1,4 +1,4 @@
-"""What administrators do to the models of local runtimes (interface specification 4.5)."""
+"""Routes of the native runtime API that manage models, for administrators."""
 
 import asyncio
 from collections.abc import Sequence
@@ -27,13 +27,13 @@ from gatewayd.pipeline.endpoints import context_of
 STREAMED: Final = frozenset({"/api/pull", "/api/push", "/api/create"})
 
 TRANSFER: Final = ("status", "error")
-"""What the last line of a transfer has."""
+"""Field of the last line of a transfer."""
 
 
 class RuntimeAdminRoutes:
-    """Passes administration on to the runtime that the path names, else to one that has the model.
+    """Routes that forward administration to the runtime of the path, or to one with the model.
 
-    Once an answer is over, the models of that runtime are listed anew.
+    After each answer the model list of that runtime is refreshed.
     """
 
     def __init__(self, runtimes: ModelRuntimes, *, body_limit: int) -> None:
@@ -41,30 +41,24 @@ class RuntimeAdminRoutes:
         self._body_limit = body_limit
 
     def routes(self) -> Sequence[Route]:
-        """Return the rows of 4.5 for administrators."""
+        """Return the rows."""
         pull, push = partial(self.transfer, "/api/pull"), partial(self.transfer, "/api/push")
         return [
-            *runtime_rows("POST", "/api/pull", pull, RouteAccess.ADMIN, "Fetch a model", interruptible=True),
+            *runtime_rows("POST", "/api/pull", pull, RouteAccess.ADMIN, "Pull a model", interruptible=True),
+            *runtime_rows("POST", "/api/push", push, RouteAccess.ADMIN, "Push a model", interruptible=True),
+            *runtime_rows("DELETE", "/api/push", push, RouteAccess.ADMIN, "Push a model", interruptible=True),
             *runtime_rows(
-                "POST", "/api/push", push, RouteAccess.ADMIN, "Publish a model", interruptible=True
-            ),
-            *runtime_rows(
-                "DELETE", "/api/push", push, RouteAccess.ADMIN, "Publish a model", interruptible=True
-            ),
-            *runtime_rows(
-                "POST", "/api/create", self.create, RouteAccess.ADMIN, "Make a model", interruptible=True
+                "POST", "/api/create", self.create, RouteAccess.ADMIN, "Create a model", interruptible=True
             ),
             *runtime_rows("POST", "/api/copy", self.copy, RouteAccess.ADMIN, "Copy a model"),
             *runtime_rows("DELETE", "/api/delete", self.delete, RouteAccess.ADMIN, "Delete a model"),
-            *runtime_rows(
-                "POST", "/api/unload", self.unload, RouteAccess.ADMIN, "Take a model out of memory"
-            ),
+            *runtime_rows("POST", "/api/unload", self.unload, RouteAccess.ADMIN, "Unload a model"),
             *(self._blob(method) for method in ("POST", "HEAD")),
         ]
 
     @answers(OBJECT, LINES)
     async def transfer(self, path: str, request: web.Request) -> web.StreamResponse:
-        """Fetch or publish `{"model", "insecure"?, "stream"?}`; answers `{"status", "total"?, ...}` lines."""
+        """Pull or push `{"model", "insecure"?, "stream"?}`; answers `{"status", "total"?, ...}` lines."""
         form = await read_runtime_body(request, self._body_limit)
         name = name_of(form, "model", "name")
         runtime = await self._runtimes.place(name, runtime_index(request))
@@ -72,7 +66,7 @@ class RuntimeAdminRoutes:
 
     @answers(OBJECT, LINES)
     async def create(self, request: web.Request) -> web.StreamResponse:
-        """Make `{"model", "from"?, "system"?, ...}` on the runtime that has the model it is made from."""
+        """Create `{"model", "from"?, "system"?, ...}` on the runtime that has the model `from`."""
         form = await read_runtime_body(request, self._body_limit)
         name = name_of(form, "model", "name")
         base = form.get("from")
@@ -86,7 +80,7 @@ class RuntimeAdminRoutes:
 
     @answers(None, ANY_MEDIA_TYPE)
     async def copy(self, request: web.Request) -> web.StreamResponse:
-        """Copy `{"source", "destination"}` within a runtime; answers nothing."""
+        """Copy `{"source", "destination"}` within a runtime; answers an empty body."""
         form = await read_runtime_body(request, self._body_limit)
         source, destination = name_of(form, "source"), name_of(form, "destination")
         runtime = await self._runtimes.place(source, runtime_index(request))
@@ -95,7 +89,7 @@ class RuntimeAdminRoutes:
 
     @answers(None, ANY_MEDIA_TYPE)
     async def delete(self, request: web.Request) -> web.StreamResponse:
-        """Delete `{"model"}` (or `name`); answers nothing."""
+        """Delete `{"model"}` (or `name`); answers an empty body."""
         form = await read_runtime_body(request, self._body_limit)
         name = name_of(form, "model", "name")
         runtime = await self._runtimes.place(name, runtime_index(request))
@@ -105,7 +99,7 @@ class RuntimeAdminRoutes:
 
     @answers(OBJECT)
     async def unload(self, request: web.Request) -> web.StreamResponse:
-        """Take `{"model"}` out of a runtime's memory; answers as a generation of nothing does."""
+        """Unload `{"model"}` from the memory of a runtime; answers as an empty generation."""
         form = await read_runtime_body(request, self._body_limit)
         name = name_of(form, "model", "name")
         runtime = await self._runtimes.place(name, runtime_index(request))
@@ -116,9 +110,9 @@ class RuntimeAdminRoutes:
         )
 
     async def refuse_blob(self, request: web.Request) -> web.StreamResponse:
-        """Answer 404: files are not taken for the runtimes."""
+        """Answer 404: the gateway accepts no files for runtimes."""
         raise GatewayError(
-            ErrorKind.NOT_FOUND, "cannot find blobs here: the gateway passes no files on to model runtimes"
+            ErrorKind.NOT_FOUND, "cannot find blobs: the gateway forwards no files to model runtimes"
         )
 
     def _blob(self, method: str) -> Route:
@@ -148,6 +142,6 @@ class RuntimeAdminRoutes:
                 return await pass_lines(request, answer, AnswerEnding(runtime.source.name, TRANSFER), refresh)
             return await pass_whole(request, answer, refresh)
         except (asyncio.CancelledError, ConnectionError):
-            # The client left in the middle; what it began may have changed the models all the same.
+            # The client has left, but the request may have changed the models.
             await refresh()
             raise

@@ -1,4 +1,4 @@
-"""The runtimes' native API for models that live elsewhere: hosted ones, and the built-in one."""
+"""Conversion of native runtime requests for models of other sources: hosted ones, and the built-in one."""
 
 import time
 from collections.abc import Callable, Sequence
@@ -29,12 +29,12 @@ from gatewayd.pipeline.pipeline import Pipeline
 from gatewayd.pipeline.records import ChatAnswer, ChatRequest
 
 Nanoseconds = Callable[[], int]
-"""A clock that only runs forward."""
+"""A monotonic clock in nanoseconds."""
 
 
 @dataclass(slots=True)
 class _Watch:
-    """Measures one answer."""
+    """Timing of one answer."""
 
     clock: ids.Clock
     nanoseconds: Nanoseconds
@@ -42,16 +42,16 @@ class _Watch:
     first: int = 0
 
     def note_first(self) -> None:
-        """Note that the first chunk is there."""
+        """Record the time of the first chunk."""
         self.first = self.nanoseconds() - self.started
 
     def timing(self) -> ReplyTiming:
-        """Return what was measured up to now."""
+        """Return the measured durations up to now."""
         return ReplyTiming(self.clock(), self.nanoseconds() - self.started, self.first)
 
 
 class RuntimeConversion:
-    """Answers through the pipeline and the embeddings service, in the runtimes' shapes."""
+    """Answers by the pipeline and the embeddings service, in the dialect of runtimes."""
 
     def __init__(
         self,
@@ -69,7 +69,7 @@ class RuntimeConversion:
         self._nanoseconds = nanoseconds
 
     def tags(self, models: Sequence[Model]) -> Sequence[Body]:
-        """Return the entries of models that no runtime has."""
+        """Return the list entries of models from other sources."""
         rendered = ollama.render_tags(models)["models"]
         return [
             {**tag, "urls": [], "connection_type": model.connection_type}
@@ -79,7 +79,7 @@ class RuntimeConversion:
     async def answer(
         self, path: str, request: web.Request, form: Body, found: RuntimeModel
     ) -> web.StreamResponse:
-        """Answer a request to a path of the native API about a model that the caller may use."""
+        """Answer a request of the native API for a model that the caller may use."""
         model = found.model
         named = {**form, "model": model.id}
         match path:
@@ -183,23 +183,23 @@ class _Asked:
 
 
 class LineStreamOpening:
-    """What a stream of lines has before its answer is there."""
+    """Frames of a stream of lines before its answer has begun."""
 
     content_type: str | None = CONTENT_TYPE
 
     def ping(self) -> bytes:
-        """Return a blank: it stands before the next line, where every reader of JSON skips it."""
+        """Return a blank before the next line, which readers of JSON ignore."""
         return b" "
 
     def fail(self, error: GatewayError) -> bytes:
-        """Return the last line."""
+        """Return the error line."""
         return failure_line(error)
 
 
 async def _reply(
     request: web.Request, whole: Body, chat: ChatRequest, begun: web.StreamResponse | None = None
 ) -> web.StreamResponse:
-    """Answer at once: as an object, or as the only line of a stream when that was asked for."""
+    """Answer at once, as an object or as the only line of a requested stream."""
     headers = warning_headers(chat.warnings)
     if not chat.stream:
         return body.json_reply(whole, headers=headers)

@@ -1,4 +1,4 @@
-"""What requests for the runtimes have in common: their paths, bodies and model names."""
+"""Common parts of runtime requests: rows, bodies and model names."""
 
 from collections.abc import Sequence
 from typing import Final
@@ -16,7 +16,7 @@ from gatewayd.json_decoder import LARGE_LIMITS
 PREFIX: Final = "/ollama"
 
 INDEX_PATH: Final = "/{index:[0-9][0-9]?[0-9]?}"
-"""Stands behind a path and names one runtime by its place in the settings."""
+"""Suffix of a path, with the index of a runtime in the settings."""
 
 TAG: Final = "runtime"
 
@@ -34,7 +34,7 @@ def runtime_rows(
     use: RequestUse = RequestUse.ANSWER,
     reply: Reply | None = None,
 ) -> Sequence[Route]:
-    """Return the two rows of an operation: for any runtime, and for the one that the path names."""
+    """Return the two rows of an operation: for any runtime, and for the runtime of the path."""
     return [
         Route(
             method,
@@ -54,18 +54,18 @@ def runtime_rows(
 
 
 async def read_runtime_body(request: web.Request, limit: int) -> Body:
-    """Return the JSON object that was sent."""
+    """Return the JSON object in the body."""
     return await body.read_object(request, limit, LARGE_LIMITS)
 
 
 def runtime_index(request: web.Request) -> int | None:
-    """Return the place of the runtime that the path names."""
+    """Return the index of the runtime in the path, None without one."""
     text = request.match_info.get("index")
     return None if text is None else int(text)
 
 
 def name_of(form: Body, *fields: str) -> str:
-    """Return the first text among the fields; invalid_request, naming the first one, when all are empty."""
+    """Return the first non-empty text of the fields; invalid_request with the first name without one."""
     for field in fields:
         value = form.get(field)
         if isinstance(value, str) and value:

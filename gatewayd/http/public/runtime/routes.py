@@ -1,4 +1,4 @@
-"""The native API of local model runtimes, for everybody who may use a model (interface specification 4.5)."""
+"""Routes of the native API of local model runtimes, for users of their models."""
 
 from collections.abc import Sequence
 from functools import partial
@@ -27,16 +27,16 @@ from gatewayd.pipeline.endpoints import context_of
 from gatewayd.pipeline.filters.inputs import InputFilters
 
 PROTOCOL_VERSION: Final = "0.12.0"
-"""The version of the runtimes' protocol that is spoken where there is no runtime to ask."""
+"""Reported version of the runtime protocol without a runtime."""
 
 STREAMED: Final = frozenset({"/api/generate", "/api/chat"})
 
 ANSWER_OPERATIONS: Final = (
-    ("/api/generate", "Continue a prompt"),
+    ("/api/generate", "Complete a prompt"),
     ("/api/chat", "Answer a chat request"),
-    ("/api/embed", "Turn texts into vectors"),
-    ("/api/embeddings", "Turn one text into a vector"),
-    ("/api/show", "Describe a model"),
+    ("/api/embed", "Embed texts"),
+    ("/api/embeddings", "Embed one text"),
+    ("/api/show", "Show the details of a model"),
 )
 
 REPLIES: Final = {
@@ -56,16 +56,17 @@ TEXT_FIELDS: Final = {
     "/api/embed": ("input",),
     "/api/embeddings": ("prompt",),
 }
-"""The fields of each path without which a request asks nothing of its model."""
+"""Text fields of each path. A request with none of them only loads or unloads its model."""
 
 LOADING_FIELDS: Final = frozenset({"model", "name", "keep_alive", "options", "stream"})
-"""Fields of a request that only loads its model."""
+"""Fields of a request that only loads or unloads its model."""
 
 
 class RuntimeRoutes:
-    """Passes requests on to the runtimes.
+    """Routes that forward requests to the runtimes.
 
-    Answered by conversion are models that live elsewhere, and those whose record or filters have a part.
+    The conversion answers requests for models of other sources, and for models whose record or filters alter
+    requests.
     """
 
     def __init__(
@@ -77,13 +78,13 @@ class RuntimeRoutes:
         self._body_limit = body_limit
 
     def routes(self) -> Sequence[Route]:
-        """Return the rows of 4.5 that need no administrator."""
+        """Return the rows."""
         probe = Route(
             "GET",
             PREFIX,
             self.probe,
             RouteAccess.PUBLIC,
-            "Tell that the runtime API is there",
+            "Answer the probe of a runtime client",
             dialect=RouteDialect.OLLAMA,
             tag=TAG,
         )
@@ -104,9 +105,13 @@ class RuntimeRoutes:
         return [
             probe,
             *runtime_rows("GET", "/api/tags", self.tags, RouteAccess.VERIFIED, "List the models"),
-            *runtime_rows("GET", "/api/ps", self.loaded, RouteAccess.VERIFIED, "List the models in memory"),
+            *runtime_rows("GET", "/api/ps", self.loaded, RouteAccess.VERIFIED, "List the loaded models"),
             *runtime_rows(
-                "GET", "/api/version", self.version, RouteAccess.VERIFIED, "Tell the runtimes' lowest version"
+                "GET",
+                "/api/version",
+                self.version,
+                RouteAccess.VERIFIED,
+                "Show the lowest version of the runtimes",
             ),
             *asked,
         ]
@@ -140,17 +145,17 @@ class RuntimeRoutes:
         )
 
     async def ask(self, path: str, request: web.Request) -> web.StreamResponse:
-        """Answer a request that names a `model` (or `name`) as its runtime does, streamed if it streams."""
+        """Answer a request for a `model` (or `name`) as its runtime does, streamed or whole."""
         form = await read_runtime_body(request, self._body_limit)
         name = name_of(form, "model", "name")
         found = await self._runtimes.find(name, actor(request), runtime_index(request))
         if not found.hosts or (path in STREAMED and form.get("files")):
-            # A runtime knows nothing of the gateway's documents.
+            # Runtimes have no access to the documents of the gateway.
             return await self._conversion.answer(path, request, form, found)
         if path != SHOW_PATH and await self._inputs.alters_requests(found.model.id):
             if any(form.get(field) for field in TEXT_FIELDS[path]):
                 return await self._conversion.answer(path, request, form, found)
-            # Without a text it only loads the model, or takes it out of memory.
+            # Without a text the request only loads or unloads the model.
             form = {field: value for field, value in form.items() if field in LOADING_FIELDS}
         context = context_of(actor(request), request_id(request))
         provider, answer = await self._runtimes.forward(found, path, form, context)

@@ -1,4 +1,4 @@
-"""Paths of the runtimes' native API that the gateway does not know (interface specification 4.5)."""
+"""Route of unknown paths of the native runtime API, for administrators."""
 
 import re
 from collections.abc import Sequence
@@ -22,7 +22,7 @@ KNOWN_OPERATIONS: Final = (
     *("blobs", "chat", "copy", "create", "delete", "embed", "embeddings", "generate"),
     *("ps", "pull", "push", "show", "tags", "unload", "version"),
 )
-"""The first parts of the paths that other rows serve, wrong methods of which are none of these."""
+"""First segments of the paths of other rows, which this route excludes for every method."""
 
 OTHER_PATHS: Final = f"{PREFIX}/api/{{path:(?!(?:{'|'.join(KNOWN_OPERATIONS)})(?:/|$)).+}}"
 
@@ -32,7 +32,8 @@ INDEXED_PATH: Final = re.compile(r"(?P<path>/.*[^/])/(?P<index>[0-9]{1,3})")
 
 
 class RuntimeOthersRoutes:
-    """Passes requests of administrators on to the runtime that the path or the body names, else the first."""
+    """Route that forwards to the runtime of the path, to that of the model in the body, or to the first
+    one."""
 
     def __init__(self, runtimes: ModelRuntimes, inputs: InputFilters, *, body_limit: int) -> None:
         self._runtimes = runtimes
@@ -40,14 +41,14 @@ class RuntimeOthersRoutes:
         self._body_limit = body_limit
 
     def routes(self) -> Sequence[Route]:
-        """Return the rows, which stand behind those of known paths."""
+        """Return the rows, which follow those of known paths."""
         return [
             Route(
                 method,
                 OTHER_PATHS,
                 self.forward,
                 RouteAccess.ADMIN,
-                "Pass on a request that the gateway does not know",
+                "Forward an unknown request to a runtime",
                 dialect=RouteDialect.OLLAMA,
                 tag=TAG,
                 interruptible=True,
@@ -58,16 +59,16 @@ class RuntimeOthersRoutes:
 
     @answers(None, ANY_MEDIA_TYPE)
     async def forward(self, request: web.Request) -> web.StreamResponse:
-        """Answer as the runtime does, whatever that is.
+        """Answer as the runtime does.
 
-        Refuses what may be a request to a model with a record, or with filters: they cannot read it.
+        Refuses requests for a model with a record or filters, which cannot read unknown requests.
         """
         method = "GET" if request.method == "HEAD" else request.method
         form = await read_runtime_body(request, self._body_limit) if request.body_exists else None
         path, index = _placed(request.rel_url.raw_path.removeprefix(PREFIX).rstrip("/"))
         name = _name_in(form)
         if method != "GET" and await self._inputs.alters_requests(name):
-            reason = "its record or filters have a part in requests, which they cannot read here"
+            reason = "its record or filters alter requests and cannot read unknown ones"
             raise unsupported_parameter(path, "model", reason)
         runtime = await self._runtimes.place(name, index)
         asked = form if form is None or not name else with_model_name(form, runtime.own_name(name))
@@ -78,12 +79,12 @@ class RuntimeOthersRoutes:
 
 
 def _placed(path: str) -> tuple[str, int | None]:
-    """Return a path without the number of a runtime behind it, and that number."""
+    """Return a path without the index of a runtime, and that index."""
     found = INDEXED_PATH.fullmatch(path)
     return (path, None) if found is None else (found["path"], int(found["index"]))
 
 
 def _name_in(form: Body | None) -> str:
-    """Return the model that a body names, "" for none."""
+    """Return the model name in a body, "" without one."""
     named = ((form or {}).get(field) for field in ("model", "name"))
     return next((name for name in named if isinstance(name, str) and name), "")

@@ -1,1 +1,1 @@
-"""SCIM 2.0: resources, discovery, messages."""
+"""Routes of SCIM 2.0: users, groups and discovery."""

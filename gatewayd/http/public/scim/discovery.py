@@ -1,4 +1,4 @@
-"""What identity providers may ask about the gateway itself, and what it does not do (RFC 7644 section 4)."""
+"""Routes of SCIM discovery (RFC 7644, 4), and refusals of unsupported endpoints."""
 
 from collections.abc import Sequence
 from typing import Final
@@ -16,7 +16,7 @@ from gatewayd.scim.discovery import resource_types, schemas, service_provider_co
 from gatewayd.scim.records import Resource
 from gatewayd.scim.renderer import ROOT
 
-# RFC 7644 sections 3.4.2.1, 3.4.3, 3.7 and 3.11.
+# RFC 7644, 3.4.2.1, 3.4.3, 3.7 and 3.11.
 UNSUPPORTED_ROUTES: Final = (
     ("GET", ""),
     ("POST", "/.search"),
@@ -30,17 +30,26 @@ UNSUPPORTED_ROUTES: Final = (
 
 
 class ScimDiscoveryRoutes:
-    """The documents about resources and abilities."""
+    """Routes of the service provider configuration, resource types and schemas."""
 
     def routes(self) -> Sequence[Route]:
-        """Return the rows; what is not done here has rows that say so."""
+        """Return the rows, including refusing ones for unsupported endpoints."""
         return [
-            row("GET", "/ServiceProviderConfig", self.show_config, "Show what is supported", 200),
+            row(
+                "GET",
+                "/ServiceProviderConfig",
+                self.show_config,
+                "Show the service provider configuration",
+                200,
+            ),
             row("GET", "/ResourceTypes", self.list_resource_types, "List resource types", 200),
             row("GET", "/ResourceTypes/{id}", self.show_resource_type, "Show a resource type", 200),
             row("GET", "/Schemas", self.list_schemas, "List schemas", 200),
             row("GET", "/Schemas/{id}", self.show_schema, "Show a schema", 200),
-            *(row(method, path, self.refuse, "Not supported") for method, path in UNSUPPORTED_ROUTES),
+            *(
+                row(method, path, self.refuse, "Refuse an unsupported operation")
+                for method, path in UNSUPPORTED_ROUTES
+            ),
         ]
 
     @answers(provisioning.scim_abilities)
@@ -66,11 +75,11 @@ class ScimDiscoveryRoutes:
 
     @answers(provisioning.scim_schema)
     async def show_schema(self, request: web.Request) -> web.StreamResponse:
-        """Answer a Schema; its id is a URN, in any case."""
+        """Answer a Schema; its id is a URN, case-insensitive."""
         return _shown(request, "schema", schemas(base_url(request)))
 
     async def refuse(self, request: web.Request) -> web.StreamResponse:
-        """Say that this is not done: bulk, `/Me`, all types in one search (RFC 7644, 3.4.2.1, 3.7, 3.11)."""
+        """Refuse bulk requests, `/Me` and a search over all types (RFC 7644, 3.4.2.1, 3.7, 3.11)."""
         raise GatewayError(
             ErrorKind.INVALID_REQUEST,
             f"cannot serve {request.path.removeprefix(ROOT) or '/'}: it is not supported",
@@ -94,4 +103,4 @@ def _shown(request: web.Request, what: str, documents: Sequence[Resource]) -> we
 
 def _check(request: web.Request) -> None:
     if any(name.lower() == "filter" for name in request.query):
-        raise GatewayError(ErrorKind.FORBIDDEN, "cannot filter what describes the gateway", param="filter")
+        raise GatewayError(ErrorKind.FORBIDDEN, "cannot filter discovery documents", param="filter")

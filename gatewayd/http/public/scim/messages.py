@@ -1,4 +1,4 @@
-"""SCIM messages in and out: queries, bodies, lists (RFC 7644 sections 3.1, 3.4.2, 3.8)."""
+"""Parsers of SCIM queries and bodies, and SCIM replies (RFC 7644, 3.1, 3.4.2, 3.8)."""
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
@@ -24,7 +24,7 @@ MEDIA_TYPES: Final = (SCIM_JSON, *JSON_BODY)
 LIST_RESPONSE: Final = "urn:ietf:params:scim:api:messages:2.0:ListResponse"
 SEARCH_REQUEST: Final = "urn:ietf:params:scim:api:messages:2.0:SearchRequest"
 INTEGER_PATTERN: Final = re.compile(r"-?[0-9]+")
-# More than any list has, and small enough for every database; a longer number stands for the largest.
+# Larger than any list and small enough for every database; longer numbers are cut to it.
 MAX_DIGITS: Final = 15
 MAX_INTEGER: Final = 10**MAX_DIGITS
 SORT_ORDERS: Final = {"ascending": False, "descending": True}
@@ -44,22 +44,22 @@ async def read_body(request: web.Request) -> dict[str, Any]:
 
 
 def read_query(request: web.Request) -> QueryParameters:
-    """Return the parameters of a query string; invalid_request for one that is given twice.
+    """Return the parameters of a query string; invalid_request for a repeated one.
 
-    Names are taken in any case: a start that is passed over would give the first page for ever.
+    Names are case-insensitive: an ignored startIndex would repeat the first page for ever.
     """
     return _by_name(request.query.items())
 
 
 async def read_search(request: web.Request) -> QueryParameters:
-    """Return the parameters of a SearchRequest (RFC 7644 section 3.4.3)."""
+    """Return the parameters of a SearchRequest (RFC 7644, 3.4.3)."""
     body = await read_body(request)
     check_schemas(body, SEARCH_REQUEST)
     return _by_name((name, value) for name, value in body.items() if value is not None)
 
 
 def parse_search(asked: QueryParameters) -> SearchParameters:
-    """Return what a list is asked for; invalid_request naming the parameter that is wrong."""
+    """Return the parsed parameters of a list; invalid_request with the name of a bad one."""
     order = _text(asked, "sortOrder") or "ascending"
     if order.lower() not in SORT_ORDERS:
         raise _bad("sortOrder", "expected ascending or descending")
@@ -73,14 +73,14 @@ def parse_search(asked: QueryParameters) -> SearchParameters:
 
 
 def parse_projection(asked: QueryParameters, resource: ResourceType) -> Projection:
-    """Return which attributes are asked for."""
+    """Return the selected attributes."""
     return Projection.read(resource, _names(asked, "attributes"), _names(asked, "excludedAttributes"))
 
 
 def scim_reply(
     body: Resource | None, status: int = 200, headers: Mapping[str, str] | None = None
 ) -> web.StreamResponse:
-    """Return an answer; 204 when there is nothing to show."""
+    """Return a SCIM reply; 204 without a resource."""
     if body is None:
         return web.Response(status=204, headers=headers)
     return web.Response(status=status, body=orjson.dumps(body), content_type=SCIM_JSON, headers=headers)
@@ -89,7 +89,7 @@ def scim_reply(
 async def large_scim_reply(
     body: Resource, status: int = 200, headers: Mapping[str, str] | None = None
 ) -> web.StreamResponse:
-    """Return an answer of any size, encoded and sent without holding up others."""
+    """Return a SCIM reply of any size, encoded and sent in parts so that the event loop stays free."""
     parts = await json_encoder.encode(body)
     if len(parts) == 1:
         return web.Response(status=status, body=parts[0], content_type=SCIM_JSON, headers=headers)
@@ -112,7 +112,7 @@ async def list_reply(resources: Sequence[Resource], total: int, start_index: int
 
 
 async def search_reply(found: ScimSearchResult[Any], resources: Sequence[Resource]) -> web.StreamResponse:
-    """Return a page of what was found."""
+    """Return a ListResponse with a page of the result."""
     return await list_reply(resources, found.total, found.start_index)
 
 
@@ -135,7 +135,7 @@ def _whole(asked: QueryParameters, name: str) -> int | None:
 
 
 def _bounded(digits: str) -> int:
-    """Return a number; to read a very long one would take long, and the interpreter refuses to."""
+    """Return a number, cut to the largest one without parsing, as Python refuses very long numbers."""
     magnitude = digits.removeprefix("-").lstrip("0") or "0"
     value = int(magnitude) if len(magnitude) <= MAX_DIGITS else MAX_INTEGER
     return -value if digits.startswith("-") else value
@@ -146,7 +146,7 @@ def _by_name(given: Iterable[tuple[str, Any]]) -> QueryParameters:
     for spelling, value in given:
         name = PARAMETERS.get(spelling.lower())
         if name in asked:
-            raise _bad(name, "it is given more than once")
+            raise _bad(name, "it is repeated")
         if name is not None:
             asked[name] = value
     return asked

@@ -1,4 +1,4 @@
-"""Users and groups for identity providers (gatewayd-scim(7), Endpoints; RFC 7644, 3)."""
+"""SCIM routes of users and groups (gatewayd-scim(7), Endpoints; RFC 7644, 3)."""
 
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import replace
@@ -42,11 +42,11 @@ from gatewayd.time_slices import LoopPacer
 USER, GROUP = ResourceType.USER, ResourceType.GROUP
 NO_MEMBERS: Final = EncodedJson([b"[]"])
 MEMBERS_PER_BATCH: Final = 200
-"""Members that are rendered before others are served."""
+"""Members that are rendered in one turn of the event loop."""
 
 CHOICE_QUERY: Final = {
-    "attributes": "Attributes to answer, with commas between them.",
-    "excludedAttributes": "Attributes to leave out, with commas between them.",
+    "attributes": "Attributes of the reply, separated by commas.",
+    "excludedAttributes": "Attributes to exclude from the reply, separated by commas.",
 }
 LIST_QUERY: Final = {
     "filter": "Filter expression (RFC 7644, 3.4.2.2).",
@@ -59,7 +59,7 @@ LIST_QUERY: Final = {
 
 
 def row(method: str, path: str, handler: Handler, summary: str, *statuses: int) -> Route:
-    """Return one row below the base address; what comes along with a DELETE is passed over.
+    """Return a row below the base address; the body of a DELETE is ignored.
 
     `statuses` are those of a success.
     """
@@ -78,7 +78,7 @@ def row(method: str, path: str, handler: Handler, summary: str, *statuses: int) 
 
 
 class ScimUserRoutes:
-    """Users. `provider` is whose external ids are shown."""
+    """Routes of users; `provider` selects the external ids that are shown."""
 
     def __init__(self, users: ProvisionedUsers, provider: str) -> None:
         self._users = users
@@ -115,7 +115,7 @@ class ScimUserRoutes:
 
     @answers(provisioning.scim_user, query=CHOICE_QUERY)
     async def replace(self, request: web.Request) -> web.StreamResponse:
-        """Take a User, answer it as it is now."""
+        """Take a User, answer the changed one."""
         projection = parse_projection(read_query(request), USER)
         written = await self._users.replace(_id(request), await read_body(request))
         note_write(request, written, _id(request))
@@ -123,7 +123,7 @@ class ScimUserRoutes:
 
     @answers(provisioning.scim_user, query=CHOICE_QUERY)
     async def change(self, request: web.Request) -> web.StreamResponse:
-        """Take a PatchOp, answer the User as it is now."""
+        """Take a PatchOp, answer the changed User."""
         projection = parse_projection(read_query(request), USER)
         written = await self._users.patch(_id(request), await read_body(request))
         note_write(request, written, _id(request))
@@ -136,12 +136,12 @@ class ScimUserRoutes:
 
     @answers(provisioning.scim_users, query=LIST_QUERY)
     async def list(self, request: web.Request) -> web.StreamResponse:
-        """Answer a ListResponse of what the query string asks for."""
+        """Answer a ListResponse for the query string."""
         return await self._found(request, read_query(request))
 
     @answers(provisioning.scim_users)
     async def search(self, request: web.Request) -> web.StreamResponse:
-        """Answer a ListResponse of what a SearchRequest asks for."""
+        """Answer a ListResponse for a SearchRequest."""
         return await self._found(request, await read_search(request))
 
     async def _found(self, request: web.Request, asked: QueryParameters) -> web.StreamResponse:
@@ -159,7 +159,7 @@ class ScimUserRoutes:
 
 
 class ScimGroupRoutes:
-    """Groups. `provider` is whose external ids are shown."""
+    """Routes of groups; `provider` selects the external ids that are shown."""
 
     def __init__(self, groups: ProvisionedGroups, provider: str) -> None:
         self._groups = groups
@@ -197,7 +197,7 @@ class ScimGroupRoutes:
 
     @answers(provisioning.scim_group, query=CHOICE_QUERY)
     async def replace(self, request: web.Request) -> web.StreamResponse:
-        """Take a Group, answer it as it is now."""
+        """Take a Group, answer the changed one."""
         projection = parse_projection(read_query(request), GROUP)
         written = await self._groups.replace(_id(request), await read_body(request))
         note_write(request, written, _id(request))
@@ -205,7 +205,7 @@ class ScimGroupRoutes:
 
     @answers(provisioning.scim_group, query=CHOICE_QUERY)
     async def change(self, request: web.Request) -> web.StreamResponse:
-        """Take a PatchOp; answer 204, or the Group when the query string chooses attributes."""
+        """Take a PatchOp; answer 204, or the Group when the query string selects attributes."""
         projection = parse_projection(read_query(request), GROUP)
         written = await self._groups.patch(_id(request), await read_body(request))
         note_write(request, written, _id(request))
@@ -220,12 +220,12 @@ class ScimGroupRoutes:
 
     @answers(provisioning.scim_groups, query=LIST_QUERY)
     async def list(self, request: web.Request) -> web.StreamResponse:
-        """Answer a ListResponse of what the query string asks for."""
+        """Answer a ListResponse for the query string."""
         return await self._found(request, read_query(request))
 
     @answers(provisioning.scim_groups)
     async def search(self, request: web.Request) -> web.StreamResponse:
-        """Answer a ListResponse of what a SearchRequest asks for."""
+        """Answer a ListResponse for a SearchRequest."""
         return await self._found(request, await read_search(request))
 
     async def _found(self, request: web.Request, asked: QueryParameters) -> web.StreamResponse:
@@ -241,7 +241,8 @@ class ScimGroupRoutes:
         return await self._shown(request, entry, projection)
 
     async def _shown(self, request: web.Request, entry: GroupEntry, projection: Projection) -> Resource:
-        """Return as much of a group as is shown; a large one takes a while, in which others are served."""
+        """Return the shown attributes of a group. A large group is rendered in parts, so that the event loop
+        stays free."""
         base = base_url(request)
         bare = replace(entry, members=None if entry.members is None else ())
         shown = projection.apply(render_group(bare, self._provider, base))
@@ -264,12 +265,12 @@ async def _pages(
 
 
 def note_write(request: web.Request, written: WriteResult[Any], target: str) -> None:
-    """Tell the audit what a request did, and the client which members were skipped."""
+    """Record the change of a request for its audit line, and list skipped members in the warning header."""
     request[AUDIT_RECORD] = AuditRecord(
         target, written.before, written.after, written.changes, written.skipped
     )
     if written.skipped:
-        sentence = f"members were skipped that no user has as id, {summarise_ids(written.skipped)}"
+        sentence = f"members were skipped as no user has their id, {summarise_ids(written.skipped)}"
         request[REPLY_HEADERS].update(warning_headers([sentence]))
 
 

@@ -125,7 +125,7 @@ async def test_a_blob_is_refused_in_words(tmp_path: Any) -> None:
     path = tmp_path / "weights"
     path.write_bytes(b"x")
     async with two_runtimes() as scene, talking(scene) as client:
-        with pytest.raises(ResponseError, match="passes no files on"):
+        with pytest.raises(ResponseError, match="forwards no files"):
             await client.create_blob(path)
 
 

@@ -164,7 +164,7 @@ async def test_a_client_that_leaves_ends_the_transfer_and_refreshes_the_list() -
         ("POST", "/api/pull", {}, 400, "model is missing"),
         ("POST", "/api/copy", {"source": "near:1b"}, 400, "destination is missing"),
         ("POST", "/api/pull/7", {"model": "m"}, 404, "cannot find runtime '7'"),
-        ("POST", "/api/blobs/sha256:0", {}, 404, "passes no files on"),
+        ("POST", "/api/blobs/sha256:0", {}, 404, "forwards no files"),
     ],
 )
 async def test_refusals(method: str, path: str, body: dict[str, Any], status: int, said: str) -> None:

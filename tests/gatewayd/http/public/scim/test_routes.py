@@ -495,7 +495,7 @@ async def test_skipped_members_are_told_in_a_header(site: ScimSite) -> None:
     body = patch({"op": "replace", "path": "members", "value": [*stale, {"value": ada}]})
     changed = await site.call("PATCH", f"/Groups/{group_id}", body)
     assert (changed.status, changed.body) == (204, None)
-    warning = "members were skipped that no user has as id, 4: 'stale0', 'stale1', 'stale2', ..."
+    warning = "members were skipped as no user has their id, 4: 'stale0', 'stale1', 'stale2', ..."
     assert changed.headers["X-Gateway-Warning"] == warning
     replaced = await site.call("PUT", f"/Groups/{group_id}", {"displayName": "Staff", "members": stale[:1]})
     assert (replaced.status, replaced.body["members"]) == (200, [])
