@@ -240,8 +240,8 @@ def log_internal(request: web.Request, error: Exception, words: str, **extra: ob
     traces = request.app.get(TRACES)
     is_traced = traces is None or traces.wants(error)
     cause = None if is_traced else type(root_cause_of(error)).__qualname__
-    told = {"request_id": request[REQUEST_ID], "kind": ErrorKind.INTERNAL.value, "cause": cause, **extra}
-    log.error("%s", words, exc_info=error if is_traced else None, extra=told)
+    fields = {"request_id": request[REQUEST_ID], "kind": ErrorKind.INTERNAL.value, "cause": cause, **extra}
+    log.error("%s", words, exc_info=error if is_traced else None, extra=fields)
 
 
 def is_gone(request: web.Request) -> bool:

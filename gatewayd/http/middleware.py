@@ -124,16 +124,16 @@ class PublicEdge:
                 # Clients of this dialect read the request id from this header.
                 request[REPLY_HEADERS]["request-id"] = request[REQUEST_ID]
             is_interruptible = is_cancellable(route, request)
-            work = guard(self._admitted(route, request, is_interruptible), dialect, request, route.path)
+            work = guard(self._serve_admitted(route, request, is_interruptible), dialect, request, route.path)
             if route.access is RouteAccess.SCIM:
-                work = self._noted(route, request, work)
+                work = self._with_scim_audit(route, request, work)
             if is_interruptible:
                 return await work
             return await self._tasks.finish(route.path, work)
 
         return serve
 
-    async def _admitted(
+    async def _serve_admitted(
         self, route: Route, request: web.Request, is_interruptible: bool
     ) -> web.StreamResponse:
         if getattr(request.protocol, "is_spare", False) and route.use is not RequestUse.PROBE:
@@ -151,7 +151,7 @@ class PublicEdge:
         actor = request.get(ACTOR)
         is_answered = False
         try:
-            reply = await self._handled(route, request, actor, is_interruptible)
+            reply = await self._run_handler(route, request, actor, is_interruptible)
             is_answered = True
         finally:
             # A handler notes a change after it is made, so that a later failure does not drop its line.
@@ -161,17 +161,17 @@ class PublicEdge:
                 audit_change(route, request, actor)
         return reply
 
-    async def _handled(
+    async def _run_handler(
         self, route: Route, request: web.Request, actor: Actor | None, is_interruptible: bool
     ) -> web.StreamResponse:
         account = actor.user_id if actor is not None else _account_of(route)
         if not is_interruptible:
-            return await self._finished(route, request, account)
+            return await self._run_to_end(route, request, account)
         self._admission.count(request, account, route.use)
         work = route.handler(request)
         return await (work if actor is None else self._shut_out.run(account, work))
 
-    async def _finished(self, route: Route, request: web.Request, account: str) -> web.StreamResponse:
+    async def _run_to_end(self, route: Route, request: web.Request, account: str) -> web.StreamResponse:
         """Await a handler that goes on without its client; it counts until it is done."""
         done = self._admission.count_work(request, account, route.use)
         try:
@@ -179,7 +179,7 @@ class PublicEdge:
         finally:
             done()
 
-    async def _noted(
+    async def _with_scim_audit(
         self, route: Route | None, request: web.Request, work: Awaitable[web.StreamResponse]
     ) -> web.StreamResponse:
         try:
@@ -191,7 +191,7 @@ class PublicEdge:
         return reply
 
     async def _identify(self, route: Route, request: web.Request) -> Actor | None:
-        credential = self._ticketed(request) if route.tickets else None
+        credential = self._ticket_credential(request) if route.tickets else None
         credential = credential or self._credential(request)
         if credential is None:
             if route.access is RouteAccess.OPTIONAL:
@@ -213,7 +213,7 @@ class PublicEdge:
         request[CREDENTIAL] = credential
         return actor
 
-    def _ticketed(self, request: web.Request) -> str | None:
+    def _ticket_credential(self, request: web.Request) -> str | None:
         """Return the credential of the ticket in the query, None without a ticket."""
         ticket = request.query.get("ticket")
         if ticket is None or self._tickets is None:
@@ -286,7 +286,9 @@ class PublicEdge:
     ) -> web.StreamResponse:
         dialect = unrouted_dialect(request)
         answer = guard(work, dialect, request, "-")
-        return await (self._noted(None, request, answer) if dialect is RouteDialect.SCIM else answer)
+        return await (
+            self._with_scim_audit(None, request, answer) if dialect is RouteDialect.SCIM else answer
+        )
 
 
 def _account_of(route: Route) -> str:

@@ -188,11 +188,11 @@ def _error_schema() -> dict[str, Any]:
 
 def _messages_error_schema() -> dict[str, Any]:
     text = {"type": "string"}
-    told = {"type": "object", "required": ["type", "message"], "properties": {"type": text, "message": text}}
+    error = {"type": "object", "required": ["type", "message"], "properties": {"type": text, "message": text}}
     return {
         "type": "object",
         "required": ["type", "error", "detail"],
-        "properties": {"type": {"const": "error"}, "error": told, "detail": text},
+        "properties": {"type": {"const": "error"}, "error": error, "detail": text},
     }
 
 

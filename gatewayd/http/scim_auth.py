@@ -36,7 +36,7 @@ class AuditRecord:
     skipped: Sequence[str] = ()
 
 
-AUDIT_RECORD: web.RequestKey[AuditRecord] = web.RequestKey("deed", AuditRecord)
+AUDIT_RECORD: web.RequestKey[AuditRecord] = web.RequestKey("audit_record", AuditRecord)
 
 
 class ScimAuthenticator:
@@ -79,18 +79,18 @@ class ScimAuthenticator:
         if route is None:
             return
         is_in = AUDIT_RECORD in request
-        deed = request.get(AUDIT_RECORD) or AuditRecord()
+        audited = request.get(AUDIT_RECORD) or AuditRecord()
         fields = {
             "by": f"scim:{self._provider or '-'}" if is_in else "unknown",
             "address": address,
             "request_id": request_id,
-            "target": shorten(deed.target or request.path.removeprefix(ROOT), MAX_VALUE_CHARACTERS),
+            "target": shorten(audited.target or request.path.removeprefix(ROOT), MAX_VALUE_CHARACTERS),
             "status": status,
             "refused": detail,
-            "before": changed_attributes(deed.before, deed.after),
-            "after": changed_attributes(deed.after, deed.before),
-            "members": deed.changes,
-            "skipped": summarise_ids(deed.skipped),
+            "before": changed_attributes(audited.before, audited.after),
+            "after": changed_attributes(audited.after, audited.before),
+            "members": audited.changes,
+            "skipped": summarise_ids(audited.skipped),
         }
         audit_log.info(
             "%s",

@@ -165,10 +165,10 @@ class _Source:
         self._lines += 1
         if self._lines > MAX_LINES:
             raise ValueError("it has too many lines")
-        longest = max_line_length or MAX_LINE_BYTES
+        limit = max_line_length or MAX_LINE_BYTES
         while True:
-            end = self._held.find(b"\n", 0, longest) + 1
-            if not end and len(self._held) >= longest:
+            end = self._held.find(b"\n", 0, limit) + 1
+            if not end and len(self._held) >= limit:
                 raise ValueError("a line of it is too long")
             more = b"" if end else await self._content.read(CHUNK_BYTES)
             if not more:
@@ -242,10 +242,10 @@ def _readable(what: str) -> Iterator[None]:
 
 def _reason(error: Exception) -> str:
     """Return a reason that repeats nothing of the request."""
-    told = str(error)
-    if told.startswith(("it ", "a line of it ")):
-        return told
-    if isinstance(error, web.RequestPayloadError) or "EOF" in told:
+    text = str(error)
+    if text.startswith(("it ", "a line of it ")):
+        return text
+    if isinstance(error, web.RequestPayloadError) or "EOF" in text:
         return "it ends too early"
     return "it is malformed"
 

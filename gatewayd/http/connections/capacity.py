@@ -154,9 +154,9 @@ class HolderTable:
 
     def _check(self, holder: DescriptorHolder, use: RequestUse) -> None:
         for name in use.counted:
-            most = self._bounds.get(name, math.inf)
-            if sum(holder.counts[each.place] for each in RequestUse if name in each.counted) >= most:
-                what = f"{most} {name} at once, the most for one {self._kind}"
+            bound = self._bounds.get(name, math.inf)
+            if sum(holder.counts[each.place] for each in RequestUse if name in each.counted) >= bound:
+                what = f"{bound} {name} at once, the most for one {self._kind}"
                 raise _too_many(f"the {self._kind} has {what}", name)
         if holder.files + use.files > self._max_files:
             what = f"{holder.files} open files of the gateway, the most for one {self._kind}"
@@ -288,8 +288,8 @@ class DescriptorBudget:
         """Take the descriptors of a request, and a regular place for a connection with a spare one."""
         hold.more = more
         self.taken += more
-        is_spare = seat is not None and seat.is_spare and hold.account is None
-        if is_spare and not self._evict_unauthenticated(seat):
+        spare = seat if seat is not None and seat.is_spare and hold.account is None else None
+        if spare is not None and not self._evict_unauthenticated(spare):
             raise _no_room(f"{self.places.strangers} connections without a credential")
         if self.taken > self.places.limit and not self._free_descriptors(seat):
             raise _no_room(f"{self.places.limit} connections and files")

@@ -50,7 +50,7 @@ class ControlEventRoutes:
         one chat, and without `?user=` its owner. `?everybody=true` selects the events of all users and counts
         as no user's connection. `?since=` is the id after which the stream resumes.
         """
-        user_id = await self._whose(request)
+        user_id = await self._user_id_of(request)
         listener = self._hub.subscribe(
             user_id, last_id=request.query.get("since") or None, chat_id=request.query.get("chat")
         )
@@ -87,7 +87,7 @@ class ControlEventRoutes:
         emails = await self._principals.emails([user_id])
         return control_reply(_call(waiting[call_id], emails[user_id]))
 
-    async def _whose(self, request: web.Request) -> str:
+    async def _user_id_of(self, request: web.Request) -> str:
         ref, chat_id = request.query.get("user"), request.query.get("chat")
         if is_set(request, "everybody"):
             return EVERYBODY
@@ -103,9 +103,9 @@ class ControlEventRoutes:
     async def _session(self, listener: Subscription) -> bytes:
         opened = listener.opened
         emails = await self._principals.emails([opened.user_id])
-        told = wire.EventSession(user_id=opened.user_id, user=emails[opened.user_id], gap=opened.gap)
+        session = wire.EventSession(user_id=opened.user_id, user=emails[opened.user_id], gap=opened.gap)
         head = f"id: {listener.position}\nevent: session\n".encode()
-        return b"%bdata: %b\n\n" % (head, orjson.dumps(told.model_dump()))
+        return b"%bdata: %b\n\n" % (head, orjson.dumps(session.model_dump()))
 
 
 def _call(call: EventCall, email: str) -> wire.Call:

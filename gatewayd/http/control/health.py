@@ -80,7 +80,7 @@ class ControlHealthRoutes:
         """Answer `Health`."""
         problem = await self._monitor.database_problem()
         states = [wire.SourceState.model_validate(state) for state in self._sources.source_states()]
-        stalls, longest = self._monitor.stalls
+        stalls, longest_stall = self._monitor.stalls
         recall, ef_search = self._workings.find_recall() or (None, None)
         cache = self._vector_cache()
         problems = [*(state.problem for state in states), cache.problem if cache else None]
@@ -100,7 +100,7 @@ class ControlHealthRoutes:
                 vector_ef_search=ef_search,
                 vector_cache=cache,
                 stalls=stalls,
-                longest_stall_ms=round(longest * 1000),
+                longest_stall_ms=round(longest_stall * 1000),
                 database_problem=None if problem is None else problem.full_message,
             )
         )

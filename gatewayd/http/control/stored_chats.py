@@ -74,10 +74,10 @@ class ControlStoredChatRoutes:
 
     async def show(self, request: web.Request) -> web.StreamResponse:
         """Answer `StoredChatDetail`: the current branch, or every message with `?tree=true`."""
-        who, chat_id = self._operator(request), request.match_info["id"]
+        actor, chat_id = self._operator(request), request.match_info["id"]
         is_whole = is_set(request, "tree")
-        chat = await self._chats.owned(who, chat_id)
-        document = (await self._chats.get(who, chat_id))["chat"]
+        chat = await self._chats.owned(actor, chat_id)
+        document = (await self._chats.get(actor, chat_id))["chat"]
         branch = document["messages"]
         current = {node["id"] for node in branch}
         nodes = sort_history(document["history"]["messages"]) if is_whole else branch
@@ -129,22 +129,22 @@ class ControlStoredChatRoutes:
 
     async def remove(self, request: web.Request) -> web.StreamResponse:
         """Answer `StoredChatWritten` with the chat before its removal."""
-        who, chat_id = self._operator(request), request.match_info["id"]
+        actor, chat_id = self._operator(request), request.match_info["id"]
         dry_run = is_set(request, "dry_run")
-        shown = await self._shown(await self._chats.owned(who, chat_id))
+        shown = await self._shown(await self._chats.owned(actor, chat_id))
         if not dry_run:
             # Not in a transaction block: the stop of the chat's tasks cannot be rolled back.
-            await self._chats.remove(who, chat_id)
+            await self._chats.remove(actor, chat_id)
             audit(request, "chat remove", chat_id)
         return control_reply(
             wire.StoredChatWritten(**shown.model_dump(), outcome=Outcome.REMOVED, dry_run=dry_run)
         )
 
-    async def _wanted(self, wanted: wire.ChatExport, who: Actor) -> AsyncIterator[Record]:
+    async def _wanted(self, wanted: wire.ChatExport, actor: Actor) -> AsyncIterator[Record]:
         if wanted.id is not None:
-            return _alone(await self._transfer.give(who, wanted.id))
+            return _alone(await self._transfer.give(actor, wanted.id))
         owner_id = None if wanted.user is None else (await self._principals.owner(wanted.user)).id
-        return await self._transfer.give_everything(who, owner_id)
+        return await self._transfer.give_everything(actor, owner_id)
 
     async def _shown(self, chat: Chat) -> wire.StoredChat:
         return _chat(chat, (await self._principals.emails([chat.user_id]))[chat.user_id])
@@ -194,8 +194,8 @@ def _failure(error: Any) -> str | None:
     """Return the reason of a failed message; clients store `{"content"}`, a text or true."""
     if not error:
         return None
-    told = error.get("content") if isinstance(error, Mapping) else error
-    return told if isinstance(told, str) else "failed"
+    text = error.get("content") if isinstance(error, Mapping) else error
+    return text if isinstance(text, str) else "failed"
 
 
 async def _alone(record: Record) -> AsyncIterator[Record]:

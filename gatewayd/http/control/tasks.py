@@ -50,8 +50,8 @@ class ControlTaskRoutes:
         chat_id, ref = request.query.get("chat"), request.query.get("user")
         user_id = None if ref is None else (await self._principals.owner(ref)).id
         found = await self._of_chat(chat_id) if chat_id is not None else self._stopping.every()
-        mine = [info for info in found if user_id is None or info.purpose.user_id == user_id]
-        return control_reply(wire.TaskList(tasks=await _shown(mine, self._principals)))
+        own_tasks = [info for info in found if user_id is None or info.purpose.user_id == user_id]
+        return control_reply(wire.TaskList(tasks=await _shown(own_tasks, self._principals)))
 
     async def stop(self, request: web.Request) -> web.StreamResponse:
         """Take `TaskStop`, answer `TasksStopped` after the tasks have ended; not_found for unknown ones."""
@@ -65,9 +65,9 @@ class ControlTaskRoutes:
             if not found:
                 raise not_found("task", wanted.task or "")
         shown = await _shown(found, self._principals)
-        who = self._viewers.operator(request[PEER])
+        actor = self._viewers.operator(request[PEER])
         for info in found:
-            await self._stopping.stop(who, info.id)
+            await self._stopping.stop(actor, info.id)
             audit(request, "task stop", info.id)
         return control_reply(wire.TasksStopped(tasks=shown))
 

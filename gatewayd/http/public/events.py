@@ -124,13 +124,13 @@ class EventRoutes:
         "message_id", "data": {"type", "data"}}` with an id, calls with a `call_id` and without an id.
         `?chat_id=` selects one chat. The stream resumes after Last-Event-ID, or `?last_event_id=`.
         """
-        who = actor(request)
+        caller = actor(request)
         if request.method == "HEAD":
             return web.Response(content_type="text/event-stream")
         last_id = request.headers.get(LAST_EVENT_ID) or request.query.get("last_event_id") or None
         chat_id = request.query.get("chat_id") or None
-        listener = self._hub.subscribe(who.user_id, last_id=last_id, chat_id=chat_id)
-        listener.until, listener.has_key = who.expires_at, who.key_id is not None
+        listener = self._hub.subscribe(caller.user_id, last_id=last_id, chat_id=chat_id)
+        listener.until, listener.has_key = caller.expires_at, caller.key_id is not None
         with closing(listener):
             return await relay(request, session_frame(listener), listener.next)
 
@@ -196,14 +196,14 @@ class EventRoutes:
 def session_frame(listener: Subscription) -> bytes:
     """Return the first frame of a stream; its id is the position to resume from without further events."""
     opened = listener.opened
-    told = {
+    data = {
         "session_id": opened.session_id,
         "user_id": opened.user_id,
         "resume_from": opened.resume_from,
         "gap": opened.gap,
     }
     head = f"retry: {RETRY_MS}\nid: {listener.position}\nevent: session\n"
-    return b"%bdata: %b\n\n" % (head.encode(), orjson.dumps(told))
+    return b"%bdata: %b\n\n" % (head.encode(), orjson.dumps(data))
 
 
 def _shown(call: EventCall) -> dict[str, Any]:

@@ -74,7 +74,7 @@ def tag() -> dict[str, Any]:
     return record(id=TEXT, name=TEXT, user_id=TEXT, meta={"type": "null"})
 
 
-def told() -> dict[str, Any]:
+def stop_result() -> dict[str, Any]:
     """Return the schema of the result of a stop, with a sentence."""
     return record(status=BOOLEAN, message=TEXT)
 

@@ -83,7 +83,7 @@ class ChunkedReply(DirectReply):
     def __init__(self, request: web.Request, status: int, headers: Mapping[str, str]) -> None:
         super().__init__(status)
         self._request = request
-        self._told = {**headers, "Transfer-Encoding": "chunked"}
+        self._all_headers = {**headers, "Transfer-Encoding": "chunked"}
         self._is_over = False
 
     @property
@@ -119,7 +119,7 @@ class ChunkedReply(DirectReply):
 
     def _write(self, framed: bytes) -> None:
         if not self._is_sent:
-            framed = self._begin(self._request, self._told) + framed
+            framed = self._begin(self._request, self._all_headers) + framed
         write_bytes(self._request, framed)
 
 

@@ -41,9 +41,9 @@ class AnswerEnding:
 
     def note(self, request: web.Request, last: bytes) -> None:
         """Log the error text of the runtime in the last of the lines."""
-        told = (_object_in(last.rstrip().rpartition(b"\n")[2]) or {}).get("error")
-        if told:
-            sentence = f"provider {self.provider!r} reported: {shorten(str(told))}"
+        error = (_object_in(last.rstrip().rpartition(b"\n")[2]) or {}).get("error")
+        if error:
+            sentence = f"provider {self.provider!r} reported: {shorten(str(error))}"
             log_broken(request, GatewayError(ErrorKind.UPSTREAM_FAILED, sentence))
 
     def is_in(self, lines: bytes) -> bool:

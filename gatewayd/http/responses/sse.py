@@ -23,7 +23,7 @@ async def open_stream(
     buffering. Its head is sent with the first frames.
     """
     common: dict[str, str] = request[REPLY_HEADERS]
-    told = {
+    all_headers = {
         "Content-Type": "text/event-stream; charset=utf-8",
         "Cache-Control": "no-store",
         "X-Accel-Buffering": "no",
@@ -31,9 +31,9 @@ async def open_stream(
         **headers,
     }
     if supports_direct_reply(request):
-        reply: web.StreamResponse = ChunkedReply(request, status, told)
+        reply: web.StreamResponse = ChunkedReply(request, status, all_headers)
     else:
-        reply = web.StreamResponse(status=status, headers=told)
+        reply = web.StreamResponse(status=status, headers=all_headers)
     request[STARTED] = reply
     await reply.prepare(request)
     return reply

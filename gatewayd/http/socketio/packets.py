@@ -59,14 +59,14 @@ def _decoded(text: str) -> Any:
 
 def open_packet(session_id: str, *, ping_seconds: float, pong_seconds: float, limit: int) -> str:
     """Return the packet that opens a connection."""
-    told = {
+    handshake = {
         "sid": session_id,
         "upgrades": [],
         "pingInterval": int(ping_seconds * 1000),
         "pingTimeout": int(pong_seconds * 1000),
         "maxPayload": limit,
     }
-    return f"0{_json(told)}"
+    return f"0{_json(handshake)}"
 
 
 def connect_packet(session_id: str) -> str:

@@ -155,7 +155,7 @@ class _Connection:
         self._writing = ""
         self._count = 0
         # Unanswered calls by the ids of their packets.
-        self._asked: OrderedDict[int, str] = OrderedDict()
+        self._pending_calls: OrderedDict[int, str] = OrderedDict()
         self._loop = asyncio.get_running_loop()
         self._began = self._loop.time()
         self._due = self._began + PING_SECONDS
@@ -209,13 +209,13 @@ class _Connection:
                 await self._socket.send_str(packets.connect_packet(self._session_id))
                 self._start()
             case PacketType.EVENT:
-                await self._hear(packet)
+                await self._handle_event(packet)
             case PacketType.ACK:
                 self._answer(packet)
             case _:
                 raise ValueError(f"{packet.type.name.lower()} is not expected")
 
-    async def _hear(self, packet: SocketPacket) -> None:
+    async def _handle_event(self, packet: SocketPacket) -> None:
         """Handle a client's event; unknown events get no answer."""
         name, data = _event_of(packet.data)
         if name == "user-join":
@@ -225,8 +225,8 @@ class _Connection:
         else:
             return
         if packet.id is not None:
-            told = None if user is None else {"id": user.id, "name": user.name}
-            await self._socket.send_str(packets.ack_packet(packet.id, told))
+            answer = None if user is None else {"id": user.id, "name": user.name}
+            await self._socket.send_str(packets.ack_packet(packet.id, answer))
         self._start()
 
     async def _join(self, auth: Any) -> User | None:
@@ -277,13 +277,13 @@ class _Connection:
         if not is_call:
             return packets.event_packet(payload)
         self._count += 1
-        self._asked[self._count] = orjson.loads(payload)["call_id"]
-        if len(self._asked) > MAX_UNANSWERED_CALLS:
-            self._asked.popitem(last=False)
+        self._pending_calls[self._count] = orjson.loads(payload)["call_id"]
+        if len(self._pending_calls) > MAX_UNANSWERED_CALLS:
+            self._pending_calls.popitem(last=False)
         return packets.event_packet(payload, self._count)
 
     def _answer(self, packet: SocketPacket) -> None:
-        call_id = self._asked.pop(packet.id or 0, None)
+        call_id = self._pending_calls.pop(packet.id or 0, None)
         if call_id is None or self._listener is None:
             return
         values = packet.data if isinstance(packet.data, list) else []

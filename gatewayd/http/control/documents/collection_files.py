@@ -56,21 +56,21 @@ class CollectionFileRoutes:
     async def list(self, request: web.Request) -> web.StreamResponse:
         """Answer `CollectionFiles`, a page of at most 1000."""
         offset, limit = find_page(request)
-        who, collection = await self._resolve(request)
-        found, total = await self._members.list(who, collection.id, offset=offset, limit=limit)
+        actor, collection = await self._resolve(request)
+        found, total = await self._members.list(actor, collection.id, offset=offset, limit=limit)
         return control_reply(wire.CollectionFiles(files=await self._views.members(found), total=total))
 
     async def add(self, request: web.Request) -> web.StreamResponse:
         """Take `CollectionMembers`, answer `MembersWritten`; `delete` is ignored."""
         wanted = await read_model(request, wire.CollectionMembers)
         dry_run = is_set(request, "dry_run")
-        who, collection = await self._resolve(request)
+        actor, collection = await self._resolve(request)
         file_ids = list(dict.fromkeys(wanted.files))
         if dry_run:
-            results = await self._members.preview_add(who, collection.id, file_ids)
+            results = await self._members.preview_add(actor, collection.id, file_ids)
         else:
             additions = [FileAddition(file_id) for file_id in file_ids]
-            _, results = await self._members.add_many(who, collection.id, additions)
+            _, results = await self._members.add_many(actor, collection.id, additions)
             note_change(request, collection.name, {"added": _changed(results)})
             audit(request, "collection add", collection.id)
         return _results(results, _added, dry_run=dry_run)
@@ -80,9 +80,9 @@ class CollectionFileRoutes:
         collection."""
         wanted = await read_model(request, wire.CollectionMembers)
         dry_run = is_set(request, "dry_run")
-        who, collection = await self._resolve(request)
+        actor, collection = await self._resolve(request)
         work = self._members.preview_remove if dry_run else self._members.remove_many
-        results = await work(who, collection.id, wanted.files, delete_files=wanted.delete)
+        results = await work(actor, collection.id, wanted.files, delete_files=wanted.delete)
         if not dry_run:
             note_change(request, collection.name, {"removed": _changed(results)})
             audit(request, "collection remove-file", collection.id)
@@ -94,8 +94,8 @@ class CollectionFileRoutes:
         entries = [_entry(each) for each in wanted.entries]
         if members is not None:
             entries = [_entry(each) async for each in read_each(members, wire.Entry, ENTRIES.name)]
-        who, collection = await self._resolve(request)
-        found = await self._sync.compare(who, collection.id, wanted.origin, entries)
+        actor, collection = await self._resolve(request)
+        found = await self._sync.compare(actor, collection.id, wanted.origin, entries)
         return await large_control_reply(
             wire.Difference(
                 added=list(found.added),
@@ -108,8 +108,8 @@ class CollectionFileRoutes:
         )
 
     async def _resolve(self, request: web.Request) -> tuple[Actor, Collection]:
-        who = self._viewers.operator(request[PEER])
-        return who, await self._collections.resolve(who, request.match_info["ref"])
+        actor = self._viewers.operator(request[PEER])
+        return actor, await self._collections.resolve(actor, request.match_info["ref"])
 
 
 async def _shown(views: DocumentViews, held: Sequence[LinkedFile]) -> list[wire.CollectionFile]:

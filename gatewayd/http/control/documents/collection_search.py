@@ -49,8 +49,8 @@ class CollectionSearchRoutes:
         """Take `Query`, answer `SearchAnswer`."""
         wanted = await read_model(request, wire.Query)
         options = _options(wanted, self._options)
-        who = self._viewers.operator(request[PEER])
-        collection = await self._collections.resolve(who, request.match_info["ref"])
+        actor = self._viewers.operator(request[PEER])
+        collection = await self._collections.resolve(actor, request.match_info["ref"])
         scope = SearchScope(ScopeKind.COLLECTION, collection.id)
         found = await self._retrieval.search([scope], wanted.query, options)
         passages = [_passage(each) for each in found.passages]
@@ -58,8 +58,8 @@ class CollectionSearchRoutes:
 
     async def check(self, request: web.Request) -> web.StreamResponse:
         """Answer `CheckReport`, after the repair of what the database can restore."""
-        who = self._viewers.operator(request[PEER])
-        report = await self._checks.check(who, request.match_info["ref"])
+        actor = self._viewers.operator(request[PEER])
+        report = await self._checks.check(actor, request.match_info["ref"])
         return control_reply(
             wire.CheckReport(
                 id=report.collection.id,

@@ -82,27 +82,27 @@ class CollectionRoutes:
     async def create(self, request: web.Request) -> web.StreamResponse:
         """Take `NewCollection`, answer `CollectionWritten`."""
         wanted = await read_model(request, wire.NewCollection)
-        action, who = "collection create", self._operator(request)
+        action, actor = "collection create", self._operator(request)
         async with self._writes.block(request, action, wanted.name, alone=NAMING_LOCK) as dry_run:
-            made = await self._create(who, wanted)
+            made = await self._create(actor, wanted)
             note_grants(request, made.name, made.grants, id=made.id)
         return await self._written(made, Outcome.CREATED, dry_run=dry_run)
 
     async def ensure(self, request: web.Request) -> web.StreamResponse:
         """Take `NewCollection`, answer `CollectionWritten`: created, or unchanged when the name exists."""
         wanted = await read_model(request, wire.NewCollection)
-        action, who = "collection ensure", self._operator(request)
+        action, actor = "collection ensure", self._operator(request)
         async with self._writes.block(request, action, wanted.name, alone=NAMING_LOCK) as dry_run:
-            found, outcome = await self._find(who, wanted.name), Outcome.UNCHANGED
+            found, outcome = await self._find(actor, wanted.name), Outcome.UNCHANGED
             if found is None:
-                found, outcome = await self._create(who, wanted), Outcome.CREATED
+                found, outcome = await self._create(actor, wanted), Outcome.CREATED
             note_grants(request, found.name, found.grants, id=found.id)
         return await self._written(found, outcome, dry_run=dry_run)
 
     async def change(self, request: web.Request) -> web.StreamResponse:
         """Take `CollectionChange`, answer `CollectionWritten`: changed or unchanged."""
         wanted = await read_model(request, wire.CollectionChange)
-        who = self._operator(request)
+        actor = self._operator(request)
         async with self._writes.block(request, "collection change", request.match_info["ref"]) as dry_run:
             before = await self._resolve(request)
             change = CollectionChange(
@@ -110,20 +110,20 @@ class CollectionRoutes:
                 description=wanted.description,
                 grants=await self._changed_grants(before, wanted),
             )
-            collection = await self._collections.change(who, before.id, change)
-            told = {"id": collection.id, "description": wanted.description}
-            note_grants(request, collection.name, collection.grants, **told)
+            collection = await self._collections.change(actor, before.id, change)
+            values = {"id": collection.id, "description": wanted.description}
+            note_grants(request, collection.name, collection.grants, **values)
         outcome = Outcome.UNCHANGED if collection == before else Outcome.CHANGED
         return await self._written(collection, outcome, dry_run=dry_run)
 
     async def give(self, request: web.Request) -> web.StreamResponse:
         """Take `Gift`, answer `CollectionWritten`: changed, or unchanged when the user owns it already."""
         wanted = await read_model(request, Gift)
-        who = self._operator(request)
+        actor = self._operator(request)
         async with self._writes.block(request, "collection give", request.match_info["ref"]) as dry_run:
             owner = await self._principals.owner(wanted.user)
             before = await self._resolve(request)
-            collection = await self._collections.give(who, before.id, owner.id)
+            collection = await self._collections.give(actor, before.id, owner.id)
             note_change(request, collection.name, {"id": collection.id, "user": owner.email})
         outcome = Outcome.UNCHANGED if collection == before else Outcome.CHANGED
         return await self._written(collection, outcome, dry_run=dry_run)
@@ -149,22 +149,22 @@ class CollectionRoutes:
     async def _resolve(self, request: web.Request) -> Collection:
         return await self._collections.resolve(self._operator(request), request.match_info["ref"])
 
-    async def _find(self, who: Actor, name: str) -> Collection | None:
+    async def _find(self, actor: Actor, name: str) -> Collection | None:
         try:
-            return await self._collections.resolve(who, name)
+            return await self._collections.resolve(actor, name)
         except GatewayError as error:
             if error.kind is not ErrorKind.NOT_FOUND:
                 raise
             return None
 
-    async def _create(self, who: Actor, wanted: wire.NewCollection) -> Collection:
+    async def _create(self, actor: Actor, wanted: wire.NewCollection) -> Collection:
         owner = await self._principals.owner(wanted.user)
         grants = (
             *await self._principals.grants(wanted.readers, READ),
             *await self._principals.grants(wanted.writers, WRITE),
         )
         new = NewCollection(wanted.name, wanted.description, grants=grants)
-        return await self._collections.create(who, new, owner_id=owner.id)
+        return await self._collections.create(actor, new, owner_id=owner.id)
 
     async def _changed_grants(
         self, before: Collection, wanted: wire.CollectionChange

@@ -114,25 +114,25 @@ class ControlFileRoutes:
 
     async def give(self, request: web.Request) -> web.StreamResponse:
         """Take `Gift`, answer `FileWritten`: changed, or unchanged when the user owns it already."""
-        file_id, who = request.match_info["id"], self._operator(request)
+        file_id, actor = request.match_info["id"], self._operator(request)
         wanted = await read_model(request, wire.Gift)
         async with self._writes.block(request, "file give", file_id) as dry_run:
             owner = await self._principals.owner(wanted.user)
-            file = await self._files.get(who, file_id)
+            file = await self._files.get(actor, file_id)
             outcome = Outcome.UNCHANGED if file.user_id == owner.id else Outcome.CHANGED
             if outcome is Outcome.CHANGED:
-                file = await self._files.give(who, file_id, owner.id)
+                file = await self._files.give(actor, file_id, owner.id)
             note_change(request, file.name, {"user": owner.email})
         return await self._written(file, outcome, dry_run=dry_run)
 
     async def remove(self, request: web.Request) -> web.StreamResponse:
         """Answer `FileWritten` with the file before its removal."""
-        file_id, who = request.match_info["id"], self._operator(request)
+        file_id, actor = request.match_info["id"], self._operator(request)
         dry_run = is_set(request, "dry_run")
-        file = await self._views.file(await self._files.get_writable(who, file_id))
+        file = await self._views.file(await self._files.get_writable(actor, file_id))
         if not dry_run:
             # Not in a transaction block: the deletion of bytes cannot be rolled back.
-            await self._files.remove(who, file_id)
+            await self._files.remove(actor, file_id)
             note_change(request, file.name, {"user_id": file.user_id})
             audit(request, "file remove", file_id)
         return control_reply(wire.FileWritten(**file.model_dump(), outcome=Outcome.REMOVED, dry_run=dry_run))
@@ -184,22 +184,22 @@ class FileReceiver:
         self._principals = principals
         self._max_size = max_size
 
-    async def receive(self, request: web.Request, who: Actor) -> File:
+    async def receive(self, request: web.Request, actor: Actor) -> File:
         """Store the body of a request as a file, in the collection of its query."""
         wanted = _new_file(request)
         owner = await self._principals.owner(wanted.user)
         upload = NewFile(
             wanted.name, wanted.content_type, owner.id, {}, checksum=wanted.checksum, is_unlimited=True
         )
-        place = await self._place(wanted, who)
-        return await self._uploads.accept(who, upload, read_stream(request, self._max_size), place)
+        place = await self._place(wanted, actor)
+        return await self._uploads.accept(actor, upload, read_stream(request, self._max_size), place)
 
-    async def _place(self, wanted: wire.NewFile, who: Actor) -> UploadDestination | None:
+    async def _place(self, wanted: wire.NewFile, actor: Actor) -> UploadDestination | None:
         if wanted.collection is None:
             if wanted.origin or wanted.path:
                 raise invalid("cannot accept origin and path without a collection", param="collection")
             return None
-        collection = await self._collections.resolve(who, wanted.collection)
+        collection = await self._collections.resolve(actor, wanted.collection)
         return UploadDestination(collection.id, wanted.origin or "", wanted.path or "")
 
 

@@ -40,8 +40,8 @@ class CustomModelParts:
 
     async def knowledge(self, request: web.Request, refs: Sequence[str]) -> list[dict[str, str]]:
         """Return references to collections."""
-        who = self._viewers.operator(request[PEER])
-        found = [await self._collections.resolve(who, ref) for ref in dict.fromkeys(refs)]
+        actor = self._viewers.operator(request[PEER])
+        found = [await self._collections.resolve(actor, ref) for ref in dict.fromkeys(refs)]
         return [{"type": "collection", "id": one.id, "name": one.name} for one in found]
 
     def tools(self, refs: Sequence[str]) -> list[str]:

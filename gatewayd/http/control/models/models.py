@@ -67,8 +67,10 @@ class ControlModelRoutes:
                 if (record.id if record.base_model_id else find_listed_name(record.id, listed)) not in listed
             ]
             shown += [await self._views.show(None, record) for record in absent]
-        told = (item.problem for item in self._catalog.listings())
-        return control_reply(wire.ModelList(models=shown, warnings=[problem for problem in told if problem]))
+        problems = (item.problem for item in self._catalog.listings())
+        return control_reply(
+            wire.ModelList(models=shown, warnings=[problem for problem in problems if problem])
+        )
 
     async def show(self, request: web.Request) -> web.StreamResponse:
         """Answer `Model` for `?id=`."""

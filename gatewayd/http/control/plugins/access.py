@@ -36,7 +36,7 @@ class PluginAccessRoutes:
         self._lists = lists
         self._viewers = viewers
         # Held from the read of a list to its change, so that concurrent grants are not lost.
-        self._changing = asyncio.Lock()
+        self._change_lock = asyncio.Lock()
 
     def routes(self) -> Sequence[Route]:
         """Return the rows."""
@@ -59,10 +59,10 @@ class PluginAccessRoutes:
     async def _change(
         self, request: web.Request, action: str, *, add: Sequence[Grant], drop: Sequence[Grant]
     ) -> web.Response:
-        family, who = family_of(request), self._viewers.operator(request[PEER])
+        family, actor = family_of(request), self._viewers.operator(request[PEER])
         dry_run = is_set(request, "dry_run")
-        async with self._changing:
-            plugin = self._plugins.get(who, family, id_of(request))
+        async with self._change_lock:
+            plugin = self._plugins.get(actor, family, id_of(request))
             if family is PluginFamily.FUNCTION:
                 raise invalid(
                     "cannot share a function: users reach it through models, which have access lists"
@@ -71,7 +71,7 @@ class PluginAccessRoutes:
             if dry_run:
                 plugin = replace(plugin, grants=after)
             elif after != before:
-                plugin = await self._plugins.set_grants(who, family, plugin.id, after)
+                plugin = await self._plugins.set_grants(actor, family, plugin.id, after)
         if not dry_run:
             note_grants(request, plugin.id, after)
             audit(request, f"{family.value} {action}", plugin.id)

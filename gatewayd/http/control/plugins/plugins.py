@@ -90,7 +90,7 @@ class PluginRoutes:
         owner = await self._principals.owner(given.user)
         operator = self._operator(request)
         # The operator has all permissions; the owner gets the new plugin.
-        who = replace(operator, user=replace(operator.user, id=owner.id))
+        actor = replace(operator, user=replace(operator.user, id=owner.id))
         new = NewPlugin(
             request.match_info["id"],
             given.content,
@@ -99,7 +99,7 @@ class PluginRoutes:
         )
         wanted = DesiredPlugin(new, given.is_active, given.is_global)
         work = self._installing.rehearse if dry_run else self._installing.install
-        plugin, outcome = await work(who, family, wanted)
+        plugin, outcome = await work(actor, family, wanted)
         note_change(request, plugin.id, {"name": plugin.name, **_switches(plugin)})
         return await self._written(request, plugin, Outcome(outcome.value), action="install")
 

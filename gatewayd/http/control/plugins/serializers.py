@@ -110,11 +110,11 @@ def render_report(report: SourceCheckReport) -> wire.PluginReport:
 
 
 def _valve(row: ListedValve, *, reveal: bool) -> wire.Valve:
-    hides = row.is_secret and not reveal
+    is_masked = row.is_secret and not reveal
     return wire.Valve(
         name=row.name,
-        value=valve_rows.mask_secret(row.value) if hides else row.value,
-        default=valve_rows.mask_secret(row.default) if hides else row.default,
+        value=valve_rows.mask_secret(row.value) if is_masked else row.value,
+        default=valve_rows.mask_secret(row.default) if is_masked else row.default,
         is_set=row.is_set,
         type=row.type,
         description=row.description,

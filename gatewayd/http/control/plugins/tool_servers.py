@@ -39,7 +39,7 @@ class ControlToolServerRoutes:
         self._viewers = viewers
         self._writes = writes
         # Held from the read of an access list to its change.
-        self._changing = asyncio.Lock()
+        self._change_lock = asyncio.Lock()
 
     def routes(self) -> Sequence[Route]:
         """Return the rows."""
@@ -109,7 +109,7 @@ class ControlToolServerRoutes:
     ) -> web.Response:
         server_id = request.match_info["id"]
         block = self._writes.block(request, f"tool-server {action}", server_id)
-        async with self._changing, block as dry_run:
+        async with self._change_lock, block as dry_run:
             server = await self._get(request)
             before, after = server.grants, combine_grants(server.grants, add=add, drop=drop)
             if after != before:

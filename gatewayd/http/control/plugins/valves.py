@@ -42,17 +42,17 @@ class PluginValveRoutes:
 
     async def show(self, request: web.Request) -> web.StreamResponse:
         """Answer `ValveList`, also of a plugin that does not load; `?reveal=true` shows secrets."""
-        who, plugin = self._find(request)
-        stored = self._plugins.valves(who, plugin.family, plugin.id)
-        schema, problem = await self._schema(who, plugin)
+        actor, plugin = self._find(request)
+        stored = self._plugins.valves(actor, plugin.family, plugin.id)
+        schema, problem = await self._schema(actor, plugin)
         shown = render_valves(list_valves(schema, stored), reveal=is_set(request, "reveal"))
         return control_reply(wire.ValveList(valves=shown, fields=schema, problem=problem))
 
     async def change(self, request: web.Request) -> web.StreamResponse:
         """Take `ValveChange`, answer `ValvesWritten`; all valves are changed or none."""
         wanted = await read_model(request, wire.ValveChange)
-        who, plugin = self._find(request)
-        schema, _ = await self._schema(who, plugin)
+        actor, plugin = self._find(request)
+        schema, _ = await self._schema(actor, plugin)
         check_names(schema, [*wanted.values, *wanted.texts])
         check_names(schema, [name for name in wanted.unset if name not in plugin.valves])
         values = {**wanted.values, **parse_values(schema, wanted.texts), **dict.fromkeys(wanted.unset)}
@@ -60,7 +60,7 @@ class PluginValveRoutes:
         if dry_run:
             after = await self._rehearse(plugin, values)
         else:
-            after = await self._plugins.set_valves(who, plugin.family, plugin.id, values)
+            after = await self._plugins.set_valves(actor, plugin.family, plugin.id, values)
             note_change(request, plugin.id, {"changed": sorted(values)})
             audit(request, f"{plugin.family.value} valves", plugin.id)
         outcome = Outcome.UNCHANGED if after == plugin.valves else Outcome.CHANGED
@@ -71,14 +71,14 @@ class PluginValveRoutes:
         loaded = await self._registry.loaded(plugin.family, plugin.id)
         return await loaded.changed_valves(plugin.valves, values)
 
-    async def _schema(self, who: Actor, plugin: Plugin) -> tuple[dict[str, Any] | None, str | None]:
+    async def _schema(self, actor: Actor, plugin: Plugin) -> tuple[dict[str, Any] | None, str | None]:
         try:
-            return await self._plugins.valves_schema(who, plugin.family, plugin.id), None
+            return await self._plugins.valves_schema(actor, plugin.family, plugin.id), None
         except GatewayError as error:
             if error.kind not in {ErrorKind.PLUGIN_FAILED, ErrorKind.NOT_CONFIGURED}:
                 raise
             return None, error.message
 
     def _find(self, request: web.Request) -> tuple[Actor, Plugin]:
-        who = self._viewers.operator(request[PEER])
-        return who, self._plugins.get(who, family_of(request), id_of(request))
+        actor = self._viewers.operator(request[PEER])
+        return actor, self._plugins.get(actor, family_of(request), id_of(request))

@@ -130,9 +130,9 @@ class AuthRoutes:
     async def show(self, request: web.Request) -> web.StreamResponse:
         """Answer the Session with fields of the profile; `token` is the key itself for a request with a
         key."""
-        who = actor(request)
-        profile = {name: who.user.profile.get(name) for name in OWN_PROFILE}
-        return self._replies.show(request, who, credential(request), profile)
+        caller = actor(request)
+        profile = {name: caller.user.profile.get(name) for name in OWN_PROFILE}
+        return self._replies.show(request, caller, credential(request), profile)
 
     @answers(accounts.session)
     async def signin(self, request: web.Request) -> web.StreamResponse:
@@ -199,8 +199,8 @@ class AuthRoutes:
             include={"bio", "gender", "date_of_birth"} & form.model_fields_set
         )
         change = UserChange(name=form.name, profile_image_url=form.profile_image_url, profile=profile)
-        who = actor(request)
-        return json_reply(render_account(await self._users.change(who.user_id, change, who)))
+        caller = actor(request)
+        return json_reply(render_account(await self._users.change(caller.user_id, change, caller)))
 
     @answers(TRUE)
     async def update_password(self, request: web.Request) -> web.StreamResponse:
@@ -210,16 +210,16 @@ class AuthRoutes:
         Every session of the account ends; its API keys stay.
         """
         form = await read_model(request, PasswordBody)
-        who = actor(request)
-        await self._sign_in.confirm(who, form.password)
-        await self._users.set_password(who.user_id, form.new_password, field="new_password")
-        note_change(request, who.user.email, {"password_is_set": True})
+        caller = actor(request)
+        await self._sign_in.confirm(caller, form.password)
+        await self._users.set_password(caller.user_id, form.new_password, field="new_password")
+        note_change(request, caller.user.email, {"password_is_set": True})
         return json_reply(data=True)
 
     @answers(service.status)
     async def update_timezone(self, request: web.Request) -> web.StreamResponse:
         """`{"timezone"}` -> `{"status": true}`."""
         form = await read_model(request, TimezoneBody)
-        who = actor(request)
-        await self._users.change(who.user_id, UserChange(profile={"timezone": form.timezone}), who)
+        caller = actor(request)
+        await self._users.change(caller.user_id, UserChange(profile={"timezone": form.timezone}), caller)
         return json_reply({"status": True})

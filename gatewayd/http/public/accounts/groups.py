@@ -92,8 +92,8 @@ class GroupRoutes:
     @answers(listed(accounts.group))
     async def list(self, request: web.Request) -> web.StreamResponse:
         """Answer all groups for administrators, the caller's own groups for others."""
-        who = actor(request)
-        groups = await self._groups.list(user_id=None if who.is_admin else who.user_id)
+        caller = actor(request)
+        groups = await self._groups.list(user_id=None if caller.is_admin else caller.user_id)
         return json_reply(await render_groups(groups, self._groups))
 
     @answers(accounts.group)

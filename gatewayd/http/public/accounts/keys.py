@@ -64,8 +64,10 @@ class KeyRoutes:
         is for a name in use.
         """
         form = await read_model(request, KeyBody)
-        who = actor(request)
-        key, value = await self._keys.issue(who.user, form.name, form.expires_at, until=who.key_expires_at)
+        caller = actor(request)
+        key, value = await self._keys.issue(
+            caller.user, form.name, form.expires_at, until=caller.key_expires_at
+        )
         note_change(request, key.name, {"id": key.id, "expires_at": key.expires_at})
         return _created(key, value)
 
@@ -82,13 +84,13 @@ class KeyRoutes:
     @answers(TRUE, query={"id": "Id of the one key to revoke."})
     async def remove_all(self, request: web.Request) -> web.StreamResponse:
         """Revoke every key, or the key of the query parameter `id`; answer true. 403 as for creation."""
-        who = actor(request)
-        await self._keys.check(who.user, "delete")
+        caller = actor(request)
+        await self._keys.check(caller.user, "delete")
         wanted = request.query.get("id")
         if wanted is None:
-            await self._keys.revoke_all(who.user_id)
+            await self._keys.revoke_all(caller.user_id)
         else:
-            await self._keys.revoke(wanted, who.user_id)
+            await self._keys.revoke(wanted, caller.user_id)
         note_change(request, wanted or "every key")
         return json_reply(data=True)
 
@@ -96,9 +98,9 @@ class KeyRoutes:
     async def list(self, request: web.Request) -> web.StreamResponse:
         """Answer `{"keys": [...], "total", "missing": [sentence]}`; `missing` lists the reasons why keys are
         refused."""
-        who = actor(request)
-        keys = await self._keys.list(who.user_id)
-        missing = await self._keys.why(who.user)
+        caller = actor(request)
+        keys = await self._keys.list(caller.user_id)
+        missing = await self._keys.why(caller.user)
         return json_reply(
             {"keys": [render_key(key) for key in keys], "total": len(keys), "missing": list(missing)}
         )

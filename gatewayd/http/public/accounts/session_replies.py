@@ -69,24 +69,26 @@ class SessionReplies:
         seconds = self._runtime.session_seconds()
         return self._sessions.issue(user, seconds, until)[0]
 
-    def show(self, request: web.Request, who: Actor, credential: str, more: dict[str, Any]) -> web.Response:
+    def show(
+        self, request: web.Request, caller: Actor, credential: str, more: dict[str, Any]
+    ) -> web.Response:
         """Answer the session or key of the request.
 
         A session gets its cookie unless the browser has it: a GET does not show whether it came by HTTPS, and
         would replace a Secure cookie by an insecure one.
         """
-        is_session = who.kind is CredentialKind.SESSION
-        expires_at = who.expires_at if is_session else None
-        body = _body(who.user, credential, expires_at, who.permissions)
+        is_session = caller.kind is CredentialKind.SESSION
+        expires_at = caller.expires_at if is_session else None
+        body = _body(caller.user, credential, expires_at, caller.permissions)
         reply = json_reply({**body, **more}, headers=NO_STORE)
         if is_session and request.cookies.get(self._cookie.name) != credential:
             claims = self._sessions.read(credential)
             self._set(request, reply, credential, claims.expires_at - claims.issued_at)
         return reply
 
-    async def close(self, request: web.Request, who: Actor | None, credential: str) -> web.Response:
+    async def close(self, request: web.Request, caller: Actor | None, credential: str) -> web.Response:
         """Answer `{"status": true}`, with the session revoked and the cookie deleted."""
-        if who is not None and who.kind is CredentialKind.SESSION:
+        if caller is not None and caller.kind is CredentialKind.SESSION:
             await self._sessions.revoke(self._sessions.read(credential))
         reply = json_reply({"status": True})
         reply.del_cookie(

@@ -114,9 +114,11 @@ class UserRoutes:
         named = {group.id: group for group in await self._groups.list()}
         now = self._clock()
         async for page in self._users.pages(user_ids):
-            mine = await self._users.list_group_ids(page)
+            group_ids = await self._users.list_group_ids(page)
             yield [
-                render_user_info(user, now, [named[one] for one in mine.get(user.id, ()) if one in named])
+                render_user_info(
+                    user, now, [named[one] for one in group_ids.get(user.id, ()) if one in named]
+                )
                 for user in page
             ]
 
@@ -224,5 +226,5 @@ class UserRoutes:
         return json_reply(data=True)
 
     async def _change_own(self, request: web.Request, change: UserChange) -> User:
-        who = actor(request)
-        return await self._users.change(who.user_id, change, who)
+        caller = actor(request)
+        return await self._users.change(caller.user_id, change, caller)

@@ -52,20 +52,24 @@ class ChatListRoutes:
 
     def routes(self) -> Sequence[Route]:
         """Return the rows."""
-        who = RouteAccess.VERIFIED
+        access = RouteAccess.VERIFIED
         return [
-            _row("GET", "/", self.list, who, "List chats"),
-            _row("GET", "/list", self.list, who, "List chats"),
-            _row("GET", "/search", self.search, who, "Search chats"),
-            _row("GET", "/pinned", self.list_pinned, who, "List pinned chats"),
-            _row("GET", "/archived", self.list_archived, who, "List archived chats"),
-            _row("GET", "/shared", self.list_shared, who, "List shared chats"),
+            _row("GET", "/", self.list, access, "List chats"),
+            _row("GET", "/list", self.list, access, "List chats"),
+            _row("GET", "/search", self.search, access, "Search chats"),
+            _row("GET", "/pinned", self.list_pinned, access, "List pinned chats"),
+            _row("GET", "/archived", self.list_archived, access, "List archived chats"),
+            _row("GET", "/shared", self.list_shared, access, "List shared chats"),
             _row("GET", "/list/user/{user_id}", self.list_of, RouteAccess.ADMIN, "List the chats of a user"),
-            _row("GET", "/all", self.give_all, who, "Export all chats of the caller"),
-            _row("GET", "/all/archived", self.give_archived, who, "Export the archived chats of the caller"),
+            _row("GET", "/all", self.give_all, access, "Export all chats of the caller"),
+            _row(
+                "GET", "/all/archived", self.give_archived, access, "Export the archived chats of the caller"
+            ),
             _row("GET", "/all/db", self.give_everything, RouteAccess.ADMIN, "Export the chats of all users"),
-            _row("GET", "/all/tags", self.list_tags, who, "List the tags of the caller's chats"),
-            _row("POST", "/tags", self.list_tagged, who, "List the chats with a tag", TaggedBody, asks=True),
+            _row("GET", "/all/tags", self.list_tags, access, "List the tags of the caller's chats"),
+            _row(
+                "POST", "/tags", self.list_tagged, access, "List the chats with a tag", TaggedBody, asks=True
+            ),
         ]
 
     @answers(listed(replies.chat_element), query={**ORDER_QUERY, **PINNED_QUERY})

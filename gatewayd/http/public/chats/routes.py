@@ -49,40 +49,44 @@ class StoredChatRoutes:
 
     def routes(self) -> Sequence[Route]:
         """Return the rows."""
-        who = RouteAccess.VERIFIED
+        access = RouteAccess.VERIFIED
         return [
-            _row("POST", "/new", self.create, who, "Create a chat", NewChatBody),
-            _row("POST", "/import", self.import_all, who, "Import chats", ImportBody),
-            _row("DELETE", "/", self.remove_all, who, "Delete all chats of the caller"),
-            _row("POST", "/archive/all", self.archive_all, who, "Archive all chats of the caller"),
+            _row("POST", "/new", self.create, access, "Create a chat", NewChatBody),
+            _row("POST", "/import", self.import_all, access, "Import chats", ImportBody),
+            _row("DELETE", "/", self.remove_all, access, "Delete all chats of the caller"),
+            _row("POST", "/archive/all", self.archive_all, access, "Archive all chats of the caller"),
             _row(
-                "POST", "/unarchive/all", self.unarchive_all, who, "Restore all archived chats of the caller"
+                "POST",
+                "/unarchive/all",
+                self.unarchive_all,
+                access,
+                "Restore all archived chats of the caller",
             ),
-            _row("GET", "/share/{share_id}", self.show_shared, who, "Show a shared chat"),
-            _row("GET", "/{id}", self.show, who, "Show a chat"),
-            _row("POST", "/{id}", self.change, who, "Change a chat", ChatBody),
-            _row("DELETE", "/{id}", self.remove, who, "Delete a chat"),
+            _row("GET", "/share/{share_id}", self.show_shared, access, "Show a shared chat"),
+            _row("GET", "/{id}", self.show, access, "Show a chat"),
+            _row("POST", "/{id}", self.change, access, "Change a chat", ChatBody),
+            _row("DELETE", "/{id}", self.remove, access, "Delete a chat"),
             _row(
                 "POST",
                 "/{id}/messages/{message_id}",
                 self.put_message,
-                who,
+                access,
                 "Add or change a message",
                 MessageBody,
             ),
-            _row("DELETE", "/{id}/messages/{message_id}", self.remove_message, who, "Delete a message"),
-            _row("GET", "/{id}/pinned", self.is_pinned, who, "Report whether a chat is pinned"),
-            _row("POST", "/{id}/pin", self.pin, who, "Pin or unpin a chat"),
-            _row("POST", "/{id}/archive", self.archive, who, "Archive or restore a chat"),
-            _row("POST", "/{id}/clone", self.clone, who, "Copy a chat", CloneBody),
-            _row("POST", "/{id}/clone/shared", self.clone_shared, who, "Copy a shared chat"),
-            _row("POST", "/{id}/share", self.share, who, "Share a snapshot of a chat"),
-            _row("DELETE", "/{id}/share", self.unshare, who, "Stop sharing a chat"),
-            _row("GET", "/{id}/export", self.export, who, "Export a chat"),
-            _row("GET", "/{id}/tags", self.list_tags, who, "List the tags of a chat"),
-            _row("POST", "/{id}/tags", self.add_tag, who, "Add a tag to a chat", TagBody),
-            _row("DELETE", "/{id}/tags", self.remove_tag, who, "Remove a tag from a chat", TagBody),
-            _row("DELETE", "/{id}/tags/all", self.remove_tags, who, "Remove all tags from a chat"),
+            _row("DELETE", "/{id}/messages/{message_id}", self.remove_message, access, "Delete a message"),
+            _row("GET", "/{id}/pinned", self.is_pinned, access, "Report whether a chat is pinned"),
+            _row("POST", "/{id}/pin", self.pin, access, "Pin or unpin a chat"),
+            _row("POST", "/{id}/archive", self.archive, access, "Archive or restore a chat"),
+            _row("POST", "/{id}/clone", self.clone, access, "Copy a chat", CloneBody),
+            _row("POST", "/{id}/clone/shared", self.clone_shared, access, "Copy a shared chat"),
+            _row("POST", "/{id}/share", self.share, access, "Share a snapshot of a chat"),
+            _row("DELETE", "/{id}/share", self.unshare, access, "Stop sharing a chat"),
+            _row("GET", "/{id}/export", self.export, access, "Export a chat"),
+            _row("GET", "/{id}/tags", self.list_tags, access, "List the tags of a chat"),
+            _row("POST", "/{id}/tags", self.add_tag, access, "Add a tag to a chat", TagBody),
+            _row("DELETE", "/{id}/tags", self.remove_tag, access, "Remove a tag from a chat", TagBody),
+            _row("DELETE", "/{id}/tags/all", self.remove_tags, access, "Remove all tags from a chat"),
         ]
 
     @answers(replies.chat)

@@ -85,7 +85,7 @@ class TaskRoutes:
             ),
         ]
 
-    @answers(chats.told)
+    @answers(chats.stop_result)
     async def stop(self, request: web.Request) -> web.Response:
         """Stop a task: `{"status": true, "message"}`; `{"status": false, "message"}` for an unknown one."""
         task_id = request.match_info["task_id"]
@@ -104,7 +104,7 @@ class TaskRoutes:
         found = await self._stopping.of_chat(actor(request), request.match_info["chat_id"])
         return body.json_reply({"task_ids": [info.id for info in found]})
 
-    @answers(chats.told)
+    @answers(chats.stop_result)
     async def stop_chat(self, request: web.Request) -> web.Response:
         """Stop the tasks of a chat: `{"status": true, "message"}`."""
         chat_id = request.match_info["chat_id"]
@@ -148,8 +148,8 @@ class TaskRoutes:
         chat = ChatRequest(model, {}, stream=False, options=options, request_id=request_id(request))
         chat.facts, chat.endpoint = partial(facts_of, request), Endpoint.TASK
         await self._runs.check(chat, actor(request))
-        said = await self._models.text(task, messages or [], chat, actor(request))
-        message = {"role": "assistant", "content": prompts.render_task_answer(task.key, said)}
+        text = await self._models.text(task, messages or [], chat, actor(request))
+        message = {"role": "assistant", "content": prompts.render_task_answer(task.key, text)}
         choice = {"index": 0, "message": message, "logprobs": None, "finish_reason": "stop"}
         return body.json_reply(
             {
@@ -162,5 +162,5 @@ class TaskRoutes:
 
 
 def _stop_reply(message: str, *, status: bool = True) -> web.Response:
-    told: dict[str, Any] = {"status": status, "message": message}
-    return body.json_reply(told)
+    reply: dict[str, Any] = {"status": status, "message": message}
+    return body.json_reply(reply)

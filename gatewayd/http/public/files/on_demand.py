@@ -80,7 +80,7 @@ class FileProcessing:
         self._files = files
         self._members = members
         self._uploads = uploads
-        self._readying = SynchronousProcessing(files, members)
+        self._synchronous = SynchronousProcessing(files, members)
         self._body_limit = 2 * text_limit
 
     @answers(documents.processed_file)
@@ -93,12 +93,12 @@ class FileProcessing:
         reason of a failure. A complete file keeps its text until the new extraction ends.
         """
         form = await read_model(request, ProcessFileBody, self._body_limit)
-        who = actor(request)
+        caller = actor(request)
         collection = parse_collection_name(form.collection_name)
-        file = await self._readying.process(who, form.file_id, form.content, collection)
+        file = await self._synchronous.process(caller, form.file_id, form.content, collection)
         if collection is not None:
             note_change(request, f"collection {collection}", {"added": [file.id]})
-        return json_reply(await self._shown(who, file, collection))
+        return json_reply(await self._shown(caller, file, collection))
 
     @answers(documents.processed_text)
     async def process_text(self, request: web.Request) -> web.StreamResponse:
@@ -109,14 +109,14 @@ class FileProcessing:
         the reply.
         """
         form = await read_model(request, ProcessTextBody, self._body_limit)
-        who = actor(request)
+        caller = actor(request)
         collection = parse_collection_name(form.collection_name)
         kind = "text/plain; charset=utf-8"
-        upload = NewFile(form.name, kind, who.user_id, {}, is_unlimited=who.is_admin)
+        upload = NewFile(form.name, kind, caller.user_id, {}, is_unlimited=caller.is_admin)
         place = None if collection is None else UploadDestination(collection)
-        file = await self._uploads.accept(who, upload, _stream(form.content), place)
-        file = await self._readying.finished(file)
-        return json_reply({**await self._shown(who, file, collection), "file_id": file.id})
+        file = await self._uploads.accept(caller, upload, _stream(form.content), place)
+        file = await self._synchronous.finished(file)
+        return json_reply({**await self._shown(caller, file, collection), "file_id": file.id})
 
     @answers(documents.processed_batch)
     async def process_batch(self, request: web.Request) -> web.StreamResponse:
@@ -140,12 +140,12 @@ class FileProcessing:
         note_change(request, collection.name, {"id": collection.id, "removed": [form.file_id]})
         return json_reply({"status": True})
 
-    async def _shown(self, who: Actor, file: File, collection: str | None) -> JsonObject:
+    async def _shown(self, caller: Actor, file: File, collection: str | None) -> JsonObject:
         return {
             "status": True,
             "collection_name": collection or FILE_PREFIX + file.id,
             "filename": file.name,
-            "content": await self._files.text(who, file.id),
+            "content": await self._files.text(caller, file.id),
         }
 
 

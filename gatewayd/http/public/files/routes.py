@@ -75,44 +75,46 @@ class FileRoutes:
 
     def routes(self) -> Sequence[Route]:
         """Return the rows."""
-        who = RouteAccess.VERIFIED
+        access = RouteAccess.VERIFIED
         return [
             self._uploads.route(),
-            _row("GET", "/", self.list, who, "List files"),
-            _row("GET", "/search", self.search, who, "Search files by name"),
-            _row("GET", "/count", self.count, who, "Count files"),
+            _row("GET", "/", self.list, access, "List files"),
+            _row("GET", "/search", self.search, access, "Search files by name"),
+            _row("GET", "/count", self.count, access, "Count files"),
             _row("DELETE", "/all", self.remove_all, RouteAccess.ADMIN, "Delete all files"),
-            _row("GET", "/{id}", self.show, who, "Show a file"),
+            _row("GET", "/{id}", self.show, access, "Show a file"),
             _row(
                 "GET",
                 "/{id}/process/status",
                 self.show_status,
-                who,
+                access,
                 "Show the state of a file",
                 use=RequestUse.LISTENER,
             ),
-            _row("POST", "/{id}/process", self.retry, who, "Process a file again"),
-            _row("GET", "/{id}/data/content", self.show_text, who, "Show the text of a file"),
+            _row("POST", "/{id}/process", self.retry, access, "Process a file again"),
+            _row("GET", "/{id}/data/content", self.show_text, access, "Show the text of a file"),
             _row(
                 "POST",
                 "/{id}/data/content/update",
                 self.change_text,
-                who,
+                access,
                 "Change the text of a file",
                 ContentBody,
             ),
-            _row("GET", "/{id}/content", self.show_content, who, "Download a file", use=RequestUse.DOWNLOAD),
+            _row(
+                "GET", "/{id}/content", self.show_content, access, "Download a file", use=RequestUse.DOWNLOAD
+            ),
             # A path of Open WebUI: the name is for readers, and the reply is the same.
             _row(
                 "GET",
                 "/{id}/content/{name}",
                 self.show_content,
-                who,
+                access,
                 "Download a file",
                 use=RequestUse.DOWNLOAD,
             ),
-            _row("POST", "/{id}/rename", self.rename, who, "Rename a file", NameBody),
-            _row("DELETE", "/{id}", self.remove, who, "Delete a file"),
+            _row("POST", "/{id}/rename", self.rename, access, "Rename a file", NameBody),
+            _row("DELETE", "/{id}", self.remove, access, "Delete a file"),
         ]
 
     @answers(documents.files, query=PAGE_QUERY)
@@ -148,9 +150,9 @@ class FileRoutes:
     @answers(documents.file)
     async def show(self, request: web.Request) -> web.StreamResponse:
         """Answer File, with its text as `data.content`; 404 for a file that the caller may not read."""
-        who = actor(request)
-        file = await self._files.get(who, _id(request))
-        return json_reply(render_file(file, await self._files.text(who, file.id)))
+        caller = actor(request)
+        file = await self._files.get(caller, _id(request))
+        return json_reply(render_file(file, await self._files.text(caller, file.id)))
 
     @answers(documents.file_status, EVENT_STREAM, query=STATUS_QUERY)
     async def show_status(self, request: web.Request) -> web.StreamResponse:
@@ -159,11 +161,11 @@ class FileRoutes:
         With `?stream=true` an event stream of such objects, one for each change, until the state is final or
         the file is deleted (`{"status": "not_found"}`).
         """
-        who = actor(request)
+        caller = actor(request)
         is_streamed = parse_flag(request.query, "stream", default=False) and request.method == "GET"
         if is_streamed:
-            return await self._statuses.send(request, self._files.changes(who, _id(request)))
-        return json_reply(render_status(await self._files.get(who, _id(request))))
+            return await self._statuses.send(request, self._files.changes(caller, _id(request)))
+        return json_reply(render_status(await self._files.get(caller, _id(request))))
 
     @answers(documents.file)
     async def retry(self, request: web.Request) -> web.StreamResponse:

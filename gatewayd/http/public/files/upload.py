@@ -69,19 +69,19 @@ class FileUploads:
         """
         process = parse_flag(request.query, "process", default=True)
         in_background = parse_flag(request.query, "process_in_background", default=True)
-        who = actor(request)
-        self._uploads.check(who)
+        caller = actor(request)
+        self._uploads.check(caller)
         form = await read_form(request, self._max_size)
         data = metadata_of(form)
         upload = NewFile(
             form.name,
             form.content_type,
-            who.user_id,
+            caller.user_id,
             data,
             process=process,
-            is_unlimited=who.is_admin,
+            is_unlimited=caller.is_admin,
         )
-        file = await self._uploads.accept(who, upload, stream_file(form, data))
+        file = await self._uploads.accept(caller, upload, stream_file(form, data))
         if process and not in_background:
             file = await self._files.finished(file.id, MAX_WAIT_SECONDS)
         return json_reply(render_upload(file))

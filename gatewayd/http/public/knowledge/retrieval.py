@@ -88,14 +88,14 @@ class RetrievalRoutes:
 
     def routes(self) -> Sequence[Route]:
         """Return the rows for stored files and texts."""
-        who = RouteAccess.VERIFIED
+        access = RouteAccess.VERIFIED
         work = self._processing
         return [
             _row(
                 "POST",
                 "/query/doc",
                 self.query_doc,
-                who,
+                access,
                 "Search one collection or file",
                 QueryDocBody,
                 use=RequestUse.ANSWER,
@@ -104,18 +104,20 @@ class RetrievalRoutes:
                 "POST",
                 "/query/collection",
                 self.query_collection,
-                who,
+                access,
                 "Search several collections or files",
                 QueryCollectionBody,
                 use=RequestUse.ANSWER,
             ),
-            _row("POST", "/process/file", work.process_file, who, "Process a file", ProcessFileBody),
-            _row("POST", "/process/text", work.process_text, who, "Store a text as a file", ProcessTextBody),
+            _row("POST", "/process/file", work.process_file, access, "Process a file", ProcessFileBody),
+            _row(
+                "POST", "/process/text", work.process_text, access, "Store a text as a file", ProcessTextBody
+            ),
             _row(
                 "POST",
                 "/process/files/batch",
                 work.process_batch,
-                who,
+                access,
                 "Add files to a collection",
                 ProcessBatchBody,
             ),
@@ -146,7 +148,7 @@ class RetrievalRoutes:
         form = await read_model(request, QueryCollectionBody)
         return await self._found(actor(request), form.collection_names, form)
 
-    async def _found(self, who: Actor, names: Sequence[str], form: SearchBody) -> web.StreamResponse:
-        scopes = [await self._scopes.named(who, name) for name in dict.fromkeys(names)]
+    async def _found(self, caller: Actor, names: Sequence[str], form: SearchBody) -> web.StreamResponse:
+        scopes = [await self._scopes.named(caller, name) for name in dict.fromkeys(names)]
         found = await self._retrieval.search(scopes, form.query, form.options(self._configured))
         return json_reply(render_search_result(found), headers=warning_headers(found.warnings))

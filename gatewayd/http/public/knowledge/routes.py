@@ -47,19 +47,19 @@ class KnowledgeRoutes:
 
     def routes(self) -> Sequence[Route]:
         """Return the rows, without those of directories and synchronisation."""
-        who = RouteAccess.VERIFIED
+        access = RouteAccess.VERIFIED
         return [
-            _row("GET", "/", self.list, who, "List collections"),
-            _row("GET", "/list", self.list_plain, who, "List all collections"),
-            _row("GET", "/search", self.list, who, "Search collections"),
-            _row("POST", "/create", self.create, who, "Create a collection", CollectionBody),
-            _row("GET", "/{id}", self.show, who, "Show a collection"),
-            _row("POST", "/{id}/update", self.change, who, "Change a collection", CollectionChangeBody),
+            _row("GET", "/", self.list, access, "List collections"),
+            _row("GET", "/list", self.list_plain, access, "List all collections"),
+            _row("GET", "/search", self.list, access, "Search collections"),
+            _row("POST", "/create", self.create, access, "Create a collection", CollectionBody),
+            _row("GET", "/{id}", self.show, access, "Show a collection"),
+            _row("POST", "/{id}/update", self.change, access, "Change a collection", CollectionChangeBody),
             _row(
                 "POST",
                 "/{id}/access/update",
                 self.share,
-                who,
+                access,
                 "Change the access list of a collection",
                 ShareBody,
             ),
@@ -67,22 +67,24 @@ class KnowledgeRoutes:
                 "GET",
                 "/{id}/files/pending",
                 self.list_pending,
-                who,
+                access,
                 "List the files of a collection that are being processed",
             ),
-            _row("POST", "/{id}/file/add", self.add, who, "Add a file to a collection", AdditionBody),
-            _row("POST", "/{id}/file/update", self.update, who, "Index a changed file again", MemberBody),
+            _row("POST", "/{id}/file/add", self.add, access, "Add a file to a collection", AdditionBody),
+            _row("POST", "/{id}/file/update", self.update, access, "Index a changed file again", MemberBody),
             _row(
                 "POST",
                 "/{id}/file/remove",
                 self.remove_file,
-                who,
+                access,
                 "Remove a file from a collection",
                 MemberBody,
             ),
-            _row("POST", "/{id}/files/batch/add", self.add_many, who, "Add files to a collection", BatchBody),
-            _row("POST", "/{id}/reset", self.reset, who, "Remove all files from a collection"),
-            _row("DELETE", "/{id}/delete", self.remove, who, "Delete a collection"),
+            _row(
+                "POST", "/{id}/files/batch/add", self.add_many, access, "Add files to a collection", BatchBody
+            ),
+            _row("POST", "/{id}/reset", self.reset, access, "Remove all files from a collection"),
+            _row("DELETE", "/{id}/delete", self.remove, access, "Delete a collection"),
         ]
 
     @answers(documents.collections, query={**PAGE_QUERY, **TEXT_QUERY})
@@ -93,9 +95,9 @@ class KnowledgeRoutes:
         """
         offset, limit = parse_page(request.query, PAGE_SIZE)
         query = request.query.get("query", "")
-        who = actor(request)
-        found, total = await self._collections.list(who, query=query, offset=offset, limit=limit)
-        return json_reply({"items": await self._replies.listed(who, found), "total": total})
+        caller = actor(request)
+        found, total = await self._collections.list(caller, query=query, offset=offset, limit=limit)
+        return json_reply({"items": await self._replies.listed(caller, found), "total": total})
 
     @answers(listed(documents.listed_collection))
     async def list_plain(self, request: web.Request) -> web.StreamResponse:
@@ -123,29 +125,29 @@ class KnowledgeRoutes:
         `files` is null when there are over 10,000, and in the replies to changes when there are over 1000:
         `/{id}/files` lists them.
         """
-        who = actor(request)
-        found = await self._collections.get(who, _id(request))
-        return await self._replies.whole(who, found, limit=MAX_FILES_SHOWN)
+        caller = actor(request)
+        found = await self._collections.get(caller, _id(request))
+        return await self._replies.whole(caller, found, limit=MAX_FILES_SHOWN)
 
     @answers(documents.whole_collection)
     async def change(self, request: web.Request) -> web.StreamResponse:
         """`{"name"?, "description"?, "access_grants"?, "meta"?}` -> Knowledge with `files`."""
         form = await read_model(request, CollectionChangeBody)
-        who = actor(request)
+        caller = actor(request)
         change = CollectionChange(form.name, form.description, form.meta, form.grants())
-        changed = await self._collections.change(who, _id(request), change)
+        changed = await self._collections.change(caller, _id(request), change)
         note_grants(request, changed.name, changed.grants, id=changed.id, description=form.description)
-        return await self._replies.whole(who, changed)
+        return await self._replies.whole(caller, changed)
 
     @answers(documents.whole_collection)
     async def share(self, request: web.Request) -> web.StreamResponse:
         """`{"access_grants": [{"principal_type", "principal_id", "permission"}]}` -> Knowledge with
         `files`."""
         form = await read_model(request, ShareBody)
-        who = actor(request)
-        collection = await self._collections.set_grants(who, _id(request), form.grants() or ())
+        caller = actor(request)
+        collection = await self._collections.set_grants(caller, _id(request), form.grants() or ())
         note_grants(request, collection.name, collection.grants, id=collection.id)
-        return await self._replies.whole(who, collection)
+        return await self._replies.whole(caller, collection)
 
     @answers(listed(documents.owned_file))
     async def list_pending(self, request: web.Request) -> web.StreamResponse:
@@ -163,21 +165,25 @@ class KnowledgeRoutes:
         for a file that is being processed.
         """
         form = await read_model(request, AdditionBody)
-        who = actor(request)
+        caller = actor(request)
         collection = await self._members.add(
-            who, _id(request), form.file_id, directory_id=form.directory_id, wait=form.wait or _wait(request)
+            caller,
+            _id(request),
+            form.file_id,
+            directory_id=form.directory_id,
+            wait=form.wait or _wait(request),
         )
         note_change(request, collection.name, {"id": collection.id, "added": [form.file_id]})
-        return await self._replies.whole(who, collection)
+        return await self._replies.whole(caller, collection)
 
     @answers(documents.whole_collection)
     async def update(self, request: web.Request) -> web.StreamResponse:
         """`{"file_id"}` -> Knowledge with `files`; 404 for a file outside of the collection."""
         form = await read_model(request, MemberBody)
-        who = actor(request)
-        collection = await self._members.update_file(who, _id(request), form.file_id)
+        caller = actor(request)
+        collection = await self._members.update_file(caller, _id(request), form.file_id)
         note_change(request, collection.name, {"id": collection.id, "updated": [form.file_id]})
-        return await self._replies.whole(who, collection)
+        return await self._replies.whole(caller, collection)
 
     @answers(documents.whole_collection, query=REMOVAL_QUERY)
     async def remove_file(self, request: web.Request) -> web.StreamResponse:
@@ -187,11 +193,11 @@ class KnowledgeRoutes:
         `?delete_file=false`.
         """
         form = await read_model(request, MemberBody)
-        who = actor(request)
+        caller = actor(request)
         delete = parse_flag(request.query, "delete_file", default=True)
-        collection = await self._members.remove_file(who, _id(request), form.file_id, delete_file=delete)
+        collection = await self._members.remove_file(caller, _id(request), form.file_id, delete_file=delete)
         note_change(request, collection.name, {"id": collection.id, "removed": [form.file_id]})
-        return await self._replies.whole(who, collection)
+        return await self._replies.whole(caller, collection)
 
     @answers(documents.batch, query=WAIT_QUERY)
     async def add_many(self, request: web.Request) -> web.StreamResponse:
@@ -201,21 +207,23 @@ class KnowledgeRoutes:
         {"message", "errors"}` when some failed; an error when all did.
         """
         form = await read_model(request, BatchBody, MAX_BATCH_BYTES)
-        who = actor(request)
+        caller = actor(request)
         additions = [FileAddition(item.file_id, item.directory_id) for item in form.root]
-        collection, results = await self._members.add_many(who, _id(request), additions, wait=_wait(request))
+        collection, results = await self._members.add_many(
+            caller, _id(request), additions, wait=_wait(request)
+        )
         note_change(request, collection.name, {"id": collection.id, "added": _changed(results)})
-        return await self._replies.batch(who, collection, results)
+        return await self._replies.batch(caller, collection, results)
 
     @answers(documents.whole_collection, query=RESET_QUERY)
     async def reset(self, request: web.Request) -> web.StreamResponse:
         """Remove all files from the collection, without deletion, and its directories unless
         `?include_directories=false`; answers Knowledge with empty `files`."""
         directories = parse_flag(request.query, "include_directories", default=True)
-        who = actor(request)
-        collection = await self._members.reset(who, _id(request), directories=directories)
+        caller = actor(request)
+        collection = await self._members.reset(caller, _id(request), directories=directories)
         note_change(request, collection.name, {"id": collection.id, "removed": "every file"})
-        return await self._replies.whole(who, collection)
+        return await self._replies.whole(caller, collection)
 
     @answers(TRUE)
     async def remove(self, request: web.Request) -> web.StreamResponse:

@@ -111,15 +111,15 @@ class KnowledgeSyncRoutes:
 
     def routes(self) -> Sequence[Route]:
         """Return the rows."""
-        who = RouteAccess.VERIFIED
+        access = RouteAccess.VERIFIED
         directory = "/{id}/dirs/{directory_id}"
         return [
-            _row("GET", "/{id}/files", self.list_files, who, "List the files of a collection"),
+            _row("GET", "/{id}/files", self.list_files, access, "List the files of a collection"),
             _row(
                 "POST",
                 "/{id}/sync/diff",
                 self.diff,
-                who,
+                access,
                 "Compare a collection with a tree of files",
                 ManifestBody,
                 asks=True,
@@ -128,14 +128,16 @@ class KnowledgeSyncRoutes:
                 "POST",
                 "/{id}/sync/cleanup",
                 self.cleanup,
-                who,
+                access,
                 "Remove files and directories from a collection",
                 CleanupBody,
             ),
-            _row("POST", "/{id}/dirs/create", self.create, who, "Create a directory", DirectoryBody),
-            _row("POST", f"{directory}/update", self.change, who, "Change a directory", DirectoryChangeBody),
-            _row("DELETE", f"{directory}/delete", self.remove, who, "Remove a directory"),
-            _row("POST", "/{id}/file/move", self.move, who, "Move a file to a directory", MoveBody),
+            _row("POST", "/{id}/dirs/create", self.create, access, "Create a directory", DirectoryBody),
+            _row(
+                "POST", f"{directory}/update", self.change, access, "Change a directory", DirectoryChangeBody
+            ),
+            _row("DELETE", f"{directory}/delete", self.remove, access, "Remove a directory"),
+            _row("POST", "/{id}/file/move", self.move, access, "Move a file to a directory", MoveBody),
         ]
 
     @answers(documents.member_files, query=FILES_QUERY)
@@ -146,12 +148,12 @@ class KnowledgeSyncRoutes:
         its direct children, `breadcrumbs` its ancestors and itself, the highest first. Administrators may ask
         for up to 1000 a page with `?limit=`.
         """
-        who, directory_id = actor(request), request.query.get("directory_id") or None
+        caller, directory_id = actor(request), request.query.get("directory_id") or None
         offset, limit = parse_page(request.query, _page_size(request))
         query = request.query.get("query", "")
-        known = await self._directories.list(who, _id(request))
+        known = await self._directories.list(caller, _id(request))
         found, total = await self._members.list(
-            who, _id(request), query=query, directory_id=directory_id, offset=offset, limit=limit
+            caller, _id(request), query=query, directory_id=directory_id, offset=offset, limit=limit
         )
         shown = {
             "items": await self._show_files(found),

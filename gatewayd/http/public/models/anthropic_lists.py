@@ -22,8 +22,12 @@ def is_wanted(request: web.Request) -> bool:
 
 def add_dialect_fields(listed: Mapping[str, Any]) -> dict[str, Any]:
     """Return an element of the model list with the additional fields of the dialect."""
-    told = listed.get("openai")
-    known = {name: told[name] for name in MODEL_FIELDS if name in told} if isinstance(told, dict) else {}
+    provided = listed.get("openai")
+    known = (
+        {name: provided[name] for name in MODEL_FIELDS if name in provided}
+        if isinstance(provided, dict)
+        else {}
+    )
     created = datetime.fromtimestamp(listed["created"], UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
     return {
         **listed,

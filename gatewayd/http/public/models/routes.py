@@ -164,8 +164,8 @@ class PublicModelRoutes:
         )
         grants = None if form.access_grants is None else _grants(form.access_grants)
         described = await self._catalog.describe(record, grants)
-        told = form.model_dump(include={"name", "base_model_id", "access_grants", "is_active"})
-        note_change(request, form.id, told)
+        values = form.model_dump(include={"name", "base_model_id", "access_grants", "is_active"})
+        note_change(request, form.id, values)
         return body.json_reply(render_record(described))
 
     @answers(models.model_record)

@@ -49,25 +49,25 @@ class FunctionRoutes:
 
     def routes(self) -> Sequence[Route]:
         """Return the rows."""
-        who = RouteAccess.ADMIN
+        access = RouteAccess.ADMIN
         return [
             _row("GET", "/", self.list, RouteAccess.VERIFIED, "List the functions"),
-            _row("GET", "/list", self.list_owned, who, "List the functions with their owners"),
-            _row("GET", "/export", self.export, who, "Export the functions"),
-            _row("POST", "/sync", self.sync, who, "Replace all functions", SyncBody),
-            _row("POST", "/create", self.create, who, "Install a function", FunctionBody),
-            _row("GET", "/id/{id}", self.show, who, "Show a function with its source"),
-            _row("POST", "/id/{id}/update", self.change, who, "Change a function", FunctionChangeBody),
-            _row("POST", "/id/{id}/toggle", self.toggle, who, "Switch a function on or off"),
+            _row("GET", "/list", self.list_owned, access, "List the functions with their owners"),
+            _row("GET", "/export", self.export, access, "Export the functions"),
+            _row("POST", "/sync", self.sync, access, "Replace all functions", SyncBody),
+            _row("POST", "/create", self.create, access, "Install a function", FunctionBody),
+            _row("GET", "/id/{id}", self.show, access, "Show a function with its source"),
+            _row("POST", "/id/{id}/update", self.change, access, "Change a function", FunctionChangeBody),
+            _row("POST", "/id/{id}/toggle", self.toggle, access, "Switch a function on or off"),
             _row(
                 "POST",
                 "/id/{id}/toggle/global",
                 self.toggle_global,
-                who,
+                access,
                 "Switch a function for all models on or off",
             ),
-            _row("DELETE", "/id/{id}/delete", self.remove, who, "Remove a function"),
-            *self._valves.routes(_noun, who),
+            _row("DELETE", "/id/{id}/delete", self.remove, access, "Remove a function"),
+            *self._valves.routes(_noun, access),
         ]
 
     @answers(listed(plugins.function))

@@ -45,24 +45,24 @@ class ToolRoutes:
 
     def routes(self) -> Sequence[Route]:
         """Return the rows; the access list of each tool decides about its use and changes."""
-        who = RouteAccess.VERIFIED
+        access = RouteAccess.VERIFIED
         return [
-            _row("GET", "/", self.list, who, "List the tools and tool servers of the caller"),
-            _row("GET", "/list", self.list_owned, who, "List the tools with their owners"),
-            _row("GET", "/export", self.export, who, "Export the tools"),
-            _row("POST", "/create", self.create, who, "Install a tool", ToolBody),
-            _row("GET", "/id/{id}", self.show, who, "Show a tool with its source"),
-            _row("POST", "/id/{id}/update", self.change, who, "Change a tool", ToolChangeBody),
+            _row("GET", "/", self.list, access, "List the tools and tool servers of the caller"),
+            _row("GET", "/list", self.list_owned, access, "List the tools with their owners"),
+            _row("GET", "/export", self.export, access, "Export the tools"),
+            _row("POST", "/create", self.create, access, "Install a tool", ToolBody),
+            _row("GET", "/id/{id}", self.show, access, "Show a tool with its source"),
+            _row("POST", "/id/{id}/update", self.change, access, "Change a tool", ToolChangeBody),
             _row(
                 "POST",
                 "/id/{id}/access/update",
                 self.share,
-                who,
+                access,
                 "Change the access list of a tool",
                 ShareBody,
             ),
-            _row("DELETE", "/id/{id}/delete", self.remove, who, "Remove a tool"),
-            *self._valves.routes(_noun, who),
+            _row("DELETE", "/id/{id}/delete", self.remove, access, "Remove a tool"),
+            *self._valves.routes(_noun, access),
         ]
 
     @answers(plugins.tools)
