@@ -58,7 +58,7 @@ class HttpServer:
             await site.start()
         except OSError as error:
             raise _refused(f"{host}:{port}", error) from error
-        return _shown(self._runner.addresses[-1])
+        return _format_address(self._runner.addresses[-1])
 
     async def listen_sockets(self, sockets: Sequence[socket.socket]) -> list[str]:
         """Listen on sockets that the service manager opened and return their addresses."""
@@ -66,7 +66,7 @@ class HttpServer:
             site = web.SockSite(self._runner, channel, backlog=BACKLOG)
             await site.start()
             self._given.append(site)
-        return [_shown(channel.getsockname()) for channel in sockets]
+        return [_format_address(channel.getsockname()) for channel in sockets]
 
     async def listen_unix(self, path: Path, group: str) -> str:
         """Listen on a unix socket for the owner and, unless empty, a group; return its path."""
@@ -178,7 +178,7 @@ def _reason(error: OSError) -> str:
     return (error.strerror or str(error)).lower()
 
 
-def _shown(address: object) -> str:
+def _format_address(address: object) -> str:
     if isinstance(address, tuple):
         host, port = address[:2]
         return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"

@@ -81,7 +81,7 @@ class ControlStoredChatRoutes:
         branch = document["messages"]
         current = {node["id"] for node in branch}
         nodes = sort_history(document["history"]["messages"]) if is_whole else branch
-        head = (await self._shown(chat)).model_dump()
+        head = (await self._render(chat)).model_dump()
         return control_reply(
             wire.StoredChatDetail(
                 **head,
@@ -131,7 +131,7 @@ class ControlStoredChatRoutes:
         """Answer `StoredChatWritten` with the chat before its removal."""
         actor, chat_id = self._operator(request), request.match_info["id"]
         dry_run = is_set(request, "dry_run")
-        shown = await self._shown(await self._chats.owned(actor, chat_id))
+        shown = await self._render(await self._chats.owned(actor, chat_id))
         if not dry_run:
             # Not in a transaction block: the stop of the chat's tasks cannot be rolled back.
             await self._chats.remove(actor, chat_id)
@@ -146,7 +146,7 @@ class ControlStoredChatRoutes:
         owner_id = None if wanted.user is None else (await self._principals.owner(wanted.user)).id
         return await self._transfer.give_everything(actor, owner_id)
 
-    async def _shown(self, chat: Chat) -> wire.StoredChat:
+    async def _render(self, chat: Chat) -> wire.StoredChat:
         return _chat(chat, (await self._principals.emails([chat.user_id]))[chat.user_id])
 
     def _operator(self, request: web.Request) -> Actor:

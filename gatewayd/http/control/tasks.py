@@ -51,7 +51,7 @@ class ControlTaskRoutes:
         user_id = None if ref is None else (await self._principals.owner(ref)).id
         found = await self._of_chat(chat_id) if chat_id is not None else self._stopping.every()
         own_tasks = [info for info in found if user_id is None or info.purpose.user_id == user_id]
-        return control_reply(wire.TaskList(tasks=await _shown(own_tasks, self._principals)))
+        return control_reply(wire.TaskList(tasks=await _render(own_tasks, self._principals)))
 
     async def stop(self, request: web.Request) -> web.StreamResponse:
         """Take `TaskStop`, answer `TasksStopped` after the tasks have ended; not_found for unknown ones."""
@@ -64,7 +64,7 @@ class ControlTaskRoutes:
             found = [info for info in self._stopping.every() if info.id == wanted.task]
             if not found:
                 raise not_found("task", wanted.task or "")
-        shown = await _shown(found, self._principals)
+        shown = await _render(found, self._principals)
         actor = self._viewers.operator(request[PEER])
         for info in found:
             await self._stopping.stop(actor, info.id)
@@ -79,7 +79,7 @@ class ControlTaskRoutes:
         return found
 
 
-async def _shown(found: Sequence[TaskInfo], principals: GranteeFinder) -> list[wire.Task]:
+async def _render(found: Sequence[TaskInfo], principals: GranteeFinder) -> list[wire.Task]:
     emails = await principals.emails(info.purpose.user_id for info in found)
     return [
         wire.Task(

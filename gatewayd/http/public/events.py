@@ -144,7 +144,7 @@ class EventRoutes:
     async def list(self, request: web.Request) -> web.StreamResponse:
         """Answer `{"calls": [{"call_id", "chat_id", "message_id", "data", "created_at"}], "total"}`."""
         calls = self._calls.pending(actor(request).user_id)
-        return json_reply({"calls": [_shown(call) for call in calls], "total": len(calls)})
+        return json_reply({"calls": [_render(call) for call in calls], "total": len(calls)})
 
     @answers(TRUE)
     async def answer(self, request: web.Request) -> web.StreamResponse:
@@ -206,5 +206,5 @@ def session_frame(listener: Subscription) -> bytes:
     return b"%bdata: %b\n\n" % (head.encode(), orjson.dumps(data))
 
 
-def _shown(call: EventCall) -> dict[str, Any]:
+def _render(call: EventCall) -> dict[str, Any]:
     return {**payload_of(call), "created_at": call.created_at}

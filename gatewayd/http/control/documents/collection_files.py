@@ -101,9 +101,9 @@ class CollectionFileRoutes:
                 added=list(found.added),
                 modified=list(found.modified),
                 unmodified=list(found.unmodified),
-                pending=await _shown(self._views, found.pending),
-                failed=await _shown(self._views, found.failed),
-                deleted=await _shown(self._views, found.deleted),
+                pending=await _render(self._views, found.pending),
+                failed=await _render(self._views, found.failed),
+                deleted=await _render(self._views, found.deleted),
             )
         )
 
@@ -112,7 +112,7 @@ class CollectionFileRoutes:
         return actor, await self._collections.resolve(actor, request.match_info["ref"])
 
 
-async def _shown(views: DocumentViews, held: Sequence[LinkedFile]) -> list[wire.CollectionFile]:
+async def _render(views: DocumentViews, held: Sequence[LinkedFile]) -> list[wire.CollectionFile]:
     shown: list[wire.CollectionFile] = []
     for start in range(0, len(held), ENTRIES_PER_BATCH):
         shown += await views.members(held[start : start + ENTRIES_PER_BATCH])

@@ -110,17 +110,17 @@ class GroupRoutes:
             )
         )
         note_change(request, group.name, {"permissions": group.permissions or None})
-        return json_reply(await self._shown(group))
+        return json_reply(await self._render(group))
 
     @answers(accounts.group)
     async def show(self, request: web.Request) -> web.StreamResponse:
         """Answer Group; 404 for an unknown id."""
-        return json_reply(await self._shown(await self._groups.get(_id(request))))
+        return json_reply(await self._render(await self._groups.get(_id(request))))
 
     @answers(accounts.group_info)
     async def show_info(self, request: web.Request) -> web.StreamResponse:
         """Answer Group without permissions, data and meta; 404 for an unknown id."""
-        group = await self._shown(await self._groups.get(_id(request)))
+        group = await self._render(await self._groups.get(_id(request)))
         hidden = {"permissions", "data", "meta"}
         return json_reply({name: value for name, value in group.items() if name not in hidden})
 
@@ -129,7 +129,7 @@ class GroupRoutes:
         """Answer Group with `user_ids`."""
         group = await self._groups.get(_id(request))
         members = await self._groups.list_member_ids(group.id)
-        return await large_reply({**await self._shown(group), "user_ids": members})
+        return await large_reply({**await self._render(group), "user_ids": members})
 
     @answers(listed(accounts.user_info))
     async def list_members(self, request: web.Request) -> web.StreamResponse:
@@ -147,7 +147,7 @@ class GroupRoutes:
         change = GroupChange(form.name, form.description, permissions, form.data)
         group = await self._groups.change(_id(request), change)
         note_change(request, group.name, {"name": form.name, "permissions": permissions})
-        return json_reply(await self._shown(group))
+        return json_reply(await self._render(group))
 
     @answers(accounts.group)
     async def add_members(self, request: web.Request) -> web.StreamResponse:
@@ -174,9 +174,9 @@ class GroupRoutes:
     async def _show_members(self, request: web.Request, values: Mapping[str, Any]) -> web.StreamResponse:
         group = await self._groups.get(_id(request))
         note_change(request, group.name, values)
-        return json_reply(await self._shown(group))
+        return json_reply(await self._render(group))
 
-    async def _shown(self, group: Group) -> dict[str, Any]:
+    async def _render(self, group: Group) -> dict[str, Any]:
         return (await render_groups([group], self._groups))[0]
 
 

@@ -98,7 +98,7 @@ class FileProcessing:
         file = await self._synchronous.process(caller, form.file_id, form.content, collection)
         if collection is not None:
             note_change(request, f"collection {collection}", {"added": [file.id]})
-        return json_reply(await self._shown(caller, file, collection))
+        return json_reply(await self._render(caller, file, collection))
 
     @answers(documents.processed_text)
     async def process_text(self, request: web.Request) -> web.StreamResponse:
@@ -116,7 +116,7 @@ class FileProcessing:
         place = None if collection is None else UploadDestination(collection)
         file = await self._uploads.accept(caller, upload, _stream(form.content), place)
         file = await self._synchronous.finished(file)
-        return json_reply({**await self._shown(caller, file, collection), "file_id": file.id})
+        return json_reply({**await self._render(caller, file, collection), "file_id": file.id})
 
     @answers(documents.processed_batch)
     async def process_batch(self, request: web.Request) -> web.StreamResponse:
@@ -140,7 +140,7 @@ class FileProcessing:
         note_change(request, collection.name, {"id": collection.id, "removed": [form.file_id]})
         return json_reply({"status": True})
 
-    async def _shown(self, caller: Actor, file: File, collection: str | None) -> JsonObject:
+    async def _render(self, caller: Actor, file: File, collection: str | None) -> JsonObject:
         return {
             "status": True,
             "collection_name": collection or FILE_PREFIX + file.id,

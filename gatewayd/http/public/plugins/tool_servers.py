@@ -46,7 +46,7 @@ class ToolServerRoutes:
 
         Keys and the values of headers are masked. `problems` are those of entries in the settings.
         """
-        return self._shown(await self._servers.list(actor(request)))
+        return self._render(await self._servers.list(actor(request)))
 
     @answers(plugins.tool_connections)
     async def replace(self, request: web.Request) -> web.Response:
@@ -62,7 +62,7 @@ class ToolServerRoutes:
             expected = f"expected a list of at most {MAX_SERVERS}"
             raise invalid(f"cannot accept {CONNECTIONS}: {expected}", param=CONNECTIONS)
         servers = [read_connection(entry, str(index)) for index, entry in enumerate(entries)]
-        shown = self._shown(await self._servers.replace_all(actor(request), servers))
+        shown = self._render(await self._servers.replace_all(actor(request), servers))
         note_change(request, "tool servers", {"ids": [server.id for server in servers]})
         return shown
 
@@ -75,7 +75,7 @@ class ToolServerRoutes:
         info = {"title": offer.title, "version": offer.version}
         return body.json_reply({"status": True, "info": info, "specs": list(offer.specs)})
 
-    def _shown(self, servers: Sequence[ToolServer]) -> web.Response:
+    def _render(self, servers: Sequence[ToolServer]) -> web.Response:
         shown: dict[str, Any] = {
             CONNECTIONS: [render_connection(server) for server in servers],
             "problems": list(self._servers.known.problems),

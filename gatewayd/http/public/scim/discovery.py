@@ -66,7 +66,7 @@ class ScimDiscoveryRoutes:
     @answers(provisioning.scim_resource_type)
     async def show_resource_type(self, request: web.Request) -> web.StreamResponse:
         """Answer a ResourceType; its id is User or Group."""
-        return _shown(request, "resource type", resource_types(base_url(request)))
+        return _render(request, "resource type", resource_types(base_url(request)))
 
     @answers(provisioning.scim_schemas)
     async def list_schemas(self, request: web.Request) -> web.StreamResponse:
@@ -76,7 +76,7 @@ class ScimDiscoveryRoutes:
     @answers(provisioning.scim_schema)
     async def show_schema(self, request: web.Request) -> web.StreamResponse:
         """Answer a Schema; its id is a URN, case-insensitive."""
-        return _shown(request, "schema", schemas(base_url(request)))
+        return _render(request, "schema", schemas(base_url(request)))
 
     async def refuse(self, request: web.Request) -> web.StreamResponse:
         """Refuse bulk requests, `/Me` and a search over all types (RFC 7644, 3.4.2.1, 3.7, 3.11)."""
@@ -92,7 +92,7 @@ async def _listed(request: web.Request, documents: Sequence[Resource]) -> web.St
     return await list_reply(documents, len(documents))
 
 
-def _shown(request: web.Request, what: str, documents: Sequence[Resource]) -> web.StreamResponse:
+def _render(request: web.Request, what: str, documents: Sequence[Resource]) -> web.StreamResponse:
     _check(request)
     wanted = request.match_info["id"]
     for document in documents:

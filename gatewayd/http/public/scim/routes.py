@@ -102,7 +102,7 @@ class ScimUserRoutes:
         """Take a User, answer it with its address (201)."""
         projection = parse_projection(read_query(request), USER)
         written = await self._users.create(await read_body(request))
-        shown = self._shown(request, written.entry)
+        shown = self._render(request, written.entry)
         note_write(request, written, shown["id"])
         return scim_reply(projection.apply(shown), 201, {hdrs.LOCATION: shown["meta"]["location"]})
 
@@ -111,7 +111,7 @@ class ScimUserRoutes:
         """Answer a User."""
         projection = parse_projection(read_query(request), USER)
         entry = await self._users.get(_id(request), with_groups=projection.wants("groups"))
-        return scim_reply(projection.apply(self._shown(request, entry)))
+        return scim_reply(projection.apply(self._render(request, entry)))
 
     @answers(provisioning.scim_user, query=CHOICE_QUERY)
     async def replace(self, request: web.Request) -> web.StreamResponse:
@@ -119,7 +119,7 @@ class ScimUserRoutes:
         projection = parse_projection(read_query(request), USER)
         written = await self._users.replace(_id(request), await read_body(request))
         note_write(request, written, _id(request))
-        return scim_reply(projection.apply(self._shown(request, written.entry)))
+        return scim_reply(projection.apply(self._render(request, written.entry)))
 
     @answers(provisioning.scim_user, query=CHOICE_QUERY)
     async def change(self, request: web.Request) -> web.StreamResponse:
@@ -127,7 +127,7 @@ class ScimUserRoutes:
         projection = parse_projection(read_query(request), USER)
         written = await self._users.patch(_id(request), await read_body(request))
         note_write(request, written, _id(request))
-        return scim_reply(projection.apply(self._shown(request, written.entry)))
+        return scim_reply(projection.apply(self._render(request, written.entry)))
 
     async def deactivate(self, request: web.Request) -> web.StreamResponse:
         """Answer 204; the account stays, inactive (gatewayd-scim(7), Users)."""
@@ -150,11 +150,11 @@ class ScimUserRoutes:
         found = await self._users.search(search, with_groups=projection.wants("groups"))
         shown, pace = [], LoopPacer()
         for entry in found.entries:
-            shown.append(projection.apply(self._shown(request, entry)))
+            shown.append(projection.apply(self._render(request, entry)))
             await pace.turn()
         return await search_reply(found, shown)
 
-    def _shown(self, request: web.Request, entry: UserEntry) -> Resource:
+    def _render(self, request: web.Request, entry: UserEntry) -> Resource:
         return render_user(entry, self._provider, base_url(request))
 
 
@@ -193,7 +193,7 @@ class ScimGroupRoutes:
         """Answer a Group; its members are read only when they are shown."""
         projection = parse_projection(read_query(request), GROUP)
         entry = await self._groups.get(_id(request), with_members=projection.wants("members"))
-        return await large_scim_reply(await self._shown(request, entry, projection))
+        return await large_scim_reply(await self._render(request, entry, projection))
 
     @answers(provisioning.scim_group, query=CHOICE_QUERY)
     async def replace(self, request: web.Request) -> web.StreamResponse:
@@ -232,15 +232,15 @@ class ScimGroupRoutes:
         projection, search = parse_projection(asked, GROUP), parse_search(asked)
         request[AUDIT_RECORD] = AuditRecord(search.filter or "")
         found = await self._groups.search(search, with_members=projection.wants("members"))
-        shown = [await self._shown(request, entry, projection) for entry in found.entries]
+        shown = [await self._render(request, entry, projection) for entry in found.entries]
         return await search_reply(found, shown)
 
     async def _reread(self, request: web.Request, entry: GroupEntry, projection: Projection) -> Resource:
         if entry.members is None and projection.wants("members"):
             entry = await self._groups.get(entry.group.id, with_members=True)
-        return await self._shown(request, entry, projection)
+        return await self._render(request, entry, projection)
 
-    async def _shown(self, request: web.Request, entry: GroupEntry, projection: Projection) -> Resource:
+    async def _render(self, request: web.Request, entry: GroupEntry, projection: Projection) -> Resource:
         """Return the shown attributes of a group. A large group is rendered in parts, so that the event loop
         stays free."""
         base = base_url(request)
