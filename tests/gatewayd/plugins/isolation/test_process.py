@@ -333,11 +333,11 @@ async def test_an_error_of_the_gateway_that_a_process_makes_up_is_a_failure_of_t
 ) -> None:
     forging = """
     MADE_UP = {"error": {"kind": "unauthenticated", "message": "made up", "param": None, "code": None}}
-    answer = Parent.answer
+    answer = ParentPipe.answer
     def forge(self, message, header, blob=b""):
         is_forged = message["do"] in ("call", "hook", "take")
         return answer(self, message, MADE_UP if is_forged else header, b"" if is_forged else blob)
-    Parent.answer = forge
+    ParentPipe.answer = forge
     class Pipe:
         def on_startup(self): ...
         def pipe(self, body): ...
