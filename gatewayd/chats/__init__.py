@@ -1,4 +1,4 @@
-"""Stored chats: their messages as rows, rendered as the tree that clients know.
+"""Stored chats: messages are rows, rendered as the history tree of Open WebUI.
 
-May be imported by chat, the adapters and the edge.
+The pipeline, the adapters and the HTTP layer may import this package.
 """

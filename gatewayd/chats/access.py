@@ -1,4 +1,4 @@
-"""Who may do what with a stored chat; a foreign one does not exist."""
+"""Access rules of stored chats: another user's chat is reported as not found."""
 
 from gatewayd.accounts.permissions import require
 from gatewayd.accounts.records import Actor
@@ -10,18 +10,18 @@ from gatewayd.errors import ErrorKind, GatewayError, not_found
 
 
 class ChatAccess:
-    """Finds chats for an actor; with `admin_access` administrators may read, stop and delete all of them."""
+    """Finds chats for an actor; with `admin_access` administrators may read, stop and delete all chats."""
 
     def __init__(self, store: ChatStore, *, admin_access: bool) -> None:
         self._store = store
         self._admin_access = admin_access
 
     def sees_all(self, actor: Actor) -> bool:
-        """Tell whether an actor may read the chats of others."""
+        """Tell whether an actor may read the chats of other users."""
         return actor.is_admin and self._admin_access
 
     def require_all(self, actor: Actor) -> None:
-        """Raise forbidden unless the actor may read the chats of others."""
+        """Raise forbidden unless the actor may read the chats of other users."""
         if not self.sees_all(actor):
             raise GatewayError(
                 ErrorKind.FORBIDDEN,
@@ -29,21 +29,21 @@ class ChatAccess:
             )
 
     async def owned(self, actor: Actor, chat_id: str) -> Chat:
-        """Return a chat of the actor's own, or any that it may read as an administrator; else not_found."""
+        """Return a chat of the actor, or any chat if the actor may read all of them; else not_found."""
         chat = await self._store.find(chat_id) if _may_be_id(chat_id) else None
         if chat is None or (chat.user_id != actor.user_id and not self.sees_all(actor)):
             raise not_found("chat", chat_id)
         return chat
 
     async def get_changeable(self, actor: Actor, chat_id: str) -> Chat:
-        """Return a chat of the actor's own; forbidden for one that it may only read."""
+        """Return a chat of the actor; raise forbidden for a chat that the actor may only read."""
         chat = await self.owned(actor, chat_id)
         if chat.user_id != actor.user_id:
             raise GatewayError(ErrorKind.FORBIDDEN, f"cannot change chat {chat_id!r}: it is another user's")
         return chat
 
     async def shared(self, share_id: str) -> SharedChat:
-        """Return what was shared under an id, which every verified account may read; else not_found."""
+        """Return a shared snapshot by its share id; every verified account may read it. Else not_found."""
         shared = await self._store.find_shared(share_id) if _may_be_id(share_id) else None
         if shared is None:
             raise not_found("shared chat", share_id)
@@ -51,7 +51,7 @@ class ChatAccess:
 
 
 def require_chat(actor: Actor, leaf: str) -> None:
-    """Raise forbidden unless the actor is an administrator, or has a permission of the section `chat`."""
+    """Raise forbidden unless the actor is an administrator or has the permission `chat.<leaf>`."""
     if not actor.is_admin:
         require(actor, "chat", leaf)
 

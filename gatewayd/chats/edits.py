@@ -1,4 +1,4 @@
-"""What others than runs change in chats: what a run could not write yet does not overwrite it."""
+"""Store wrappers that keep deferred run writes from overwriting edits by users and filters."""
 
 from collections.abc import AsyncIterator, Mapping, Sequence
 from typing import Any
@@ -20,14 +20,14 @@ from gatewayd.write_attempts import CHAT_ITSELF_ID
 
 
 class EditedMessages:
-    """A `chats.interfaces.MessageStore` that tells deferred writes of each change that is committed."""
+    """A `chats.interfaces.MessageStore` that reports each committed change to the deferred writes."""
 
     def __init__(self, store: MessageStore, deferred: DeferredWrites) -> None:
         self._store = store
         self._deferred = deferred
 
     async def list(self, chat_id: str) -> Sequence[Message]:
-        """Return all messages of a chat in the order of their making."""
+        """Return all messages of a chat in the order of creation."""
         return await self._store.list(chat_id)
 
     async def count(self, chat_id: str) -> int:
@@ -35,7 +35,7 @@ class EditedMessages:
         return await self._store.count(chat_id)
 
     async def size(self, chat_id: str) -> int:
-        """Return how many bytes the messages of a chat hold."""
+        """Return the total size of the messages of a chat in bytes."""
         return await self._store.size(chat_id)
 
     async def find(self, chat_id: str, message_id: str) -> Message | None:
@@ -43,24 +43,24 @@ class EditedMessages:
         return await self._store.find(chat_id, message_id)
 
     async def branch(self, chat_id: str, message_id: str) -> Sequence[Message]:
-        """Return the messages from the root to this one."""
+        """Return the messages from the root to this message."""
         return await self._store.branch(chat_id, message_id)
 
     async def put(self, chat_id: str, messages: Sequence[Message]) -> None:
-        """Insert messages, or replace them whole; their contents stay."""
+        """Insert messages, or replace them whole; drop deferred writes to their content."""
         await self._store.put(chat_id, messages)
         for message in messages:
             self._supersede(chat_id, message.id)
 
     async def change(self, chat_id: str, message_id: str, change: MessageChange) -> bool:
-        """Change one message; a content that is given stays."""
+        """Change one message; a given content drops the deferred write to it."""
         is_there = await self._store.change(chat_id, message_id, change)
         if change.content is not None or change.parts is not None:
             self._supersede(chat_id, message_id)
         return is_there
 
     async def remove(self, chat_id: str, message_id: str) -> bool:
-        """Delete a message, and what waits to be written to it."""
+        """Delete a message and the deferred writes to it."""
         is_there = await self._store.remove(chat_id, message_id)
         after_commit(lambda: self._deferred.drop((chat_id, message_id)))
         return is_there
@@ -74,7 +74,7 @@ class EditedMessages:
 
 
 class EditedChats:
-    """A `chats.interfaces.ChatStore` that tells deferred writes of each title and each removal."""
+    """A `chats.interfaces.ChatStore` that reports new titles and removals to the deferred writes."""
 
     def __init__(self, store: ChatStore, deferred: DeferredWrites) -> None:
         self._store = store
@@ -97,39 +97,39 @@ class EditedChats:
         return await self._store.find(chat_id)
 
     async def list(self, query: ChatQuery) -> tuple[Sequence[Chat], int]:
-        """Return one page of chats without their messages, and the count of all that match."""
+        """Return one page of chats without their messages, and the count of all matches."""
         return await self._store.list(query)
 
     async def change(self, chat_id: str, change: ChatChange, at: int) -> bool:
-        """Change a chat; a title that is given stays."""
+        """Change a chat; a given title drops the deferred write of a title."""
         is_there = await self._store.change(chat_id, change, at)
         if change.title is not None:
             after_commit(lambda: self._deferred.supersede((chat_id, CHAT_ITSELF_ID)))
         return is_there
 
     async def touch(self, chat_id: str, at: int) -> bool:
-        """Set `updated_at` alone."""
+        """Set only `updated_at`."""
         return await self._store.touch(chat_id, at)
 
     async def hide(self, chat_id: str) -> bool:
-        """Make a chat unfinished, and forget what waits to be written to it."""
+        """Mark a chat as unfinished and drop the deferred writes to it."""
         is_there = await self._store.hide(chat_id)
         self._drop(chat_id)
         return is_there
 
     async def hide_all(self, user_id: str) -> Sequence[str]:
-        """Make every chat of a user unfinished, and forget what waits to be written to them."""
+        """Mark every chat of a user as unfinished and drop the deferred writes to them."""
         hidden = await self._store.hide_all(user_id)
         for chat_id in hidden:
             self._drop(chat_id)
         return hidden
 
     async def list_unfinished(self) -> Sequence[str]:
-        """Return the ids of the chats of which a process that died has left a part."""
+        """Return the ids of the chats that a dead process left incomplete."""
         return await self._store.list_unfinished()
 
     async def purge(self, chat_ids: Sequence[str]) -> None:
-        """Delete unfinished chats, their messages, tags and what was shared."""
+        """Delete unfinished chats with their messages, tags and shared snapshots."""
         await self._store.purge(chat_ids)
 
     async def archive_all(self, user_id: str, *, archived: bool) -> None:
@@ -137,27 +137,27 @@ class EditedChats:
         await self._store.archive_all(user_id, archived=archived)
 
     async def add_tag(self, chat_id: str, tag: Tag) -> None:
-        """Give a chat a tag."""
+        """Add a tag to a chat."""
         await self._store.add_tag(chat_id, tag)
 
     async def remove_tags(self, chat_id: str, tag_ids: Sequence[str] | None = None) -> None:
-        """Take these tags from a chat, or all."""
+        """Remove the given tags, or all tags, from a chat."""
         await self._store.remove_tags(chat_id, tag_ids)
 
     async def tags(self, *, user_id: str | None = None, chat_id: str | None = None) -> Sequence[Tag]:
-        """Return the tags of a chat, or all that the chats of a user have."""
+        """Return the tags of a chat, or of all chats of a user."""
         return await self._store.tags(user_id=user_id, chat_id=chat_id)
 
     async def share(self, shared: SharedChat) -> None:
-        """Keep a chat as it is now, in place of what was shared of it before."""
+        """Store a snapshot of a chat; it replaces the earlier snapshot."""
         await self._store.share(shared)
 
     async def find_shared(self, share_id: str) -> SharedChat | None:
-        """Return what was shared under an id."""
+        """Return a shared snapshot by its share id."""
         return await self._store.find_shared(share_id)
 
     async def unshare(self, chat_id: str) -> bool:
-        """Forget what was shared of a chat."""
+        """Delete the shared snapshot of a chat."""
         return await self._store.unshare(chat_id)
 
     def _drop(self, chat_id: str) -> None:

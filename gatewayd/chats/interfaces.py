@@ -1,7 +1,7 @@
-"""What stored chats need from storage; every implementation passes one conformance suite.
+"""Storage interfaces of stored chats; one conformance suite tests every implementation.
 
-All changes are committed when a method returns, or, inside a block of `commits.Transactor`, when it ends. A
-write to a message never rewrites its chat: it touches `updated_at` alone.
+Each change is committed when the method returns, or at the end of an enclosing block of
+`transactions.Transactor`. A write to a message never rewrites its chat: it only touches `updated_at`.
 """
 
 from collections.abc import AsyncIterator, Mapping, Sequence
@@ -20,26 +20,26 @@ from gatewayd.chats.records import (
 
 
 class ChatStore(Protocol):
-    """Chats, their tags and what was shared of them."""
+    """Chats, their tags and their shared snapshots."""
 
     async def add(self, chat: Chat, messages: Sequence[Message], *, is_copy: bool = False) -> None:
-        """Insert a chat with its messages; conflict when the id is taken.
+        """Insert a chat with its messages; raise conflict if the id is in use.
 
-        Copies of messages that are stored already may be over the limits of a message.
+        With `is_copy` the messages may exceed the message limits, because they are copies of stored ones.
         """
         ...
 
     async def add_all(self, chats: AsyncIterator[NewChat]) -> None:
-        """Insert chats with their messages and tags, all or none; conflict when an id is taken.
+        """Insert chats with their messages and tags, all or none; raise conflict if an id is in use.
 
-        No reader finds one before all are stored. Others may write meanwhile. When the process dies, or the
-        database is away before a failed addition is taken back, no chat is found, and `list_unfinished`
-        returns what is left.
+        Readers find no chat before all are stored. Other writers are not blocked. If the process dies, or the
+        database fails before a failed insert is undone, no chat becomes visible, and `list_unfinished`
+        returns the leftovers.
         """
         ...
 
     async def check(self, messages: Sequence[Message]) -> None:
-        """Raise too_large for a message over the limits of a stored one."""
+        """Raise too_large for a message that exceeds the limits of stored messages."""
         ...
 
     async def find(self, chat_id: str) -> Chat | None:
@@ -47,70 +47,70 @@ class ChatStore(Protocol):
         ...
 
     async def list(self, query: ChatQuery) -> tuple[Sequence[Chat], int]:
-        """Return one page of chats without their messages, and the count of all that match."""
+        """Return one page of chats without their messages, and the count of all matches."""
         ...
 
     async def change(self, chat_id: str, change: ChatChange, at: int) -> bool:
-        """Change a chat; `at` is its new `updated_at`. False when there is none."""
+        """Change a chat; `at` is its new `updated_at`. Return False if the chat does not exist."""
         ...
 
     async def touch(self, chat_id: str, at: int) -> bool:
-        """Set `updated_at` alone."""
+        """Set only `updated_at`."""
         ...
 
     async def hide(self, chat_id: str) -> bool:
-        """Make a chat unfinished, as the first step to delete it; False when there is none.
+        """Mark a chat as unfinished, the first step of its deletion; return False if it does not exist.
 
-        No reader finds it from then on. `purge` deletes it.
+        Readers no longer find it. `purge` deletes it.
         """
         ...
 
     async def hide_all(self, user_id: str) -> Sequence[str]:
-        """Make every chat of a user unfinished, and return their ids."""
+        """Mark every chat of a user as unfinished and return their ids."""
         ...
 
     async def list_unfinished(self) -> Sequence[str]:
-        """Return the ids of the chats of which a process that died has left a part; for the start alone."""
+        """Return the ids of the chats that a dead process left incomplete; called only at start."""
         ...
 
     async def purge(self, chat_ids: Sequence[str]) -> None:
-        """Delete unfinished chats, their messages, tags and what was shared. Others may write meanwhile."""
+        """Delete unfinished chats with their messages, tags and snapshots; other writers are not blocked."""
         ...
 
     async def archive_all(self, user_id: str, *, archived: bool) -> None:
-        """Set `archived` of every chat of a user; `updated_at` stays. Others may write meanwhile."""
+        """Set `archived` on every chat of a user; `updated_at` stays. Other writers are not blocked."""
         ...
 
     async def add_tag(self, chat_id: str, tag: Tag) -> None:
-        """Give a chat a tag; nothing happens when it has it. Raises not_found when there is no such chat."""
+        """Add a tag to a chat if it lacks it; raise not_found if the chat does not exist."""
         ...
 
     async def remove_tags(self, chat_id: str, tag_ids: Sequence[str] | None = None) -> None:
-        """Take these tags from a chat, or all."""
+        """Remove the given tags, or all tags, from a chat."""
         ...
 
     async def tags(self, *, user_id: str | None = None, chat_id: str | None = None) -> Sequence[Tag]:
-        """Return the tags of a chat, or all that the chats of a user have, each once, by name."""
+        """Return the tags of a chat, or of all chats of a user, without duplicates, sorted by name."""
         ...
 
     async def share(self, shared: SharedChat) -> None:
-        """Keep a chat as it is now, in place of what was shared of it before; not_found when it is gone."""
+        """Store a snapshot of a chat in place of the earlier one; raise not_found if the chat is gone."""
         ...
 
     async def find_shared(self, share_id: str) -> SharedChat | None:
-        """Return what was shared under an id."""
+        """Return a shared snapshot by its share id."""
         ...
 
     async def unshare(self, chat_id: str) -> bool:
-        """Forget what was shared of a chat."""
+        """Delete the shared snapshot of a chat."""
         ...
 
 
 class MessageStore(Protocol):
-    """The messages of chats, a row each; the lists of ITEM_KINDS are rows of their own."""
+    """Messages of chats, one row each; the lists of ITEM_KINDS have their own rows."""
 
     async def list(self, chat_id: str) -> Sequence[Message]:
-        """Return all messages of a chat in the order of their making."""
+        """Return all messages of a chat in the order of creation."""
         ...
 
     async def count(self, chat_id: str) -> int:
@@ -118,7 +118,7 @@ class MessageStore(Protocol):
         ...
 
     async def size(self, chat_id: str) -> int:
-        """Return how many bytes the messages of a chat hold: texts, and what is kept of them as JSON."""
+        """Return the total size of the messages of a chat in bytes: texts, and the JSON of other members."""
         ...
 
     async def find(self, chat_id: str, message_id: str) -> Message | None:
@@ -126,21 +126,21 @@ class MessageStore(Protocol):
         ...
 
     async def branch(self, chat_id: str, message_id: str) -> Sequence[Message]:
-        """Return the messages from the root to this one; a parent that is missing or repeated ends it."""
+        """Return the messages from the root to this message; stop at a missing or repeated parent."""
         ...
 
     async def put(self, chat_id: str, messages: Sequence[Message]) -> None:
-        """Insert messages, or replace them whole, in one transaction; not_found without such a chat."""
+        """Insert or replace whole messages in one transaction; raise not_found if the chat does not exist."""
         ...
 
     async def change(self, chat_id: str, message_id: str, change: MessageChange) -> bool:
-        """Change one message, in one transaction; False when there is none."""
+        """Change one message in one transaction; return False if it does not exist."""
         ...
 
     async def remove(self, chat_id: str, message_id: str) -> bool:
-        """Delete a message; its children get its parent."""
+        """Delete a message; its children move to its parent."""
         ...
 
     async def end_running(self, error: Mapping[str, Any]) -> int:
-        """Make every message in the state RUNNING done with `error`: its writer died. Return how many."""
+        """End every message in the state RUNNING with `error`, since its writer died; return the count."""
         ...

@@ -1,4 +1,4 @@
-"""Puts what clients send of a chat over what is stored of it."""
+"""Merges the messages that clients send into the stored messages of a chat."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -14,7 +14,7 @@ from gatewayd.time_slices import LoopPacer
 
 
 async def new_chat(user_id: str, document: ChatDocument, now: int) -> tuple[Chat, Sequence[Message]]:
-    """Return a new chat with its messages; the current one is the last where none of them is named."""
+    """Return a new chat with its messages; without a named current message the last one is current."""
     document = await link_messages(document, (), ids.new_id)
     messages = await _fresh(document.nodes, now)
     known = {message.id for message in messages}
@@ -32,12 +32,12 @@ async def new_chat(user_id: str, document: ChatDocument, now: int) -> tuple[Chat
 
 
 def chat_lock_name(chat_id: str) -> str:
-    """Return the name by which whole changes of one chat exclude each other."""
+    """Return the lock name that serialises whole changes of one chat."""
     return f"chat {chat_id}"
 
 
 class MessageMerger:
-    """Changes the messages of a chat, and of each only what differs: others may write to it as well."""
+    """Writes only the differences of each message, because runs and plugins may write to it as well."""
 
     def __init__(self, messages: MessageStore) -> None:
         self._messages = messages
@@ -45,7 +45,7 @@ class MessageMerger:
     async def merge(self, chat: Chat, document: ChatDocument, now: int) -> str | None:
         """Merge the messages of a document into a chat.
 
-        Returns the id of what is to be its current message, None when that stays.
+        Returns the id of the new current message, or None if the current message stays.
         """
         if document.is_linear and chat.current_id is not None:
             branch = await self._messages.branch(chat.id, chat.current_id)
@@ -70,7 +70,7 @@ class MessageMerger:
         return new[-1].id if new and chat.current_id is None else None
 
     async def add(self, chat: Chat, node: MessageNode, now: int) -> Message:
-        """Add a message after the current one, unless it says what it follows, and return it."""
+        """Add a message and return it; it follows the current message unless it names its parent."""
         _check_room(chat, await self._messages.count(chat.id) + 1)
         await self.check_size(chat.id)
         made = node.fresh(now)
@@ -84,12 +84,12 @@ class MessageMerger:
         return made
 
     async def check_size(self, chat_id: str) -> None:
-        """Refuse to write to a chat that holds as much as it may; too_large."""
+        """Raise too_large if a chat has reached its maximum size."""
         if await self._is_full(chat_id):
             raise chat_too_large(chat_id)
 
     async def rewrite(self, chat_id: str, known: Message, node: MessageNode) -> Message:
-        """Put what was given of a message over it, and return it."""
+        """Merge the given members into a message and return the result."""
         wanted = node.merged(known)
         if wanted != known:
             await self.check_size(chat_id)
@@ -130,7 +130,7 @@ def _check_room(chat: Chat, messages: int) -> None:
 
 
 def _difference(known: Message, wanted: Message) -> MessageChange | None:
-    """Return the change that makes one message of the other; None when it takes to replace it whole."""
+    """Return the change between two messages; None if the message must be replaced whole."""
     attributes = {
         name: value
         for name, value in wanted.attributes.items()

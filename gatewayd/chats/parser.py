@@ -1,6 +1,6 @@
-"""Reads the `chat` objects and messages that clients send (the history tree, or a list alone).
+"""Parses the `chat` objects and messages that clients send (the history tree, or a flat list).
 
-What cannot be read raises invalid_request, with the path of the member as its `param`.
+Invalid input raises invalid_request with the path of the member as `param`.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -18,20 +18,20 @@ MAX_TITLE_CHARACTERS: Final = 1000
 MAX_ROLE_CHARACTERS: Final = 64
 MAX_TIMESTAMP: Final = 2**53
 MAX_MESSAGES: Final = 10_000
-"""Messages of a chat, in all its branches."""
+"""Maximum number of messages of a chat, in all its branches."""
 
 UNTITLED: Final = "New Chat"
 
-# Members of a message that have a field of their own, or are made of others.
+# Members of a message that have their own field in `Message` or are derived from others.
 _FIELDS: Final = frozenset({"id", "parentId", "childrenIds", "role", "content", "done", "timestamp"})
 _OWN: Final = frozenset({"title", "history", "messages"})
 
 
 @dataclass(frozen=True, slots=True)
 class MessageNode:
-    """What a client says of one message.
+    """The parsed fields of one message.
 
-    `values` holds the fields of `Message` that were given. An empty `id` is to be made up.
+    `values` holds the `Message` fields that the client gave. An empty `id` means that a new one is needed.
     """
 
     id: str
@@ -40,7 +40,7 @@ class MessageNode:
     items: dict[str, list[Any]] = field(default_factory=dict)
 
     def fresh(self, now: int) -> Message:
-        """Return a new message; who is not told what its role is takes it from what else is there."""
+        """Return a new message; the default role is `assistant` with a `model`, else `user`."""
         made = Message(
             id=self.id,
             parent_id=None,
@@ -50,7 +50,7 @@ class MessageNode:
         return self.merged(made)
 
     def merged(self, message: Message) -> Message:
-        """Return a message with what was given put over it, field by field."""
+        """Return a message with the given fields merged over it."""
         items = {kind: kept for kind, kept in {**message.items, **self.items}.items() if kept}
         return replace(
             message, **self.values, attributes={**message.attributes, **self.attributes}, items=items
@@ -59,9 +59,9 @@ class MessageNode:
 
 @dataclass(frozen=True, slots=True)
 class ChatDocument:
-    """What a client says of a chat; None is what it does not.
+    """The parsed fields of a `chat` object; None means that the client did not send the field.
 
-    `is_linear` is set when the nodes come from `messages` alone: each follows the one before it.
+    `is_linear` is set when the nodes come from `messages` alone: each follows the previous one.
     """
 
     title: str | None = None
@@ -72,9 +72,9 @@ class ChatDocument:
 
 
 async def read_document(value: Any, where: str = "chat") -> ChatDocument:
-    """Return a `chat` object as read; invalid_request naming the field when something in it is wrong.
+    """Parse a `chat` object; raise invalid_request with the name of a bad field.
 
-    `messages` counts only where there are no `history.messages`, as it is a copy of one branch of them.
+    `messages` is used only without `history.messages`, because it repeats one branch of the tree.
     """
     if not isinstance(value, Mapping):
         raise invalid_field(where, "expected an object")
@@ -97,7 +97,7 @@ async def read_document(value: Any, where: str = "chat") -> ChatDocument:
 
 
 async def read_node(value: Any, where: str, node_id: str | None = None) -> MessageNode:
-    """Return one message as read; `node_id` is the id that its place gives it."""
+    """Parse one message; `node_id` is its key in the tree."""
     if not isinstance(value, Mapping):
         raise invalid_field(where, "expected an object")
     own_id = read_id(value.get("id"), f"{where}.id")
@@ -112,7 +112,7 @@ async def read_node(value: Any, where: str, node_id: str | None = None) -> Messa
 
 
 def read_id(value: Any, where: str) -> str | None:
-    """Return the id of a message; None for null and an empty text."""
+    """Parse the id of a message; return None for null and an empty text."""
     if value is None or value == "":
         return None
     if not isinstance(value, str):
@@ -124,7 +124,7 @@ def read_id(value: Any, where: str) -> str | None:
 
 
 def read_title(value: Any, where: str) -> str | None:
-    """Return the title of a chat, UNTITLED for a blank one; None for null."""
+    """Parse the title of a chat; return UNTITLED for a blank title and None for null."""
     if value is None:
         return None
     if not isinstance(value, str):
@@ -139,10 +139,10 @@ def read_title(value: Any, where: str) -> str | None:
 async def link_messages(
     document: ChatDocument, branch: Sequence[Message], new_id: Callable[[], str]
 ) -> ChatDocument:
-    """Return a document whose list of messages is linked and has ids.
+    """Return a document whose flat list of messages has ids and parents.
 
-    A message without an id is the one that stands at its place in `branch`, the stored messages to the
-    current one, as long as the roles agree; from there on it is a new one.
+    `branch` holds the stored messages up to the current one. A message without an id gets the id at the same
+    position of `branch` while the roles match. After the first mismatch all messages without an id are new.
     """
     if not document.is_linear:
         return document
@@ -221,7 +221,7 @@ def _read_values(value: Mapping[str, Any], where: str) -> dict[str, Any]:
 
 
 def read_content(value: Any, where: str) -> dict[str, Any]:
-    """Return `content` and `parts` of a message; null is an empty text."""
+    """Parse the `content` of a message into `content` and `parts`; null becomes an empty text."""
     check_json(value, where)
     if isinstance(value, list) and all(isinstance(part, dict) for part in value):
         return {"content": "", "parts": value}

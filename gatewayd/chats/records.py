@@ -1,4 +1,4 @@
-"""Chats and their messages."""
+"""Records of chats, messages, tags and shared snapshots."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -9,21 +9,21 @@ from gatewayd.completions.limits import MAX_KEPT_CHARACTERS
 from gatewayd.errors import ErrorKind, GatewayError
 
 ITEM_KINDS: Final = ("statusHistory", "embeds", "files", "sources")
-"""The lists of a message that events append to (2.5), each value kept as a row."""
+"""Lists of a message that events append to, one row a value (gatewayd-plugins(7), EVENTS)."""
 
 MAX_CONTENT_CHARACTERS: Final = MAX_KEPT_CHARACTERS
-"""Characters of the text of a message; one more costs the database as much as writing all of them."""
+"""Maximum length of a message text; a database checks it against all of the text on every append."""
 
 MAX_CHAT_BYTES: Final = 128 * 2**20
-"""Bytes of the messages of a chat: one that holds more is read as before, and takes nothing more."""
+"""Maximum size of the messages of a chat in bytes; a larger chat stays readable but takes no new text."""
 
 MAX_ITEMS: Final = 5_000
 MAX_ITEMS_BYTES: Final = 16 * 2**20
-"""Values of one list of a message, and bytes of all of them as JSON."""
+"""Maximum number of values in one list of a message, and of bytes of its lists together as JSON."""
 
 
 def chat_too_large(chat_id: str) -> GatewayError:
-    """Return the error for a chat that holds more than MAX_CHAT_BYTES."""
+    """Return the error for a chat whose messages exceed MAX_CHAT_BYTES."""
     return GatewayError(
         ErrorKind.TOO_LARGE,
         f"cannot add to chat {chat_id!r}: its messages hold over {MAX_CHAT_BYTES} bytes",
@@ -32,7 +32,7 @@ def chat_too_large(chat_id: str) -> GatewayError:
 
 
 class MessageState(StrEnum):
-    """Whether somebody writes a message at this moment."""
+    """Whether a run is writing the message at this moment."""
 
     IDLE = ""
     RUNNING = "running"
@@ -42,9 +42,10 @@ class MessageState(StrEnum):
 class Message:
     """One message.
 
-    `content` is its text, `parts` the list when the content is one (`content` is then empty). `attributes`
-    holds every other member of the client's object (`model`, `usage`, `error`, `followUps`, `favorite`, ...)
-    but `childrenIds`, which is made of `parent_id`. `items` holds the lists of ITEM_KINDS that are not empty.
+    `content` is the text. `parts` is the list of content parts, in which case `content` is empty.
+    `attributes` holds every other member of the client's object (`model`, `usage`, `error`, `followUps`,
+    `favorite`, ...) except `childrenIds`, which is derived from `parent_id`. `items` holds the non-empty
+    lists of ITEM_KINDS.
     """
 
     id: str
@@ -63,8 +64,8 @@ class Message:
 class Chat:
     """One chat without its messages.
 
-    `head` holds every member of the client's `chat` object but `title`, `history` and `messages`. `tags` are
-    ids: names in lower case with `_` for blanks.
+    `head` holds every member of the client's `chat` object except `title`, `history` and `messages`. `tags`
+    holds tag ids: names in lower case with `_` for blanks.
     """
 
     id: str
@@ -85,10 +86,10 @@ class Chat:
 
 @dataclass(frozen=True, slots=True)
 class MessageChange:
-    """What to change in a message; None leaves a field as it is.
+    """Changes to a message; None leaves a field as it is.
 
-    `attributes` are merged at their first level, and a None in them takes one away. `items` replace the lists
-    that they name. `content` and `parts` exclude each other.
+    `attributes` are merged at their first level; None as a value removes the attribute. `items` replaces the
+    lists that it names. `content` and `parts` exclude each other.
     """
 
     role: str | None = None
@@ -113,7 +114,7 @@ class Tag:
 class NewChat:
     """A chat to store with its messages and tags.
 
-    Copies of messages that are stored already may be over the limits of a message.
+    With `is_copy` the messages may exceed the message limits, because they are copies of stored ones.
     """
 
     chat: Chat
@@ -124,7 +125,7 @@ class NewChat:
 
 @dataclass(frozen=True, slots=True)
 class SharedChat:
-    """A chat as it was when it was shared: `document` is the whole record as clients get it."""
+    """A snapshot of a chat at the time of sharing; `document` is the whole record as clients get it."""
 
     id: str
     chat_id: str
@@ -135,7 +136,7 @@ class SharedChat:
 
 @dataclass(frozen=True, slots=True)
 class ChatQuery:
-    """Which chats of a user to list: None means any. `text` is looked for in titles and contents."""
+    """A query for chats of a user; None means any. `text` is searched in titles and contents."""
 
     user_id: str | None = None
     text: str = ""
@@ -152,9 +153,9 @@ class ChatQuery:
 
 @dataclass(frozen=True, slots=True)
 class ChatChange:
-    """What to change in a chat; None leaves a field as it is.
+    """Changes to a chat; None leaves a field as it is.
 
-    `head` and `meta` replace what is there. An empty `folder_id` or `current_id` takes it away.
+    `head` and `meta` are replaced whole. An empty `folder_id` or `current_id` clears the field.
     """
 
     title: str | None = None

@@ -1,4 +1,4 @@
-"""Renders stored chats as clients know them: the record, the history tree, the branch that is shown."""
+"""Renders stored chats for clients: the record, the history tree and the current branch."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -8,7 +8,7 @@ from gatewayd.time_slices import LoopPacer
 
 
 async def render_chat(chat: Chat, messages: Sequence[Message]) -> dict[str, Any]:
-    """Return a whole chat; `chat.messages` is the branch to the current message."""
+    """Render a whole chat; `chat.messages` is the branch to the current message."""
     nodes, current_id = await render_history(messages, chat.current_id)
     return {
         "id": chat.id,
@@ -18,7 +18,7 @@ async def render_chat(chat: Chat, messages: Sequence[Message]) -> dict[str, Any]
             **chat.head,
             "title": chat.title,
             "history": {"messages": nodes, "currentId": current_id},
-            "messages": _line(nodes, current_id),
+            "messages": _walk_branch(nodes, current_id),
         },
         "updated_at": chat.updated_at,
         "created_at": chat.created_at,
@@ -33,7 +33,7 @@ async def render_chat(chat: Chat, messages: Sequence[Message]) -> dict[str, Any]
 
 
 def render_list_item(chat: Chat) -> dict[str, Any]:
-    """Return what lists tell of a chat."""
+    """Render a chat as an element of a list."""
     return {
         "id": chat.id,
         "title": chat.title,
@@ -44,17 +44,17 @@ def render_list_item(chat: Chat) -> dict[str, Any]:
 
 
 def render_branch(messages: Sequence[Message]) -> list[dict[str, Any]]:
-    """Return messages that follow each other, the root first."""
+    """Render consecutive messages, the root first."""
     ids = [message.id for message in messages]
     return [
-        render_message(message, ids[place - 1] if place else None, ids[place + 1 : place + 2])
-        for place, message in enumerate(messages)
+        render_message(message, ids[position - 1] if position else None, ids[position + 1 : position + 2])
+        for position, message in enumerate(messages)
     ]
 
 
 def render_message(message: Message, parent_id: str | None, children: Sequence[str]) -> dict[str, Any]:
-    """Return one message with its place in the tree."""
-    shown: dict[str, Any] = {
+    """Render one message with its parent and children."""
+    rendered: dict[str, Any] = {
         "id": message.id,
         "parentId": parent_id,
         "childrenIds": list(children),
@@ -63,17 +63,17 @@ def render_message(message: Message, parent_id: str | None, children: Sequence[s
         "timestamp": message.timestamp,
     }
     if message.done is not None:
-        shown["done"] = message.done
-    return {**message.attributes, **message.items, **shown}
+        rendered["done"] = message.done
+    return {**message.attributes, **message.items, **rendered}
 
 
 async def render_history(
     messages: Sequence[Message], current_id: str | None
 ) -> tuple[dict[str, dict[str, Any]], str | None]:
-    """Return the messages by id, in the order of their making, and which is the current one.
+    """Return the messages by id, in the order of creation, and the id of the current one.
 
-    That is the last one made where `current_id` names none. A message whose parent is missing is a root, and
-    a ring of messages is cut, so that who walks along the parents always arrives.
+    If `current_id` names no message, the last one is current. A message whose parent is missing becomes a
+    root. Cycles are cut, so that a walk along the parents always ends.
     """
     pace = LoopPacer()
     parents = _parents(messages)
@@ -90,7 +90,7 @@ async def render_history(
 
 
 def current_of(messages: Sequence[Message], current_id: str | None) -> str | None:
-    """Return the id of the current message: the last one where `current_id` names none."""
+    """Return the id of the current message: the last one if `current_id` names no message."""
     if any(message.id == current_id for message in messages):
         return current_id
     return messages[-1].id if messages else None
@@ -99,22 +99,22 @@ def current_of(messages: Sequence[Message], current_id: str | None) -> str | Non
 def _parents(messages: Sequence[Message]) -> dict[str, str | None]:
     named = {message.id: message.parent_id for message in messages}
     parents = {message_id: parent if parent in named else None for message_id, parent in named.items()}
-    sound: set[str] = set()
+    acyclic: set[str] = set()
     for message_id in parents:
         walked: set[str] = set()
         at: str | None = message_id
-        while at is not None and at not in sound and at not in walked:
+        while at is not None and at not in acyclic and at not in walked:
             walked.add(at)
             at = parents[at]
         if at is not None and at in walked:
             parents[at] = None
-        sound |= walked
+        acyclic |= walked
     return parents
 
 
-def _line(nodes: Mapping[str, dict[str, Any]], current_id: str | None) -> list[dict[str, Any]]:
-    line = []
+def _walk_branch(nodes: Mapping[str, dict[str, Any]], current_id: str | None) -> list[dict[str, Any]]:
+    branch = []
     while current_id is not None:
-        line.append(nodes[current_id])
+        branch.append(nodes[current_id])
         current_id = nodes[current_id]["parentId"]
-    return line[::-1]
+    return branch[::-1]

@@ -1,4 +1,4 @@
-"""What a run writes to a stored chat: that an answer begins, what there is of it, and how it ends."""
+"""Writes the answer of a run to its stored message: at the start, during the stream and at the end."""
 
 from collections.abc import Mapping
 from dataclasses import replace
@@ -17,7 +17,7 @@ RESTARTED: Final = "the gateway was restarted while this was answered"
 
 
 class RunMessageWriter:
-    """Writes the answers of models to their messages; what cannot be kept of a text is replaced in it."""
+    """Writes model answers to their messages; unstorable characters of an answer are replaced."""
 
     def __init__(
         self, messages: MessageStore, chats: ChatStore, transactor: Transactor, clock: ids.Clock = ids.now
@@ -36,13 +36,12 @@ class RunMessageWriter:
         model: str,
         user_message: Mapping[str, Any] | None = None,
     ) -> Message:
-        """Store what is asked and the message that is to hold the answer, and make that the current one: all
-        of it, or nothing.
+        """Store the user's message and the placeholder of the answer, and make it current.
 
-        `user_message` is the client's object (`{"id", "content", ...}`), put in or merged. An answer that is
-        there already keeps its place in the tree, loses its lists and its error, and begins anew. A new one
-        follows `parent_id`, else the user's message, else the current one. Raises not_found for an unknown
-        chat, and invalid_request where the answer would take the place of something that the user said.
+        All of it is one transaction. `user_message` is the client's object (`{"id", "content", ...}`), inserted
+        or merged. An existing answer keeps its place in the tree, loses its lists and its error, and starts over.
+        A new answer follows `parent_id`, else the user's message, else the current message. Raises not_found for
+        an unknown chat, and invalid_request if the answer would replace a message of the user.
         """
         message_id = _checked(message_id, "id")
         parent_id = read_id(parent_id, "parent_id")
@@ -63,7 +62,7 @@ class RunMessageWriter:
         return answer
 
     async def save(self, chat_id: str, message_id: str, content: str) -> bool:
-        """Store what there is of an answer; False when its message is gone."""
+        """Store the partial answer; return False if its message is gone."""
         return await self._messages.change(
             chat_id, message_id, MessageChange(content=replace_unstorable_values(content))
         )
@@ -76,11 +75,11 @@ class RunMessageWriter:
         content: str | None = None,
         attributes: Mapping[str, Any] | None = None,
     ) -> bool:
-        """End an answer: `done`, and nobody writes it any more. False when its message is gone.
+        """End an answer: set `done` and the state IDLE. Return False if its message is gone.
 
-        Without `content` the message keeps what it has. `attributes` (`usage`, `error`, `output`, ...) are
-        merged, without those that have more values than a message may have; a list of ITEM_KINDS among them
-        replaces what events put there.
+        Without `content` the stored text stays. `attributes` (`usage`, `error`, `output`, ...) are merged,
+        except those that exceed the number of values of a message. A list of ITEM_KINDS among them replaces
+        the values that events added.
         """
         given = replace_unstorable_values(dict(attributes or {}))
         items = {kind: given.pop(kind) for kind in ITEM_KINDS if isinstance(given.get(kind), list)}
@@ -97,7 +96,7 @@ class RunMessageWriter:
         return True
 
     async def end_running(self) -> int:
-        """At start: end every answer whose run died with the process before; return how many there were."""
+        """End every answer whose run died with the previous process; return the count. Called at start."""
         return await self._messages.end_running({"content": RESTARTED})
 
     def _placeholder(self, message_id: str, parent_id: str | None, model: str) -> Message:
@@ -117,7 +116,7 @@ class RunMessageWriter:
             await self._messages.put(chat_id, [wanted])
             return wanted
         if known.parent_id is None and wanted.parent_id is not None:
-            # Only a root that was made before its question: its place is not known yet.
+            # Only a root whose question was not stored yet has no parent; give it one now.
             known = replace(known, parent_id=wanted.parent_id)
             await self._messages.put(chat_id, [known])
         again = MessageChange(
@@ -140,7 +139,7 @@ class RunMessageWriter:
     async def _put_question(
         self, chat: Chat, user_message: Mapping[str, Any] | None, answer_id: str
     ) -> str | None:
-        """Store the user's message, and return its id."""
+        """Store the user's message and return its id."""
         if user_message is None:
             return None
         node = await read_node(user_message, "user_message")

@@ -1,4 +1,4 @@
-"""Reads what people type to search their chats: text with tokens in between."""
+"""Parses chat search queries: free text mixed with tokens such as `tag:NAME`."""
 
 from dataclasses import replace
 from typing import Final
@@ -10,9 +10,9 @@ FLAGS: Final = ("pinned", "archived", "shared")
 
 
 def read_search(text: str) -> ChatQuery:
-    """Return the query of a text with `tag:NAME`, `pinned:true`, `archived:false`, `shared:true` in it.
+    """Parse a text with `tag:NAME`, `pinned:true`, `archived:false` and `shared:true` among its words.
 
-    Everything else is looked for as it stands. Archived chats are found only where `archived:` asks for them.
+    All other words are searched as typed. Archived chats are found only with an `archived:` token.
     """
     query = ChatQuery(archived=False)
     words = []
@@ -26,7 +26,7 @@ def read_search(text: str) -> ChatQuery:
 
 
 def _with_token(query: ChatQuery, word: str) -> ChatQuery | None:
-    """Return the query with a token put in, None when the word is none."""
+    """Return the query with a token applied; None if the word is not a token."""
     name, colon, value = word.partition(":")
     if not colon or not value:
         return None

@@ -1,4 +1,4 @@
-"""Stored chats: make, read, change and remove them and their messages."""
+"""Service of stored chats: creates, reads, changes and removes chats and their messages."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -35,7 +35,7 @@ Records = list[Record]
 
 
 class Chats:
-    """Keeps the chats of users; `tasks` are what runs for them, and is stopped before they are deleted."""
+    """Manages the chats of users; the `tasks` of a chat are stopped before the chat is deleted."""
 
     def __init__(
         self,
@@ -56,9 +56,9 @@ class Chats:
         self._merging = MessageMerger(messages)
 
     async def create(self, actor: Actor, document: Any, folder_id: str | None = None) -> Record:
-        """Make a chat of a client's `chat` object and return its record.
+        """Create a chat from a client's `chat` object and return its record.
 
-        There are no folders: not_found for every `folder_id`.
+        Folders do not exist: every `folder_id` raises not_found.
         """
         if folder_id is not None:
             raise not_found("folder", str(folder_id))
@@ -68,13 +68,13 @@ class Chats:
         return await self.record(chat.id)
 
     async def copy(self, actor: Actor, chat_id: str, title: str | None = None) -> Record:
-        """Copy a chat that the actor may read into one of its own, and return the copy's record.
+        """Copy a chat that the actor may read into a new chat of the actor, and return the copy's record.
 
-        Messages are copied as they are, over today's limits, too.
+        Messages are copied unchanged, even if they exceed the current limits.
         """
         await self.access.owned(actor, chat_id)
         messages = await self._messages.list(chat_id)
-        # A deletion that began meanwhile may have left a part of them.
+        # Look the chat up again: a deletion that began meanwhile may have removed some of the messages.
         chat, now = await self.access.owned(actor, chat_id), self._clock()
         current_id = current_of(messages, chat.current_id)
         copy = Chat(
@@ -96,23 +96,23 @@ class Chats:
         return await render_chat(chat, await self._messages.list(chat_id))
 
     async def owned(self, actor: Actor, chat_id: str) -> Chat:
-        """Return a chat of the actor's own, or any that it may read as an administrator; else not_found."""
+        """Return a chat of the actor, or any chat if the actor may read all of them; else not_found."""
         return await self.access.owned(actor, chat_id)
 
     async def record(self, chat_id: str) -> Record:
-        """Return the record of a chat, whoever asks; not_found when there is none."""
+        """Return the record of a chat without an access check; raise not_found if it does not exist."""
         found = await self.find_record(chat_id)
         if found is None:
             raise not_found("chat", chat_id)
         return found
 
     async def find_record(self, chat_id: str) -> Record | None:
-        """Return the record of a chat, whoever asks; None when there is none."""
+        """Return the record of a chat without an access check; None if it does not exist."""
         chat = await self._store.find(chat_id)
         return None if chat is None else await render_chat(chat, await self._messages.list(chat_id))
 
     async def find_owner(self, chat_id: str) -> str | None:
-        """Return the id of the user whose chat it is, whoever asks; None when there is none."""
+        """Return the id of a chat's owner without an access check; None if the chat does not exist."""
         chat = await self._store.find(chat_id)
         return None if chat is None else chat.user_id
 
@@ -122,24 +122,24 @@ class Chats:
         return [render_list_item(chat) for chat in found], total
 
     async def list_of(self, actor: Actor, user_id: str, query: ChatQuery) -> tuple[Records, int]:
-        """Return one page of the chats of any user; forbidden to who may not read them."""
+        """Return one page of the chats of any user; forbidden unless the actor may read them."""
         found, total = await self.find_all(actor, replace(query, user_id=user_id))
         return [render_list_item(chat) for chat in found], total
 
     async def find(self, actor: Actor, query: ChatQuery) -> tuple[Sequence[Chat], int]:
-        """Return one page of the actor's own chats, and the count of all that match."""
+        """Return one page of the actor's own chats, and the count of all matches."""
         return await self._search(replace(query, user_id=actor.user_id))
 
     async def find_all(self, actor: Actor, query: ChatQuery) -> tuple[Sequence[Chat], int]:
-        """Return one page of the chats of all users, and the count; forbidden to who may not read them."""
+        """Return one page of all users' chats, and the count; forbidden unless the actor may read them."""
         self.access.require_all(actor)
         return await self._search(query)
 
     async def change(self, actor: Actor, chat_id: str, document: Any) -> Record:
         """Merge a partial `chat` object into a chat and return its record.
 
-        Top-level members replace those of their name. Messages are merged by id, and in a message its
-        members; the rest stays. The current message stays what it is unless another is named.
+        Top-level members replace those of the same name. Messages are merged by id, and within a message by
+        member; the rest stays. The current message stays unless the object names another.
         """
         read = await read_document(document)
         async with self._transactor.exclusive(chat_lock_name(chat_id)):
@@ -152,11 +152,11 @@ class Chats:
         return await self.record(chat_id)
 
     async def put_message(self, actor: Actor, chat_id: str, message_id: str, message: Any) -> Message:
-        """Change a message, or add it after the current one, which it then is; return it.
+        """Change a message, or add it after the current one and make it current; return it.
 
-        `message` is `{"content", ...}`, of which a new message takes every member. To change what is there
-        takes the permission chat.edit. Raises invalid_request for what is no message, not_found for a chat
-        that is not there or not the actor's.
+        `message` is `{"content", ...}`; a new message takes every member. A change of an existing message
+        needs the permission chat.edit. Raises invalid_request for an invalid message, and not_found for a
+        chat that does not exist or that the actor may not read.
         """
         node = await read_node(message, "message", read_id(message_id, "message_id"))
         if not node.id:
@@ -174,9 +174,9 @@ class Chats:
             return made
 
     async def remove_message(self, actor: Actor, chat_id: str, message_id: str) -> None:
-        """Delete a message; its children get its parent. The current one is then its parent, too.
+        """Delete a message; its children move to its parent, which becomes current if the message was.
 
-        Takes the permission chat.delete_message. Raises not_found when chat or message are not there.
+        Needs the permission chat.delete_message. Raises not_found if the chat or the message does not exist.
         """
         require_chat(actor, "delete_message")
         async with self._transactor.exclusive(chat_lock_name(chat_id)):
@@ -189,33 +189,33 @@ class Chats:
             await self._store.change(chat_id, ChatChange(current_id=current_id), self._clock())
 
     async def branch(self, chat_id: str, message_id: str) -> Records:
-        """Return the messages from the root to this one, whoever asks."""
+        """Return the messages from the root to this message, without an access check."""
         return render_branch(await self._messages.branch(chat_id, message_id))
 
     async def toggle_pinned(self, actor: Actor, chat_id: str) -> Record:
-        """Pin a chat, or no longer, and return its record."""
+        """Pin or unpin a chat and return its record."""
         async with self._transactor.exclusive(chat_lock_name(chat_id)):
             chat = await self.access.get_changeable(actor, chat_id)
             await self._store.change(chat_id, ChatChange(pinned=not chat.pinned), chat.updated_at)
         return await self.record(chat_id)
 
     async def toggle_archived(self, actor: Actor, chat_id: str) -> Record:
-        """Archive a chat, or no longer, and return its record."""
+        """Archive or unarchive a chat and return its record."""
         async with self._transactor.exclusive(chat_lock_name(chat_id)):
             chat = await self.access.get_changeable(actor, chat_id)
             await self._store.change(chat_id, ChatChange(archived=not chat.archived), chat.updated_at)
         return await self.record(chat_id)
 
     async def archive_all(self, actor: Actor, *, archived: bool) -> None:
-        """Archive every chat of the actor's, or take all out of the archive."""
+        """Archive or unarchive every chat of the actor."""
         await self._store.archive_all(actor.user_id, archived=archived)
 
     async def remove(self, actor: Actor, chat_id: str) -> None:
-        """Stop what runs for a chat and delete it; takes the permission chat.delete. Raises not_found."""
+        """Stop the tasks of a chat and delete it; needs the permission chat.delete. Raises not_found."""
         require_chat(actor, "delete")
         await self.access.owned(actor, chat_id)
         await self._stop(chat_id)
-        # A change that is under way ends first; one that comes later finds no chat.
+        # A change in progress ends first; a later one finds no chat.
         async with self._transactor.exclusive(chat_lock_name(chat_id)):
             is_hidden = await self._store.hide(chat_id)
         if not is_hidden:
@@ -223,7 +223,7 @@ class Chats:
         await self._store.purge([chat_id])
 
     async def remove_all(self, actor: Actor) -> int:
-        """Delete every chat of the actor's, and return how many there were."""
+        """Delete every chat of the actor and return the count."""
         require_chat(actor, "delete")
         found, _ = await self.find(actor, ChatQuery())
         for chat in found:

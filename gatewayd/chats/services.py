@@ -1,4 +1,4 @@
-"""The services of stored chats, as one bundle for who serves them."""
+"""The bundle of the stored-chat services for their HTTP and control routes."""
 
 from dataclasses import dataclass
 
@@ -10,7 +10,7 @@ from gatewayd.chats.transfer import ChatTransfer
 
 @dataclass(frozen=True, slots=True)
 class ChatServices:
-    """What the routes of stored chats are served by."""
+    """The services behind the routes of stored chats."""
 
     chats: Chats
     tags: ChatTags

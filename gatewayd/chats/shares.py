@@ -1,4 +1,4 @@
-"""Shares chats as they are at a moment: who knows the share id reads that, and nothing later."""
+"""Sharing of chats: a share id gives read access to a snapshot, not to later changes."""
 
 from typing import Any
 
@@ -11,7 +11,7 @@ from gatewayd.chats.service import Chats, Record
 
 
 class ChatSharing:
-    """Keeps what chats were when they were shared."""
+    """Creates, reads and deletes the shared snapshots of chats."""
 
     def __init__(self, chats: Chats, store: ChatStore, clock: ids.Clock = ids.now) -> None:
         self._chats = chats
@@ -19,9 +19,9 @@ class ChatSharing:
         self._clock = clock
 
     async def share(self, actor: Actor, chat_id: str) -> Record:
-        """Share a chat as it is now, under the id that it was shared under before, and return its record.
+        """Share a snapshot of a chat and return the chat's record; a chat keeps its share id.
 
-        Takes the permission chat.share.
+        Needs the permission chat.share.
         """
         require_chat(actor, "share")
         chat = await self._chats.access.get_changeable(actor, chat_id)
@@ -31,16 +31,16 @@ class ChatSharing:
         return await self._chats.record(chat_id)
 
     async def unshare(self, actor: Actor, chat_id: str) -> bool:
-        """Share a chat no longer; False when it was not shared."""
+        """Delete the shared snapshot of a chat; return False if there is none."""
         await self._chats.access.get_changeable(actor, chat_id)
         return await self._store.unshare(chat_id)
 
     async def get(self, share_id: str) -> Record:
-        """Return what was shared under an id: every verified account may read it."""
+        """Return a shared snapshot; every verified account may read it."""
         return (await self._chats.access.shared(share_id)).document
 
 
 def _snapshot(record: Record, share_id: str) -> dict[str, Any]:
-    """Return the record as others see it: without where its owner keeps it."""
+    """Return the record without the owner's private fields."""
     private: Record = {"folder_id": None, "pinned": False, "archived": False, "last_read_at": None}
     return {**record, **private, "id": share_id, "share_id": share_id, "meta": {}}

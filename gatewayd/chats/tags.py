@@ -18,25 +18,25 @@ def tag_id(name: str) -> str:
 
 
 def make_tag(user_id: str, name: str) -> Tag:
-    """Return the tag of a name; invalid_request for one that is empty, too long or odd."""
+    """Return a tag with this name; raise invalid_request for an empty, too long or unprintable name."""
     cleaned = clean(name, "name", longest=MAX_TAG_CHARACTERS)
     return Tag(tag_id(cleaned), cleaned, user_id)
 
 
 def render_tag(tag: Tag) -> dict[str, Any]:
-    """Return a tag as clients get it."""
+    """Render a tag for clients."""
     return {"id": tag.id, "name": tag.name, "user_id": tag.user_id, "meta": None}
 
 
 class ChatTags:
-    """Gives chats tags, and finds chats by them."""
+    """Adds tags to chats, removes them, and finds chats by tag."""
 
     def __init__(self, store: ChatStore, access: ChatAccess) -> None:
         self._store = store
         self._access = access
 
     async def all(self, actor: Actor) -> Sequence[Tag]:
-        """Return every tag that the actor's chats have."""
+        """Return the tags of all chats of the actor."""
         return await self._store.tags(user_id=actor.user_id)
 
     async def list(self, actor: Actor, chat_id: str) -> Sequence[Tag]:
@@ -45,20 +45,20 @@ class ChatTags:
         return await self._store.tags(chat_id=chat_id)
 
     async def add(self, actor: Actor, chat_id: str, name: str) -> Sequence[Tag]:
-        """Give a chat a tag and return all that it has."""
+        """Add a tag to a chat and return all its tags."""
         chat = await self._access.get_changeable(actor, chat_id)
         await self._store.add_tag(chat_id, make_tag(chat.user_id, name))
         return await self._store.tags(chat_id=chat_id)
 
     async def remove(self, actor: Actor, chat_id: str, name: str | None = None) -> Sequence[Tag]:
-        """Take a tag, by name or id, from a chat, or all of them; return what it has left."""
+        """Remove one tag, by name or id, or all tags from a chat; return the remaining ones."""
         await self._access.get_changeable(actor, chat_id)
         tag_ids = None if name is None else [tag_id(clean(name, "name", longest=MAX_TAG_CHARACTERS))]
         await self._store.remove_tags(chat_id, tag_ids)
         return await self._store.tags(chat_id=chat_id)
 
     async def chats(self, actor: Actor, name: str, offset: int, limit: int | None) -> Sequence[Chat]:
-        """Return the actor's chats that have a tag, last changed first."""
+        """Return the actor's chats with a tag, the most recently changed first."""
         wanted = (tag_id(clean(name, "name", longest=MAX_TAG_CHARACTERS)),)
         query = ChatQuery(actor.user_id, tags=wanted, offset=offset, limit=limit)
         return (await self._store.list(query))[0]

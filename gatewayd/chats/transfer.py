@@ -1,4 +1,4 @@
-"""Chats as whole records: out by export, in by import, and copied."""
+"""Export, import and cloning of chats as whole records."""
 
 from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import replace
@@ -21,19 +21,19 @@ MAX_IMPORTED_CHATS: Final = 10_000
 
 @runtime_checkable
 class ImportRecords(Protocol):
-    """Records to import, each read when its turn comes: they may be more than fit into memory."""
+    """Records to import, read one at a time because together they may exceed the memory."""
 
     def __len__(self) -> int:
-        """Return how many there are."""
+        """Return the number of records."""
         ...
 
     def each(self) -> AsyncIterator[Any]:
-        """Yield them in their order; may be called again."""
+        """Yield the records in order; may be called again."""
         ...
 
 
 class ChatTransfer:
-    """Takes chats in, gives them out, and copies them."""
+    """Imports, exports and clones chats."""
 
     def __init__(self, chats: Chats, store: ChatStore, clock: ids.Clock = ids.now) -> None:
         self._chats = chats
@@ -41,29 +41,30 @@ class ChatTransfer:
         self._clock = clock
 
     async def take(self, actor: Actor, forms: Any, owner_id: str | None = None) -> Sequence[Chat]:
-        """Import records, all or none, and return the chats that they have become, with new ids.
+        """Import records, all or none, and return the created chats with their new ids.
 
-        Takes and raises what `check_json` does. All are checked before the first is stored, and no reader
-        finds one before all are stored. An import that fails leaves nothing; the next start deletes what one
-        of a process that died has left. Others write meanwhile. The same records again make other chats.
+        Parameters and errors are those of `check`. All records are checked before the first is stored, and
+        readers find no chat before all are stored. A failed import leaves nothing; after a crash the next
+        start deletes the leftovers. Other writers are not blocked. The same records imported twice make two
+        sets of chats.
         """
         made: list[Chat] = []
 
-        async def noted(chats: AsyncIterator[NewChat]) -> AsyncIterator[NewChat]:
+        async def collected(chats: AsyncIterator[NewChat]) -> AsyncIterator[NewChat]:
             async for each in chats:
-                made.append(_shown(each))
+                made.append(_without_contents(each))
                 yield each
 
         await self.check(actor, forms, owner_id)
-        await self._store.add_all(noted(_each(owner_id or actor.user_id, forms, self._clock())))
+        await self._store.add_all(collected(_parse_all(owner_id or actor.user_id, forms, self._clock())))
         return made
 
     async def check(self, actor: Actor, forms: Any, owner_id: str | None = None) -> Sequence[Chat]:
-        """Return the chats that records would become, and store nothing.
+        """Return the chats that an import would create, without storing them.
 
         `forms` is `ImportRecords` of `{"chat", "meta"?, "pinned"?, "archived"?, "created_at"?,
-        "updated_at"?}`, as `give` gives them. Takes the permission chat.import. Administrators may name
-        another owner, others get forbidden. Raises invalid_request that names the member at fault
+        "updated_at"?}`, the form that `give` exports. Needs the permission chat.import. Only administrators
+        may name another owner; others get forbidden. Raises invalid_request that names the bad member
         (`chats.0.chat...`), and too_large.
         """
         require_chat(actor, "import")
@@ -77,38 +78,38 @@ class ChatTransfer:
         if len(forms) > MAX_IMPORTED_CHATS:
             raise invalid_field("chats", f"there are more than {MAX_IMPORTED_CHATS}")
         made = []
-        async for each in _each(user_id, forms, self._clock()):
+        async for each in _parse_all(user_id, forms, self._clock()):
             await self._store.check(each.messages)
-            made.append(_shown(each))
+            made.append(_without_contents(each))
         return made
 
     def records(self, chats: Sequence[Chat]) -> AsyncIterator[Record]:
-        """Return the records of chats that are stored, one after the other."""
+        """Return the records of stored chats, one after the other."""
         return self._records(chats)
 
     async def give(self, actor: Actor, chat_id: str) -> Record:
-        """Return the record of a chat for keeping elsewhere; takes the permission chat.export."""
+        """Return the record of a chat for export; needs the permission chat.export."""
         require_chat(actor, "export")
         return await self._chats.get(actor, chat_id)
 
     async def give_all(self, actor: Actor, query: ChatQuery) -> AsyncIterator[Record]:
-        """Return the records of the actor's own chats, one after the other; takes chat.export."""
+        """Return the records of the actor's own chats, one after the other; needs chat.export."""
         require_chat(actor, "export")
         found, _ = await self._chats.find(actor, query)
         return self._records(found)
 
     async def give_everything(self, actor: Actor, user_id: str | None = None) -> AsyncIterator[Record]:
-        """Return the records of the chats of any user, or of all; forbidden to who may not read them."""
+        """Return the records of the chats of one user or of all; forbidden unless the actor may read them."""
         self._chats.access.require_all(actor)
         found, _ = await self._store.list(ChatQuery(user_id=user_id))
         return self._records(found)
 
     async def clone(self, actor: Actor, chat_id: str, title: str | None = None) -> Record:
-        """Copy a chat that the actor may read into one of its own, and return the copy's record."""
+        """Copy a chat that the actor may read into a new chat of the actor, and return the copy's record."""
         return await self._chats.copy(actor, chat_id, title)
 
     async def clone_shared(self, actor: Actor, share_id: str) -> Record:
-        """Copy what was shared under an id into a chat of the actor's own."""
+        """Copy a shared snapshot into a new chat of the actor."""
         record = (await self._chats.access.shared(share_id)).document
         name = f"Clone of {record['title']}"[:MAX_TITLE_CHARACTERS]
         document = {**record["chat"], "title": name, "originalChatId": record["id"]}
@@ -122,19 +123,19 @@ class ChatTransfer:
                 yield found
 
 
-def _shown(new: NewChat) -> Chat:
+def _without_contents(new: NewChat) -> Chat:
     """Return a chat with its tags, without `head` and `meta`, which may be large."""
     return replace(new.chat, head={}, meta={}, tags=tuple(sorted({tag.id for tag in new.tags})))
 
 
-async def _each(user_id: str, forms: ImportRecords, now: int) -> AsyncIterator[NewChat]:
-    place = 0
+async def _parse_all(user_id: str, forms: ImportRecords, now: int) -> AsyncIterator[NewChat]:
+    position = 0
     async for form in forms.each():
-        yield await _read(user_id, form, f"chats.{place}", now)
-        place += 1
+        yield await _parse(user_id, form, f"chats.{position}", now)
+        position += 1
 
 
-async def _read(user_id: str, form: Any, where: str, now: int) -> NewChat:
+async def _parse(user_id: str, form: Any, where: str, now: int) -> NewChat:
     if not isinstance(form, Mapping):
         raise invalid_field(where, "expected an object")
     meta = form.get("meta")
