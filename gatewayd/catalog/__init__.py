@@ -1,4 +1,4 @@
-"""Which models exist: merge the sources, find one by id, decide who may use it.
+"""Models of all sources: merged lists, lookup by id, and access control.
 
-Imported by `chat`, `plugins` and everything above; imports only `tasks`, `errors` and `ids`.
+Imported by `pipeline`, `plugins` and everything above; imports only `completions` and the ground floor.
 """

@@ -1,4 +1,4 @@
-"""Access lists (6.6): which rows there are, whom a row is for, and who may give one away."""
+"""Access lists: their valid grants, matching of viewers, and the right to share."""
 
 from collections.abc import Callable, Iterable
 from typing import Any, Final, Protocol
@@ -11,24 +11,24 @@ READ: Final = "read"
 WRITE: Final = "write"
 
 Principals = frozenset[tuple[str, str]]
-"""Types and ids of those whom grants are for."""
+"""Types and ids of the principals that hold grants."""
 
 
 class Grantor(Protocol):
-    """Who gives others a right; an actor is one."""
+    """A user who shares a resource; an actor is one."""
 
     @property
     def is_admin(self) -> bool:
-        """Administrators may give everything."""
+        """Whether the user may grant everything."""
         ...
 
     def may(self, area: str, name: str) -> bool:
-        """Tell whether a permission (5.2) is held."""
+        """Return True if the user has a permission (gatewayd.toml(5), SETTINGS)."""
         ...
 
 
 def check_grant(grant: Grant) -> None:
-    """Raise invalid_request unless the grant is one of the forms of 6.6."""
+    """Raise invalid_request unless the grant names a user or group and the permission read or write."""
     checks: tuple[tuple[str, str, Callable[[str], bool]], ...] = (
         ("principal_type", grant.principal_type, lambda value: value in {"user", "group"}),
         ("principal_id", grant.principal_id, bool),
@@ -40,36 +40,37 @@ def check_grant(grant: Grant) -> None:
 
 
 def is_for(grant: Grant, viewer: Viewer) -> bool:
-    """Tell whether a grant is the viewer's, a group's of theirs, or everybody's."""
+    """Return True if a grant is for the viewer, for one of their groups, or for everybody."""
     if grant.principal_type == "group":
         return grant.principal_id in viewer.group_ids
     return grant.principal_id in {EVERYBODY, viewer.user_id}
 
 
 def principals_of(grants: Iterable[Grant]) -> Principals:
-    """Return whom grants are for, to be looked up whatever their number."""
+    """Return the principals of grants as a set, for fast lookup."""
     return frozenset((grant.principal_type, grant.principal_id) for grant in grants)
 
 
 def admits(principals: Principals, viewer: Viewer) -> bool:
-    """Tell whether one of the principals is the viewer, a group of theirs, or everybody."""
+    """Return True if a principal is the viewer, one of their groups, or everybody."""
     if ("user", EVERYBODY) in principals or ("user", viewer.user_id) in principals:
         return True
     return any(("group", group_id) in principals for group_id in viewer.group_ids)
 
 
 def covers(grant: Grant, viewer: Viewer, permission: str) -> bool:
-    """Tell whether a grant gives a viewer a permission; who may write may read."""
+    """Return True if a grant gives a viewer a permission; write includes read."""
     return permission in {READ, grant.permission} and is_for(grant, viewer)
 
 
 def allowed_grants(
     giver: Grantor, wanted: Iterable[Grant], held: Iterable[Grant] = (), *, public: str
 ) -> tuple[Grant, ...]:
-    """Return those of the wanted grants that may be given; what is `held` already may stay.
+    """Return the wanted grants that the user may give; grants in `held` may stay.
 
-    `public` names the permission of `sharing` that lets everybody in, for example `public_tools`. The rest is
-    dropped silently, as in the peer. A row of no known form raises invalid_request.
+    `public` names the permission of the section `sharing` that allows grants to everybody, such as
+    `public_tools`. Other grants are dropped silently, as Open WebUI does. An invalid grant raises
+    invalid_request.
     """
     kept = frozenset(held)
     rows = tuple(dict.fromkeys(wanted))
@@ -79,7 +80,7 @@ def allowed_grants(
 
 
 def render_grant(grant: Grant) -> dict[str, Any]:
-    """Return one row of an access list as clients of this API family see it."""
+    """Render one grant of an access list in the format of Open WebUI."""
     return {
         "principal_type": grant.principal_type,
         "principal_id": grant.principal_id,

@@ -1,4 +1,4 @@
-"""Models on top of others: what an administrator's record with a base model adds to the lists."""
+"""Custom models: administrators' records with a base model, added to the lists of the sources."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
@@ -15,20 +15,20 @@ Candidates = tuple[Candidate[ModelSource], ...]
 def add_custom_models(
     listed: Mapping[str, Candidates], records: Iterable[ModelRecord]
 ) -> dict[str, Candidates]:
-    """Return the listed models and those on top of them; one whose base is gone is not among them.
+    """Return the listed models and the custom models whose base is listed.
 
-    A custom model is asked where its base is, and keeps what its source calls the base (1.5: `preset`).
+    A custom model uses the sources and upstream ids of its base; its listing has `preset` set.
     """
     merged = dict(listed)
     for record in records:
         base_id = None if record.base_model_id is None else find_listed_name(record.base_model_id, listed)
         if base_id is not None and base_id in listed:
-            merged[record.id] = tuple(_on_top(record, found) for found in listed[base_id])
+            merged[record.id] = tuple(_custom_candidate(record, found) for found in listed[base_id])
     return merged
 
 
 def check_base(record: ModelRecord, known: Mapping[str, ModelRecord]) -> None:
-    """Raise invalid_request when a record's base model is the model itself or stands on another one."""
+    """Raise invalid_request if a record's base is the model itself or another custom model."""
     base_id = record.base_model_id
     if base_id is None:
         return
@@ -36,19 +36,19 @@ def check_base(record: ModelRecord, known: Mapping[str, ModelRecord]) -> None:
     if not base_id:
         raise _refused("it is empty")
     if record.id in (base_id, base_id + LATEST_TAG):
-        raise _refused("a model cannot stand on itself")
+        raise _refused("a model cannot be its own base")
     if base is not None and base.base_model_id is not None:
-        raise _refused(f"{shorten(base_id)!r} itself stands on {shorten(base.base_model_id)!r}")
+        raise _refused(f"{shorten(base_id)!r} itself is based on {shorten(base.base_model_id)!r}")
     above = next((other for other in known.values() if other.base_model_id == record.id), None)
     if above is not None:
-        raise _refused(f"{shorten(above.id)!r} stands on this model")
+        raise _refused(f"{shorten(above.id)!r} is based on this model")
 
 
 def _refused(reason: str) -> GatewayError:
     return invalid(f"cannot accept base_model_id: {reason}", param="base_model_id")
 
 
-def _on_top(record: ModelRecord, found: Candidate[ModelSource]) -> Candidate[ModelSource]:
+def _custom_candidate(record: ModelRecord, found: Candidate[ModelSource]) -> Candidate[ModelSource]:
     base = found.model
     model = replace(
         base,

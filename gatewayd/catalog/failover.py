@@ -1,4 +1,4 @@
-"""Which of several sources of one model answers, and when the next one is asked."""
+"""Failover between the sources of one model: the order of attempts, and the errors that allow another."""
 
 import logging
 import time
@@ -15,7 +15,7 @@ Result = TypeVar("Result")
 
 
 class NamedSource(Protocol):
-    """What can be asked."""
+    """A source with a name."""
 
     @property
     def name(self) -> str:
@@ -26,45 +26,45 @@ class NamedSource(Protocol):
 Source = TypeVar("Source", bound=NamedSource)
 
 SAFE_RETRY_KINDS: Final = frozenset({ErrorKind.UPSTREAM_UNREACHABLE, ErrorKind.RATE_LIMITED})
-"""Failures after which asking somebody else is safe: the refused request has begun nothing."""
+"""Errors after which another source may be tried: the refused request has had no effect."""
 
 MISSING_ENDPOINT_CODE: Final = "endpoint_not_found"
-"""The code of the failure of a source that does not have the endpoint, which another one may have."""
+"""Error code of a source that lacks the endpoint; another source may have it."""
 
 REST_SECONDS: Final = 10.0
-"""How long a source that was not reached is asked last."""
+"""How long a source that could not be reached is tried last."""
 
 
 @dataclass(frozen=True, slots=True)
 class Candidate(Generic[Source]):
-    """A model as one source has it."""
+    """A model as one source offers it."""
 
     model: Model
     source: Source
 
 
 class Failover:
-    """Asks the candidates in their order, those that were not reached just now last."""
+    """Tries candidates in order, but those that were recently unreachable last."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
-        self._resting: dict[str, float] = {}
+        self._unreachable: dict[str, float] = {}
 
     async def ask(
         self,
         candidates: Sequence[Candidate[Source]],
         question: Callable[[Model, Source], Awaitable[Result]],
     ) -> Result:
-        """Return the first answer; raises the last failure.
+        """Return the result of the first successful attempt; raise the error of the last attempt.
 
-        `question` returns once the first byte is there, so that what raises later is never asked again. A
-        source that cannot be reached or refuses for now (429, 503) has begun nothing; every other failure is
-        raised at once, as the request may have been worked on.
+        `question` returns at the first byte of the answer, so that later errors are never retried. A source
+        that is unreachable or refuses temporarily (429, 503) has done nothing, and the next one is tried.
+        Every other error is raised at once, because the source may have processed the request.
         """
         if len(candidates) == 1:
             only = candidates[0]
             return await question(only.model, only.source)
-        *others, last = self._by_rest(candidates)
+        *others, last = self._reachable_first(candidates)
         for candidate in others:
             try:
                 return await self._ask(candidate, question)
@@ -72,7 +72,7 @@ class Failover:
                 if error.kind not in SAFE_RETRY_KINDS and error.code != MISSING_ENDPOINT_CODE:
                     raise
                 log.warning(
-                    "another source is asked: %s", error.full_message, extra={"model": candidate.model.id}
+                    "trying another source: %s", error.full_message, extra={"model": candidate.model.id}
                 )
         return await self._ask(last, question)
 
@@ -83,10 +83,10 @@ class Failover:
             return await question(candidate.model, candidate.source)
         except GatewayError as error:
             if error.kind is ErrorKind.UPSTREAM_UNREACHABLE:
-                self._resting[candidate.source.name] = self._clock() + REST_SECONDS
+                self._unreachable[candidate.source.name] = self._clock() + REST_SECONDS
             raise
 
-    def _by_rest(self, candidates: Sequence[Candidate[Source]]) -> Sequence[Candidate[Source]]:
+    def _reachable_first(self, candidates: Sequence[Candidate[Source]]) -> Sequence[Candidate[Source]]:
         now = self._clock()
-        self._resting = {name: until for name, until in self._resting.items() if until > now}
-        return sorted(candidates, key=lambda candidate: candidate.source.name in self._resting)
+        self._unreachable = {name: until for name, until in self._unreachable.items() if until > now}
+        return sorted(candidates, key=lambda candidate: candidate.source.name in self._unreachable)

@@ -1,4 +1,4 @@
-"""What gives models, what keeps records of them, and who looks at them."""
+"""Interfaces of model sources, of the store of model records, and of viewers."""
 
 from collections.abc import AsyncIterator, Awaitable, Sequence
 from dataclasses import dataclass
@@ -10,7 +10,7 @@ from gatewayd.errors import GatewayError
 
 
 class Viewer(Protocol):
-    """Who asks for models; an `accounts.records.Actor` is one."""
+    """A user who asks for models; an `accounts.records.Actor` is one."""
 
     @property
     def user_id(self) -> str:
@@ -30,12 +30,11 @@ class Viewer(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class CallContext:
-    """What a source may know about a call beside its body; the user is named only where a setting says so.
+    """Facts of a call that a source may use; user fields are set only if a setting allows it.
 
-    `is_converted` tells that the body was made from another dialect and may hold what only that one knows
-    (`cache_control`, `thinking_blocks`): a source that does not speak it must leave that out. `scope` is what
-    a function model may know beside that, and nobody else looks at it. `chat_id` is empty where no chat is
-    named.
+    `is_converted` marks a body made from another dialect, which may hold fields of that dialect only
+    (`cache_control`, `thinking_blocks`); a source that does not speak it must remove them. `scope` is the
+    plugin context, read only by function models. `chat_id` is empty if the request names no chat.
     """
 
     request_id: str
@@ -49,7 +48,7 @@ class CallContext:
 
 
 class RuntimeRefusalError(GatewayError):
-    """A refusal that a local runtime wrote itself, which its own clients get as it is (4.5)."""
+    """A refusal written by a local runtime; clients of the runtime get it unchanged."""
 
     def __init__(self, error: GatewayError, answer: "RefusedAnswer") -> None:
         super().__init__(
@@ -65,7 +64,7 @@ class RuntimeRefusalError(GatewayError):
 
 @dataclass(frozen=True, slots=True)
 class RefusedAnswer:
-    """Status, media type and body of a runtime's refusal, without the gateway's key."""
+    """Status, media type and body of a runtime's refusal, with the gateway's key removed."""
 
     status: int
     content_type: str
@@ -73,7 +72,7 @@ class RefusedAnswer:
 
 
 class ChunkStream(Protocol):
-    """Chunks of an answer, read once; `aclose` ends the source's work at once."""
+    """Chunks of an answer, read once; `aclose` cancels the source's work immediately."""
 
     def __aiter__(self) -> AsyncIterator[CompletionChunk]:
         """Return itself."""
@@ -92,30 +91,30 @@ class ModelSource(Protocol):
     """A provider, a runtime, the built-in model or function models.
 
     Failures are raised as `GatewayError` whose message names the source: upstream_unreachable (not reached,
-    or 503/529), upstream_failed (401, 403, 5xx, or an answer that is not one), rate_limited with
-    `retry_after` (429), invalid_request (400, 413, 422: the provider's own sentence), not_found (404),
-    timeout. No message holds a key.
+    or 503/529), upstream_failed (401, 403, 5xx, or an invalid reply), rate_limited with `retry_after` (429),
+    invalid_request (400, 413, 422: the provider's own sentence), not_found (404), timeout. No message holds a
+    key.
     """
 
     @property
     def name(self) -> str:
-        """The name in messages and logs, unique among the sources."""
+        """Name in messages and logs, unique among the sources."""
         ...
 
     async def list_models(self) -> Sequence[Model]:
-        """Ask the source for its models; the caller sets the deadline."""
+        """Fetch the models of the source; the caller sets the deadline."""
         ...
 
     async def complete(self, body: Body, model: Model, context: CallContext) -> Completion:
-        """Answer a chat request at once; `body["model"]` is already `model.upstream_id`."""
+        """Answer a chat request as a whole; `body["model"]` is already `model.upstream_id`."""
         ...
 
     def stream(self, body: Body, model: Model, context: CallContext) -> ChunkStream:
-        """Answer in chunks.
+        """Answer a chat request in chunks.
 
-        Failing before the first chunk raises. A stream that ends without a finish reason or `[DONE]`, or
-        breaks after the first chunk, raises then. Closing the iterator (`aclose`) closes the upstream
-        connection at once.
+        An error before the first chunk raises. A stream that ends without a finish reason or `[DONE]`, or
+        breaks after the first chunk, raises at that point. `aclose` closes the upstream connection
+        immediately.
         """
         ...
 
@@ -126,13 +125,13 @@ class ModelSource(Protocol):
 
 @runtime_checkable
 class EmbeddingSource(Protocol):
-    """A source that also turns texts into vectors; failures as in `ModelSource`."""
+    """A source that also embeds texts; failures as in `ModelSource`."""
 
     async def embed(self, body: Body, model: Model, context: CallContext) -> Body:
         """Answer an OpenAI embeddings request whose `input` is a list of texts or of token lists.
 
         Returns `{"object": "list", "data": [{"object": "embedding", "index", "embedding": [float]}], "model",
-        "usage"?}` with one vector per input, in their order; `encoding_format` is not looked at.
+        "usage"?}` with one vector per input, in order; `encoding_format` is ignored.
         """
         ...
 
@@ -142,19 +141,19 @@ class LoadingSource(Protocol):
     """A source that lists some of its models only once it has loaded them."""
 
     async def load_model(self, model_id: str) -> bool:
-        """Wait, but not long, for a model that is being loaded; tell whether it has been.
+        """Wait briefly for a model that is loading; return True if it was loaded.
 
-        False at once for any other model.
+        Returns False at once for any other model.
         """
         ...
 
 
 @runtime_checkable
 class MessagesSource(Protocol):
-    """A source that itself speaks the messages protocol (4.3), for requests that need no conversion."""
+    """A source of the Anthropic messages protocol, for requests that need no conversion."""
 
     async def complete_message(self, body: Body, model: Model, context: CallContext) -> Completion:
-        """Answer a messages request at once; the completion's body is a message."""
+        """Answer a messages request as a whole; the body of the completion is a message."""
         ...
 
     def stream_message(self, body: Body, model: Model, context: CallContext) -> ChunkStream:
@@ -163,7 +162,7 @@ class MessagesSource(Protocol):
 
 
 class ForwardedAnswer(Protocol):
-    """A provider's good answer passed on as it is: its head is here, its body still to be read."""
+    """A provider's successful reply, passed on unchanged; the head is received, the body not yet."""
 
     @property
     def status(self) -> int:
@@ -172,44 +171,44 @@ class ForwardedAnswer(Protocol):
 
     @property
     def content_type(self) -> str:
-        """The media type with its parameters, empty when none was named."""
+        """Media type with its parameters; empty if the provider sent none."""
         ...
 
     def __aiter__(self) -> Self:
-        """Return itself: a body is read once."""
+        """Return itself; the body is read once."""
         ...
 
     async def __anext__(self) -> bytes:
-        """Return what came since, never b"": of a stream whole events or lines, of all else any bytes.
+        """Return the next bytes, never b"": whole events or lines of a stream, any bytes of other bodies.
 
-        Raises GatewayError when the answer breaks off, is not what it says, or reports an error.
+        Raises GatewayError if the reply breaks off, is malformed, or reports an error.
         """
         ...
 
     async def aclose(self) -> None:
-        """Close the provider's connection at once unless the body was read to its end."""
+        """Close the provider's connection immediately unless the body was read to its end."""
         ...
 
 
 @runtime_checkable
 class ForwardingSource(Protocol):
-    """A source whose other endpoints can be reached through the gateway; failures as in `ModelSource`."""
+    """A source whose other endpoints are reachable through the gateway; failures as in `ModelSource`."""
 
     async def forward(
         self, method: str, path: str, body: Body | None, context: CallContext | None = None
     ) -> ForwardedAnswer:
-        """Send a request to `path` below the provider's address; an answer over 299 raises.
+        """Send a request to `path` below the provider's address; a status over 299 raises.
 
-        `context` is who asks, None for what the gateway itself asks.
+        `context` describes the caller; None stands for the gateway itself.
         """
         ...
 
 
 @runtime_checkable
 class RuntimeSource(ForwardingSource, Protocol):
-    """A local model runtime whose native API is passed through (4.5); paths start with `/api/`.
+    """A local model runtime whose native API is passed through (gatewayd-dialects(7), RUNTIMES).
 
-    What it refuses in words of its own is raised as `RuntimeRefusalError`.
+    Paths start with `/api/`. Refusals in the runtime's own words raise `RuntimeRefusalError`.
     """
 
     @property
@@ -219,12 +218,12 @@ class RuntimeSource(ForwardingSource, Protocol):
 
     @property
     def prefix(self) -> str:
-        """What stands before the runtime's own ids in the ids that callers send."""
+        """Prefix that the ids of callers have before the runtime's own ids."""
         ...
 
 
 class ModelRecordStore(Protocol):
-    """Model records with their grants; all changes are committed on return."""
+    """Model records with their grants; each change is committed on return."""
 
     async def list(self) -> Sequence[ModelRecord]:
         """Return all records."""

@@ -1,4 +1,4 @@
-"""Models, the records that administrators keep about them, and who may use them."""
+"""Records of models, of administrators' settings for them, and of access grants."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -10,10 +10,10 @@ EVERYBODY: Final = "*"
 
 @dataclass(frozen=True, slots=True)
 class Model:
-    """A model as a source lists it (2.4).
+    """A model as a source lists it.
 
-    `id` is what callers send (with the source's prefix), `upstream_id` what the source itself calls it.
-    `detail` is put into the listing as it is, for example `{"openai": {...}}` (peer-compatible extra fields).
+    `id` is the id for callers (with the source's prefix), `upstream_id` the source's own id. `detail` is
+    copied into the listing, for example `{"openai": {...}}` (extra fields of Open WebUI).
     """
 
     id: str
@@ -28,7 +28,7 @@ class Model:
 
 @dataclass(frozen=True, slots=True)
 class Grant:
-    """One row of a resource's access list: `principal_id` is an id or `*`; permission is read or write."""
+    """One row of a resource's access list: `principal_id` is an id or `*`; `permission` is read or write."""
 
     principal_type: str
     principal_id: str
@@ -37,7 +37,7 @@ class Grant:
 
 @dataclass(frozen=True, slots=True)
 class ModelRecord:
-    """What an administrator keeps about a model: a new model on top of another, or access to a listed one."""
+    """An administrator's record of a model: a custom model with a base, or settings of a listed model."""
 
     id: str
     user_id: str

@@ -1,4 +1,4 @@
-"""The local model runtimes (4.5): which of them has a model, and requests passed on to it."""
+"""Local model runtimes: lookup of their models, and forwarding of native requests."""
 
 import asyncio
 import itertools
@@ -23,40 +23,40 @@ from gatewayd.errors import ErrorKind, GatewayError, not_found
 log = logging.getLogger(__name__)
 
 NAME_FIELDS: Final = frozenset({"model", "name"})
-"""The fields that name a model; a runtime reads them whatever their case."""
+"""Fields that name a model; a runtime reads them case-insensitively."""
 
 MAX_ANSWER_BYTES: Final = 4 * 1024 * 1024
-"""Bytes of an answer that is read to be merged with others."""
+"""Maximum size of a reply that is merged with others."""
 
 ASK_SECONDS: Final = 10.0
-"""How long each runtime may take where the answers of several are merged."""
+"""Maximum duration of one runtime's reply when several replies are merged."""
 
 NUMBER_PATTERN: Final = re.compile(r"[0-9]{1,9}")
 
 
 @dataclass(frozen=True, slots=True)
 class ModelRuntime:
-    """One runtime; `index` is its place among them, `models` are those that it lists, by callers' ids."""
+    """One runtime; `index` is its position among the runtimes, `models` maps callers' ids to its models."""
 
     index: int
     source: RuntimeSource
     models: Mapping[str, Model]
 
     def find(self, model_id: str) -> Model | None:
-        """Return the model that callers know by this id."""
+        """Return the model with this callers' id."""
         return self.models.get(model_id)
 
     def own_name(self, model_id: str) -> str:
-        """Return what the runtime calls the model, listed or not."""
+        """Return the runtime's own name of a model, listed or not."""
         model = self.find(model_id)
         return model.upstream_id if model else model_id.removeprefix(self.source.prefix)
 
 
 @dataclass(frozen=True, slots=True)
 class RuntimeModel:
-    """A model that the viewer may use, and the runtimes that list it (none: not a runtime's).
+    """A model that the viewer may use, and the runtimes that list it (none for models of other sources).
 
-    `source` is the provider that the caller names, "" for any. With `is_local` all who answer for the model
+    `source` is the provider that the caller names, "" for any. `is_local` is set if all sources of the model
     are runtimes.
     """
 
@@ -67,26 +67,26 @@ class RuntimeModel:
 
 
 class ModelRuntimes:
-    """The runtimes among the catalogue's sources, in their order."""
+    """The runtimes among the sources of the catalog, in their order."""
 
     def __init__(self, catalog: Catalog) -> None:
         self._catalog = catalog
-        self._turn = itertools.count()
+        self._rotation = itertools.count()
 
     def all(self) -> Sequence[ModelRuntime]:
-        """Return the runtimes with what they last listed."""
-        places = itertools.count()
+        """Return the runtimes with their last known models."""
+        indices = itertools.count()
         return [
-            ModelRuntime(next(places), item.source, item.by_id)
+            ModelRuntime(next(indices), item.source, item.by_id)
             for item in self._catalog.listings()
             if isinstance(item.source, RuntimeSource)
         ]
 
     async def find(self, name: str, viewer: Viewer, index: int | None = None) -> RuntimeModel:
-        """Return the model that the viewer may use under this name.
+        """Return the model with this name if the viewer may use it.
 
-        A name without a tag also means its tag `latest`. Whatever is wrong (no such model, no right to use
-        it, not on the runtime at `index`) raises the same not_found.
+        A name without a tag stands for its tag `latest`. An unknown model, a forbidden one, and one that is
+        not on the runtime at `index` raise the same not_found.
         """
         for model_id in model_name_variants(name):
             try:
@@ -108,12 +108,12 @@ class ModelRuntimes:
     async def forward(
         self, found: RuntimeModel, path: str, body: Body, context: CallContext
     ) -> tuple[str, ForwardedAnswer]:
-        """Pass a request about a model on to one of the runtimes that have it, which take turns.
+        """Forward a request about a model to one of its runtimes, in rotation.
 
-        `body` is in the caller's words. Returns the runtime's name with its answer. One that is not reached,
-        or refuses for now, is passed over for the next one, as it has done nothing.
+        `body` uses the caller's names. Returns the runtime's name with its reply. If a runtime is unreachable
+        or refuses temporarily, the next one is tried, because the first has done nothing.
         """
-        first = next(self._turn) % len(found.hosts)
+        first = next(self._rotation) % len(found.hosts)
         hosts = [*found.hosts[first:], *found.hosts[:first]]
         candidates = [
             Candidate(model, host.source)
@@ -129,7 +129,7 @@ class ModelRuntimes:
         return await self._catalog.failover.ask(candidates, ask)
 
     async def tags(self, viewer: Viewer, index: int | None = None) -> Sequence[Body]:
-        """Return the runtimes' models that the viewer may use, each once, in the runtimes' own form."""
+        """Return the runtimes' models that the viewer may use, each once, in the runtimes' format."""
         visible = await self._catalog.list(viewer)
         runtimes = self.all() if index is None else [self._at(index)]
         entries = []
@@ -140,7 +140,7 @@ class ModelRuntimes:
         return entries
 
     async def locals(self, viewer: Viewer) -> Sequence[Model]:
-        """Return the models on this machine that the viewer may use and no runtime has."""
+        """Return the local models that the viewer may use and that no runtime lists."""
         visible = await self._catalog.list(viewer)
         runtimes = self.all()
         return [
@@ -150,7 +150,7 @@ class ModelRuntimes:
         ]
 
     async def loaded(self, viewer: Viewer, index: int | None = None) -> Sequence[Body]:
-        """Return the models in memory that the viewer may use, under the names that callers know."""
+        """Return the models in memory that the viewer may use, with the ids of callers."""
         visible = {model.id for model in await self._catalog.list(viewer)}
         entries = []
         for runtime, answer in await self._merged("/api/ps", index):
@@ -162,7 +162,7 @@ class ModelRuntimes:
         return entries
 
     async def version(self, index: int | None = None) -> str | None:
-        """Return the lowest version of the runtimes, None when there is no runtime."""
+        """Return the lowest version of the runtimes; None if there is no runtime."""
         answers = await self._merged("/api/version", index)
         versions = [answer["version"] for _, answer in answers if isinstance(answer.get("version"), str)]
         return min(
@@ -170,17 +170,17 @@ class ModelRuntimes:
         )
 
     async def place(self, name: str, index: int | None = None) -> ModelRuntime:
-        """Return the runtime that an administrator means with a model's name.
+        """Return the runtime that is to store or remove a model of this name.
 
-        That is the one at `index`; else the first that has the model, or whose prefix begins the name; else
-        the first of all. Raises not_found when there is none.
+        The choice is the runtime at `index`; else the first that has the model or whose prefix begins the
+        name; else the first of all. Raises not_found if there is none.
         """
         await self._catalog.list_all()
         runtimes = self.all()
         if index is not None:
             return self._at(index)
         if not runtimes:
-            raise GatewayError(ErrorKind.NOT_FOUND, "cannot do this: no model runtime is configured")
+            raise GatewayError(ErrorKind.NOT_FOUND, "cannot find a runtime: no model runtime is configured")
         for runtime in runtimes:
             if any(runtime.find(model_id) for model_id in model_name_variants(name)):
                 return runtime
@@ -188,7 +188,7 @@ class ModelRuntimes:
         return next(meant, runtimes[0])
 
     async def refresh(self, runtime: ModelRuntime) -> None:
-        """Ask a runtime for its models again, as they have changed."""
+        """Fetch the models of a runtime again, because they have changed."""
         await self._catalog.refresh(runtime.source)
 
     def _at(self, index: int) -> ModelRuntime:
@@ -198,7 +198,7 @@ class ModelRuntimes:
         return runtimes[index]
 
     async def _merged(self, path: str, index: int | None) -> Sequence[tuple[ModelRuntime, Mapping[str, Any]]]:
-        """Return the answers of the runtimes that gave one; raises when none did."""
+        """Return the replies of the runtimes that answered; raise the first error if none did."""
         runtimes = self.all() if index is None else [self._at(index)]
         answers = await asyncio.gather(*(_ask(runtime, path) for runtime in runtimes))
         good = [
@@ -210,12 +210,12 @@ class ModelRuntimes:
             if isinstance(answer, GatewayError) and not good:
                 raise answer
             if isinstance(answer, GatewayError):
-                log.warning("runtime left out: %s", answer.message)
+                log.warning("runtime skipped: %s", answer.message)
         return good
 
 
 def model_not_found(name: str) -> GatewayError:
-    """Return the failure for a model that does not exist, or that the caller may not know of."""
+    """Return the error for a model that does not exist or that the caller may not use."""
     return GatewayError(
         ErrorKind.NOT_FOUND,
         f"model {name[:MAX_ID_LENGTH]!r} not found",
@@ -225,7 +225,7 @@ def model_not_found(name: str) -> GatewayError:
 
 
 def with_model_name(body: Body, own_name: str) -> Body:
-    """Return a request that names the model as its runtime does, and no other one in another spelling."""
+    """Return a request with the runtime's own model name, and with no other spelling of the name fields."""
     kept = {key: value for key, value in body.items() if key.casefold() not in NAME_FIELDS}
     return {**kept, "model": own_name, **({"name": own_name} if "name" in body else {})}
 
@@ -242,7 +242,7 @@ def _tag(model_id: str, hosts: Sequence[ModelRuntime]) -> Body:
 
 
 def _listed_id(runtime: ModelRuntime, entry: object) -> str | None:
-    """Return the id under which callers know a model that its runtime calls by its own name."""
+    """Return the callers' id of a model that a runtime lists under its own name."""
     if not isinstance(entry, dict):
         return None
     own_name = entry.get("model") or entry.get("name")
@@ -250,7 +250,7 @@ def _listed_id(runtime: ModelRuntime, entry: object) -> str | None:
 
 
 async def _ask(runtime: ModelRuntime, path: str) -> Body | GatewayError:
-    """Return the JSON object at a path of a runtime, or why there is none."""
+    """Return the JSON object at a path of a runtime, or the error."""
     refusal = f"cannot get an answer from provider {runtime.source.name!r}: "
     try:
         async with TimeLimit(ASK_SECONDS):

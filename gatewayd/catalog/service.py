@@ -1,4 +1,4 @@
-"""The catalogue: all models of all sources, and the one place that decides who may use which."""
+"""Catalog of all models of all sources, and the only place that decides who may use a model."""
 
 import asyncio
 from collections.abc import Mapping, Sequence
@@ -25,7 +25,7 @@ MAX_ID_LENGTH: Final = 256
 
 @dataclass(frozen=True, slots=True)
 class CatalogOptions:
-    """Seconds a list stays fresh and a source may take; who is exempt from access lists (9.2)."""
+    """Age and deadline of model lists in seconds, and exemptions from access lists."""
 
     max_age: float = 30.0
     deadline: float = 10.0
@@ -34,10 +34,10 @@ class CatalogOptions:
 
 
 class Catalog:
-    """Merges the sources' lists, oldest source first.
+    """Merges the model lists of the sources.
 
-    When several list the same id, the last one is what listings show and is asked first, the others when it
-    cannot answer.
+    If several sources list the same id, the last source comes first: it appears in listings and is tried
+    first; the others are its fallbacks.
     """
 
     def __init__(
@@ -59,19 +59,19 @@ class Catalog:
         self.failover = Failover()
 
         self.changing = asyncio.Lock()
-        """Held by whoever reads a record in order to change it, until the change is committed."""
+        """Held from reading a record until its change is committed."""
 
     async def load(self) -> None:
-        """Read the model records; call once before the first use."""
+        """Load the model records; called once before the first use."""
         self._records = {record.id: record for record in await self._store.list()}
         self._principals = {key: principals_of(record.grants) for key, record in self._records.items()}
 
     def use(self, sources: Sequence[ModelSource]) -> Sequence[ModelSource]:
-        """Take these sources from now on and begin to ask them; return the ones no longer used."""
+        """Replace the sources and start fetching their lists; return the sources no longer used."""
         kept = {id(item.source): item for item in self._listings}
         before = [item.source for item in self._listings]
         self._listings = [kept.get(id(source)) or self._listing(source) for source in sources]
-        self._forget()
+        self._invalidate()
         for item in self._listings:
             item.refresh_when_due()
         return [source for source in before if all(source is not used for used in sources)]
@@ -81,23 +81,23 @@ class Catalog:
         return source_states(self._listings)
 
     def listings(self) -> Sequence[SourceListing]:
-        """Return what is known of each source, in their order."""
+        """Return the listing of each source, in their order."""
         return tuple(self._listings)
 
     async def refresh(self, source: object) -> None:
-        """Ask one source again, whose models have just changed, and wait for its list, but not long."""
+        """Fetch the list of one source, whose models have changed, and wait briefly for it."""
         for item in self._listings:
             if item.source is source:
                 await self._tasks.finish(f"refresh of {item.source.name}", _ask_again(item))
 
     def renew(self, source: object) -> None:
-        """Begin to ask one source again, whose models have just changed; whoever lists next waits for it."""
+        """Start a fetch of one source, whose models have changed; the next listing waits for it."""
         for item in self._listings:
             if item.source is source:
                 item.renew()
 
     async def list(self, viewer: Viewer, *, refresh: bool = False) -> Sequence[Model]:
-        """Return the models that the viewer may use, by name."""
+        """Return the models that the viewer may use, sorted by name."""
         await self._models(refresh=refresh)
         pace = LoopPacer()
         seen = []
@@ -108,14 +108,14 @@ class Catalog:
         return seen
 
     async def list_all(self) -> Sequence[Model]:
-        """Return every model, by name, whoever may use it."""
+        """Return all models, sorted by name, without an access check."""
         await self._models(refresh=False)
         return self._by_name()
 
     async def candidates(self, model_id: str, viewer: Viewer) -> Sequence[Candidate[ModelSource]]:
-        """Return the model as each of its sources has it, the first to ask first.
+        """Return the model as each of its sources offers it, in the order of attempts.
 
-        A name without a tag also means its tag `latest`. Raises not_found when there is no such model or the
+        A name without a tag stands for its tag `latest`. Raises not_found if the model does not exist or the
         viewer may not use it.
         """
         merged = self._current()
@@ -134,24 +134,24 @@ class Catalog:
         return found
 
     async def get(self, model_id: str, viewer: Viewer) -> tuple[Model, ModelSource]:
-        """Return the first of the candidates; raises not_found."""
+        """Return the first candidate; raise not_found."""
         first = (await self.candidates(model_id, viewer))[0]
         return first.model, first.source
 
     def find_record(self, model_id: str) -> ModelRecord | None:
-        """Return what an administrator keeps about a model, under this name or its other spelling."""
+        """Return the record of a model, found by this name or by its variant."""
         known = self._records.get(model_id)
-        return self._spelled_record(model_id) if known is None and self._records else known
+        return self._variant_record(model_id) if known is None and self._records else known
 
     def list_records(self) -> Sequence[ModelRecord]:
-        """Return all model records by id."""
+        """Return all model records, sorted by id."""
         return [self._records[key] for key in sorted(self._records)]
 
     async def put_record(self, record: ModelRecord) -> ModelRecord:
         """Store a record with its grants and return it with its timestamps.
 
-        The record of a listed model has the id that its source lists, and so has its base. Raises
-        invalid_request for an id, a base or a grant that cannot be.
+        The ids of the model and of its base become the spelling that the sources list. Raises invalid_request
+        for an invalid id, base or grant.
         """
         if not record.id or len(record.id) > MAX_ID_LENGTH:
             raise invalid(f"cannot store the model: id must have 1 to {MAX_ID_LENGTH} characters", param="id")
@@ -167,30 +167,30 @@ class Catalog:
         return stored
 
     async def remove_record(self, model_id: str) -> None:
-        """Delete a record; only administrators can use the model then. Raises not_found."""
+        """Delete a record, after which only administrators may use the model. Raises not_found."""
         known = self.find_record(model_id)
-        kept_id = model_id if known is None else known.id
-        if not await self._store.remove(kept_id):
+        record_id = model_id if known is None else known.id
+        if not await self._store.remove(record_id):
             raise not_found("model record", model_id)
-        after_commit(lambda: self._take(kept_id))
+        after_commit(lambda: self._drop(record_id))
 
     async def describe(self, record: ModelRecord, grants: Sequence[Grant] | None) -> ModelRecord:
-        """Insert or replace a record; its owner and, without `grants`, its access list stay as they are."""
+        """Insert or replace a record; keep its owner, and without `grants` also its access list."""
         async with self.changing:
             known = self.find_record(record.id) or record
             kept = known.grants if grants is None else tuple(grants)
             return await self.put_record(replace(record, id=known.id, user_id=known.user_id, grants=kept))
 
     async def grant(self, model_id: str, grants: Sequence[Grant], *, by: str) -> ModelRecord:
-        """Replace the access list of a model, making its record when there is none.
+        """Replace the access list of a model; create its record if there is none.
 
-        Raises not_found for a model that neither a record nor a source has.
+        Raises not_found if neither a record nor a source has the model.
         """
         async with self.changing:
             return await self.regrant(model_id, grants, by=by)
 
     async def regrant(self, model_id: str, grants: Sequence[Grant], *, by: str) -> ModelRecord:
-        """Be `grant` for a caller that already holds `changing`."""
+        """Do the same as `grant` for a caller that already holds `changing`."""
         known = self.find_record(model_id)
         if known is None:
             merged = await self._models(refresh=False)
@@ -201,7 +201,7 @@ class Catalog:
         return await self.put_record(replace(known, grants=tuple(grants)))
 
     async def switch(self, model_id: str, *, active: bool) -> ModelRecord:
-        """Switch a recorded model on or off for everybody but administrators; not_found without a record."""
+        """Enable or disable a recorded model for all users but administrators; not_found without a record."""
         async with self.changing:
             known = self.find_record(model_id)
             if known is None:
@@ -216,10 +216,10 @@ class Catalog:
             return False
         return record.user_id == viewer.user_id or admits(self._principals[record.id], viewer)
 
-    def _spelled_record(self, model_id: str) -> ModelRecord | None:
-        """Return the record of a model under the other spelling of its name.
+    def _variant_record(self, model_id: str) -> ModelRecord | None:
+        """Return the record stored under the other variant of a model name.
 
-        Either the name is not listed and the other one is, or the other way round.
+        Either only the variant is listed, or the variant is the unlisted one.
         """
         listed = self._current()
         for other in model_name_variants(model_id)[1:]:
@@ -233,7 +233,7 @@ class Catalog:
         return None
 
     def _as_listed(self, record: ModelRecord) -> ModelRecord:
-        """Return a record whose id and base are spelled as sources list them."""
+        """Return a record whose id and base have the spelling of the sources."""
         listed = self._current()
         if record.base_model_id is not None:
             return replace(record, base_model_id=find_listed_name(record.base_model_id, listed))
@@ -250,7 +250,7 @@ class Catalog:
         return self._current()
 
     async def _load(self, model_id: str) -> bool:
-        """Wait for a model, or its base, that a source is still loading; tell whether it has been."""
+        """Wait for a model, or its base, that a source is loading; return True if it was loaded."""
         record = self._records.get(model_id)
         name = model_id if record is None or record.base_model_id is None else record.base_model_id
         for item in self._listings:
@@ -272,24 +272,24 @@ class Catalog:
         item = SourceListing(
             source, self._tasks, max_age=self._options.max_age, deadline=self._options.deadline
         )
-        item.on_change = self._forget
+        item.on_change = self._invalidate
         return item
 
     def _put(self, record: ModelRecord) -> None:
         self._records[record.id] = record
         self._principals[record.id] = principals_of(record.grants)
-        self._forget()
+        self._invalidate()
 
-    def _take(self, model_id: str) -> None:
+    def _drop(self, model_id: str) -> None:
         self._records.pop(model_id, None)
         self._principals.pop(model_id, None)
-        self._forget()
+        self._invalidate()
 
-    def _forget(self) -> None:
+    def _invalidate(self) -> None:
         self._merged = self._ordered = None
 
     def _by_name(self) -> Sequence[Model]:
-        """Return what is known of all models now, sorted once for all who list."""
+        """Return all known models, sorted once for all callers."""
         if self._ordered is None:
             models = (found[0].model for found in self._current().values())
             self._ordered = sorted(models, key=lambda model: (model.name.casefold(), model.id))
@@ -297,7 +297,7 @@ class Catalog:
 
 
 async def _wait(waiting: Sequence[SourceListing]) -> None:
-    """Wait for the first answers, but not long, and only once for a source that takes longer."""
+    """Wait briefly for the first lists, and only once for a slow source."""
     try:
         async with TimeLimit(FIRST_LIST_SECONDS):
             await asyncio.gather(*(item.first() for item in waiting))
@@ -307,7 +307,7 @@ async def _wait(waiting: Sequence[SourceListing]) -> None:
 
 
 async def _ask_again(item: SourceListing) -> None:
-    """Fetch a list that was asked for after this moment: one that is on its way may be too old."""
+    """Fetch a list that starts after this call; a running fetch may predate the change."""
     await _wait([item])
     item.refresh()
     await _wait([item])

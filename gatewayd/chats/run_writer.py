@@ -38,10 +38,11 @@ class RunMessageWriter:
     ) -> Message:
         """Store the user's message and the placeholder of the answer, and make it current.
 
-        All of it is one transaction. `user_message` is the client's object (`{"id", "content", ...}`), inserted
-        or merged. An existing answer keeps its place in the tree, loses its lists and its error, and starts over.
-        A new answer follows `parent_id`, else the user's message, else the current message. Raises not_found for
-        an unknown chat, and invalid_request if the answer would replace a message of the user.
+        All of it is one transaction. `user_message` is the client's object (`{"id", "content", ...}`),
+        inserted or merged. An existing answer keeps its place in the tree, loses its lists and its error, and
+        starts over. A new answer follows `parent_id`, else the user's message, else the current message.
+        Raises not_found for an unknown chat, and invalid_request if the answer would replace a message of
+        the user.
         """
         message_id = _checked(message_id, "id")
         parent_id = read_id(parent_id, "parent_id")

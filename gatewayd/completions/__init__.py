@@ -1,4 +1,4 @@
-"""What an answer of a model is made of: the readers of its deltas, and the assembler of its tool calls; pure.
+"""Parts of a model's completion: readers of deltas, the assembler of tool calls, and limits; pure.
 
-Everything above the ground floor may import it.
+Every package above the ground floor may import it.
 """

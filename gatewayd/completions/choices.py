@@ -1,4 +1,4 @@
-"""Completes the choices of an answer with what providers and functions leave out; pure."""
+"""Fills in missing fields of completion choices, and converts choices to stream deltas; pure."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -9,10 +9,10 @@ from gatewayd.completions.tool_calls import whole_calls
 
 
 def complete_choices(completion: dict[str, Any]) -> bool:
-    """Give each choice of a whole answer what is missing, and tell whether anything was.
+    """Fill in the missing fields of each choice of a whole completion; return True if any was missing.
 
-    An index is its position, a finish reason what the message tells, a message without a role an
-    assistant's, and a `delta` in place of a message the message. Raises AnswerSizeError for too many choices.
+    A missing index becomes the position, a missing finish reason is derived from the message, a missing role
+    becomes `assistant`, and a `delta` becomes the message. Raises AnswerSizeError for too many choices.
     """
     choices = as_sequence(completion.get("choices"))
     check_choices(len(choices))
@@ -25,9 +25,9 @@ def complete_choices(completion: dict[str, Any]) -> bool:
 
 
 def choice_to_delta(choice: Mapping[str, Any], position: int) -> dict[str, Any]:
-    """Return a finished choice as one of a stream: the message as `delta`, whole tool calls with their index.
+    """Return a finished choice as a stream choice: the message as `delta`, whole tool calls with their index.
 
-    A choice without a finish reason gets the one that its message tells, one without an index its position.
+    A missing finish reason is derived from the message; a missing index becomes the position.
     """
     delta = dict(as_mapping(choice.get("message")) or as_mapping(choice.get("delta")))
     calls = [
@@ -46,12 +46,12 @@ def choice_to_delta(choice: Mapping[str, Any], position: int) -> dict[str, Any]:
 
 
 def final_choice(delta: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the choice that ends a choice of `choice_to_delta` in a later chunk."""
+    """Return the choice of a later chunk that ends a choice made by `choice_to_delta`."""
     return {"index": delta["index"], "delta": {}, "finish_reason": delta["finish_reason"]}
 
 
 def default_finish_reason(calls: Sequence[Any]) -> str:
-    """Return the finish reason of an answer whose provider named none."""
+    """Return the finish reason of a completion whose provider gave none."""
     return "tool_calls" if calls else "stop"
 
 

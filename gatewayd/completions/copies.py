@@ -1,4 +1,4 @@
-"""Copies of JSON values that share nothing with them."""
+"""Deep copies of JSON values."""
 
 from copy import deepcopy
 from typing import Any, Final
@@ -7,9 +7,9 @@ _PLAIN: Final = frozenset({str, int, float, bool, type(None)})
 
 
 def copy_json(value: Any) -> Any:
-    """Return a copy, which takes a fifth of the time of `deepcopy`; what is not JSON is copied by that.
+    """Return a deep copy of a JSON value, five times faster than `deepcopy`, the fallback for other types.
 
-    An object that is there twice becomes two.
+    An object that is referenced twice is copied twice.
     """
     kind = type(value)
     if kind in _PLAIN:

@@ -1,4 +1,4 @@
-"""Reads one delta, message, event or error of an answer, whatever shape its provider gave it; pure."""
+"""Reads deltas, messages, events and errors in all the forms that providers use; pure."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any, Final, NamedTuple
@@ -6,10 +6,10 @@ from typing import Any, Final, NamedTuple
 from gatewayd.completions.json_access import as_mapping, as_sequence, as_text
 
 REASONING_FIELDS: Final = ("reasoning_content", "reasoning", "thinking")
-"""Where providers put the text of their reasoning, the most usual first; several may say the same."""
+"""Fields in which providers put reasoning text, the most common first; several may repeat the same text."""
 
 THOUGHT_FIELDS: Final = frozenset({"thinking_blocks", "reasoning_details", *REASONING_FIELDS})
-"""Every field of a delta or message that may hold reasoning, beside its content."""
+"""All fields of a delta or message that may hold reasoning, apart from its content."""
 
 UNNAMED_ERROR: Final = "cannot get an answer: the source reported an error without a name"
 
@@ -19,7 +19,7 @@ _MAX_ERRORS: Final = 5
 
 
 class ReasoningPiece(NamedTuple):
-    """A piece of thinking; with `data` a redacted one."""
+    """A piece of reasoning; `data` is set for redacted reasoning."""
 
     text: str = ""
     signature: str = ""
@@ -27,25 +27,25 @@ class ReasoningPiece(NamedTuple):
 
 
 def message_of(completion: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the message of the first choice of a whole answer; empty when there is none."""
+    """Return the message of the first choice of a whole completion; empty if there is none."""
     choices = as_sequence(completion.get("choices"))
     return dict(as_mapping(as_mapping(choices[0]).get("message"))) if choices else {}
 
 
 def first_choices(event: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
-    """Yield the choices of an event, or of a whole answer, that belong to the first answer of several."""
+    """Yield those choices of an event or completion that have index 0 or no index."""
     for choice in as_sequence(event.get("choices")):
         if isinstance(choice, dict) and choice.get("index") in (0, None):
             yield choice
 
 
 def delta_of(choice: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return the delta of a choice, or the whole message in its place."""
+    """Return the delta of a choice, or the whole message that some providers send instead."""
     return as_mapping(choice.get("delta")) or as_mapping(choice.get("message"))
 
 
 def text_of(delta: Mapping[str, Any]) -> str:
-    """Return the text of a delta or message, also of one whose content is a list of parts."""
+    """Return the text of a delta or message; the text parts of a content list are joined."""
     content = delta.get("content")
     if isinstance(content, str):
         return content
@@ -53,7 +53,7 @@ def text_of(delta: Mapping[str, Any]) -> str:
 
 
 def reasoning_of(delta: Mapping[str, Any]) -> str:
-    """Return the reasoning of a delta or message, once, under whatever names it came."""
+    """Return the reasoning text of a delta or message once, whichever fields hold it."""
     for name in REASONING_FIELDS:
         if as_text(delta.get(name)):
             return as_text(delta[name])
@@ -62,7 +62,7 @@ def reasoning_of(delta: Mapping[str, Any]) -> str:
 
 
 def usage_of(event: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return the usage in an event, also where some providers hide it; empty when there is none."""
+    """Return the usage of an event, also from the other places that providers use; empty if there is none."""
     usage = as_mapping(event.get("usage")) or as_mapping(as_mapping(event.get("x_groq")).get("usage"))
     for choice in as_sequence(event.get("choices")):
         usage = usage or as_mapping(as_mapping(choice).get("usage"))
@@ -70,9 +70,9 @@ def usage_of(event: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def reasoning_pieces_of(message: Mapping[str, Any]) -> list[ReasoningPiece]:
-    """Return the thinking in a message or delta, wherever the provider puts it.
+    """Return the reasoning pieces of a message or delta from all fields that providers use.
 
-    Fields that say the same count once, those with signatures first.
+    Fields that repeat the same text count once; fields with signatures come first.
     """
     if THOUGHT_FIELDS.isdisjoint(message) and not isinstance(message.get("content"), list):
         return []
@@ -95,12 +95,12 @@ def reasoning_pieces_of(message: Mapping[str, Any]) -> list[ReasoningPiece]:
 
 
 def text_or_refusal_of(message: Mapping[str, Any]) -> str:
-    """Return the text in a message or delta; a refusal is text too."""
+    """Return the text of a message or delta, including a refusal."""
     return text_of(message) + as_text(message.get("refusal"))
 
 
 def calls_of(message: Mapping[str, Any]) -> list[Mapping[str, Any]]:
-    """Return the elements of `tool_calls`, or the one call of the older `function_call`."""
+    """Return the elements of `tool_calls`, or the single call of the deprecated `function_call`."""
     calls: list[Mapping[str, Any]]
     calls = [call for call in as_sequence(message.get("tool_calls")) if isinstance(call, dict)]
     older = as_mapping(message.get("function_call"))
@@ -108,15 +108,15 @@ def calls_of(message: Mapping[str, Any]) -> list[Mapping[str, Any]]:
 
 
 def sentence_of(error: object) -> str:
-    """Return the sentence in the `error` of an event, or one that says that there is none."""
+    """Return the sentence in the `error` of an event, or UNNAMED_ERROR."""
     return error_message_in(error) or UNNAMED_ERROR
 
 
 def error_message_in(answer: object, depth: int = 0) -> str | None:
-    """Return the sentence inside the error shapes that providers and plugins use, or None.
+    """Return the sentence of an error in any of the known provider and plugin formats, or None.
 
-    Known are `{"error": {"message"}}`, `{"error": "..."}`, `{"detail": "..." | [{"msg"}]}`, `{"message"}`,
-    `{"text"}`, `{"content"}`, `{"errors": [...]}` and a list around any of them.
+    Known formats are `{"error": {"message"}}`, `{"error": "..."}`, `{"detail": "..." | [{"msg"}]}`,
+    `{"message"}`, `{"text"}`, `{"content"}`, `{"errors": [...]}`, and lists of them.
     """
     if isinstance(answer, str):
         return answer or None
@@ -124,13 +124,13 @@ def error_message_in(answer: object, depth: int = 0) -> str | None:
         return None
     if isinstance(answer, list):
         found = [error_message_in(item, depth + 1) for item in answer[:_MAX_ERRORS]]
-        return "; ".join(said for said in found if said) or None
+        return "; ".join(message for message in found if message) or None
     if not isinstance(answer, Mapping):
         return None
     for name in _MESSAGE_FIELDS:
-        said = error_message_in(answer.get(name), depth + 1)
-        if said:
-            return said
+        message = error_message_in(answer.get(name), depth + 1)
+        if message:
+            return message
     return None
 
 
@@ -148,7 +148,7 @@ def _thinking_blocks(value: object) -> list[ReasoningPiece]:
 
 
 def _reasoning_details(value: object) -> list[ReasoningPiece]:
-    """Read the details that routers of several providers give; what is encrypted for others is not ours."""
+    """Parse the `reasoning_details` of provider routers; skip data encrypted for other protocols."""
     found = []
     for detail in as_sequence(value):
         match as_mapping(detail).get("type"):
@@ -162,7 +162,7 @@ def _reasoning_details(value: object) -> list[ReasoningPiece]:
 
 
 def _thinking_parts(content: object) -> list[ReasoningPiece]:
-    """Read parts with `thinking`, which is a text or a list of text parts."""
+    """Parse content parts with `thinking`, which is a text or a list of text parts."""
     found = [as_mapping(part).get("thinking") for part in as_sequence(content)]
     return [
         ReasoningPiece(as_text(inner) or text_of({"content": inner})) for inner in found if inner is not None

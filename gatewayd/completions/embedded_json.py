@@ -1,6 +1,6 @@
-"""Bounds JSON that stands in a text, as the arguments of tool calls do: counted before it is decoded; pure.
+"""Size limits for JSON inside text, such as tool call arguments, checked before decoding; pure.
 
-A body counts such a text as one value, whatever it holds, and the decoder cannot be interrupted.
+The body limits count such a text as one value, and the JSON decoder cannot be interrupted.
 """
 
 import re
@@ -11,20 +11,20 @@ import orjson
 
 from gatewayd.text import MAX_ANSWER_DEPTH
 
-MAX_LEVELS_AROUND: Final = 16
-"""Levels that an answer of ours puts around the JSON of a source."""
+MAX_REPLY_LEVELS: Final = 16
+"""Nesting levels that a rendered reply adds around JSON of a source."""
 
 MAX_VALUES: Final = 200_000
-"""Lists, objects, texts and commas that the JSON texts of a request may hold together."""
+"""Maximum number of lists, objects, texts and commas in all JSON texts of a request together."""
 
 MAX_EXAMINED_CHARACTERS: Final = 4 * 1024 * 1024
-"""Up to here, brackets and commas in the texts of the JSON itself do not count."""
+"""Up to this length, brackets and commas inside JSON strings are excluded from the count."""
 
 _TEXT: Final = re.compile(r'"[^"\\]*+(?:\\(?:.|\Z)[^"\\]*+)*+(?:"|\Z)', re.DOTALL)
 
 
 def has_too_many_values(*texts: str) -> bool:
-    """Tell whether JSON texts hold so many values that to decode them would hold others up."""
+    """Return True if JSON texts hold so many values that decoding them would block the event loop."""
     if sum(count_marks(text) for text in texts) <= MAX_VALUES:
         return False
     if sum(map(len, texts)) > MAX_EXAMINED_CHARACTERS:
@@ -33,10 +33,10 @@ def has_too_many_values(*texts: str) -> bool:
 
 
 def nests_too_deep(value: object, brackets: int) -> bool:
-    """Tell whether decoded JSON, whose text has so many opening brackets, is too deep to be written again."""
+    """Return True if decoded JSON nests too deep to be encoded; `brackets` counts its opening brackets."""
     if brackets <= MAX_ANSWER_DEPTH:
         return False
-    for _ in range(MAX_LEVELS_AROUND):
+    for _ in range(MAX_REPLY_LEVELS):
         value = [value]
     try:
         orjson.dumps(value)
@@ -46,7 +46,7 @@ def nests_too_deep(value: object, brackets: int) -> bool:
 
 
 def count_marks(text: str) -> int:
-    """Return how many brackets that open and commas a text has, those in its texts with them."""
+    """Return the number of opening brackets and commas in a text, those inside its strings included."""
     return text.count(",") + text.count("[") + text.count("{")
 
 

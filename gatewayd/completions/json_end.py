@@ -1,11 +1,11 @@
-"""Where a JSON value ends that comes in pieces; pure."""
+"""Incremental search for the end of a JSON value that arrives in pieces; pure."""
 
 import re
 from itertools import accumulate
 from typing import Final
 
 MAX_SCANNED_CHARACTERS: Final = 512
-"""Characters of a piece whose marks are looked at one by one; those of a longer one are counted."""
+"""Pieces up to this length are scanned mark by mark; longer ones are processed in bulk."""
 
 _MARKS: Final = re.compile(r'[\\"{}\[\]]')
 _ESCAPES: Final = re.compile(r"\\.", re.DOTALL)
@@ -14,7 +14,7 @@ _STEPS: Final = {"{": 1, "[": 1, "}": -1, "]": -1}
 
 
 class JsonEndFinder:
-    """Finds the end of a JSON object or list that comes in pieces, looking at each character once."""
+    """Finds the end of a JSON object or list that arrives in pieces, in one pass."""
 
     def __init__(self) -> None:
         self._depth = 0
@@ -23,7 +23,7 @@ class JsonEndFinder:
         self.is_whole = False
 
     def feed(self, piece: str) -> None:
-        """Take the next piece; `is_whole` is true once what was opened is closed."""
+        """Read the next piece; `is_whole` is true once the outermost bracket is closed."""
         if self.is_whole:
             return
         if len(piece) > MAX_SCANNED_CHARACTERS:
@@ -49,7 +49,7 @@ class JsonEndFinder:
                     self.is_whole = self.is_whole or self._depth <= 0
 
     def _count(self, piece: str) -> None:
-        """Do the same for a piece of any length without a step for each character."""
+        """Process a long piece without a Python step for each character."""
         rest = _ESCAPES.sub("", piece[1:] if self._is_escaped else piece)
         self._is_escaped = rest.endswith("\\")
         parts = rest.split('"')

@@ -1,4 +1,4 @@
-"""Reads what a provider reports of a failure for programs: its code and the field at fault; pure."""
+"""Parses the machine-readable part of provider errors: the code and the bad parameter; pure."""
 
 import re
 from collections.abc import Iterator, Mapping
@@ -7,10 +7,10 @@ from typing import Any, Final, NamedTuple
 from gatewayd.completions.json_access import as_mapping
 
 OVERFLOW: Final = "context_length_exceeded"
-"""The code of a request that is longer than its model can take, by which clients shorten it."""
+"""Code for a request that exceeds the context window; clients react to it by shortening the request."""
 
 QUOTA: Final = "insufficient_quota"
-"""The code of an account without money: asking again is of no use."""
+"""Code for an account without credit; a retry is useless."""
 
 QUOTA_CODES: Final = frozenset(
     {
@@ -21,18 +21,18 @@ QUOTA_CODES: Final = frozenset(
         "project_spend_limit_exceeded",
     }
 )
-"""The codes of an account without money."""
+"""Provider codes that mean `insufficient_quota`."""
 
 OVERFLOW_CODES: Final = frozenset(
     {OVERFLOW, "context_window_exceeded", "exceed_context_size_error", "model_context_window_exceeded"}
 )
-"""How providers call a request that is too long."""
+"""Provider codes that mean `context_length_exceeded`."""
 
 KEY_CODES: Final = frozenset(
     {"api_key_invalid", "authentication_error", "forbidden", "invalid_api_key", "permission_error"}
     | {"invalid_authentication", "unauthenticated", "unauthorized"}
 )
-"""Codes about the gateway's own key, which are no concern of the caller's."""
+"""Provider codes about the gateway's own key; callers never see them."""
 
 OVERFLOW_SENTENCES: Final = (
     "prompt is too long",
@@ -54,7 +54,7 @@ OVERFLOW_SENTENCES: Final = (
     "input tokens exceed the configured limit",
     "`inputs` tokens + `max_new_tokens`",
 )
-"""What providers without a code say of a request that is too long, in lower case."""
+"""Fragments of error sentences, in lower case, by which providers without codes report a too long request."""
 
 _CODE: Final = re.compile(r"[A-Za-z][A-Za-z0-9_.-]{0,63}")
 _PARAM: Final = re.compile(r"[A-Za-z_$][A-Za-z0-9_.$\[\]-]{0,127}")
@@ -62,17 +62,17 @@ _MAX_SENTENCE: Final = 2000
 
 
 class ReportedFailure(NamedTuple):
-    """What a provider reports of a failure, None where it does not."""
+    """Code and parameter of a provider error; None if the provider gives none."""
 
     code: str | None = None
     param: str | None = None
 
 
 def parse_reported_failure(answer: object, sentence: str = "") -> ReportedFailure:
-    """Return the code and the field at fault in an error answer; `sentence` is what it says.
+    """Return the code and the bad parameter of an error reply; `sentence` is its message.
 
-    Codes are words of at most 64 characters, fields paths of at most 128; numbers count as absent, and so do
-    codes about a key. A request that is too long has the code `OVERFLOW` from every provider.
+    Codes are words of at most 64 characters, parameters paths of at most 128. Numbers and codes about a key
+    count as absent. A request that exceeds the context window gets the code `OVERFLOW` for every provider.
     """
     code = param = None
     for error in _errors_in(answer):
@@ -89,13 +89,13 @@ def parse_reported_failure(answer: object, sentence: str = "") -> ReportedFailur
 
 
 def says_overflow(sentence: str) -> bool:
-    """Whether a provider's sentence says that the request is longer than its model can take."""
-    said = sentence[:_MAX_SENTENCE].lower()
-    return any(known in said for known in OVERFLOW_SENTENCES)
+    """Return True if a provider's sentence says that the request exceeds the context window."""
+    text = sentence[:_MAX_SENTENCE].lower()
+    return any(known in text for known in OVERFLOW_SENTENCES)
 
 
 def _errors_in(answer: object) -> Iterator[Mapping[str, Any]]:
-    """Return the error object of an answer, and what stands around it."""
+    """Return the error object of a reply and the objects around it."""
     if isinstance(answer, list):
         answer = answer[0] if answer else None
     outer = as_mapping(answer)

@@ -1,6 +1,6 @@
-"""What a source answers: a whole completion, or chunks of one, each decoded only when somebody looks inside.
+"""Completions and their chunks, decoded only when a caller reads or changes the content.
 
-The language is the OpenAI chat-completion shape. Bytes that nobody needs decoded pass through as they came.
+The format is the OpenAI chat completion. Bytes that are never decoded pass through unchanged.
 """
 
 from collections.abc import Iterable, Sequence
@@ -9,13 +9,13 @@ from typing import Any, Self
 import orjson
 
 Body = dict[str, Any]
-"""A chat request or reply in the OpenAI shape: a plain mapping, because filters read and change it."""
+"""A chat request or completion in the OpenAI format; a plain dict, because filters change it."""
 
 DONE = b"data: [DONE]\n\n"
 
 
 class Completion:
-    """A finished answer: the upstream's bytes, a mapping, or both."""
+    """A whole completion: the upstream's bytes, a mapping, or both."""
 
     __slots__ = ("_body", "_raw")
 
@@ -27,7 +27,7 @@ class Completion:
 
     @property
     def body(self) -> Body:
-        """The answer as a mapping; the bytes are forgotten, as the mapping may be changed."""
+        """The completion as a mapping; drops the bytes, because the caller may change the mapping."""
         if self._body is None:
             self._body = orjson.loads(self._raw or b"")
         self._raw = None
@@ -35,17 +35,17 @@ class Completion:
 
     @property
     def raw(self) -> bytes:
-        """The answer as JSON bytes, the upstream's own when nobody looked inside."""
+        """The completion as JSON bytes; the upstream's own bytes if it was never decoded."""
         if self._raw is None:
             self._raw = orjson.dumps(self._body)
         return self._raw
 
 
 class CompletionChunk:
-    """One read's worth of whole stream events: `data:` frames as bytes, mappings, or both.
+    """Whole stream events of one read: `data:` frames as bytes, mappings, or both.
 
-    Never holds the final `[DONE]`, nor any upstream line that is not `data:`. An event is a
-    `chat.completion.chunk` or, in band, `{"error": {...}}`.
+    A chunk never holds the final `[DONE]` or lines other than `data:`. An event is a
+    `chat.completion.chunk` or an in-band error `{"error": {...}}`.
     """
 
     __slots__ = ("_events", "_raw")
@@ -58,7 +58,7 @@ class CompletionChunk:
 
     @property
     def events(self) -> list[Body]:
-        """The events as mappings, which may be changed, added to or removed."""
+        """The events as a list of mappings that the caller may change."""
         if self._events is None:
             self._events = [orjson.loads(one) for one in _data(self._raw or b"")]
         self._raw = None
@@ -66,19 +66,19 @@ class CompletionChunk:
 
     @property
     def raw(self) -> bytes:
-        """The events as `data: {...}` frames, each ended by a blank line."""
+        """The events as `data: {...}` frames, each followed by a blank line."""
         if self._raw is None:
             self._raw = _frames(map(orjson.dumps, self._events or ()))
         return self._raw
 
     @classmethod
     def of_data(cls, events: Iterable[bytes]) -> Self:
-        """Return a chunk of events that are JSON already."""
+        """Return a chunk of events that are encoded already."""
         return cls(raw=_frames(events))
 
     @property
     def data(self) -> list[bytes]:
-        """The events as JSON."""
+        """The events as JSON bytes."""
         return _data(self.raw)
 
 

@@ -1,4 +1,4 @@
-"""Makes the tool calls of a passed-on stream fit to be put together by index, which clients go by; pure."""
+"""Corrects the tool call indices of a passed-on stream, by which clients assemble the calls; pure."""
 
 from typing import Any
 
@@ -13,19 +13,20 @@ CHUNK = "chat.completion.chunk"
 
 
 class ToolCallNumbering:
-    """Looks at the events of one stream in order and changes those that clients would put together wrongly.
+    """Corrects the events of one stream, in order, that clients would assemble wrongly.
 
-    Some providers give every call the same index or none, arguments as an object, all of a call once more, or
-    its name and arguments outside of `function`; each call gets an index of its own here, and a name and
-    arguments as text where clients look. Clients drop what is not called a `chat.completion.chunk`, and
-    break over a choice without an index. Raises AnswerSizeError for too many choices or tool calls.
+    Some providers give every call the same index or none, arguments as an object, a whole call twice, or name
+    and arguments outside of `function`. Each call gets its own index, and its name and its arguments as text
+    inside `function`. `object` becomes `chat.completion.chunk`, because clients drop other events, and each
+    choice gets an index, because clients fail without one. Raises AnswerSizeError for too many choices or
+    tool calls.
     """
 
     def __init__(self) -> None:
         self._calls: dict[int, ToolCallAssembler] = {}
 
-    def mend(self, event: dict[str, Any]) -> bool:
-        """Change an event where it must be; whether anything was changed."""
+    def normalise(self, event: dict[str, Any]) -> bool:
+        """Correct an event in place; return True if it changed."""
         changed = event.get("object") != CHUNK
         event["object"] = CHUNK
         choices = as_sequence(event.get("choices"))
@@ -37,25 +38,25 @@ class ToolCallNumbering:
                 choice["index"] = position
                 changed = True
             if as_mapping(choice.get("delta")).get("tool_calls") is not None:
-                changed = self._mend_calls(choice) or changed
+                changed = self._normalise_calls(choice) or changed
         return changed
 
-    def _mend_calls(self, choice: dict[str, Any]) -> bool:
+    def _normalise_calls(self, choice: dict[str, Any]) -> bool:
         given = choice["delta"]["tool_calls"]
         pieces = calls_of({"tool_calls": given})
         changed = not isinstance(given, list) or len(pieces) < len(given)
         if changed:
-            # Clients break over what is no list of objects.
+            # Clients fail on anything but a list of objects.
             choice["delta"]["tool_calls"] = pieces
         if pieces:
             calls = self._calls.setdefault(choice["index"], ToolCallAssembler())
             check_choices(len(self._calls))
             for piece in calls.add(pieces):
-                changed = _mend_piece(piece) or changed
+                changed = _normalise_piece(piece) or changed
         return changed
 
 
-def _mend_piece(piece: ToolCallPiece) -> bool:
+def _normalise_piece(piece: ToolCallPiece) -> bool:
     given, call = piece.given, piece.call
     changed = type(given.get("index")) is not int or given["index"] != call.index
     given["index"] = call.index

@@ -38,7 +38,7 @@ class ContentBlock:
     @property
     def is_ready(self) -> bool:
         """Whether it can be begun: a call needs its name, and arguments that say that the name is whole."""
-        return self.call is None or (bool(self.call.name) and not self.call.is_held)
+        return self.call is None or (bool(self.call.name) and not self.call.is_placeholder)
 
     @property
     def is_ended(self) -> bool:
@@ -48,7 +48,7 @@ class ContentBlock:
     @property
     def is_void(self) -> bool:
         """Whether it is a call of which nothing came that could be run."""
-        return self.call is not None and not self.call.name and self.call.is_held
+        return self.call is not None and not self.call.name and self.call.is_placeholder
 
     def take(self) -> str:
         """Return the text or arguments not yet taken."""

@@ -76,7 +76,7 @@ class PipeReader:
         # The objects of a function are its own.
         event = {**self._head, **orjson.loads(written)}
         event["choices"] = event.get("choices") or []
-        self._numbers.mend(event)
+        self._numbers.normalise(event)
         for choice in choices:
             delta = as_mapping(choice.get("delta"))
             self._has_role = self._has_role or "role" in delta

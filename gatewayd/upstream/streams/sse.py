@@ -280,7 +280,7 @@ class ChunkReader:
             is_foreign = True
         self._finished = self._finished or any(_is_finished(choice) for choice in choices)
         try:
-            is_foreign = self._numbers.mend(event) or is_foreign
+            is_foreign = self._numbers.normalise(event) or is_foreign
         except AnswerSizeError as error:
             self.error = FramingError(error.reason)
             return None

@@ -27,7 +27,7 @@ def test_a_custom_model_is_asked_where_its_base_is() -> None:
 
 @pytest.mark.parametrize(
     ("model_id", "base_id", "words"),
-    [("a", "a", "itself"), ("a", "c", "stands on 'b'"), ("b", "x", "'c' stands on this"), ("a", "", "empty")],
+    [("a", "a", "its own base"), ("a", "c", "is based on 'b'"), ("b", "x", "'c' is based on this"), ("a", "", "empty")],
 )
 def test_models_stand_on_listed_ones_alone(model_id: str, base_id: str, words: str) -> None:
     with pytest.raises(GatewayError, match=words) as raised:
@@ -43,5 +43,5 @@ def test_base_without_a_tag_is_the_latest() -> None:
     source = FakeSource("one", [])
     listed = {"b:latest": (Candidate(make_model("b:latest"), source),)}
     assert "c" in add_custom_models(listed, [record("c", "b")])  # type: ignore[arg-type]
-    with pytest.raises(GatewayError, match="itself"):
+    with pytest.raises(GatewayError, match="its own base"):
         check_base(record("b:latest", "b"), {})

@@ -14,7 +14,7 @@ def numbered(*deltas: list[dict[str, Any]]) -> tuple[list[list[Any]], bool]:
     numbers, changed = ToolCallNumbering(), False
     events = [openai_chunk(tool_calls=pieces) for pieces in deltas]
     for event in events:
-        changed = numbers.mend(event) or changed
+        changed = numbers.normalise(event) or changed
     return [
         [piece.get("index") for piece in event["choices"][0]["delta"]["tool_calls"]] for event in events
     ], changed
@@ -49,13 +49,13 @@ def test_calls_without_an_index() -> None:
 
 def test_arguments_as_an_object() -> None:
     event = openai_chunk(tool_calls=[piece("f", {"a": [1]}, index=0, id="a")])
-    assert ToolCallNumbering().mend(event)
+    assert ToolCallNumbering().normalise(event)
     assert event["choices"][0]["delta"]["tool_calls"][0]["function"]["arguments"] == '{"a":[1]}'
 
 
 def test_name_and_arguments_outside_of_function() -> None:
     event = openai_chunk(tool_calls=[{"index": 0, "id": "a", "name": "f", "arguments": {"x": 1}}])
-    assert ToolCallNumbering().mend(event)
+    assert ToolCallNumbering().normalise(event)
     assert event["choices"][0]["delta"]["tool_calls"] == [
         {"index": 0, "id": "a", "function": {"name": "f", "arguments": '{"x":1}'}}
     ]
@@ -63,17 +63,17 @@ def test_name_and_arguments_outside_of_function() -> None:
 
 def test_arguments_that_come_once_more_are_left_out() -> None:
     numbers = ToolCallNumbering()
-    assert not numbers.mend(openai_chunk(tool_calls=[piece("f", '{"x":1}', index=0, id="a")]))
+    assert not numbers.normalise(openai_chunk(tool_calls=[piece("f", '{"x":1}', index=0, id="a")]))
     again = openai_chunk(tool_calls=[piece("f", '{"x": 1}', index=0, id="a")])
-    assert numbers.mend(again)
+    assert numbers.normalise(again)
     assert again["choices"][0]["delta"]["tool_calls"][0]["function"] == {"name": "f", "arguments": ""}
 
 
 def test_a_second_call_without_a_name_has_that_of_the_first() -> None:
     numbers = ToolCallNumbering()
-    assert not numbers.mend(openai_chunk(tool_calls=[piece("f", '{"x":1}', index=0, id="a")]))
+    assert not numbers.normalise(openai_chunk(tool_calls=[piece("f", '{"x":1}', index=0, id="a")]))
     second = openai_chunk(tool_calls=[piece(arguments='{"y":1}', index=0, id="b")])
-    assert numbers.mend(second)
+    assert numbers.normalise(second)
     assert second["choices"][0]["delta"]["tool_calls"] == [
         {"index": 1, "id": "b", "function": {"name": "f", "arguments": '{"y":1}'}}
     ]
@@ -82,35 +82,35 @@ def test_a_second_call_without_a_name_has_that_of_the_first() -> None:
 def test_as_many_choices_as_an_answer_may_have() -> None:
     choices = [{"index": index, "delta": {}} for index in range(MAX_CHOICES + 1)]
     with pytest.raises(AnswerSizeError, match=f"over {MAX_CHOICES} choices"):
-        ToolCallNumbering().mend({**openai_chunk(), "choices": choices})
+        ToolCallNumbering().normalise({**openai_chunk(), "choices": choices})
     numbers = ToolCallNumbering()
     with pytest.raises(AnswerSizeError, match=f"over {MAX_CHOICES} choices"):
         for index in range(MAX_CHOICES + 1):
             event = openai_chunk(tool_calls=[piece("f", "{}", index=0, id="a")])
             event["choices"][0]["index"] = index
-            numbers.mend(event)
+            numbers.normalise(event)
 
 
 def test_each_choice_counts_for_itself() -> None:
     event = openai_chunk(tool_calls=[piece("f", "{}", index=0, id="a")])
     other = openai_chunk(tool_calls=[piece("g", "{}", index=0, id="b")])["choices"][0]
     event["choices"].append({**other, "index": 1})
-    assert not ToolCallNumbering().mend(event)
+    assert not ToolCallNumbering().normalise(event)
 
 
 def test_an_event_is_called_what_clients_look_for() -> None:
     event: dict[str, Any] = {"choices": [None, 5, {"delta": None}, {"delta": {"tool_calls": [None, 5]}}]}
-    assert ToolCallNumbering().mend(event)
+    assert ToolCallNumbering().normalise(event)
     assert event["object"] == CHUNK
     assert [choice.get("index") for choice in event["choices"][2:]] == [2, 3]
-    assert not ToolCallNumbering().mend(event)
+    assert not ToolCallNumbering().normalise(event)
 
 
 @pytest.mark.parametrize("calls", [[None, 5], {"index": 0}, "f"])
 def test_what_is_no_list_of_calls_does_not_reach_clients(calls: Any) -> None:
     event = openai_chunk(content="a", tool_calls=calls)
-    assert ToolCallNumbering().mend(event)
+    assert ToolCallNumbering().normalise(event)
     assert event["choices"][0]["delta"]["tool_calls"] == []
     kept = openai_chunk(tool_calls=[None, piece("f", "{}", index=0, id="a")])
-    assert ToolCallNumbering().mend(kept)
+    assert ToolCallNumbering().normalise(kept)
     assert kept["choices"][0]["delta"]["tool_calls"] == [piece("f", "{}", index=0, id="a")]

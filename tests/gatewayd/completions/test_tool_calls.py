@@ -331,7 +331,7 @@ def passed_on(events: list[Body]) -> Calls:
     """Return the calls as a client gets them whose provider speaks its protocol."""
     numbers, calls = ToolCallNumbering(), ToolCallAssembler()
     for event in events:
-        numbers.mend(event)
+        numbers.normalise(event)
         delta = event["choices"][0]["delta"]
         calls.add(delta.get("tool_calls"))
         older = delta.get("function_call")
@@ -436,7 +436,7 @@ def call(*pieces):
 
 
 @pytest.mark.parametrize(
-    ("pieces", "is_over", "is_held", "is_ended"),
+    ("pieces", "is_over", "is_placeholder", "is_ended"),
     [
         ([], False, True, False),
         (["{"], False, True, False),
@@ -448,9 +448,9 @@ def call(*pieces):
         ([" "] * 20, False, False, False),
     ],
 )
-def test_states(pieces, is_over, is_held, is_ended):
+def test_states(pieces, is_over, is_placeholder, is_ended):
     made = call(*pieces)
-    assert (made.is_over, made.is_held, made.is_ended) == (is_over, is_held, is_ended)
+    assert (made.is_over, made.is_placeholder, made.is_ended) == (is_over, is_placeholder, is_ended)
 
 
 def test_what_was_taken_is_not_taken_again():
