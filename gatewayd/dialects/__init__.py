@@ -1,4 +1,4 @@
-"""Pure codecs between the chat protocols and the one internal language; values in, values out.
+"""Codecs between the chat protocols and the internal request format, without I/O.
 
-Imported by `http`, `upstream` and `daemon`; does no I/O and awaits nothing.
+Imported by `http`, `upstream` and `daemon`; awaits nothing.
 """

@@ -1,6 +1,6 @@
-"""The OpenAI embeddings dialect: a request checked, vectors as numbers or as base64.
+"""The OpenAI embeddings dialect: parses requests, renders vectors as numbers or base64.
 
-`parse_request` for what comes in, `render` for the answer; values in, values out.
+`parse_request` checks a request, `render` encodes the reply; both are pure.
 """
 
 import base64
@@ -16,17 +16,17 @@ from gatewayd.errors import ErrorKind, GatewayError, invalid
 from gatewayd.pipeline.endpoints import model_of
 
 MAX_INPUTS: Final = 2048
-"""Inputs of one request, as in the protocol's own limit."""
+"""Maximum number of inputs in one request, as in the OpenAI protocol."""
 
 FORMATS: Final = ("float", "base64")
 
 Input = str | list[int]
-"""A text, or the numbers of its tokens."""
+"""A text, or a list of token ids."""
 
 
 @dataclass(frozen=True, slots=True)
 class EmbeddingRequest:
-    """What is asked: all texts, or all token lists; `rest` holds every other field as it was sent."""
+    """An embeddings request for texts or token lists; `rest` holds all other fields unchanged."""
 
     model: str
     inputs: list[Input]
@@ -35,12 +35,12 @@ class EmbeddingRequest:
 
     @property
     def body(self) -> Body:
-        """The request as a source takes it."""
+        """The request in the format of sources."""
         return {**self.rest, "model": self.model, "input": self.inputs}
 
 
 def parse_request(value: Mapping[str, Any]) -> EmbeddingRequest:
-    """Return the request in an embeddings body; invalid_request names the field that is wrong."""
+    """Parse an embeddings body; raise invalid_request with the name of a bad field."""
     rest: Body = dict(value)
     model = model_of(value)
     del rest["model"]
@@ -59,7 +59,7 @@ def parse_request(value: Mapping[str, Any]) -> EmbeddingRequest:
 
 
 def parse_input(value: Any) -> list[Input]:
-    """Return the inputs as a list; a single text or a single list of tokens becomes a list of one."""
+    """Return the inputs as a list; a single text or token list becomes a list of one."""
     if isinstance(value, str) or _is_tokens(value):
         value = [value]
     if not isinstance(value, list):
@@ -74,7 +74,7 @@ def parse_input(value: Any) -> list[Input]:
 
 
 def check_count(inputs: Sequence[Any]) -> None:
-    """Refuse more inputs than one request may have."""
+    """Raise invalid_request for more inputs than one request may have."""
     if len(inputs) > MAX_INPUTS:
         raise invalid(f"cannot accept input: it has {len(inputs)} of at most {MAX_INPUTS}", param="input")
 
@@ -95,9 +95,9 @@ def _check_item(name: str, item: Any, kind: type) -> None:
 
 
 def render(answer: Body, model: str, encoding_format: str) -> bytes:
-    """Return the answer as JSON; `base64` writes each vector as the bytes of little-endian float32.
+    """Return the reply as JSON; `base64` encodes each vector as little-endian float32.
 
-    `answer` has vectors of numbers. Raises upstream_failed for a number that is too large for float32.
+    `answer` has vectors of numbers. Raises upstream_failed for a number that exceeds float32.
     """
     data = answer["data"]
     if encoding_format == "base64":

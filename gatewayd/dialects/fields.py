@@ -1,4 +1,4 @@
-"""Reads what several dialects have in their requests, and refuses by name what is of the wrong type; pure."""
+"""Parsers of request fields shared by dialects; each error names the bad field; pure."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -12,7 +12,7 @@ from gatewayd.errors import invalid
 
 
 def read_list(body: Mapping[str, Any], name: str, where: str = "") -> list[Any]:
-    """Return a list of the caller's, empty when absent; raises invalid_request naming `where`, or `name`."""
+    """Return a list field, empty if absent; raise invalid_request naming `where`, or `name`."""
     value = body.get(name)
     if value is None:
         return []
@@ -22,7 +22,7 @@ def read_list(body: Mapping[str, Any], name: str, where: str = "") -> list[Any]:
 
 
 def read_text(value: Mapping[str, Any], name: str, where: str) -> str:
-    """Return a text of the caller's, empty when absent; raises invalid_request naming `where`."""
+    """Return a text field, empty if absent; raise invalid_request naming `where`."""
     given = value.get(name)
     if given is not None and not isinstance(given, str):
         raise invalid(f"cannot read {where}: it is not a text", param=where)
@@ -30,7 +30,7 @@ def read_text(value: Mapping[str, Any], name: str, where: str) -> str:
 
 
 def check_arguments(messages: Sequence[Any]) -> None:
-    """Raise invalid_request when the arguments of all tool calls of a request hold too much to be decoded."""
+    """Raise invalid_request if the arguments of all tool calls hold too many values to be decoded."""
     texts = [
         arguments
         for message in messages
@@ -45,7 +45,7 @@ def check_arguments(messages: Sequence[Any]) -> None:
 
 
 def parse_arguments(arguments: Any, where: str) -> Body:
-    """Return a tool call's arguments as an object; raises invalid_request naming `where`."""
+    """Return a tool call's arguments as an object; raise invalid_request naming `where`."""
     refusal = f"cannot read {where}: it is not a JSON object"
     if arguments is None or arguments == "":
         return {}
@@ -59,7 +59,7 @@ def parse_arguments(arguments: Any, where: str) -> Body:
 
 
 def parse_data_url(url: object, where: str) -> tuple[str, str]:
-    """Return media type and base64 text of a `data:` URL; raises invalid_request naming `where`."""
+    """Return media type and base64 text of a `data:` URL; raise invalid_request naming `where`."""
     if isinstance(url, str) and url.startswith("data:"):
         head, comma, data = url[5:].partition(",")
         media_type, *parameters = head.split(";")
@@ -69,7 +69,7 @@ def parse_data_url(url: object, where: str) -> tuple[str, str]:
 
 
 def json_schema(response_format: object) -> Any:
-    """Return the schema that an OpenAI `response_format` asks for, or None."""
+    """Return the schema of an OpenAI `response_format`, or None."""
     if not isinstance(response_format, dict) or response_format.get("type") != "json_schema":
         return None
     wrapped = response_format.get("json_schema")

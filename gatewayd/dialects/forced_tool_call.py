@@ -1,6 +1,6 @@
-"""A forced tool call for an engine that knows no tools but keeps an answer to a JSON schema; pure.
+"""Forced tool calls for engines without tools that support JSON schemas; pure.
 
-The request becomes one for an object `{"name": ..., "arguments": {...}}`; the answer becomes a tool call.
+The request asks for an object `{"name": ..., "arguments": {...}}`; the answer becomes a tool call.
 """
 
 from collections.abc import Mapping, Sequence
@@ -19,28 +19,34 @@ FORCED_CALL_PROMPT: Final = (
     ' arguments: {"name": "...", "arguments": {...}}. Functions, one a line:'
 )
 
-_OF_TOOLS: Final = frozenset({"tools", "tool_choice", "parallel_tool_calls", "stream", "stream_options"})
+_TOOL_FIELDS: Final = frozenset({"tools", "tool_choice", "parallel_tool_calls", "stream", "stream_options"})
 
 
 def to_form_request(body: Mapping[str, Any]) -> Body | None:
-    """Return a request for a whole answer in the form of a call, or None when `body` forces none.
+    """Return a request for an answer that has the format of a call; None if `body` forces no call.
 
-    Forced are `tool_choice` "required" and the choice of one function. Raises invalid_request for a function
-    that is not among the tools.
+    A call is forced by `tool_choice` "required" or by the choice of one function. Raises invalid_request for
+    a function that is not among the tools.
     """
     functions = _forced(body)
     if not functions:
         return None
     schema = _schema(functions)
-    told = "\n".join([FORCED_CALL_PROMPT, *(orjson.dumps(function).decode() for function in functions)])
+    instruction = "\n".join(
+        [FORCED_CALL_PROMPT, *(orjson.dumps(function).decode() for function in functions)]
+    )
     form = {"type": "json_schema", "json_schema": {"name": "call", "strict": True, "schema": schema}}
-    kept = {name: value for name, value in body.items() if name not in _OF_TOOLS}
-    return {**kept, "messages": _told(as_sequence(body.get("messages")), told), "response_format": form}
+    kept = {name: value for name, value in body.items() if name not in _TOOL_FIELDS}
+    return {
+        **kept,
+        "messages": _with_instruction(as_sequence(body.get("messages")), instruction),
+        "response_format": form,
+    }
 
 
 def form_to_tool_calls(completion: Mapping[str, Any], new_id: NewId) -> Body:
-    """Return a completion whose answers in the form are tool calls; one that was cut off stays as it is."""
-    choices = [_as_call(as_mapping(choice), new_id) for choice in as_sequence(completion.get("choices"))]
+    """Convert answers in the format of a call to tool calls; a truncated answer stays unchanged."""
+    choices = [_to_tool_call(as_mapping(choice), new_id) for choice in as_sequence(completion.get("choices"))]
     return {**completion, "choices": choices}
 
 
@@ -62,14 +68,14 @@ def _forced(body: Mapping[str, Any]) -> list[Mapping[str, Any]]:
 
 
 def _schema(functions: Sequence[Mapping[str, Any]]) -> Body:
-    """Return the schema of one call; what the functions define for themselves moves to its top."""
+    """Return the schema of one call; the `$defs` of the functions move to its top level."""
     definitions: Body = {}
-    forms = [_form(function, definitions) for function in functions]
-    schema: Body = forms[0] if len(forms) == 1 else {"anyOf": forms}
+    schemas = [_call_schema(function, definitions) for function in functions]
+    schema: Body = schemas[0] if len(schemas) == 1 else {"anyOf": schemas}
     return {**schema, "$defs": definitions} if definitions else schema
 
 
-def _form(function: Mapping[str, Any], definitions: Body) -> Body:
+def _call_schema(function: Mapping[str, Any], definitions: Body) -> Body:
     parameters = {"type": "object", **as_mapping(function.get("parameters"))}
     for name, value in as_mapping(parameters.pop("$defs", None)).items():
         if definitions.setdefault(name, value) != value:
@@ -82,24 +88,24 @@ def _form(function: Mapping[str, Any], definitions: Body) -> Body:
     }
 
 
-def _told(messages: Sequence[Any], told: str) -> list[Any]:
-    """Return the messages with one more sentence for the model, in the system message if it is a text."""
+def _with_instruction(messages: Sequence[Any], instruction: str) -> list[Any]:
+    """Append an instruction to the system message, or add a system message with it."""
     first = as_mapping(messages[0]) if messages else {}
     if first.get("role") in {"system", "developer"} and isinstance(first.get("content"), str):
-        return [{**first, "content": f"{first['content']}\n\n{told}"}, *messages[1:]]
-    return [{"role": "system", "content": told}, *messages]
+        return [{**first, "content": f"{first['content']}\n\n{instruction}"}, *messages[1:]]
+    return [{"role": "system", "content": instruction}, *messages]
 
 
-def _as_call(choice: Mapping[str, Any], new_id: NewId) -> Body:
+def _to_tool_call(choice: Mapping[str, Any], new_id: NewId) -> Body:
     message = as_mapping(choice.get("message"))
     call = _call(as_text(message.get("content")))
     if call is None:
         return dict(choice)
     function = {"name": call["name"], "arguments": orjson.dumps(call["arguments"]).decode()}
-    called = {"id": f"call_{new_id()}", "type": "function", "function": function}
+    tool_call = {"id": f"call_{new_id()}", "type": "function", "function": function}
     return {
         **choice,
-        "message": {**message, "content": None, "tool_calls": [called]},
+        "message": {**message, "content": None, "tool_calls": [tool_call]},
         "finish_reason": "tool_calls",
     }
 

@@ -1,7 +1,7 @@
-"""The OpenAI chat-completion dialect: the internal language itself, checked and stripped of our own fields.
+"""The OpenAI chat-completion dialect, which is also the internal format, plus the gateway's own fields.
 
-`parse_request` for what comes in, `render_sources` and `render_error` for what the gateway itself adds,
-`render_completion` for an answer that came whole although a stream was asked for.
+`parse_request` checks a request, `render_sources` and `render_error` encode what the gateway adds, and
+`render_completion` renders a whole completion as a stream.
 """
 
 from collections.abc import Mapping
@@ -22,8 +22,8 @@ from gatewayd.pipeline.runs.request import has_history
 
 ROLES: Final = frozenset({"system", "developer", "user", "assistant", "tool", "function"})
 
-# Fields that the gateway itself reads on some path; all others are the provider's to judge.
-_SHAPES: Final[tuple[tuple[str, tuple[type, ...], str], ...]] = (
+# Fields that the gateway reads; the provider checks all others.
+_FIELD_TYPES: Final[tuple[tuple[str, tuple[type, ...], str], ...]] = (
     ("n", (int,), "a whole number"),
     ("tools", (list,), "a list"),
     ("tool_choice", (str, dict), "a text or an object"),
@@ -31,21 +31,21 @@ _SHAPES: Final[tuple[tuple[str, tuple[type, ...], str], ...]] = (
     ("response_format", (dict,), "an object"),
 )
 
-_SHAPED: Final = frozenset(name for name, _, _ in _SHAPES)
+_TYPED_FIELDS: Final = frozenset(name for name, _, _ in _FIELD_TYPES)
 
 WITHOUT_ID: Final = frozenset({"text", "url", "web_search"})
-"""Types of references that carry what they refer to."""
+"""Types of file references that contain what they refer to."""
 
 _CONTENT: Final = (str, list)
-_PLACED: Final = frozenset({"object", "choices", "usage", "sources", "event"})
+_RENDERED_FIELDS: Final = frozenset({"object", "choices", "usage", "sources", "event"})
 _HEAD: Final = ("id", "created", "model", "system_fingerprint", "service_tier")
 
 
 def parse_request(value: Mapping[str, Any]) -> ChatRequest:
-    """Return the request in a chat-completion body; invalid_request names the field that is wrong.
+    """Parse a chat-completion body; raise invalid_request with the name of a bad field.
 
-    Every field that is not the gateway's own is kept untouched, but for `stream_options` without a stream:
-    providers refuse that.
+    All fields but the gateway's own stay unchanged. `stream_options` without a stream is removed, because
+    providers refuse it.
     """
     check_names(value)
     body: Body = dict(value)
@@ -64,20 +64,20 @@ def parse_request(value: Mapping[str, Any]) -> ChatRequest:
     if options:
         files = parse_files(options.pop("files", None))
         _spread_params(body, options.get("params"))
-    if not _SHAPED.isdisjoint(body):
-        _check_shapes(body)
+    if not _TYPED_FIELDS.isdisjoint(body):
+        _check_field_types(body)
     if not stream:
         body.pop("stream_options", None)
     return ChatRequest(model=model, body=body, stream=stream, files=files, options=options)
 
 
 def wants_usage(body: Mapping[str, Any]) -> bool:
-    """Whether a chat body asks for a usage frame at the end of its stream."""
+    """Return True if a chat body asks for a usage frame at the end of its stream."""
     return as_mapping(body.get("stream_options")).get("include_usage") is True
 
 
-def _check_shapes(body: Mapping[str, Any]) -> None:
-    for name, kinds, words in _SHAPES:
+def _check_field_types(body: Mapping[str, Any]) -> None:
+    for name, kinds, words in _FIELD_TYPES:
         value = body.get(name)
         if value is not None and (not isinstance(value, kinds) or isinstance(value, bool)):
             raise invalid(f"cannot accept {name}: expected {words}", param=name)
@@ -116,9 +116,10 @@ def _refused_message(message: Any, name: str) -> GatewayError:
 
 
 def parse_files(value: Any) -> list[dict[str, Any]]:
-    """Return the file references (4.2): a list of objects with a text `type` and a text `id`.
+    """Return the file references, a list of objects with a text `type` and a text `id`.
 
-    What carries its content or names its collections (2.3) needs no `id`, and with `docs` no `type` either.
+    A reference with its content or with `collection_names` needs no `id`; one with `docs` needs no `type`
+    either (gatewayd-documents(7), CHAT REQUESTS).
     """
     if value is None:
         return []
@@ -126,14 +127,14 @@ def parse_files(value: Any) -> list[dict[str, Any]]:
         raise invalid("cannot accept files: expected a list", param="files")
     for index, item in enumerate(value):
         for name in ("type", "id"):
-            if not isinstance(item, dict) or not (isinstance(item.get(name), str) or _lacks(item, name)):
+            if not isinstance(item, dict) or not (isinstance(item.get(name), str) or _may_lack(item, name)):
                 where = f"files[{index}]"
                 raise invalid(f"cannot accept {where}: expected an object with a text {name}", param=where)
     return value
 
 
-def _lacks(item: Mapping[str, Any], name: str) -> bool:
-    """Whether a reference may be without a field: others tell what it refers to."""
+def _may_lack(item: Mapping[str, Any], name: str) -> bool:
+    """Return True if a reference may lack a field, because other fields identify its content."""
     if isinstance(item.get("docs"), list):
         return item.get(name) is None
     if name == "type" or item.get(name) is not None:
@@ -155,7 +156,7 @@ def _spread_params(body: Body, params: Any) -> None:
 
 
 def render_sources(sources: list[dict[str, Any]], model: str, request_id: str, created: int) -> bytes:
-    """Return the first stream frame with the sources (2.4), a chunk without choices for strict clients."""
+    """Return the first stream frame, a chunk with the `sources` and, for strict clients, empty `choices`."""
     frame = {
         "id": f"chatcmpl-{request_id}",
         "object": "chat.completion.chunk",
@@ -174,15 +175,17 @@ def render_completion(
     new_id: ids.NewId = ids.new_id,
     clock: ids.Clock = ids.now,
 ) -> list[bytes]:
-    """Return a finished answer as stream frames: sources, each choice's message and finish reason, usage.
+    """Return a whole completion as stream frames: sources, each choice's message and finish reason, usage.
 
-    The usage is a frame without choices, sent when the caller asked for it and the source told it.
+    The usage is a frame without choices, sent if the caller asked for it and the source gave it.
     """
     body = completion.body
     head = {"id": body.get("id") or f"chatcmpl-{new_id()}", "object": "chat.completion.chunk"}
     head |= {"created": body.get("created") or clock(), "model": body.get("model") or ""}
     head |= {name: body[name] for name in _HEAD if body.get(name) and name not in head}
-    extra = {name: value for name, value in body.items() if name not in _HEAD and name not in _PLACED}
+    extra = {
+        name: value for name, value in body.items() if name not in _HEAD and name not in _RENDERED_FIELDS
+    }
     frames: list[Body] = []
     if body.get("sources"):
         frames.append({**head, "choices": [], "sources": body["sources"]})
@@ -199,11 +202,11 @@ def render_completion(
 
 
 def render_error(error: GatewayError, kind_type: str) -> bytes:
-    """Return the in-band frame for a failure after the first byte; no `[DONE]` follows it."""
+    """Return the in-band frame for an error after the first byte; no `[DONE]` follows it."""
     frame = {"error": error_object(error, kind_type), "detail": error.message}
     return b"data: " + orjson.dumps(frame) + b"\n\n"
 
 
 def error_object(error: GatewayError, kind_type: str) -> Body:
-    """Return the `error` of an answer or frame."""
+    """Return the `error` of a reply or frame."""
     return {"message": error.message, "type": kind_type, "param": error.param, "code": error.told_code}

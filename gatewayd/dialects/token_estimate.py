@@ -1,8 +1,8 @@
-"""A local estimate of how many tokens a messages request holds; pure.
+"""Local estimate of the number of tokens in a messages request; pure.
 
-No tokenizer is asked, as each model has its own. The estimate takes four ASCII characters, or three bytes of
-UTF-8 of any others, for one token, which is near what the usual tokenizers make of prose; base64 text and
-numbers are underestimated. It reads everything once.
+No tokenizer is used, because each model has its own. The estimate counts one token for four ASCII characters
+or for three UTF-8 bytes of other characters, close to the usual tokenizers for prose. Base64 text and numbers
+are underestimated. The request is read once.
 """
 
 import base64
@@ -14,23 +14,23 @@ from typing import Any, Final
 ASCII_PER_TOKEN: Final = 4
 BYTES_PER_TOKEN: Final = 3
 MESSAGE_TOKENS: Final = 4
-"""What a turn costs beside its content."""
+"""Overhead of a turn."""
 TOOL_TOKENS: Final = 8
-"""What a tool costs beside its definition."""
+"""Overhead of a tool."""
 IMAGE_TOKENS: Final = 1_600
-"""An image of unknown size, and the most that one costs: larger ones are made smaller first."""
+"""Tokens of an image of unknown size, and the maximum, because larger images are scaled down first."""
 PIXELS_PER_TOKEN: Final = 750
 DOCUMENT_TOKENS: Final = 1_500
-"""A page of a PDF, and a document that only its address is known of."""
+"""Tokens of a PDF page, and of a document of unknown size."""
 PAGE_BYTES: Final = 30_000
-"""Bytes of a PDF that are taken for one page."""
+"""Size of an average PDF page in bytes."""
 
 _HEAD: Final = 4 * 16_384
-"""Characters of base64 that are searched for the size of an image."""
+"""Number of base64 characters that are searched for the size of an image."""
 
 
 def count_tokens(value: Mapping[str, Any]) -> int:
-    """Return the estimate for the `system`, `messages` and `tools` of a request, 1 or more; never raises."""
+    """Return the estimate for the `system`, `messages` and `tools` of a request, at least 1; never raises."""
     tokens = 3 + _walk(value.get("system"))
     for name, extra in (("messages", MESSAGE_TOKENS), ("tools", TOOL_TOKENS)):
         items = value.get(name)
@@ -41,7 +41,7 @@ def count_tokens(value: Mapping[str, Any]) -> int:
 
 
 def text_tokens(text: str) -> int:
-    """Return the estimate for a text, rounded up; 0 for none."""
+    """Return the estimate for a text, rounded up; 0 for an empty text."""
     if text.isascii():
         return -(-len(text) // ASCII_PER_TOKEN)
     plain = len(text.encode("ascii", "ignore"))
@@ -50,12 +50,12 @@ def text_tokens(text: str) -> int:
 
 
 def length_tokens(characters: int) -> int:
-    """Return the estimate for a number of characters of which nothing else is known."""
+    """Return the estimate for text of which only the length is known."""
     return -(-characters // ASCII_PER_TOKEN)
 
 
 def _walk(value: object) -> int:
-    """Count a JSON value of any shape and depth; what is looked at is popped, so nothing recurses."""
+    """Count a JSON value of any depth with an explicit stack instead of recursion."""
     tokens = 0
     stack = [value]
     while stack:
@@ -72,7 +72,7 @@ def _walk(value: object) -> int:
 
 
 def _object(item: dict[Any, Any], stack: list[object]) -> int:
-    """Count an object's own share; its values go on the stack unless they are counted here."""
+    """Count an object's own tokens; push its values unless they are counted here."""
     source = item.get("source")
     match item.get("type"):
         case "image" if isinstance(source, dict):
@@ -110,7 +110,7 @@ def _image_tokens(source: Mapping[str, Any]) -> int:
 
 
 def _image_size(data: str) -> tuple[int, int] | None:
-    """Return width and height in pixels as the head of a PNG, GIF, JPEG or WebP says, else None."""
+    """Return width and height in pixels from the header of a PNG, GIF, JPEG or WebP, else None."""
     head = data[:_HEAD]
     try:
         image = base64.b64decode(head[: len(head) // 4 * 4])
@@ -128,7 +128,7 @@ def _image_size(data: str) -> tuple[int, int] | None:
 
 
 def _jpeg_size(image: bytes) -> tuple[int, int] | None:
-    """Go from segment to segment to the frame header, which holds the height before the width."""
+    """Walk the segments to the frame header, which holds the height before the width."""
     position = 2
     while position + 9 <= len(image) and image[position] == 0xFF:
         marker = image[position + 1]

@@ -1,1 +1,1 @@
-"""The Anthropic messages protocol as a dialect and as a source."""
+"""The Anthropic messages protocol, for clients (dialect) and for providers (source)."""

@@ -1,7 +1,7 @@
-"""The content blocks of an answer in the order in which the messages protocol tells them; pure.
+"""Content blocks of an answer in the order that the messages protocol requires; pure.
 
-Blocks of that protocol do not interleave, while OpenAI deltas may: what belongs to a later block waits in it
-until the blocks before are closed.
+Blocks of that protocol must not interleave, but OpenAI deltas may. Text of a later block is buffered until
+the earlier blocks are closed.
 """
 
 from collections import deque
@@ -15,15 +15,15 @@ from gatewayd.completions.tool_calls import PLACEHOLDERS, ToolCall, ToolCallAsse
 from gatewayd.ids import NewId
 
 INVALID_INPUT: Final = "INVALID_JSON"
-"""The only key of the `input` of a whole answer's tool call whose arguments are not a JSON object."""
+"""Only key of the `input` of a tool call whose arguments are no JSON object, in a whole message."""
 
 
 @dataclass(slots=True)
 class ContentBlock:
     """One content block.
 
-    `parts` are texts not yet taken, `thoughts` all of a thinking block's, `call` is a tool_use block's.
-    `is_signed` tells that a stream told the `signature`.
+    `parts` holds texts not yet taken, `thoughts` all texts of a thinking block, and `call` the call of a
+    tool_use block. `is_signed` is set once a stream has sent the `signature`.
     """
 
     kind: Literal["thinking", "redacted_thinking", "text", "tool_use"]
@@ -37,29 +37,29 @@ class ContentBlock:
 
     @property
     def is_ready(self) -> bool:
-        """Whether it can be begun: a call needs its name, and arguments that say that the name is whole."""
+        """Whether the block can be started: a call needs a complete name, which real arguments prove."""
         return self.call is None or (bool(self.call.name) and not self.call.is_placeholder)
 
     @property
     def is_ended(self) -> bool:
-        """Whether it can be closed when another one follows."""
+        """Whether the block can be closed when another block follows."""
         return self.call is None or self.call.is_ended
 
     @property
-    def is_void(self) -> bool:
-        """Whether it is a call of which nothing came that could be run."""
+    def is_empty(self) -> bool:
+        """Whether the block is a call without a name and arguments, which cannot be run."""
         return self.call is not None and not self.call.name and self.call.is_placeholder
 
     def take(self) -> str:
         """Return the text or arguments not yet taken."""
         if self.call is not None:
             return self.call.take()
-        said = "".join(self.parts)
+        text = "".join(self.parts)
         self.parts.clear()
-        return said
+        return text
 
     def head(self) -> Body:
-        """Return the block as a stream begins it."""
+        """Return the block as its `content_block_start` event holds it."""
         match self.kind:
             case "thinking":
                 return {"type": "thinking", "thinking": "", "signature": ""}
@@ -85,7 +85,7 @@ class ContentBlock:
 
 
 class ContentBlockQueue:
-    """Takes messages or deltas in order; `queue` holds the blocks, whose first may be taken away."""
+    """Converts messages or deltas into the blocks of `queue`, from which the caller may take the first."""
 
     def __init__(self, new_id: NewId) -> None:
         self._new_id = new_id
@@ -98,10 +98,10 @@ class ContentBlockQueue:
     @property
     def calls_tools(self) -> bool:
         """Whether the answer calls a tool."""
-        return any(not block.is_void for block in self._tools)
+        return any(not block.is_empty for block in self._tools)
 
     def add(self, delta: Mapping[str, Any]) -> None:
-        """Add what a message or a delta says: its thinking, then its text, then its calls."""
+        """Add the content of a message or delta: its thinking, then its text, then its calls."""
         for thought in reasoning_pieces_of(delta):
             self._think(thought)
         words = text_or_refusal_of(delta)
@@ -116,14 +116,14 @@ class ContentBlockQueue:
 
     def whole(self) -> list[Body]:
         """Return all blocks as a whole message holds them."""
-        blocks = [block for block in self.queue if not block.is_void]
+        blocks = [block for block in self.queue if not block.is_empty]
         for block in blocks:
             if block.kind == "tool_use":
                 self.name_call(block)
         return [block.whole() for block in blocks]
 
     def name_call(self, block: ContentBlock) -> None:
-        """Give a tool_use block its id: the provider's, or a new one where that is missing or used twice."""
+        """Set the id of a tool_use block: the provider's, or a new one if that is missing or a duplicate."""
         given = block.call.id if block.call is not None else ""
         block.id = given if given and given not in self._ids else f"toolu_{self._new_id().replace('-', '')}"
         self._ids.add(block.id)
@@ -142,7 +142,7 @@ class ContentBlockQueue:
         if thought.signature and self.queue and self.queue[-1].signature == thought.signature:
             return
         block = self._tail("thinking")
-        # A signature may come with a repetition of all that it signs.
+        # Some providers repeat the whole thinking text beside its signature.
         if not (thought.signature and thought.text == "".join(block.thoughts)):
             block.parts.append(thought.text)
             block.thoughts.append(thought.text)
@@ -151,9 +151,9 @@ class ContentBlockQueue:
 
 
 def input_of(call: ToolCall) -> Body:
-    """Return the arguments of a call as an object; what is none is kept as text under `INVALID_INPUT`."""
-    said = call.arguments
-    if said.strip() in PLACEHOLDERS:
+    """Return the arguments of a call as an object; text that is no JSON object goes under `INVALID_INPUT`."""
+    text = call.arguments
+    if text.strip() in PLACEHOLDERS:
         return {}
-    parsed = parse_object(said)
-    return {INVALID_INPUT: said} if parsed is None else parsed
+    parsed = parse_object(text)
+    return {INVALID_INPUT: text} if parsed is None else parsed

@@ -1,9 +1,9 @@
-"""A message of the Anthropic protocol as an OpenAI completion; pure.
+"""Converts messages of the Anthropic protocol to OpenAI completions; pure.
 
-What the OpenAI shape has no place for is kept under names of its own, so that nothing is lost on the way to
-a caller who knows it: `thinking_blocks` (with their signatures), `server_tool_blocks` (tools that ran at the
-provider, and their results) and `citations` of a message, `matched_stop` (which stop sequence ended it) and
-`native_finish_reason` (one that OpenAI does not know) of a choice.
+Content without an OpenAI counterpart is kept in extra fields. In a message these are `thinking_blocks` (with
+their signatures), `server_tool_blocks` (tools that ran at the provider, and their results) and `citations`.
+In a choice these are `matched_stop` (the stop sequence that ended it) and `native_finish_reason` (a reason
+unknown to OpenAI).
 """
 
 from collections.abc import Mapping, Sequence
@@ -19,24 +19,24 @@ FINISH_REASONS: Final = {
     "stop_sequence": "stop",
     "max_tokens": "length",
     "model_context_window_exceeded": "length",
-    # The turn is not over; "stop" would say that it is.
+    # The turn continues; "stop" would end it.
     "pause_turn": "length",
     "tool_use": "tool_calls",
     "refusal": "content_filter",
 }
 
 SAME_FINISH: Final = frozenset({"end_turn", "stop_sequence", "max_tokens", "tool_use"})
-"""The stop reasons that a finish reason tells, with `matched_stop`."""
+"""Stop reasons that `finish_reason` and `matched_stop` express fully."""
 
 THOUGHTS: Final = ("thinking", "redacted_thinking")
-"""Blocks of thinking."""
+"""Types of thinking blocks."""
 
 EXTRA_USAGE: Final = ("cache_creation", "server_tool_use", "service_tier")
-"""Fields of usage that are kept as they are."""
+"""Fields of usage that are copied unchanged."""
 
 
 def to_completion(message: Mapping[str, Any], created: int) -> Body:
-    """Return the OpenAI completion for a whole message; `created` is in epoch seconds."""
+    """Return the OpenAI completion of a whole message; `created` is in epoch seconds."""
     reason = message.get("stop_reason")
     choice = {
         "index": 0,
@@ -57,7 +57,7 @@ def to_completion(message: Mapping[str, Any], created: int) -> Body:
 
 
 def finish_fields(stop_reason: object, stop_sequence: object) -> Body:
-    """Return the fields of a choice that say why it ended."""
+    """Return the fields of a choice that state why it ended."""
     fields: Body = {"finish_reason": finish_reason(stop_reason)}
     if isinstance(stop_sequence, str):
         fields["matched_stop"] = stop_sequence
@@ -67,12 +67,12 @@ def finish_fields(stop_reason: object, stop_sequence: object) -> Body:
 
 
 def finish_reason(stop_reason: object) -> str:
-    """Return the OpenAI finish reason for a stop reason; unknown ones are "stop"."""
+    """Return the OpenAI finish reason of a stop reason; "stop" for an unknown one."""
     return FINISH_REASONS.get(stop_reason, "stop") if isinstance(stop_reason, str) else "stop"
 
 
 def to_usage(usage: Mapping[str, Any]) -> Body:
-    """Return OpenAI usage; tokens read from and written to the cache are part of the prompt."""
+    """Return OpenAI usage; cached tokens, read and written, count as part of the prompt."""
     written = as_count(usage.get("cache_creation_input_tokens"))
     read = as_count(usage.get("cache_read_input_tokens"))
     prompt = as_count(usage.get("input_tokens")) + written + read
@@ -107,23 +107,23 @@ def to_annotations(citations: Sequence[Any], start: int, end: int) -> list[Body]
 
 def _reply(blocks: Sequence[Mapping[str, Any]]) -> Body:
     calls = [_tool_call(block) for block in blocks if block.get("type") == "tool_use"]
-    said = "".join(as_text(block.get("text")) for block in blocks if block.get("type") == "text")
+    text = "".join(as_text(block.get("text")) for block in blocks if block.get("type") == "text")
     thoughts = [block for block in blocks if block.get("type") in THOUGHTS]
-    own = [block for block in blocks if block.get("type") not in ("text", "tool_use", *THOUGHTS)]
-    reply: Body = {"role": "assistant", "content": said if said or not calls else None}
+    server_blocks = [block for block in blocks if block.get("type") not in ("text", "tool_use", *THOUGHTS)]
+    reply: Body = {"role": "assistant", "content": text if text or not calls else None}
     if thoughts:
         reply["reasoning_content"] = "".join(as_text(block.get("thinking")) for block in thoughts)
         reply["thinking_blocks"] = thoughts
     if calls:
         reply["tool_calls"] = calls
-    if own:
-        reply["server_tool_blocks"] = own
+    if server_blocks:
+        reply["server_tool_blocks"] = server_blocks
     return {**reply, **_cited(blocks)}
 
 
 def _cited(blocks: Sequence[Mapping[str, Any]]) -> Body:
     cited: list[Any] = []
-    noted: list[Body] = []
+    annotations: list[Body] = []
     start = 0
     for block in blocks:
         if block.get("type") != "text":
@@ -131,9 +131,9 @@ def _cited(blocks: Sequence[Mapping[str, Any]]) -> Body:
         end = start + len(as_text(block.get("text")))
         citations = as_sequence(block.get("citations"))
         cited += citations
-        noted += to_annotations(citations, start, end)
+        annotations += to_annotations(citations, start, end)
         start = end
-    return {name: value for name, value in (("citations", cited), ("annotations", noted)) if value}
+    return {name: value for name, value in (("citations", cited), ("annotations", annotations)) if value}
 
 
 def _tool_call(block: Mapping[str, Any]) -> Body:

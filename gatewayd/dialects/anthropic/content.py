@@ -1,7 +1,7 @@
-"""The turns of a messages request (interface specification 4.3) as OpenAI messages; pure.
+"""Converts the turns of a messages request to OpenAI messages; pure.
 
-What OpenAI messages have no shape for, a document by URL or a file of the provider's own, stays as the block
-that it was: `without_foreign` of the module `dialect` refuses it for providers that cannot read it.
+Blocks without an OpenAI counterpart (a document by URL, or a file stored at the provider) stay unchanged;
+`dialect.without_foreign` refuses them for providers that cannot read them.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -16,23 +16,23 @@ from gatewayd.errors import GatewayError, invalid
 SERVER_BLOCKS: Final = frozenset(
     {"server_tool_use", "mcp_tool_use", "container_upload", "tool_reference", "browser_state", "compaction"}
 )
-"""Blocks of tools that the provider runs itself; so are all whose type ends in `_tool_result`."""
+"""Blocks of tools that the provider runs; so are all blocks whose type ends in `_tool_result`."""
 
 _RESULT_MEDIA: Final = "Returned by tool call {}:"
 
 
 class OmittedFields:
-    """What a request asks for and the OpenAI shape cannot say."""
+    """Fields of a request that the OpenAI format cannot express."""
 
     def __init__(self) -> None:
         self._names: dict[str, None] = {}
 
     def add(self, name: str) -> None:
-        """Remember a field or a kind of block."""
+        """Record a field or a kind of block."""
         self._names[name] = None
 
     def sentences(self) -> list[str]:
-        """Return the warning for the caller, true for each provider; none when nothing is left out."""
+        """Return a warning for the caller; an empty list if nothing was omitted."""
         if not self._names:
             return []
         names = ", ".join(self._names)
@@ -40,7 +40,7 @@ class OmittedFields:
 
 
 def to_messages(messages: Any, omitted: OmittedFields) -> list[Body]:
-    """Return the OpenAI messages; raises invalid_request naming the field that is wrong."""
+    """Return the OpenAI messages; raise invalid_request with the name of a bad field."""
     if not isinstance(messages, list):
         raise invalid("cannot accept messages: expected a list", param="messages")
     if not messages:
@@ -65,9 +65,9 @@ def to_messages(messages: Any, omitted: OmittedFields) -> list[Body]:
 
 
 def system_messages(system: Any, where: str) -> list[Body]:
-    """Return the system message for a text or a list of text blocks; none for no text.
+    """Return the system message of a text or a list of text blocks; an empty list for empty text.
 
-    The blocks are one text, joined by newlines; they stay parts when one of them says how it is cached.
+    The blocks are joined by newlines, but stay separate parts if one of them has `cache_control`.
     """
     if system is None and where == "system":
         return []
@@ -84,21 +84,21 @@ def system_messages(system: Any, where: str) -> list[Body]:
 
 
 def _user(content: Any, where: str, omitted: OmittedFields) -> list[Body]:
-    """Return the tool results of a turn, as they answer the calls before it, then the rest of the turn."""
+    """Return the tool results of a turn, which answer the previous calls, then the rest of the turn."""
     results: list[Body] = []
     media: list[Body] = []
     parts: list[Body] = []
     for block, name in _blocks(content, where):
         if block["type"] == "tool_result":
-            result, shown = _tool_result(block, name, omitted)
+            result, result_media = _tool_result(block, name, omitted)
             results.append(result)
-            media += shown
+            media += result_media
         else:
             parts += _parts(block, name, omitted)
     rest = media + parts
     if results and not rest:
         return results
-    return [*results, {"role": "user", "content": _collapsed(rest)}]
+    return [*results, {"role": "user", "content": _plain_content(rest)}]
 
 
 def _assistant(content: Any, where: str, omitted: OmittedFields) -> Body:
@@ -117,7 +117,7 @@ def _assistant(content: Any, where: str, omitted: OmittedFields) -> Body:
                 calls.append(_tool_use(block, name))
             case _:
                 parts += _parts(block, name, omitted)
-    message: Body = {"role": "assistant", "content": _collapsed(parts)}
+    message: Body = {"role": "assistant", "content": _plain_content(parts)}
     if thoughts:
         message["thinking_blocks"] = thoughts
     if calls:
@@ -127,7 +127,7 @@ def _assistant(content: Any, where: str, omitted: OmittedFields) -> Body:
 
 
 def _blocks(content: Any, where: str) -> Iterator[tuple[Body, str]]:
-    """Give each block of a content with its name, which has a text `type`."""
+    """Yield each block of a content with its field name; each block has a text `type`."""
     if isinstance(content, str):
         content = [content]
     if not isinstance(content, list):
@@ -143,7 +143,7 @@ def _blocks(content: Any, where: str) -> Iterator[tuple[Body, str]]:
 
 
 def _parts(block: Body, where: str, omitted: OmittedFields) -> list[Body]:
-    """Return the parts that one block of text, images or documents becomes."""
+    """Convert one block of text, image or document to parts."""
     kind = block["type"]
     if kind == "text":
         return _text(block, where)
@@ -156,12 +156,12 @@ def _parts(block: Body, where: str, omitted: OmittedFields) -> list[Body]:
     if kind in SERVER_BLOCKS or kind.endswith("_tool_result"):
         omitted.add(f"{kind} blocks")
         return []
-    raise invalid(f"cannot accept {where}.type: {kind!r:.80} has no place here", param=f"{where}.type")
+    raise invalid(f"cannot accept {where}.type: {kind!r:.80} is not allowed here", param=f"{where}.type")
 
 
 def _text(block: Body, where: str) -> list[Body]:
-    said = _read_text(block, "text", where)
-    return [_marked({"type": "text", "text": said}, block)] if said else []
+    text = _read_text(block, "text", where)
+    return [_with_cache_control({"type": "text", "text": text}, block)] if text else []
 
 
 def _image(block: Body, where: str) -> list[Body]:
@@ -175,7 +175,7 @@ def _image(block: Body, where: str) -> list[Body]:
             return [block]
         case _:
             raise _unknown_source(where, "base64, url or file")
-    return [_marked({"type": "image_url", "image_url": {"url": url}}, block)]
+    return [_with_cache_control({"type": "image_url", "image_url": {"url": url}}, block)]
 
 
 def _document(block: Body, where: str, omitted: OmittedFields) -> list[Body]:
@@ -213,14 +213,14 @@ def _search_result(block: Body, where: str, omitted: OmittedFields) -> list[Body
 
 
 def _headed(head: Iterable[tuple[str, Any]], parts: list[Body], block: Body) -> list[Body]:
-    """Put the named facts before the parts, in the text of the first where it is one."""
+    """Put labelled lines before the parts, inside the first part if it is a text."""
     lines = "".join(f"{label}: {value}\n" for label, value in head if isinstance(value, str) and value)
     if lines and parts and parts[0]["type"] == "text":
         parts[0] = {**parts[0], "text": f"{lines}\n{parts[0]['text']}"}
     elif lines:
         parts = [{"type": "text", "text": lines}, *parts]
     if parts:
-        parts[-1] = _marked(parts[-1], block)
+        parts[-1] = _with_cache_control(parts[-1], block)
     return parts
 
 
@@ -234,29 +234,29 @@ def _tool_use(block: Body, where: str) -> Body:
 
 
 def _tool_result(block: Body, where: str, omitted: OmittedFields) -> tuple[Body, list[Body]]:
-    """Return the tool message, which takes text only, and parts for a user message with all else."""
+    """Return the tool message, which holds text only, and the parts of a user message for the media."""
     call_id = _read_text(block, "tool_use_id", where)
     parts = []
     for inner, name in _blocks(block.get("content") or [], f"{where}.content"):
         parts += _parts(inner, name, omitted)
     texts = [part for part in parts if part["type"] == "text"]
     media = [part for part in parts if part["type"] != "text"]
-    said = "\n".join(part["text"] for part in texts)
+    text = "\n".join(part["text"] for part in texts)
     if media:
         media = [{"type": "text", "text": _RESULT_MEDIA.format(call_id)}, *media]
-        said = said or "(see the next message)"
+        text = text or "(see the next message)"
     if block.get("is_error"):
-        said = f"Error: {said}"
-    content: str | list[Body] = said
-    for marked in (block, *reversed(texts)):
-        if said and marked.get("cache_control") is not None:
-            content = [_marked({"type": "text", "text": said}, marked)]
+        text = f"Error: {text}"
+    content: str | list[Body] = text
+    for cached in (block, *reversed(texts)):
+        if text and cached.get("cache_control") is not None:
+            content = [_with_cache_control({"type": "text", "text": text}, cached)]
             break
     return {"role": "tool", "tool_call_id": call_id, "content": content}, media
 
 
-def _collapsed(parts: list[Body]) -> str | list[Body]:
-    """Return a plain text where the parts are no more than that."""
+def _plain_content(parts: list[Body]) -> str | list[Body]:
+    """Return a plain text if the parts are just one text."""
     if not parts:
         return ""
     if len(parts) == 1 and parts[0].keys() == {"type", "text"}:
@@ -264,7 +264,7 @@ def _collapsed(parts: list[Body]) -> str | list[Body]:
     return parts
 
 
-def _marked(part: Body, block: Mapping[str, Any]) -> Body:
+def _with_cache_control(part: Body, block: Mapping[str, Any]) -> Body:
     if block.get("cache_control") is None:
         return part
     return {**part, "cache_control": block["cache_control"]}
@@ -289,7 +289,7 @@ def _data_url(source: Body, where: str, default_type: str) -> str:
 
 
 def _read_text(block: Mapping[str, Any], name: str, where: str) -> str:
-    """Return a text; only the ids, names and types of blocks, and what addresses data, may not be empty."""
+    """Return a text field; only ids, names, types and URLs must not be empty."""
     value = block.get(name)
     if not isinstance(value, str):
         raise invalid(f"cannot accept {where}.{name}: expected text", param=f"{where}.{name}")

@@ -1,8 +1,7 @@
-"""The Anthropic-style messages dialect (interface specification 4.3) at the edge; pure.
+"""The Anthropic messages dialect for clients: parses requests, renders replies and errors; pure.
 
-`parse_request` for what comes in; `render_completion` and `render_error_event` for what goes
-out (streams: `gatewayd.dialects.anthropic.stream`). A converted body may hold what only the messages protocol
-knows, so that a source that speaks it gets it back; `without_foreign` takes it out for all others.
+`gatewayd.dialects.anthropic.stream` renders streams. A converted body may keep fields of the messages
+protocol for sources that speak it; `without_foreign` removes them for all other sources.
 """
 
 from collections.abc import Collection, Mapping
@@ -26,30 +25,30 @@ from gatewayd.pipeline.endpoints import check_names, model_of
 from gatewayd.pipeline.records import ChatRequest
 
 TOO_LONG: Final = "prompt is too long"
-"""How an error of this dialect begins whose request is longer than its model can take."""
+"""First words of an error about the context window; clients of this dialect look for them."""
 
 FOREIGN_FIELDS: Final = ("thinking", "top_k", "metadata", "service_tier", "output_config")
-"""Fields of a converted body that OpenAI does not know, or knows with another meaning."""
+"""Fields of a converted body that OpenAI lacks, or defines differently."""
 
 FOREIGN_MESSAGE_FIELDS: Final = ("thinking_blocks",)
-"""Fields of a converted body's messages that OpenAI does not know."""
+"""Fields of a converted body's messages that OpenAI lacks."""
 
 FOREIGN_PART_FIELDS: Final = ("cache_control",)
-"""Fields of a converted body's parts and tools that OpenAI does not know."""
+"""Fields of a converted body's parts and tools that OpenAI lacks."""
 
 FOREIGN_PARTS: Final = frozenset({"image", "document"})
-"""Parts of a converted body that OpenAI has no form for: a document by URL, a file of the provider's."""
+"""Parts of a converted body without an OpenAI form: a document by URL, a file stored at the provider."""
 
 
 def parse_request(value: Mapping[str, Any]) -> ChatRequest:
-    """Return the request in a messages body; invalid_request names the field that is wrong.
+    """Parse a messages body; raise invalid_request with the name of a bad field.
 
-    `native` is the body without the gateway's own fields, `warnings` says what only a provider that speaks
-    this protocol will see.
+    `native` is the body without the gateway's own fields. `warnings` names the fields that only a provider of
+    this protocol receives.
     """
     check_names(value)
     native = {name: field for name, field in value.items() if name not in OWN_FIELDS}
-    # Nothing is kept of these requests: a chat that one names is neither looked up nor told to plugins.
+    # These requests are not stored: a named chat is neither looked up nor passed to plugins.
     options = {name: value[name] for name in OWN_FIELDS - CHAT_FIELDS if name in value}
     model = model_of(value)
     stream = value.get("stream", False)
@@ -74,10 +73,10 @@ def parse_request(value: Mapping[str, Any]) -> ChatRequest:
 
 
 def without_foreign(body: Mapping[str, Any]) -> Body:
-    """Return a converted body as a provider of the OpenAI protocol takes it; `body` is left as it is.
+    """Return a copy of a converted body for a provider of the OpenAI protocol.
 
-    System, assistant and tool messages made of nothing but texts become one text each, as many such
-    providers take no parts there. Raises invalid_request for a block that OpenAI has no form for.
+    System, assistant and tool messages that consist of text parts become one text, because many providers
+    take no parts there. Raises invalid_request for a block that OpenAI has no form for.
     """
     plain = {name: value for name, value in body.items() if name not in FOREIGN_FIELDS}
     if isinstance(body.get("messages"), list):
@@ -95,17 +94,17 @@ def render_completion(
     input_tokens: int = 0,
     stop_sequences: Collection[str] | None = None,
 ) -> Body:
-    """Return the message for a completion: thinking, then text, then tool_use blocks.
+    """Return the message of a completion: thinking, then text, then tool_use blocks.
 
-    `model` is the id that the caller asked for, `input_tokens` the estimate for an answer without usage. A
-    stop sequence that the source names counts when it is one of `stop_sequences`, if those are given.
-    Raises upstream_failed for a completion without an answer.
+    `model` is the id that the caller sent, `input_tokens` the estimate if the source gives no usage. If
+    `stop_sequences` is given, a stop sequence named by the source must be one of them. Raises upstream_failed
+    for a completion without a choice.
     """
     choice = next(first_choices(body), None)
     if choice is None:
         raise GatewayError(ErrorKind.UPSTREAM_FAILED, "cannot convert the answer: it has no choice")
     blocks = ContentBlockQueue(new_id)
-    blocks.add(_numbered(as_mapping(choice.get("message"))))
+    blocks.add(_with_indices(as_mapping(choice.get("message"))))
     stop_reason, stop_sequence = stop_reason_of(choice, blocks.calls_tools, stop_sequences)
     return {
         "id": message_id(body.get("id"), new_id),
@@ -120,9 +119,9 @@ def render_completion(
 
 
 def error_object(error: GatewayError, kind_type: str) -> Body:
-    """Return the `error` of an answer or event.
+    """Return the `error` of a reply or event.
 
-    Clients of this dialect know by one sentence that a request is too long: it has no codes.
+    The dialect has no code for a too long request; its clients recognise one sentence.
     """
     message = error.message
     if error.provider_code == OVERFLOW and TOO_LONG not in message:
@@ -131,13 +130,13 @@ def error_object(error: GatewayError, kind_type: str) -> Body:
 
 
 def render_error_event(error: GatewayError, kind_type: str) -> bytes:
-    """Return the in-band event for a failure after the first byte; nothing follows it."""
+    """Return the in-band event for an error after the first byte; nothing follows it."""
     event = {"type": "error", "error": error_object(error, kind_type)}
     return b"event: error\ndata: " + orjson.dumps(event) + b"\n\n"
 
 
-def _numbered(message: Mapping[str, Any]) -> Body:
-    """Give each call of a whole message a number of its own, whatever the provider says."""
+def _with_indices(message: Mapping[str, Any]) -> Body:
+    """Number the calls of a whole message, whatever indices the provider gave."""
     calls = [call for call in as_sequence(message.get("tool_calls")) if isinstance(call, dict)]
     return {**message, "tool_calls": [{**call, "index": index} for index, call in enumerate(calls)]}
 
@@ -151,9 +150,9 @@ def _plain_message(message: Any) -> Any:
         return plain
     for part in parts:
         if isinstance(part, dict) and as_text(part.get("type")) in FOREIGN_PARTS:
-            told = f"{part['type']} of source type {as_mapping(part.get('source')).get('type')!r:.80}"
+            refused = f"{part['type']} of source type {as_mapping(part.get('source')).get('type')!r:.80}"
             raise invalid(
-                f"cannot send messages: the provider of this model takes no {told}", param="messages"
+                f"cannot send messages: the provider of this model takes no {refused}", param="messages"
             )
     parts = [_without(part, FOREIGN_PART_FIELDS) for part in parts]
     texts = [part["text"] for part in parts if isinstance(part, dict) and isinstance(part.get("text"), str)]

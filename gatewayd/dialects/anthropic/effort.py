@@ -1,7 +1,7 @@
-"""How an OpenAI `reasoning_effort` is asked of an Anthropic model: by `thinking`, effort, or both; pure.
+"""Converts an OpenAI `reasoning_effort` for Anthropic models: to `thinking`, effort, or both; pure.
 
-Which of them a model takes is told by the `capabilities` in the provider's list of models; a model without
-them is asked by effort alone.
+The `capabilities` in the provider's model list decide which of them a model takes. A model without
+capabilities gets the effort only.
 """
 
 from collections.abc import Mapping
@@ -15,18 +15,18 @@ from gatewayd.errors import invalid
 LEVELS: Final = ("low", "medium", "high", "xhigh", "max")
 
 BUDGETS: Final = {"low": 2048, "medium": 8192, "high": 16_384, "xhigh": 24_576, "max": 32_768}
-"""Tokens of thinking, for models that want a number."""
+"""Thinking budgets in tokens, for models that require a number."""
 
 MIN_BUDGET: Final = 1024
-"""The least that the protocol accepts."""
+"""Minimum thinking budget that the protocol accepts, in tokens."""
 
 
 def reasoning_fields(body: Mapping[str, Any], request: Mapping[str, Any], capabilities: object) -> Body:
-    """Return the fields `thinking`, `effort` and `max_tokens` that a body's `reasoning_effort` asks for.
+    """Return the fields `thinking`, `effort` and `max_tokens` for a body's `reasoning_effort`.
 
-    `request` is the rest of the messages request: a caller's own `thinking` is not touched, one with a budget
-    says all, and none is asked for where the protocol refuses it (beside a forced tool, a temperature, or a
-    tool round that was begun without). `capabilities` are the model's as the provider lists them. Raises
+    `request` is the rest of the messages request. A caller's own `thinking` is kept, and one with a budget is
+    sufficient. Thinking is not requested where the protocol refuses it: beside a forced tool, a temperature,
+    or in a tool round that started without it. `capabilities` come from the provider's model list. Raises
     invalid_request.
     """
     level = body.get("reasoning_effort")
@@ -38,27 +38,27 @@ def reasoning_fields(body: Mapping[str, Any], request: Mapping[str, Any], capabi
     if level not in LEVELS:
         known = "none, minimal, low, medium, high, xhigh, max"
         raise invalid(f"cannot read reasoning_effort: it is none of {known}", param="reasoning_effort")
-    able = as_mapping(capabilities)
-    effort = _effort(level, able)
+    supported = as_mapping(capabilities)
+    effort = _effort(level, supported)
     fields = {} if effort is None else {"effort": effort}
     if "thinking" in request or not _may_think(request):
         return fields
-    return {**fields, **_thinking(level, body, request, able)}
+    return {**fields, **_thinking(level, body, request, supported)}
 
 
-def _effort(level: str, able: Mapping[str, Any]) -> str | None:
-    """Return the highest level up to the wanted one that the model takes."""
-    if not able:
+def _effort(level: str, supported: Mapping[str, Any]) -> str | None:
+    """Return the highest level, up to the requested one, that the model supports."""
+    if not supported:
         return level
-    known = as_mapping(able.get("effort"))
-    wanted = LEVELS[: LEVELS.index(level) + 1]
-    return next((name for name in reversed(wanted) if _is_supported(known, name)), None)
+    known = as_mapping(supported.get("effort"))
+    lower_levels = LEVELS[: LEVELS.index(level) + 1]
+    return next((name for name in reversed(lower_levels) if _is_supported(known, name)), None)
 
 
 def _thinking(
-    level: str, body: Mapping[str, Any], request: Mapping[str, Any], able: Mapping[str, Any]
+    level: str, body: Mapping[str, Any], request: Mapping[str, Any], supported: Mapping[str, Any]
 ) -> Body:
-    types = as_mapping(as_mapping(able.get("thinking")).get("types"))
+    types = as_mapping(as_mapping(supported.get("thinking")).get("types"))
     if _is_supported(types, "adaptive"):
         return {"thinking": {"type": "adaptive"}}
     if not _is_supported(types, "enabled") or _continues_calls(request):
@@ -78,7 +78,7 @@ def _may_think(request: Mapping[str, Any]) -> bool:
 
 
 def _continues_calls(request: Mapping[str, Any]) -> bool:
-    """Whether the last turn of the model called tools without the thinking that led to it."""
+    """Return True if the last turn of the model called tools without the thinking before them."""
     turns = [turn for turn in request["messages"] if turn["role"] == "assistant"]
     kinds = [as_mapping(block).get("type") for block in as_sequence(turns[-1]["content"])] if turns else []
     return "tool_use" in kinds and kinds[0] not in THOUGHTS

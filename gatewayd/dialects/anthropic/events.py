@@ -1,4 +1,4 @@
-"""The events of an Anthropic message stream as OpenAI chunks; pure."""
+"""Converts the events of an Anthropic message stream to OpenAI chunks; pure."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -13,13 +13,13 @@ from gatewayd.dialects.anthropic.completion import finish_fields, to_annotations
 
 
 class EventDecoder:
-    """Takes the events of one stream in order, gives chat.completion.chunk objects.
+    """Converts the events of one stream, in order, to chat.completion.chunk objects.
 
-    `error` holds the error object of an `error` event, `is_done` is true after `message_stop`, and
-    `is_complete` when a stop reason was seen. With `include_usage` a chunk with the usage follows the one
-    with the finish reason. What is only known when its block is over comes then, whole: `thinking_blocks`
-    with their signatures (the thoughts themselves have come as `reasoning_content`), `server_tool_blocks`,
-    `citations` and `to_annotations`, under the names of `anthropic_completion`.
+    `error` holds the error object of an `error` event. `is_done` is set after `message_stop`, `is_complete`
+    after a stop reason. With `include_usage` a chunk with the usage follows the one with the finish reason.
+    Some fields are sent whole at the end of their block: `thinking_blocks` with signatures (the thoughts
+    themselves were sent as `reasoning_content`), `server_tool_blocks`, `citations` and `annotations`, named
+    as in `completion`.
     """
 
     def __init__(self, created: int, *, include_usage: bool) -> None:
@@ -30,7 +30,7 @@ class EventDecoder:
         self._usage: Body = {}
         self._blocks: dict[int, _Block] = {}
         self._calls = 0
-        self._said = 0
+        self._text_length = 0
         self.error: object = None
         self.is_done = False
         self.is_complete = False
@@ -62,7 +62,7 @@ class EventDecoder:
         return [self._chunk({"role": "assistant", "content": ""})]
 
     def _block(self, index: int, given: Mapping[str, Any]) -> list[Body]:
-        block = self._blocks[index] = _Block(given, self._calls, self._said)
+        block = self._blocks[index] = _Block(given, self._calls, self._text_length)
         match given.get("type"):
             case "text":
                 return self._text(as_text(given.get("text")))
@@ -82,7 +82,7 @@ class EventDecoder:
     def _delta(self, index: int, delta: Mapping[str, Any]) -> list[Body]:
         block = self._blocks.get(index)
         if block is None:
-            block = self._blocks[index] = _Block({}, self._calls, self._said)
+            block = self._blocks[index] = _Block({}, self._calls, self._text_length)
         block.add(delta)
         match delta.get("type"):
             case "text_delta":
@@ -93,9 +93,9 @@ class EventDecoder:
                 return [self._arguments(block.call, delta["partial_json"])]
         return []
 
-    def _text(self, said: str) -> list[Body]:
-        self._said += len(said)
-        return [self._chunk({"content": said})] if said else []
+    def _text(self, text: str) -> list[Body]:
+        self._text_length += len(text)
+        return [self._chunk({"content": text})] if text else []
 
     def _thought(self, thought: str) -> list[Body]:
         return [self._chunk({"reasoning_content": thought})] if thought else []
@@ -105,9 +105,9 @@ class EventDecoder:
         if block is None:
             return []
         if block.is_call:
-            # A call without arguments has said nothing; callers expect JSON.
+            # A call without arguments sent no text, but callers expect JSON.
             return [] if "".join(block.parts) else [self._arguments(block.call, "{}")]
-        delta = block.delta(self._said)
+        delta = block.delta(self._text_length)
         return [self._chunk(delta)] if delta else []
 
     def _end(self, event: Mapping[str, Any]) -> list[Body]:
@@ -141,7 +141,7 @@ class EventDecoder:
 
 
 class _Block:
-    """One content block while its deltas come in; `call` is its number if it calls a tool of the caller's."""
+    """One content block while its deltas arrive; `call` is its number if it calls a tool of the caller."""
 
     def __init__(self, given: Mapping[str, Any], call: int, start: int) -> None:
         self.call = call
@@ -154,11 +154,11 @@ class _Block:
 
     @property
     def is_call(self) -> bool:
-        """Whether the caller is to run this call."""
+        """Whether the caller must run this call."""
         return self._given.get("type") == "tool_use"
 
     def add(self, delta: Mapping[str, Any]) -> None:
-        """Take one delta."""
+        """Add one delta."""
         self._thoughts.append(as_text(delta.get("thinking")))
         self._signatures.append(as_text(delta.get("signature")))
         self.parts.append(as_text(delta.get("partial_json")))
@@ -166,7 +166,7 @@ class _Block:
             self._citations.append(delta["citation"])
 
     def delta(self, end: int) -> Body:
-        """Return what is said of the block when it is over; the text so far is `end` characters long."""
+        """Return the final delta of a closed block; the text so far is `end` characters long."""
         signature = "".join(self._signatures)
         match self._given.get("type"):
             case "text" | None:
@@ -185,8 +185,8 @@ class _Block:
     def _cited(self, end: int) -> Body:
         if not self._citations:
             return {}
-        noted = to_annotations(self._citations, self._start, end)
-        return {"citations": self._citations, **({"annotations": noted} if noted else {})}
+        annotations = to_annotations(self._citations, self._start, end)
+        return {"citations": self._citations, **({"annotations": annotations} if annotations else {})}
 
     def _with_input(self) -> Body:
         given = "".join(self.parts)
@@ -197,5 +197,5 @@ class _Block:
         try:
             return {**self._given, "input": orjson.loads(given)}
         except orjson.JSONDecodeError:
-            # The text is all there is to tell.
+            # Keep the unparsed text; nothing else is known of the input.
             return {**self._given, "input": given}

@@ -1,4 +1,4 @@
-"""What an OpenAI message, choice or usage says, in the words of the messages protocol; pure."""
+"""Converts finish reasons, usage and ids of OpenAI completions to the messages protocol; pure."""
 
 from collections.abc import Collection, Mapping
 from typing import Any, Final
@@ -16,28 +16,28 @@ STOP_REASONS: Final = {
     "refusal": "refusal",
     "stop_sequence": "stop_sequence",
 }
-"""Finish reason -> stop reason; all others are end_turn.
+"""Stop reason for each finish reason; all others become end_turn.
 
-content_filter is refusal: both say that a classifier, not the model, ended the answer.
+content_filter becomes refusal: in both cases a classifier, not the model, ended the answer.
 """
 
 NATIVE_REASONS: Final = frozenset({"pause_turn", "model_context_window_exceeded", "refusal"})
-"""Stop reasons of this protocol that no finish reason tells, kept by sources as `native_finish_reason`."""
+"""Stop reasons without an OpenAI finish reason; sources keep them in `native_finish_reason`."""
 
 _SAME_USAGE: Final = {"cache_creation": dict, "server_tool_use": dict}
-"""Fields of usage that only a source of this protocol gives, with their types."""
+"""Fields of usage that only sources of this protocol give, with their types."""
 
 _NATURAL: Final = frozenset({"stop", "eos", "end_turn", "eos_token", "length", "tool_calls"})
-"""Texts in a provider's stop fields that name a reason and not a stop sequence."""
+"""Values in a provider's stop fields that name a reason instead of a stop sequence."""
 
 
 def stop_reason_of(
     choice: Mapping[str, Any], has_calls: bool, stop_sequences: Collection[str] | None
 ) -> tuple[str, str | None]:
-    """Return stop reason and stop sequence.
+    """Return stop reason and stop sequence of a choice.
 
-    An answer with calls that ended by itself stops for them, whatever the provider names as reason. A stop
-    sequence is known only where the provider names it in `stop_reason` or `matched_stop`.
+    A normal end of an answer with calls becomes tool_use, whatever reason the provider gives. A stop sequence
+    is known only if the provider names it in `stop_reason`, `matched_stop` or `stop_sequence`.
     """
     reason = as_text(choice.get("native_finish_reason"))
     if reason not in NATIVE_REASONS:
@@ -54,9 +54,9 @@ def stop_reason_of(
 
 
 def render_usage(usage: object, input_tokens: int = 0, characters: int = 0) -> Body:
-    """Return OpenAI's usage in the terms of the protocol, which counts tokens from and to the cache apart.
+    """Return OpenAI usage in the terms of the protocol, which counts cached tokens separately.
 
-    What the provider did not count is estimated: `input_tokens` as given, the answer by its `characters`.
+    Missing counts are estimated: the input by `input_tokens`, the output by the answer's `characters`.
     """
     given = as_mapping(usage)
     prompt_details = as_mapping(given.get("prompt_tokens_details"))
@@ -89,7 +89,7 @@ def render_usage(usage: object, input_tokens: int = 0, characters: int = 0) -> B
 
 
 def message_id(given: object, new_id: NewId) -> str:
-    """Return the source's own id where it is a message's, else a new one."""
+    """Return the source's id if it is the id of a message, else a new one."""
     if isinstance(given, str) and given.startswith("msg_"):
         return given
     return f"msg_{new_id().replace('-', '')}"

@@ -1,4 +1,4 @@
-"""The fields of a messages request (interface specification 4.3) as those of an OpenAI chat body; pure."""
+"""Converts the fields of a messages request, apart from its messages, to OpenAI fields; pure."""
 
 from collections.abc import Mapping
 from types import UnionType
@@ -9,7 +9,7 @@ from gatewayd.completions.records import Body
 from gatewayd.dialects.anthropic.content import OmittedFields
 from gatewayd.errors import invalid
 
-SAME_NAME: Final[Mapping[str, type | UnionType]] = {
+UNCHANGED_FIELDS: Final[Mapping[str, type | UnionType]] = {
     "temperature": int | float,
     "top_p": int | float,
     "top_k": int,
@@ -18,29 +18,29 @@ SAME_NAME: Final[Mapping[str, type | UnionType]] = {
     "metadata": dict,
     "reasoning_effort": str,
 }
-"""Fields kept as they are, with their types; those of them that OpenAI does not know are foreign."""
+"""Fields kept unchanged, with their types; `dialect.FOREIGN_FIELDS` lists those that OpenAI lacks."""
 
-HARMLESS: Final = frozenset(
+OTHER_FIELDS: Final = frozenset(
     {"model", "max_tokens", "messages", "system", "stream", "stop_sequences", "tools", "tool_choice"}
     | {"output_config", "output_format", "cache_control", "betas", "anthropic_beta", "anthropic_version"}
 )
-"""Fields that are read elsewhere, or do nothing but save the provider work."""
+"""Fields that other functions parse, or that only save the provider work."""
 
 MEDIUM_BUDGET: Final = 4_096
 HIGH_BUDGET: Final = 16_384
-"""Tokens of `thinking.budget_tokens` from which the effort is no longer low, and no longer medium."""
+"""Values of `thinking.budget_tokens` at which the effort becomes medium and high."""
 
 MAX_USER_CHARACTERS: Final = 64
-"""Characters that OpenAI takes as the name of a user; a longer one becomes its SHA-256, just as long."""
+"""Maximum length of OpenAI's `user`; a longer one becomes its SHA-256, which is as long."""
 
 _EFFORTS: Final = {"low": "low", "medium": "medium", "high": "high", "xhigh": "high", "max": "high"}
 _TOOL_FIELDS: Final = frozenset({"type", "name", "description", "input_schema", "cache_control"})
 
 
 def add_fields(body: Body, value: Mapping[str, Any], omitted: OmittedFields) -> None:
-    """Add to `body` what `value` says beside its messages; raises invalid_request naming the field."""
+    """Add the fields of `value` except its messages to `body`; raise invalid_request for a bad field."""
     body["max_tokens"] = _max_tokens(value)
-    for name, expected in SAME_NAME.items():
+    for name, expected in UNCHANGED_FIELDS.items():
         field = value.get(name)
         if isinstance(field, bool) or not isinstance(field, expected | None):
             raise invalid(f"cannot accept {name}: {field!r:.40} has the wrong type", param=name)
@@ -56,7 +56,7 @@ def add_fields(body: Body, value: Mapping[str, Any], omitted: OmittedFields) -> 
     _add_format(body, value)
     _add_tools(body, value, omitted)
     for name in value:
-        if name not in HARMLESS and name not in SAME_NAME:
+        if name not in OTHER_FIELDS and name not in UNCHANGED_FIELDS:
             omitted.add(name)
 
 
@@ -68,7 +68,7 @@ def _max_tokens(value: Mapping[str, Any]) -> int:
 
 
 def _add_effort(body: Body, value: Mapping[str, Any], omitted: OmittedFields) -> None:
-    """Say how much to think: the named effort, else by the budget; `thinking` itself stays beside it."""
+    """Set the effort by `output_config.effort`, else by the thinking budget; `thinking` itself stays."""
     thinking = _object(value, "thinking")
     effort = _object(value, "output_config").get("effort")
     if effort is not None:
@@ -131,7 +131,7 @@ def _add_tools(body: Body, value: Mapping[str, Any], omitted: OmittedFields) -> 
 
 
 def _tool(tool: Any, where: str, omitted: OmittedFields) -> Body | None:
-    """Return the function, or None for a tool that the provider runs or defines itself."""
+    """Return the function, or None for a tool that the provider runs or defines."""
     if not isinstance(tool, dict):
         raise invalid(f"cannot accept {where}: expected an object", param=where)
     kind = tool.get("type")

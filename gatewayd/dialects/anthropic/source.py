@@ -1,10 +1,9 @@
-"""An OpenAI chat body as a request of the Anthropic messages protocol; pure.
+"""Converts OpenAI chat bodies to requests of the Anthropic messages protocol; pure.
 
-What has no counterpart in the messages protocol (`logprobs`, `seed`, penalties, `logit_bias`, `metadata`
-beside a `user_id`, thinking without its signature) is left out of the request; what would change the answer's
-shape (`n` above 1) is refused. `response_format: json_object`, for which the protocol has no word, becomes a
-sentence of the system prompt. The text of a tool message is the tool's own: "Error: ..." does not become
-`is_error`.
+Fields without a counterpart (`logprobs`, `seed`, penalties, `logit_bias`, `metadata` other than `user_id`,
+thinking without a signature) are omitted. `n` above 1 is refused, because it would change the format of the
+answer. `response_format: json_object`, which the protocol lacks, becomes a sentence of the system prompt. The
+text of a tool message is passed as the tool wrote it: "Error: ..." does not set `is_error`.
 """
 
 from collections.abc import Mapping, Sequence
@@ -18,22 +17,22 @@ from gatewayd.dialects.fields import check_arguments, json_schema, parse_argumen
 from gatewayd.errors import GatewayError, invalid
 
 DEFAULT_MAX_TOKENS = 4096
-"""Tokens of an answer when the caller names no limit; the protocol demands one."""
+"""Maximum tokens of an answer if the caller sets no limit; the protocol requires one."""
 
 JSON_ONLY = "Answer with one JSON object and nothing else: no text around it, no code fence."
-"""What `response_format: json_object` asks for."""
+"""Instruction that replaces `response_format: json_object`."""
 
-_SAME_NAME = ("temperature", "top_p", "top_k", "stream", "thinking")
+_UNCHANGED_FIELDS = ("temperature", "top_p", "top_k", "stream", "thinking")
 
 _SERVICE_TIERS = {"auto": "auto", "default": "standard_only", "standard_only": "standard_only"}
 
-_OWN_PARTS = frozenset({*THOUGHTS, "image", "document", "search_result"})
+_ANTHROPIC_PARTS = frozenset({*THOUGHTS, "image", "document", "search_result"})
 
 
 def to_request(body: Mapping[str, Any], capabilities: object = None) -> Body:
-    """Return the messages request for an OpenAI chat body; raises invalid_request naming the field.
+    """Return the messages request for an OpenAI chat body; raise invalid_request for a bad field.
 
-    `capabilities` are the model's, as the provider's list of models tells them.
+    `capabilities` come from the provider's model list.
     """
     if body.get("n") not in (None, 1):
         raise invalid("cannot ask an Anthropic model for more than one choice", param="n")
@@ -45,7 +44,7 @@ def to_request(body: Mapping[str, Any], capabilities: object = None) -> Body:
     request: Body = {"model": body.get("model"), "messages": messages, "max_tokens": _max_tokens(body)}
     if system:
         request["system"] = _system(system)
-    for name in _SAME_NAME:
+    for name in _UNCHANGED_FIELDS:
         if body.get(name) is not None:
             request[name] = body[name]
     _add_account(request, body)
@@ -58,7 +57,7 @@ def to_request(body: Mapping[str, Any], capabilities: object = None) -> Body:
 
 
 def _split_messages(messages: Sequence[Any]) -> tuple[list[Body], list[Body]]:
-    """Return the system blocks and the turns; neighbours of one role become one turn."""
+    """Return the system blocks and the turns; adjacent messages of one role become one turn."""
     system: list[Body] = []
     turns: list[Body] = []
     for index, message in enumerate(messages):
@@ -95,18 +94,20 @@ def _user(message: Mapping[str, Any], where: str) -> list[Body]:
 def _assistant(message: Mapping[str, Any], where: str) -> list[Body]:
     blocks = [block for block in as_sequence(message.get("thinking_blocks")) if _is_signed(block)]
     blocks += [block for block in as_sequence(message.get("server_tool_blocks")) if isinstance(block, dict)]
-    said = _blocks(message.get("content"), f"{where}.content")
-    blocks += [block for block in said if block.get("type") not in THOUGHTS or _is_signed(block)]
+    content_blocks = _blocks(message.get("content"), f"{where}.content")
+    blocks += [block for block in content_blocks if block.get("type") not in THOUGHTS or _is_signed(block)]
     for index, call in enumerate(read_list(message, "tool_calls", f"{where}.tool_calls")):
         blocks.append(_tool_use(call, f"{where}.tool_calls[{index}]"))
     return blocks
 
 
 def _is_signed(block: object) -> bool:
-    """Whether a thought is the provider's own, as it takes no other."""
+    """Return True if a thinking block is signed by the provider, which refuses all others."""
     known = as_mapping(block)
-    proof = {"thinking": "signature", "redacted_thinking": "data"}.get(as_text(known.get("type")), "")
-    return bool(as_text(known.get(proof)))
+    signature_field = {"thinking": "signature", "redacted_thinking": "data"}.get(
+        as_text(known.get("type")), ""
+    )
+    return bool(as_text(known.get(signature_field)))
 
 
 def _tool_use(call: Any, where: str) -> Body:
@@ -122,7 +123,7 @@ def _tool_use(call: Any, where: str) -> Body:
 
 
 def _blocks(content: Any, where: str) -> list[Body]:
-    """Return the blocks of a message's content; empty texts, which the protocol refuses, are left out."""
+    """Return the blocks of a message's content without empty texts, which the protocol refuses."""
     if content is None:
         return []
     if isinstance(content, str):
@@ -141,7 +142,7 @@ def _block(part: Any, where: str) -> Body:
     kind = part.get("type")
     if not isinstance(kind, str):
         raise _refused_part(kind, where)
-    if kind in _OWN_PARTS:
+    if kind in _ANTHROPIC_PARTS:
         return part
     if kind in {"text", "refusal"}:
         block: Body = {"type": "text", "text": _part_text(part, kind, where)}
@@ -192,7 +193,7 @@ def _text_blocks(content: Any, where: str) -> list[Body]:
 
 
 def _system(blocks: list[Body]) -> str | list[Body]:
-    """Return one text, or the blocks when one of them says how it is cached."""
+    """Return one text, or the blocks if one of them has `cache_control`."""
     if any("cache_control" in block for block in blocks):
         return blocks
     return "\n\n".join(block["text"] for block in blocks)
@@ -206,7 +207,7 @@ def _max_tokens(body: Mapping[str, Any]) -> Any:
 
 
 def _add_account(request: Body, body: Mapping[str, Any]) -> None:
-    """Say for whom the request is made, and how it is paid for, where the protocol has a word for it."""
+    """Set the user id and the service tier, if the protocol has a value for them."""
     for user in (as_mapping(body.get("metadata")).get("user_id"), body.get("user")):
         if isinstance(user, str) and user:
             request["metadata"] = {"user_id": user}
@@ -217,7 +218,7 @@ def _add_account(request: Body, body: Mapping[str, Any]) -> None:
 
 
 def _add_output(request: Body, body: Mapping[str, Any], capabilities: object) -> None:
-    """Say how much to think, in the protocol's words if the caller used them, and in what shape to answer."""
+    """Set the effort, the caller's own first, and the JSON schema of the answer."""
     config = {}
     effort = as_mapping(body.get("output_config")).get("effort")
     if effort is not None:

@@ -1,4 +1,4 @@
-"""OpenAI chunks as the events of the messages protocol's stream (interface specification 4.3); pure."""
+"""Renders OpenAI chunks as the events of a messages stream; pure."""
 
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any, Final
@@ -24,12 +24,12 @@ _DELTAS: Final = {
 
 
 class MessageStream:
-    """Makes one message's events: message_start, blocks numbered from 0, message_delta, message_stop.
+    """Renders the events of one message: message_start, blocks numbered from 0, message_delta, message_stop.
 
-    Only the first choice counts. How events are grouped into calls of `feed` changes no byte. `model` is the
-    id that the caller asked for, `input_tokens` the estimate that stands until the provider counts; with
-    `stop_sequences` only those are taken for one that the provider names. `sources` (2.4) stand in the
-    message that starts.
+    Only the first choice is rendered. The grouping of events into calls of `feed` does not affect the output.
+    `model` is the id that the caller sent, `input_tokens` the estimate used until the provider counts. If
+    `stop_sequences` is given, a stop sequence named by the provider must be one of them. `sources`
+    (citations, gatewayd-documents(7), CHAT REQUESTS) are part of message_start.
     """
 
     def __init__(
@@ -55,32 +55,32 @@ class MessageStream:
         self._end: Body = {}
 
     def feed(self, events: Sequence[Mapping[str, Any]]) -> bytes:
-        """Take chunk objects and return the whole events that they make, b"" for none."""
+        """Return the events for these chunk objects; b"" if there are none yet."""
         for event in events:
             self._event(event)
-        return self._taken()
+        return self._flush()
 
     def ping(self) -> bytes:
-        """Return an event that says only that the stream lives; the message starts before it."""
+        """Return a keep-alive event; it is preceded by message_start."""
         if self._is_finished:
             return b""
         self._start(None)
         self._emit({"type": "ping"})
-        return self._taken()
+        return self._flush()
 
     def finish(self) -> bytes:
-        """Close what is open, with stop reason and usage; b"" when called again."""
+        """Return the events that close the message, with stop reason and usage; b"" on a second call."""
         if self._is_finished:
             return b""
         self._start(None)
         self._drain(is_last=True)
-        reason, sequence_ = stop_reason_of(self._end, self._blocks.calls_tools, self._stop_sequences)
+        reason, stop_sequence = stop_reason_of(self._end, self._blocks.calls_tools, self._stop_sequences)
         usage = render_usage(self._usage, self._input_tokens, self._blocks.characters)
-        delta = {"stop_reason": reason, "stop_sequence": sequence_}
+        delta = {"stop_reason": reason, "stop_sequence": stop_sequence}
         self._emit({"type": "message_delta", "delta": delta, "usage": usage})
         self._emit({"type": "message_stop"})
         self._is_finished = True
-        return self._taken()
+        return self._flush()
 
     def _event(self, event: Mapping[str, Any]) -> None:
         if self._is_finished:
@@ -91,7 +91,7 @@ class MessageStream:
         for choice in first_choices(event):
             self._start(event.get("id"))
             self._blocks.add(delta_of(choice))
-            self._end.update({name: value for name, value in choice.items() if _tells_end(name, value)})
+            self._end.update({name: value for name, value in choice.items() if _is_end_field(name, value)})
             self._drain(is_last=False)
 
     def _start(self, given_id: object) -> None:
@@ -114,16 +114,16 @@ class MessageStream:
         self._emit({"type": "message_start", "message": message})
 
     def _drain(self, *, is_last: bool) -> None:
-        """Tell of the first block what can be told, and of the next ones once it is closed."""
+        """Emit what is ready of the first block, and of the next ones once it is closed."""
         queue = self._blocks.queue
         while queue:
             block = queue[0]
-            if is_last and block.is_void and not self._is_open:
+            if is_last and block.is_empty and not self._is_open:
                 queue.popleft()
                 continue
             if not self._is_open and not (is_last or block.is_ready):
                 return
-            self._tell(block, is_last=is_last)
+            self._emit_block(block, is_last=is_last)
             if not is_last and (len(queue) == 1 or not block.is_ended):
                 return
             self._emit({"type": "content_block_stop", "index": self._index})
@@ -131,16 +131,16 @@ class MessageStream:
             self._is_open = False
             queue.popleft()
 
-    def _tell(self, block: ContentBlock, *, is_last: bool) -> None:
+    def _emit_block(self, block: ContentBlock, *, is_last: bool) -> None:
         if not self._is_open:
             if block.kind == "tool_use":
                 self._blocks.name_call(block)
             self._emit({"type": "content_block_start", "index": self._index, "content_block": block.head()})
             self._is_open = True
-        said = block.take() if is_last or block.is_ready else ""
-        if said and block.kind in _DELTAS:
+        text = block.take() if is_last or block.is_ready else ""
+        if text and block.kind in _DELTAS:
             kind, name = _DELTAS[block.kind]
-            self._delta({"type": kind, name: said})
+            self._delta({"type": kind, name: text})
         if block.signature and not block.is_signed:
             block.is_signed = True
             self._delta({"type": "signature_delta", "signature": block.signature})
@@ -151,11 +151,11 @@ class MessageStream:
     def _emit(self, event: Body) -> None:
         self._out.append(b"event: " + event["type"].encode() + b"\ndata: " + orjson.dumps(event) + b"\n\n")
 
-    def _taken(self) -> bytes:
+    def _flush(self) -> bytes:
         taken = b"".join(self._out)
         self._out.clear()
         return taken
 
 
-def _tells_end(name: str, value: object) -> bool:
+def _is_end_field(name: str, value: object) -> bool:
     return value is not None and name in _END_FIELDS

@@ -1,1 +1,1 @@
-"""The Ollama native protocol as a dialect and as a source."""
+"""The Ollama native protocol, for clients (dialect) and for runtimes (source)."""

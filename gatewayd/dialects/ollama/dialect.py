@@ -1,7 +1,6 @@
-"""The local runtime's native dialect at the edge, for models that live elsewhere; pure.
+"""The Ollama dialect for clients, for models of any source; pure.
 
-A request becomes the OpenAI shape, a completion becomes one object of this dialect; `ollama_stream` renders
-streams.
+Requests become OpenAI bodies, completions become one reply of this dialect; `ollama.stream` renders streams.
 """
 
 import hashlib
@@ -26,22 +25,22 @@ from gatewayd.errors import ErrorKind, GatewayError, invalid
 from gatewayd.pipeline.endpoints import model_of
 from gatewayd.pipeline.records import ChatRequest
 
-_REFUSED: Final = ("suffix", "raw")
-"""Fields of a generate request without which the answer would be of another kind."""
+_REFUSED_FIELDS: Final = ("suffix", "raw")
+"""Fields of a generate request that cannot be ignored, because they ask for another kind of answer."""
 
-_UNUSED: Final = ("template", "context", "width", "height", "steps")
-"""Fields of a generate request that a model of another source has no use for."""
+_UNUSED_FIELDS: Final = ("template", "context", "width", "height", "steps")
+"""Fields of a generate request that a model of another source does not use."""
 
 
-_NATIVE: Final = ("keep_alive", "truncate", "shift")
-"""Fields that a local runtime takes beside those that other sources know."""
+_RUNTIME_FIELDS: Final = ("keep_alive", "truncate", "shift")
+"""Fields that only local runtimes take."""
 
 
 def parse_chat(value: Mapping[str, Any], *, is_local: bool = False) -> ChatRequest:
-    """Return the request in a chat body; raises invalid_request naming the field.
+    """Parse a chat body; raise invalid_request with the name of a bad field.
 
-    With `is_local` a runtime answers, and what only runtimes know stays in the body. Without messages it
-    asks that the model be loaded: see `load_reason`.
+    With `is_local` a runtime answers, and fields for runtimes stay in the body. A body without messages asks
+    to load the model: see `load_reason`.
     """
     warnings: list[str] = []
     conversation = ConversationConverter(warnings)
@@ -57,17 +56,17 @@ def parse_chat(value: Mapping[str, Any], *, is_local: bool = False) -> ChatReque
 
 
 def parse_generate(value: Mapping[str, Any], *, is_local: bool = False) -> ChatRequest:
-    """Return the request in a generate body as a chat of one turn; raises invalid_request naming the field.
+    """Parse a generate body as a chat of one turn; raise invalid_request with the name of a bad field.
 
-    `is_local` is as in `parse_chat`. Without a prompt it asks that the model be loaded: see `load_reason`.
+    `is_local` is as in `parse_chat`. A body without a prompt asks to load the model: see `load_reason`.
     """
-    for name in _REFUSED:
+    for name in _REFUSED_FIELDS:
         if value.get(name) and is_local:
-            reason = "filters or the record of the model make a chat of the request"
+            reason = "filters or the model's record turn the request into a chat"
             raise invalid(f"cannot use {name}: {reason}", param=name)
         if value.get(name):
             raise invalid(f"cannot use {name}: this model answers chats and completes no text", param=name)
-    warnings = [f"cannot use {name}: this model has its own" for name in _UNUSED if value.get(name)]
+    warnings = [f"cannot use {name}: this model has its own" for name in _UNUSED_FIELDS if value.get(name)]
     prompt = read_text(value, "prompt", "prompt")
     system = read_text(value, "system", "system")
     messages: list[Body] = []
@@ -78,7 +77,7 @@ def parse_generate(value: Mapping[str, Any], *, is_local: bool = False) -> ChatR
 
 
 def load_reason(request: ChatRequest) -> str | None:
-    """Return "load" or "unload" for a request that asks nothing of its model, None for any other."""
+    """Return "load" or "unload" for a request without messages; None for any other request."""
     if request.body["messages"]:
         return None
     keep_alive = request.options.get("keep_alive")
@@ -86,9 +85,9 @@ def load_reason(request: ChatRequest) -> str | None:
 
 
 def parse_embed(value: Mapping[str, Any], *, is_local: bool = False) -> Body:
-    """Return the OpenAI embeddings body for `{"model", "input": text or [text]}`; raises invalid_request.
+    """Return the OpenAI embeddings body of `{"model", "input": text or [text]}`; raise invalid_request.
 
-    An `input` without texts asks that the model be loaded: its answer has no embeddings.
+    An `input` without texts asks to load the model; the reply has no embeddings.
     """
     given = value.get("input")
     texts = [given] if isinstance(given, str) and given else given or []
@@ -101,14 +100,14 @@ def parse_embed(value: Mapping[str, Any], *, is_local: bool = False) -> Body:
         if type(dimensions) is not int or dimensions < 0:
             raise invalid("cannot read dimensions: it is not a whole number", param="dimensions")
         body["dimensions"] = dimensions
-    return {**body, **_native(value, ("options", *_NATIVE))} if is_local else body
+    return {**body, **_native(value, ("options", *_RUNTIME_FIELDS))} if is_local else body
 
 
 def parse_embeddings(value: Mapping[str, Any], *, is_local: bool = False) -> Body:
-    """Return the OpenAI embeddings body for `{"model", "prompt"}`; without a prompt `input` is empty."""
+    """Return the OpenAI embeddings body of `{"model", "prompt"}`; without a prompt `input` is empty."""
     prompt = read_text(value, "prompt", "prompt")
     body = {"model": model_of(value), "input": [prompt] if prompt else [], "encoding_format": "float"}
-    return {**body, **_native(value, ("options", *_NATIVE))} if is_local else body
+    return {**body, **_native(value, ("options", *_RUNTIME_FIELDS))} if is_local else body
 
 
 def _native(value: Mapping[str, Any], names: Sequence[str]) -> Body:
@@ -122,9 +121,9 @@ def _request(
     fields = to_fields(value, warnings, is_local=is_local)
     body: Body = {"model": model, "messages": messages, "stream": stream, **fields}
     if is_local:
-        body |= _native(value, _NATIVE)
+        body |= _native(value, _RUNTIME_FIELDS)
     if stream:
-        # The last line holds counters.
+        # The last line of a stream holds the counters.
         body["stream_options"] = {"include_usage": True}
     options = {"keep_alive": value["keep_alive"]} if value.get("keep_alive") is not None else {}
     files = parse_files(value.get("files"))
@@ -133,10 +132,10 @@ def _request(
 
 @dataclass(frozen=True, slots=True)
 class ReplyTiming:
-    """When an answer was there and how long it took.
+    """Time and duration of an answer.
 
-    `created` is in epoch seconds; `total_ns` and `first_ns` are the nanoseconds from the request to the end
-    and to the first chunk, which is 0 for an answer that came whole.
+    `created` is in epoch seconds. `total_ns` and `first_ns` are the nanoseconds from the request to the end
+    and to the first chunk; `first_ns` is 0 for an answer that was not streamed.
     """
 
     created: int
@@ -145,9 +144,9 @@ class ReplyTiming:
 
 
 def render_chat(completion: Mapping[str, Any], model: str, timing: ReplyTiming) -> Body:
-    """Return the only reply to a chat request; `model` is the id that was asked for.
+    """Return the single reply to a chat request; `model` is the id that the caller sent.
 
-    Raises upstream_failed for a completion without a choice, or with arguments that are not a JSON object.
+    Raises upstream_failed for a completion without a choice, or with arguments that are no JSON object.
     """
     choice = _choice(completion, model)
     message = as_mapping(choice.get("message"))
@@ -166,7 +165,7 @@ def render_chat(completion: Mapping[str, Any], model: str, timing: ReplyTiming) 
 
 
 def render_generate(completion: Mapping[str, Any], model: str, timing: ReplyTiming) -> Body:
-    """Return the only reply to a generate request; fields and errors as in `render_chat`."""
+    """Return the single reply to a generate request; fields and errors as in `render_chat`."""
     answer = render_chat(completion, model, timing)
     message = answer.pop("message")
     reply = {"response": message.pop("content"), **message}
@@ -175,13 +174,13 @@ def render_generate(completion: Mapping[str, Any], model: str, timing: ReplyTimi
 
 
 def render_load(model: str, reason: str, created: int, *, generate: bool) -> Body:
-    """Return the reply to a request for which `load_reason` gave `reason`."""
+    """Return the reply to a request for which `load_reason` returned `reason`."""
     reply: Body = {"response": ""} if generate else {"message": {"role": "assistant", "content": ""}}
     return {**reply_head(model, created), **reply, "done": True, "done_reason": reason}
 
 
 def render_embed(answer: Mapping[str, Any], model: str, timing: ReplyTiming) -> Body:
-    """Return the reply to an embed request for an OpenAI embeddings answer with lists of numbers."""
+    """Return the reply to an embed request, made of an OpenAI embeddings reply with lists of numbers."""
     return {
         "model": model,
         "embeddings": _vectors(answer),
@@ -192,23 +191,23 @@ def render_embed(answer: Mapping[str, Any], model: str, timing: ReplyTiming) -> 
 
 
 def render_embeddings(answer: Mapping[str, Any]) -> Body:
-    """Return the reply to an embeddings request: its only vector, or none for an empty prompt."""
+    """Return the reply to an embeddings request: its one vector, or none for an empty prompt."""
     vectors = _vectors(answer)
     return {"embedding": vectors[0] if vectors else []}
 
 
 def render_error(message: str) -> bytes:
-    """Return the line for a failure after the first byte; nothing follows it."""
+    """Return the line for an error after the first byte; nothing follows it."""
     return orjson.dumps({"error": message}) + b"\n"
 
 
 def render_tags(models: Iterable[Model]) -> Body:
-    """Return the list of models."""
+    """Render the list of models."""
     return {"models": [_tag(model) for model in models]}
 
 
 def render_show(model: Model, capabilities: Sequence[str] = ("completion", "tools")) -> Body:
-    """Return what is known of a model; its template and parameters are its source's own affair."""
+    """Render the details of a model, without its template and parameters, which only its source knows."""
     return {
         "modelfile": "",
         "parameters": "",
@@ -221,12 +220,12 @@ def render_show(model: Model, capabilities: Sequence[str] = ("completion", "tool
 
 
 def reply_head(model: str, created: int) -> Body:
-    """Return what every reply and line begins with."""
+    """Return the first fields of every reply and line."""
     return {"model": model, "created_at": timestamp(created)}
 
 
 def reply_end(finish_reason: object, counted: Mapping[str, int]) -> Body:
-    """Return what a last line or an only reply ends with: this dialect knows two reasons."""
+    """Return the fields of a final reply or line; the dialect has only two reasons."""
     return {"done": True, "done_reason": "length" if finish_reason == "length" else "stop", **counted}
 
 
@@ -236,20 +235,20 @@ def timestamp(created: int) -> str:
 
 
 def render_tool_calls(calls: Sequence[Mapping[str, Any]]) -> list[Body]:
-    """Return the calls of a `ToolCallAssembler`; raises upstream_failed for arguments that are no object."""
+    """Render the calls of a `ToolCallAssembler`; raise upstream_failed for arguments that are no object."""
     return [_tool_call(call, index) for index, call in enumerate(calls)]
 
 
 def render_logprobs(choice: Mapping[str, Any]) -> Body:
-    """Return the field for the log probabilities of a choice's tokens, or nothing."""
+    """Return the field for the log probabilities of a choice's tokens, or an empty mapping."""
     found = as_mapping(choice.get("logprobs")).get("content")
     return {"logprobs": found} if isinstance(found, list) and found else {}
 
 
 def render_counters(answer: Mapping[str, Any], timing: ReplyTiming) -> dict[str, int]:
-    """Return the counters for the usage in a completion or event; durations are in nanoseconds.
+    """Return the counters of a completion or event; durations are in nanoseconds.
 
-    What a runtime counted itself comes before what was measured here; tokens that nobody counted are 0.
+    A runtime's own counts take precedence over the measured ones; unknown token counts are 0.
     """
     usage, timings = usage_of(answer), as_mapping(answer.get("timings"))
     measured = {
@@ -283,7 +282,7 @@ def _tool_call(call: Mapping[str, Any], index: int) -> Body:
 
 
 def _arguments(given: str, name: str) -> Body:
-    """Return the arguments as an object: this dialect has no other form for them."""
+    """Return the arguments as an object, the only form in this dialect."""
     arguments = {} if given.strip() == "null" else parse_object(given)
     if arguments is not None:
         return arguments
@@ -299,10 +298,10 @@ def _vectors(answer: Mapping[str, Any]) -> list[Any]:
 
 
 def _tag(model: Model) -> Body:
-    """Return an element of the list; what the model's own runtime says of it is kept, save its name.
+    """Return an element of the list, with the details that the model's runtime gives, except its name.
 
-    Of a model on top of another one nothing is kept, as it would tell which one that is. The digest, by which
-    clients tell models apart, is that of the id where there is none of the weights.
+    A custom model gets no such details, as they would reveal its base. The digest, by which clients
+    distinguish models, is the SHA-256 of the id if the runtime gives none.
     """
     tag: Body = {
         "name": model.id,

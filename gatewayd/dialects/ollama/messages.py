@@ -1,4 +1,4 @@
-"""The messages of the runtime's native dialect as OpenAI messages; pure."""
+"""Converts the messages of the Ollama dialect to OpenAI messages; pure."""
 
 import base64
 import binascii
@@ -26,12 +26,12 @@ _SIGNATURES: Final = (
     (4, b"ftypavif", "image/avif"),
     (4, b"ftypheic", "image/heic"),
 )
-"""Where an image file says what it is."""
+"""Offset and signature of image formats."""
 
 
 @dataclass(slots=True)
 class _OpenCall:
-    """A tool call that may still be answered."""
+    """A tool call that has no result yet."""
 
     id: str
     name: str
@@ -39,7 +39,7 @@ class _OpenCall:
 
 
 class _OpenCalls:
-    """Finds the first open call by its id, by its name, or of all; takes no longer for many of them."""
+    """Finds the first open call by id, by name, or of all, in constant time."""
 
     def __init__(self) -> None:
         self._by_id: dict[str, deque[_OpenCall]] = {}
@@ -47,14 +47,14 @@ class _OpenCalls:
         self._all: deque[_OpenCall] = deque()
 
     def add(self, call_id: str, name: str) -> None:
-        """Note a call."""
+        """Record a call."""
         call = _OpenCall(call_id, name)
         self._by_id.setdefault(call_id, deque()).append(call)
         self._by_name.setdefault(name, deque()).append(call)
         self._all.append(call)
 
     def answer(self, call_id: str, name: str) -> str | None:
-        """Return the id of the call that an answer belongs to, which is open no more; None for none."""
+        """Close the open call that a result belongs to and return its id; None if there is none."""
         queue: deque[_OpenCall] | None = self._all
         if call_id or name:
             queue = self._by_id.get(call_id) if call_id else self._by_name.get(name)
@@ -67,20 +67,20 @@ class _OpenCalls:
 
 
 class ConversationConverter:
-    """Takes the messages in their order; gives tool calls ids, and tool messages the call that they answer.
+    """Converts messages in order; gives tool calls ids, and tool messages the id of their call.
 
-    This dialect matches calls and results by name and order, the OpenAI shape by ids. An id of ours is made
-    of the call's number, so that the same conversation has the same ids each time that it is sent.
+    This dialect matches calls and results by name and order, OpenAI by id. A generated id holds the number of
+    the call, so that a conversation has the same ids each time that it is sent.
     """
 
     def __init__(self, warnings: list[str]) -> None:
         self.messages: list[Body] = []
         self._warnings = warnings
-        self._made = 0
+        self._generated_ids = 0
         self._open = _OpenCalls()
 
     def add(self, message: Any, where: str) -> None:
-        """Convert one message; raises invalid_request naming the field."""
+        """Convert one message; raise invalid_request with the name of a bad field."""
         if not isinstance(message, dict):
             raise invalid(f"cannot read {where}: it is not an object", param=where)
         role = message.get("role")
@@ -88,8 +88,8 @@ class ConversationConverter:
             raise invalid(
                 f"cannot read {where}.role: it is none of {', '.join(ROLES)}", param=f"{where}.role"
             )
-        words = read_text(message, "content", f"{where}.content")
-        converted: Body = {"role": role, "content": with_images(words, message, f"{where}.images")}
+        text = read_text(message, "content", f"{where}.content")
+        converted: Body = {"role": role, "content": with_images(text, message, f"{where}.images")}
         thinking = read_text(message, "thinking", f"{where}.thinking")
         if thinking:
             converted["reasoning_content"] = thinking
@@ -132,22 +132,22 @@ class ConversationConverter:
         self._warnings.append(f"cannot match {where}: it answers no open tool call before it")
 
     def _new_id(self) -> str:
-        """Return an id of nine letters and digits, which every provider takes."""
-        self._made += 1
-        return f"call{self._made:05}"
+        """Return an id of nine letters and digits, which every provider accepts."""
+        self._generated_ids += 1
+        return f"call{self._generated_ids:05}"
 
 
-def with_images(words: str, holder: Mapping[str, Any], where: str) -> str | list[Body]:
-    """Return a text, or its parts when the holder has `images`; raises invalid_request naming `where`."""
+def with_images(text: str, holder: Mapping[str, Any], where: str) -> str | list[Body]:
+    """Return a text, or its parts if `holder` has `images`; raise invalid_request naming `where`."""
     images = read_list(holder, "images", where)
     if not images:
-        return words
-    parts: list[Body] = [{"type": "text", "text": words}] if words else []
+        return text
+    parts: list[Body] = [{"type": "text", "text": text}] if text else []
     return parts + [_image(image, f"{where}[{index}]") for index, image in enumerate(images)]
 
 
 def _image(image: Any, where: str) -> Body:
-    """Return the part for a base64 text, which may stand in a data URL as well."""
+    """Return the part for an image in base64 or in a base64 data URL."""
     if not isinstance(image, str):
         raise invalid(f"cannot read {where}: it is not base64 text", param=where)
     if image.startswith(("http://", "https://")):

@@ -1,7 +1,7 @@
-"""What a request of the runtime's native dialect asks beside its messages, as OpenAI fields; pure.
+"""Converts the options and tools of an Ollama request to OpenAI fields; pure.
 
-`think` becomes `reasoning_effort` as the runtime's own OpenAI-style routes read it the other way round: false
-is "none", true is "medium", the effort of a request that names none, and a level is itself.
+`think` becomes `reasoning_effort`, the inverse of Ollama's own OpenAI routes: false is "none", true is
+"medium" (the default effort), and a level stays as it is.
 """
 
 from collections.abc import Mapping
@@ -26,15 +26,15 @@ _WHOLE_NUMBERS: Final = ("top_k", "seed")
 _EFFORTS: Final = ("low", "medium", "high")
 
 _SCHEMA_NAME: Final = "response"
-"""The name that `response_format` demands of a schema and this dialect does not know."""
+"""Schema name in `response_format`, which OpenAI requires and this dialect lacks."""
 
 
 def to_fields(value: Mapping[str, Any], warnings: list[str], *, is_local: bool = False) -> Body:
-    """Return the OpenAI fields for what a chat or generate request asks of its answer.
+    """Return the OpenAI fields for the options of a chat or generate request.
 
-    With `is_local` a runtime answers: what only runtimes know goes into `options` and `think` as it is.
-    Adds a sentence to `warnings` for each part that cannot be honoured; raises invalid_request naming the
-    field whose value is none of this dialect's.
+    With `is_local` a runtime answers: its own fields go unchanged into `options` and `think`. Adds a sentence
+    to `warnings` for each unsupported option. Raises invalid_request with the name of a field whose value is
+    invalid in this dialect.
     """
     fields = _options(value.get("options"), warnings, is_local=is_local)
     form = _response_format(value.get("format"))
@@ -53,12 +53,12 @@ def to_fields(value: Mapping[str, Any], warnings: list[str], *, is_local: bool =
 
 
 def to_tools(value: Mapping[str, Any]) -> list[Body]:
-    """Return the tools, which are of the same shape in both dialects; `type` is "function" when absent."""
+    """Return the tools, which have the same format in both dialects; a missing `type` becomes "function"."""
     return [_tool(tool, f"tools[{index}]") for index, tool in enumerate(read_list(value, "tools"))]
 
 
 def is_streamed(value: Mapping[str, Any]) -> bool:
-    """Return what `stream` says; this dialect streams unless it is told not to."""
+    """Return the value of `stream`; the default of this dialect is true."""
     return value.get("stream") is None or _flag(value, "stream")
 
 
@@ -89,7 +89,7 @@ def _options(options: Any, warnings: list[str], *, is_local: bool) -> Body:
 
 
 def _add_limit(fields: Body, tokens: int) -> None:
-    """Add the most tokens of an answer; zero and less mean no limit, or the rest of the context."""
+    """Add the maximum number of tokens; zero and less mean no limit, or the rest of the context."""
     if tokens > 0:
         fields["max_tokens"] = tokens
 
@@ -148,7 +148,7 @@ def _number(value: Any, where: str) -> int | float:
 
 
 def _whole(value: Any, where: str) -> int:
-    """Return a whole number; 3.0 is one too, as clients of untyped languages send it."""
+    """Return a whole number; 3.0 is accepted, because clients in untyped languages send it."""
     number = _number(value, where)
     if isinstance(number, float) and not number.is_integer():
         raise invalid(f"cannot read {where}: it is not a whole number", param=where)

@@ -1,8 +1,8 @@
-"""The native protocol of a local runtime as a source speaks it: OpenAI body out, replies in; pure.
+"""Converts OpenAI bodies to requests of a local runtime, and its replies to completions and chunks; pure.
 
-The runtime has no `tool_choice`: "none" sends no tools and a named function sends it alone, but a model
-cannot be made to call one. What has no counterpart (`logit_bias`, `parallel_tool_calls`, `user`, `metadata`)
-is left out; what would change the answer's shape (`n` above 1) and images elsewhere (http URLs) are refused.
+The runtime has no `tool_choice`: "none" sends no tools, and a named function is sent alone, but a call cannot
+be forced. Fields without a counterpart (`logit_bias`, `parallel_tool_calls`, `user`, `metadata`) are omitted.
+`n` above 1, which would change the format of the answer, and images by http URL are refused.
 """
 
 from collections.abc import Mapping
@@ -44,7 +44,7 @@ _OPTIONS = (
 )
 """Top-level fields that the runtime takes inside `options`."""
 
-_SAME_NAME = ("keep_alive", "format", "truncate", "shift", "logprobs", "top_logprobs")
+_UNCHANGED_FIELDS = ("keep_alive", "format", "truncate", "shift", "logprobs", "top_logprobs")
 
 _EMBED_FIELDS = ("dimensions", "truncate", "keep_alive", "options")
 
@@ -58,7 +58,7 @@ _COUNTERS = (
 )
 
 _RATES = (("prompt_token/s", "prompt_eval"), ("response_token/s", "eval"))
-"""Names of tokens per second in usage (2.5), and the counters that they are made of."""
+"""Names of token rates (tokens per second) in usage, and prefixes of the counters behind them."""
 
 _EFFORTS = {
     "none": False,
@@ -69,20 +69,20 @@ _EFFORTS = {
     "xhigh": "high",
     "max": "high",
 }
-"""`think` for each `reasoning_effort`: the runtime knows three levels."""
+"""Value of `think` for each `reasoning_effort`; the runtime has three levels."""
 
 _ROLES = {"developer": "system", "function": "tool"}
 """Roles that the runtime knows by another name."""
 
 
 def to_request(body: Mapping[str, Any], *, stream: bool) -> Body:
-    """Return the runtime's chat request for an OpenAI chat body; raises invalid_request naming the field."""
+    """Return the runtime's chat request for an OpenAI chat body; raise invalid_request for a bad field."""
     messages = read_list(body, "messages")
     check_arguments(messages)
     if body.get("n") not in (None, 1):
         raise invalid("cannot ask a local runtime for more than one choice", param="n")
     request: Body = {"model": body.get("model"), "messages": _messages(messages), "stream": stream}
-    for name in _SAME_NAME:
+    for name in _UNCHANGED_FIELDS:
         if body.get(name) is not None:
             request[name] = body[name]
     tools = _tools(body)
@@ -101,7 +101,7 @@ def to_request(body: Mapping[str, Any], *, stream: bool) -> Body:
 
 
 def to_completion(reply: Mapping[str, Any], created: int, new_id: NewId) -> Body:
-    """Return the OpenAI completion for the runtime's only reply; `created` is in epoch seconds."""
+    """Return the OpenAI completion of the runtime's single reply; `created` is in epoch seconds."""
     message = reply.get("message")
     delta = _delta(message if isinstance(message, dict) else {}, 0, new_id)
     for call in delta.get("tool_calls", ()):
@@ -123,10 +123,10 @@ def to_completion(reply: Mapping[str, Any], created: int, new_id: NewId) -> Body
 
 
 class ReplyDecoder:
-    """Takes the replies of one stream in order, gives chat.completion.chunk objects.
+    """Converts the replies of one stream, in order, to chat.completion.chunk objects.
 
-    `error` holds what an `error` line says; `is_complete` and `is_done` are true after the line with `done`.
-    With `include_usage` the last chunk holds the usage.
+    `error` holds the value of an `error` line; `is_complete` and `is_done` are set after the line with
+    `done`. With `include_usage` the last chunk holds the usage.
     """
 
     def __init__(self, created: int, new_id: NewId, *, include_usage: bool) -> None:
@@ -141,7 +141,7 @@ class ReplyDecoder:
         self.is_complete = False
 
     def decode(self, reply: Mapping[str, Any]) -> list[Body]:
-        """Return the chunks for one reply."""
+        """Return the chunks of one reply."""
         if reply.get("error"):
             self.error = reply["error"]
             return []
@@ -180,7 +180,7 @@ class ReplyDecoder:
 
 
 def finish_reason(done_reason: object, *, called: bool) -> str:
-    """Return the OpenAI finish reason for the runtime's; a reply with tool calls ends with "tool_calls"."""
+    """Return the OpenAI finish reason of a done reason; a reply with tool calls ends with "tool_calls"."""
     if called:
         return "tool_calls"
     return "length" if done_reason == "length" else "stop"
@@ -204,9 +204,9 @@ def to_usage(reply: Mapping[str, Any]) -> Body:
 
 
 def to_embed(body: Mapping[str, Any]) -> Body:
-    """Return the runtime's embed request for an OpenAI embeddings body; raises invalid_request.
+    """Return the runtime's embed request for an OpenAI embeddings body; raise invalid_request.
 
-    The runtime takes texts only. It cuts those that are too long unless the caller sends `truncate: false`.
+    The runtime takes texts only. It truncates long texts unless the caller sends `truncate: false`.
     """
     given = body.get("input")
     texts = [given] if isinstance(given, str) else read_list(body, "input")
@@ -222,9 +222,9 @@ def to_embed(body: Mapping[str, Any]) -> Body:
 
 
 def from_embed(answer: Mapping[str, Any], model: str) -> Body:
-    """Return the OpenAI embeddings answer for the runtime's.
+    """Return the OpenAI embeddings reply for the runtime's.
 
-    Raises ValueError, whose text says what is wrong with the answer, when it has no list of vectors.
+    Raises ValueError with the reason if the reply has no list of vectors.
     """
     vectors = answer.get("embeddings")
     if not isinstance(vectors, list) or not all(isinstance(vector, list) for vector in vectors):
@@ -294,10 +294,10 @@ def _messages(messages: list[Any]) -> list[Body]:
 
 
 def _message(message: Mapping[str, Any], where: str, names: dict[str, Any]) -> Body:
-    """Convert one message; `names` remembers which function each tool call id asked for."""
+    """Convert one message; `names` maps tool call ids to function names."""
     role = message.get("role")
-    words, images = _content(message.get("content"), f"{where}.content")
-    converted: Body = {"role": _ROLES.get(as_text(role), role), "content": words}
+    text, images = _content(message.get("content"), f"{where}.content")
+    converted: Body = {"role": _ROLES.get(as_text(role), role), "content": text}
     if images:
         converted["images"] = images
     thoughts = reasoning_of(message)
@@ -343,8 +343,8 @@ def _content(content: Any, where: str) -> tuple[str, list[str]]:
 
 def _add_part(part: Any, where: str, texts: list[str], images: list[str]) -> None:
     match part:
-        case str(words) | {"type": "text", "text": str(words)} | {"type": "refusal", "refusal": str(words)}:
-            texts.append(words)
+        case str(text) | {"type": "text", "text": str(text)} | {"type": "refusal", "refusal": str(text)}:
+            texts.append(text)
         case {"type": "image_url", "image_url": {"url": url} | str(url)}:
             images.append(_image(url, where))
         case {"type": kind}:
@@ -360,7 +360,7 @@ def _image(url: object, where: str) -> str:
 
 
 def _options(body: Mapping[str, Any]) -> Body:
-    """Return the runtime's options; what the caller put into `options` itself comes first."""
+    """Return the runtime's options; the caller's own `options` take precedence."""
     options = {name: body[name] for name in _OPTIONS if body.get(name) is not None}
     if body.get("repetition_penalty") is not None:
         options.setdefault("repeat_penalty", body["repetition_penalty"])

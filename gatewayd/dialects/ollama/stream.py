@@ -1,4 +1,4 @@
-"""The chunks of an answer as lines of the local runtime's native dialect; pure."""
+"""Renders OpenAI chunks as the lines of an Ollama reply; pure."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -31,11 +31,11 @@ from gatewayd.errors import GatewayError
 
 
 class ChatLines:
-    """Takes the OpenAI events of one stream in order, gives the lines of a chat or generate reply.
+    """Renders the OpenAI events of one stream, in order, as lines of a chat or generate reply.
 
-    Text and reasoning go on as they come. This dialect has no pieces of tool calls: they are gathered and
-    stand whole in one line before the last. After an error line nothing follows: `is_failed` is true then.
-    `sources` (2.4) stand in the first line.
+    Text and reasoning are sent immediately. The dialect has no partial tool calls: whole calls are sent in
+    one line before the last. After an error line nothing follows, and `is_failed` is set. `sources`
+    (citations, gatewayd-documents(7), CHAT REQUESTS) are part of the first line.
     """
 
     def __init__(
@@ -51,7 +51,7 @@ class ChatLines:
         self._generate = generate
         self._clock = clock
         self._calls = ToolCallAssembler()
-        self._counted: Body = {}
+        self._measured: Body = {}
         self._reason: Any = None
         self.is_failed = False
 
@@ -60,53 +60,51 @@ class ChatLines:
         return b"".join(self._event(event) for event in events if not self.is_failed)
 
     def finish(self, timing: ReplyTiming) -> bytes:
-        """Return what ends the stream: the tool calls, and the line with the reason and the counters.
+        """Return the last lines: the tool calls, and the reason with the counters.
 
-        It is an error line when a tool call came without a whole JSON object.
+        The result is an error line if the arguments of a tool call are no whole JSON object.
         """
         if self.is_failed:
             return b""
         try:
             calls = render_tool_calls(self._calls.calls())
         except GatewayError as error:
-            return self._failed(error.message)
+            return self._fail(error.message)
         line = self._line("", timing.created, {"tool_calls": calls}) if calls else b""
-        last = reply_end(self._reason, render_counters(self._counted, timing))
+        last = reply_end(self._reason, render_counters(self._measured, timing))
         return line + self._line("", timing.created, {}, last)
 
     def _event(self, event: Mapping[str, Any]) -> bytes:
         if event.get("error"):
-            return self._failed(sentence_of(event["error"]))
+            return self._fail(sentence_of(event["error"]))
         usage = usage_of(event)
         if usage:
-            self._counted["usage"] = {**self._counted.get("usage", {}), **usage}
+            self._measured["usage"] = {**self._measured.get("usage", {}), **usage}
         if as_mapping(event.get("timings")):
-            self._counted["timings"] = event["timings"]
+            self._measured["timings"] = event["timings"]
         return b"".join(map(self._choice, first_choices(event)))
 
     def _choice(self, choice: Mapping[str, Any]) -> bytes:
         delta = delta_of(choice)
         self._calls.add(calls_of(delta))
         self._reason = choice.get("finish_reason") or self._reason
-        words = text_or_refusal_of(delta)
+        text = text_or_refusal_of(delta)
         thoughts = reasoning_of(delta)
         measured = render_logprobs(choice)
-        if not (words or thoughts or measured):
+        if not (text or thoughts or measured):
             return b""
-        return self._line(words, self._clock(), {"thinking": thoughts} if thoughts else {}, measured)
+        return self._line(text, self._clock(), {"thinking": thoughts} if thoughts else {}, measured)
 
-    def _line(
-        self, words: str, created: int, said_more: Body, rest: Mapping[str, Any] | None = None
-    ) -> bytes:
+    def _line(self, text: str, created: int, extra: Body, rest: Mapping[str, Any] | None = None) -> bytes:
         if self._generate:
-            reply: Body = {"response": words, **said_more}
+            reply: Body = {"response": text, **extra}
         else:
-            reply = {"message": {"role": "assistant", "content": words, **said_more}}
+            reply = {"message": {"role": "assistant", "content": text, **extra}}
         line = {**reply_head(self._model, created), **reply, "done": False, **(rest or {})}
         if self._sources:
             line["sources"], self._sources = list(self._sources), ()
         return orjson.dumps(line) + b"\n"
 
-    def _failed(self, message: str) -> bytes:
+    def _fail(self, message: str) -> bytes:
         self.is_failed = True
         return render_error(message)
