@@ -1,4 +1,4 @@
-"""Embeddings: the model is found, the inputs go to its source in batches, the vectors come back in order."""
+"""Embedding service: finds the model, sends the inputs in batches, and returns the vectors in order."""
 
 import asyncio
 import math
@@ -20,11 +20,11 @@ ENDPOINT: Final = CONVERSION.path
 USAGE_FIELDS: Final = ("prompt_tokens", "total_tokens")
 
 MAX_PARALLEL: Final = 4
-"""Batches of one request that a source has at once."""
+"""Maximum number of concurrent batches of one request."""
 
 
 class EmbeddingService:
-    """Turns texts into vectors; a source gets at most `batch` inputs at once, `parallel` times at once."""
+    """Embeds texts; a source gets at most `batch` inputs per call, in at most `parallel` concurrent calls."""
 
     def __init__(
         self, catalog: Catalog, filters: ChatFilters, *, batch: int = 64, parallel: int = MAX_PARALLEL
@@ -35,11 +35,11 @@ class EmbeddingService:
         self._parallel = parallel
 
     async def run(self, body: Body, caller: RequestCaller) -> Body:
-        """Answer an OpenAI embeddings request whose `input` is a list and whose vectors are lists of floats.
+        """Answer an OpenAI embeddings request with a list as `input`; the vectors are lists of floats.
 
-        Raises not_found for a model that the actor may not use or whose source gives no embeddings, what the
-        source raises, and upstream_failed naming it when its vectors are not what was asked for. A failure
-        ends the other batches. Records and filters have their part as `InputFilters.apply` says.
+        Raises not_found for a model that the actor may not use or whose source cannot embed, the errors of
+        the source, and upstream_failed naming it for unusable vectors. One failed batch cancels the others.
+        Records and filters apply as in `InputFilters.apply`.
         """
         asked = await self._inputs.apply(CONVERSION, body, caller)
         answer = await self._catalog.failover.ask(
@@ -69,7 +69,7 @@ class EmbeddingService:
 
 
 class _Call:
-    """The batches of one request to one source, and the answers that have come."""
+    """The batches of one request to one source, with the answers so far."""
 
     def __init__(
         self, source: EmbeddingSource, model: Model, context: CallContext, bodies: Sequence[Body]
@@ -82,7 +82,7 @@ class _Call:
         self._answers: dict[int, Body] = {}
 
     async def run(self, parallel: int) -> list[Body]:
-        """Return the answers in the order of the bodies; the first failure cancels what still runs."""
+        """Return the answers in the order of the bodies; the first failure cancels the other batches."""
         workers = min(parallel, self._count)
         if workers == 1:
             await self._work()
@@ -130,7 +130,7 @@ def _is_vector(value: Any) -> bool:
 
 
 def _usage(answers: Sequence[Body]) -> dict[str, int]:
-    """Return the sums over the batches; a provider that counts nothing counts as 0, as clients need both."""
+    """Return the sums over the batches; missing counts are 0, because clients need both fields."""
     given = [usage for answer in answers if isinstance(usage := answer.get("usage"), Mapping)]
     return {name: sum(_count(usage.get(name)) for usage in given) for name in USAGE_FIELDS}
 

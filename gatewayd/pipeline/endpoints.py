@@ -1,4 +1,4 @@
-"""What the requests of every endpoint have in common."""
+"""Helpers for the requests of all endpoints: model names, field names, sources and call contexts."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
@@ -9,23 +9,23 @@ from gatewayd.catalog.interfaces import CallContext, ModelSource
 from gatewayd.completions.json_access import as_text
 from gatewayd.errors import ErrorKind, GatewayError, invalid, not_found
 
-_ACTED_UPON: Final = frozenset(
+_CHECKED_FIELDS: Final = frozenset(
     {
         *("model", "messages", "prompt", "suffix", "input", "instructions", "system"),
         *("previous_response_id", "conversation", "tools"),
     }
 )
-_USUAL: Final = frozenset(
+_COMMON_FIELDS: Final = frozenset(
     {
         *("model", "messages", "prompt", "input", "tools"),
         *("stream", "stream_options", "temperature", "top_p", "max_tokens", "stop"),
     }
 )
-"""The fields that nearly all requests do with."""
+"""The fields that most requests are limited to."""
 
 
 def model_of(value: Mapping[str, Any]) -> str:
-    """Return the id of the model that a request names; invalid_request when it names none."""
+    """Return the model id of a request; raise invalid_request if there is none."""
     model = value.get("model")
     if not isinstance(model, str) or not model:
         raise invalid("cannot accept model: expected the id of a model as text", param="model")
@@ -33,14 +33,14 @@ def model_of(value: Mapping[str, Any]) -> str:
 
 
 def check_names(value: Mapping[str, Any]) -> None:
-    """Raise invalid_request for a field that some providers take for one that the gateway acts upon.
+    """Raise invalid_request for a field whose name differs only in case from one that the gateway acts on.
 
-    They read names of fields whatever their case: a second `Model` would be the model that they ask.
+    Some providers compare field names case-insensitively: `Model` would override the checked `model`.
     """
-    if _USUAL.issuperset(value):
+    if _COMMON_FIELDS.issuperset(value):
         return
     for name in value:
-        if not (name.islower() and name.isascii()) and name.casefold() in _ACTED_UPON:
+        if not (name.islower() and name.isascii()) and name.casefold() in _CHECKED_FIELDS:
             meant = name.casefold()
             raise invalid(f"cannot accept {name}: the field {meant} is written in lower case", param=meant)
 
@@ -48,7 +48,7 @@ def check_names(value: Mapping[str, Any]) -> None:
 def select_source(
     candidates: Sequence[Candidate[ModelSource]], source: str
 ) -> Sequence[Candidate[ModelSource]]:
-    """Return the candidates of one source; not_found when the model is not there."""
+    """Return the candidates of one source; raise not_found if the source lacks the model."""
     found = [candidate for candidate in candidates if candidate.source.name == source]
     if not found:
         raise not_found("model", candidates[0].model.id)
@@ -63,7 +63,7 @@ def context_of(
     scope: object | None = None,
     chat_id: object = "",
 ) -> CallContext:
-    """Return what a source may know about a call; `chat_id` is as the request has it."""
+    """Return the facts of a call for its source; `chat_id` is taken from the request unchecked."""
     user = actor.user
     return CallContext(
         request_id=request_id,
@@ -78,7 +78,7 @@ def context_of(
 
 
 def endpoint_not_found(endpoint: str, model_id: str, reason: str) -> GatewayError:
-    """Return the error for a model whose source does not have the endpoint, for example `/responses`."""
+    """Return the error for a model whose source lacks an endpoint, such as `/responses`."""
     return GatewayError(
         ErrorKind.NOT_FOUND,
         f"cannot use {endpoint} with model {model_id!r}: {reason}",

@@ -1,4 +1,4 @@
-"""The hook points of the pipeline: what filters, documents and tools plug into."""
+"""Interfaces of the pipeline to filters, attachments, tools and response ids."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -11,25 +11,25 @@ from gatewayd.pipeline.records import ChatRequest, ToolStep
 
 
 class RunLimiter(Protocol):
-    """Knows how many answers an account may have that no request waits for."""
+    """Limits the number of concurrent runs of an account."""
 
     def begin_run(self, account: str) -> Callable[[], None]:
-        """Count an answer; what is returned is to be called at its end.
+        """Count a run; the returned function must be called at its end.
 
-        Raises rate_limited over a bound of the account, unavailable when there is no room.
+        Raises rate_limited over the limit of the account, unavailable if the gateway is full.
         """
         ...
 
 
 class ChatFilter(Protocol):
-    """A filter for one request (4.2). A failure is raised as plugin_failed or invalid_request."""
+    """A filter of one request. Failures raise plugin_failed or invalid_request."""
 
     async def inlet(self, request: ChatRequest, model: Model, actor: Actor) -> None:
-        """Read and change the request before the source sees it."""
+        """Read and change the request before the source gets it."""
         ...
 
     async def stream(self, chunk: CompletionChunk) -> CompletionChunk:
-        """Return the chunk to pass on: the same one, a changed one, or another."""
+        """Return the chunk to pass on: the same, a changed or another one."""
         ...
 
     async def outlet(self, completion: Completion, actor: Actor) -> None:
@@ -38,73 +38,73 @@ class ChatFilter(Protocol):
 
 
 class ChatFilters(Protocol):
-    """Chooses the filters of a request."""
+    """Selects the filters of a request."""
 
     async def choose(self, request: ChatRequest, model: Model, actor: Actor) -> "FilterChain":
-        """Return the filters for the request, by priority."""
+        """Return the filters of the request, by priority."""
         ...
 
     async def are_on(self, model_id: str) -> bool:
-        """Tell whether filters run for requests to a model that switch none on."""
+        """Return True if filters apply to requests that enable no toggle filter."""
         ...
 
 
 class FilterChain(Protocol):
-    """The chosen filters; a chain without stream filters lets bytes pass undecoded."""
+    """The selected filters; without stream filters, chunks pass undecoded."""
 
     @property
     def inlets(self) -> tuple[ChatFilter, ...]:
-        """The filters with an inlet."""
+        """Filters with an inlet."""
         ...
 
     @property
     def streams(self) -> tuple[ChatFilter, ...]:
-        """The filters that look at stream chunks."""
+        """Filters of stream chunks."""
         ...
 
     @property
     def outlets(self) -> tuple[ChatFilter, ...]:
-        """The filters that run on finished answers of direct calls, when the settings ask for it."""
+        """Filters of finished answers to direct calls, if the settings enable them."""
         ...
 
     @property
     def handles_files(self) -> bool:
-        """Whether one of the filters reads the files of the request itself, so that they are not attached."""
+        """Whether a filter handles the files of the request itself, so that they are not attached."""
         ...
 
 
 class Attachments(Protocol):
-    """Turns file and collection references into context."""
+    """Turns references to files and collections into context."""
 
     async def attach(
         self, request: ChatRequest, actor: Actor, found: Sequence[dict[str, Any]] = ()
     ) -> list[dict[str, Any]]:
-        """Put the passages into the request's messages and return the sources (2.3), those in `found` first.
+        """Add the passages to the request's messages and return the sources, those in `found` first.
 
-        A reference that cannot be used adds a sentence to `request.warnings`; it is never dropped silently.
+        An unusable reference adds a warning to `request.warnings`; it is never dropped silently.
         """
         ...
 
 
 class ToolRunner(Protocol):
-    """Runs the calls of tools that a model makes."""
+    """Runs the tool calls of a model."""
 
     async def run(self, calls: Sequence[Body], messages: list[Any]) -> Sequence[ToolStep]:
-        """Run the calls of one round at the same time and return what came of them, in their order.
+        """Run the calls of one round concurrently and return their steps in order.
 
         A call is `{"id", "type", "function": {"name", "arguments": JSON text}}`; `messages` are those that
-        the model has seen. What goes wrong in a call is its result. When cancelled, all are stopped.
+        the model has seen. An error of a call becomes its result. Cancellation stops all calls.
         """
         ...
 
 
 @dataclass(slots=True)
 class ToolUse:
-    """What the gateway's own tools do for one request.
+    """The gateway's own tools in one request.
 
-    `runner` runs the calls that the model makes, `iterations` rounds at most; it is None when the caller gets
-    them as they are. `sources` are what came of calls that were run before the model is asked. With
-    `handles_files` one of the tools reads the files of the request itself.
+    `runner` runs the calls of the model, in at most `iterations` rounds; None passes the calls to the caller.
+    `sources` are results of calls that ran before the model was called. `handles_files` is set if a tool
+    handles the files of the request itself.
     """
 
     runner: ToolRunner | None = None
@@ -114,27 +114,27 @@ class ToolUse:
 
 
 class ToolBox(Protocol):
-    """Puts the gateway's own tools into a request: one with options, or to a model with a record."""
+    """Adds the gateway's own tools to requests that name tools, or whose model's record does."""
 
     async def offer(self, request: ChatRequest, model: Model, actor: Actor) -> ToolUse | None:
-        """Offer the model the tools that the request or its model names; None when there are none.
+        """Offer the tools of the request or of its model's record; return None if there are none.
 
-        A tool that cannot be used adds a sentence to `request.warnings`.
+        An unusable tool adds a warning to `request.warnings`.
         """
         ...
 
 
 class ResponseIdStore(Protocol):
-    """Who received the ids of a provider's responses, by the digests of the ids."""
+    """Recipients of the ids of a provider's responses, by the digests of the ids."""
 
     async def add(self, digests: Sequence[str], user_id: str, at: int) -> None:
-        """Remember who received ids; one that somebody received before stays theirs."""
+        """Store the recipient of ids; an id keeps its first recipient."""
         ...
 
     async def owners(self, digests: Sequence[str]) -> Mapping[str, str]:
-        """Return the users who received ids, by digest; those of nobody are left out."""
+        """Return the recipients by digest; unknown ids are omitted."""
         ...
 
     async def prune(self, before: int, most: int) -> int:
-        """Forget ids received before a time, and of each user all but the `most` newest; return how many."""
+        """Delete ids older than `before`, and each user's ids beyond the `most` newest; return the count."""
         ...

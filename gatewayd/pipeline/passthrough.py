@@ -1,4 +1,4 @@
-"""Endpoints that the gateway does not convert: passed on to the model's source, when that has them."""
+"""Forwards requests of unconverted endpoints to the source of the model, if the source has the endpoint."""
 
 from typing import Final
 
@@ -23,19 +23,19 @@ from gatewayd.pipeline.responses.ids import RememberedAnswer, ResponseIds, Respo
 from gatewayd.pipeline.responses.items import ResponseItems
 
 RUNTIME_PREFIX: Final = "/v1"
-"""Where a local runtime has its OpenAI-style endpoints, beside its native ones."""
+"""Prefix of a runtime's OpenAI endpoints, beside its native ones."""
 
 CONVERSIONS: Final[tuple[RequestConversion, ...]] = (LegacyCompletions(), ResponseItems())
 
 REPEATED_FIELD: Final = "instructions"
-"""The field of a request that an answer of the Responses protocol repeats, a record's prompt with it."""
+"""Request field that replies of the Responses protocol echo, including a record's prompt."""
 
 
 class RequestForwarder:
-    """Sends a request to the source of its model; only the model's name is replaced.
+    """Forwards a request to the source of its model; normally only the model's name is replaced.
 
-    The record of the model and filters change it, and the answer, where there are any. What a provider keeps
-    under an id goes to the user alone who received the id.
+    The record of the model and filters may change request and reply. Objects that a provider stores under an
+    id are available only to the user who received the id.
     """
 
     def __init__(self, catalog: Catalog, filters: ChatFilters, response_ids: ResponseIds) -> None:
@@ -45,10 +45,10 @@ class RequestForwarder:
         self._conversions = {conversion.path: conversion for conversion in CONVERSIONS}
 
     async def run(self, path: str, body: Body, caller: RequestCaller) -> ForwardedAnswer:
-        """Return the source's answer to `path`, for example `/completions`; the caller closes it.
+        """Return the source's reply to `path`, such as `/completions`; the caller must close it.
 
-        Raises not_found (code endpoint_not_found) when the source has no such path, what
-        `InputFilters.apply` and `ResponseIds.check` raise, and what the source raises else.
+        Raises not_found (code endpoint_not_found) if the source lacks the path, the errors of
+        `InputFilters.apply` and `ResponseIds.check`, and other errors of the source.
         """
         conversion = self._conversions[path]
         has_ids = conversion.endpoint is Endpoint.RESPONSES
@@ -83,7 +83,7 @@ async def _forward(
             raise endpoint_not_found(path, model_id, error.message) from error
         raise
     if answer.content_type.partition(";")[0].strip().lower() == "text/html":
-        # A site that answers every path with its own page.
+        # Some sites answer every path with their own HTML page.
         await answer.aclose()
         raise endpoint_not_found(path, model_id, f"{source.name!r} answers it with an HTML page")
     return answer

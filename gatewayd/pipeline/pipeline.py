@@ -1,4 +1,4 @@
-"""The one pipeline: every chat request, in every dialect, goes through `Pipeline.run`."""
+"""The chat pipeline: `Pipeline.run` processes the chat requests of all dialects."""
 
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
@@ -21,7 +21,7 @@ from gatewayd.pipeline.tools.loop import ToolLoop, ToolLoopStream, complete_tool
 from gatewayd.plugins.runtime.context import CallScope
 
 PIPE: Final = "pipe"
-"""What the listing of a function model has beside that of others (1.5)."""
+"""Key that only the listings of function models have."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,19 +35,19 @@ class NoFilterChain:
 
 
 class NoFilters:
-    """Chooses no filter: what runs while no plugin is installed."""
+    """Selects no filters; used without plugins."""
 
     async def choose(self, request: ChatRequest, model: Model, actor: Actor) -> FilterChain:
         """Return the empty chain."""
         return NoFilterChain()
 
     async def are_on(self, model_id: str) -> bool:
-        """Return that none is."""
+        """Return False."""
         return False
 
 
 class NoDocuments:
-    """Attaches nothing."""
+    """Attaches no documents."""
 
     async def attach(
         self, request: ChatRequest, actor: Actor, found: Sequence[dict[str, Any]] = ()
@@ -57,21 +57,21 @@ class NoDocuments:
 
 
 class NoTools:
-    """Offers no tools of the gateway's own: the caller's tools are the caller's to run."""
+    """Offers no tools of the gateway; the caller's own tools pass through."""
 
     async def offer(self, request: ChatRequest, model: Model, actor: Actor) -> None:
-        """Leave the request as it is."""
+        """Leave the request unchanged."""
         return
 
 
 Scopes = Callable[[ChatRequest, Model, ModelRecord | None, Actor], CallScope]
-"""Makes what plugins are told about a request."""
+"""Makes the plugin context of a request."""
 
 Candidates = Sequence[Candidate[ModelSource]]
 
 
 class Pipeline:
-    """Finds the model, runs the inlets, the tools and the documents, asks the source, runs stream filters."""
+    """Finds the model, runs inlets, tools and attachments, calls the source, and runs stream filters."""
 
     def __init__(
         self,
@@ -89,7 +89,7 @@ class Pipeline:
         self._has_own_scopes = scopes is not make_scope
 
     async def run(self, request: ChatRequest, actor: Actor) -> ChatAnswer:
-        """Answer a request; a failure before the first chunk raises, one after it raises from `chunks`."""
+        """Answer a request; an error before the first chunk raises here, a later one raises from `chunks`."""
         is_converted = request.native is not None
         candidates = await self._candidates(request, actor)
         model = candidates[0].model
@@ -104,7 +104,7 @@ class Pipeline:
         use = await self._tools.offer(request, model, actor) if request.options or record else None
         known = len(request.warnings)
         sources = await self._attach(request, actor, chain, use) if request.files or use is not None else []
-        noted = request.warnings[known:]
+        new_warnings = request.warnings[known:]
         context = context_of(
             actor,
             request.request_id,
@@ -116,12 +116,14 @@ class Pipeline:
         if use is None:
             answer = await self._catalog.failover.ask(candidates, call.answer)
         else:
-            answer = await _answer_with_tools(request, use, _Asking(self._catalog.failover, candidates, call))
+            answer = await _answer_with_tools(
+                request, use, _SourceCaller(self._catalog.failover, candidates, call)
+            )
         if answer.is_native:
-            # Only the warnings about its conversion are not true of a request that goes out as it came.
-            answer.warnings = noted
+            # Conversion warnings do not apply to a request that is sent in its original form.
+            answer.warnings = new_warnings
             return answer
-        answer.sources, answer.warnings = _shown(sources) if sources else sources, request.warnings
+        answer.sources, answer.warnings = _cited(sources) if sources else sources, request.warnings
         if answer.completion is not None:
             for item in chain.outlets:
                 await item.outlet(answer.completion, actor)
@@ -136,10 +138,10 @@ class Pipeline:
 
     def _candidates(self, request: ChatRequest, actor: Actor) -> Awaitable[Candidates]:
         if request.source:
-            return self._placed(request, actor)
+            return self._candidates_of_source(request, actor)
         return self._catalog.candidates(request.model, actor)
 
-    async def _placed(self, request: ChatRequest, actor: Actor) -> Candidates:
+    async def _candidates_of_source(self, request: ChatRequest, actor: Actor) -> Candidates:
         return select_source(await self._catalog.candidates(request.model, actor), request.source)
 
     def _apply_record(self, request: ChatRequest, model: Model, actor: Actor) -> ModelRecord | None:
@@ -151,7 +153,7 @@ class Pipeline:
     async def _filtered(
         self, request: ChatRequest, actor: Actor, chain: FilterChain, model: Model
     ) -> Candidates:
-        """Run the inlets. One may route to another model: the right to use it is decided again."""
+        """Run the inlets; if one routes to another model, check access to that model again."""
         for item in chain.inlets:
             await item.inlet(request, model, actor)
         candidates = await self._candidates(request, actor)
@@ -165,7 +167,7 @@ class Pipeline:
     async def _attach(
         self, request: ChatRequest, actor: Actor, chain: FilterChain, use: ToolUse | None
     ) -> list[dict[str, Any]]:
-        """Put documents into the request, unless a filter or a tool sees to them; return what is cited."""
+        """Attach documents, unless a filter or a tool handles the files; return the cited sources."""
         if chain.handles_files or (use is not None and use.handles_files):
             request.files = []
         found = use.sources if use is not None else ()
@@ -176,34 +178,34 @@ class Pipeline:
 
 
 def _needs_scope(request: ChatRequest, chain: FilterChain, model: Model) -> bool:
-    """Whether plugins may have to do with a request: a plain one is answered without what they are told."""
+    """Return True if plugins may take part in a request; others need no plugin context."""
     return bool(request.options or chain.inlets or chain.streams or chain.outlets or PIPE in model.detail)
 
 
-def _shown(sources: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Return the sources without the results of tools that are not cited."""
+def _cited(sources: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Return the sources without uncited tool results."""
     return [source for source in sources if source.get("source") or not source.get("tool_result")]
 
 
 def _with_sources(completion: Completion, sources: list[dict[str, Any]]) -> Completion:
-    """Return a whole answer with the sources that were found before it, and then those it came with."""
+    """Return a whole answer with its own sources appended to the given ones."""
     body = completion.body
-    every = {"sources": [*sources, *as_sequence(body.get("sources"))]}
-    return Completion(body={**every, **body, **every})
+    merged = {"sources": [*sources, *as_sequence(body.get("sources"))]}
+    return Completion(body={**merged, **body, **merged})
 
 
-async def _answer_with_tools(request: ChatRequest, use: ToolUse, asking: "_Asking") -> ChatAnswer:
+async def _answer_with_tools(request: ChatRequest, use: ToolUse, caller: "_SourceCaller") -> ChatAnswer:
     if use.runner is None:
-        # What was run before is told as sources, and is nothing that the model asked for.
-        return await asking.answer()
+        # Calls that ran before are sources; the model has requested none.
+        return await caller.answer()
     loop = ToolLoop(request, use)
     if request.stream:
-        return ChatAnswer(chunks=await ToolLoopStream.start(loop, asking), steps=loop.steps)
-    return ChatAnswer(completion=await complete_tool_loop(loop, asking), steps=loop.steps)
+        return ChatAnswer(chunks=await ToolLoopStream.start(loop, caller), steps=loop.steps)
+    return ChatAnswer(completion=await complete_tool_loop(loop, caller), steps=loop.steps)
 
 
-class _Asking:
-    """Puts a request, as it is at the moment, to the sources of its model."""
+class _SourceCaller:
+    """Sends the current state of a request to the sources of its model."""
 
     __slots__ = ("_call", "_candidates", "_failover")
 
@@ -213,7 +215,7 @@ class _Asking:
         self._call = call
 
     async def answer(self) -> ChatAnswer:
-        """Return the answer as the caller wants it."""
+        """Return the answer in the form that the caller requested."""
         return await self._failover.ask(self._candidates, self._call.answer)
 
     async def complete(self) -> Completion:
@@ -221,12 +223,12 @@ class _Asking:
         return await self._failover.ask(self._candidates, self._call.complete)
 
     async def stream(self) -> ChunkStream:
-        """Return the chunks of an answer, the first of which has arrived."""
+        """Return the chunks of an answer; the first one has arrived."""
         return await self._failover.ask(self._candidates, self._call.stream)
 
 
 class _Call:
-    """One request, to be put to a source of its model."""
+    """One request to one source of its model."""
 
     __slots__ = ("_chain", "_context", "_is_native", "_request")
 
@@ -241,7 +243,7 @@ class _Call:
         )
 
     async def answer(self, model: Model, source: ModelSource) -> ChatAnswer:
-        """Return the answer, its first chunk when it is streamed."""
+        """Return the answer; of a streamed one the first chunk has arrived."""
         if self._is_native and isinstance(source, MessagesSource):
             return await _run_native(self._request, source, model, self._context)
         if not self._request.stream:
@@ -249,13 +251,13 @@ class _Call:
         return ChatAnswer(chunks=await self.stream(model, source))
 
     async def stream(self, model: Model, source: ModelSource) -> ChunkStream:
-        """Return the chunks of an answer, the first of which has arrived, as the stream filters let them."""
+        """Return the chunks of an answer after the stream filters; the first one has arrived."""
         body = {**self._request.body, "model": model.upstream_id}
         chunks = source.stream(body, model, self._context)
         return await StartedStream.start(chunks, self._chain.streams)
 
     async def complete(self, model: Model, source: ModelSource) -> Completion:
-        """Return a whole answer, whatever the caller asked for."""
+        """Return a whole answer, even if the caller requested a stream."""
         body = {**self._request.body, "model": model.upstream_id}
         body.pop("stream_options", None)
         if body.get("stream"):
@@ -266,9 +268,9 @@ class _Call:
 async def _run_native(
     request: ChatRequest, source: MessagesSource, model: Model, context: CallContext
 ) -> ChatAnswer:
-    """Answer in the caller's own dialect, as nothing needs the request in ours.
+    """Answer in the caller's own dialect; used if no step needs the converted request.
 
-    The request goes out as it came.
+    The request is sent in its original form.
     """
     body = {**(request.native or {}), "model": model.upstream_id}
     if request.stream:

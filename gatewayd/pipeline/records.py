@@ -1,4 +1,4 @@
-"""A chat request as the pipeline sees it, whatever dialect it came in."""
+"""Records of chat requests, tool steps and answers, independent of the client's dialect."""
 
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -10,33 +10,33 @@ from gatewayd.plugins.runtime.context import CallScope, FactsReader
 
 
 class Endpoint(StrEnum):
-    """What a model is asked for, as filters are told it in `metadata["endpoint"]`."""
+    """Kind of a request; filters read it as `metadata["endpoint"]`."""
 
-    # A chat, in whichever dialect.
+    # A chat, in any dialect.
     CHAT = "chat"
-    # The continuation of a text (legacy completions).
+    # A legacy text completion.
     COMPLETIONS = "completions"
     # A request of the Responses protocol.
     RESPONSES = "responses"
-    # Vectors of texts.
+    # Embeddings of texts.
     EMBEDDINGS = "embeddings"
-    # A task that a client asks for: a title, tags, questions.
+    # A task that a client requests: title, tags, follow-ups.
     TASK = "task"
-    # A task of the gateway's own that follows a chat request.
+    # A task that the gateway starts after a chat request.
     BACKGROUND = "background"
 
 
 @dataclass(slots=True)
 class ChatRequest:
-    """What is asked.
+    """A chat request.
 
-    `body` is the OpenAI-shaped request without the gateway's own fields; filters may change it. `files` are
-    references as sent (2.3), and `model_files` those of them that the record of the model adds. `options`
-    holds the gateway's own fields that later steps read. `warnings` are sentences for the caller about parts
-    of the request that could not be honoured. `native` is the request as it came in the messages dialect
-    (4.3), for a source that speaks it too. `facts` are those of the HTTP request. `scope` is what plugins are
-    told: the pipeline makes it unless the caller already has. `endpoint` tells filters what is asked for.
-    `source` names the only provider to ask, "" for any.
+    `body` is the OpenAI request without the gateway's own fields; filters may change it. `files` are the file
+    references of the request, and `model_files` those of them that the model's record added. `options` holds
+    the gateway's own fields for later steps. `warnings` are sentences for the caller about unsupported parts
+    of the request. `native` is the original request of the messages dialect, for sources that speak it.
+    `facts` are those of the HTTP request. `scope` is the plugin context, made by the pipeline if the caller
+    has not set it. `endpoint` is the kind of the request for filters. `source` restricts the request to one
+    provider; "" means any.
     """
 
     model: str
@@ -56,9 +56,9 @@ class ChatRequest:
 
 @dataclass(frozen=True, slots=True)
 class ToolStep:
-    """A call of a tool that the gateway has run: its arguments as JSON text, and what came of it.
+    """A tool call that the gateway ran: its arguments as JSON text, and its result.
 
-    `files` and `embeds` are what the result added to the message (6.5), `sources` its citations.
+    `files` and `embeds` are additions of the result to the message, `sources` its citations.
     """
 
     id: str
@@ -72,11 +72,11 @@ class ToolStep:
 
 @dataclass(slots=True)
 class ChatAnswer:
-    """What comes back: a completion, or a stream whose first chunk has already arrived.
+    """An answer: a completion, or a stream whose first chunk has arrived.
 
-    Exactly one of `completion` and `chunks` is set. `sources` are the passages used (2.4). With `is_native`
-    the completion is a message, and the chunks' `raw` are events, of the messages dialect. `steps` are the
-    calls of tools that the gateway ran; while a stream is read, they grow before the chunk that follows them.
+    Exactly one of `completion` and `chunks` is set. `sources` are the cited passages. With `is_native` the
+    completion, or the `raw` of the chunks, is in the messages dialect. `steps` are the tool calls that the
+    gateway ran; in a stream each step is added before the chunk that follows it.
     """
 
     completion: Completion | None = None

@@ -10,7 +10,7 @@ from gatewayd.pipeline.interfaces import ChatFilter
 
 
 class StartedStream:
-    """Chunks of an answer; `aclose` closes the source at once, also when nothing was read yet."""
+    """Chunks of an answer; `aclose` closes the source immediately, even before the first read."""
 
     def __init__(self, first: CompletionChunk, rest: ChunkStream, filters: Sequence[ChatFilter]) -> None:
         self._first: CompletionChunk | None = first
@@ -19,7 +19,7 @@ class StartedStream:
 
     @classmethod
     async def start(cls, chunks: ChunkStream, filters: Sequence[ChatFilter]) -> Self:
-        """Wait for the first chunk, so that a failure before it is still a status."""
+        """Wait for the first chunk, so that an earlier error still sets the HTTP status."""
         try:
             first = await anext(chunks)
         except StopAsyncIteration:
@@ -29,11 +29,11 @@ class StartedStream:
         return cls(first, chunks, filters)
 
     def __aiter__(self) -> Self:
-        """Return itself: a stream is read once."""
+        """Return itself; the stream is read once."""
         return self
 
     def __anext__(self) -> Awaitable[CompletionChunk]:
-        """Return the next chunk, filtered."""
+        """Return the next chunk after the filters."""
         if self._first is None and not self._filters:
             return self._rest.__anext__()
         return self._next()
@@ -48,5 +48,5 @@ class StartedStream:
         return chunk
 
     async def aclose(self) -> None:
-        """Close the source's stream and with it the upstream connection."""
+        """Close the source's stream and its upstream connection."""
         await self._rest.aclose()

@@ -1,4 +1,4 @@
-"""Turns the references of a chat request into context and sources (2.3)."""
+"""Turns file references of a chat request into context (gatewayd-documents(7), CHAT REQUESTS)."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -31,7 +31,7 @@ MAX_REFERENCES: Final = 100
 TEXT: Final = "text"
 FULL: Final = "full"
 
-# What makes a reference unusable, and no reason to fail the request.
+# Errors that make a reference unusable but do not fail the request.
 REFERENCE_ERROR_KINDS: Final = frozenset(
     {ErrorKind.NOT_FOUND, ErrorKind.FORBIDDEN, ErrorKind.EMPTY_CONTENT, ErrorKind.INVALID_REQUEST}
 )
@@ -44,10 +44,10 @@ DocumentReference = dict[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class AttachmentOptions:
-    """How references become context.
+    """Settings for the conversion of references to context.
 
-    With `full_context` documents are given whole, `full_context_limit` characters of all together; with
-    `system_context` the context goes to the system message; an empty `template` is the built-in one.
+    With `full_context` whole documents are used, up to `full_context_limit` characters in all. With
+    `system_context` the context goes to the system message. An empty `template` means the built-in one.
     """
 
     search: SearchOptions = field(default_factory=SearchOptions)
@@ -59,19 +59,19 @@ class AttachmentOptions:
 
 @dataclass(frozen=True, slots=True)
 class ReferenceServices:
-    """Where references are looked up."""
+    """Services that look up references."""
 
     files: FileService
     collections: CollectionService
     scopes: ScopeResolver
     retrieval: RetrievalService
-    wholes: FullTextReader
+    full_text: FullTextReader
 
 
 class DocumentAttachments:
-    """A `chat.interfaces.Attachments` for files, collections, texts and documents of the caller's own.
+    """The `pipeline.interfaces.Attachments` of the gateway: files, collections, texts and inline documents.
 
-    `options` may be exchanged; requests that have begun keep theirs.
+    `options` may be replaced; a running request keeps the old ones.
     """
 
     def __init__(self, documents: ReferenceServices, options: AttachmentOptions) -> None:
@@ -79,10 +79,9 @@ class DocumentAttachments:
         self.options = options
 
     async def attach(self, request: ChatRequest, actor: Actor, found: Sequence[Source] = ()) -> list[Source]:
-        """Put what the references say about the last question into the messages; return the sources.
+        """Add the context for the last question to the messages and return the sources.
 
-        What was `found` elsewhere stands before it. What cannot be used adds a sentence to
-        `request.warnings`.
+        Sources in `found` come first. An unusable reference adds a warning to `request.warnings`.
         """
         options = self.options
         messages = request.body.get("messages")
@@ -91,35 +90,36 @@ class DocumentAttachments:
             if request.files:
                 request.warnings.append("cannot use the files of this request: no user message has a text")
             return list(found)
-        allowance = CharacterBudget(options.full_context_limit, request.warnings)
-        of_model = () if actor.is_admin else request.model_files
-        work = _Attaching(self._documents, options, actor, query, allowance, of_model)
-        sources = with_distinct_sources([*found, *await work.sources(await _distinct(request))])
+        budget = CharacterBudget(options.full_context_limit, request.warnings)
+        record_references = () if actor.is_admin else request.model_files
+        resolver = _ReferenceResolver(self._documents, options, actor, query, budget, record_references)
+        sources = with_distinct_sources([*found, *await resolver.sources(await _distinct(request))])
         if sources:
             text = render_template(options.template, render_context(sources), query)
-            place = append_to_system if options.system_context else prepend_to_question
-            request.body["messages"] = place(request.body["messages"], text)
+            insert = append_to_system if options.system_context else prepend_to_question
+            request.body["messages"] = insert(request.body["messages"], text)
         return sources
 
 
 @dataclass(slots=True)
-class _Attaching:
-    """One request: every reference becomes a source or a warning.
+class _ReferenceResolver:
+    """The references of one request; each becomes a source or a warning.
 
-    Those `of_model` are in its record, which the caller may not read: a warning does not name them.
+    References in `of_model` come from the model's record, which the caller may not read; no warning names
+    them.
     """
 
     documents: ReferenceServices
     options: AttachmentOptions
     actor: Actor
     query: str
-    allowance: CharacterBudget
-    of_model: Sequence[DocumentReference] = ()
+    budget: CharacterBudget
+    record_references: Sequence[DocumentReference] = ()
     question: SearchQuery | None = None
     seen: set[str] = field(default_factory=set)
 
     async def sources(self, references: Sequence[DocumentReference]) -> list[Source]:
-        """Return the sources, in the order of the references, each passage in the first that has it."""
+        """Return the sources, in order of the references; each passage counts for the first that has it."""
         sources = []
         for reference in references:
             try:
@@ -128,9 +128,9 @@ class _Attaching:
                 if error.kind not in REFERENCE_ERROR_KINDS:
                     raise
                 if error.kind in UNREADABLE_KINDS:
-                    self._warn_unread(reference, _told(reference), error.message)
+                    self._warn_unread(reference, _label(reference), error.message)
                 else:
-                    self._warn(_told(reference), error.message)
+                    self._warn(_label(reference), error.message)
                 continue
             if source is not None:
                 sources.append(source)
@@ -148,18 +148,18 @@ class _Attaching:
                 return await self._text(reference)
             case _:
                 known = "this gateway knows references of the types file, collection and text"
-                self._warn_unread(reference, _told(reference), known)
+                self._warn_unread(reference, _label(reference), known)
                 return None
 
     async def _file(self, reference: DocumentReference) -> Source | None:
         file = await self.documents.files.get(self.actor, _id(reference))
         problem = unfinished_reason(file)
         if problem:
-            self._warn(_told(reference), problem)
+            self._warn(_label(reference), problem)
             return None
         named = {**reference, "name": _name(reference) or file.name}
-        if self._is_whole(reference):
-            return self._whole(named, await self.documents.wholes.file(file, self.allowance))
+        if self._wants_full_text(reference):
+            return self._full_text_source(named, await self.documents.full_text.file(file, self.budget))
         return await self._search(named, [SearchScope(ScopeKind.FILE, file.id)])
 
     async def _collection(self, reference: DocumentReference) -> Source | None:
@@ -168,11 +168,13 @@ class _Attaching:
             return await self._search(reference, await self._scopes(reference, names))
         collection = await self.documents.collections.get(self.actor, _id(reference))
         if not await self.documents.collections.has_files(collection):
-            self._warn(_told(reference), "it has no completed files")
+            self._warn(_label(reference), "it has no completed files")
             return None
         named = {**reference, "name": _name(reference) or collection.name}
-        if self._is_whole(reference):
-            return self._whole(named, await self.documents.wholes.collection(collection, self.allowance))
+        if self._wants_full_text(reference):
+            return self._full_text_source(
+                named, await self.documents.full_text.collection(collection, self.budget)
+            )
         return await self._search(named, [SearchScope(ScopeKind.COLLECTION, collection.id)])
 
     async def _text(self, reference: DocumentReference) -> Source | None:
@@ -182,13 +184,13 @@ class _Attaching:
         name = _name(reference) or TEXT
         if isinstance(content, str) and content.strip():
             metadata = {"file_id": None, "name": name, "source": name}
-            taken = self.allowance.take(content, f"text {name!r}")
-            return self._whole({**reference, "name": name}, [(metadata, taken)] if taken else [])
+            taken = self.budget.take(content, f"text {name!r}")
+            return self._full_text_source({**reference, "name": name}, [(metadata, taken)] if taken else [])
         if isinstance(reference.get("collection_name"), str):
             return await self._search(
                 reference, await self._scopes(reference, [reference["collection_name"]])
             )
-        self._warn(_told(reference), "it has no content")
+        self._warn(_label(reference), "it has no content")
         return None
 
     def _docs(self, reference: DocumentReference, docs: Sequence[Any]) -> Source | None:
@@ -198,12 +200,12 @@ class _Attaching:
             content = doc.get("content") if isinstance(doc, Mapping) else None
             if isinstance(content, str) and content.strip():
                 metadata = doc.get("metadata")
-                taken = self.allowance.take(content, name)
+                taken = self.budget.take(content, name)
                 texts.append((metadata if isinstance(metadata, Mapping) else {}, taken))
-        return self._whole({**reference, "name": name}, [each for each in texts if each[1]])
+        return self._full_text_source({**reference, "name": name}, [each for each in texts if each[1]])
 
     async def _scopes(self, reference: DocumentReference, names: Sequence[Any]) -> list[SearchScope]:
-        """Return the scopes of names; each that cannot be used is warned about."""
+        """Return the scopes of collection names; an unusable name adds a warning."""
         scopes = []
         for name in names[:MAX_REFERENCES]:
             try:
@@ -222,18 +224,20 @@ class _Attaching:
             self.question = await retrieval.question(self.query, self.options.search)
         found = await retrieval.search(scopes, self.question, self.options.search)
         for sentence in found.warnings:
-            if sentence not in self.allowance.warnings:
-                self.allowance.warnings.append(sentence)
+            if sentence not in self.budget.warnings:
+                self.budget.warnings.append(sentence)
         if not found.passages:
-            self._warn(_told(reference), "nothing in it answers the question")
+            self._warn(_label(reference), "nothing in it answers the question")
             return None
         new = [each for each in found.passages if self._is_new(each.stored.text)]
         return make_passages_source(reference, new, found.space) if new else None
 
-    def _whole(self, reference: DocumentReference, texts: Sequence[TextWithMetadata]) -> Source | None:
+    def _full_text_source(
+        self, reference: DocumentReference, texts: Sequence[TextWithMetadata]
+    ) -> Source | None:
         if not texts:
-            if self.allowance.left:
-                self._warn(_told(reference), "it has no text")
+            if self.budget.left:
+                self._warn(_label(reference), "it has no text")
             return None
         new = [(metadata, text) for metadata, text in texts if self._is_new(text)]
         return make_full_text_source(reference, new) if new else None
@@ -245,36 +249,36 @@ class _Attaching:
         self.seen.add(words)
         return True
 
-    def _is_whole(self, reference: DocumentReference) -> bool:
+    def _wants_full_text(self, reference: DocumentReference) -> bool:
         return self.options.full_context or reference.get("context") == FULL
 
     def _warn_unread(self, reference: DocumentReference, what: str, reason: str) -> None:
-        """Warn about what a reference names; nobody has found that the caller may read it."""
-        if reference not in self.of_model:
+        """Warn about a reference that the caller may not read, without its name if the record added it."""
+        if reference not in self.record_references:
             self._warn(what, reason)
-        elif NOT_FOR_CALLER not in self.allowance.warnings:
-            self.allowance.warnings.append(NOT_FOR_CALLER)
+        elif NOT_FOR_CALLER not in self.budget.warnings:
+            self.budget.warnings.append(NOT_FOR_CALLER)
 
     def _warn(self, what: str, reason: str) -> None:
-        self.allowance.warnings.append(f"cannot use {what}: {reason}")
+        self.budget.warnings.append(f"cannot use {what}: {reason}")
 
 
 async def _distinct(request: ChatRequest) -> list[DocumentReference]:
-    """Return the references, exact duplicates once; too many are cut, with a warning."""
+    """Return the references without exact duplicates; too many are truncated with a warning."""
     distinct: dict[bytes, DocumentReference] = {}
     pace = LoopPacer()
     for reference in request.files:
         await pace.turn()
         try:
-            # As deep as it will stand in the reply.
-            written = orjson.dumps([[[[[[reference]]]]]], option=orjson.OPT_SORT_KEYS)
+            # Nested as deep as in the reply.
+            encoded = orjson.dumps([[[[[[reference]]]]]], option=orjson.OPT_SORT_KEYS)
         except orjson.JSONEncodeError:
-            request.warnings.append(f"cannot use {_told(reference)}: it is no plain JSON, or nests too deep")
+            request.warnings.append(f"cannot use {_label(reference)}: it is no plain JSON, or nests too deep")
             continue
-        if written not in distinct and len(distinct) == MAX_REFERENCES:
+        if encoded not in distinct and len(distinct) == MAX_REFERENCES:
             request.warnings.append(f"cannot use all files: a request may have {MAX_REFERENCES}")
             break
-        distinct.setdefault(written, reference)
+        distinct.setdefault(encoded, reference)
     return list(distinct.values())
 
 
@@ -288,8 +292,8 @@ def _name(reference: DocumentReference) -> str:
     return value if isinstance(value, str) else ""
 
 
-def _told(reference: DocumentReference) -> str:
-    """Return how a sentence names a reference."""
+def _label(reference: DocumentReference) -> str:
+    """Return the name of a reference for a warning."""
     kind = reference.get("type")
     what = shorten(kind) if isinstance(kind, str) else "documents"
     named = _id(reference) or _name(reference)

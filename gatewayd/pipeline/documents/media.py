@@ -1,4 +1,4 @@
-"""Keeps what tools make: pictures, sounds and files become files of the user."""
+"""Stores the media of tool results (images, audio and other data) as files of the user."""
 
 import mimetypes
 from collections.abc import AsyncIterator
@@ -11,13 +11,13 @@ from gatewayd.plugins.tool_results import ResultMedia
 
 
 class MediaFiles:
-    """A `chat.toolcalls.KeepMedia` over the files; whether the user may upload does not matter here."""
+    """A `pipeline.tools.calls.KeepMedia` over the file service; the user needs no upload permission."""
 
     def __init__(self, files: FileService) -> None:
         self._files = files
 
     async def keep(self, actor: Actor, media: ResultMedia) -> dict[str, Any]:
-        """Store bytes as a file that is not searched, and return the reference to it (2.3).
+        """Store bytes as a file that is not indexed, and return a reference to it.
 
         Raises too_large.
         """

@@ -1,4 +1,4 @@
-"""A model as listings and plugins show it (2.4), with what an administrator keeps about it; pure."""
+"""Renders models for listings and plugins, with their records; pure."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
@@ -8,7 +8,7 @@ from gatewayd.catalog.records import Model, ModelRecord
 from gatewayd.completions.json_access import as_mapping, as_sequence
 
 PUBLIC_RECORD_FIELDS: Final = ("id", "name", "is_active", "updated_at", "created_at")
-"""Members of a record that everybody reads who may use its model.
+"""Members of a record for every user of its model.
 
 The others are for administrators: owner, base model, parameters with the system prompt, access list.
 """
@@ -27,14 +27,14 @@ PUBLIC_META_FIELDS: Final = frozenset(
         "tts",
     }
 )
-"""Members of a record's `meta` that everybody reads who may use its model: what a client shows and offers.
+"""Members of a record's `meta` for every user of its model: what a client displays and offers.
 
-The others are for administrators: documents, tools, filters and actions, which the gateway itself adds to
-requests, and members that it does not know.
+The others are for administrators: documents, tools, filters and actions, which the gateway adds to requests,
+and unknown members.
 """
 
 PUBLIC_DETAIL_FIELDS: Final = ("preset", "pipe", "has_user_valves")
-"""Members beside `openai` that tell everybody about a model on top of another one."""
+"""Members of a custom model's details, besides `openai`, for every user of the model."""
 
 PUBLIC_PROVIDER_FIELDS: Final = frozenset(
     {
@@ -48,26 +48,26 @@ PUBLIC_PROVIDER_FIELDS: Final = frozenset(
         "max_tokens",
     }
 )
-"""What everybody reads of the provider's words about the base of a model: none of it names the base."""
+"""Provider data about the base of a custom model for every user; none of it names the base."""
 
 
 def describe_model(model: Model, record: ModelRecord | None) -> dict[str, Any]:
-    """Return an element of the model list, made anew for each call; `info` is the whole record."""
+    """Return a new element of the model list; `info` is the whole record."""
     return _element(model, model.detail, record, None if record is None else render_record(record))
 
 
 def render_model(model: Model, record: ModelRecord | None, *, is_whole: bool) -> dict[str, Any]:
-    """Return an element of the model list, whole for administrators.
+    """Return an element of the model list; administrators get all of it.
 
-    Others get what a client needs: not how the model is prompted, nor what it stands on.
+    Other users do not get the prompt or the base of the model.
     """
     if is_whole:
         return describe_model(model, record)
-    return _element(model, _shown_detail(model), record, None if record is None else _shown_record(record))
+    return _element(model, _public_detail(model), record, None if record is None else _public_record(record))
 
 
 def render_record(record: ModelRecord) -> dict[str, Any]:
-    """Return a record in the shape of 1.5."""
+    """Render a model record in the format of Open WebUI."""
     return {
         "id": record.id,
         "user_id": record.user_id,
@@ -83,7 +83,7 @@ def render_record(record: ModelRecord) -> dict[str, Any]:
 
 
 def assigned_ids(record: ModelRecord | None, name: str) -> Sequence[str]:
-    """Return the ids in a list of a record's `meta`, for example `filterIds`, in their order."""
+    """Return the ids in a list of a record's `meta`, such as `filterIds`, in order."""
     if record is None or not record.meta:
         return []
     return [item for item in as_sequence(record.meta.get(name)) if isinstance(item, str)]
@@ -110,17 +110,17 @@ def _element(
     return described
 
 
-def _shown_record(record: ModelRecord) -> dict[str, Any]:
-    """Return what everybody reads of a record who may use its model."""
+def _public_record(record: ModelRecord) -> dict[str, Any]:
+    """Return the part of a record for every user of its model."""
     meta = {name: value for name, value in as_mapping(record.meta).items() if name in PUBLIC_META_FIELDS}
     return {**{name: getattr(record, name) for name in PUBLIC_RECORD_FIELDS}, "meta": meta}
 
 
-def _shown_detail(model: Model) -> Mapping[str, Any]:
-    """Return what everybody may know of a model beside its name: its source's words, but for a base's."""
+def _public_detail(model: Model) -> Mapping[str, Any]:
+    """Return the details of a model for every user, without data that reveal the base of a custom model."""
     if not model.detail.get("preset"):
         return model.detail
     kept = {name: model.detail[name] for name in PUBLIC_DETAIL_FIELDS if name in model.detail}
-    told = as_mapping(model.detail.get("openai"))
-    sizes = {name: value for name, value in told.items() if name in PUBLIC_PROVIDER_FIELDS}
+    provider_data = as_mapping(model.detail.get("openai"))
+    sizes = {name: value for name, value in provider_data.items() if name in PUBLIC_PROVIDER_FIELDS}
     return {**kept, "openai": sizes} if sizes else kept

@@ -1,4 +1,4 @@
-"""What plugins may know about a chat request, made of its own fields (2.2); pure."""
+"""The plugin context of a chat request (gatewayd-plugins(7), PARAMETERS), made of its fields; pure."""
 
 from collections.abc import Mapping
 from typing import Any, Final
@@ -41,10 +41,10 @@ OWN_FIELDS: Final = frozenset(
         "execute_tools",
     }
 )
-"""Fields of a chat request that the gateway consumes; a provider never sees them (peer-compatible names)."""
+"""Fields of a chat request that only the gateway reads, never a provider; named as in Open WebUI."""
 
 CHAT_FIELDS: Final = frozenset({"chat_id", "id", "message_ids", "session_id", "parent_id"})
-"""Those of them that name a stored chat or message, which has to be the caller's before plugins are told."""
+"""Those of them that name a stored chat or message; plugins get them only for a chat of the caller."""
 
 PLUGIN_PARAMS: Final = (
     "stream_delta_chunk_size",
@@ -52,14 +52,14 @@ PLUGIN_PARAMS: Final = (
     "compact_token_threshold",
     "function_calling",
 )
-"""The gateway's own parameters that plugins are told."""
+"""Parameters of the gateway that plugins can see."""
 
 
 def make_scope(request: ChatRequest, model: Model, record: ModelRecord | None, actor: Actor) -> CallScope:
-    """Return what plugins are told about a request.
+    """Return the plugin context of a request.
 
-    The caller has seen to it that the chat, when it is stored, is the actor's. Chat and message ids are empty
-    where none were sent.
+    The caller must have checked that a stored chat belongs to the actor. Missing chat and message ids become
+    "".
     """
     options = request.options
     target = target_of(options, actor, request.request_id)
@@ -79,7 +79,7 @@ def make_scope(request: ChatRequest, model: Model, record: ModelRecord | None, a
 
 
 def target_of(fields: Mapping[str, Any], actor: Actor, request_id: str) -> EventTarget:
-    """Return where events of a call go, by the fields `chat_id`, `id` and `session_id` of its body."""
+    """Return the target of a call's events, from the fields `chat_id`, `id` and `session_id` of its body."""
     return EventTarget(
         user_id=actor.user_id,
         chat_id=as_text(fields.get("chat_id")),
@@ -90,7 +90,7 @@ def target_of(fields: Mapping[str, Any], actor: Actor, request_id: str) -> Event
 
 
 def user_agent(facts: RequestFacts) -> str:
-    """Return what the client calls itself."""
+    """Return the User-Agent header of the client."""
     return next((value for name, value in facts.headers if name.lower() == "user-agent"), "")
 
 
@@ -128,5 +128,5 @@ def _metadata(
 
 
 def filter_ids(fields: Mapping[str, Any]) -> list[str]:
-    """Return the ids of the toggle filters that a request switches on."""
+    """Return the ids of the toggle filters that a request enables."""
     return [item for item in as_sequence(fields.get("filter_ids")) if isinstance(item, str)]

@@ -1,7 +1,6 @@
-"""What an administrator's record of a model adds to the requests for it (1.5): prompt, parameters, documents.
+"""Applies a model record to requests for the model: system prompt, parameters and documents.
 
-Parameters of the record win over those of the request (peer-compatible), as the record says how its model is
-to be run.
+Parameters of the record override those of the request, as in Open WebUI.
 """
 
 import json
@@ -30,41 +29,41 @@ OWN_PARAMS: Final = frozenset(
         "note_id",
     }
 )
-"""Parameters that the gateway itself reads; a provider never sees them."""
+"""Parameters that the gateway reads and never sends to a provider."""
 
 _PLACEHOLDER: Final = re.compile(r"\{\{[A-Za-z0-9_ ]{1,100}\}\}")
 _FIXED: Final = frozenset({"custom_params", "model", "messages", "stream"})
 
-_ALIKE: Final = (
+_SYNONYMS: Final = (
     frozenset({"max_tokens", "max_completion_tokens", "max_output_tokens", "num_predict"}),
     frozenset({"repeat_penalty", "repetition_penalty"}),
     frozenset({"reasoning_effort", "reasoning", "think", "thinking"}),
     frozenset({"response_format", "format"}),
     frozenset({"stop", "stop_sequences"}),
 )
-"""Names under which protocols ask for the same thing."""
+"""Groups of parameter names that have the same meaning in different protocols."""
 
 
 def local_time() -> datetime:
-    """Return the time here, with its zone."""
+    """Return the local time with its time zone."""
     return datetime.fromtimestamp(ids.now(), UTC).astimezone()
 
 
 def apply_record(
     request: ChatRequest, record: ModelRecord, actor: Actor, clock: Callable[[], datetime] = local_time
 ) -> None:
-    """Put the record's system prompt, parameters and documents into a request."""
+    """Add the record's system prompt, parameters and documents to a request."""
     if record.params:
         _apply_params(request, record, actor, clock)
     if record.meta and (references := documents_of(record)):
-        sent = {_written(item) for item in request.files}
-        added = [item for item in references if _written(item) not in sent]
+        sent = {_encoded(item) for item in request.files}
+        added = [item for item in references if _encoded(item) not in sent]
         request.files = [*request.files, *added]
         request.model_files = [*request.model_files, *added]
 
 
-def _written(reference: Mapping[str, Any]) -> bytes:
-    """Return a reference as JSON, to find it among many; b"" for one that is no plain JSON."""
+def _encoded(reference: Mapping[str, Any]) -> bytes:
+    """Return a reference as JSON, as a key for comparison; b"" if it is not plain JSON."""
     try:
         return orjson.dumps(reference, option=orjson.OPT_SORT_KEYS)
     except orjson.JSONEncodeError:
@@ -72,7 +71,7 @@ def _written(reference: Mapping[str, Any]) -> bytes:
 
 
 def is_altering(record: ModelRecord | None) -> bool:
-    """Tell whether requests to a model are changed by what is kept about it."""
+    """Return True if a model's record changes the requests to it."""
     if record is None:
         return False
     tools = as_mapping(record.meta).get("toolIds")
@@ -82,7 +81,7 @@ def is_altering(record: ModelRecord | None) -> bool:
 
 
 def system_prompt_of(record: ModelRecord) -> str:
-    """Return the system prompt of a record with its placeholders, "" for none."""
+    """Return the system prompt of a record with its placeholders; "" if there is none."""
     system = as_mapping(record.params).get("system")
     return system if isinstance(system, str) and system.strip() else ""
 
@@ -90,36 +89,36 @@ def system_prompt_of(record: ModelRecord) -> str:
 def render_system_prompt(
     record: ModelRecord, actor: Actor, sent: Any = None, clock: Callable[[], datetime] = local_time
 ) -> str:
-    """Return the system prompt of a record with the values of its placeholders, "" for none.
+    """Return the system prompt of a record with its placeholders filled in; "" if there is none.
 
-    `sent` are the values that the caller sends.
+    `sent` holds the variables that the caller sends.
     """
     system = system_prompt_of(record)
     return fill_placeholders(system, prompt_variables(actor, clock(), sent)) if system else ""
 
 
 def documents_of(record: ModelRecord) -> Sequence[dict[str, Any]]:
-    """Return the references (2.3) to the documents of a record."""
+    """Return the references to the documents of a record."""
     return document_references(as_mapping(record.meta).get("knowledge"))
 
 
 def apply_params(body: dict[str, Any], params: Mapping[str, Any]) -> None:
-    """Put parameters of a record into a request; what the caller says of the same things goes.
+    """Put parameters of a record into a request; remove the caller's parameters of the same meaning.
 
-    That is so whatever the case of the name, and whichever of the protocols' names it is.
+    Names are compared case-insensitively and across the names of all protocols.
     """
-    alike = frozenset[str]().union(*(names for names in _ALIKE if not names.isdisjoint(params)))
-    taken = alike | params.keys()
-    for name in [name for name in body if name.casefold() in taken]:
+    synonyms = frozenset[str]().union(*(names for names in _SYNONYMS if not names.isdisjoint(params)))
+    replaced = synonyms | params.keys()
+    for name in [name for name in body if name.casefold() in replaced]:
         del body[name]
     options = body.get("options")
-    if isinstance(options, dict) and not taken.isdisjoint(map(str.casefold, options)):
-        body["options"] = {name: value for name, value in options.items() if name.casefold() not in taken}
+    if isinstance(options, dict) and not replaced.isdisjoint(map(str.casefold, options)):
+        body["options"] = {name: value for name, value in options.items() if name.casefold() not in replaced}
     body.update(params)
 
 
 def merge_params(params: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the parameters that go to the source; custom ones that hold JSON text hold what it says."""
+    """Return the parameters for the source; the values of custom ones are parsed as JSON if possible."""
     custom = params.get("custom_params")
     found = {name: value for name, value in params.items() if name not in OWN_PARAMS | _FIXED}
     if isinstance(custom, dict):
@@ -128,7 +127,7 @@ def merge_params(params: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def document_references(knowledge: Any) -> Sequence[dict[str, Any]]:
-    """Return the references (2.3) in a record's `meta.knowledge`: files, collections and older forms."""
+    """Return the references in a record's `meta.knowledge`: files, collections and legacy formats."""
     if not isinstance(knowledge, list):
         return []
     found: list[dict[str, Any]] = []
@@ -146,7 +145,7 @@ def document_references(knowledge: Any) -> Sequence[dict[str, Any]]:
 
 
 def prompt_variables(actor: Actor, now: datetime, sent: Any) -> Mapping[str, str]:
-    """Return what stands for the placeholders of a prompt: what the caller sent, else what is known here."""
+    """Return the values of prompt placeholders; values of the caller override the gateway's own."""
     known = {
         "{{USER_NAME}}": actor.user.name,
         "{{USER_EMAIL}}": actor.user.email,
@@ -164,7 +163,7 @@ def prompt_variables(actor: Actor, now: datetime, sent: Any) -> Mapping[str, str
 
 
 def fill_placeholders(text: str, values: Mapping[str, str]) -> str:
-    """Return the text with its placeholders replaced, each by its value as it is."""
+    """Return the text with its placeholders replaced; the values are inserted unescaped."""
     return _PLACEHOLDER.sub(lambda found: values.get(found[0], found[0]), text)
 
 
@@ -182,7 +181,7 @@ def _apply_params(
         sent = request.options.get("params")
         request.options["params"] = {"function_calling": mode, **(sent if isinstance(sent, dict) else {})}
     if changes or system:
-        # What came in another dialect is no longer what is asked.
+        # The native body of the request no longer matches.
         request.native = None
 
 

@@ -1,4 +1,4 @@
-"""Finds the question in a conversation, and puts documents beside it; pure."""
+"""Finds the last question of a conversation and inserts text beside it or in the system message; pure."""
 
 from collections.abc import Callable, Sequence
 from typing import Any, Final
@@ -9,27 +9,31 @@ SYSTEM_ROLES: Final = frozenset({"system", "developer"})
 
 
 def last_question(messages: Sequence[Message]) -> str:
-    """Return the text of the last user message that has one, "" for none."""
-    index = _last_asked(messages)
+    """Return the text of the last user message with text; "" if there is none."""
+    index = _last_question_index(messages)
     return "" if index is None else _text_of(messages[index].get("content"))
 
 
 def prepend_to_question(messages: Sequence[Message], text: str) -> list[Message]:
-    """Return the messages with a text put before the last question; what else it holds stays."""
-    index = _last_asked(messages)
+    """Return the messages with a text inserted before the last question, whose other parts stay."""
+    index = _last_question_index(messages)
     if index is None:
         return list(messages)
-    return _replaced(messages, index, lambda said: f"{text}\n{said}")
+    return _replaced(messages, index, lambda content: f"{text}\n{content}")
 
 
 def prepend_to_system(messages: Sequence[Message], text: str) -> list[Message]:
-    """Return the messages with a text put at the start of the first system message, or as one before all."""
-    return _with_system(messages, text, lambda said: f"{text}\n{said}", lambda part, parts: [part, *parts])
+    """Return the messages with a text prepended to the first system message, or as a new first message."""
+    return _with_system(
+        messages, text, lambda content: f"{text}\n{content}", lambda part, parts: [part, *parts]
+    )
 
 
 def append_to_system(messages: Sequence[Message], text: str) -> list[Message]:
-    """Return the messages with a text put at the end of the first system message, or as one before all."""
-    return _with_system(messages, text, lambda said: f"{said}\n\n{text}", lambda part, parts: [*parts, part])
+    """Return the messages with a text appended to the first system message, or as a new first message."""
+    return _with_system(
+        messages, text, lambda content: f"{content}\n\n{text}", lambda part, parts: [*parts, part]
+    )
 
 
 def _with_system(
@@ -49,7 +53,7 @@ def _with_system(
     return [{"role": "system", "content": text}, *messages]
 
 
-def _last_asked(messages: Sequence[Message]) -> int | None:
+def _last_question_index(messages: Sequence[Message]) -> int | None:
     for index in range(len(messages) - 1, -1, -1):
         if messages[index].get("role") == "user" and _text_of(messages[index].get("content")).strip():
             return index
@@ -69,12 +73,12 @@ def _is_text(part: Any) -> bool:
 
 
 def _replaced(messages: Sequence[Message], index: int, change: Callable[[str], str]) -> list[Message]:
-    """Return the messages with the text, or the first text part, of one of them changed."""
+    """Return the messages with the text, or the first text part, of one message changed."""
     content = messages[index]["content"]
     if isinstance(content, str):
         changed: Any = change(content)
     else:
-        first = next(place for place, part in enumerate(content) if _is_text(part))
+        first = next(position for position, part in enumerate(content) if _is_text(part))
         part = {**content[first], "text": change(content[first]["text"])}
         changed = [*content[:first], part, *content[first + 1 :]]
     return [*messages[:index], {**messages[index], "content": changed}, *messages[index + 1 :]]

@@ -1,1 +1,1 @@
-"""Filters of plugins: which run for a request, what they see of it, and what they change."""
+"""Filter functions of plugins: selection, their view of the request, and their changes."""

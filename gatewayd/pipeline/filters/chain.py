@@ -1,4 +1,4 @@
-"""The filters of plugins (4.2, 4.3, 4.4): which run for a request, and what becomes of what they return."""
+"""Filter chains: selects the filter functions of a request and runs their inlet, stream and outlet hooks."""
 
 import logging
 from collections.abc import Callable, Sequence
@@ -27,7 +27,7 @@ from gatewayd.plugins.runtime.repeated_calls import RepeatedCall, Result
 log = logging.getLogger(__name__)
 
 FindRecord = Callable[[str], ModelRecord | None]
-"""Returns what an administrator keeps about a model."""
+"""Returns the record of a model, if there is one."""
 
 _KINDS: Final = {
     401: ErrorKind.UNAUTHENTICATED,
@@ -43,7 +43,7 @@ _KINDS: Final = {
 
 @dataclass(frozen=True, slots=True)
 class FiltersByHook:
-    """The filters of one request, by hook."""
+    """The filters of one request, by hook (gatewayd-plugins(7), KINDS)."""
 
     inlets: tuple[ChatFilter, ...] = ()
     streams: tuple[ChatFilter, ...] = ()
@@ -55,9 +55,9 @@ EMPTY_CHAIN: Final = FiltersByHook()
 
 
 class PluginFilters:
-    """Chooses the filter functions of a request: a `chat.interfaces.ChatFilters`.
+    """The `pipeline.interfaces.ChatFilters` of plugins: selects the filter functions of a request.
 
-    `runs_outlets` tells whether outlets run on the answers of direct calls, too.
+    `runs_outlets` returns whether outlets also run on the answers of direct calls.
     """
 
     def __init__(
@@ -70,12 +70,13 @@ class PluginFilters:
         self._find_record = find_record
         self._runs_outlets = runs_outlets
         self._known: Sequence[Plugin] | None = None
-        registry.subscribe(self._forget)
+        registry.subscribe(self._invalidate)
 
     async def choose(self, request: ChatRequest, model: Model, actor: Actor) -> FilterChain:
-        """Return the filters for the request, by priority, without those that it has met already.
+        """Return the filters of the request by priority, without those that it already passed.
 
-        A filter that does not load refuses the request (plugin_failed): a policy is never left out silently.
+        A filter that cannot be loaded refuses the request (plugin_failed); a policy is never skipped
+        silently.
         """
         found = self._active(model.id)
         if not found:
@@ -91,9 +92,9 @@ class PluginFilters:
         return _chain(chosen, FilterContext(request, request.scope), is_direct and self._runs_outlets())
 
     async def are_on(self, model_id: str) -> bool:
-        """Tell whether filters run for requests to a model that switch none on.
+        """Return True if filters apply to requests that enable no toggle filter.
 
-        Raises plugin_failed for a filter that does not load.
+        Raises plugin_failed for a filter that cannot be loaded.
         """
         found = self._active(model_id)
         loaded = [await self._loaded(plugin) for plugin in found]
@@ -104,7 +105,7 @@ class PluginFilters:
     ) -> Sequence[PluginHandle]:
         """Return the filters of a model that have an outlet, by priority.
 
-        With `strict` one that does not load raises plugin_failed; else it is logged and left out.
+        With `strict` a filter that cannot be loaded raises plugin_failed; otherwise it is logged and skipped.
         """
         loaded: list[PluginHandle] = []
         for plugin in self._active(model_id):
@@ -113,12 +114,12 @@ class PluginFilters:
             except GatewayError as error:
                 if strict:
                     raise
-                log.warning("an outlet is left out: %s", error.full_message, extra={"plugin": plugin.id})
+                log.warning("outlet skipped: %s", error.full_message, extra={"plugin": plugin.id})
         return [item for item in _ordered(loaded, wanted) if item.has("outlet")]
 
     def _active(self, model_id: str) -> Sequence[Plugin]:
         if self._known is None:
-            # Whoever runs the gateway may have said that no plugin is to run.
+            # The operator may have disabled all plugins.
             is_running = self._registry.is_running
             plugins = self._registry.list(PluginFamily.FUNCTION, PluginKind.FILTER) if is_running else ()
             self._known = [plugin for plugin in plugins if plugin.is_active]
@@ -127,7 +128,7 @@ class PluginFilters:
         attached = assigned_ids(self._find_record(model_id), "filterIds")
         return [plugin for plugin in self._known if plugin.is_global or plugin.id in attached]
 
-    def _forget(self, _: Plugin) -> None:
+    def _invalidate(self, _: Plugin) -> None:
         self._known = None
 
     async def _loaded(self, plugin: Plugin) -> PluginHandle:
@@ -141,14 +142,14 @@ class PluginFilters:
 
 
 class PluginFilter:
-    """One filter function in one request."""
+    """One filter function applied to one request."""
 
-    def __init__(self, loaded: PluginHandle, exchange: FilterContext) -> None:
+    def __init__(self, loaded: PluginHandle, context: FilterContext) -> None:
         self._loaded = loaded
-        self._exchange = exchange
+        self._context = context
         self._has_failed = False
         self._hook: RepeatedCall | None = None
-        # A policy holds to the end of an answer, whatever takes its place meanwhile.
+        # A policy must apply to the whole answer, even if the plugin is replaced meanwhile.
         loaded.keep_for(self)
 
     @property
@@ -156,90 +157,92 @@ class PluginFilter:
         return self._loaded.plugin.id
 
     async def inlet(self, request: ChatRequest, model: Model, actor: Actor) -> None:
-        """Let the filter change the request; what it raises refuses the request with its own text."""
-        form = self._exchange.form()
-        self._exchange.scope.filtered.add(self._id)
+        """Let the filter change the request; an exception refuses the request with the filter's own text."""
+        form = self._context.form()
+        self._context.scope.filtered.add(self._id)
         try:
-            given = await self._loaded.call("inlet", self._exchange.scope, {"body": form})
+            given = await self._loaded.call("inlet", self._context.scope, {"body": form})
         except PluginError as failure:
             raise refusal(failure) from failure
         if given is None:
-            log.info("an inlet returned nothing: the body stays as it is", extra={"plugin": self._id})
-        self._exchange.take(form if given is None else given, self._id)
+            log.info("inlet returned None; the body is unchanged", extra={"plugin": self._id})
+        self._context.take(form if given is None else given, self._id)
 
     async def stream(self, chunk: CompletionChunk) -> CompletionChunk:
-        """Let the filter change each event; one that it fails on passes as it was."""
+        """Let the filter change each event; an event on which it fails passes unchanged."""
         if self._hook is None:
-            self._hook = self._loaded.repeated(STREAM_METHOD, STREAM_PARAMETER, self._exchange.scope)
+            self._hook = self._loaded.repeated(STREAM_METHOD, STREAM_PARAMETER, self._context.scope)
         before = chunk.data
         try:
             results = await self._hook.run(before, self._arguments)
         except PluginError as failure:
-            self._note(failure.message)
+            self._log_once(failure.message)
             return chunk
         if all(map(is_, before, results)):
             return chunk
-        return CompletionChunk.of_data(map(self._passed, before, results))
+        return CompletionChunk.of_data(map(self._result_or_original, before, results))
 
     async def outlet(self, completion: Completion, actor: Actor) -> None:
-        """Let the filter change a finished answer; when it fails, the answer stays as it is."""
-        form = self._exchange.finished(completion)
-        after = await run_outlet(self._loaded, self._exchange.scope, form)
-        self._exchange.take_outlet_result(after, completion)
+        """Let the filter change a finished answer; if it fails, the answer stays unchanged."""
+        form = self._context.finished(completion)
+        after = await run_outlet(self._loaded, self._context.scope, form)
+        self._context.take_outlet_result(after, completion)
 
     def _arguments(self) -> Body:
-        return {"__body__": self._exchange.form()}
+        return {"__body__": self._context.form()}
 
-    def _passed(self, before: bytes, result: Result) -> bytes:
+    def _result_or_original(self, before: bytes, result: Result) -> bytes:
         if isinstance(result, bytes):
             return result
-        self._note(result)
+        self._log_once(result)
         return before
 
-    def _note(self, problem: str) -> None:
-        """Log the first problem of an answer: the next chunks have the same."""
+    def _log_once(self, problem: str) -> None:
+        """Log only the first problem of an answer, because every later chunk repeats it."""
         if not self._has_failed:
-            log.warning("a stream filter leaves chunks as they are: %s", problem, extra={"plugin": self._id})
+            log.warning(
+                "stream filter failed; chunks pass unchanged: %s", problem, extra={"plugin": self._id}
+            )
         self._has_failed = True
 
 
 class FileRemovalFilter:
-    """The last inlet where one of the filters reads the files itself."""
+    """The last inlet of a chain in which a filter handles the files itself."""
 
-    def __init__(self, exchange: FilterContext) -> None:
-        self._exchange = exchange
+    def __init__(self, context: FilterContext) -> None:
+        self._context = context
 
     async def inlet(self, request: ChatRequest, model: Model, actor: Actor) -> None:
-        """Take the files from the request."""
-        self._exchange.drop_files()
+        """Remove the files from the request."""
+        self._context.drop_files()
 
     async def stream(self, chunk: CompletionChunk) -> CompletionChunk:
-        """Return the chunk."""
+        """Return the chunk unchanged."""
         return chunk
 
     async def outlet(self, completion: Completion, actor: Actor) -> None:
-        """Leave the answer as it is."""
+        """Leave the answer unchanged."""
         return
 
 
 async def run_outlet(loaded: PluginHandle, scope: CallScope, form: Body) -> Body:
-    """Return what an outlet makes of a body; when it fails, which is logged, the body as it was."""
+    """Return the body that an outlet returns; if it fails, log the error and return the original body."""
     before: Body = copy_json(form)
     try:
         return await apply_outlet(loaded, scope, form)
     except GatewayError as error:
-        log.warning("an outlet failed: %s", error.full_message, extra={"plugin": loaded.plugin.id})
+        log.warning("outlet failed: %s", error.full_message, extra={"plugin": loaded.plugin.id})
         return before
 
 
 async def apply_outlet(loaded: PluginHandle, scope: CallScope, form: Body) -> Body:
-    """Return what an outlet makes of a body; a failure refuses with the filter's own text."""
+    """Return the body that an outlet returns; an exception of the filter raises its own text."""
     try:
         given = await loaded.call("outlet", scope, {"body": form})
     except PluginError as failure:
         raise refusal(failure) from failure
     if given is None:
-        log.info("an outlet returned nothing: the body stays as it is", extra={"plugin": loaded.plugin.id})
+        log.info("outlet returned None; the body is unchanged", extra={"plugin": loaded.plugin.id})
     after: Body = form if given is None else given
     problem = _body_problem(after)
     if problem is not None:
@@ -249,7 +252,7 @@ async def apply_outlet(loaded: PluginHandle, scope: CallScope, form: Body) -> Bo
 
 
 def refusal(failure: PluginError) -> GatewayError:
-    """Return the error by which a plugin refuses a request: its text, and the status when it names one."""
+    """Return the error by which a plugin refuses a request: its text, and its status if it gives one."""
     status = failure.status or 400
     kind = _KINDS.get(status, ErrorKind.PLUGIN_FAILED if status >= 500 else ErrorKind.INVALID_REQUEST)
     sentence = failure.text or failure.message
@@ -257,31 +260,31 @@ def refusal(failure: PluginError) -> GatewayError:
 
 
 def _ordered(loaded: Sequence[PluginHandle], wanted: Sequence[str]) -> Sequence[PluginHandle]:
-    """Return the filters that run, by priority: those with a toggle only where the request has them on."""
+    """Return the filters to run, by priority; a toggle filter runs only if the request enables it."""
     chosen = [item for item in loaded if item.plugin.id in wanted or not item.flag("toggle")]
     return sorted(chosen, key=lambda item: (item.priority(), item.plugin.id))
 
 
-def _chain(chosen: Sequence[PluginHandle], exchange: FilterContext, runs_outlets: bool) -> FiltersByHook:
-    filters = [(item, PluginFilter(item, exchange)) for item in chosen]
+def _chain(chosen: Sequence[PluginHandle], context: FilterContext, runs_outlets: bool) -> FiltersByHook:
+    filters = [(item, PluginFilter(item, context)) for item in chosen]
     handles_files = any(item.flag("file_handler") for item in chosen)
     readers = {item.plugin.id: made for item, made in filters if item.has("inlet")}
     inlets: list[ChatFilter] = list(readers.values())
     if handles_files:
-        inlets.append(FileRemovalFilter(exchange))
+        inlets.append(FileRemovalFilter(context))
     outlets = tuple(made for item, made in filters if item.has("outlet")) if runs_outlets else ()
-    exchange.begin(has_outlets=bool(outlets))
+    context.begin(has_outlets=bool(outlets))
     streams = tuple(
         made for item, made in filters if item.has(STREAM_METHOD) and not item.is_idle(STREAM_METHOD)
     )
-    exchange.scope.filtered |= {item.plugin.id for item in chosen} - readers.keys()
+    context.scope.filtered |= {item.plugin.id for item in chosen} - readers.keys()
     return FiltersByHook(tuple(inlets), streams, outlets, handles_files)
 
 
 def _body_problem(given: Any) -> str | None:
     if not isinstance(given, dict):
-        return f"it is no object but a {type(given).__name__}"
+        return f"expected an object, got {type(given).__name__}"
     messages = given.get("messages")
     if not isinstance(messages, list) or not all(isinstance(message, dict) for message in messages):
-        return "messages is no list of objects"
+        return "messages must be a list of objects"
     return json_problem(given)

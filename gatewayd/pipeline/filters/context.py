@@ -1,4 +1,4 @@
-"""What filters see and change of one chat request (4.2), the gateway's own fields included; pure."""
+"""The body of one chat request as its filters see and change it; pure."""
 
 from typing import Any, Final
 
@@ -14,35 +14,35 @@ from gatewayd.pipeline.records import ChatRequest
 from gatewayd.plugins.runtime.context import CallScope
 
 _SHARED: Final[tuple[str, ...]] = ("tool_ids", "features")
-"""Fields of the gateway's own that inlets read and may change, beside the files."""
+"""Fields of the gateway, besides the files, that inlets can read and change."""
 
 _ADDED: Final[tuple[str, ...]] = (*_SHARED, "tool_servers")
-"""Fields of the gateway's own that inlets may set."""
+"""Fields of the gateway that inlets can set."""
 
 
 class FilterContext:
-    """One request on its way through the filters.
+    """The body of one request while it passes its filters.
 
-    The body that they get is the request to the source, with `stream`, `metadata` (the very object that is
-    `__metadata__`), and `files`, `tool_ids` and `features` where the caller sent them.
+    Filters get the request to the source, plus `stream`, `metadata` (the same object as `__metadata__`), and
+    `files`, `tool_ids` and `features` if the caller sent them.
     """
 
     def __init__(self, request: ChatRequest, scope: CallScope) -> None:
         self.scope = scope
         self._request = request
-        self._asked: list[Any] = []
+        self._messages: list[Any] = []
         self._outlet: Body | None = None
-        # What the caller itself sent under this name is the source's.
+        # A `metadata` field of the caller belongs to the source.
         self._metadata = request.body.get("metadata")
 
     def begin(self, *, has_outlets: bool) -> None:
-        """Make the request this exchange's own, so that nobody else's copy is changed by filters."""
+        """Copy the body of the request, so that filters change no copy of other requests."""
         self._request.body = copy_json(self._request.body)
         if has_outlets:
-            self._asked = copy_json(list(as_sequence(self._request.body.get("messages"))))
+            self._messages = copy_json(list(as_sequence(self._request.body.get("messages"))))
 
     def form(self) -> Body:
-        """Return the body as an inlet gets it."""
+        """Return the body for an inlet."""
         request = self._request
         own: Body = {name: request.options[name] for name in _SHARED if name in request.options}
         if request.files:
@@ -50,7 +50,7 @@ class FilterContext:
         return {**request.body, "stream": request.stream, "metadata": self.scope.metadata, **own}
 
     def take(self, form: Any, filter_id: str) -> None:
-        """Make the request what an inlet returned; plugin_failed, naming the filter, when it is none."""
+        """Replace the request by the body that an inlet returned; raise plugin_failed if it is invalid."""
         problem = _problem(form)
         if problem is not None:
             raise GatewayError(
@@ -66,21 +66,21 @@ class FilterContext:
         if self._metadata is not None:
             body["metadata"] = self._metadata
         request.body = {**body, "stream": request.stream}
-        self._tell(form)
+        self._update_scope(form)
 
     def drop_files(self) -> None:
-        """Take the files from the request: a filter has read them."""
+        """Remove the files from the request, because a filter handles them."""
         self._request.files = []
         self.scope.files = self.scope.metadata["files"] = None
 
     def finished(self, completion: Completion) -> Body:
-        """Return the body as an outlet gets it; what one changed the next one sees."""
+        """Return the body for an outlet, with the changes of the earlier outlets."""
         if self._outlet is None:
             target = self.scope.target
             answer = {"role": "assistant", "content": _content(completion)}
             self._outlet = {
                 "model": self._request.model,
-                "messages": [*self._asked, answer],
+                "messages": [*self._messages, answer],
                 "chat_id": target.chat_id,
                 "session_id": target.session_id,
                 "id": target.message_id,
@@ -89,7 +89,7 @@ class FilterContext:
         return self._outlet
 
     def take_outlet_result(self, form: Body, completion: Completion) -> None:
-        """Make the answer what an outlet made of it: the content of the last message."""
+        """Set the answer to the content of the last message that an outlet returned."""
         self._outlet = form
         messages = as_sequence(form.get("messages"))
         content = as_mapping(messages[-1]).get("content") if messages else None
@@ -97,8 +97,8 @@ class FilterContext:
             choice = completion.body["choices"][0]
             choice["message"] = {**as_mapping(choice.get("message")), "content": content}
 
-    def _tell(self, form: Body) -> None:
-        """Let everybody who is asked from now on know what has changed."""
+    def _update_scope(self, form: Body) -> None:
+        """Update the plugin context, so that later plugins see the changes."""
         request, scope = self._request, self.scope
         if isinstance(form.get("metadata"), dict):
             scope.metadata = form["metadata"]
@@ -111,20 +111,20 @@ class FilterContext:
 
 def _problem(form: Any) -> str | None:
     if not isinstance(form, dict):
-        return f"it is no object but a {type(form).__name__}"
+        return f"expected an object, got {type(form).__name__}"
     model, messages = form.get("model"), form.get("messages")
     if not isinstance(model, str) or not model:
-        return "model is no text"
+        return "model must be text"
     if not isinstance(messages, list) or not all(isinstance(message, dict) for message in messages):
-        return "messages is no list of objects"
+        return "messages must be a list of objects"
     files = form.get("files")
     if files is not None and not (isinstance(files, list) and all(isinstance(item, dict) for item in files)):
-        return "files is no list of objects"
+        return "files must be a list of objects"
     return json_problem({name: value for name, value in form.items() if name != "metadata"})
 
 
 def json_problem(value: Any) -> str | None:
-    """Return why a value cannot be written as JSON, None when it can."""
+    """Return the reason why a value cannot be encoded as JSON; None if it can."""
     try:
         orjson.dumps(value)
     except TypeError as error:

@@ -1,4 +1,4 @@
-"""Records and filters for requests that do not go through the pipeline: prompts, responses, vectors."""
+"""Applies records and filters to requests outside of the chat pipeline, such as embeddings."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -20,7 +20,7 @@ from gatewayd.plugins.runtime.context import FactsReader
 
 @dataclass(frozen=True, slots=True)
 class FilteredRequest:
-    """A request as the record of its model and the inlets leave it, and whom to put it to.
+    """A request after its model record and inlets, with its candidate sources.
 
     `streams` are the filters of a streamed answer.
     """
@@ -33,7 +33,7 @@ class FilteredRequest:
 
 @dataclass(frozen=True, slots=True)
 class RequestCaller:
-    """Who asks, and what plugins may know of the HTTP request. `source` names the only provider to ask."""
+    """The caller, with the HTTP facts for plugins; `source` restricts the request to one provider."""
 
     actor: Actor
     request_id: str = ""
@@ -42,7 +42,7 @@ class RequestCaller:
 
 
 class InputFilters:
-    """Finds the model of a request, and applies its record and the filters to it."""
+    """Finds the model of a request, and applies its record and its filters."""
 
     def __init__(self, catalog: Catalog, filters: ChatFilters) -> None:
         self._catalog = catalog
@@ -51,15 +51,15 @@ class InputFilters:
     async def apply(
         self, conversion: RequestConversion, body: Body, caller: RequestCaller
     ) -> FilteredRequest:
-        """Return the request to put to the sources; the same body where nothing has a part in it.
+        """Return the request for the sources; the same body if neither record nor filters apply.
 
-        Raises not_found for a model that the actor may not use, invalid_request where the request cannot hold
-        what a record or a filter gives to it, and what filters raise.
+        Raises not_found for a model that the actor may not use, invalid_request if the request cannot hold a
+        change by a record or a filter, and the errors of filters.
         """
         check_names(body)
         candidates = await self._candidates(model_of(body), caller)
         model = candidates[0].model
-        asked = self._recorded(conversion, body, model, caller.actor)
+        asked = self._apply_record(conversion, body, model, caller.actor)
         request = ChatRequest(
             model_of(body),
             asked,
@@ -70,18 +70,18 @@ class InputFilters:
         )
         chain = await self._filters.choose(request, model, caller.actor)
         if chain.inlets:
-            asked = await self._filtered(conversion, request, chain, model, caller.actor)
+            asked = await self._run_inlets(conversion, request, chain, model, caller.actor)
             candidates = await self._candidates(request.model, caller)
             routed = candidates[0].model
             if routed.id != model.id:
-                asked = self._recorded(conversion, asked, routed, caller.actor)
+                asked = self._apply_record(conversion, asked, routed, caller.actor)
         context = context_of(caller.actor, caller.request_id, scope=request.scope)
         return FilteredRequest(asked, candidates, context, tuple(chain.streams))
 
     async def alters_requests(self, model_id: str) -> bool:
-        """Tell whether a record or filters change requests to a model.
+        """Return True if a record or filters change requests to a model.
 
-        Raises plugin_failed for a filter that does not load.
+        Raises plugin_failed for a filter that cannot be loaded.
         """
         return is_altering(self._catalog.find_record(model_id)) or await self._filters.are_on(model_id)
 
@@ -89,11 +89,11 @@ class InputFilters:
         candidates = await self._catalog.candidates(model_id, caller.actor)
         return select_source(candidates, caller.source) if caller.source else candidates
 
-    def _recorded(self, conversion: RequestConversion, body: Body, model: Model, actor: Actor) -> Body:
+    def _apply_record(self, conversion: RequestConversion, body: Body, model: Model, actor: Actor) -> Body:
         record = self._catalog.find_record(model.id)
         return body if record is None else with_record(conversion, body, record, actor)
 
-    async def _filtered(
+    async def _run_inlets(
         self,
         conversion: RequestConversion,
         request: ChatRequest,
@@ -101,10 +101,10 @@ class InputFilters:
         model: Model,
         actor: Actor,
     ) -> Body:
-        """Return the request as the inlets leave it."""
+        """Return the request after all inlets."""
         before = request.body
-        told = {name: value for name, value in before.items() if name not in conversion.texts}
-        request.body = {**told, "messages": conversion.to_messages(before)}
+        fields = {name: value for name, value in before.items() if name not in conversion.texts}
+        request.body = {**fields, "messages": conversion.to_messages(before)}
         for item in chain.inlets:
             await item.inlet(request, model, actor)
         if request.files or request.options.get("tool_ids"):
@@ -117,10 +117,10 @@ class InputFilters:
 def with_record(conversion: RequestConversion, body: Body, record: ModelRecord, actor: Actor) -> Body:
     """Return a request with a record's system prompt and parameters.
 
-    Raises invalid_request when the request has no place for the prompt or the documents of the record.
+    Raises invalid_request if the request cannot hold the prompt or the documents of the record.
     """
     if documents_of(record):
-        raise unsupported_parameter(conversion.path, "model", "its documents are for chats")
+        raise unsupported_parameter(conversion.path, "model", "its documents apply to chats only")
     params = merge_params(record.params) if record.params else {}
     if params:
         body = conversion.with_params(body, params)

@@ -1,4 +1,4 @@
-"""Outlet filters of finished chats (4.4): asked for by a client, or after an answer to a chat."""
+"""Runs outlet filters on finished chats: on request of a client, or after a run."""
 
 from typing import Any, Final
 
@@ -18,26 +18,26 @@ from gatewayd.pipeline.runs.message_updates import MessageUpdates, messages_of
 from gatewayd.plugins.runtime.context import CallScope, RequestFacts
 
 DEFAULT_FIELDS: Final[dict[str, Any]] = {"chat_id": "", "session_id": "", "id": ""}
-"""Fields that plugins read without asking whether the caller sent them."""
+"""Fields that plugins read without checking whether the caller sent them."""
 
 
 class OutletRunner:
     """Runs the outlet filters of finished answers."""
 
-    def __init__(self, filters: PluginFilters, catalog: Catalog, rewriting: MessageUpdates) -> None:
+    def __init__(self, filters: PluginFilters, catalog: Catalog, updates: MessageUpdates) -> None:
         self._filters = filters
         self._catalog = catalog
-        self._rewriting = rewriting
+        self._updates = updates
 
     async def completed(self, actor: Actor, body: Body, facts: RequestFacts) -> Body:
-        """Return `{"model", "messages", ...}` as the outlet filters leave it, every other field as it came.
+        """Return `{"model", "messages", ...}` after the outlet filters; other fields stay unchanged.
 
-        Contents that they changed are kept in the chat of `chat_id`, when it is stored. Raises not_found for
-        a model that the actor may not use and for a chat of somebody else, and what a filter raises.
+        Changed contents are stored in the chat `chat_id` if it exists. Raises not_found for a model that the
+        actor may not use and for another user's chat, and the errors of filters.
         """
         check_messages(body)
         model, _ = await self._catalog.get(model_of(body), actor)
-        is_stored = await self._rewriting.is_stored(actor, as_text(body.get("chat_id")))
+        is_stored = await self._updates.is_stored(actor, as_text(body.get("chat_id")))
         loaded = await self._filters.list_with_outlet(model.id, filter_ids(body), strict=True)
         if not loaded:
             return body
@@ -48,16 +48,16 @@ class OutletRunner:
         for item in loaded:
             form = await apply_outlet(item, scope, form)
         if is_stored:
-            await self._rewriting.keep_contents(scope.target, before, messages_of(form))
+            await self._updates.keep_contents(scope.target, before, messages_of(form))
         return drop_default_fields(form, body)
 
     async def run_for_run(
         self, request: ChatRequest, actor: Actor, conversation: LoadConversation
     ) -> list[dict[str, Any]] | None:
-        """Return the messages as the filters leave them, the answer last; None when no filter runs.
+        """Return the messages after the filters, the answer last; None if no filter runs.
 
-        A filter that fails is logged, never raised. What has changed is for the caller to keep. The
-        conversation is read only when a filter runs, as it may be long.
+        A failing filter is logged and raises nothing. The caller stores the changes. The conversation may be
+        long and is read only if a filter runs.
         """
         model, _ = await self._catalog.get(request.model, actor)
         loaded = await self._filters.list_with_outlet(model.id, filter_ids(request.options), strict=False)
@@ -78,7 +78,7 @@ class OutletRunner:
 
 
 def call_scope(actor: Actor, body: Body, facts: RequestFacts, model: dict[str, Any] | None) -> CallScope:
-    """Return what plugins are told about a call that is no chat request itself."""
+    """Return the plugin context of a call that is not a chat request."""
     target = target_of(body, actor, facts.request_id)
     metadata = {
         "user_id": actor.user_id,
@@ -109,12 +109,12 @@ def check_messages(body: Body) -> None:
 
 
 def add_default_fields(body: Body) -> Body:
-    """Return a body with the ids that plugins expect; the messages are the plugin's to change."""
+    """Return a copy of a body with the ids that plugins expect."""
     return {**DEFAULT_FIELDS, **copy_json(body)}
 
 
 def drop_default_fields(form: Body, body: Body) -> Body:
-    """Return a body without the ids that were put in and that nobody gave a value."""
+    """Return a body without the added ids that still have their default value."""
     return {
         name: value
         for name, value in form.items()

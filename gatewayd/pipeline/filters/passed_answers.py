@@ -1,4 +1,4 @@
-"""What answers that are looked at or changed on their way have in common."""
+"""Base class of forwarded replies that are inspected or changed on the way to the caller."""
 
 from abc import ABC, abstractmethod
 from collections.abc import AsyncGenerator
@@ -8,7 +8,7 @@ from gatewayd.catalog.interfaces import ForwardedAnswer
 
 
 class PassedAnswer(ABC):
-    """A `catalog.interfaces.Forwarded` over another one; subclasses say what becomes of its body."""
+    """A `catalog.interfaces.ForwardedAnswer` that wraps another one; subclasses process its body."""
 
     def __init__(self, answer: ForwardedAnswer) -> None:
         self._answer = answer
@@ -21,22 +21,22 @@ class PassedAnswer(ABC):
 
     @property
     def content_type(self) -> str:
-        """The media type with its parameters, empty when none was named."""
+        """Media type with its parameters; empty if the provider sent none."""
         return self._answer.content_type
 
     def __aiter__(self) -> Self:
-        """Return itself: a body is read once."""
+        """Return itself; the body is read once."""
         return self
 
     async def __anext__(self) -> bytes:
-        """Return what came since; raises what the answer raises."""
+        """Return the next bytes; raise the errors of the wrapped reply."""
         return await anext(self._parts)
 
     async def aclose(self) -> None:
-        """Close the provider's connection at once unless the body was read to its end."""
+        """Close the provider's connection immediately unless the body was read to its end."""
         await self._parts.aclose()
         await self._answer.aclose()
 
     @abstractmethod
     def _body(self) -> AsyncGenerator[bytes, None]:
-        """Yield the body; called once, and run when the first part is wanted."""
+        """Yield the body; called once, runs when the first bytes are read."""

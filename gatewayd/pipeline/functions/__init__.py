@@ -1,1 +1,1 @@
-"""Function models: pipes of plugins as a source, and the actions of plugins."""
+"""Function models and actions: pipes of plugins as a model source, and plugin actions under messages."""

@@ -1,4 +1,4 @@
-"""Actions: buttons under a message that run a function of a plugin (4.9 of the plugin rules)."""
+"""Runs plugin actions, the buttons under a message (gatewayd-plugins(7), KINDS)."""
 
 import asyncio
 from dataclasses import dataclass
@@ -29,12 +29,12 @@ from gatewayd.plugins.tool_results import is_mcp
 from gatewayd.tasks import TaskOwner, TaskRegistry
 
 _RETURNED: Final = (dict, list, bool, int, float)
-"""Values that go to the caller as they are; a list of the items of MCP does not."""
+"""Types of values that are returned unchanged, except lists of MCP content items."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Button:
-    """An action to run: the plugin, and the sub-action of it, or the plugin's own id."""
+    """An action to run: the plugin, and the id of its sub-action or of the plugin."""
 
     loaded: PluginHandle
     sub_id: str
@@ -47,30 +47,30 @@ class ActionRunner:
         self,
         registry: PluginManager,
         catalog: Catalog,
-        rewriting: MessageUpdates,
+        updates: MessageUpdates,
         effects: ToolEffects,
         tasks: TaskRegistry,
     ) -> None:
         self._registry = registry
         self._catalog = catalog
-        self._rewriting = rewriting
+        self._updates = updates
         self._effects = effects
         self._tasks = tasks
 
     async def run(self, actor: Actor, action_id: str, body: Body, facts: RequestFacts) -> Any:
-        """Run `<function id>` or `<function id>.<sub-action id>` and return what it returned, as JSON values.
+        """Run `<function id>` or `<function id>.<sub-action id>` and return its result as JSON values.
 
-        `body` is `{"model", "messages", "chat_id"?, "session_id"?, "id"?, ...}`. Messages that come back
-        changed are kept in the chat, as are texts, pages and files; of these the text alone is returned. It
-        runs on when the caller leaves. Raises not_found for an unknown action, model or foreign chat,
-        forbidden for an action that is not on for the model, conflict when it is stopped, else what the
-        function raises.
+        `body` is `{"model", "messages", "chat_id"?, "session_id"?, "id"?, ...}`. Changed messages, texts,
+        pages and files are stored in the chat; of texts, pages and files only the text is returned. The
+        action continues if the caller disconnects. Raises not_found for an unknown action or model and for
+        another user's chat, forbidden for an action that is not enabled for the model, conflict if the action
+        is stopped, and the errors of the function.
         """
         check_messages(body)
         plugin = self._find(action_id)
         model, _ = await self._catalog.get(model_of(body), actor)
         self._check(plugin, model, actor)
-        is_stored = await self._rewriting.is_stored(actor, as_text(body.get("chat_id")))
+        is_stored = await self._updates.is_stored(actor, as_text(body.get("chat_id")))
         button = await self._button(plugin, action_id)
         described = describe_model(model, self._catalog.find_record(model.id))
         scope = call_scope(actor, body, facts, described)
@@ -98,7 +98,7 @@ class ActionRunner:
         attached = assigned_ids(self._catalog.find_record(model.id), "actionIds")
         if plugin.id not in {action_id.partition(".")[0] for action_id in attached}:
             raise GatewayError(
-                ErrorKind.FORBIDDEN, f"cannot run action {plugin.id!r}: it is not on for model {model.id!r}"
+                ErrorKind.FORBIDDEN, f"cannot run action {plugin.id!r}: it is off for model {model.id!r}"
             )
 
     async def _button(self, plugin: Plugin, action_id: str) -> _Button:
@@ -121,35 +121,35 @@ class ActionRunner:
         if value is None:
             return None
         if isinstance(value, str) or is_mcp(value):
-            return await self._told(value, button, scope)
+            return await self._store_text(value, button, scope)
         if not isinstance(value, _RETURNED) or json_problem(value) is not None:
             result = await interpret_result(value, button.loaded.plugin.name)
             return (await self._effects.show(scope, result))[0]
         if is_stored and isinstance(value, dict):
-            await self._rewriting.keep_messages(scope.target, messages_of(body), messages_of(value))
+            await self._updates.keep_messages(scope.target, messages_of(body), messages_of(value))
         return value
 
-    async def _told(self, value: Any, button: _Button, scope: CallScope) -> str:
-        """Keep a text, or the texts and files of a list, with the message, and return the text (6.5).
+    async def _store_text(self, value: Any, button: _Button, scope: CallScope) -> str:
+        """Store a text, or the texts and files of a list, with the message, and return the text.
 
-        A text is kept as a source, as that of a tool is.
+        The text is stored as a source, like a tool result (gatewayd-plugins(7), RESULTS).
         """
         plugin = button.loaded.plugin
         result = await interpret_result(value, plugin.name)
-        said, _ = await self._effects.show(scope, result)
-        if said and not result.is_notice and button.loaded.flag("citation", default=True):
+        text, _ = await self._effects.show(scope, result)
+        if text and not result.is_notice and button.loaded.flag("citation", default=True):
             source = {
                 "source": {"name": plugin.name},
-                "document": [said],
+                "document": [text],
                 "metadata": [{"source": plugin.id}],
                 "tool_result": True,
             }
             await self._effects.events.emit(scope.target, {"type": "source", "data": source})
-        return said
+        return text
 
 
 async def _dumped(value: BaseModel, button: _Button) -> Any:
-    """Return a model as an object; code of the plugin, which may do so itself, runs in a thread."""
+    """Dump a pydantic model to an object, in a thread, because it may run code of the plugin."""
     outcome = await asyncio.to_thread(run_guarded, value.model_dump)
     if outcome.error is not None:
         name, error = button.loaded.plugin.id, type(outcome.error).__name__

@@ -1,4 +1,4 @@
-"""What a page may show at a model: the actions under its answers, and the filters that can be switched on."""
+"""Lists the actions and toggle filters that a client offers for a model."""
 
 import asyncio
 import logging
@@ -17,34 +17,34 @@ from gatewayd.plugins.runtime.handles import PluginHandle
 log = logging.getLogger(__name__)
 
 MAX_LOADING_SECONDS: Final = 2.0
-"""How long a list of models waits for plugins that are being loaded."""
+"""Maximum time that a model list waits for plugins that are loading."""
 
 ActionButton = dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
 class ModelActionSet:
-    """The buttons of all active functions, by priority, each with the function that it is of."""
+    """Buttons of all active functions, by priority, each with its function."""
 
     actions: Sequence[tuple[Plugin, ActionButton]] = ()
     filters: Sequence[tuple[Plugin, ActionButton]] = ()
 
     def of(self, record: ModelRecord | None) -> Mapping[str, list[ActionButton]]:
-        """Return `{"actions": [...], "filters": [...]}` of the model that a record is about (2.4)."""
+        """Return `{"actions": [...], "filters": [...]}` for the model of a record."""
         return {
-            "actions": _on(self.actions, assigned_ids(record, "actionIds")),
-            "filters": _on(self.filters, assigned_ids(record, "filterIds")),
+            "actions": _attached(self.actions, assigned_ids(record, "actionIds")),
+            "filters": _attached(self.filters, assigned_ids(record, "filterIds")),
         }
 
 
 class ModelActions:
-    """Reads the buttons off the plugins."""
+    """Reads the buttons of plugins."""
 
     def __init__(self, registry: PluginManager) -> None:
         self._registry = registry
 
     async def read(self) -> ModelActionSet:
-        """Return the buttons of what is loaded; what is not, and cannot be in a short time, has none."""
+        """Return the buttons of all plugins that are loaded or load within MAX_LOADING_SECONDS."""
         if not self._registry.is_running:
             return ModelActionSet()
         actions, filters = await asyncio.gather(
@@ -66,12 +66,12 @@ class ModelActions:
             async with asyncio.timeout(MAX_LOADING_SECONDS):
                 return await self._registry.loaded(plugin.family, plugin.id)
         except (GatewayError, TimeoutError) as error:
-            log.debug("no button is shown: %s", error, extra={"plugin": plugin.id})
+            log.debug("button not shown: %s", error, extra={"plugin": plugin.id})
             return None
 
 
 def _actions(loaded: PluginHandle) -> Sequence[ActionButton]:
-    """Return the button of an action, or those of its sub-actions."""
+    """Return the button of an action, or the buttons of its sub-actions."""
     plugin = loaded.plugin
     parts = [as_mapping(item) for item in as_sequence(loaded.value("actions"))]
     named = [(part, part_id) for part in parts if (part_id := as_text(part.get("id")))]
@@ -99,5 +99,5 @@ def _button(plugin: Plugin, button_id: str, name: str, icon: str) -> ActionButto
     return {"id": button_id, "name": name, "description": plugin.description, "icon": icon or None}
 
 
-def _on(buttons: Sequence[tuple[Plugin, ActionButton]], attached: Sequence[str]) -> list[ActionButton]:
+def _attached(buttons: Sequence[tuple[Plugin, ActionButton]], attached: Sequence[str]) -> list[ActionButton]:
     return [button for plugin, button in buttons if plugin.is_global or plugin.id in attached]

@@ -1,4 +1,4 @@
-"""Turns whatever a pipe gives (text, lines, mappings, models) into chunks or a completion; pure."""
+"""Converts the output of pipes (text, lines, mappings, models) to chunks or a completion; pure."""
 
 from collections.abc import Mapping
 from typing import Any, Final
@@ -18,13 +18,13 @@ from gatewayd.errors import ErrorKind, GatewayError
 from gatewayd.pipeline.functions.sse_text import SseTextReader
 
 _WITHOUT_CHOICES: Final = ("event", "error")
-_OF_CHUNKS: Final = frozenset({"choices", "object", "id", "created", "model", "usage", "event"})
+_CHUNK_FIELDS: Final = frozenset({"choices", "object", "id", "created", "model", "usage", "event"})
 
 
 class PipeReader:
-    """Makes chunk events of one pipe's items.
+    """Converts the items of one pipe to chunk events.
 
-    Beside chunks it returns `{"event": {...}}` and `{"error": ...}` as they came, for the caller to act on.
+    Items `{"event": {...}}` and `{"error": ...}` are returned unchanged for the caller to handle.
     """
 
     def __init__(self, model: str, *, new_id: ids.NewId = ids.new_id, clock: ids.Clock = ids.now) -> None:
@@ -36,7 +36,7 @@ class PipeReader:
         self._is_finished = False
 
     def feed(self, item: Any) -> list[Body]:
-        """Return the events that an item makes: none, one or several. Raises plugin_failed for no JSON."""
+        """Return the events of an item: none, one or several. Raises plugin_failed for an unusable item."""
         value = normalise_item(item)
         if value is None:
             return []
@@ -45,7 +45,7 @@ class PipeReader:
         return self._tokens(self._texts.feed(value))
 
     def finish(self) -> list[Body]:
-        """Return what was held back, and the chunk that ends the answer unless the pipe sent one."""
+        """Return the buffered events, and the final chunk unless the pipe sent one."""
         events = self._tokens(self._texts.finish())
         if not self._is_finished:
             events.append(self._chunk({}, "tool_calls" if self._has_calls else "stop"))
@@ -54,10 +54,10 @@ class PipeReader:
     def _tokens(self, tokens: list[str | Body]) -> list[Body]:
         events: list[Body] = []
         for token in tokens:
-            events += [self._said(token)] if isinstance(token, str) else self._mapping(token)
+            events += [self._text_chunk(token)] if isinstance(token, str) else self._mapping(token)
         return events
 
-    def _said(self, content: str) -> Body:
+    def _text_chunk(self, content: str) -> Body:
         role = {} if self._has_role else {"role": "assistant"}
         self._has_role = True
         return self._chunk({**role, "content": as_text(content)}, None)
@@ -67,14 +67,14 @@ class PipeReader:
         return {**self._head, "choices": [choice]}
 
     def _mapping(self, value: Body) -> list[Body]:
-        written = _written(value)
+        encoded = _encode(value)
         choices = [as_mapping(choice) for choice in as_sequence(value.get("choices"))]
         if not choices and any(name in value for name in _WITHOUT_CHOICES):
             return [value]
         if any(isinstance(choice.get("message"), dict) for choice in choices):
             return self._whole(value, choices)
-        # The objects of a function are its own.
-        event = {**self._head, **orjson.loads(written)}
+        # Copy the event: the function may keep and change its object.
+        event = {**self._head, **orjson.loads(encoded)}
         event["choices"] = event.get("choices") or []
         self._numbers.normalise(event)
         for choice in choices:
@@ -85,10 +85,10 @@ class PipeReader:
         return [event]
 
     def _whole(self, value: Body, choices: list[Mapping[str, Any]]) -> list[Body]:
-        """Return a whole completion as deltas and ends."""
+        """Return a whole completion as deltas and final choices."""
         check_choices(len(choices))
         deltas = [choice_to_delta(choice, position) for position, choice in enumerate(choices)]
-        extra = {name: part for name, part in value.items() if name not in _OF_CHUNKS}
+        extra = {name: part for name, part in value.items() if name not in _CHUNK_FIELDS}
         open_ = [{"logprobs": None, **delta, "finish_reason": None} for delta in deltas]
         events: list[Body] = [{**self._head, "choices": open_, **extra}]
         events.append({**self._head, "choices": [final_choice(delta) for delta in deltas]})
@@ -100,7 +100,7 @@ class PipeReader:
 
 
 class CompletionBuilder:
-    """Puts the chunk events of one answer together again, for callers who want it whole."""
+    """Assembles the chunk events of one answer into a completion."""
 
     def __init__(self) -> None:
         self._content: list[str] = []
@@ -112,10 +112,10 @@ class CompletionBuilder:
         self._finish = ""
 
     def add(self, event: Body) -> None:
-        """Take one event: sources are added to those before; of several choices the first counts alone."""
+        """Add one event: its sources are appended, and only the first of several choices counts."""
         self._usage = usage_of(event) or self._usage
         self._sources += as_sequence(event.get("sources"))
-        self._extra |= {name: value for name, value in event.items() if name not in _OF_CHUNKS}
+        self._extra |= {name: value for name, value in event.items() if name not in _CHUNK_FIELDS}
         if self._sources:
             self._extra["sources"] = self._sources
         for choice in first_choices(event):
@@ -144,7 +144,7 @@ def make_completion(
     new_id: ids.NewId = ids.new_id,
     clock: ids.Clock = ids.now,
 ) -> Body:
-    """Return a completion around one message."""
+    """Return a completion with one message."""
     choice = {"index": 0, "message": message, "logprobs": None, "finish_reason": finish_reason}
     return {
         "id": f"{model}-{new_id()}",
@@ -156,26 +156,26 @@ def make_completion(
 
 
 def text_completion(model: str, content: str | None) -> Body:
-    """Return a completion that says a text, or nothing at all."""
+    """Return a completion with a text, or with null content."""
     return make_completion(
         model, {"role": "assistant", "content": None if content is None else as_text(content)}
     )
 
 
 def mapping_completion(model: str, value: Body) -> Body:
-    """Return a completion that a pipe returned, with what it left out; raises plugin_failed for no JSON."""
-    written = _written(value)
+    """Return a pipe's completion with missing fields filled in; raise plugin_failed if it is not JSON."""
+    encoded = _encode(value)
     made = make_completion(model, {})
     head = {name: made[name] for name in ("id", "object", "created", "model")}
-    # The objects of a function are its own.
-    body: Body = {**head, **orjson.loads(written)}
+    # Copy the object: the function may keep and change it.
+    body: Body = {**head, **orjson.loads(encoded)}
     body["object"] = made["object"]
     complete_choices(body)
     return body
 
 
 def normalise_item(item: Any) -> "str | bytes | Body | None":
-    """Return an item as text, bytes, a mapping or None; raises plugin_failed for anything else."""
+    """Return an item as text, bytes, a mapping or None; raise plugin_failed for anything else."""
     if item is None or isinstance(item, str | bytes | dict):
         return item
     if isinstance(item, bytearray | memoryview):
@@ -190,8 +190,8 @@ def normalise_item(item: Any) -> "str | bytes | Body | None":
         raise _unusable(str(error)) from None
 
 
-def _written(value: Body) -> bytes:
-    """Return what a function gave as JSON; raises plugin_failed for what is none."""
+def _encode(value: Body) -> bytes:
+    """Return a function's output as JSON; raise plugin_failed if it is not JSON."""
     try:
         return orjson.dumps(value)
     except TypeError as error:
@@ -199,4 +199,4 @@ def _written(value: Body) -> bytes:
 
 
 def _unusable(reason: str) -> GatewayError:
-    return GatewayError(ErrorKind.PLUGIN_FAILED, f"cannot use what the function gave: {reason}")
+    return GatewayError(ErrorKind.PLUGIN_FAILED, f"cannot use the output of the function: {reason}")

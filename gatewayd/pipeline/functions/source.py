@@ -1,4 +1,4 @@
-"""Function models: pipes of plugins as a source of models (4.7 of the plugin rules)."""
+"""Function models: the pipes of plugins as a model source (gatewayd-plugins(7), KINDS)."""
 
 import asyncio
 import inspect
@@ -42,18 +42,18 @@ from gatewayd.tasks import TaskRegistry
 log = logging.getLogger(__name__)
 
 LISTING_SECONDS: Final = 1.0
-"""How long one pipe may take to tell its models before the others are listed without it: less than clients
-wait for a first list."""
+"""Maximum time that a pipe may take to list its models before the list omits it. It is shorter than the time
+that clients wait for a first list."""
 
 LOADING_SECONDS: Final = 20.0
-"""How long a request waits for its pipe to load: as long as a start with many plugins takes."""
+"""Maximum time that a request waits for its pipe to load: as long as a start with many plugins."""
 
 _MISSING: Final = object()
-_NOBODY: Final = Actor(User("", "", "", Role.PENDING), CredentialKind.CONTROL, (), {})
+_NO_ACTOR: Final = Actor(User("", "", "", Role.PENDING), CredentialKind.CONTROL, (), {})
 
 
 class FunctionSource:
-    """A `catalog.interfaces.ModelSource` of the active pipes; one that fails does not touch the others."""
+    """A `catalog.interfaces.ModelSource` of the active pipes; a failing pipe does not affect the others."""
 
     def __init__(
         self,
@@ -72,15 +72,15 @@ class FunctionSource:
         self._known: dict[str, tuple[str, Sequence[Model]]] = {}
 
         self.on_late: Callable[[], None] = lambda: None
-        """Called when a pipe has told other models than before, but too late for the list."""
+        """Called when a pipe returned a changed list of models too late for the listing."""
 
     @property
     def name(self) -> str:
-        """The name in messages and logs."""
+        """Name in messages and logs."""
         return "functions"
 
     async def list_models(self) -> Sequence[Model]:
-        """Return the models of all active pipes; those of a pipe that fails now are left out."""
+        """Return the models of all active pipes; a failing pipe is omitted."""
         found = (
             self._registry.list(PluginFamily.FUNCTION, PluginKind.PIPE) if self._registry.is_running else ()
         )
@@ -91,7 +91,7 @@ class FunctionSource:
         return [model for models in listed for model in models]
 
     async def load_model(self, model_id: str) -> bool:
-        """Wait for the pipe of a model when it is not loaded yet, as after a start."""
+        """Wait for the pipe of a model if it is not loaded yet, as after a start."""
         plugin = self._registry.find(PluginFamily.FUNCTION, model_id.partition(".")[0])
         if plugin is None or plugin.kind is not PluginKind.PIPE or not plugin.is_active:
             return False
@@ -105,22 +105,22 @@ class FunctionSource:
         return True
 
     async def complete(self, body: Body, model: Model, context: CallContext) -> Completion:
-        """Return what the pipe returns as a completion; plugin_failed when it fails."""
+        """Return the result of the pipe as a completion; raise plugin_failed if it fails."""
         call = await self._find(model, context)
         value = await call.run(body, stream=False)
         if value is None or (isinstance(value, str) and not value.startswith(DATA_PREFIX)):
             return Completion(body=text_completion(model.upstream_id, value))
         if isinstance(value, dict) and as_sequence(value.get("choices")):
             return Completion(body=mapping_completion(model.upstream_id, value))
-        gathering = CompletionBuilder()
+        builder = CompletionBuilder()
         async with aclosing(call.events(value)) as groups:
             async for group in groups:
                 for event in group:
-                    gathering.add(event)
-        return Completion(body=gathering.body(model.upstream_id))
+                    builder.add(event)
+        return Completion(body=builder.body(model.upstream_id))
 
     async def stream(self, body: Body, model: Model, context: CallContext) -> AsyncGenerator[CompletionChunk]:
-        """Yield what the pipe gives, each item as soon as it is there; closing this ends the pipe."""
+        """Yield each item of the pipe immediately; closing the generator ends the pipe."""
         call = await self._find(model, context)
         value = await call.run(body, stream=True)
         async with aclosing(call.events(value)) as groups:
@@ -128,7 +128,7 @@ class FunctionSource:
                 yield CompletionChunk(events=group)
 
     async def close(self) -> None:
-        """Release nothing: the registry owns the plugins."""
+        """Do nothing, because the registry owns the plugins."""
 
     async def _find(self, model: Model, context: CallContext) -> "_Call":
         plugin = self._registry.find(PluginFamily.FUNCTION, model.upstream_id.partition(".")[0])
@@ -138,23 +138,23 @@ class FunctionSource:
         return _Call(loaded, model.upstream_id, _scope_of(context), self._events)
 
     async def _models(self, plugin: Plugin) -> Sequence[Model]:
-        """Return the models of one pipe; of one that is still being asked, what it said before.
+        """Return the models of one pipe; while it is still listing, the previous ones.
 
-        One that has just told them too late is not asked again at once.
+        A pipe that has just finished a late listing is not listed again immediately.
         """
-        if plugin.id not in self._listing and not self._has_just_told(plugin):
+        if plugin.id not in self._listing and not self._is_late_listing(plugin):
             self._listing.add(plugin.id)
             try:
                 async with TimeLimit(self._seconds):
                     await self._tasks.finish(f"models of function {plugin.id}", self._ask(plugin))
             except TimeoutError:
                 self._late.add(plugin.id)
-                log.warning("models not listed yet: the function takes long", extra={"plugin": plugin.id})
+                log.warning("models not listed yet: the function is slow", extra={"plugin": plugin.id})
         content, models = self._known.get(plugin.id, ("", ()))
         return models if content == plugin.content else ()
 
-    def _has_just_told(self, plugin: Plugin) -> bool:
-        """Tell whether what is known of a pipe came too late for the last list, and is for this one."""
+    def _is_late_listing(self, plugin: Plugin) -> bool:
+        """Return True if the known models came too late for the last listing and serve this one."""
         is_late = plugin.id in self._late
         self._late.discard(plugin.id)
         return is_late and self._known.get(plugin.id, ("",))[0] == plugin.content
@@ -176,9 +176,9 @@ class FunctionSource:
 
 
 def refresh_listener(catalog: Catalog, source: FunctionSource) -> Callable[[Plugin], None]:
-    """Return a listener of the registry that has function models listed anew when a pipe has changed.
+    """Return a registry listener that refreshes the function models when a pipe changes.
 
-    They are, too, when one was late.
+    A late listing also refreshes them.
     """
 
     def renew() -> None:
@@ -193,7 +193,7 @@ def refresh_listener(catalog: Catalog, source: FunctionSource) -> Callable[[Plug
 
 
 class _Call:
-    """One question to a pipe."""
+    """One call of a pipe."""
 
     def __init__(self, loaded: PluginHandle, model: str, scope: CallScope, events: EventEmitter) -> None:
         self._loaded = loaded
@@ -202,7 +202,7 @@ class _Call:
         self._events = events
 
     async def run(self, body: Body, *, stream: bool) -> Any:
-        """Return what the pipe returns: Items for iterators, responses too; a mapping for a model."""
+        """Return the pipe's result: a `PluginIterator` for iterators and streams, a mapping for a model."""
         form = {name: value for name, value in deepcopy(body).items() if name != "metadata"}
         form |= {"model": self._model, "stream": stream}
         value = await self._loaded.call("pipe", self._scope, {"body": form})
@@ -216,20 +216,20 @@ class _Call:
         return value
 
     async def events(self, value: Any) -> AsyncGenerator[list[Body]]:
-        """Yield the chunks that each item makes; events among them are emitted, an error is raised."""
-        reading = PipeReader(self._model)
+        """Yield the chunks of each item; emit events among them, and raise an error."""
+        reader = PipeReader(self._model)
         if isinstance(value, PluginIterator):
             async with aclosing(value):
                 async for item in value:
-                    group = await self._passing(reading.feed(item))
+                    group = await self._passing(reader.feed(item))
                     if group:
                         yield group
         else:
             for item in value if isinstance(value, list | tuple) else [value]:
-                group = await self._passing(reading.feed(item))
+                group = await self._passing(reader.feed(item))
                 if group:
                     yield group
-        group = await self._passing(reading.finish())
+        group = await self._passing(reader.finish())
         if group:
             yield group
 
@@ -244,12 +244,12 @@ class _Call:
         return passing
 
     def _check(self, event: Body) -> None:
-        """Raise plugin_failed for what a pipe says instead of an answer."""
+        """Raise plugin_failed for an error in place of an answer."""
         if event.get("error") and not event.get("choices"):
             raise self._failure(event["error"])
 
     def _body_of(self, response: Any) -> Any:
-        """Return the JSON or text of a response that came whole."""
+        """Return the JSON or text of an unstreamed response."""
         content = response_text(response.body)
         try:
             value = orjson.loads(content)
@@ -261,22 +261,22 @@ class _Call:
         return value
 
     def _failure(self, error: Any) -> GatewayError:
-        told = error_message_in(error) or orjson.dumps(error, default=str).decode()
-        sentence = f"pipe {self._loaded.plugin.id}: {told}"
+        text = error_message_in(error) or orjson.dumps(error, default=str).decode()
+        sentence = f"pipe {self._loaded.plugin.id}: {text}"
         reported = parse_reported_failure({"error": error}, sentence)
         kind = ErrorKind.INVALID_REQUEST if reported.code == OVERFLOW else ErrorKind.PLUGIN_FAILED
         return GatewayError(kind, sentence, param=reported.param, provider_code=reported.code)
 
 
 async def list_pipes(loaded: PluginHandle) -> Sequence[Model]:
-    """Return the models of a pipe: one, or those that its `pipes` tells, each `<function id>.<id>`.
+    """Return the models of a pipe: one, or those that `pipes` returns, each `<function id>.<id>`.
 
-    `name` of the pipe stands before their names. Raises plugin_failed when `pipes` fails or tells no list.
+    The pipe's `name` is their prefix. Raises plugin_failed if `pipes` fails or returns no list.
     """
     plugin = loaded.plugin
     found = await loaded.read("pipes")
     if callable(found):
-        scope = CallScope(_NOBODY, EventTarget(""))
+        scope = CallScope(_NO_ACTOR, EventTarget(""))
         found = await loaded.call("pipes", scope, {})
     elif not isinstance(found, list | tuple):
         return [_model(loaded, plugin.id, plugin.name)]
@@ -291,7 +291,7 @@ async def list_pipes(loaded: PluginHandle) -> Sequence[Model]:
     for item in found:
         sub_id = as_text(as_mapping(item).get("id"))
         if not sub_id:
-            log.warning("a model without an id is left out", extra={"plugin": plugin.id})
+            log.warning("model without an id skipped", extra={"plugin": plugin.id})
             continue
         name = f"{prefix}{as_text(item.get('name')) or sub_id}"
         listed[sub_id] = _model(loaded, f"{plugin.id}.{sub_id}", name)
@@ -312,19 +312,19 @@ def _model(loaded: PluginHandle, model_id: str, name: str) -> Model:
 
 
 def response_text(content: Any) -> str:
-    """Return the text of a response's body."""
+    """Return the text of a response body."""
     if isinstance(content, bytes | memoryview):
         return bytes(content).decode("utf-8", "replace")
     return str(content)
 
 
 def _has(value: Any, name: str) -> bool:
-    """Tell whether a value has an attribute; no code of the plugin runs for it."""
+    """Return True if a value has an attribute, without running code of the plugin."""
     return inspect.getattr_static(value, name, _MISSING) is not _MISSING
 
 
 def _scope_of(context: CallContext) -> CallScope:
-    """Return what the pipe is told; who asks without being known to be asked for has no more than a name."""
+    """Return the scope of a call; a call without one gets an actor that has only an id, a name and a role."""
     if isinstance(context.scope, CallScope):
         return context.scope
     role = Role(context.user_role) if context.user_role else Role.PENDING

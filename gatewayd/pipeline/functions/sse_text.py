@@ -1,4 +1,4 @@
-"""Tells plain text from `data:` lines in what a pipe yields, cut anywhere; pure."""
+"""Separates plain text from `data:` lines in the output of a pipe, cut at any point; pure."""
 
 import codecs
 from typing import Final
@@ -11,15 +11,15 @@ from gatewayd.completions.records import Body
 from gatewayd.errors import ErrorKind, GatewayError
 
 DATA_PREFIX: Final = "data:"
-_ASIDE: Final = (":", "event:", "id:", "retry:")
-"""How lines of an event stream begin that say nothing of the answer."""
+_IGNORED_PREFIXES: Final = (":", "event:", "id:", "retry:")
+"""Prefixes of event stream lines that carry no answer."""
 
 
 class SseTextReader:
     """Reads texts and bytes: bytes may end inside a character or a line, texts are whole lines or prose.
 
-    Once a `data:` line was seen, bytes are an event stream to their end, and of texts those that look so. A
-    line over `MAX_LINE_BYTES` characters raises plugin_failed.
+    After the first `data:` line all bytes are an event stream, and so are texts that look like one. A line
+    over `MAX_LINE_BYTES` characters raises plugin_failed.
     """
 
     def __init__(self) -> None:
@@ -35,46 +35,46 @@ class SseTextReader:
         text = item if isinstance(item, str) else self._decoder.decode(item)
         found: list[str | Body] = []
         if self._pending and is_text and text.startswith(DATA_PREFIX):
-            # The line before was never ended.
-            found += self._line(self._taken())
+            # The previous line had no line end.
+            found += self._line(self._flush())
         elif self._pending and self._continues(text, is_text=is_text):
             return self._continue(text)
         elif self._pending:
-            text = self._taken() + text
+            text = self._flush() + text
         if not self._is_frames(text, is_text=is_text):
             if not is_text and text and DATA_PREFIX.startswith(text):
-                self._hold(text)
+                self._buffer(text)
             elif text and not (self._is_framed and text.isspace()):
                 found.append(text)
             return found
         return found + self._lines(text, is_text=is_text)
 
     def finish(self) -> list[str | Body]:
-        """Return what was still held back."""
-        rest = self._taken() + self._decoder.decode(b"", final=True)
+        """Return the buffered rest."""
+        rest = self._flush() + self._decoder.decode(b"", final=True)
         if not rest:
             return []
         return self._line(rest) if self._is_framed or rest.startswith(DATA_PREFIX) else [rest]
 
     def _continues(self, text: str, *, is_text: bool) -> bool:
-        """Whether a text is no more than the next part of the line that is held."""
+        """Whether a text only continues the buffered line."""
         return (
             self._is_framed and "\n" not in text and (not is_text or self._pending[0].startswith(DATA_PREFIX))
         )
 
     def _continue(self, text: str) -> list[str | Body]:
-        """Add to the line that is held, and return it when its JSON is closed by this."""
+        """Append to the buffered line, and return it if this closes its JSON."""
         was_whole = self._end.is_whole
         self._add(text)
         if was_whole or not self._end.is_whole:
             return []
-        line = self._taken()
+        line = self._flush()
         if _is_whole(line):
             return self._line(line)
-        self._hold(line)
+        self._buffer(line)
         return []
 
-    def _hold(self, text: str) -> None:
+    def _buffer(self, text: str) -> None:
         self._end = JsonEndFinder()
         self._add(text)
 
@@ -83,19 +83,19 @@ class SseTextReader:
         self._end.feed(text)
         self._size += len(text)
         if self._size > MAX_LINE_BYTES:
-            message = f"cannot use what the function gave: it has a line over {MAX_LINE_BYTES} characters"
+            message = f"cannot use the output of the function: it has a line over {MAX_LINE_BYTES} characters"
             raise GatewayError(ErrorKind.PLUGIN_FAILED, message)
 
-    def _taken(self) -> str:
-        taken = "".join(self._pending)
+    def _flush(self) -> str:
+        text = "".join(self._pending)
         self._pending, self._size = [], 0
-        return taken
+        return text
 
     def _is_frames(self, text: str, *, is_text: bool) -> bool:
         if text.lstrip("\r\n").startswith(DATA_PREFIX):
             return True
         if self._is_framed:
-            return not is_text or text.startswith(_ASIDE)
+            return not is_text or text.startswith(_IGNORED_PREFIXES)
         # Some providers send comments before their first line.
         return not is_text and text.startswith(": ") and text.endswith("\n")
 
@@ -106,12 +106,12 @@ class SseTextReader:
         if rest and (_is_whole(rest) or (is_text and not rest.startswith(DATA_PREFIX))):
             found += self._line(rest)
         elif rest:
-            self._hold(rest)
+            self._buffer(rest)
         return found
 
     def _line(self, line: str) -> list[str | Body]:
         if not line.startswith(DATA_PREFIX):
-            return [] if not line.strip() or line.startswith(_ASIDE) else [line]
+            return [] if not line.strip() or line.startswith(_IGNORED_PREFIXES) else [line]
         payload = line[len(DATA_PREFIX) :].strip()
         if not payload or payload == "[DONE]":
             return []
@@ -123,7 +123,7 @@ class SseTextReader:
 
 
 def _is_whole(line: str) -> bool:
-    """Whether a line that was not ended yet needs no more."""
+    """Whether a line without a line end is complete."""
     payload = line[len(DATA_PREFIX) :].strip()
     if not line.startswith(DATA_PREFIX) or not payload.endswith(("}", "]")):
         return False

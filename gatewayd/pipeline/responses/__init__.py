@@ -1,1 +1,1 @@
-"""The Responses protocol in the pipeline: items, ids and the references between them."""
+"""The Responses protocol in the pipeline: its items, ids and references."""

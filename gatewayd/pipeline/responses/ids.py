@@ -1,4 +1,4 @@
-"""Binds what a provider keeps under an id to the user who received the id in an answer."""
+"""Access control for the ids of the Responses protocol: only the recipient of an id may use it."""
 
 import logging
 from collections.abc import AsyncGenerator, Iterable, Sequence
@@ -25,40 +25,44 @@ from gatewayd.write_attempts import NO_CHAT_ID, DeferredWrite
 log = logging.getLogger(__name__)
 
 KEPT_SECONDS: Final = 30 * 86_400
-"""For how long an id is remembered."""
+"""How long an id is remembered."""
 
 MAX_IDS_PER_USER: Final = 100_000
-"""Ids that are remembered of one user."""
+"""Maximum number of remembered ids per user."""
 
 MAX_ID_CHARACTERS: Final = 512
-"""Characters of an id that is remembered."""
+"""Maximum length of a remembered id."""
 
-_LAST: Final = (b"event: response.completed\n", b"event: response.incomplete\n", b"event: response.failed\n")
+_FINAL_EVENTS: Final = (
+    b"event: response.completed\n",
+    b"event: response.incomplete\n",
+    b"event: response.failed\n",
+)
 _DONE: Final = b"data: [DONE]"
-_READ: Final = (*_LAST, b"event: response.created\n", b"event: response.output_item.done\n")
-"""How the events begin in which new ids stand."""
+_ID_EVENTS: Final = (*_FINAL_EVENTS, b"event: response.created\n", b"event: response.output_item.done\n")
+"""First lines of the events that hold new ids."""
 
 _LIMITS: Final = JsonLimits(
     containers=50_000, values=500_000, depth=MAX_ANSWER_DEPTH, has_exact_integers=False
 )
-"""What an answer may hold whose ids are kept."""
+"""Limits of a reply whose ids are remembered."""
 
 SLICE_ITEMS: Final = 500
-"""Items of an input that are looked at before others have their turn."""
+"""Number of input items that are examined before other tasks get a turn."""
 
 
 @dataclass(frozen=True, slots=True)
 class ResponseRecipient:
-    """Who receives an answer, and with which request."""
+    """The user who receives a reply, and the id of their request."""
 
     user_id: str
     request_id: str = ""
 
 
 class ResponseIds:
-    """Remembers who received which id, and refuses the ids of others.
+    """Remembers the recipient of each id and refuses ids of other users.
 
-    What the database cannot take now is kept in memory, and counts as stored.
+    Ids that the database cannot store now stay in memory and count as stored.
     """
 
     def __init__(
@@ -75,10 +79,10 @@ class ResponseIds:
         self._prune_clock = prune_clock or ids.retention_clock()
 
     async def check(self, body: Body, user_id: str) -> None:
-        """Refuse a request with an id that the user has not received.
+        """Refuse a request that names an id which the user has not received.
 
-        Raises not_found, or invalid_request with the code previous_response_not_found: whether somebody else
-        has received it is not told.
+        Raises not_found, or invalid_request with the code previous_response_not_found. The error does not
+        reveal whether another user received the id.
         """
         found = await _references(body)
         if not found:
@@ -100,13 +104,13 @@ class ResponseIds:
             raise GatewayError(error.kind, error.message, param=each.param)
 
     async def remember(self, given: Iterable[str], recipient: ResponseRecipient) -> None:
-        """Remember that a user has received ids, now or later.
+        """Remember that a user received ids, immediately or by a deferred write.
 
-        Raises what the store raises, and its `unavailable` when too much is kept already.
+        Raises the errors of the store, and `unavailable` if too many deferred writes are pending.
         """
         short = (each for each in dict.fromkeys(given) if len(each) <= MAX_ID_CHARACTERS)
         digests = [ids.digest(each) for each in islice(short, MAX_REFERENCES)]
-        # Who received an id first has it, also when that is not stored yet.
+        # The first recipient keeps an id, even if its write is still pending.
         digests = [each for each in digests if each not in self._pending]
         if not digests:
             return
@@ -116,25 +120,25 @@ class ResponseIds:
             await self._store.add(digests, recipient.user_id, now)
 
         owner, request_id = recipient.user_id, recipient.request_id
-        # No two writes have the same key: they need not wait for each other.
+        # Each write has its own key, because the writes are independent.
         write = await self._deferred.write(
             (NO_CHAT_ID, ids.new_id()), store, digests, owner=owner, is_answer=True, request_id=request_id
         )
         if write is not None:
-            self._keep(digests, write)
+            self._track(digests, write)
 
     async def prune(self) -> int:
-        """Forget ids that are 30 days old, and the oldest of users with too many; return how many."""
+        """Delete ids older than 30 days, and the oldest ids of users with too many; return the count."""
         return await self._store.prune(self._prune_clock() - KEPT_SECONDS, MAX_IDS_PER_USER)
 
     async def _owners(self, digests: Iterable[str]) -> dict[str, str]:
-        """Return who received which ids; the database is not asked for those that wait for it."""
+        """Return the recipients of ids, pending ones from memory, others from the database."""
         asked = set(digests)
         owners = {each: self._pending[each].owner for each in asked if each in self._pending}
         rest = [each for each in asked if each not in owners]
         return owners | dict(await self._store.owners(rest)) if rest else owners
 
-    def _keep(self, digests: Sequence[str], write: DeferredWrite) -> None:
+    def _track(self, digests: Sequence[str], write: DeferredWrite) -> None:
         mine = [each for each in digests if self._pending.setdefault(each, write) is write]
 
         def forget() -> None:
@@ -145,10 +149,10 @@ class ResponseIds:
 
 
 class RememberedAnswer(PassedAnswer):
-    """A `catalog.interfaces.Forwarded` over another one, whose ids are remembered before its last bytes pass.
+    """A `catalog.interfaces.ForwardedAnswer` whose ids are remembered before its last bytes pass.
 
-    The bytes are left as they are, and pass also when the ids are lost, which is logged. A
-    whole answer over 32 MiB passes without being remembered.
+    The bytes are unchanged, and pass even if the ids cannot be remembered, which is logged. The ids of an
+    unstreamed reply over 32 MiB are not remembered.
     """
 
     def __init__(self, answer: ForwardedAnswer, known: ResponseIds, recipient: ResponseRecipient) -> None:
@@ -164,37 +168,37 @@ class RememberedAnswer(PassedAnswer):
         async with aclosing(self._answer) as reads:
             async for read in reads:
                 if b"event: response." in read or _DONE in read:
-                    await self._look(read)
+                    await self._collect_events(read)
                 yield read
 
-    async def _look(self, read: bytes) -> None:
-        """Take the ids of the events of a read, which holds whole ones."""
+    async def _collect_events(self, read: bytes) -> None:
+        """Collect the ids of the events of a read, which holds whole events."""
         is_over = False
         for frame in read.split(b"\n\n"):
-            if frame.startswith(_READ):
-                await self._take(frame.partition(b"\ndata:")[2])
-            is_over = is_over or frame.startswith((*_LAST, _DONE))
+            if frame.startswith(_ID_EVENTS):
+                await self._collect(frame.partition(b"\ndata:")[2])
+            is_over = is_over or frame.startswith((*_FINAL_EVENTS, _DONE))
         if is_over:
             await self._remember()
 
     async def _whole(self) -> AsyncGenerator[bytes, None]:
-        held: list[bytes] = []
+        buffered: list[bytes] = []
         size = 0
         async with aclosing(self._answer) as reads:
             async for read in reads:
-                held.append(read)
+                buffered.append(read)
                 size += len(read)
                 if size > MAX_WHOLE_BYTES:
                     break
             else:
-                await self._take(b"".join(held))
+                await self._collect(b"".join(buffered))
                 await self._remember()
-            for each in held:
+            for each in buffered:
                 yield each
             async for read in reads:
                 yield read
 
-    async def _take(self, raw: bytes) -> None:
+    async def _collect(self, raw: bytes) -> None:
         if len(self._given) >= MAX_REFERENCES:
             return
         self._given.update(dict.fromkeys(ids_in(as_mapping(await _decoded(raw)))))
@@ -205,11 +209,11 @@ class RememberedAnswer(PassedAnswer):
             await self._known.remember(given, self._recipient)
         except GatewayError as error:
             extra = {"request_id": self._recipient.request_id}
-            log.error("the ids of a response are not remembered: %s", error.full_message, extra=extra)
+            log.error("response ids not remembered: %s", error.full_message, extra=extra)
 
 
 async def _references(body: Body) -> list[ResponseReference]:
-    """Return what a request names, up to one more than it may name."""
+    """Return the references of a request, at most one more than MAX_REFERENCES."""
     pace = LoopPacer()
     items = as_sequence(body.get("input"))
     found = list(islice(references_in({**body, "input": items[:SLICE_ITEMS]}), MAX_REFERENCES + 1))
@@ -225,5 +229,5 @@ async def _decoded(raw: bytes) -> Any:
     try:
         return await json_decoder.decode(raw.strip(), _LIMITS)
     except GatewayError:
-        # What is no JSON gives no ids, as a whole answer over 1 MiB may be, nor what holds too much.
+        # Invalid JSON has no ids; the ids of a reply over the decoder's limits are not collected.
         return None

@@ -1,8 +1,8 @@
-"""Requests of the Responses protocol, shown to filters as messages and taken back from them; pure.
+"""Converts requests of the Responses protocol to chat messages for filters, and back; pure.
 
-`instructions` are a system message. Of the items of `input`, messages, calls of functions and custom tools,
-and results of tools are messages; all others (reasoning, references, calls of the provider's own tools) stay
-where they are.
+`instructions` become a system message. Items of `input` that become messages are messages, calls of functions
+and custom tools, and tool results. All others (reasoning, references, calls of the provider's own tools) stay
+in their place.
 """
 
 from collections.abc import Mapping, Sequence
@@ -23,16 +23,16 @@ from gatewayd.pipeline.records import Endpoint
 TEXTS: Final = frozenset({"input_text", "output_text", "text"})
 
 _INPUTS: Final = {"function_call": "arguments", "custom_tool_call": "input"}
-"""The calls that are messages, and the field of each that the model has written."""
+"""Types of calls that become messages, and the field of each that the model wrote."""
 
 _NEW: Final = frozenset({None, "", "message", "function_call", "function_call_output"})
-"""The types of items that can be made of any message."""
+"""Types of items that any message can be converted to."""
 
 _RESULT: Final = "_output"
-"""How the types of results of tools end."""
+"""Suffix of the types of tool results."""
 
-_PICTURE: Final = "computer_call_output"
-"""The only result without a text."""
+_IMAGE_RESULT: Final = "computer_call_output"
+"""The only type of result without text."""
 
 _OTHER_NAMES: Final = {
     "max_tokens": "max_output_tokens",
@@ -42,19 +42,19 @@ _OTHER_NAMES: Final = {
 
 
 class ResponseItems:
-    """A `chat.conversions.Conversion`."""
+    """The `pipeline.filters.conversions.RequestConversion` of the responses endpoint."""
 
     endpoint: Final = Endpoint.RESPONSES
     path: Final = "/responses"
     texts: Final = frozenset({"instructions", "input"})
 
     def with_system(self, body: Body, system: str) -> Body:
-        """Return a request with a text at the start of its instructions."""
+        """Return a request with a text prepended to its instructions."""
         given = as_text(body.get("instructions"))
         return {**body, "instructions": f"{system}\n{given}" if given else system}
 
     def with_params(self, body: Body, params: Mapping[str, Any]) -> Body:
-        """Return a request with the parameters under the names of this protocol, else under their own."""
+        """Return a request with the parameters under the names of this protocol, if it has other names."""
         changed, named = dict(body), {}
         for name, value in params.items():
             match name:
@@ -68,14 +68,14 @@ class ResponseItems:
         return changed
 
     def to_messages(self, body: Body) -> list[Body]:
-        """Return the instructions and those items that are messages.
+        """Return the instructions, and the items that are messages.
 
-        Raises invalid_request for a text in a place that no message has: the variables of a stored prompt, or
-        a result of another form.
+        Raises invalid_request for text that no message can hold: variables of a stored prompt, or a result in
+        an unknown form.
         """
         if as_mapping(body.get("prompt")).get("variables"):
             raise unsupported_parameter(
-                self.path, "prompt", "filters run for it, and they do not read its variables"
+                self.path, "prompt", "filters apply, and they do not read its variables"
             )
         instructions, given = body.get("instructions"), body.get("input")
         messages: list[Body] = []
@@ -83,14 +83,14 @@ class ResponseItems:
             messages.append({"role": "system", "content": instructions})
         if isinstance(given, str):
             return [*messages, {"role": "user", "content": given}]
-        shown = (_message(as_mapping(item)) for item in as_sequence(given))
-        return [*messages, *(message for message in shown if message is not None)]
+        converted = (_message(as_mapping(item)) for item in as_sequence(given))
+        return [*messages, *(message for message in converted if message is not None)]
 
     def from_messages(self, body: Body, messages: Messages) -> Body:
-        """Return a request with the messages in the places of its own.
+        """Return a request with the messages in the positions of its own items.
 
-        System messages before all others are the instructions. Where filters added or removed messages, the
-        items are made anew, which those with items of other kinds cannot be.
+        Leading system messages become the instructions. If filters added or removed messages, the items are
+        rebuilt, which is refused if there are items of other kinds.
         """
         more = len(messages) - len(self.to_messages({**body, "instructions": None}))
         has_instructions = bool(as_text(body.get("instructions")))
@@ -99,8 +99,8 @@ class ResponseItems:
             head = int(has_instructions and bool(messages) and messages[0].get("role") in SYSTEM_ROLES)
         changed = dict(body)
         if head or has_instructions:
-            told = [content_text(message.get("content"), self.path) for message in messages[:head]]
-            changed["instructions"] = "\n\n".join(told) or None
+            texts = [content_text(message.get("content"), self.path) for message in messages[:head]]
+            changed["instructions"] = "\n\n".join(texts) or None
         rest = messages[head:]
         given = body.get("input")
         if isinstance(given, str) and _is_plain(rest):
@@ -110,7 +110,7 @@ class ResponseItems:
         return changed
 
     def to_chunk(self, event: Body) -> Body | None:
-        """Return a piece of the answer's text as content of a delta; its end is a chunk without content."""
+        """Return a piece of text as a delta; the end of a text becomes a chunk without content."""
         match event.get("type"):
             case "response.output_text.delta":
                 delta, reason = {"content": as_text(event.get("delta"))}, None
@@ -122,25 +122,25 @@ class ResponseItems:
         return {"object": "chat.completion.chunk", "choices": [choice]}
 
     def from_chunk(self, event: Body, chunk: Mapping[str, Any]) -> list[Body]:
-        """Return the piece with the content of a chunk; before the end of a text comes what was held back."""
-        said = content_deltas(chunk)
+        """Return the piece with the content of a chunk; buffered text is sent before the end of a text."""
+        text = content_deltas(chunk)
         if event.get("type") == "response.output_text.delta":
-            if "logprobs" in event and said != event.get("delta"):
-                # The tokens of the text as it was.
+            if "logprobs" in event and text != event.get("delta"):
+                # The probabilities belong to the original text.
                 event = {**event, "logprobs": []}
-            return [{**event, "delta": said}]
+            return [{**event, "delta": text}]
         kept = {name: value for name, value in event.items() if name not in ("text", "logprobs")}
-        piece = {**kept, "type": "response.output_text.delta", "delta": said}
-        return [piece, event] if said else [event]
+        piece = {**kept, "type": "response.output_text.delta", "delta": text}
+        return [piece, event] if text else [event]
 
     def _items(self, items: Sequence[Any], messages: Messages) -> list[Any]:
-        shown = [(item, _message(as_mapping(item))) for item in items]
-        known = [message for _, message in shown if message is not None]
+        converted = [(item, _message(as_mapping(item))) for item in items]
+        known = [message for _, message in converted if message is not None]
         if [message["role"] for message in known] == [message.get("role") for message in messages]:
             changed = iter(messages)
             return [
-                item if message is None else self._put(item, message, next(changed))
-                for item, message in shown
+                item if message is None else self._update_item(item, message, next(changed))
+                for item, message in converted
             ]
         if any(as_mapping(item).get("type") not in _NEW for item in items):
             raise unsupported_parameter(
@@ -148,8 +148,8 @@ class ResponseItems:
             )
         return [item for message in messages for item in _new_items(message, self.path)]
 
-    def _put(self, item: Body, before: Mapping[str, Any], after: Mapping[str, Any]) -> Body:
-        """Return an item with what has changed in its message."""
+    def _update_item(self, item: Body, before: Mapping[str, Any], after: Mapping[str, Any]) -> Body:
+        """Return an item with the changes of its message."""
         if after == before:
             return item
         kind = as_text(item.get("type"))
@@ -165,34 +165,34 @@ class ResponseItems:
 
 
 def _message(item: Mapping[str, Any]) -> Body | None:
-    """Return an item as a message, None for one of another kind."""
+    """Return an item as a message; None for an item of another kind."""
     role, content, kind = item.get("role"), item.get("content"), item.get("type")
     if isinstance(role, str) and (not kind or kind == "message"):
-        return {"role": role, "content": _shown(content)}
+        return {"role": role, "content": _to_content(content)}
     if not isinstance(kind, str):
         return None
     if kind in _INPUTS:
         function = {"name": as_text(item.get("name")), "arguments": as_text(item.get(_INPUTS[kind]))}
         call = {"id": as_text(item.get("call_id")), "type": "function", "function": function}
         return {"role": "assistant", "content": "", "tool_calls": [call]}
-    if kind.endswith(_RESULT) and kind != _PICTURE:
-        shown = _result(item.get("output"), kind)
-        return {"role": "tool", "tool_call_id": as_text(item.get("call_id")), "content": shown}
+    if kind.endswith(_RESULT) and kind != _IMAGE_RESULT:
+        converted = _result(item.get("output"), kind)
+        return {"role": "tool", "tool_call_id": as_text(item.get("call_id")), "content": converted}
     return None
 
 
-def _shown(content: object) -> Any:
+def _to_content(content: object) -> Any:
     return content if isinstance(content, str) else [_part(part) for part in as_sequence(content)]
 
 
 def _result(output: object, kind: str) -> Any:
-    """Return the result of a tool as the content of a message."""
+    """Return a tool result as the content of a message."""
     parts = output if isinstance(output, list) else []
     if not isinstance(output, str | list) or any(not as_text(as_mapping(part).get("type")) for part in parts):
         raise unsupported_parameter(
-            ResponseItems.path, "input", f"filters run for it, and they do not read such a {kind}"
+            ResponseItems.path, "input", f"filters apply, and they do not read such a {kind}"
         )
-    return _shown(output)
+    return _to_content(output)
 
 
 def _part(part: Any) -> Any:
@@ -206,7 +206,7 @@ def _part(part: Any) -> Any:
 
 
 def _content(content: Any, role: str) -> Any:
-    """Return the content of a message in this protocol's words."""
+    """Return the content of a message in the format of this protocol."""
     if isinstance(content, str) or not isinstance(content, list):
         return as_text(content)
     kind = "output_text" if role == "assistant" else "input_text"
@@ -225,7 +225,7 @@ def _own_part(part: Any, kind: str) -> Any:
 
 
 def _new_items(message: Mapping[str, Any], path: str) -> list[Body]:
-    """Return the items of a message that a request did not have."""
+    """Return the items of a new message."""
     role = as_text(message.get("role"))
     if role == "tool":
         output = content_text(message.get("content"), path)
@@ -245,14 +245,14 @@ def _new_items(message: Mapping[str, Any], path: str) -> list[Body]:
 
 
 def _is_plain(messages: Messages) -> bool:
-    """Tell whether messages are a single text of the user."""
+    """Return True if the messages are one user message with plain text."""
     if len(messages) != 1:
         return False
     return messages[0].get("role") == "user" and isinstance(messages[0].get("content"), str)
 
 
 def _format(given: Mapping[str, Any]) -> Body:
-    """Return a `response_format` of chats as this protocol has it: the schema beside its type."""
+    """Return a chat `response_format` in the form of this protocol: the schema beside its type."""
     return {
         **{key: value for key, value in given.items() if key != "json_schema"},
         **as_mapping(given.get("json_schema")),

@@ -1,4 +1,4 @@
-"""The ids in requests and answers of the Responses protocol under which a provider keeps things; pure."""
+"""Finds the ids of objects stored at a provider in requests and replies of the Responses protocol; pure."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -9,21 +9,23 @@ from gatewayd.completions.records import Body
 from gatewayd.errors import invalid
 
 MAX_REFERENCES: Final = 10_000
-"""Ids of one request, and of one answer."""
+"""Maximum number of ids in one request, and in one reply."""
 
 _OUTPUT: Final = "_output"
-"""How the types of results of tools end."""
+"""Suffix of the types of tool results."""
 
-_WRITTEN: Final = frozenset({"message", "function_call", "custom_tool_call", "mcp_approval_response"})
-"""The types of items that a client writes itself: their content is read, whatever their id."""
+_CLIENT_ITEM_TYPES: Final = frozenset(
+    {"message", "function_call", "custom_tool_call", "mcp_approval_response"}
+)
+"""Types of items that clients write themselves: the provider reads their content, whatever their id."""
 
 
-_READ: Final = frozenset({"id", "type", "role", "encrypted_content", "container_id", "container"})
+_CHECKED_NAMES: Final = frozenset({"id", "type", "role", "encrypted_content", "container_id", "container"})
 
 
 @dataclass(frozen=True, slots=True)
 class ResponseReference:
-    """An id, the field of the request that it stands in, and what it is the id of."""
+    """An id, the request field that holds it, and the kind of object that it names."""
 
     id: str
     param: str
@@ -31,25 +33,25 @@ class ResponseReference:
 
 
 def references_in(body: Body) -> Iterator[ResponseReference]:
-    """Yield what a request names of what its provider keeps: responses, conversations, items, containers.
+    """Yield the stored objects that a request names: responses, conversations, items and containers.
 
-    Raises invalid_request for a field that some providers take for one of those.
+    Raises invalid_request for a field name that some providers would read as one of those.
     """
     yield from _reference(body.get("previous_response_id"), "previous_response_id", "response")
     conversation = body.get("conversation")
-    yield from _reference(_exact(conversation, "conversation").get("id"), "conversation", "conversation")
+    yield from _reference(_checked(conversation, "conversation").get("id"), "conversation", "conversation")
     yield from _reference(conversation, "conversation", "conversation")
     for item in as_sequence(body.get("input")):
-        known = _exact(item, "input")
+        known = _checked(item, "input")
         if _is_looked_up(known):
             yield from _reference(known.get("id"), "input", "item")
         yield from _reference(known.get("container_id"), "input", "container")
     for tool in as_sequence(body.get("tools")):
-        yield from _reference(_exact(tool, "tools").get("container"), "tools", "container")
+        yield from _reference(_checked(tool, "tools").get("container"), "tools", "container")
 
 
 def ids_in(event: Mapping[str, Any]) -> Iterator[str]:
-    """Yield the ids that an answer, or an event of one, gives to its caller."""
+    """Yield the ids that a reply, or an event of a reply, gives to its caller."""
     response = as_mapping(event.get("response"))
     if not response and "type" not in event:
         response = event
@@ -60,24 +62,24 @@ def ids_in(event: Mapping[str, Any]) -> Iterator[str]:
         yield from _texts(known.get("container_id"))
 
 
-def _exact(value: object, param: str) -> Mapping[str, Any]:
-    """Return an object whose names are written as they are read here: some providers ignore their case."""
+def _checked(value: object, param: str) -> Mapping[str, Any]:
+    """Return an object whose field names are in lower case, because some providers ignore the case."""
     known = as_mapping(value)
     for name in known:
-        if not (name.islower() and name.isascii()) and name.casefold() in _READ:
+        if not (name.islower() and name.isascii()) and name.casefold() in _CHECKED_NAMES:
             meant = name.casefold()
             raise invalid(f"cannot accept {name} in {param}: {meant} is written in lower case", param=param)
     return known
 
 
 def _is_looked_up(item: Mapping[str, Any]) -> bool:
-    """Tell whether a provider may read an item under its id, and not from the request alone."""
+    """Return True if a provider may load an item by its id instead of reading it from the request."""
     kind = item.get("type")
     if not isinstance(kind, str) or not kind:
         return not isinstance(item.get("role"), str)
     if kind == "reasoning" and item.get("encrypted_content"):
         return False
-    return kind not in _WRITTEN and not kind.endswith(_OUTPUT)
+    return kind not in _CLIENT_ITEM_TYPES and not kind.endswith(_OUTPUT)
 
 
 def _reference(value: object, param: str, noun: str) -> Iterator[ResponseReference]:

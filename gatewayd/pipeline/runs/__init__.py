@@ -1,1 +1,1 @@
-"""Runs: answers to stored messages that go on without their client."""
+"""Runs: answers to stored messages that continue when their client disconnects."""

@@ -1,4 +1,4 @@
-"""The tasks that users started: which they are, and how they are stopped (4.8)."""
+"""Lists and stops the tasks that users started (gatewayd-api(7), ENDPOINTS)."""
 
 from collections.abc import Sequence
 
@@ -10,7 +10,7 @@ from gatewayd.tasks import TaskInfo, TaskRegistry
 
 
 class TaskControl:
-    """Lists and stops tasks for those who started them, those whose chat they work at, and administrators."""
+    """Lists and stops tasks for their users, for the owners of their chats, and for administrators."""
 
     def __init__(self, tasks: TaskRegistry, chats: OwnedChats) -> None:
         self._tasks = tasks
@@ -21,14 +21,14 @@ class TaskControl:
         return self._tasks.started()
 
     async def of_chat(self, actor: Actor, chat_id: str) -> Sequence[TaskInfo]:
-        """Return the tasks of a chat, none for a chat that is not the actor's."""
+        """Return the tasks of a chat; of another user's chat only the actor's own tasks."""
         found = self._tasks.started(chat_id=chat_id) if chat_id else ()
         if all(_is_own(info, actor) for info in found) or await self._may_have(actor, chat_id):
             return found
         return [info for info in found if _is_own(info, actor)]
 
     async def stop(self, actor: Actor, task_id: str) -> bool:
-        """Stop a task and wait until it has ended; False when there is none that the actor may stop."""
+        """Stop a task and wait for its end; return False if the actor may stop no such task."""
         info = self._tasks.find(task_id)
         if info is None:
             return False
@@ -37,7 +37,7 @@ class TaskControl:
         return await self._tasks.stop(task_id)
 
     async def stop_chat(self, actor: Actor, chat_id: str) -> int:
-        """Stop the tasks of a chat and return how many there were; not_found unless it is the actor's."""
+        """Stop the tasks of a chat and return the count; raise not_found for another user's chat."""
         found = await self.of_chat(actor, chat_id)
         if not found and not await self._may_have(actor, chat_id):
             raise not_found("chat", chat_id)

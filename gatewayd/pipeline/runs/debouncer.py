@@ -1,4 +1,4 @@
-"""Does something soon after a change, but not more often than so many times a second."""
+"""Debouncer: runs a function soon after a change, with a minimum interval between two runs."""
 
 import asyncio
 import logging
@@ -13,7 +13,7 @@ log = logging.getLogger(__name__)
 
 
 class Debouncer:
-    """Inside a `with` block, calls `work` soon after a `touch`; the first of several failures is logged."""
+    """Inside a `with` block, calls `work` soon after a `touch`; of repeated failures the first is logged."""
 
     def __init__(
         self,
@@ -30,18 +30,18 @@ class Debouncer:
         self._task = ""
 
     def touch(self) -> None:
-        """Note that there is something new."""
+        """Report a change."""
         self._changed.set()
 
     async def __aenter__(self) -> Self:
-        """Begin."""
+        """Start."""
         self._task = self._tasks.spawn("progress of an answer", self._run())
         return self
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        """End, whatever is new."""
+        """Stop, even if a change is pending."""
         await self._tasks.stop(self._task)
 
     async def _run(self) -> None:
@@ -55,7 +55,7 @@ class Debouncer:
             except GatewayError as error:
                 if not is_failing:
                     log.warning(
-                        "progress of an answer is not kept: %s", error.full_message, extra=self._log_fields
+                        "progress of an answer not saved: %s", error.full_message, extra=self._log_fields
                     )
                 is_failing = True
             await asyncio.sleep(self._seconds())

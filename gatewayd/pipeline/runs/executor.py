@@ -1,4 +1,4 @@
-"""Answers one message of a chat: asks, tells the user's listeners what comes, and keeps it."""
+"""Executes one run: calls the pipeline, emits events to the user's subscribers, and stores the answer."""
 
 import asyncio
 import logging
@@ -33,24 +33,24 @@ from gatewayd.write_attempts import DeferredWrite, Key, Work
 log = logging.getLogger(__name__)
 
 EMIT_SECONDS: Final = 0.05
-"""Between two tellings of a short content; a long one, which is told whole, is told less often."""
+"""Minimum delay between content events; it grows with the length, as each event carries the whole content."""
 
 EMIT_SECONDS_PER_CHARACTER: Final = 1 / 400_000
 EMIT_SECONDS_PER_TASK: Final = 0.001
-"""So that the tellings of all answers together stay below a thousand a second."""
+"""Additional delay per running task, which keeps all events together below a thousand a second."""
 
 SAVE_SECONDS: Final = 1.0
 SAVE_SECONDS_PER_CHARACTER: Final = 1 / 200_000
-"""A long content, which is written whole, is written less often."""
+"""The delay between saves grows with the length, because each save writes the whole content."""
 
 GATEWAY_STOPPED: Final = "the gateway was stopped while this was answered"
-ANSWER_STOPPED: Final = "cannot go on: the answer was stopped"
-ANSWER_FAILED: Final = "cannot go on: the gateway itself failed, its log says more"
+ANSWER_STOPPED: Final = "cannot finish the answer: it was stopped"
+ANSWER_FAILED: Final = "cannot finish the answer: internal error, see the log of the gateway"
 
 
 @dataclass(frozen=True, slots=True)
 class RunServices:
-    """What every answer is made with."""
+    """Services that all runs share."""
 
     pipeline: ChatPipeline
     answers: MessageWriter
@@ -59,52 +59,52 @@ class RunServices:
     events: EventEmitter
     tasks: TaskRegistry
     deferred: DeferredWrites
-    room: RunLimiter
+    limiter: RunLimiter
 
 
 class RunExecutor:
-    """One answer from the question to the last thing that is made of it.
+    """One run, from the pipeline call to the post-processing of the answer.
 
-    Events come in the order of peers of this API family. Whatever ends it, the message is done afterwards
-    and has what was produced. While the database is away the listeners are told all the same, and the run
-    goes on with what follows the answer once that is stored.
+    Events are emitted in the same order as in Open WebUI. Whatever ends the run, the message is marked as
+    done and keeps the partial answer. During a database outage events are still emitted, and post-processing
+    waits until the answer is stored.
     """
 
     def __init__(
         self,
-        desk: RunServices,
-        running: RunContext,
+        services: RunServices,
+        context: RunContext,
         options: RunOptions,
-        after: PostProcessing,
-        follower: RunSubscriber | None,
+        post_processing: PostProcessing,
+        subscriber: RunSubscriber | None,
     ) -> None:
-        self._desk = desk
-        self._running = running
+        self._services = services
+        self._context = context
         self._options = options
-        self._after = after
-        self._follower = follower
-        self._assembly = MessageBuilder(parse_reasoning_tags(running.request.options.get("params")))
-        self._asked = _conversation(running.request.body)
-        self._told_sources = 0
-        self._told_content = ""
-        self._is_read = False
-        self._is_kept = False
+        self._post_processing = post_processing
+        self._subscriber = subscriber
+        self._builder = MessageBuilder(parse_reasoning_tags(context.request.options.get("params")))
+        self._messages = _conversation(context.request.body)
+        self._sent_sources = 0
+        self._sent_content = ""
+        self._is_stream_complete = False
+        self._is_finished = False
         self._deferred: DeferredWrite | None = None
         self._failure: GatewayError | None = None
 
     @property
     def _key(self) -> Key:
-        return self._running.target.chat_id, self._running.target.message_id
+        return self._context.target.chat_id, self._context.target.message_id
 
     async def run(self) -> None:
-        """Do all of it; a cancellation stops the answer, and what there is is kept."""
+        """Execute the run; on cancellation the partial answer is saved."""
         try:
-            await self._say("chat:active", {"active": True})
+            await self._emit("chat:active", {"active": True})
             await self._answer()
             if self._deferred is not None and not await self._deferred.wait():
-                # It is logged as lost.
+                # The deferred write failed, which is logged.
                 return
-            await self._after.run(self._running, self._asked, self._assembly, self._options)
+            await self._post_processing.run(self._context, self._messages, self._builder, self._options)
         except GatewayError as error:
             await self._fail(error)
         except asyncio.CancelledError:
@@ -114,162 +114,162 @@ class RunExecutor:
             await self._end()
 
     async def _answer(self) -> None:
-        running = self._running
-        answer = await self._desk.pipeline.run(running.request, running.actor)
+        context = self._context
+        answer = await self._services.pipeline.run(context.request, context.actor)
         completion = answer.completion
         if completion is None:
-            await self._tell_sources(answer.sources)
+            await self._emit_sources(answer.sources)
             await self._read(answer)
         else:
-            # The sources that the pipeline found are in there, too.
-            self._assembly.add_steps(answer.steps)
-            self._assembly.take(Completion(raw=completion.raw).body)
+            # The completion holds the sources of the pipeline as well.
+            self._builder.add_steps(answer.steps)
+            self._builder.take(Completion(raw=completion.raw).body)
             self._check_length()
-        await self._tell_more_sources()
-        if self._assembly.error is not None:
-            raise GatewayError(ErrorKind.UPSTREAM_FAILED, self._assembly.error)
-        await self._tell_content()
-        await self._keep(None)
-        if self._follower is not None:
+        await self._emit_new_sources()
+        if self._builder.error is not None:
+            raise GatewayError(ErrorKind.UPSTREAM_FAILED, self._builder.error)
+        await self._emit_content()
+        await self._finish_message(None)
+        if self._subscriber is not None:
             if completion is not None:
-                self._follower.begin(answer)
-            self._follower.end()
-        await self._tell_done()
+                self._subscriber.begin(answer)
+            self._subscriber.end()
+        await self._emit_done()
 
     async def _read(self, answer: ChatAnswer) -> None:
-        """Take the chunks of a streamed answer as they come."""
+        """Read the chunks of a streamed answer."""
         if answer.chunks is None:
             raise RuntimeError("an answer has a completion or chunks")
-        if self._follower is not None:
-            self._follower.begin(answer)
+        if self._subscriber is not None:
+            self._subscriber.begin(answer)
         async with AsyncExitStack() as stack:
             chunks = await stack.enter_async_context(aclosing(answer.chunks))
-            tasks = self._desk.tasks
-            fields = self._running.target.log_fields
-            telling = Debouncer(tasks, self._tell_content, self._tell_pause, fields)
-            paces = [await stack.enter_async_context(telling)]
-            if self._options.is_saved_often and self._running.chat is not None:
-                saving = Debouncer(tasks, self._save, self._save_pause, fields)
-                paces.append(await stack.enter_async_context(saving))
+            tasks = self._services.tasks
+            fields = self._context.target.log_fields
+            emitter = Debouncer(tasks, self._emit_content, self._emit_interval, fields)
+            debouncers = [await stack.enter_async_context(emitter)]
+            if self._options.is_saved_often and self._context.chat is not None:
+                saver = Debouncer(tasks, self._save, self._save_interval, fields)
+                debouncers.append(await stack.enter_async_context(saver))
             async for chunk in chunks:
-                self._assembly.add_steps(answer.steps)
-                self._assembly.feed(self._events(chunk))
-                await self._tell_more_sources()
-                for pace in paces:
-                    pace.touch()
-        self._assembly.add_steps(answer.steps)
-        self._assembly.finish()
+                self._builder.add_steps(answer.steps)
+                self._builder.feed(self._events(chunk))
+                await self._emit_new_sources()
+                for debouncer in debouncers:
+                    debouncer.touch()
+        self._builder.add_steps(answer.steps)
+        self._builder.finish()
         self._check_length()
-        self._is_read = True
+        self._is_stream_complete = True
 
     def _check_length(self) -> None:
-        """Raise AnswerSizeError for an answer that no message holds, with what tools gave and its markup."""
-        if len(self._assembly.content()) > MAX_CONTENT_CHARACTERS:
-            raise AnswerSizeError(f"with what tools gave it is over {MAX_CONTENT_CHARACTERS} characters")
+        """Raise AnswerSizeError if the answer with tool results and markup is too long for a message."""
+        if len(self._builder.content()) > MAX_CONTENT_CHARACTERS:
+            raise AnswerSizeError(f"with tool results it is over {MAX_CONTENT_CHARACTERS} characters")
 
     def _content(self) -> str:
-        """Return what there is of the answer, as far as a message holds it."""
-        return self._assembly.content()[:MAX_CONTENT_CHARACTERS]
+        """Return the answer so far, truncated to the limit of a message."""
+        return self._builder.content()[:MAX_CONTENT_CHARACTERS]
 
     def _events(self, chunk: CompletionChunk) -> list[Body]:
-        """Return what a chunk holds; who follows gets its bytes."""
-        if self._follower is None:
+        """Return the events of a chunk; the subscriber gets its bytes."""
+        if self._subscriber is None:
             return chunk.events
         raw = chunk.raw
-        self._follower.put(CompletionChunk(raw=raw))
+        self._subscriber.put(CompletionChunk(raw=raw))
         return CompletionChunk(raw=raw).events
 
-    async def _tell_content(self) -> None:
+    async def _emit_content(self) -> None:
         content = self._content()
-        if content and content != self._told_content:
-            self._told_content = content
-            await self._say("chat:completion", {"content": content})
+        if content and content != self._sent_content:
+            self._sent_content = content
+            await self._emit("chat:completion", {"content": content})
 
-    def _tell_pause(self) -> float:
-        tasks = len(self._desk.tasks.started())
-        by_length = len(self._told_content) * EMIT_SECONDS_PER_CHARACTER
+    def _emit_interval(self) -> float:
+        tasks = len(self._services.tasks.started())
+        by_length = len(self._sent_content) * EMIT_SECONDS_PER_CHARACTER
         return max(EMIT_SECONDS, by_length, tasks * EMIT_SECONDS_PER_TASK)
 
     async def _save(self) -> None:
         content = self._content()
-        if content and not self._desk.deferred.is_pending(self._key):
-            target = self._running.target
-            await self._desk.answers.save(target.chat_id, target.message_id, content)
+        if content and not self._services.deferred.is_pending(self._key):
+            target = self._context.target
+            await self._services.answers.save(target.chat_id, target.message_id, content)
 
-    def _save_pause(self) -> float:
-        return max(SAVE_SECONDS, len(self._told_content) * SAVE_SECONDS_PER_CHARACTER)
+    def _save_interval(self) -> float:
+        return max(SAVE_SECONDS, len(self._sent_content) * SAVE_SECONDS_PER_CHARACTER)
 
-    async def _tell_more_sources(self) -> None:
-        fresh = self._assembly.sources[self._told_sources :]
-        self._told_sources += len(fresh)
-        await self._tell_sources(fresh)
+    async def _emit_new_sources(self) -> None:
+        new = self._builder.sources[self._sent_sources :]
+        self._sent_sources += len(new)
+        await self._emit_sources(new)
 
-    async def _tell_sources(self, sources: list[dict[str, Any]]) -> None:
+    async def _emit_sources(self, sources: list[dict[str, Any]]) -> None:
         if not sources:
             return
-        target = self._running.target
-        if self._running.chat is not None:
-            effects = self._desk.effects
+        target = self._context.target
+        if self._context.chat is not None:
+            effects = self._services.effects
 
             async def write(_: bool) -> None:
                 await effects.append_items(target.chat_id, target.message_id, "sources", sources)
 
             await self._defer(write, sources)
-        await self._say("chat:completion", {"sources": sources})
+        await self._emit("chat:completion", {"sources": sources})
 
-    async def _tell_done(self) -> None:
-        assembly, chat = self._assembly, self._running.chat
+    async def _emit_done(self) -> None:
+        builder, chat = self._builder, self._context.chat
         content = self._content()
         if not content and chat is not None:
-            # Events have written it.
+            # Plugin events wrote the content.
             content = await self._stored_content()
-        done: dict[str, Any] = {"done": True, "content": content, "output": assembly.output()}
+        done: dict[str, Any] = {"done": True, "content": content, "output": builder.output()}
         if chat is not None:
             done["title"] = chat.title
-        if assembly.usage:
-            await self._say("chat:completion", {"usage": assembly.usage})
-            done["usage"] = assembly.usage
-        await self._say("chat:completion", done)
+        if builder.usage:
+            await self._emit("chat:completion", {"usage": builder.usage})
+            done["usage"] = builder.usage
+        await self._emit("chat:completion", done)
 
     async def _stored_content(self) -> str:
-        """Return what events have written; nothing while the database is away, the message then keeps it."""
-        target = self._running.target
+        """Return the content that plugin events wrote; "" while the database is unavailable."""
+        target = self._context.target
         if self._deferred is not None:
             return ""
         try:
-            stored = await self._desk.messages.find(target.chat_id, target.message_id)
+            stored = await self._services.messages.find(target.chat_id, target.message_id)
         except GatewayError as error:
             extra = target.log_fields
             log.warning(
-                "the end of an answer is told without its content: %s", error.full_message, extra=extra
+                "final event of an answer sent without its content: %s", error.full_message, extra=extra
             )
             return ""
         return "" if stored is None else stored.content
 
-    async def _keep(self, error: str | None) -> None:
-        """Make the message done; a None among the attributes takes away what an earlier answer left."""
-        assembly, target = self._assembly, self._running.target
-        if self._running.chat is not None:
+    async def _finish_message(self, error: str | None) -> None:
+        """Mark the message as done; a None among the attributes removes the value of an earlier answer."""
+        builder, target = self._builder, self._context.target
+        if self._context.chat is not None:
             attributes = {
-                "model": self._running.request.model,
-                "usage": assembly.usage or None,
-                "output": assembly.output() or None,
-                "selectedModelId": assembly.selected,
+                "model": self._context.request.model,
+                "usage": builder.usage or None,
+                "output": builder.output() or None,
+                "selectedModelId": builder.selected,
                 "error": None if error is None else {"content": error},
             }
             content = self._content()
-            answers = self._desk.answers
+            answers = self._services.answers
 
             async def write(is_superseded: bool) -> None:
                 kept = None if is_superseded else content or None
                 await answers.finish(target.chat_id, target.message_id, content=kept, attributes=attributes)
 
             self._deferred = await self._defer(write, (content, attributes))
-        self._is_kept = True
+        self._is_finished = True
 
     async def _defer(self, write: Work, values: object) -> DeferredWrite | None:
-        target = self._running.target
-        return await self._desk.deferred.write(
+        target = self._context.target
+        return await self._services.deferred.write(
             self._key,
             write,
             values,
@@ -278,55 +278,55 @@ class RunExecutor:
             request_id=target.request_id,
         )
 
-    async def _keep_or_lose(self, error: str | None) -> bool:
-        """Make the message done, once; False when even that fails: the answer is lost, which is logged."""
+    async def _finish_or_log(self, error: str | None) -> bool:
+        """Mark the message as done, once; if that fails, log the loss of the answer and return False."""
         try:
-            await self._keep(error)
+            await self._finish_message(error)
         except GatewayError as failure:
-            log.error("an answer is lost: %s", failure.full_message, extra=self._running.target.log_fields)
-            self._is_kept = True
+            log.error("answer lost: %s", failure.full_message, extra=self._context.target.log_fields)
+            self._is_finished = True
             return False
         return True
 
     async def _fail(self, error: GatewayError) -> None:
         self._failure = error
-        self._assembly.finish()
-        await self._tell_content()
-        is_kept = await self._keep_or_lose(error.message)
-        if is_kept and error.kind is ErrorKind.INTERNAL and self._follower is None:
-            # Nobody waits for the answer who would log it.
-            told = {"request_id": self._running.request.request_id, "kind": error.kind.value}
-            log.error("answer failed: %s", error.full_message, exc_info=error, extra=told)
-        await self._say("chat:message:error", {"error": {"content": error.message}})
-        await self._say("chat:tasks:cancel", {})
+        self._builder.finish()
+        await self._emit_content()
+        is_stored = await self._finish_or_log(error.message)
+        if is_stored and error.kind is ErrorKind.INTERNAL and self._subscriber is None:
+            # Without a subscriber no other code logs the error.
+            fields = {"request_id": self._context.request.request_id, "kind": error.kind.value}
+            log.error("answer failed: %s", error.full_message, exc_info=error, extra=fields)
+        await self._emit("chat:message:error", {"error": {"content": error.message}})
+        await self._emit("chat:tasks:cancel", {})
 
     async def _stop(self) -> None:
-        is_closing = self._desk.tasks.is_closing
+        is_closing = self._services.tasks.is_closing
         sentence = GATEWAY_STOPPED if is_closing else ANSWER_STOPPED
         self._failure = GatewayError(ErrorKind.UNAVAILABLE if is_closing else ErrorKind.CONFLICT, sentence)
-        if not self._is_kept:
-            self._assembly.finish()
-            await self._keep_or_lose(GATEWAY_STOPPED if is_closing else None)
-            await self._tell_content()
-        await self._say("chat:tasks:cancel", {})
+        if not self._is_finished:
+            self._builder.finish()
+            await self._finish_or_log(GATEWAY_STOPPED if is_closing else None)
+            await self._emit_content()
+        await self._emit("chat:tasks:cancel", {})
 
     async def _end(self) -> None:
-        """Leave nothing half done, whatever happened, and say that it is over."""
+        """Finish the message and the subscriber in every case, and emit the end of the run."""
         failure = self._failure
-        if failure is None and not self._is_kept:
+        if failure is None and not self._is_finished:
             failure = GatewayError(ErrorKind.INTERNAL, ANSWER_FAILED)
-        if self._follower is not None:
-            # Who follows a stream has got the source's own error frame.
-            self._follower.end(None if self._is_read and self._assembly.error else failure)
-        if failure is not None and not self._is_kept:
-            await self._keep_or_lose(failure.message)
-            await self._say("chat:message:error", {"error": {"content": failure.message}})
-        await self._say("chat:active", {"active": False})
+        if self._subscriber is not None:
+            # A subscriber of a stream already got the source's own error frame.
+            self._subscriber.end(None if self._is_stream_complete and self._builder.error else failure)
+        if failure is not None and not self._is_finished:
+            await self._finish_or_log(failure.message)
+            await self._emit("chat:message:error", {"error": {"content": failure.message}})
+        await self._emit("chat:active", {"active": False})
 
-    async def _say(self, event_type: str, data: Any) -> None:
-        await self._desk.events.emit(self._running.target, {"type": event_type, "data": data})
+    async def _emit(self, event_type: str, data: Any) -> None:
+        await self._services.events.emit(self._context.target, {"type": event_type, "data": data})
 
 
 def _conversation(body: Body) -> list[Body]:
-    """Return the messages as they were sent, before filters and documents change them."""
+    """Return the messages as the client sent them, without changes by filters and documents."""
     return [{"role": item.get("role"), "content": item.get("content")} for item in body.get("messages") or ()]

@@ -1,4 +1,4 @@
-"""What runs need of the rest of the gateway, and what they are set to do."""
+"""Interfaces that runs need from the rest of the gateway, and the options of runs."""
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -11,35 +11,35 @@ from gatewayd.pipeline.records import ChatAnswer, ChatRequest
 
 
 class ChatPipeline(Protocol):
-    """Answers chat requests: the pipeline."""
+    """The pipeline as runs call it."""
 
     async def run(self, request: ChatRequest, actor: Actor) -> ChatAnswer:
-        """Answer a request; a failure before the first chunk raises, one after it raises from `chunks`."""
+        """Answer a request; an error before the first chunk raises here, a later one raises from `chunks`."""
         ...
 
 
 class EventEmitter(Protocol):
-    """Tells a user's listeners what happens."""
+    """Sends events to a user's subscribers."""
 
     async def emit(self, target: EventTarget, event: Any) -> bool:
-        """Apply what the event does to the stored message, and publish it."""
+        """Apply the effect of the event to the stored message, and publish the event."""
         ...
 
 
 class OwnedChats(Protocol):
-    """Stored chats, for those who may have them."""
+    """Stored chats with access checks."""
 
     async def owned(self, actor: Actor, chat_id: str) -> Chat:
-        """Return a chat of the actor, or any for an administrator; not_found otherwise."""
+        """Return a chat of the actor, or any chat for an administrator; raise not_found otherwise."""
         ...
 
     async def branch(self, chat_id: str, message_id: str) -> list[dict[str, Any]]:
-        """Return the messages from the first one to this one, as clients see them."""
+        """Return the messages from the root to this message, as clients see them."""
         ...
 
 
 class MessageWriter(Protocol):
-    """Writes the messages that runs answer."""
+    """Writes the answers of runs to their messages."""
 
     async def begin(
         self,
@@ -49,17 +49,17 @@ class MessageWriter(Protocol):
         model: str,
         user_message: Mapping[str, Any] | None,
     ) -> object:
-        """Keep the question, when there is one, and an empty answer that is being written."""
+        """Store the question, if there is one, and an empty answer in the state RUNNING."""
         ...
 
     async def save(self, chat_id: str, message_id: str, content: str) -> object:
-        """Make the content what there is so far."""
+        """Store the partial content."""
         ...
 
     async def finish(
         self, chat_id: str, message_id: str, *, content: str | None, attributes: Mapping[str, Any]
     ) -> object:
-        """Make the answer done; without a content, what is there stays."""
+        """Mark the answer as done; without `content` the stored text stays."""
         ...
 
 
@@ -68,23 +68,23 @@ LoadConversation = Callable[[], Awaitable[Sequence[dict[str, Any]]]]
 
 
 class RunOutlets(Protocol):
-    """The outlet filters of answers to chats."""
+    """Runs the outlet filters of chat answers."""
 
     async def run_for_run(
         self, request: ChatRequest, actor: Actor, conversation: LoadConversation
     ) -> list[dict[str, Any]] | None:
-        """Return the messages as the filters leave them, the answer last; None when no filter runs.
+        """Return the messages after the filters, the answer last; None if no filter runs.
 
-        `conversation` is read only when one does. A filter that fails is logged, never raised.
+        `conversation` is read only if a filter runs. A failing filter is logged and raises nothing.
         """
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class RunOptions:
-    """What an administrator sets for runs.
+    """Options of runs that an administrator sets.
 
-    With `is_saved_often` the content is kept while it comes, not only at its end.
+    With `is_saved_often` the content is saved during the stream, not only at its end.
     """
 
     is_saved_often: bool = False
@@ -95,7 +95,7 @@ class RunOptions:
 
 @dataclass(frozen=True, slots=True)
 class RunContext:
-    """One answer to be made: for whom, to which message of which chat; `chat` is None when none is kept."""
+    """One run: its request, its user and its target message; `chat` is None if the chat is not stored."""
 
     request: ChatRequest
     actor: Actor

@@ -1,4 +1,4 @@
-"""Puts together what a stored message shows of an answer: text, reasoning, tools that were run; pure."""
+"""Assembles the stored form of an answer from text, reasoning and tool calls; pure."""
 
 import html
 import time
@@ -26,12 +26,12 @@ from gatewayd.completions.tool_calls import ToolCallAssembler
 from gatewayd.pipeline.records import ToolStep
 
 PART_CHARACTERS: Final = 2048
-"""Characters that each change between text and reasoning counts as, since it is shown as an element."""
+"""Number of characters that each change between text and reasoning counts as, for its markup."""
 
 
 @dataclass(slots=True)
-class _Text:
-    """Text for the reader, or the model's reasoning; `seconds` is how long it reasoned."""
+class _TextPart:
+    """A block of text or reasoning; `seconds` is the duration of the reasoning."""
 
     id: str
     pieces: list[str] = field(default_factory=list)
@@ -41,26 +41,26 @@ class _Text:
 
     @property
     def whole(self) -> str:
-        """All of it."""
+        """The whole text of the block."""
         if len(self.pieces) > 1:
             self.pieces = ["".join(self.pieces)]
         return self.pieces[0] if self.pieces else ""
 
 
 @dataclass(frozen=True, slots=True)
-class _Called:
-    """A call of a tool that has been run."""
+class _ToolCallPart:
+    """A tool call that was run."""
 
     id: str
     step: ToolStep
 
 
 class MessageBuilder:
-    """One answer while it comes, in the order in which its parts came.
+    """The parts of one answer, in the order of their arrival.
 
-    `content` shows reasoning and tools as `<details>` elements within the text, `output` has each as an item
-    (peer-compatible). `usage`, `sources`, `error` (a sentence) and `selected` (the model that was chosen)
-    are the last ones that the source told. Text over `MAX_KEPT_CHARACTERS` raises AnswerSizeError.
+    `content` renders reasoning and tool calls as `<details>` elements inside the text, `output` renders each
+    as an item, both as in Open WebUI. `usage`, `sources`, `error` (a sentence) and `selected` (the model that
+    was chosen) are the last values from the source. Text over `MAX_KEPT_CHARACTERS` raises AnswerSizeError.
     """
 
     def __init__(
@@ -71,10 +71,10 @@ class MessageBuilder:
     ) -> None:
         self._clock = clock
         self._new_id = new_id
-        self._parts: list[_Text | _Called] = []
+        self._parts: list[_TextPart | _ToolCallPart] = []
         self._calls = ToolCallAssembler(new_id)
-        self._thinking = ReasoningSplitter(tags)
-        self._run: set[str] = set()
+        self._splitter = ReasoningSplitter(tags)
+        self._run_ids: set[str] = set()
         self._known_steps = 0
         self._size = 0
         self.usage: dict[str, Any] = {}
@@ -83,42 +83,42 @@ class MessageBuilder:
         self.selected: str | None = None
 
     def feed(self, events: Sequence[Body]) -> None:
-        """Take the events of one chunk."""
+        """Add the events of one chunk."""
         for event in events:
             self._feed(event)
 
     def take(self, body: Mapping[str, Any]) -> None:
-        """Take a whole completion."""
+        """Add a whole completion."""
         self._feed(body)
         self.finish()
 
     def finish(self) -> None:
-        """Note that nothing follows."""
-        for is_reasoning, piece in self._thinking.finish():
+        """Close the open parts at the end of the answer."""
+        for is_reasoning, piece in self._splitter.finish():
             self._add(piece, is_reasoning=is_reasoning)
         self._end_reasoning()
 
     def add_steps(self, steps: Sequence[ToolStep]) -> None:
-        """Take the calls that were run; those that are known already are left out."""
+        """Add the tool calls that were run since the last call."""
         for step in steps[self._known_steps :]:
             self._end_reasoning()
-            self._run.add(step.id)
-            self._parts.append(_Called(self._new_id(), step))
+            self._run_ids.add(step.id)
+            self._parts.append(_ToolCallPart(self._new_id(), step))
         self._known_steps = len(steps)
 
     def text(self) -> str:
-        """Return the text alone."""
+        """Return the text without reasoning and tool calls."""
         return "".join(part.whole for part in self._texts() if not part.is_reasoning).strip()
 
     def content(self) -> str:
-        """Return all that the message shows."""
-        return "".join(_shown(part) for part in self._parts).strip()
+        """Return the content of the message, with markup."""
+        return "".join(_render(part) for part in self._parts).strip()
 
     def output(self) -> list[dict[str, Any]]:
-        """Return the items of the answer (2.8 of the API family's newer form)."""
+        """Return the items of the answer (the `output` of Open WebUI's messages)."""
         items = [item for part in self._parts for item in _items(part)]
-        unanswered = [call for call in self._calls.calls() if call["id"] not in self._run]
-        return items + [_asked(call) for call in unanswered]
+        unanswered = [call for call in self._calls.calls() if call["id"] not in self._run_ids]
+        return items + [_open_call_item(call) for call in unanswered]
 
     def _feed(self, event: Mapping[str, Any]) -> None:
         self.usage = {**self.usage, **usage_of(event)}
@@ -131,18 +131,20 @@ class MessageBuilder:
 
     def _feed_delta(self, delta: Mapping[str, Any]) -> None:
         self._add(reasoning_of(delta), is_reasoning=True)
-        for is_reasoning, piece in self._thinking.feed(text_or_refusal_of(delta)):
+        for is_reasoning, piece in self._splitter.feed(text_or_refusal_of(delta)):
             self._add(piece, is_reasoning=is_reasoning)
         self._calls.add(calls_of(delta))
-        self.sources += [_cited(item) for item in as_sequence(delta.get("annotations")) if _is_citation(item)]
+        self.sources += [
+            _citation_source(item) for item in as_sequence(delta.get("annotations")) if _is_citation(item)
+        ]
 
     def _add(self, piece: str, *, is_reasoning: bool) -> None:
         if not piece:
             return
         last = self._parts[-1] if self._parts else None
-        if not isinstance(last, _Text) or last.is_reasoning is not is_reasoning:
+        if not isinstance(last, _TextPart) or last.is_reasoning is not is_reasoning:
             self._end_reasoning()
-            last = _Text(self._new_id(), is_reasoning=is_reasoning, began=self._clock())
+            last = _TextPart(self._new_id(), is_reasoning=is_reasoning, began=self._clock())
             self._parts.append(last)
             self._size += PART_CHARACTERS
         last.pieces.append(piece)
@@ -152,16 +154,16 @@ class MessageBuilder:
 
     def _end_reasoning(self) -> None:
         last = self._parts[-1] if self._parts else None
-        if isinstance(last, _Text) and last.is_reasoning and last.seconds is None:
+        if isinstance(last, _TextPart) and last.is_reasoning and last.seconds is None:
             last.seconds = round(self._clock() - last.began)
 
-    def _texts(self) -> Sequence[_Text]:
-        return [part for part in self._parts if isinstance(part, _Text)]
+    def _texts(self) -> Sequence[_TextPart]:
+        return [part for part in self._parts if isinstance(part, _TextPart)]
 
 
-def _shown(part: _Text | _Called) -> str:
-    if isinstance(part, _Called):
-        return _shown_call(part.step)
+def _render(part: _TextPart | _ToolCallPart) -> str:
+    if isinstance(part, _ToolCallPart):
+        return _render_call(part.step)
     if not part.is_reasoning:
         return part.whole
     lines = part.whole.strip().split("\n")
@@ -175,7 +177,7 @@ def _shown(part: _Text | _Called) -> str:
     return f'\n<details type="reasoning" {head}>\n<summary>{summary}</summary>\n{quoted}\n</details>\n'
 
 
-def _shown_call(step: ToolStep) -> str:
+def _render_call(step: ToolStep) -> str:
     values = {
         "id": step.id,
         "name": step.name,
@@ -184,12 +186,14 @@ def _shown_call(step: ToolStep) -> str:
         "files": _json(step.files) if step.files else "",
         "embeds": _json(step.embeds) if step.embeds else "",
     }
-    told = " ".join(f'{name}="{html.escape(value)}"' for name, value in values.items())
-    return f'\n<details type="tool_calls" done="true" {told}>\n<summary>Tool Executed</summary>\n</details>\n'
+    fields = " ".join(f'{name}="{html.escape(value)}"' for name, value in values.items())
+    return (
+        f'\n<details type="tool_calls" done="true" {fields}>\n<summary>Tool Executed</summary>\n</details>\n'
+    )
 
 
-def _items(part: _Text | _Called) -> Sequence[dict[str, Any]]:
-    if isinstance(part, _Called):
+def _items(part: _TextPart | _ToolCallPart) -> Sequence[dict[str, Any]]:
+    if isinstance(part, _ToolCallPart):
         step = part.step
         result: dict[str, Any] = {
             "type": "function_call_output",
@@ -214,8 +218,8 @@ def _items(part: _Text | _Called) -> Sequence[dict[str, Any]]:
              "content": content},)  # fmt: skip
 
 
-def _asked(call: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the item of a call that the model made and nobody has run."""
+def _open_call_item(call: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the item of a tool call that the gateway did not run."""
     function = as_mapping(call.get("function"))
     name, arguments = as_text(function.get("name")), as_text(function.get("arguments"))
     return _call_item(f"fc_{call['id']}", call["id"], name, arguments, "in_progress")
@@ -236,8 +240,8 @@ def _is_citation(item: object) -> bool:
     return bool(as_mapping(as_mapping(item).get("url_citation")).get("url"))
 
 
-def _cited(item: object) -> dict[str, Any]:
-    """Return a source for a page that the model's provider cites."""
+def _citation_source(item: object) -> dict[str, Any]:
+    """Return a source for a page that the provider cites."""
     page = as_mapping(as_mapping(item).get("url_citation"))
     url = str(page["url"])
     name = as_text(page.get("title")) or url

@@ -1,4 +1,4 @@
-"""Keeps in stored chats what filters and actions changed in messages (4.4, 4.9)."""
+"""Stores the changes that filters and actions made to messages of chats."""
 
 import logging
 from collections.abc import Mapping, Sequence
@@ -21,14 +21,14 @@ from gatewayd.write_attempts import Work
 log = logging.getLogger(__name__)
 
 Messages = Sequence[Any]
-"""Messages as clients send them; what is no object is left out."""
+"""Messages as clients send them; elements that are no objects are ignored."""
 
 
 class MessageUpdates:
-    """Writes changed messages of chats; those of other users are refused, unknown ones left alone.
+    """Writes changed messages of chats; refuses chats of other users, ignores unknown messages.
 
-    With `deferred`, for runs and actions, what the database cannot take now is written later: nobody would
-    send it again.
+    With `deferred`, used for runs and actions, a write that fails during a database outage is repeated later,
+    because no client would repeat it.
     """
 
     def __init__(
@@ -37,10 +37,10 @@ class MessageUpdates:
         self._chats = chats
         self._messages = messages
         self._deferred = deferred
-        self._merging = MessageMerger(messages)
+        self._merger = MessageMerger(messages)
 
     async def is_stored(self, actor: Actor, chat_id: str) -> bool:
-        """Tell whether a chat is stored; not_found when it is, but not the actor's own."""
+        """Return True if a chat is stored; raise not_found for another user's chat."""
         if not 0 < len(chat_id) <= MAX_ID_CHARACTERS or not is_plain(chat_id):
             return False
         chat = await self._chats.find(chat_id)
@@ -49,10 +49,10 @@ class MessageUpdates:
         return chat is not None
 
     async def keep_contents(self, target: EventTarget, before: Messages, after: Messages) -> None:
-        """Keep the contents of a chat that differ, and the old ones as `originalContent`.
+        """Store changed contents of a chat, with the old ones as `originalContent`.
 
-        Only messages with an id that both lists have are looked at, and of those the ones that could be read
-        back.
+        Only messages that have the same id in both lists are compared. Contents that the chat could not load
+        again are logged and skipped.
         """
         known = _by_id(before)
         for message_id, message in _by_id(after).items():
@@ -62,7 +62,7 @@ class MessageUpdates:
             if old == new:
                 continue
             if count_values([old, new]) > MAX_VALUES:
-                log.warning("a changed content is not kept: it has over %d values", MAX_VALUES)
+                log.warning("changed content not stored: it has over %d values", MAX_VALUES)
                 continue
             attributes = {"originalContent": old}
             if isinstance(new, str):
@@ -70,14 +70,14 @@ class MessageUpdates:
             elif isinstance(new, list) and all(isinstance(part, dict) for part in new):
                 change = MessageChange(parts=new, attributes=attributes)
             else:
-                log.warning("a changed content is not kept: it is neither text nor a list of parts")
+                log.warning("changed content not stored: it is neither text nor a list of parts")
                 continue
             await self._change(target, message_id, change)
 
     async def keep_messages(self, target: EventTarget, before: Messages, after: Messages) -> None:
-        """Keep every member of the messages of a chat that differ from what was sent; stored ones alone.
+        """Store every changed member of stored messages.
 
-        A message that cannot be kept is logged and left out.
+        A message that cannot be stored is logged and skipped.
         """
         known = _by_id(before)
         for message_id, message in _by_id(after).items():
@@ -90,7 +90,7 @@ class MessageUpdates:
                 await self._write(target, message_id, work, changed)
             except GatewayError as error:
                 extra = {**target.log_fields, "message_id": message_id}
-                log.warning("a changed message is not kept: %s", error.full_message, extra=extra)
+                log.warning("changed message not stored: %s", error.full_message, extra=extra)
 
     async def _rewrite(
         self, target: EventTarget, message_id: str, changed: Mapping[str, Any], is_superseded: bool
@@ -98,10 +98,10 @@ class MessageUpdates:
         stored = await self._messages.find(target.chat_id, message_id)
         if stored is None:
             return
-        # A content that somebody gave it meanwhile stays.
+        # A newer content from another writer stays.
         kept = {name: part for name, part in changed.items() if not (is_superseded and name == "content")}
         node = await read_node(kept, "message", message_id)
-        await self._merging.rewrite(target.chat_id, stored, node)
+        await self._merger.rewrite(target.chat_id, stored, node)
 
     async def _change(self, target: EventTarget, message_id: str, change: MessageChange) -> None:
         async def write(is_superseded: bool) -> None:
@@ -119,7 +119,7 @@ class MessageUpdates:
 
 
 def messages_of(value: Mapping[str, Any]) -> list[Any]:
-    """Return the messages of a body, the last with the id of the body where it has none itself."""
+    """Return the messages of a body; the last gets the body's id if it has none."""
     messages = list(as_sequence(value.get("messages")))
     message_id = as_text(value.get("id"))
     if messages and message_id and isinstance(messages[-1], dict) and not messages[-1].get("id"):

@@ -1,4 +1,4 @@
-"""What follows a finished answer: the outlet filters, then what is made in the background."""
+"""Post-processing of finished answers: outlet filters, then background tasks."""
 
 import logging
 from collections.abc import Sequence
@@ -14,52 +14,52 @@ from gatewayd.pipeline.tasks.background import BackgroundWork
 log = logging.getLogger(__name__)
 
 OUTLET_MESSAGE_FIELDS: Final = ("id", "role", "content", "info", "timestamp", "output", "usage", "sources")
-"""What outlet filters see of a message."""
+"""Fields of a message that outlet filters see."""
 
 
 class PostProcessing:
-    """Runs what follows an answer; a step that fails is logged and leaves the answer as it is."""
+    """Post-processes an answer; a failing step is logged and leaves the answer unchanged."""
 
     def __init__(
         self,
         outlets: RunOutlets,
         background: BackgroundWork,
         chats: OwnedChats,
-        rewriting: MessageUpdates,
+        updates: MessageUpdates,
         events: EventEmitter,
     ) -> None:
         self._outlets = outlets
         self._background = background
         self._chats = chats
-        self._rewriting = rewriting
+        self._updates = updates
         self._events = events
 
     async def run(
-        self, running: RunContext, asked: Sequence[Body], assembly: MessageBuilder, options: RunOptions
+        self, context: RunContext, conversation: Sequence[Body], builder: MessageBuilder, options: RunOptions
     ) -> None:
-        """Do all that is asked for; `asked` is the conversation before the answer."""
-        answer = {"role": "assistant", "content": assembly.text()}
+        """Run all steps; `asked` is the conversation before the answer."""
+        answer = {"role": "assistant", "content": builder.text()}
         try:
-            await self._filter(running, [*asked, {"id": running.target.message_id, **answer}])
+            await self._filter(context, [*conversation, {"id": context.target.message_id, **answer}])
         except GatewayError as error:
-            log.warning("an answer is not filtered: %s", error.full_message, extra=running.target.log_fields)
-        await self._background.run(running, [*asked, answer], options)
+            log.warning("answer not filtered: %s", error.full_message, extra=context.target.log_fields)
+        await self._background.run(context, [*conversation, answer], options)
 
-    async def _filter(self, running: RunContext, asked: Sequence[Body]) -> None:
-        target, before = running.target, list(asked)
+    async def _filter(self, context: RunContext, conversation: Sequence[Body]) -> None:
+        target, before = context.target, list(conversation)
 
         async def read() -> Sequence[Body]:
-            if running.chat is not None:
+            if context.chat is not None:
                 branch = await self._chats.branch(target.chat_id, target.message_id)
                 before[:] = [
                     {name: item[name] for name in OUTLET_MESSAGE_FIELDS if name in item} for item in branch
                 ]
             return before
 
-        after = await self._outlets.run_for_run(running.request, running.actor, read)
+        after = await self._outlets.run_for_run(context.request, context.actor, read)
         if after is None:
             return
-        if running.chat is not None:
-            await self._rewriting.keep_contents(target, before, after)
+        if context.chat is not None:
+            await self._updates.keep_contents(target, before, after)
         event = {"type": "chat:outlet", "data": {"messages": after}}
         await self._events.emit(target, event)

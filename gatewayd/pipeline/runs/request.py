@@ -1,4 +1,4 @@
-"""Reads from a request which stored messages are to be answered, and how; pure."""
+"""Parses the fields of a request that start a run; pure."""
 
 from collections.abc import Mapping, Sequence
 from copy import deepcopy
@@ -15,7 +15,7 @@ MAX_ANSWERS: Final = 32
 
 @dataclass(frozen=True, slots=True)
 class AnswerTarget:
-    """One message to be answered by one model."""
+    """A message to be answered, and the model that answers it."""
 
     model: str
     message_id: str
@@ -23,11 +23,11 @@ class AnswerTarget:
 
 @dataclass(frozen=True, slots=True)
 class RunRequest:
-    """What a request says about its chat.
+    """The fields of a request about its chat.
 
-    Of a chat that `is_stored` messages are kept. `user_message` is the question to keep, `parent_id` the
-    message that is answered. `background` names what is to be made after the answer. `extra_prompt` is put at
-    the end of the messages, and is not kept.
+    Messages are stored if `is_stored`. `user_message` is the question to store, `parent_id` the message to
+    answer. `background` names the tasks that follow the answer. `extra_prompt` is appended to the messages
+    and not stored.
     """
 
     chat_id: str
@@ -40,12 +40,12 @@ class RunRequest:
 
     @property
     def is_stored(self) -> bool:
-        """Whether the chat is one that is kept."""
+        """Whether the chat is a stored one."""
         return is_kept(self.chat_id)
 
 
 def wants_run(request: ChatRequest) -> bool:
-    """Tell whether a request belongs to a run: it names a chat, and a session, an answer or a question."""
+    """Return True if a request starts a run: it names a chat, and a session, an answer or a question."""
     options = request.options
     if not options.get("chat_id"):
         return False
@@ -55,14 +55,14 @@ def wants_run(request: ChatRequest) -> bool:
 
 
 def wants_chat(request: ChatRequest) -> bool:
-    """Tell whether a request asks for a chat to be made for it: it has a session, and follows nothing yet."""
+    """Return True if a request needs a new chat: it has a session, no chat, and a null `parent_id`."""
     options = request.options
     is_first = "parent_id" in options and options["parent_id"] is None
     return is_first and bool(options.get("session_id")) and not options.get("chat_id")
 
 
 def parse_run_request(request: ChatRequest, new_id: ids.NewId = ids.new_id) -> RunRequest:
-    """Return the order in a request; invalid_request names the field that is wrong."""
+    """Parse the run fields of a request; raise invalid_request with the name of a bad field."""
     options = request.options
     question = _question(options.get("user_message"))
     parent = None if question is None else _text(question, "id", "user_message.id")
@@ -78,7 +78,7 @@ def parse_run_request(request: ChatRequest, new_id: ids.NewId = ids.new_id) -> R
 
 
 def has_history(options: Mapping[str, Any]) -> bool:
-    """Tell whether a request may come without messages, as its chat has them."""
+    """Return True if the chat holds the messages, so that the request may omit them."""
     question = options.get("user_message")
     return bool(options.get("chat_id")) and isinstance(question, dict) and bool(question.get("id"))
 
@@ -103,7 +103,7 @@ def _several(value: object) -> tuple[AnswerTarget, ...]:
         )
     found = [_one(item, f"message_ids[{index}]") for index, item in enumerate(value)]
     if len({item.message_id for item in found}) < len(found):
-        raise invalid("cannot accept message_ids: a message is named twice", param="message_ids")
+        raise invalid("cannot accept message_ids: a message id is repeated", param="message_ids")
     return tuple(found)
 
 
@@ -140,7 +140,7 @@ def _background(value: object) -> frozenset[str]:
 
 
 def _text(values: Mapping[str, Any], name: str, where: str = "") -> str:
-    """Return a text; "" when there is none."""
+    """Return a text field; "" if it is absent."""
     value = values.get(name)
     if value is None:
         return ""
@@ -150,7 +150,7 @@ def _text(values: Mapping[str, Any], name: str, where: str = "") -> str:
 
 
 def copy_for_answers(request: ChatRequest, answered: Sequence[AnswerTarget]) -> Sequence[ChatRequest]:
-    """Return a request for each answer, which filters may change without touching the others."""
+    """Return one request for each answer, so that filters of one do not affect the others."""
     if len(answered) == 1:
         request.options = {**request.options, "id": answered[0].message_id}
         request.model = request.body["model"] = answered[0].model

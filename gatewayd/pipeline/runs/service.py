@@ -1,4 +1,4 @@
-"""Runs: answers to messages of chats, each a task that no HTTP request holds on to."""
+"""Service of runs: answers messages of chats in tasks that are independent of HTTP requests."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence, Set
@@ -33,16 +33,16 @@ from gatewayd.tasks import TaskOwner
 from gatewayd.write_attempts import Key
 
 TASK_NAME: Final = "answer"
-"""The name of the tasks."""
+"""Name of the tasks of runs."""
 
 
 ReleasePlace = Callable[[], None]
-"""Gives a place back."""
+"""Releases the place of a run."""
 
 
 @dataclass(frozen=True, slots=True)
 class StartedRun:
-    """What a caller gets who does not wait: the tasks, one for each message, in the order of the request."""
+    """The reply to a caller who does not wait: one task for each message, in the order of the request."""
 
     task_ids: tuple[str, ...]
     chat_id: str
@@ -50,87 +50,87 @@ class StartedRun:
 
 
 class RunService:
-    """Begins runs, whose callers do not wait for them or follow them."""
+    """Starts runs for callers who subscribe to the answer or only get the task ids."""
 
     def __init__(
         self,
-        desk: RunServices,
+        services: RunServices,
         catalog: Catalog,
         store: ChatStore,
         chats: OwnedChats,
-        after: PostProcessing,
+        post_processing: PostProcessing,
         clock: ids.Clock = ids.now,
     ) -> None:
         self._clock = clock
-        self._desk = desk
+        self._services = services
         self._catalog = catalog
         self._store = store
         self._chats = chats
-        self._after = after
+        self._post_processing = post_processing
         self._options = RunOptions()
         self._beginning: set[TaskOwner] = set()
 
     def configure(self, options: RunOptions) -> None:
-        """Use these options for answers from now on."""
+        """Use these options for later runs."""
         self._options = options
 
     @property
     def options(self) -> RunOptions:
-        """What is set for runs now."""
+        """The current options of runs."""
         return self._options
 
     async def check(self, request: ChatRequest, actor: Actor) -> None:
-        """Raise not_found when a request names a stored chat of somebody else."""
+        """Raise not_found if a request names another user's stored chat."""
         chat_id = request.options.get("chat_id")
         if isinstance(chat_id, str) and chat_id:
             await self._find(chat_id, actor)
 
     def answer(self, request: ChatRequest, actor: Actor) -> Awaitable[ChatAnswer | StartedRun]:
-        """Answer as the request asks for it: by a run that is not waited for, by one that is, or without one.
+        """Answer a request by a started run, by a run that the caller follows, or without a run.
 
-        Raises not_found when it names a stored chat of somebody else.
+        Raises not_found if the request names another user's stored chat.
         """
-        return (self._answer if request.options else self._desk.pipeline.run)(request, actor)
+        return (self._answer if request.options else self._services.pipeline.run)(request, actor)
 
     async def _answer(self, request: ChatRequest, actor: Actor) -> ChatAnswer | StartedRun:
         if wants_chat(request):
             request.options["chat_id"] = await self._make_chat(request, actor)
         if not wants_run(request):
             await self.check(request, actor)
-            return await self._desk.pipeline.run(request, actor)
+            return await self._services.pipeline.run(request, actor)
         if request.options.get("session_id"):
             return await self.start(request, actor)
         return await self.follow(request, actor)
 
     async def start(self, request: ChatRequest, actor: Actor) -> StartedRun:
-        """Begin to answer and return at once; the tasks are listed before that.
+        """Start a run and return immediately; its tasks are listed by then.
 
-        Raises not_found for a chat that is not there or not the actor's and for a model that the actor may
-        not use, conflict when a message begins to be answered at this moment.
+        Raises not_found for an unknown chat, another user's chat and a model that the actor may not use, and
+        conflict if another run of the same message is starting.
         """
-        order = parse_run_request(request)
-        chat = await self._find(order.chat_id, actor)
-        if chat is None and order.is_stored:
-            raise not_found("chat", order.chat_id)
-        return await self._begin(_Launch(order, request, actor, chat, None))
+        run_request = parse_run_request(request)
+        chat = await self._find(run_request.chat_id, actor)
+        if chat is None and run_request.is_stored:
+            raise not_found("chat", run_request.chat_id)
+        return await self._begin(_RunStart(run_request, request, actor, chat, None))
 
     async def follow(self, request: ChatRequest, actor: Actor) -> ChatAnswer:
-        """Begin to answer and return the answer as it comes; who no longer reads it does not end it.
+        """Start a run and return its answer; the run continues if the caller stops reading.
 
-        A chat that nobody has is no chat: the request is answered and nothing is kept. Raises what the
-        pipeline raises, and what `start` does.
+        For an unknown chat id the request is answered without storing anything. Raises the errors of the
+        pipeline and of `start`.
         """
-        order = parse_run_request(request)
-        chat = await self._find(order.chat_id, actor)
-        if chat is None and order.is_stored:
-            await self._fill(_Launch(order, request, actor, None, None))
-            return await self._desk.pipeline.run(request, actor)
-        follower = RunSubscriber()
-        await self._begin(_Launch(order, request, actor, chat, follower))
-        return await follower.answer()
+        run_request = parse_run_request(request)
+        chat = await self._find(run_request.chat_id, actor)
+        if chat is None and run_request.is_stored:
+            await self._load_messages(_RunStart(run_request, request, actor, None, None))
+            return await self._services.pipeline.run(request, actor)
+        subscriber = RunSubscriber()
+        await self._begin(_RunStart(run_request, request, actor, chat, subscriber))
+        return await subscriber.answer()
 
     async def _find(self, chat_id: str, actor: Actor) -> Chat | None:
-        """Return the actor's chat, None when nobody has it or it is not kept; not_found for a foreign one."""
+        """Return the actor's chat, or None if it is not stored; raise not_found for another user's."""
         if not is_kept(chat_id):
             return None
         chat = await self._store.find(chat_id)
@@ -147,127 +147,133 @@ class RunService:
         await self._store.add(made, ())
         return made.id
 
-    async def _begin(self, launch: "_Launch") -> StartedRun:
-        for one in launch.order.answered:
-            await self._catalog.candidates(one.model, launch.actor)
-        # A caller who leaves now would leave a message that says for ever that it is being written.
-        return await self._desk.tasks.finish("begin of an answer", self._launch(launch))
+    async def _begin(self, run_start: "_RunStart") -> StartedRun:
+        for one in run_start.run_request.answered:
+            await self._catalog.candidates(one.model, run_start.actor)
+        # If the caller could cancel this, the message would stay in the state RUNNING for ever.
+        return await self._services.tasks.finish("begin of an answer", self._launch(run_start))
 
-    async def _launch(self, launch: "_Launch") -> StartedRun:
-        order = launch.order
-        # Chats that are not kept may have the same id for several users.
-        purposes = {TaskOwner(launch.actor.user_id, order.chat_id, one.message_id) for one in order.answered}
-        if purposes & self._beginning:
-            raise GatewayError(
-                ErrorKind.CONFLICT, "cannot answer a message that begins to be answered just now"
-            )
-        self._beginning |= purposes
+    async def _launch(self, run_start: "_RunStart") -> StartedRun:
+        run_request = run_start.run_request
+        # Several users may have temporary chats with the same id.
+        owners = {
+            TaskOwner(run_start.actor.user_id, run_request.chat_id, one.message_id)
+            for one in run_request.answered
+        }
+        if owners & self._beginning:
+            raise GatewayError(ErrorKind.CONFLICT, "cannot answer the message: another run of it is starting")
+        self._beginning |= owners
         try:
-            await self._stop_earlier(purposes)
-            places = self._take_places(launch)
+            await self._stop_earlier(owners)
+            places = self._take_places(run_start)
             try:
-                await self._prepare(launch)
-                task_ids = self._spawn(launch, places)
+                await self._prepare(run_start)
+                task_ids = self._spawn(run_start, places)
             finally:
-                # Those of answers that began are given back at their ends.
-                for leave in places:
-                    leave()
+                # Started runs release their places at their end.
+                for release in places:
+                    release()
         finally:
-            self._beginning -= purposes
-        # A task that is cancelled before its first step would leave its message as it is.
+            self._beginning -= owners
+        # A task that is cancelled before its first step could not finish its message.
         await asyncio.sleep(0)
-        return StartedRun(task_ids, order.chat_id, tuple(one.message_id for one in order.answered))
+        return StartedRun(
+            task_ids, run_request.chat_id, tuple(one.message_id for one in run_request.answered)
+        )
 
-    def _take_places(self, launch: "_Launch") -> list[ReleasePlace]:
-        """Return what gives the place of each answer back; none is taken when there is not one for each."""
+    def _take_places(self, run_start: "_RunStart") -> list[ReleasePlace]:
+        """Take a place for each answer and return their release functions; take all places or none."""
         places: list[ReleasePlace] = []
         try:
-            for _ in launch.order.answered:
-                places.append(self._desk.room.begin_run(launch.actor.user_id))
+            for _ in run_start.run_request.answered:
+                places.append(self._services.limiter.begin_run(run_start.actor.user_id))
         except GatewayError:
-            for leave in places:
-                leave()
+            for release in places:
+                release()
             raise
         return places
 
-    def _spawn(self, launch: "_Launch", places: list[ReleasePlace]) -> tuple[str, ...]:
-        order, task_ids = launch.order, []
-        follower, background = launch.follower, order.background
+    def _spawn(self, run_start: "_RunStart", places: list[ReleasePlace]) -> tuple[str, ...]:
+        run_request, task_ids = run_start.run_request, []
+        subscriber, background = run_start.subscriber, run_request.background
         for request, one in zip(
-            copy_for_answers(launch.request, order.answered), order.answered, strict=True
+            copy_for_answers(run_start.request, run_request.answered), run_request.answered, strict=True
         ):
-            actor = launch.actor
-            ids = order.chat_id, one.message_id, order.session_id
+            actor = run_start.actor
+            ids = run_request.chat_id, one.message_id, run_request.session_id
             target = EventTarget(actor.user_id, *ids, request_id=request.request_id)
-            running = RunContext(request, actor, target, launch.chat, background)
-            answering = RunExecutor(self._desk, running, self._options, self._after, follower)
-            purpose = TaskOwner(actor.user_id, order.chat_id, one.message_id)
-            task_ids.append(self._desk.tasks.spawn(TASK_NAME, answering.run(), purpose, places.pop()))
-            # One answer is followed, and names the chat.
-            follower, background = None, background & {prompts.FOLLOW_UPS.name}
+            context = RunContext(request, actor, target, run_start.chat, background)
+            executor = RunExecutor(self._services, context, self._options, self._post_processing, subscriber)
+            owner = TaskOwner(actor.user_id, run_request.chat_id, one.message_id)
+            task_ids.append(self._services.tasks.spawn(TASK_NAME, executor.run(), owner, places.pop()))
+            # The subscriber gets the first answer, which also names the chat.
+            subscriber, background = None, background & {prompts.FOLLOW_UPS.name}
         return tuple(task_ids)
 
-    async def _stop_earlier(self, purposes: Set[TaskOwner]) -> None:
-        """Stop what still answers the same messages: the new answer takes its place."""
-        for info in self._desk.tasks.started():
-            if info.name == TASK_NAME and info.purpose in purposes:
-                await self._desk.tasks.stop(info.id)
+    async def _stop_earlier(self, owners: Set[TaskOwner]) -> None:
+        """Stop earlier runs of the same messages."""
+        for info in self._services.tasks.started():
+            if info.name == TASK_NAME and info.purpose in owners:
+                await self._services.tasks.stop(info.id)
 
-    async def _prepare(self, launch: "_Launch") -> None:
-        """Keep the question and the empty answers, and take the messages from the chat if need be."""
-        order, question = launch.order, launch.order.user_message
+    async def _prepare(self, run_start: "_RunStart") -> None:
+        """Store the question and the empty answers; load the chat's messages if the request has none."""
+        run_request, question = run_start.run_request, run_start.run_request.user_message
         begun: list[AnswerTarget] = []
         try:
-            for one in order.answered if launch.chat is not None else ():
-                await self._desk.answers.begin(
-                    order.chat_id, one.message_id, order.parent_id, one.model, question
+            for one in run_request.answered if run_start.chat is not None else ():
+                await self._services.answers.begin(
+                    run_request.chat_id, one.message_id, run_request.parent_id, one.model, question
                 )
-                # What an earlier answer to it left to be written is of no use now.
-                self._desk.deferred.drop((order.chat_id, one.message_id))
+                # Drop pending writes of an earlier answer to this message.
+                self._services.deferred.drop((run_request.chat_id, one.message_id))
                 begun.append(one)
                 question = None
-            await self._fill(launch)
-            if order.extra_prompt:
-                asked = launch.request.body["messages"]
-                launch.request.body["messages"] = [*asked, {"role": "user", "content": order.extra_prompt}]
+            await self._load_messages(run_start)
+            if run_request.extra_prompt:
+                asked = run_start.request.body["messages"]
+                run_start.request.body["messages"] = [
+                    *asked,
+                    {"role": "user", "content": run_request.extra_prompt},
+                ]
         except GatewayError as error:
             for one in begun:
-                await self._give_up((order.chat_id, one.message_id), error, launch)
+                await self._finish_with_error((run_request.chat_id, one.message_id), error, run_start)
             raise
 
-    async def _give_up(self, key: Key, error: GatewayError, launch: "_Launch") -> None:
-        """Make a message done that was begun and cannot be answered."""
+    async def _finish_with_error(self, key: Key, error: GatewayError, run_start: "_RunStart") -> None:
+        """Mark a message as done whose run could not start."""
 
         async def write(_: bool) -> None:
             attributes = {"error": {"content": error.message}}
-            await self._desk.answers.finish(*key, content=None, attributes=attributes)
+            await self._services.answers.finish(*key, content=None, attributes=attributes)
 
-        owner, request_id = launch.actor.user_id, launch.request.request_id
-        await self._desk.deferred.write(
+        owner, request_id = run_start.actor.user_id, run_start.request.request_id
+        await self._services.deferred.write(
             key, write, error.message, owner=owner, is_answer=True, request_id=request_id
         )
 
-    async def _fill(self, launch: "_Launch") -> None:
-        order, body = launch.order, launch.request.body
+    async def _load_messages(self, run_start: "_RunStart") -> None:
+        run_request, body = run_start.run_request, run_start.request.body
         if body.get("messages"):
             return
-        question = order.user_message
+        question = run_request.user_message
         if question is None:
             raise invalid("cannot accept messages: expected a list", param="messages")
         stored: Sequence[dict[str, object]] = [{"role": "user", **question}]
-        if launch.chat is not None:
-            stored = await self._chats.branch(order.chat_id, question["id"])
+        if run_start.chat is not None:
+            stored = await self._chats.branch(run_request.chat_id, question["id"])
         body["messages"] = to_messages(stored)
         if not body["messages"]:
             raise invalid("cannot accept user_message: it has no content", param="user_message")
 
 
 @dataclass(frozen=True, slots=True)
-class _Launch:
-    """A run about to begin."""
+class _RunStart:
+    """A run that is starting."""
 
-    order: RunRequest
+    run_request: RunRequest
     request: ChatRequest
     actor: Actor
     chat: Chat | None
-    follower: RunSubscriber | None
+    subscriber: RunSubscriber | None

@@ -1,1 +1,1 @@
-"""Background model tasks: titles, tags, follow-up questions."""
+"""Background model tasks: titles, tags and follow-up questions."""

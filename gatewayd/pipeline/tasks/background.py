@@ -1,4 +1,4 @@
-"""What is made after an answer: questions that may follow, a title and tags for the chat."""
+"""Background tasks after an answer: follow-up questions, chat title and tags."""
 
 import logging
 from collections.abc import Sequence
@@ -20,9 +20,9 @@ log = logging.getLogger(__name__)
 
 
 class BackgroundWork:
-    """Makes what a request asks for and the settings permit; what fails is logged and left out.
+    """Runs the tasks that the request names and the settings allow; a failing task is logged and skipped.
 
-    While the database is away listeners hear of it all the same, and it is written later.
+    During a database outage the events are still emitted, and the writes are deferred.
     """
 
     def __init__(
@@ -41,54 +41,54 @@ class BackgroundWork:
         self._deferred = deferred
         self._clock = clock
 
-    async def run(self, running: RunContext, messages: Sequence[Body], options: RunOptions) -> None:
-        """Make follow-ups, title and tags, in this order; `messages` is the conversation with the answer."""
+    async def run(self, context: RunContext, messages: Sequence[Body], options: RunOptions) -> None:
+        """Generate follow-ups, title and tags, in this order; `messages` includes the answer."""
         steps = (
             (prompts.FOLLOW_UPS, options.makes_follow_ups, self._follow_up),
             (prompts.TITLE, options.makes_titles, self._title),
             (prompts.TAGS, options.makes_tags, self._tag),
         )
         for task, is_allowed, make in steps:
-            # What is not kept has neither title nor tags.
+            # A chat that is not stored has no title and no tags.
             is_of_chat = task is not prompts.FOLLOW_UPS
-            if not is_allowed or task.name not in running.background or (is_of_chat and running.chat is None):
+            if not is_allowed or task.name not in context.background or (is_of_chat and context.chat is None):
                 continue
             try:
-                answer = await self._models.text(task, messages, running.request, running.actor)
-                await make(running, messages, answer)
+                answer = await self._models.text(task, messages, context.request, context.actor)
+                await make(context, messages, answer)
             except GatewayError as error:
-                log.warning("%s failed: %s", task.name, error.full_message, extra=running.target.log_fields)
+                log.warning("%s failed: %s", task.name, error.full_message, extra=context.target.log_fields)
 
-    async def _follow_up(self, running: RunContext, messages: Sequence[Body], answer: str) -> None:
+    async def _follow_up(self, context: RunContext, messages: Sequence[Body], answer: str) -> None:
         questions = prompts.read_follow_ups(answer)
         if not questions:
             return
-        target = running.target
-        if running.chat is not None:
+        target = context.target
+        if context.chat is not None:
             change = MessageChange(attributes={"followUps": questions})
 
             async def write(_: bool) -> None:
                 await self._messages.change(target.chat_id, target.message_id, change)
 
-            await self._defer(running, (target.chat_id, target.message_id), write, questions)
-        await self._say(running, "chat:message:follow_ups", {"follow_ups": questions})
+            await self._defer(context, (target.chat_id, target.message_id), write, questions)
+        await self._emit(context, "chat:message:follow_ups", {"follow_ups": questions})
 
-    async def _title(self, running: RunContext, messages: Sequence[Body], answer: str) -> None:
+    async def _title(self, context: RunContext, messages: Sequence[Body], answer: str) -> None:
         title = prompts.read_title(answer) or prompts.fallback_title(messages)
-        chat = running.chat
+        chat = context.chat
         if chat is None or not title:
             return
 
         async def write(is_superseded: bool) -> None:
-            # Whoever has given the chat a title meanwhile knows better.
+            # A title that was set meanwhile stays.
             if not is_superseded:
                 await self._chats.change(chat.id, ChatChange(title=title), self._clock())
 
-        await self._defer(running, (chat.id, CHAT_ITSELF_ID), write, title)
-        await self._say(running, "chat:title", title)
+        await self._defer(context, (chat.id, CHAT_ITSELF_ID), write, title)
+        await self._emit(context, "chat:title", title)
 
-    async def _tag(self, running: RunContext, messages: Sequence[Body], answer: str) -> None:
-        chat, names = running.chat, prompts.read_tags(answer)
+    async def _tag(self, context: RunContext, messages: Sequence[Body], answer: str) -> None:
+        chat, names = context.chat, prompts.read_tags(answer)
         if chat is None or not names:
             return
 
@@ -96,14 +96,14 @@ class BackgroundWork:
             for name in names:
                 await self._chats.add_tag(chat.id, make_tag(chat.user_id, name))
 
-        await self._defer(running, (chat.id, CHAT_ITSELF_ID), write, names)
-        await self._say(running, "chat:tags", names)
+        await self._defer(context, (chat.id, CHAT_ITSELF_ID), write, names)
+        await self._emit(context, "chat:tags", names)
 
-    async def _defer(self, running: RunContext, key: Key, work: Work, values: object) -> None:
-        target = running.target
+    async def _defer(self, context: RunContext, key: Key, work: Work, values: object) -> None:
+        target = context.target
         await self._deferred.write(
             key, work, values, owner=target.user_id, is_answer=True, request_id=target.request_id
         )
 
-    async def _say(self, running: RunContext, event_type: str, data: Any) -> None:
-        await self._events.emit(running.target, {"type": event_type, "data": data})
+    async def _emit(self, context: RunContext, event_type: str, data: Any) -> None:
+        await self._events.emit(context.target, {"type": event_type, "data": data})

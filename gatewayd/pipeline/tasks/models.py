@@ -1,4 +1,4 @@
-"""Models for the gateway's own tasks: titles, tags, questions that may follow, the choice of tools."""
+"""Model calls of tasks: titles, tags, follow-up questions, the choice of tools."""
 
 import logging
 from collections.abc import Callable, Mapping, Sequence
@@ -22,10 +22,10 @@ log = logging.getLogger(__name__)
 
 
 class TaskModels:
-    """Puts the questions of tasks to models, as filters and the models' records let them; no tool has a part.
+    """Sends task prompts to models, with filters and model records, but without tools and documents.
 
-    `preferred` names the model for tasks; with "" it is that of the request that causes the task. It may be
-    exchanged at any time.
+    `preferred` returns the id of the task model; "" stands for the model of the request that causes the task.
+    It may be replaced at any time.
     """
 
     def __init__(self, catalog: Catalog, filters: ChatFilters, preferred: Callable[[], str] = str) -> None:
@@ -36,16 +36,16 @@ class TaskModels:
     async def text(
         self, task: TaskPrompt, messages: Sequence[Mapping[str, Any]], request: ChatRequest, actor: Actor
     ) -> str:
-        """Return what a model says to a task about a conversation; `request` is what caused the task."""
-        asked = [{"role": "user", "content": task.prompt(messages)}]
-        return await self.ask(task.name, asked, request, actor, {"messages": list(messages)})
+        """Return a model's answer to a task prompt; `request` is the request that causes the task."""
+        prompt = [{"role": "user", "content": task.prompt(messages)}]
+        return await self.ask(task.name, prompt, request, actor, {"messages": list(messages)})
 
     async def ask(
         self, task: str, messages: Sequence[Body], request: ChatRequest, actor: Actor, original: Body
     ) -> str:
-        """Return what a model says to messages; plugins are told the task, and `original`, what it is about.
+        """Return a model's answer to messages; plugins get the task name and `original`, the task's input.
 
-        A task model that the actor may not use, or that is gone, gives its place to that of the request.
+        If the task model is missing or forbidden for the actor, the model of the request answers.
         """
         model = self.preferred() or request.model
         try:
@@ -53,7 +53,7 @@ class TaskModels:
         except GatewayError as error:
             if error.kind is not ErrorKind.NOT_FOUND or model == request.model:
                 raise
-            log.warning("the task model is not used: %s", error.full_message)
+            log.warning("task model not used: %s", error.full_message)
         return await self._ask(task, request.model, messages, request, actor, original)
 
     async def _ask(
@@ -65,16 +65,16 @@ class TaskModels:
         actor: Actor,
         original: Body,
     ) -> str:
-        scopes = _TaskScopes(task, {**original, "model": model, **_kept(request)})
+        scopes = _TaskScopes(task, {**original, "model": model, **_chat_fields(request)})
         pipeline = Pipeline(self._catalog, self._filters, NoDocuments(), NoTools(), scopes)
-        answer = await pipeline.run(_asked(request, model, messages), actor)
+        answer = await pipeline.run(_task_request(request, model, messages), actor)
         if answer.completion is None:
             raise RuntimeError("an answer that is not streamed has a completion")
         return text_of(message_of(answer.completion.body))
 
 
 class _TaskScopes:
-    """Tells plugins of the task that a request is made for."""
+    """Makes the plugin context of a task request."""
 
     def __init__(self, task: str, original: Body) -> None:
         self._task = task
@@ -83,27 +83,27 @@ class _TaskScopes:
     def __call__(
         self, request: ChatRequest, model: Model, record: ModelRecord | None, actor: Actor
     ) -> CallScope:
-        # The documents of a record are for conversations.
+        # The documents of a record apply to conversations only.
         request.files = []
         scope = make_scope(request, model, record, actor)
         scope.task, scope.task_body = self._task, self._original
-        # What a plugin emits on the way is nothing of the answer that the task is about.
+        # Events of plugins in a task do not belong to the answered message.
         scope.target = replace(scope.target, message_id="")
         scope.metadata |= {"task": self._task, "task_body": scope.task_body}
         return scope
 
 
-def _kept(request: ChatRequest) -> Body:
+def _chat_fields(request: ChatRequest) -> Body:
     return {name: request.options.get(name) for name in ("chat_id", "id", "session_id")}
 
 
-def _asked(request: ChatRequest, model: str, messages: Sequence[Body]) -> ChatRequest:
+def _task_request(request: ChatRequest, model: str, messages: Sequence[Body]) -> ChatRequest:
     is_own = request.endpoint is Endpoint.TASK
     return ChatRequest(
         model,
         {"model": model, "messages": list(messages), "stream": False},
         stream=False,
-        options=_kept(request),
+        options=_chat_fields(request),
         request_id=request.request_id,
         facts=request.facts,
         endpoint=Endpoint.TASK if is_own else Endpoint.BACKGROUND,

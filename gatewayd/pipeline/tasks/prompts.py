@@ -1,4 +1,4 @@
-"""What a model is asked for titles, tags and questions that may follow, and what its answers say; pure."""
+"""Prompts for titles, tags and follow-up questions, and the parsers of their answers; pure."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -16,19 +16,19 @@ from gatewayd.completions.reasoning_tags import ReasoningSplitter
 from gatewayd.pipeline.runs.history import strip_details
 
 MAX_MESSAGE_CHARACTERS: Final = 4000
-"""Of each message that a model is shown for such a task."""
+"""Maximum length of each message in a task prompt."""
 
 MAX_TITLE_CHARACTERS: Final = 100
 MAX_TAGS: Final = 8
 MAX_FOLLOW_UPS: Final = 5
 MAX_FOLLOW_UP_CHARACTERS: Final = 500
 MAX_BRACES: Final = 100
-"""Of the opening braces in an answer, so many are tried as the begin of the object."""
+"""Maximum number of opening braces that are tried as the start of the JSON object."""
 
 
 @dataclass(frozen=True, slots=True)
 class TaskPrompt:
-    """One task: its name as plugins know it, what is asked about how many messages, the key in the answer."""
+    """A task: its name for plugins, its prompt, the number of messages in it, and the key in the answer."""
 
     name: str
     ask: str
@@ -36,9 +36,9 @@ class TaskPrompt:
     key: str
 
     def prompt(self, messages: Sequence[Mapping[str, Any]]) -> str:
-        """Return the whole question about a conversation."""
-        shown = "\n".join(_shown(message) for message in messages[-self.messages :])
-        return f"{self.ask}\n\nThe conversation:\n<chat_history>\n{shown}\n</chat_history>"
+        """Return the prompt with the conversation."""
+        history = "\n".join(_render_message(message) for message in messages[-self.messages :])
+        return f"{self.ask}\n\nThe conversation:\n<chat_history>\n{history}\n</chat_history>"
 
 
 TITLE: Final = TaskPrompt(
@@ -67,7 +67,7 @@ FOLLOW_UPS: Final = TaskPrompt(
 
 
 def read_title(answer: str) -> str:
-    """Return the title in an answer; one that is not JSON is the title itself, "" when it says nothing."""
+    """Return the title in an answer; an answer without JSON is the title itself; "" if it is empty."""
     found = find_json_object(answer)
     title = found.get("title") if found is not None else _first_line(answer)
     return shorten_title(title) if isinstance(title, str) else ""
@@ -82,18 +82,18 @@ def fallback_title(messages: Sequence[Mapping[str, Any]]) -> str:
 
 
 def read_tags(answer: str) -> list[str]:
-    """Return the tags in an answer, each once; none when it has no list of them."""
+    """Return the tags in an answer without duplicates; none if it has no list of tags."""
     return _texts(find_json_object(answer), TAGS.key)[:MAX_TAGS]
 
 
 def read_follow_ups(answer: str) -> list[str]:
-    """Return the questions in an answer; none when it has no list of them."""
+    """Return the follow-up questions in an answer; none if it has no list of them."""
     found = _texts(find_json_object(answer), FOLLOW_UPS.key)
     return [question[:MAX_FOLLOW_UP_CHARACTERS] for question in found[:MAX_FOLLOW_UPS]]
 
 
 def render_task_answer(key: str, answer: str) -> str:
-    """Return what a task's answer says, as the JSON text that callers of the task endpoints expect."""
+    """Render the answer of a task as the JSON text that clients of the task endpoints expect."""
     values: Mapping[str, Any] = {
         TITLE.key: read_title(answer) if key == TITLE.key else None,
         TAGS.key: read_tags(answer) if key == TAGS.key else None,
@@ -103,8 +103,8 @@ def render_task_answer(key: str, answer: str) -> str:
 
 
 def find_json_object(answer: str) -> Mapping[str, Any] | None:
-    """Return the JSON object in an answer, None without one; thoughts, fences and sentences do not count."""
-    text = _spoken(answer)
+    """Return the JSON object in an answer, or None; reasoning, code fences and sentences are ignored."""
+    text = _without_reasoning(answer)
     if has_too_many_values(text):
         return None
     end = text.rfind("}") + 1
@@ -115,20 +115,20 @@ def find_json_object(answer: str) -> Mapping[str, Any] | None:
 
 
 def shorten_title(text: str) -> str:
-    """Return a text as a title: one line, without quotation marks around it."""
+    """Return a text as a title: one line without surrounding quotation marks."""
     line = " ".join(text.split()).strip(
         "\"'`*# \N{LEFT DOUBLE QUOTATION MARK}\N{RIGHT DOUBLE QUOTATION MARK}"
     )
     return line if len(line) <= MAX_TITLE_CHARACTERS else f"{line[: MAX_TITLE_CHARACTERS - 3].rstrip()}..."
 
 
-def _spoken(answer: str) -> str:
+def _without_reasoning(answer: str) -> str:
     thinking = ReasoningSplitter()
     pieces = [*thinking.feed(answer), *thinking.finish()]
     return "".join(text for is_thought, text in pieces if not is_thought)
 
 
-def _shown(message: Mapping[str, Any]) -> str:
+def _render_message(message: Mapping[str, Any]) -> str:
     text = strip_details(text_of(message))
     if len(text) > MAX_MESSAGE_CHARACTERS:
         text = f"{text[:MAX_MESSAGE_CHARACTERS]}..."
@@ -136,7 +136,7 @@ def _shown(message: Mapping[str, Any]) -> str:
 
 
 def _first_line(answer: str) -> str:
-    lines = [line.strip() for line in _spoken(answer).strip().splitlines()]
+    lines = [line.strip() for line in _without_reasoning(answer).strip().splitlines()]
     return next((line for line in lines if line.strip("`{}")), "")
 
 

@@ -1,1 +1,1 @@
-"""Tools in a chat request: offered to the model, called, and answered within one reply."""
+"""Tools of the gateway in chat requests: offering them to the model, running calls, returning results."""

@@ -1,4 +1,4 @@
-"""The arguments of a call of a tool, as a model wrote them; pure."""
+"""Parses the arguments of tool calls as models write them; pure."""
 
 import ast
 import json
@@ -13,14 +13,14 @@ from gatewayd.errors import ErrorKind, GatewayError
 from gatewayd.plugins.source.ast_retry import retry_ast_parse
 
 MAX_LITERAL_CHARACTERS: Final = 64 * 1024
-"""Characters of arguments that are not JSON and are still read, as a Python literal."""
+"""Maximum length of arguments that are parsed as a Python literal because they are not JSON."""
 
 
 def read_arguments(arguments: str, spec: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the arguments that a specification knows, numbers and texts as it says.
+    """Return the arguments that a tool's schema declares, with numbers and texts converted to its types.
 
-    They are read as JSON, or else as a Python literal, which some models write. Raises invalid_request for
-    what is no object.
+    Arguments are parsed as JSON, or else as a Python literal, which some models write. Raises invalid_request
+    if they are no object.
     """
     given = parse_arguments(arguments) if arguments.strip() else {}
     if given is None:
@@ -31,7 +31,7 @@ def read_arguments(arguments: str, spec: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def to_json_object(arguments: str) -> str:
-    """Return arguments as the JSON text of an object: providers refuse a request with others."""
+    """Return arguments as the JSON text of an object; providers refuse a request with other arguments."""
     if has_too_many_values(arguments):
         return "{}"
     try:
@@ -46,7 +46,7 @@ def to_json_object(arguments: str) -> str:
 
 
 def parse_arguments(arguments: str) -> dict[str, Any] | None:
-    """Return the object that arguments are, None when they are none or hold too much."""
+    """Return the arguments as an object; None if they are none or have too many values."""
     if has_too_many_values(arguments):
         return None
     try:
@@ -87,7 +87,7 @@ def _number(value: str, kinds: set[str]) -> Any:
 
 
 def _kinds(schema: Mapping[str, Any]) -> set[str]:
-    """Return the JSON types that a parameter may have, but for null."""
+    """Return the JSON types of a parameter, except null."""
     named = schema.get("type")
     kinds = (
         {named} if isinstance(named, str) else {item for item in as_sequence(named) if isinstance(item, str)}

@@ -1,4 +1,4 @@
-"""Runs the calls of tools that a model makes, and applies what comes of them (6.5)."""
+"""Runs the tool calls of a model and applies their results (gatewayd-plugins(7), RESULTS)."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -23,15 +23,15 @@ _PLAIN: Final = frozenset({str, int, float, bool, type(None)})
 Source = dict[str, Any]
 
 KeepMedia = Callable[[Actor, ResultMedia], Awaitable[dict[str, Any]]]
-"""Keeps bytes as a file of the actor and returns the reference to it: `{"type", "url", ...}`."""
+"""Stores bytes as a file of the actor and returns its reference: `{"type", "url", ...}`."""
 
 
 @dataclass(frozen=True, slots=True)
 class OfferedTool:
     """A tool as a request offers it.
 
-    `name` is the one that the model calls it by. Without `is_cited` its results are no sources. With
-    `handles_files` the files of a request are not attached when it was used.
+    `name` is the name that the model uses. Without `is_cited` its results are no sources. With
+    `handles_files` the files of a request are not attached after a call of the tool.
     """
 
     name: str
@@ -41,31 +41,31 @@ class OfferedTool:
 
     @property
     def spec(self) -> dict[str, Any]:
-        """The specification under the name of the offer."""
+        """The tool's schema under the offered name."""
         return {**self.tool.spec, "name": self.name}
 
     @property
     def origin(self) -> str:
-        """The name in sources: `<tool id>/<function>`."""
+        """Name in sources: `<tool id>/<function>`."""
         return f"{self.tool.source_id}/{self.tool.name}"
 
 
 @dataclass(frozen=True, slots=True)
 class ToolEffects:
-    """What the results of tools need: where events go, and what keeps files (None: nothing does)."""
+    """Services for the effects of results: event emitter and media storage (None: media cannot be stored)."""
 
     events: EventEmitter
     keep: KeepMedia | None = None
 
     async def tell(self, target: EventTarget, name: str, values: Sequence[Any]) -> None:
-        """Send the event that adds values of its own name to a message, when there are any."""
+        """Emit an event that adds values to a message, if there are any; `name` is its type and key."""
         if values:
             await self.events.emit(target, {"type": name, "data": {name: list(values)}})
 
     async def show(self, scope: CallScope, result: ToolResult) -> tuple[str, tuple[dict[str, Any], ...]]:
-        """Show the pages of a result and keep its files; return its text and the references to the files.
+        """Emit the pages and files of a result; return its text and the references to its files.
 
-        The text says which files cannot be kept.
+        The text names the files that cannot be stored.
         """
         files, problems = [], []
         for item in result.media:
@@ -78,16 +78,16 @@ class ToolEffects:
         return "\n".join(part for part in (result.text, *problems) if part), tuple(files)
 
     async def _kept(self, actor: Actor, item: ResultMedia) -> dict[str, Any]:
-        """Return the reference to bytes that are kept as a file; not_configured when nothing keeps files."""
+        """Return the reference to bytes stored as a file; raise not_configured without media storage."""
         if self.keep is None:
-            raise GatewayError(ErrorKind.NOT_CONFIGURED, "this gateway keeps no files")
+            raise GatewayError(ErrorKind.NOT_CONFIGURED, "this gateway stores no files")
         return await self.keep(actor, item)
 
 
 class ToolCalls:
-    """A `chat.interfaces.ToolRunner` for the tools of one request.
+    """The `pipeline.interfaces.ToolRunner` for the tools of one request.
 
-    Without `emits_sources` the sources of the results are left to the caller.
+    Without `emits_sources` the caller handles the sources of the results.
     """
 
     def __init__(
@@ -104,7 +104,7 @@ class ToolCalls:
         self._emits_sources = emits_sources
 
     async def run(self, calls: Sequence[Body], messages: list[Any]) -> Sequence[ToolStep]:
-        """Run the calls at the same time; events of their results are sent in the order of the calls."""
+        """Run the calls concurrently; emit the events of their results in the order of the calls."""
         self._scope.messages = messages
         results = await asyncio.gather(*(self._result(call) for call in calls))
         return [await self._step(call, result) for call, result in zip(calls, results, strict=True)]
@@ -124,20 +124,20 @@ class ToolCalls:
     async def _step(self, call: Body, result: ToolResult) -> ToolStep:
         function = as_mapping(call.get("function"))
         name, arguments = as_text(function.get("name")), as_text(function.get("arguments"))
-        said, files = await self._effects.show(self._scope, result)
+        text, files = await self._effects.show(self._scope, result)
         offered = self._tools.get(name)
         sources: tuple[Source, ...] = ()
-        if self._emits_sources and offered is not None and offered.is_cited and said:
-            sources = (source_of(offered, arguments, said),)
+        if self._emits_sources and offered is not None and offered.is_cited and text:
+            sources = (source_of(offered, arguments, text),)
         for source in sources:
             await self._effects.events.emit(self._scope.target, {"type": "source", "data": source})
-        return ToolStep(as_text(call.get("id")), name, arguments, said, files, result.embeds, sources)
+        return ToolStep(as_text(call.get("id")), name, arguments, text, files, result.embeds, sources)
 
 
 async def interpret_result(value: Any, name: str) -> ToolResult:
-    """Return what a result means; an object that cannot be written as text is told so.
+    """Interpret the return value of a tool; an object that cannot be converted to text becomes an error text.
 
-    Objects of a plugin's own classes are written by code of the plugin, in a thread.
+    Objects of a plugin's own classes are converted in a thread, because code of the plugin runs.
     """
     if type(value) in _PLAIN:
         outcome = run_guarded(lambda: read_result(value, name))
@@ -148,12 +148,12 @@ async def interpret_result(value: Any, name: str) -> ToolResult:
     return ToolResult(f"Error: cannot read the result of {name}: {type(outcome.error).__name__}")
 
 
-def source_of(offered: OfferedTool, arguments: str, said: str) -> Source:
-    """Return the source for a result; one of a tool that is not cited has no name, and is not shown."""
+def source_of(offered: OfferedTool, arguments: str, text: str) -> Source:
+    """Return the source for a result; the source of an uncited tool has no name and is not shown."""
     parameters = parse_arguments(arguments) or {}
     return {
         "source": {"name": offered.origin} if offered.is_cited else {},
-        "document": [said],
+        "document": [text],
         "metadata": [{"source": offered.origin, "parameters": parameters}],
         "tool_result": True,
     }

@@ -1,4 +1,4 @@
-"""The tool loop: a model that calls tools is asked again with their results, all in one answer."""
+"""The tool loop: calls the model again with the results of its tool calls, within one answer."""
 
 from collections.abc import AsyncGenerator, Sequence
 from typing import Final, Protocol, Self
@@ -13,23 +13,23 @@ from gatewayd.pipeline.records import ChatRequest, ToolStep
 from gatewayd.pipeline.tools.turn import CALLS, ToolLoopState, ToolTurn, assistant_call_message
 
 FIRST_TURN_FIELDS: Final = ("tool_choice",)
-"""Fields that hold for the first round alone: a model that is made to call would never answer."""
+"""Fields that apply to the first round only: a model that is forced to call a tool would never answer."""
 
 
 class SourceCaller(Protocol):
-    """Puts the request, as it is at the moment, to a source of its model."""
+    """Sends the current state of a request to a source of its model."""
 
     async def complete(self) -> Completion:
         """Return a whole answer."""
         ...
 
     async def stream(self) -> ChunkStream:
-        """Return the chunks of an answer, the first of which has arrived."""
+        """Return the chunks of an answer; the first one has arrived."""
         ...
 
 
 class ToolLoop:
-    """The rounds of one answer; `steps` grow with the calls that were run."""
+    """The rounds of one answer; `steps` grows with each call that was run."""
 
     def __init__(self, request: ChatRequest, use: ToolUse) -> None:
         self._request = request
@@ -37,15 +37,15 @@ class ToolLoop:
         self.steps: list[ToolStep] = []
         self._rounds = 0
         if request.body.pop("n", None) not in (None, 1):
-            request.warnings.append("cannot give n answers: where the gateway runs tools there is one")
+            request.warnings.append("cannot give n answers: a request with tools of the gateway has one")
 
     @property
     def note(self) -> str:
-        """What an answer says that was ended after too many rounds."""
+        """The last text of an answer that reached the maximum number of rounds."""
         return f"The answer ends here: {self._use.iterations} rounds of tool calls are allowed."
 
-    async def go_on(self, message: Body, calls: Sequence[Body]) -> bool:
-        """Run the calls of a message and extend the request by it and the results; False past the limit."""
+    async def run_calls(self, message: Body, calls: Sequence[Body]) -> bool:
+        """Run the calls of a message and append message and results to the request; False past the limit."""
         runner = self._use.runner
         if runner is None or self._rounds >= self._use.iterations:
             return False
@@ -60,49 +60,47 @@ class ToolLoop:
         return True
 
 
-async def complete_tool_loop(loop: ToolLoop, asking: SourceCaller) -> Completion:
-    """Return the answer once the model calls no tool any more: its texts joined, its usage summed."""
-    joined, words, rounds = ToolLoopState(), "", 0
+async def complete_tool_loop(loop: ToolLoop, caller: SourceCaller) -> Completion:
+    """Return the answer after the last tool call: the texts of all rounds joined, their usage summed."""
+    state, text, rounds = ToolLoopState(), "", 0
     while True:
-        completion = await asking.complete()
+        completion = await caller.complete()
         body = completion.body
         rounds += 1
-        joined.add_usage(usage_of(body))
+        state.add_usage(usage_of(body))
         message = message_of(body)
         calls = whole_calls(calls_of(message))
         new = text_of(message)
-        joined.last_character = words[-1:]
-        words += joined.gap(new) + new
+        state.last_character = text[-1:]
+        text += state.gap(new) + new
         if (
             body.get("error")
             or not calls
-            or not await loop.go_on(assistant_call_message(message, calls), calls)
+            or not await loop.run_calls(assistant_call_message(message, calls), calls)
         ):
             break
-    return (
-        completion if rounds == 1 and not calls else _whole(body, words, joined, loop.note if calls else "")
-    )
+    return completion if rounds == 1 and not calls else _whole(body, text, state, loop.note if calls else "")
 
 
 class ToolLoopStream:
-    """The chunks of all rounds as one stream: one id, one finish reason, the usage of all.
+    """The chunks of all rounds as one stream with one id, one finish reason and the summed usage.
 
-    `aclose` stops the tools that run and closes the source.
+    `aclose` stops running tools and closes the source.
     """
 
-    def __init__(self, loop: ToolLoop, asking: SourceCaller, first: ChunkStream) -> None:
+    def __init__(self, loop: ToolLoop, caller: SourceCaller, first: ChunkStream) -> None:
         self._loop = loop
-        self._asking = asking
+        self._caller = caller
         self._source = first
         self._chunks = self._all()
 
     @classmethod
-    async def start(cls, loop: ToolLoop, asking: SourceCaller) -> Self:
-        """Wait for the first chunk, so that a failure before it is still a status."""
-        return cls(loop, asking, await asking.stream())
+    async def start(cls, loop: ToolLoop, caller: SourceCaller) -> Self:
+        """Wait for the first chunk, so that an earlier error still sets the HTTP status."""
+        return cls(loop, caller, await caller.stream())
 
     def __aiter__(self) -> Self:
-        """Return itself: a stream is read once."""
+        """Return itself; the stream is read once."""
         return self
 
     async def __anext__(self) -> CompletionChunk:
@@ -110,14 +108,14 @@ class ToolLoopStream:
         return await anext(self._chunks)
 
     async def aclose(self) -> None:
-        """Stop everything at once."""
+        """Stop everything immediately."""
         await self._chunks.aclose()
         await self._source.aclose()
 
     async def _all(self) -> AsyncGenerator[CompletionChunk, None]:
-        joined = ToolLoopState()
+        state = ToolLoopState()
         while True:
-            part = ToolTurn(joined)
+            part = ToolTurn(state)
             async for chunk in self._source:
                 events = part.feed(chunk.events)
                 if events:
@@ -128,29 +126,29 @@ class ToolLoopStream:
                 if tail:
                     yield CompletionChunk(events=tail)
                 return
-            if not await self._loop.go_on(part.message(), calls):
-                yield CompletionChunk(events=_cut(tail, joined, self._loop.note))
+            if not await self._loop.run_calls(part.message(), calls):
+                yield CompletionChunk(events=_cut_off(tail, state, self._loop.note))
                 return
-            self._source = await self._asking.stream()
+            self._source = await self._caller.stream()
 
 
-def _whole(body: Body, words: str, joined: ToolLoopState, note: str) -> Completion:
-    """Return the last answer with the texts of all, and the note when it was cut off."""
+def _whole(body: Body, text: str, state: ToolLoopState, note: str) -> Completion:
+    """Return the last answer with the texts of all rounds, and with a note if it was cut off."""
     message = message_of(body)
     choice: Body = {"index": 0, **as_mapping(next(iter(as_sequence(body.get("choices"))), None))}
-    message["content"] = "\n\n".join(part for part in (words, note) if part)
+    message["content"] = "\n\n".join(part for part in (text, note) if part)
     if note:
         for name in CALLS:
             message.pop(name, None)
         choice["finish_reason"] = "length"
-    used = {"usage": joined.used} if joined.used else {}
+    used = {"usage": state.used} if state.used else {}
     return Completion(body={**body, "choices": [{**choice, "message": message}], **used})
 
 
-def _cut(tail: Sequence[Body], joined: ToolLoopState, note: str) -> list[Body]:
-    """Return what ends a stream whose model still calls tools: the note, the reason, the usage."""
-    head: Body = {"object": "chat.completion.chunk", **joined.head}
-    said_last = {"index": 0, "delta": {"content": joined.gap(note) + note}, "finish_reason": None}
+def _cut_off(tail: Sequence[Body], state: ToolLoopState, note: str) -> list[Body]:
+    """Return the final events of a stream that was cut off: note, finish reason and usage."""
+    head: Body = {"object": "chat.completion.chunk", **state.head}
+    note_choice = {"index": 0, "delta": {"content": state.gap(note) + note}, "finish_reason": None}
     end = {"index": 0, "delta": {}, "finish_reason": "length"}
     usage = [{**event, "choices": []} for event in tail if event.get("usage")]
-    return [{**head, "choices": [said_last]}, {**head, "choices": [end]}, *usage]
+    return [{**head, "choices": [note_choice]}, {**head, "choices": [end]}, *usage]

@@ -1,4 +1,4 @@
-"""The tools of plugins: which of them an actor may use, and how one is called."""
+"""Tools of plugins: lookup with access control, and calls."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any, Protocol
@@ -14,19 +14,19 @@ from gatewayd.plugins.runtime.iterators import PluginIterator, join_texts
 
 
 class LoadedPlugin(Protocol):
-    """A plugin that is ready to be called; `plugins.loaded.Loaded` is one."""
+    """A loaded plugin; `plugins.runtime.handles.PluginHandle` is one."""
 
     @property
     def plugin(self) -> Plugin:
-        """What is kept of it."""
+        """The record of the plugin."""
         ...
 
     def flag(self, name: str, default: bool = False) -> bool:
-        """Return whether an attribute of its instance, its class or its module counts as true."""
+        """Return whether an attribute of its instance, class or module is true."""
         ...
 
     def keep_for(self, owner: object) -> None:
-        """Do not end as long as an object is there that makes further calls."""
+        """Keep the plugin loaded while an object exists that makes further calls."""
         ...
 
     async def call(self, method: str, scope: CallScope, arguments: Mapping[str, Any]) -> Any:
@@ -35,19 +35,19 @@ class LoadedPlugin(Protocol):
 
 
 class ToolPluginRegistry(Protocol):
-    """Where plugins are found; `plugins.registry.Registry` is one."""
+    """Finds plugins; `plugins.registry.PluginManager` is one."""
 
     def find(self, family: PluginFamily, plugin_id: str) -> Plugin | None:
-        """Return a plugin."""
+        """Return a plugin, or None."""
         ...
 
     async def loaded(self, family: PluginFamily, plugin_id: str) -> LoadedPlugin:
-        """Return a plugin that is ready; raises plugin_failed when it cannot be loaded."""
+        """Return a loaded plugin; raise plugin_failed if it cannot be loaded."""
         ...
 
 
 class PluginTool:
-    """One method of a plugin, a `plugins.toolservers.Tool`."""
+    """One method of a plugin as a `plugins.servers.records.Tool`."""
 
     def __init__(self, loaded: LoadedPlugin, spec: Mapping[str, Any]) -> None:
         self._loaded = loaded
@@ -56,21 +56,21 @@ class PluginTool:
 
     @property
     def name(self) -> str:
-        """The name of the method."""
+        """Name of the method."""
         return str(self._spec["name"])
 
     @property
     def source_id(self) -> str:
-        """The id of the plugin."""
+        """Id of the plugin."""
         return self._loaded.plugin.id
 
     @property
     def spec(self) -> dict[str, Any]:
-        """Its specification."""
+        """JSON schema of the method."""
         return self._spec
 
     async def run(self, arguments: dict[str, Any], scope: CallScope) -> Any:
-        """Call the method; what it raises is told in its own words, and what it yields is joined."""
+        """Call the method; join what it yields, and raise its exceptions with their own text."""
         try:
             value = await self._loaded.call(self.name, scope, arguments)
             return await join_texts(value) if isinstance(value, PluginIterator) else value
@@ -88,8 +88,8 @@ class PluginTools:
     async def find(self, plugin_id: str, actor: Actor) -> Sequence[OfferedTool]:
         """Return the tools of a plugin that the actor may use.
 
-        Raises not_found in the same words for what is not there and what is not the actor's, and
-        plugin_failed when it cannot be loaded.
+        Raises not_found with one text for a missing and for a forbidden tool, and plugin_failed if it cannot
+        be loaded.
         """
         plugin = self._registry.find(PluginFamily.TOOL, plugin_id)
         if plugin is None or not (plugin.is_active and self._access.may_read(actor, plugin)):

@@ -1,4 +1,4 @@
-"""Tools for models that know none: a model is asked beforehand, in words, which to call; pure."""
+"""Tools for models without native tool calls: a separate prompt asks which functions to call; pure."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
@@ -13,7 +13,7 @@ from gatewayd.pipeline.documents.prompt_context import last_question
 from gatewayd.pipeline.tasks.prompts import find_json_object
 
 MAX_PROMPT_MESSAGES: Final = 4
-"""How much of the conversation the choice is made by."""
+"""Number of messages in the prompt."""
 
 TEMPLATE: Final = """\
 Choose which of the functions below to call, if any, so that the query can be answered.
@@ -33,13 +33,13 @@ Answer with a JSON object and nothing else:
 def tool_choice_request(
     specs: Sequence[Mapping[str, Any]], messages: Sequence[Mapping[str, Any]]
 ) -> list[Body]:
-    """Return the messages by which a model is asked which of the functions to call."""
-    told = TEMPLATE.format(specs=orjson.dumps(list(specs), option=orjson.OPT_INDENT_2).decode())
+    """Return the messages that ask a model which functions to call."""
+    instructions = TEMPLATE.format(specs=orjson.dumps(list(specs), option=orjson.OPT_INDENT_2).decode())
     recent = [message for message in messages if message.get("role") in ("user", "assistant")]
     history = "\n".join(_line(message) for message in recent[-MAX_PROMPT_MESSAGES:])
     query = last_question([dict(message) for message in messages])
-    asked = f"History:\n{history}\n\nQuery: {query}"
-    return [{"role": "system", "content": told}, {"role": "user", "content": asked}]
+    question = f"History:\n{history}\n\nQuery: {query}"
+    return [{"role": "system", "content": instructions}, {"role": "user", "content": question}]
 
 
 def _line(message: Mapping[str, Any]) -> str:
@@ -47,7 +47,7 @@ def _line(message: Mapping[str, Any]) -> str:
 
 
 def parse_tool_choice(answer: str, names: Mapping[str, object], new_id: ids.NewId = ids.new_id) -> list[Body]:
-    """Return the calls that an answer names, as tool calls; what cannot be read, or is not known, is none."""
+    """Return the calls in an answer as tool calls; unreadable and unknown ones are dropped."""
     value = find_json_object(answer) or {}
     listed = value.get("tool_calls", [value] if value.get("name") else [])
     calls = []

@@ -1,4 +1,4 @@
-"""The gateway's own tools in a chat request: which are offered, and who runs what the model calls."""
+"""Tool box: selects the gateway's tools for a chat request and decides who runs their calls."""
 
 import asyncio
 import contextvars
@@ -25,20 +25,20 @@ from gatewayd.plugins.servers.records import SERVER, ToolSources
 
 MAX_TOOL_IDS: Final = 100
 MAX_NAME_CHARACTERS: Final = 64
-"""Characters of a function's name that every provider takes."""
+"""Maximum length of a function name that all providers accept."""
 
 PROMPT_MODES: Final = frozenset({"legacy", "default"})
-"""Values of `params.function_calling` for models that do not know tools themselves."""
+"""Values of `params.function_calling` for models without native tool calls."""
 
 TOOL_CHOICE_TASK: Final = "function_calling"
 
-_ODD: Final = re.compile(r"[^A-Za-z0-9_-]")
+_INVALID_NAME_CHARACTER: Final = re.compile(r"[^A-Za-z0-9_-]")
 
 
 class ToolCallable:
-    """What function models get to call a tool by: keyword arguments in, what the tool returns out.
+    """A tool as function models call it: keyword arguments in, the tool's return value out.
 
-    Made on the loop of the daemon, it works on that of any plugin, and the tool always runs on the daemon's.
+    It can be called on the event loop of any plugin; the tool always runs on the daemon's loop.
     """
 
     def __init__(self, offered: OfferedTool, scope: CallScope) -> None:
@@ -48,7 +48,7 @@ class ToolCallable:
         self._context = contextvars.copy_context()
 
     async def __call__(self, **arguments: Any) -> Any:
-        """Run the tool; being cancelled stops it."""
+        """Run the tool; cancellation stops it."""
         work = self._offered.tool.run(arguments, self._scope)
         if asyncio.get_running_loop() is self._loop:
             return await work
@@ -57,9 +57,9 @@ class ToolCallable:
 
 
 class PluginToolBox:
-    """A `chat.interfaces.ToolBox` of plugins and servers.
+    """The `pipeline.interfaces.ToolBox` of plugins and tool servers.
 
-    An answer may have as many rounds of calls as `iterations`.
+    `iterations` is the maximum number of rounds of calls in one answer.
     """
 
     def __init__(
@@ -79,11 +79,11 @@ class PluginToolBox:
         self._iterations = iterations
 
     async def offer(self, request: ChatRequest, model: Model, actor: Actor) -> ToolUse | None:
-        """Offer the tools of `tool_ids`, or those that the record of the model names.
+        """Offer the tools in `tool_ids`, or those of the model's record.
 
-        A caller's own `tools`, be they none, win. The gateway runs the calls in a stored chat, with
-        `execute_tools`, in the prompt mode, and for tools that the caller did not name; else the caller gets
-        them (peer-compatible).
+        The caller's own `tools`, even an empty list, take precedence. The gateway runs the calls in a stored
+        chat, with `execute_tools`, in the prompt mode, and for tools that the caller did not name; otherwise
+        the caller gets them, as in Open WebUI.
         """
         asked = _tool_ids(request)
         if "tools" in request.body:
@@ -101,18 +101,18 @@ class PluginToolBox:
         if as_mapping(request.options.get("params")).get("function_calling") in PROMPT_MODES:
             return await self._by_prompt(request, tools, scope)
         request.body["tools"] = [{"type": "function", "function": tool.spec} for tool in tools.values()]
-        if asked and not _is_run_here(request, scope):
+        if asked and not _runs_in_gateway(request, scope):
             return ToolUse()
         return ToolUse(ToolCalls(tools, scope, self._effects), self._iterations)
 
     async def find(self, names: Sequence[str], scope: CallScope) -> Mapping[str, OfferedTool]:
-        """Return the tools that the actor of a scope may use, by their names; others are left out."""
+        """Return the tools that the actor of a scope may use, by name; others are omitted."""
         return await self._tools(names, None, scope)
 
     async def _tools(
         self, names: Sequence[str], request: ChatRequest | None, scope: CallScope
     ) -> dict[str, OfferedTool]:
-        """Return the tools by name; those that cannot be used are warned about when there is a request."""
+        """Return the tools by name; with a request, unusable tools add a warning."""
         found = await asyncio.gather(*(self._found(name, scope) for name in names[:MAX_TOOL_IDS]))
         tools: dict[str, OfferedTool] = {}
         for name, result in zip(names, found, strict=False):
@@ -121,8 +121,8 @@ class PluginToolBox:
                     request.warnings.append(f"cannot use tool {shorten(name)!r}: {result.message}")
                 continue
             for tool in result:
-                called = _free_name(tool, tools)
-                tools[called] = replace(tool, name=called)
+                offered_name = _unique_name(tool, tools)
+                tools[offered_name] = replace(tool, name=offered_name)
         return tools
 
     async def _found(self, name: str, scope: CallScope) -> Sequence[OfferedTool] | GatewayError:
@@ -139,7 +139,7 @@ class PluginToolBox:
     async def _by_prompt(
         self, request: ChatRequest, tools: Mapping[str, OfferedTool], scope: CallScope
     ) -> ToolUse:
-        """Let a model choose what to call, call it, and return what came of it as sources."""
+        """Ask a model which tools to call, call them, and return the results as sources."""
         messages = request.body.get("messages") or []
         asked = tool_choice_request([tool.spec for tool in tools.values()], messages)
         try:
@@ -166,17 +166,19 @@ def _tool_ids(request: ChatRequest) -> Sequence[str] | None:
     return list(dict.fromkeys(given))
 
 
-def _is_run_here(request: ChatRequest, scope: CallScope) -> bool:
+def _runs_in_gateway(request: ChatRequest, scope: CallScope) -> bool:
     if request.options.get("execute_tools") is True:
         return True
     return bool(scope.target.chat_id and scope.target.message_id)
 
 
-def _free_name(tool: OfferedTool, taken: Mapping[str, object]) -> str:
-    """Return the name of a tool, with that of its plugin before it when another one has it."""
+def _unique_name(tool: OfferedTool, taken: Mapping[str, object]) -> str:
+    """Return a unique name for a tool, with the plugin's id as prefix if another tool has the name."""
     name = tool.name
     if name in taken:
-        name = _ODD.sub("_", f"{tool.tool.source_id.removeprefix(SERVER)}_{name}")[:MAX_NAME_CHARACTERS]
+        name = _INVALID_NAME_CHARACTER.sub("_", f"{tool.tool.source_id.removeprefix(SERVER)}_{name}")[
+            :MAX_NAME_CHARACTERS
+        ]
     number = 2
     while name in taken:
         name = f"{name[: MAX_NAME_CHARACTERS - 4]}_{number}"

@@ -1,4 +1,4 @@
-"""One round of an answer in which tools are called: what passes on to the caller, what is held back; pure."""
+"""One round of the tool loop: passes text on to the caller and holds tool calls back; pure."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
@@ -11,16 +11,16 @@ from gatewayd.pipeline.tools.arguments import to_json_object
 
 _HEAD: Final = ("id", "created", "model")
 _LISTS: Final = ("thinking_blocks", "reasoning_details", "server_tool_blocks")
-"""Lists of a message that its provider wants back with the results of the calls in it."""
+"""Lists of a message that its provider needs back with the results of the calls."""
 
 CALLS: Final = ("tool_calls", "function_call")
-"""Where the calls of a message or delta stand; see `deltas.calls_of`."""
+"""Fields with the calls of a message or delta; see `deltas.calls_of`."""
 
 REASONING_FIELD: Final = "reasoning_content"
 
 
 class ToolLoopState:
-    """What the rounds of one answer have in common: its id, its usage, and the text so far."""
+    """State shared by the rounds of one answer: its id, its usage, and the end of its text."""
 
     def __init__(self) -> None:
         self.head: Body = {}
@@ -28,34 +28,34 @@ class ToolLoopState:
         self.rounds = 0
         self.last_character = ""
 
-    def gap(self, words: str) -> str:
-        """Return what parts the text of a later round from what was said before."""
-        if not words or not self.last_character or self.last_character.isspace() or words[0].isspace():
+    def gap(self, text: str) -> str:
+        """Return the separator between the text of earlier rounds and the next text."""
+        if not text or not self.last_character or self.last_character.isspace() or text[0].isspace():
             return ""
         return "\n\n"
 
-    def name(self, event: Body) -> None:
-        """Give an event the id of the first one."""
+    def set_id(self, event: Body) -> None:
+        """Set the id of an event to that of the first one."""
         for field in _HEAD:
             if event.get(field):
                 event[field] = self.head.setdefault(field, event[field])
 
     def add_usage(self, usage: Mapping[str, Any]) -> None:
-        """Count what one round used."""
+        """Add the usage of one round."""
         self.used = add_usage(self.used, usage)
 
 
 class ToolTurn:
-    """Takes the events of one stream of a source, gives those that the caller may see by now.
+    """Filters the events of one stream for the caller.
 
-    Calls of tools are held back, and with them what ends the stream: whether it ends the answer is known when
-    it is over. `is_broken` tells that the source reported an error in band.
+    Tool calls and the final events are held back, because only the end of the stream shows whether the answer
+    ends. `is_broken` is set if the source reported an in-band error.
     """
 
-    def __init__(self, joined: ToolLoopState) -> None:
-        self._joined = joined
+    def __init__(self, state: ToolLoopState) -> None:
+        self._state = state
         self._calls = ToolCallAssembler()
-        self._words: list[str] = []
+        self._texts: list[str] = []
         self._thoughts: list[str] = []
         self._message: Body = {}
         self._used: Body = {}
@@ -63,29 +63,29 @@ class ToolTurn:
         self.is_broken = False
 
     def feed(self, events: Sequence[Body]) -> list[Body]:
-        """Return what passes on of these events, which are changed."""
+        """Return the events that pass on; they are changed in place."""
         return [passed for event in events if (passed := self._event(event)) is not None]
 
     def calls(self) -> list[Body]:
-        """Return the calls that the model made."""
+        """Return the calls of the model."""
         return self._calls.calls()
 
     def message(self) -> Body:
-        """Return the message for the next request."""
-        said = {REASONING_FIELD: "".join(self._thoughts), "content": "".join(self._words)}
-        return assistant_call_message({**self._message, **said}, self.calls())
+        """Return the assistant message for the next request."""
+        fields = {REASONING_FIELD: "".join(self._thoughts), "content": "".join(self._texts)}
+        return assistant_call_message({**self._message, **fields}, self.calls())
 
     def close(self) -> list[Body]:
-        """Note that the stream is over, and return what was held back but for the calls."""
-        self._joined.add_usage(self._used)
-        self._joined.rounds += 1
+        """End the round and return the final events without the calls."""
+        self._state.add_usage(self._used)
+        self._state.rounds += 1
         return self._tail
 
     def _event(self, event: Body) -> Body | None:
         if event.get("error"):
             self.is_broken = True
             return event
-        self._joined.name(event)
+        self._state.set_id(event)
         is_usage = self._take_usage(event)
         choices = as_sequence(event.get("choices"))
         if not choices and not is_usage:
@@ -102,8 +102,8 @@ class ToolTurn:
         if not usage:
             return False
         self._used.update(usage)
-        if self._joined.used:
-            event["usage"] = add_usage(self._joined.used, self._used)
+        if self._state.used:
+            event["usage"] = add_usage(self._state.used, self._used)
         return True
 
     def _divide(self, choices: Sequence[Any]) -> tuple[list[Body], list[Body]]:
@@ -113,7 +113,7 @@ class ToolTurn:
             if not isinstance(choice, dict):
                 continue
             if choice.get("index") in (None, 0):
-                self._take(choice)
+                self._collect(choice)
             reason = choice.get("finish_reason")
             if reason is not None:
                 ends.append({**choice, "delta": {}, "logprobs": None})
@@ -122,31 +122,31 @@ class ToolTurn:
                 passing.append(choice)
         return passing, ends
 
-    def _take(self, choice: Body) -> None:
-        """Keep what the next request needs of a delta, and leave in it what the caller may see."""
+    def _collect(self, choice: Body) -> None:
+        """Store the parts of a delta that the next request needs, and leave those for the caller."""
         delta = choice.get("delta")
         if not isinstance(delta, dict):
             return
         self._calls.add(calls_of(delta))
         for name in CALLS:
             delta.pop(name, None)
-        if self._joined.rounds:
+        if self._state.rounds:
             delta.pop("role", None)
             if delta.get("content") in (None, ""):
                 delta.pop("content", None)
         for name in _LISTS:
             self._message.setdefault(name, []).extend(as_sequence(delta.get(name)))
         self._thoughts.append(as_text(delta.get(REASONING_FIELD)))
-        words = text_of(delta)
-        if words:
-            self._words.append(words)
+        text = text_of(delta)
+        if text:
+            self._texts.append(text)
             if isinstance(delta.get("content"), str):
-                delta["content"] = self._joined.gap(words) + words if len(self._words) == 1 else words
-            self._joined.last_character = words[-1]
+                delta["content"] = self._state.gap(text) + text if len(self._texts) == 1 else text
+            self._state.last_character = text[-1]
 
 
 def assistant_call_message(message: Mapping[str, Any], calls: list[Body]) -> Body:
-    """Return an assistant's message with calls, in the form in which a request may have it."""
+    """Return an assistant message with calls in the form of a request."""
     kept = {name: message[name] for name in (REASONING_FIELD, *_LISTS) if message.get(name)}
     asked = [{**call, "function": _function(call["function"])} for call in calls]
     return {"role": "assistant", "content": message.get("content") or None, **kept, "tool_calls": asked}
@@ -157,7 +157,7 @@ def _function(function: Body) -> Body:
 
 
 def add_usage(known: Mapping[str, Any], more: Mapping[str, Any]) -> Body:
-    """Return the sums of two usages, member by member; what is no number is the later one."""
+    """Return the sums of two usages, member by member; of other values the later one wins."""
     total: Body = dict(known)
     for name, value in more.items():
         before = total.get(name)

@@ -74,7 +74,7 @@ def test_parts_of_text_are_joined() -> None:
 
 def test_a_system_prompt_is_refused_and_parameters_win() -> None:
     for conversion in (PROMPTS, INPUTS):
-        with pytest.raises(GatewayError, match="its system prompt holds for chats"):
+        with pytest.raises(GatewayError, match="its system prompt applies to chats only"):
             conversion.with_system({}, "be kind")
     sent = {"prompt": "a", "temperature": 2, "max_completion_tokens": 9}
     assert PROMPTS.with_params(sent, {"temperature": 0, "max_tokens": 1}) == {

@@ -113,7 +113,7 @@ async def test_a_message_that_cannot_be_kept_keeps_the_others(
     await world.rewriting.keep_messages(TARGET, [], given)
     assert world.message("a").content == "better"
     assert world.message("q").content == "hi"
-    assert "not kept" in caplog.text
+    assert "not stored" in caplog.text
 
 
 def test_the_last_message_has_the_id_of_the_body() -> None:
