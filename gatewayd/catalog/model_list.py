@@ -85,7 +85,7 @@ class SourceListing:
 
     @property
     def never_answered(self) -> bool:
-        """Whether the first fetch is still running and callers wait for it."""
+        """Whether a fetch is running that callers should wait for: the first one, or one after a change."""
         return self._fetching and self._is_awaited
 
     async def _fetch(self) -> None:

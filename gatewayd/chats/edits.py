@@ -47,13 +47,13 @@ class EditedMessages:
         return await self._store.branch(chat_id, message_id)
 
     async def put(self, chat_id: str, messages: Sequence[Message]) -> None:
-        """Insert messages, or replace them whole; drop deferred writes to their content."""
+        """Insert messages, or replace them whole; their contents supersede deferred writes."""
         await self._store.put(chat_id, messages)
         for message in messages:
             self._supersede(chat_id, message.id)
 
     async def change(self, chat_id: str, message_id: str, change: MessageChange) -> bool:
-        """Change one message; a given content drops the deferred write to it."""
+        """Change one message; a given content supersedes deferred writes to it."""
         is_there = await self._store.change(chat_id, message_id, change)
         if change.content is not None or change.parts is not None:
             self._supersede(chat_id, message_id)
@@ -101,7 +101,7 @@ class EditedChats:
         return await self._store.list(query)
 
     async def change(self, chat_id: str, change: ChatChange, at: int) -> bool:
-        """Change a chat; a given title drops the deferred write of a title."""
+        """Change a chat; a given title supersedes deferred writes of a title."""
         is_there = await self._store.change(chat_id, change, at)
         if change.title is not None:
             after_commit(lambda: self._deferred.supersede((chat_id, CHAT_ITSELF_ID)))

@@ -90,23 +90,23 @@ class MessageMerger:
 
     async def rewrite(self, chat_id: str, known: Message, node: MessageNode) -> Message:
         """Merge the given members into a message and return the result."""
-        wanted = node.merged(known)
-        if wanted != known:
+        merged = node.merged(known)
+        if merged != known:
             await self.check_size(chat_id)
-            await self._write(chat_id, known, wanted)
-        return wanted
+            await self._write(chat_id, known, merged)
+        return merged
 
     async def _is_full(self, chat_id: str) -> bool:
         return await self._messages.size(chat_id) > MAX_CHAT_BYTES
 
-    async def _write(self, chat_id: str, known: Message, wanted: Message) -> None:
-        if wanted == known:
+    async def _write(self, chat_id: str, known: Message, merged: Message) -> None:
+        if merged == known:
             return
-        if wanted.attributes != known.attributes:
-            check_merged(wanted.attributes, f"messages.{known.id}")
-        change = _difference(known, wanted)
+        if merged.attributes != known.attributes:
+            check_merged(merged.attributes, f"messages.{known.id}")
+        change = _difference(known, merged)
         if change is None:
-            await self._messages.put(chat_id, [wanted])
+            await self._messages.put(chat_id, [merged])
         else:
             await self._messages.change(chat_id, known.id, change)
 
@@ -129,24 +129,24 @@ def _check_room(chat: Chat, messages: int) -> None:
         )
 
 
-def _difference(known: Message, wanted: Message) -> MessageChange | None:
+def _difference(known: Message, merged: Message) -> MessageChange | None:
     """Return the change between two messages; None if the message must be replaced whole."""
     attributes = {
         name: value
-        for name, value in wanted.attributes.items()
+        for name, value in merged.attributes.items()
         if name not in known.attributes or known.attributes[name] != value
     }
-    moved = (known.parent_id, known.timestamp) != (wanted.parent_id, wanted.timestamp)
-    if moved or None in attributes.values() or (wanted.done is None and known.done is not None):
+    moved = (known.parent_id, known.timestamp) != (merged.parent_id, merged.timestamp)
+    if moved or None in attributes.values() or (merged.done is None and known.done is not None):
         return None
     values: dict[str, Any] = {
-        name: getattr(wanted, name)
+        name: getattr(merged, name)
         for name in ("role", "done", "parts")
-        if getattr(wanted, name) != getattr(known, name)
+        if getattr(merged, name) != getattr(known, name)
     }
-    if wanted.parts is None and (wanted.content, known.parts) != (known.content, None):
-        values["content"] = wanted.content
-    kinds = {*known.items, *wanted.items}
-    items = {kind: wanted.items.get(kind, []) for kind in kinds}
+    if merged.parts is None and (merged.content, known.parts) != (known.content, None):
+        values["content"] = merged.content
+    kinds = {*known.items, *merged.items}
+    items = {kind: merged.items.get(kind, []) for kind in kinds}
     changed = {kind: kept for kind, kept in items.items() if kept != known.items.get(kind, [])}
     return MessageChange(**values, attributes=attributes or None, items=changed or None)

@@ -12,14 +12,14 @@ ITEM_KINDS: Final = ("statusHistory", "embeds", "files", "sources")
 """Lists of a message that events append to, one row a value (gatewayd-plugins(7), EVENTS)."""
 
 MAX_CONTENT_CHARACTERS: Final = MAX_KEPT_CHARACTERS
-"""Maximum length of a message text; a database checks it against all of the text on every append."""
+"""Maximum length of a message text; each appended character makes the database write all of the text."""
 
 MAX_CHAT_BYTES: Final = 128 * 2**20
-"""Maximum size of the messages of a chat in bytes; a larger chat stays readable but takes no new text."""
+"""Maximum size of the messages of a chat in bytes; a larger chat stays readable but accepts no writes."""
 
 MAX_ITEMS: Final = 5_000
 MAX_ITEMS_BYTES: Final = 16 * 2**20
-"""Maximum number of values in one list of a message, and of bytes of its lists together as JSON."""
+"""Maximum number of values in one list of a message, and of bytes of these values together as JSON."""
 
 
 def chat_too_large(chat_id: str) -> GatewayError:

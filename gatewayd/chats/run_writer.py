@@ -54,8 +54,8 @@ class RunMessageWriter:
                 raise not_found("chat", chat_id)
             known = await self._messages.find(chat_id, message_id)
             if known is not None and known.role == "user" and (known.content or known.parts):
-                shown = shorten(message_id)
-                raise invalid(f"cannot answer in message {shown!r}: the user said it", param="id")
+                name = shorten(message_id)
+                raise invalid(f"cannot answer in message {name!r}: it is a message of the user", param="id")
             asked = await self._put_question(chat, user_message, message_id)
             follows = parent_id or asked or (_other(chat, message_id) if known is None else None)
             answer = await self._put_answer(chat_id, known, self._placeholder(message_id, follows, model))
@@ -111,30 +111,30 @@ class RunMessageWriter:
             timestamp=self._clock(),
         )
 
-    async def _put_answer(self, chat_id: str, known: Message | None, wanted: Message) -> Message:
+    async def _put_answer(self, chat_id: str, known: Message | None, answer: Message) -> Message:
         if known is None:
             await self._merging.check_size(chat_id)
-            await self._messages.put(chat_id, [wanted])
-            return wanted
-        if known.parent_id is None and wanted.parent_id is not None:
+            await self._messages.put(chat_id, [answer])
+            return answer
+        if known.parent_id is None and answer.parent_id is not None:
             # Only a root whose question was not stored yet has no parent; give it one now.
-            known = replace(known, parent_id=wanted.parent_id)
+            known = replace(known, parent_id=answer.parent_id)
             await self._messages.put(chat_id, [known])
-        again = MessageChange(
-            role=wanted.role,
+        restart = MessageChange(
+            role=answer.role,
             content="",
             done=False,
             state=MessageState.RUNNING,
-            attributes={**wanted.attributes, "error": None},
+            attributes={**answer.attributes, "error": None},
             items={kind: [] for kind in known.items},
         )
-        await self._messages.change(chat_id, wanted.id, again)
+        await self._messages.change(chat_id, answer.id, restart)
         kept = {name: value for name, value in known.attributes.items() if name != "error"}
         return replace(
-            wanted,
+            answer,
             parent_id=known.parent_id,
             timestamp=known.timestamp,
-            attributes={**kept, **wanted.attributes},
+            attributes={**kept, **answer.attributes},
         )
 
     async def _put_question(

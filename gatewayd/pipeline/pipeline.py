@@ -113,12 +113,11 @@ class Pipeline:
             chat_id=request.options.get("chat_id"),
         )
         call = _Call(request, context, chain, is_plain=not sources and use is None)
+        failover = self._catalog.failover
         if use is None:
-            answer = await self._catalog.failover.ask(candidates, call.answer)
+            answer = await failover.ask(candidates, call.answer)
         else:
-            answer = await _answer_with_tools(
-                request, use, _SourceCaller(self._catalog.failover, candidates, call)
-            )
+            answer = await _answer_with_tools(request, use, _SourceCaller(failover, candidates, call))
         if answer.is_native:
             # Conversion warnings do not apply to a request that is sent in its original form.
             answer.warnings = new_warnings

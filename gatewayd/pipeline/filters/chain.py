@@ -101,7 +101,7 @@ class PluginFilters:
         return any(item.has("inlet") or item.has("stream") for item in _ordered(loaded, ()))
 
     async def list_with_outlet(
-        self, model_id: str, wanted: Sequence[str], *, strict: bool
+        self, model_id: str, enabled: Sequence[str], *, strict: bool
     ) -> Sequence[PluginHandle]:
         """Return the filters of a model that have an outlet, by priority.
 
@@ -115,7 +115,7 @@ class PluginFilters:
                 if strict:
                     raise
                 log.warning("outlet skipped: %s", error.full_message, extra={"plugin": plugin.id})
-        return [item for item in _ordered(loaded, wanted) if item.has("outlet")]
+        return [item for item in _ordered(loaded, enabled) if item.has("outlet")]
 
     def _active(self, model_id: str) -> Sequence[Plugin]:
         if self._known is None:
@@ -259,9 +259,9 @@ def refusal(failure: PluginError) -> GatewayError:
     return GatewayError(kind, sentence, code="plugin_refused", retry_after=failure.retry_after)
 
 
-def _ordered(loaded: Sequence[PluginHandle], wanted: Sequence[str]) -> Sequence[PluginHandle]:
+def _ordered(loaded: Sequence[PluginHandle], enabled: Sequence[str]) -> Sequence[PluginHandle]:
     """Return the filters to run, by priority; a toggle filter runs only if the request enables it."""
-    chosen = [item for item in loaded if item.plugin.id in wanted or not item.flag("toggle")]
+    chosen = [item for item in loaded if item.plugin.id in enabled or not item.flag("toggle")]
     return sorted(chosen, key=lambda item: (item.priority(), item.plugin.id))
 
 

@@ -75,9 +75,9 @@ class ActionRunner:
         described = describe_model(model, self._catalog.find_record(model.id))
         scope = call_scope(actor, body, facts, described)
         work = self._run(button, scope, body, is_stored=is_stored)
-        purpose = TaskOwner(actor.user_id, scope.target.chat_id, scope.target.message_id)
+        owner = TaskOwner(actor.user_id, scope.target.chat_id, scope.target.message_id)
         try:
-            return await self._tasks.finish(f"action {action_id}", work, purpose)
+            return await self._tasks.finish(f"action {action_id}", work, owner)
         except asyncio.CancelledError:
             task = asyncio.current_task()
             if task is None or task.cancelling():
