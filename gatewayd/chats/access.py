@@ -25,7 +25,7 @@ class ChatAccess:
         if not self.sees_all(actor):
             raise GatewayError(
                 ErrorKind.FORBIDDEN,
-                "cannot show the chats of others: it takes an administrator, and ENABLE_ADMIN_CHAT_ACCESS",
+                "cannot show chats of other users: requires an administrator and ENABLE_ADMIN_CHAT_ACCESS",
             )
 
     async def owned(self, actor: Actor, chat_id: str) -> Chat:
@@ -39,7 +39,9 @@ class ChatAccess:
         """Return a chat of the actor; raise forbidden for a chat that the actor may only read."""
         chat = await self.owned(actor, chat_id)
         if chat.user_id != actor.user_id:
-            raise GatewayError(ErrorKind.FORBIDDEN, f"cannot change chat {chat_id!r}: it is another user's")
+            raise GatewayError(
+                ErrorKind.FORBIDDEN, f"cannot change chat {chat_id!r}: it belongs to another user"
+            )
         return chat
 
     async def shared(self, share_id: str) -> SharedChat:

@@ -70,7 +70,7 @@ def check_member(value: Any, where: str) -> None:
 
 def _too_large(where: str, maximum: str) -> GatewayError:
     return GatewayError(
-        ErrorKind.TOO_LARGE, f"cannot write the message: one of its {where} has over {maximum}", param=where
+        ErrorKind.TOO_LARGE, f"cannot write the message: a value of {where} has over {maximum}", param=where
     )
 
 
@@ -126,7 +126,7 @@ def _fault(value: Any) -> str | None:
             return None if math.isfinite(value) else "it is not a finite number"
         case dict():
             if not all(isinstance(name, str) for name in value):
-                return "its names are not all text"
+                return "its keys are not all text"
             return next(filter(None, map(storage_fault, value)), None)
         case _:
             return "it is not JSON"

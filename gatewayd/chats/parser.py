@@ -102,7 +102,7 @@ async def read_node(value: Any, where: str, node_id: str | None = None) -> Messa
         raise invalid_field(where, "expected an object")
     own_id = read_id(value.get("id"), f"{where}.id")
     if node_id is not None and own_id not in (None, node_id):
-        raise invalid_field(f"{where}.id", "it is not the id under which the message stands")
+        raise invalid_field(f"{where}.id", "it differs from the key of the message")
     others = {
         name: member for name, member in value.items() if name not in _FIELDS and name not in ITEM_KINDS
     }
@@ -191,7 +191,7 @@ async def _read_list(values: list[Any], where: str) -> tuple[MessageNode, ...]:
         node = await read_node(value, f"{where}.{position}")
         nodes.append(node)
         if node.id and node.id in known:
-            raise invalid_field(f"{where}.{position}.id", "another message of the list has it")
+            raise invalid_field(f"{where}.{position}.id", "another message of the list has the same id")
         known.add(node.id)
     return tuple(nodes)
 

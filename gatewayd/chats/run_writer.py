@@ -146,7 +146,9 @@ class RunMessageWriter:
         node = await read_node(user_message, "user_message")
         node = replace(node, id=node.id or ids.new_id(), values={"role": "user", **node.values})
         if node.id == answer_id:
-            raise invalid("cannot accept user_message.id: it is that of the answer", param="user_message.id")
+            raise invalid(
+                "cannot accept user_message.id: it is the id of the answer", param="user_message.id"
+            )
         known = await self._messages.find(chat.id, node.id)
         if known is not None:
             await self._merging.rewrite(chat.id, known, node)

@@ -71,7 +71,7 @@ class ChatTransfer:
         user_id = actor.user_id if owner_id is None else owner_id
         if user_id != actor.user_id and not actor.is_admin:
             raise GatewayError(
-                ErrorKind.FORBIDDEN, "cannot import chats for another user: it takes an administrator"
+                ErrorKind.FORBIDDEN, "cannot import chats for another user: requires an administrator"
             )
         if not isinstance(forms, ImportRecords):
             raise invalid_field("chats", "expected a list")

@@ -54,7 +54,7 @@ def parse_request(value: Mapping[str, Any]) -> EmbeddingRequest:
         )
     dimensions = rest.get("dimensions")
     if dimensions is not None and not (type(dimensions) is int and dimensions > 0):
-        raise invalid("cannot accept dimensions: expected a number from 1", param="dimensions")
+        raise invalid("cannot accept dimensions: expected a whole number of 1 or more", param="dimensions")
     return EmbeddingRequest(model, inputs, encoding_format, rest)
 
 
@@ -76,7 +76,10 @@ def parse_input(value: Any) -> list[Input]:
 def check_count(inputs: Sequence[Any]) -> None:
     """Raise invalid_request for more inputs than one request may have."""
     if len(inputs) > MAX_INPUTS:
-        raise invalid(f"cannot accept input: it has {len(inputs)} of at most {MAX_INPUTS}", param="input")
+        raise invalid(
+            f"cannot accept input: it has {len(inputs)} elements, at most {MAX_INPUTS} are allowed",
+            param="input",
+        )
 
 
 def _is_tokens(value: Any) -> bool:
@@ -91,7 +94,7 @@ def _check_item(name: str, item: Any, kind: type) -> None:
     if not item:
         raise invalid(f"cannot accept {name}: it is empty", param=name)
     if isinstance(item, list) and not all(type(token) is int and token >= 0 for token in item):
-        raise invalid(f"cannot accept {name}: a token is a number from 0", param=name)
+        raise invalid(f"cannot accept {name}: a token is a whole number of 0 or more", param=name)
 
 
 def render(answer: Body, model: str, encoding_format: str) -> bytes:

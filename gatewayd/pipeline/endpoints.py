@@ -42,7 +42,9 @@ def check_names(value: Mapping[str, Any]) -> None:
     for name in value:
         if not (name.islower() and name.isascii()) and name.casefold() in _CHECKED_FIELDS:
             meant = name.casefold()
-            raise invalid(f"cannot accept {name}: the field {meant} is written in lower case", param=meant)
+            raise invalid(
+                f"cannot accept {name}: the field {meant} must be written in lower case", param=meant
+            )
 
 
 def select_source(

@@ -65,7 +65,7 @@ def parse_generate(value: Mapping[str, Any], *, is_local: bool = False) -> ChatR
             reason = "filters or the model's record turn the request into a chat"
             raise invalid(f"cannot use {name}: {reason}", param=name)
         if value.get(name):
-            raise invalid(f"cannot use {name}: this model answers chats and completes no text", param=name)
+            raise invalid(f"cannot use {name}: this model supports chats, not text completion", param=name)
     warnings = [f"cannot use {name}: this model has its own" for name in _UNUSED_FIELDS if value.get(name)]
     prompt = read_text(value, "prompt", "prompt")
     system = read_text(value, "system", "system")
@@ -272,7 +272,7 @@ def _choice(completion: Mapping[str, Any], model: str) -> Mapping[str, Any]:
     for choice in as_sequence(completion.get("choices")):
         if isinstance(choice, dict):
             return choice
-    raise GatewayError(ErrorKind.UPSTREAM_FAILED, f"cannot give the answer of {model!r}: it has no choices")
+    raise GatewayError(ErrorKind.UPSTREAM_FAILED, f"cannot render the answer of {model!r}: it has no choices")
 
 
 def _tool_call(call: Mapping[str, Any], index: int) -> Body:
@@ -288,7 +288,7 @@ def _arguments(given: str, name: str) -> Body:
         return arguments
     raise GatewayError(
         ErrorKind.UPSTREAM_FAILED,
-        f"cannot give the call of tool {name!r:.80}: its arguments are no whole JSON object",
+        f"cannot render the call of tool {name!r:.80}: its arguments are not a whole JSON object",
     )
 
 

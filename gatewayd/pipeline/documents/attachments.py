@@ -273,10 +273,12 @@ async def _distinct(request: ChatRequest) -> list[DocumentReference]:
             # Nested as deep as in the reply.
             encoded = orjson.dumps([[[[[[reference]]]]]], option=orjson.OPT_SORT_KEYS)
         except orjson.JSONEncodeError:
-            request.warnings.append(f"cannot use {_label(reference)}: it is no plain JSON, or nests too deep")
+            request.warnings.append(
+                f"cannot use {_label(reference)}: it is not plain JSON, or nests too deep"
+            )
             continue
         if encoded not in distinct and len(distinct) == MAX_REFERENCES:
-            request.warnings.append(f"cannot use all files: a request may have {MAX_REFERENCES}")
+            request.warnings.append(f"cannot use all files: at most {MAX_REFERENCES} are allowed")
             break
         distinct.setdefault(encoded, reference)
     return list(distinct.values())

@@ -68,7 +68,9 @@ def _checked(value: object, param: str) -> Mapping[str, Any]:
     for name in known:
         if not (name.islower() and name.isascii()) and name.casefold() in _CHECKED_NAMES:
             meant = name.casefold()
-            raise invalid(f"cannot accept {name} in {param}: {meant} is written in lower case", param=param)
+            raise invalid(
+                f"cannot accept {name} in {param}: {meant} must be written in lower case", param=param
+            )
     return known
 
 

@@ -72,7 +72,7 @@ class ToolEffects:
             try:
                 files.append(await self._kept(scope.actor, item))
             except GatewayError as error:
-                problems.append(f"The {item.type} of this result is lost: {error.message}.")
+                problems.append(f"The {item.type} of this result cannot be stored: {error.message}.")
         await self.tell(scope.target, "embeds", result.embeds)
         await self.tell(scope.target, "files", files)
         return "\n".join(part for part in (result.text, *problems) if part), tuple(files)

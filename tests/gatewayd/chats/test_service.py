@@ -112,7 +112,7 @@ async def test_the_chats_of_all_are_for_who_may_see_them() -> None:
     await house.chats.create(boss, document("Bees"))
     found, total = await house.chats.find_all(boss, ChatQuery(sort_by="title", descending=False))
     assert ([chat.title for chat in found], total) == (["Bees", "Birds"], 2)
-    with pytest.raises(GatewayError, match="cannot show the chats of others"):
+    with pytest.raises(GatewayError, match="cannot show chats of other users"):
         await house.chats.find_all(house.actor, ChatQuery(user_id=house.actor.user_id))
 
 

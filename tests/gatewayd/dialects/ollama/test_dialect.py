@@ -460,7 +460,7 @@ def test_requests_refer_to_documents():
 @pytest.mark.parametrize("name", ["raw", "suffix"])
 def test_text_that_is_no_chat_is_refused_with_the_reason(name: str) -> None:
     asked = {"model": "m", "prompt": "p", name: "x"}
-    for is_local, words in ((True, "filters or the model's record"), (False, "completes no text")):
+    for is_local, words in ((True, "filters or the model's record"), (False, "not text completion")):
         with pytest.raises(GatewayError, match=words) as caught:
             parse_generate(asked, is_local=is_local)
         assert caught.value.param == name

@@ -223,7 +223,7 @@ async def test_a_file_that_cannot_be_kept_is_told_of_in_the_text(monkeypatch: py
 
     monkeypatch.setattr(FunctionWorld, "_keep", lambda _, actor, item: fail(actor, item))
     async with function_world(action(f"return {MCP}")) as world:
-        lost = "The image of this result is lost: cannot accept the file: it is too large."
+        lost = "The image of this result cannot be stored: cannot accept the file: it is too large."
         assert await press(world) == f"one\ntwo\n{lost}"
 
 

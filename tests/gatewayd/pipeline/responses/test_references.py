@@ -50,7 +50,7 @@ def test_what_a_client_writes_itself_names_nothing(body: dict[str, Any]) -> None
     ],
 )
 def test_names_in_another_case_are_refused(body: dict[str, Any], param: str) -> None:
-    with pytest.raises(GatewayError, match="written in lower case") as caught:
+    with pytest.raises(GatewayError, match="must be written in lower case") as caught:
         list(references_in(body))
     assert caught.value.param == param
 
