@@ -27,7 +27,12 @@ def test_a_custom_model_is_asked_where_its_base_is() -> None:
 
 @pytest.mark.parametrize(
     ("model_id", "base_id", "words"),
-    [("a", "a", "its own base"), ("a", "c", "is based on 'b'"), ("b", "x", "'c' is based on this"), ("a", "", "empty")],
+    [
+        ("a", "a", "its own base"),
+        ("a", "c", "is based on 'b'"),
+        ("b", "x", "'c' is based on this"),
+        ("a", "", "empty"),
+    ],
 )
 def test_models_stand_on_listed_ones_alone(model_id: str, base_id: str, words: str) -> None:
     with pytest.raises(GatewayError, match=words) as raised:

@@ -141,7 +141,11 @@ async def test_no_messages_are_no_reason_to_fail() -> None:
     ("end", "kind", "message"),
     [
         ("raise ValueError('not so')", ErrorKind.INVALID_REQUEST, "not so"),
-        ("return 7", ErrorKind.PLUGIN_FAILED, "cannot use the body of filter 'a': expected an object, got int"),
+        (
+            "return 7",
+            ErrorKind.PLUGIN_FAILED,
+            "cannot use the body of filter 'a': expected an object, got int",
+        ),
         (
             "return {}",
             ErrorKind.PLUGIN_FAILED,

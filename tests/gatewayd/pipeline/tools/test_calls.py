@@ -125,7 +125,9 @@ async def test_an_image_that_cannot_be_kept_is_told() -> None:
 
     steps = await make_runner(tool(do=draw)).run([make_call("echo")], [])
     assert steps[0].files == ()
-    assert steps[0].result.endswith("The image of this result cannot be stored: this gateway stores no files.")
+    assert steps[0].result.endswith(
+        "The image of this result cannot be stored: this gateway stores no files."
+    )
 
 
 async def test_cancelling_stops_all_tools() -> None:
