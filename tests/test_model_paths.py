@@ -14,41 +14,41 @@ ASKING = frozenset({"complete", "stream", "complete_message", "stream_message", 
 
 # The pipeline, and what has the record, the filters and the identity applied before it asks.
 DECIDED = {
-    "chat/pipeline.py": {"ask", "complete", "complete_message", "stream", "stream_message"},
-    "chat/forwarding.py": {"ask", "forward"},
-    "chat/embeddings.py": {"ask", "embed"},
+    "pipeline/pipeline.py": {"ask", "complete", "complete_message", "stream", "stream_message"},
+    "pipeline/passthrough.py": {"ask", "forward"},
+    "pipeline/embeddings.py": {"ask", "embed"},
     # The runtimes' native protocol: http/public/runtime.py asks `InputFilters.alters_requests` first.
     "catalog/runtimes.py": {"ask", "forward"},
-    "http/public/runtime.py": {"forward"},
+    "http/public/runtime/routes.py": {"forward"},
     # Administrators: nothing but names of models, and a generation of nothing.
-    "http/public/runtime_admin.py": {"forward"},
+    "http/public/runtime/admin.py": {"forward"},
     # Administrators: refused where a record or filters have a part.
-    "http/public/runtime_others.py": {"forward"},
+    "http/public/runtime/unknown_paths.py": {"forward"},
 }
 
 # Asks one of the above.
 THROUGH = {
-    "chat/toolloop.py": {"complete", "stream"},
+    "pipeline/tools/loop.py": {"complete", "stream"},
 }
 
 # Models for documents: no chat model, no record and no filter is for them.
 DOCUMENTS = {
-    "host/completions.py": {"embed"},
-    "plugins/names/app.py": {"embed"},
-    "ingest/embedding.py": {"embed"},
+    "plugin_host/completions.py": {"embed"},
+    "plugins/open_webui/modules/app.py": {"embed"},
+    "ingest/embedder.py": {"embed"},
     "knowledge/retrieval.py": {"embed", "rerank"},
-    "upstream/embedders.py": {"embed"},
-    "vectors/loading.py": {"rerank"},
+    "upstream/services/embedders.py": {"embed"},
+    "vectors/models/fastembed_models.py": {"rerank"},
 }
 
 # Sources themselves, and what only has a method of the same name.
 OTHERS = {
-    "upstream/builtin.py": {"complete", "forward", "stream"},
-    "upstream/openai.py": {"forward"},
-    "upstream/ollama.py": {"forward"},
-    "chat/stream.py": {"stream"},
-    "chat/filtered_streams.py": {"stream"},
-    "http/public/file_uploads.py": {"stream"},
+    "builtin_model/source.py": {"complete", "forward", "stream"},
+    "upstream/sources/openai.py": {"forward"},
+    "upstream/sources/ollama.py": {"forward"},
+    "pipeline/stream.py": {"stream"},
+    "pipeline/filters/streams.py": {"stream"},
+    "http/public/files/upload.py": {"stream"},
 }
 
 
