@@ -1,4 +1,4 @@
-"""What plugins may ask of the gateway, over its services."""
+"""Construction of the plugin host from the services of the gateway."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -10,16 +10,17 @@ from gatewayd.assembly.events import LiveServices
 from gatewayd.assembly.plugins import ExtensionServices
 from gatewayd.catalog.service import Catalog
 from gatewayd.dialects import openai
+from gatewayd.knowledge.process_now import SynchronousProcessing
 from gatewayd.pipeline.pipeline import Pipeline
-from gatewayd.plugin_host.builder import (
-    HostAccountParts,
-    HostChatParts,
-    HostDocumentParts,
-    HostModelParts,
-    HostParts,
-    HostPluginParts,
-    make_host,
-)
+from gatewayd.plugin_host.actors import PluginActors
+from gatewayd.plugin_host.chats import ChatsForPlugins
+from gatewayd.plugin_host.completions import CompletionServices, CompletionsForPlugins
+from gatewayd.plugin_host.files import FilesForPlugins
+from gatewayd.plugin_host.knowledge import KnowledgeForPlugins
+from gatewayd.plugin_host.models import ModelsForPlugins
+from gatewayd.plugin_host.plugins import PluginsForPlugins
+from gatewayd.plugin_host.settings import SettingsForPlugins, derive_secret
+from gatewayd.plugin_host.users import UsersForPlugins
 from gatewayd.plugins.interfaces import PluginHost
 from gatewayd.settings import Settings
 
@@ -28,7 +29,7 @@ PLUGIN_DATA: Final = "plugin-data"
 
 @dataclass(slots=True)
 class HostServices:
-    """The services that plugins reach; `settings` are those that are in force now."""
+    """Services behind the plugin host; `settings` are the settings in force."""
 
     settings: Settings
     accounts: AccountServices
@@ -44,31 +45,27 @@ class HostServices:
 
 
 def make_gateway_host(services: HostServices) -> PluginHost:
-    """Return the host."""
-    accounts, documents, live = services.accounts, services.documents, services.live
+    """Return the host: one adapter of `plugin_host` for each interface of `plugins.interfaces`."""
+    accounts, documents, chats = services.accounts, services.documents, services.live.chats
     extensions = services.extensions
-    return make_host(
-        HostParts(
-            accounts=HostAccountParts(
-                accounts.users, accounts.groups, accounts.key_rules, accounts.permissions, accounts.runtime
-            ),
-            documents=HostDocumentParts(
-                files=documents.files,
-                uploads=documents.uploads,
-                members=documents.members,
-                collections=documents.collections,
-                scopes=documents.scopes,
-                retrieval=documents.retrieval,
-                search=documents.search,
-                spaces=documents.spaces,
-            ),
-            chats=HostChatParts(live.chats.chats, live.chats.tags, live.stores.effects),
-            models=HostModelParts(services.catalog, services.pipeline, services.extensions.filters, openai),
-            plugins=HostPluginParts(
-                extensions.registry, extensions.plugins, extensions.user_valves, extensions.tools
-            ),
-            configured=services.configured,
-            data_dir=services.settings.data_dir / PLUGIN_DATA,
-            secret_key=signing_secret(services.settings),
-        )
+    actors = PluginActors(accounts.users, accounts.key_rules, accounts.permissions)
+    processing = SynchronousProcessing(documents.files, documents.members)
+    completions = CompletionServices(
+        services.catalog, services.pipeline, extensions.filters, openai, chats.chats.find_owner
+    )
+    return PluginHost(
+        users=UsersForPlugins(accounts.users, accounts.groups, actors),
+        chats=ChatsForPlugins(chats.chats, chats.tags, services.live.stores.effects, actors),
+        files=FilesForPlugins(documents.files, documents.uploads, processing, actors),
+        models=ModelsForPlugins(services.catalog, actors),
+        completions=CompletionsForPlugins(completions, documents.spaces, actors),
+        plugins=PluginsForPlugins(
+            extensions.registry, extensions.plugins, extensions.user_valves, extensions.tools, actors
+        ),
+        knowledge=KnowledgeForPlugins(
+            documents.collections, documents.scopes, documents.retrieval, documents.search, actors
+        ),
+        settings=SettingsForPlugins(services.configured, accounts.runtime),
+        data_dir=services.settings.data_dir / PLUGIN_DATA,
+        secret_key=derive_secret(signing_secret(services.settings)),
     )

@@ -1,1 +1,4 @@
-"""What plugins may ask of the gateway, answered by its services."""
+"""Implementation of the plugin host: the interfaces that plugins call, over the services of the gateway.
+
+May be imported by the assembly.
+"""

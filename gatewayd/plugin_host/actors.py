@@ -1,7 +1,8 @@
-"""In whose name plugins ask."""
+"""Actors for the calls of plugins, and the rule that absent objects are None for them."""
 
+from collections.abc import Awaitable
 from dataclasses import replace
-from typing import Final
+from typing import Final, TypeVar
 
 from gatewayd.accounts.key_rules import KeyRules
 from gatewayd.accounts.permissions import Permissions
@@ -12,9 +13,11 @@ from gatewayd.plugins.runtime.call_context import current_asker
 
 NAME: Final = "plugins"
 
+Found = TypeVar("Found")
+
 
 class PluginActors:
-    """Makes actors: accounts with the rights that they have, and what plugins do by themselves."""
+    """Makes the actors of host calls: an account with its rights, or an unrestricted actor."""
 
     def __init__(self, users: Users, rules: KeyRules, permissions: Permissions) -> None:
         self._users = users
@@ -22,7 +25,7 @@ class PluginActors:
         self._permissions = permissions
 
     async def of(self, user_id: str) -> Actor | None:
-        """Return an account with its rights, None when there is none."""
+        """Return the account with its rights; None when it does not exist."""
         user = await self._users.find(user_id)
         if user is None:
             return None
@@ -30,30 +33,33 @@ class PluginActors:
         return Actor(user, CredentialKind.SESSION, rights.group_ids, rights.permissions)
 
     async def verified(self, user_id: str) -> Actor:
-        """Return an account that may act; not_found without one, forbidden when it is not active."""
+        """Return the account with its rights; not_found when absent, forbidden when inactive."""
         return _checked(await self.of(user_id), user_id)
 
     async def find_reader(self, user_id: str) -> Actor | None:
-        """Return an account with its rights, or the operator at the control socket, who has none.
+        """Return the account with its rights, or the operator at the control socket; None without either.
 
-        The operator is known to a plugin by the call that it serves, for nobody else. What is kept needs an
-        account as its owner: `of` and `verified` are for that.
+        The operator has no account and is found only inside a call that the operator made. Use `of` or
+        `verified` for writes, since stored objects need an account as owner.
         """
         actor = await self.of(user_id)
         if actor is not None:
             return actor
-        now = current_asker.get()
-        is_operator = now is not None and now.kind is CredentialKind.CONTROL and now.user_id == user_id
-        return now if is_operator else None
+        caller = current_asker.get()
+        is_operator = (
+            caller is not None and caller.kind is CredentialKind.CONTROL and caller.user_id == user_id
+        )
+        return caller if is_operator else None
 
     async def reader(self, user_id: str) -> Actor:
-        """Return who may read, the operator among them; not_found and forbidden as `verified`."""
+        """Return the actor of `find_reader`; raises not_found and forbidden as `verified` does."""
         return _checked(await self.find_reader(user_id), user_id)
 
     async def owner(self, user_id: str) -> Actor | None:
-        """Return an account with every permission: what plugins do with its things is not the user's doing.
+        """Return the account with every permission; None when it does not exist.
 
-        It is bound to what is the account's own as before.
+        A plugin changes objects of the account without its restrictions. The actor still reaches only what
+        the account owns.
         """
         actor = await self.of(user_id)
         if actor is None:
@@ -61,10 +67,20 @@ class PluginActors:
         every = self._permissions.effective_permissions(replace(actor.user, role=Role.ADMIN), ())
         return replace(actor, permissions=every)
 
-    def everybody(self) -> Actor:
-        """Return who may read and change everything: for reads and writes that name no user."""
+    def unrestricted(self) -> Actor:
+        """Return an actor that may read and change everything, for calls that name no user."""
         user = User(id=f"host:{NAME}", email="", name=NAME, role=Role.ADMIN)
         return Actor(user, CredentialKind.CONTROL, (), self._permissions.effective_permissions(user, ()))
+
+
+async def none_if_not_found(work: Awaitable[Found]) -> Found | None:
+    """Return the result of `work`; None when it raises not_found. Other errors are raised."""
+    try:
+        return await work
+    except GatewayError as error:
+        if error.kind is not ErrorKind.NOT_FOUND:
+            raise
+        return None
 
 
 def _checked(actor: Actor | None, user_id: str) -> Actor:

@@ -1,4 +1,4 @@
-"""Stored chats for plugins."""
+"""Implementation of `HostChats`: stored chats for plugins."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -9,15 +9,14 @@ from gatewayd.chats.service import Chats
 from gatewayd.chats.tags import ChatTags, render_tag
 from gatewayd.errors import invalid, not_found
 from gatewayd.events.interfaces import MessageEffects
-from gatewayd.plugin_host.actors import PluginActors
-from gatewayd.plugin_host.not_found import none_if_not_found
+from gatewayd.plugin_host.actors import PluginActors, none_if_not_found
 from gatewayd.plugins.interfaces import Record
 
 
 class ChatsForPlugins:
     """A `plugins.interfaces.HostChats` over the services of stored chats.
 
-    Where a user is named, a chat of anybody else does not exist, be the user an administrator.
+    A method with a `user_id` finds only chats of that user, even for an administrator.
     """
 
     def __init__(self, chats: Chats, tags: ChatTags, effects: MessageEffects, actors: PluginActors) -> None:
@@ -27,12 +26,12 @@ class ChatsForPlugins:
         self._actors = actors
 
     async def find(self, chat_id: str, user_id: str | None) -> Record | None:
-        """Return a chat with its messages."""
+        """Return the chat with its messages; None when absent or owned by another user."""
         chat = await self._chats.find_record(chat_id)
         return None if chat is None or user_id not in (None, chat["user_id"]) else chat
 
     async def list(self, user_id: str, offset: int, limit: int | None) -> Sequence[Record]:
-        """Return the chats of a user that are not archived, last changed first, without their messages."""
+        """Return the unarchived chats of a user without messages, most recently changed first."""
         actor = await self._actors.of(user_id)
         if actor is None:
             return []
@@ -40,25 +39,25 @@ class ChatsForPlugins:
         return found
 
     async def create(self, user_id: str, document: Record) -> Record:
-        """Keep a new chat; not_found when there is no such user."""
+        """Store a new chat; not_found when the user does not exist."""
         actor = await self._actors.of(user_id)
         if actor is None:
             raise not_found("user", user_id)
         return await self._chats.create(actor, document)
 
     async def change(self, chat_id: str, document: Record) -> Record | None:
-        """Merge into a chat; messages that it has already get the members that are named."""
+        """Merge `document` into a chat and return it; existing messages are updated field by field."""
         owner = await self._owner(chat_id)
         return (
             None if owner is None else await none_if_not_found(self._chats.change(owner, chat_id, document))
         )
 
     async def find_message(self, chat_id: str, message_id: str) -> Record | None:
-        """Return a message with its place in the tree."""
+        """Return a message with its place in the tree; None when absent."""
         return _messages(await self._chats.find_record(chat_id)).get(message_id)
 
     async def put_message(self, chat_id: str, message_id: str, fields: Record) -> bool:
-        """Merge into a message, or add it after the current one, which it then is."""
+        """Merge `fields` into a message, or append a new one and make it current; False without the chat."""
         chat = await self._chats.find_record(chat_id)
         owner = None if chat is None else await self._actors.owner(chat["user_id"])
         if owner is None:
@@ -72,7 +71,10 @@ class ChatsForPlugins:
         return await none_if_not_found(added) is not None
 
     async def remove(self, chat_id: str, user_id: str | None) -> bool:
-        """Delete a chat; for a user only the user's own, and forbidden without the permission chat.delete."""
+        """Delete a chat; False when absent.
+
+        With a `user_id` the chat must belong to that user, who needs the permission chat.delete (forbidden).
+        """
         owner_id = await self._chats.find_owner(chat_id)
         if owner_id is None or user_id not in (None, owner_id):
             return False
@@ -80,7 +82,7 @@ class ChatsForPlugins:
         return actor is not None and await none_if_not_found(self._removed(actor, chat_id)) is not None
 
     async def tags(self, chat_id: str) -> Sequence[Record]:
-        """Return the tags of a chat."""
+        """Return the tags of a chat; empty when the chat is absent."""
         owner = await self._owner(chat_id)
         found = None if owner is None else await none_if_not_found(self._tags.list(owner, chat_id))
         return [render_tag(tag) for tag in found or ()]
@@ -88,7 +90,7 @@ class ChatsForPlugins:
     async def append_items(
         self, chat_id: str, message_id: str, kind: str, values: Sequence[Any]
     ) -> Sequence[Any] | None:
-        """Add to a list of a message and return the whole list; None when there is no such message.
+        """Append to a list of a message and return the whole list; None when the message is absent.
 
         Raises invalid_request for a list that messages do not have.
         """

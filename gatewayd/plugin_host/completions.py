@@ -1,4 +1,4 @@
-"""Chat requests and vectors for plugins."""
+"""Implementation of `HostCompletions`: chat requests and embeddings for plugins."""
 
 import sys
 from array import array
@@ -26,14 +26,14 @@ from gatewayd.plugins.runtime.call_depth import at_depth, next_depth
 from gatewayd.plugins.runtime.context import CallScope
 
 ChatOwners = Callable[[str], Awaitable[str | None]]
-"""Finds the id of the user whose chat it is, None when there is no such chat."""
+"""Returns the id of the owner of a chat; None when the chat is absent."""
 
 
 class CompletionDialect(Protocol):
-    """How requests are read and answers written; the module `dialects.openai` is one."""
+    """Parser of requests and renderer of replies; the module `dialects.openai` is one."""
 
     def parse_request(self, value: Mapping[str, Any]) -> ChatRequest:
-        """Return the request in a body; invalid_request names the field that is wrong."""
+        """Return the request of a body; invalid_request names the faulty field."""
         ...
 
     def wants_usage(self, body: Mapping[str, Any]) -> bool:
@@ -43,17 +43,17 @@ class CompletionDialect(Protocol):
     def render_sources(
         self, sources: list[dict[str, Any]], model: str, request_id: str, created: int
     ) -> bytes:
-        """Return the first frame of a stream with its sources."""
+        """Return the frame that carries the sources, the first of a stream."""
         ...
 
     def render_completion(self, completion: Completion, *, include_usage: bool = False) -> list[bytes]:
-        """Return a finished answer as frames."""
+        """Return a finished completion as frames."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class CompletionServices:
-    """What requests are answered by."""
+    """Services that answer a request."""
 
     catalog: Catalog
     pipeline: Pipeline
@@ -67,12 +67,12 @@ class CompletionsForPlugins:
 
     def __init__(
         self,
-        asking: CompletionServices,
+        services: CompletionServices,
         spaces: QuerySpaces,
         actors: PluginActors,
         clock: ids.Clock = ids.now,
     ) -> None:
-        self._asking = asking
+        self._services = services
         self._spaces = spaces
         self._actors = actors
         self._clock = clock
@@ -82,28 +82,28 @@ class CompletionsForPlugins:
     ) -> Record | AsyncIterator[bytes]:
         """Answer a chat request for a user: a completion, or `data:` frames when `stream` is true.
 
-        Without `whole_pipeline` neither documents nor tools of the gateway have part in it, only the model's
-        record has, and those filters that the request of the call (`scope`) has not met; function models then
-        speak to the chat of the call. Code that runs outside of calls meets no filter. A failure after the
-        first frame is raised from the frames. Raises GatewayError, invalid_request for plugins that ask
-        each other without end.
+        Without `whole_pipeline` the gateway adds no documents and no tools. It applies the record of the
+        model and the filters that have not yet run on the request of the call (`scope`); a function model
+        then sends its events to the chat of the call. Without a `scope` no filter runs. A failure after the
+        first frame is raised by the iterator. Raises GatewayError; invalid_request when plugins call each
+        other more deeply than allowed.
         """
         level = next_depth(0 if scope is None else scope.level)
         actor = await self._actor(user_id, scope)
         given = as_mapping(body.get("metadata"))
-        request = self._asking.dialect.parse_request(
+        request = self._services.dialect.parse_request(
             {name: value for name, value in body.items() if name != "metadata"}
         )
         await self._check_chat(request, actor)
         request.request_id = ids.new_id()
         request.facts = None if scope is None else lambda: scope.facts
-        pipeline = self._asking.pipeline
+        pipeline = self._services.pipeline
         if not whole_pipeline:
             request.files = []
             outer = scope if scope is not None and scope.actor.user_id == user_id else None
             scopes = _InnerScopes(outer, given, set() if scope is None else scope.filtered)
-            filters = NoFilters() if scope is None else self._asking.filters
-            pipeline = Pipeline(self._asking.catalog, filters, NoDocuments(), NoTools(), scopes)
+            filters = NoFilters() if scope is None else self._services.filters
+            pipeline = Pipeline(self._services.catalog, filters, NoDocuments(), NoTools(), scopes)
         with at_depth(level):
             answer = await pipeline.run(request, actor)
         if not request.stream:
@@ -111,15 +111,15 @@ class CompletionsForPlugins:
         return self._frames(request, answer, level)
 
     async def embed(self, texts: Sequence[str]) -> Sequence[Sequence[float]]:
-        """Return a vector for each text, of the model that passages are searched with.
+        """Return one vector for each text, made by the embedding model of searches.
 
-        Raises not_configured when there is none, and what the model raises.
+        Raises not_configured when no embedding model is set up, and the errors of the model.
         """
         if not texts:
             return []
         found = await self._spaces.query()
         if found is None:
-            raise GatewayError(ErrorKind.NOT_CONFIGURED, "cannot make vectors: no embedding model is set up")
+            raise GatewayError(ErrorKind.NOT_CONFIGURED, "cannot embed texts: no embedding model is set up")
         space, embedder = found
         numbers = array("f")
         numbers.frombytes(await embedder.embed(texts, EmbeddingPurpose.PASSAGE))
@@ -134,13 +134,13 @@ class CompletionsForPlugins:
         return await self._actors.reader(user_id)
 
     async def _check_chat(self, request: ChatRequest, actor: Actor) -> None:
-        """Raise not_found when a request names a stored chat of somebody else."""
+        """Raise not_found when the request names a stored chat of another user."""
         chat_id = as_text(request.options.get("chat_id"))
-        if chat_id and await self._asking.chat_owners(chat_id) not in (None, actor.user_id):
+        if chat_id and await self._services.chat_owners(chat_id) not in (None, actor.user_id):
             raise not_found("chat", chat_id)
 
     def _frames(self, request: ChatRequest, answer: ChatAnswer, level: int) -> AsyncIterator[bytes]:
-        dialect, usage = self._asking.dialect, self._asking.dialect.wants_usage(request.body)
+        dialect, usage = self._services.dialect, self._services.dialect.wants_usage(request.body)
         if answer.completion is not None:
             return AnswerFrames(
                 dialect.render_completion(answer.completion, include_usage=usage), None, level
@@ -152,7 +152,7 @@ class CompletionsForPlugins:
 
 
 class AnswerFrames:
-    """The frames of one answer, `[DONE]` at the end; closing it ends the source's work at once."""
+    """Iterator over the frames of one answer, ending in `[DONE]`; closing it closes the source at once."""
 
     def __init__(self, first: Sequence[bytes], chunks: ChunkStream | None, level: int) -> None:
         self._ready = list(first)
@@ -164,7 +164,7 @@ class AnswerFrames:
         return self
 
     async def __anext__(self) -> bytes:
-        """Return the next frames; models that are asked for more are so at the level of the request."""
+        """Return the next frame; the source runs at the call depth of the request."""
         if self._ready:
             return self._ready.pop(0)
         while self._chunks is not None:
@@ -182,7 +182,7 @@ class AnswerFrames:
         return DONE
 
     async def aclose(self) -> None:
-        """Release the source."""
+        """Drop the remaining frames and close the source."""
         self._ready, self._is_done = [], True
         await self._release()
 
@@ -193,7 +193,7 @@ class AnswerFrames:
 
 
 class _InnerScopes:
-    """Tells function models that are asked by a plugin of the call that the plugin serves."""
+    """Makes the scope of a request that a plugin sends, from the scope of the call that the plugin serves."""
 
     def __init__(self, outer: CallScope | None, given: Mapping[str, Any], filtered: Set[str]) -> None:
         self._outer = outer
@@ -203,19 +203,19 @@ class _InnerScopes:
     def __call__(
         self, request: ChatRequest, model: Model, record: ModelRecord | None, actor: Actor
     ) -> CallScope:
-        """Return the scope of the inner request; what the plugin's own metadata says of a task counts."""
-        made = make_scope(request, model, record, actor)
-        made.filtered = set(self._filtered)
+        """Return the scope of the inner request; the task in the metadata of the plugin is adopted."""
+        scope = make_scope(request, model, record, actor)
+        scope.filtered = set(self._filtered)
         task = as_text(self._given.get("task"))
         if task:
-            made.task = task
-            made.task_body = dict(as_mapping(self._given.get("task_body"))) or dict(request.body)
+            scope.task = task
+            scope.task_body = dict(as_mapping(self._given.get("task_body"))) or dict(request.body)
         if self._outer is None:
-            return made
-        told = {"model": made.metadata["model"], "model_id": made.metadata["model_id"]}
-        made.metadata = {**made.metadata, **self._outer.metadata, **told}
-        made.target = self._outer.target
-        return made
+            return scope
+        model_facts = {"model": scope.metadata["model"], "model_id": scope.metadata["model_id"]}
+        scope.metadata = {**scope.metadata, **self._outer.metadata, **model_facts}
+        scope.target = self._outer.target
+        return scope
 
 
 def _body(answer: ChatAnswer) -> dict[str, Any]:

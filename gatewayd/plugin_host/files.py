@@ -1,4 +1,4 @@
-"""Files for plugins: what they store goes through the door of all uploads."""
+"""Implementation of `HostFiles`: files for plugins, stored by the same service as uploads."""
 
 from collections.abc import AsyncIterator, Mapping, Sequence
 from pathlib import Path
@@ -13,53 +13,52 @@ from gatewayd.ingest.serializers import render_file
 from gatewayd.ingest.upload import NewFile
 from gatewayd.knowledge.process_now import SynchronousProcessing, parse_collection_name
 from gatewayd.knowledge.uploads import DocumentUploads
-from gatewayd.plugin_host.actors import PluginActors
-from gatewayd.plugin_host.not_found import none_if_not_found
+from gatewayd.plugin_host.actors import PluginActors, none_if_not_found
 from gatewayd.plugins.interfaces import HostUpload, Record
 
 PLUGIN_META_KEY: Final = "plugins"
-"""Where the client's metadata of a file keeps what plugins add: `{"data": {...}, "meta": {...}}`."""
+"""Key in the client metadata of a file for values of plugins: `{"data": {...}, "meta": {...}}`."""
 
 STATUS_FIELDS: Final = frozenset({"status", "error"})
-"""Members of `data` that tell how far the gateway is with a file: nobody else sets them."""
+"""Members of `data` with the processing state of a file; only the gateway sets them."""
 
 MEASURED_FIELDS: Final = frozenset({"size", "file_hash", "content_type"})
-"""Members of `meta` that are what the upload was."""
+"""Members of `meta` measured during the upload; read-only."""
 
 
 class FilesForPlugins:
-    """A `plugins.interfaces.HostFiles`. Whoever names no user may read and change the files of everybody."""
+    """A `plugins.interfaces.HostFiles`. Calls without a user reach the files of all users."""
 
     def __init__(
         self,
         files: FileService,
         uploads: DocumentUploads,
-        readying: SynchronousProcessing,
+        processing: SynchronousProcessing,
         actors: PluginActors,
     ) -> None:
         self._files = files
         self._uploads = uploads
-        self._readying = readying
+        self._processing = processing
         self._actors = actors
 
     async def find(self, file_id: str) -> Record | None:
-        """Return a file with its text as `data.content`."""
+        """Return a file with its text as `data.content`; None when absent."""
         file = await self._find(file_id)
         return None if file is None else await self._whole(file)
 
     async def list(self, user_id: str | None) -> Sequence[Record]:
-        """Return the files of a user, or of everybody, newest first, without their texts."""
-        files, _ = await self._files.list(self._everybody, owner_id=user_id)
-        return [_shown(file, None) for file in files]
+        """Return the files of a user, or of all users, without their texts, newest first."""
+        files, _ = await self._files.list(self._unrestricted, owner_id=user_id)
+        return [_render(file, None) for file in files]
 
     async def store(self, user_id: str, upload: HostUpload) -> Record:
-        """Keep a file as one of the user's.
+        """Store a file owned by the user and return it.
 
-        Raises what an upload of the user's raises: forbidden without the permission chat.file_upload,
-        too_large, invalid_request, and conflict for an id that is taken.
+        Raises the errors of an upload: forbidden without the permission chat.file_upload, too_large,
+        invalid_request, and conflict for an id that is taken.
         """
         actor = await self._actors.verified(user_id)
-        asked = NewFile(
+        new_file = NewFile(
             name=upload.name,
             content_type=upload.content_type,
             user_id=user_id,
@@ -68,24 +67,24 @@ class FilesForPlugins:
             is_unlimited=actor.is_admin,
             id=upload.id,
         )
-        return _shown(await self._uploads.accept(actor, asked, _once(upload.content)), None)
+        return _render(await self._uploads.accept(actor, new_file, _once(upload.content)), None)
 
     async def path(self, file_id: str) -> Path | None:
-        """Return where this machine has the content of a file."""
-        found = await none_if_not_found(self._files.content(self._everybody, file_id))
+        """Return the path of the content on this machine; None when the file is absent."""
+        found = await none_if_not_found(self._files.content(self._unrestricted, file_id))
         return None if found is None else found[1]
 
     async def set_data(self, file_id: str, data: Record) -> Record | None:
-        """Merge into the data of a file; `content` becomes its text.
+        """Merge into the data of a file and return it; `content` replaces its text. None when absent.
 
-        How far the gateway is with it (`status`, `error`) stays what it is. Raises empty_content for a blank
-        text, conflict while the file is being processed.
+        `status` and `error` are ignored. Raises empty_content for a blank text, conflict while the file is
+        being processed.
         """
         file = await self._find(file_id)
         if file is None:
             return None
         if "content" in data:
-            file = await self._files.set_text(self._everybody, file_id, _text(data["content"]))
+            file = await self._files.set_text(self._unrestricted, file_id, _text(data["content"]))
         further = {
             name: value for name, value in data.items() if name != "content" and name not in STATUS_FIELDS
         }
@@ -94,17 +93,18 @@ class FilesForPlugins:
         return await self._whole(file)
 
     async def set_meta(self, file_id: str, meta: Record) -> Record | None:
-        """Merge into what is kept beside a file: `name` renames it, `data` is the client's metadata.
+        """Merge into the metadata of a file and return it. None when absent.
 
-        What was measured (`size`, `file_hash`, `content_type`) stays what it is.
+        `name` renames the file, `data` is merged into the client metadata. `size`, `file_hash` and
+        `content_type` are ignored.
         """
         file = await self._find(file_id)
         if file is None:
             return None
         if isinstance(meta.get("name"), str) and meta["name"] != file.name:
-            file = await self._files.rename(self._everybody, file_id, meta["name"])
+            file = await self._files.rename(self._unrestricted, file_id, meta["name"])
         if isinstance(meta.get("data"), Mapping):
-            file = await self._files.set_data(self._everybody, file_id, {**file.data, **meta["data"]})
+            file = await self._files.set_data(self._unrestricted, file_id, {**file.data, **meta["data"]})
         known = MEASURED_FIELDS | {"name", "data"}
         further = {name: value for name, value in meta.items() if name not in known}
         if further:
@@ -112,10 +112,10 @@ class FilesForPlugins:
         return await self._whole(file)
 
     async def process(self, file_id: str, collection_id: str | None) -> Record | None:
-        """Make the text and vectors of a file, in a collection when one is named, and wait for the end.
+        """Extract and embed a file, optionally into a collection, and wait for the end. None when absent.
 
-        The owner of the file needs the right to change the collection. Raises empty_content with the reason
-        when it cannot be read, timeout after five minutes.
+        The owner of the file needs write access to the collection. Raises empty_content with the reason
+        when the file cannot be read, timeout after five minutes.
         """
         file = await self._find(file_id)
         if file is None:
@@ -124,44 +124,44 @@ class FilesForPlugins:
         if owner is None:
             raise not_found("the owner of file", file_id)
         collection = parse_collection_name(collection_id)
-        return await self._whole(await self._readying.process(owner, file_id, collection=collection))
+        return await self._whole(await self._processing.process(owner, file_id, collection=collection))
 
     async def remove(self, file_id: str) -> bool:
-        """Delete a file with its content."""
+        """Delete a file with its content; False when absent."""
         return await none_if_not_found(self._removed(file_id)) is not None
 
     @property
-    def _everybody(self) -> Actor:
-        return self._actors.everybody()
+    def _unrestricted(self) -> Actor:
+        return self._actors.unrestricted()
 
     async def _find(self, file_id: str) -> File | None:
-        return await none_if_not_found(self._files.get(self._everybody, file_id))
+        return await none_if_not_found(self._files.get(self._unrestricted, file_id))
 
     async def _whole(self, file: File) -> Record:
-        return _shown(file, await self._files.text(self._everybody, file.id))
+        return _render(file, await self._files.text(self._unrestricted, file.id))
 
     async def _add(self, file: File, part: str, values: Mapping[str, Any]) -> File:
-        own = _own(file)
+        own = _plugin_values(file)
         added = {**own, part: {**own.get(part, {}), **values}}
-        return await self._files.set_data(self._everybody, file.id, {**file.data, PLUGIN_META_KEY: added})
+        return await self._files.set_data(self._unrestricted, file.id, {**file.data, PLUGIN_META_KEY: added})
 
     async def _removed(self, file_id: str) -> bool:
-        await self._files.remove(self._everybody, file_id)
+        await self._files.remove(self._unrestricted, file_id)
         return True
 
 
-def _shown(file: File, text: str | None) -> dict[str, Any]:
-    """Return a file as clients see it, with what plugins added in its place."""
-    shown = render_file(file, text)
-    own = _own(file)
-    shown["data"] = {**own.get("data", {}), **shown["data"]}
-    shown["meta"] = {**own.get("meta", {}), **shown["meta"]}
-    shown["meta"]["data"] = {name: value for name, value in file.data.items() if name != PLUGIN_META_KEY}
-    return shown
+def _render(file: File, text: str | None) -> dict[str, Any]:
+    """Return the rendered file, with the values of plugins merged into `data` and `meta`."""
+    rendered = render_file(file, text)
+    own = _plugin_values(file)
+    rendered["data"] = {**own.get("data", {}), **rendered["data"]}
+    rendered["meta"] = {**own.get("meta", {}), **rendered["meta"]}
+    rendered["meta"]["data"] = {name: value for name, value in file.data.items() if name != PLUGIN_META_KEY}
+    return rendered
 
 
-def _own(file: File) -> Mapping[str, Mapping[str, Any]]:
-    """Return what plugins added to a file; nothing when a client keeps something else in that place."""
+def _plugin_values(file: File) -> Mapping[str, Mapping[str, Any]]:
+    """Return the values of plugins; empty when a client stored something else under the key."""
     own = file.data.get(PLUGIN_META_KEY)
     if not isinstance(own, Mapping):
         return {}

@@ -1,4 +1,4 @@
-"""Collections and the search in them, for plugins."""
+"""Implementation of `HostKnowledge`: collections and retrieval for plugins."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -8,8 +8,7 @@ from gatewayd.knowledge.collections import CollectionService
 from gatewayd.knowledge.retrieval import RetrievalService, SearchOptions
 from gatewayd.knowledge.scopes import ScopeResolver
 from gatewayd.knowledge.serializers import render_collection
-from gatewayd.plugin_host.actors import PluginActors
-from gatewayd.plugin_host.not_found import none_if_not_found
+from gatewayd.plugin_host.actors import PluginActors, none_if_not_found
 from gatewayd.plugins.interfaces import Record
 
 
@@ -31,12 +30,12 @@ class KnowledgeForPlugins:
         self._actors = actors
 
     async def find(self, collection_id: str) -> Record | None:
-        """Return a collection, whoever may read it."""
-        found = await none_if_not_found(self._collections.get(self._actors.everybody(), collection_id))
+        """Return a collection without a check of its access list; None when absent."""
+        found = await none_if_not_found(self._collections.get(self._actors.unrestricted(), collection_id))
         return None if found is None else render_collection(found)
 
     async def list(self, user_id: str) -> Sequence[Record]:
-        """Return the collections that a user may read, last changed first."""
+        """Return the collections that a user may read, most recently changed first."""
         actor = await self._actors.find_reader(user_id)
         if actor is None:
             return []
@@ -44,9 +43,9 @@ class KnowledgeForPlugins:
         return [render_collection(collection) for collection in found]
 
     async def search(self, user_id: str, names: Sequence[str], query: str, k: int | None) -> Sequence[Record]:
-        """Return the passages of collections or files (`file-<id>`) that answer a query, best first.
+        """Return the passages of collections or files (`file-<id>`) for a query, best first.
 
-        Each is `{"text", "score", "metadata"}`. Raises not_found for what the user may not read.
+        Each is `{"text", "score", "metadata"}`. Raises not_found for a name that the user may not read.
         """
         actor = await self._actors.reader(user_id)
         scopes = [await self._scopes.named(actor, name) for name in dict.fromkeys(names)]

@@ -1,4 +1,4 @@
-"""Models for plugins, as listings show them, and what administrators keep about them."""
+"""Implementation of `HostModels`: models for plugins, and the records that administrators keep of them."""
 
 from collections.abc import Mapping, Sequence
 
@@ -16,12 +16,12 @@ class ModelsForPlugins:
         self._actors = actors
 
     async def find_record(self, model_id: str) -> Record | None:
-        """Return what an administrator keeps about a model."""
+        """Return the record of a model; None without one."""
         record = self._catalog.find_record(model_id)
         return None if record is None else render_record(record)
 
     async def list_records(self, user_id: str | None) -> Sequence[Record]:
-        """Return all records by id, or those of models that a user may use."""
+        """Return all records, sorted by id, or those of models that a user may use."""
         records = self._catalog.list_records()
         if user_id is None:
             return [render_record(record) for record in records]
@@ -29,7 +29,7 @@ class ModelsForPlugins:
         return [render_record(record) for record in records if record.id in usable]
 
     async def list(self, user_id: str) -> Sequence[Record]:
-        """Return the models that a user may use, by name, as the list of models shows them."""
+        """Return the models that a user may use, sorted by name, in the format of the model list."""
         actor = await self._actors.find_reader(user_id)
         if actor is None:
             return []
@@ -40,6 +40,6 @@ class ModelsForPlugins:
         ]
 
     async def all(self) -> Mapping[str, Record]:
-        """Return every model by id, whoever may use it."""
+        """Return every model by id, without a check of its access list."""
         models = await self._catalog.list_all()
         return {model.id: describe_model(model, self._catalog.find_record(model.id)) for model in models}

@@ -1,6 +1,6 @@
-"""What plugins need: a store for them, and what they may ask of the gateway.
+"""Interfaces of plugins: their stores, and the host through which they call the gateway.
 
-Records that plugins get are mappings in the shapes that they know (peer-compatible), made anew for each call.
+Records that the host returns are mappings in the formats of Open WebUI, made anew for each call.
 """
 
 from collections.abc import AsyncIterator, Mapping, Sequence
@@ -15,7 +15,7 @@ Record = Mapping[str, Any]
 
 
 class PluginStore(Protocol):
-    """Plugins of the database, and what is kept about those from files (their valves and switches).
+    """Store of the plugins in the database, and of the valves and switches of plugins from files.
 
     All changes are committed on return, or at the end of the surrounding transaction.
     """
@@ -23,12 +23,12 @@ class PluginStore(Protocol):
     async def list(self, family: PluginFamily | None = None) -> Sequence[Plugin]:
         """Return the plugins by id, with their sources and grants.
 
-        One whose valves cannot be read is there without them, locked, and with a problem that says so.
+        A plugin whose valves cannot be decrypted has none, is locked, and has a problem with the reason.
         """
         ...
 
     async def find(self, family: PluginFamily, plugin_id: str) -> Plugin | None:
-        """Return one plugin; not_configured when its valves cannot be read."""
+        """Return one plugin, None when absent; raises not_configured when its valves cannot be decrypted."""
         ...
 
     async def put(self, plugin: Plugin) -> None:
@@ -36,16 +36,16 @@ class PluginStore(Protocol):
         ...
 
     async def remove(self, family: PluginFamily, plugin_id: str) -> bool:
-        """Delete a plugin, its grants, its valves and those of every user."""
+        """Delete a plugin, its grants, its valves and those of all users; False when it is absent."""
         ...
 
     async def note(self, family: PluginFamily, plugin_id: str, problem: PluginProblem | None) -> None:
-        """Keep the last problem alone; nothing happens when there is no such plugin."""
+        """Store only the last problem of a plugin, None to clear it; an absent plugin is ignored."""
         ...
 
 
 class UserValvesStore(Protocol):
-    """What users set for themselves in plugins."""
+    """Store of the valves that users set for themselves."""
 
     async def find(self, user_id: str, family: PluginFamily, plugin_id: str) -> dict[str, Any] | None:
         """Return the values; None when the user set none."""
@@ -57,14 +57,34 @@ class UserValvesStore(Protocol):
 
 
 class HostUsers(Protocol):
-    """Accounts and groups, as `__user__` and the peer's group record show them."""
+    """Accounts and groups, in the formats of `__user__` and of the group record of Open WebUI."""
 
-    async def find(self, user_id: str) -> Record | None: ...  # noqa: D102
-    async def find_by_email(self, email: str) -> Record | None: ...  # noqa: D102
-    async def list(self, query: str, offset: int, limit: int | None) -> Sequence[Record]: ...  # noqa: D102
-    async def change_settings(self, user_id: str, settings: Record) -> Record | None: ...  # noqa: D102
-    async def groups(self, user_id: str | None) -> Sequence[Record]: ...  # noqa: D102
-    async def find_group(self, group_id: str) -> Record | None: ...  # noqa: D102
+    async def find(self, user_id: str) -> Record | None:
+        """Return an account in the format of `__user__`; None when absent."""
+        ...
+
+    async def find_by_email(self, email: str) -> Record | None:
+        """Return the account with an e-mail address, compared without case; None when absent."""
+        ...
+
+    async def list(self, query: str, offset: int, limit: int | None) -> Sequence[Record]:
+        """Return the accounts whose name or address contains `query`, oldest first.
+
+        All from `offset` on when `limit` is None.
+        """
+        ...
+
+    async def change_settings(self, user_id: str, settings: Record) -> Record | None:
+        """Merge into the settings of an account, top-level keys only, and return it; None when absent."""
+        ...
+
+    async def groups(self, user_id: str | None) -> Sequence[Record]:
+        """Return the groups of a user, or all groups for None, sorted by name."""
+        ...
+
+    async def find_group(self, group_id: str) -> Record | None:
+        """Return a group; None when absent."""
+        ...
 
     async def permissions(self, user_id: str) -> Record | None:
         """Return the permissions that a user has in effect; None when there is no such user."""
@@ -72,108 +92,249 @@ class HostUsers(Protocol):
 
 
 class HostChats(Protocol):
-    """Stored chats as clients see them; `user_id` None leaves the owner unchecked."""
+    """Stored chats in the format of the API; `user_id` None skips the check of the owner."""
 
-    async def find(self, chat_id: str, user_id: str | None) -> Record | None: ...  # noqa: D102
-    async def list(self, user_id: str, offset: int, limit: int | None) -> Sequence[Record]: ...  # noqa: D102
-    async def create(self, user_id: str, document: Record) -> Record: ...  # noqa: D102
-    async def change(self, chat_id: str, document: Record) -> Record | None: ...  # noqa: D102
-    async def find_message(self, chat_id: str, message_id: str) -> Record | None: ...  # noqa: D102
-    async def put_message(self, chat_id: str, message_id: str, fields: Record) -> bool: ...  # noqa: D102
-    async def remove(self, chat_id: str, user_id: str | None) -> bool: ...  # noqa: D102
-    async def tags(self, chat_id: str) -> Sequence[Record]: ...  # noqa: D102
+    async def find(self, chat_id: str, user_id: str | None) -> Record | None:
+        """Return a chat with its messages; None when absent or owned by another user than `user_id`."""
+        ...
+
+    async def list(self, user_id: str, offset: int, limit: int | None) -> Sequence[Record]:
+        """Return the unarchived chats of a user without messages, most recently changed first.
+
+        Empty when the user is absent; all from `offset` on when `limit` is None.
+        """
+        ...
+
+    async def create(self, user_id: str, document: Record) -> Record:
+        """Store a new chat and return it.
+
+        Raises not_found when the user is absent, invalid_request for a faulty document.
+        """
+        ...
+
+    async def change(self, chat_id: str, document: Record) -> Record | None:
+        """Merge `document` into a chat and return it; existing messages are updated field by field.
+
+        None when the chat is absent. Raises invalid_request for a faulty document.
+        """
+        ...
+
+    async def find_message(self, chat_id: str, message_id: str) -> Record | None:
+        """Return a message with its place in the tree; None when the chat or the message is absent."""
+        ...
+
+    async def put_message(self, chat_id: str, message_id: str, fields: Record) -> bool:
+        """Merge `fields` into a message, or append a new one and make it current.
+
+        False when the chat or its owner is absent.
+        """
+        ...
+
+    async def remove(self, chat_id: str, user_id: str | None) -> bool:
+        """Delete a chat; False when it is absent or owned by another user than `user_id`.
+
+        Raises forbidden when `user_id` is given and the user lacks the permission chat.delete.
+        """
+        ...
+
+    async def tags(self, chat_id: str) -> Sequence[Record]:
+        """Return the tags of a chat; empty when the chat is absent."""
+        ...
 
     async def append_items(
         self, chat_id: str, message_id: str, kind: str, values: Sequence[Any]
     ) -> Sequence[Any] | None:
-        """Add to `statusHistory`, `embeds`, `files` or `sources` of a message; return the whole list.
+        """Append to `statusHistory`, `embeds`, `files` or `sources` of a message; return the whole list.
 
-        None when there is no such message.
+        None when the message is absent. Raises invalid_request for another `kind`.
         """
         ...
 
 
 class HostFiles(Protocol):
-    """Files as clients see them (2.6)."""
+    """Files in the format of the API."""
 
-    async def find(self, file_id: str) -> Record | None: ...  # noqa: D102
-    async def list(self, user_id: str | None) -> Sequence[Record]: ...  # noqa: D102
-    async def store(self, user_id: str, upload: "HostUpload") -> Record: ...  # noqa: D102
-    async def path(self, file_id: str) -> Path | None: ...  # noqa: D102
-    async def set_data(self, file_id: str, data: Record) -> Record | None: ...  # noqa: D102
-    async def set_meta(self, file_id: str, meta: Record) -> Record | None: ...  # noqa: D102
+    async def find(self, file_id: str) -> Record | None:
+        """Return a file with its text as `data.content`; None when absent."""
+        ...
 
-    async def process(self, file_id: str, collection_id: str | None) -> Record | None:
-        """Make the text and vectors of a file, in a collection when one is named, and wait for the end.
+    async def list(self, user_id: str | None) -> Sequence[Record]:
+        """Return the files of a user, or of all users for None, without their texts, newest first."""
+        ...
 
-        Returns the file; None when there is none. Raises GatewayError when it cannot be read.
+    async def store(self, user_id: str, upload: "HostUpload") -> Record:
+        """Store a file owned by the user and return it.
+
+        Raises not_found when the user is absent, forbidden when the account is inactive or lacks
+        chat.file_upload, too_large, invalid_request, and conflict for an id that is taken.
         """
         ...
 
-    async def remove(self, file_id: str) -> bool: ...  # noqa: D102
+    async def path(self, file_id: str) -> Path | None:
+        """Return the path of the content on this machine; None when the file is absent."""
+        ...
+
+    async def set_data(self, file_id: str, data: Record) -> Record | None:
+        """Merge into the data of a file and return it; `content` replaces its text. None when absent.
+
+        `status` and `error` are ignored. Raises empty_content for a blank text, invalid_request for one that
+        is not text, conflict while the file is being processed.
+        """
+        ...
+
+    async def set_meta(self, file_id: str, meta: Record) -> Record | None:
+        """Merge into the metadata of a file and return it; None when absent.
+
+        `name` renames the file, `data` is merged into the client metadata. `size`, `file_hash` and
+        `content_type` are ignored. Raises invalid_request for a faulty value.
+        """
+        ...
+
+    async def process(self, file_id: str, collection_id: str | None) -> Record | None:
+        """Extract and embed a file, optionally into a collection, wait for the end, and return the file.
+
+        None when the file is absent. Raises not_found when its owner is absent, empty_content when it cannot
+        be read, timeout after five minutes, and forbidden when its owner may not change the collection.
+        """
+        ...
+
+    async def remove(self, file_id: str) -> bool:
+        """Delete a file with its content; False when absent."""
+        ...
 
 
 class HostModels(Protocol):
-    """Models as listings show them (2.4), and what administrators keep about them."""
+    """Models in the format of the model list, and the records that administrators keep of them."""
 
-    async def find_record(self, model_id: str) -> Record | None: ...  # noqa: D102
-    async def list_records(self, user_id: str | None) -> Sequence[Record]: ...  # noqa: D102
-    async def list(self, user_id: str) -> Sequence[Record]: ...  # noqa: D102
-    async def all(self) -> Mapping[str, Record]: ...  # noqa: D102
+    async def find_record(self, model_id: str) -> Record | None:
+        """Return the record of a model; None when an administrator has made none."""
+        ...
+
+    async def list_records(self, user_id: str | None) -> Sequence[Record]:
+        """Return all records for None, or those of models that a user may use."""
+        ...
+
+    async def list(self, user_id: str) -> Sequence[Record]:
+        """Return the models that a user may use, sorted by name; empty when the user is absent."""
+        ...
+
+    async def all(self) -> Mapping[str, Record]:
+        """Return every model by id, without a check of its access list."""
+        ...
 
 
 class HostCompletions(Protocol):
-    """Chat requests from inside."""
+    """Chat requests and embeddings."""
 
     async def run(
         self, user_id: str, body: Record, *, whole_pipeline: bool, scope: CallScope | None
     ) -> "Record | AsyncIterator[bytes]":
         """Answer a chat request for a user: a completion, or `data:` frames when `stream` is true.
 
-        Without `whole_pipeline` the model is asked directly: no filters, documents or tools. The right to use
-        the model is checked either way. Raises GatewayError.
+        Without `whole_pipeline` the gateway adds no documents and no tools, and runs only the filters that
+        have not yet run on the request of `scope`. The access list of the model is checked either way.
+        Raises GatewayError.
         """
         ...
 
-    async def embed(self, texts: Sequence[str]) -> Sequence[Sequence[float]]: ...  # noqa: D102
+    async def embed(self, texts: Sequence[str]) -> Sequence[Sequence[float]]:
+        """Return one vector for each text, made by the embedding model of searches; empty for no texts.
+
+        Raises not_configured when no embedding model is set up, and the errors of the model.
+        """
+        ...
 
 
 class HostPlugins(Protocol):
-    """Other plugins: their records and valves, and the tools that a user may call."""
+    """Records and valves of other plugins, and the tools that a user may call."""
 
-    async def list(self, family: PluginFamily, kind: str | None) -> Sequence[Record]: ...  # noqa: D102
-    async def find(self, family: PluginFamily, plugin_id: str) -> Record | None: ...  # noqa: D102
-    async def valves(self, family: PluginFamily, plugin_id: str) -> Record | None: ...  # noqa: D102
-    async def set_valves(self, family: PluginFamily, plugin_id: str, values: Record) -> bool: ...  # noqa: D102
-    async def user_valves(self, user_id: str, family: PluginFamily, plugin_id: str) -> Record | None: ...  # noqa: D102
-    async def set_user_valves(  # noqa: D102
+    async def list(self, family: PluginFamily, kind: str | None) -> Sequence[Record]:
+        """Return the plugins of a family, sorted by id; `kind` None means every kind.
+
+        Empty for an unknown kind.
+        """
+        ...
+
+    async def find(self, family: PluginFamily, plugin_id: str) -> Record | None:
+        """Return the record of one plugin; None when absent."""
+        ...
+
+    async def valves(self, family: PluginFamily, plugin_id: str) -> Record | None:
+        """Return the stored valves without defaults; None when the plugin is absent.
+
+        Raises not_configured when they cannot be decrypted.
+        """
+        ...
+
+    async def set_valves(self, family: PluginFamily, plugin_id: str, values: Record) -> bool:
+        """Merge into the valves of a plugin; False when it is absent.
+
+        A value of None restores the default. Raises invalid_request that names the faulty field, and
+        not_configured when plugins are disabled.
+        """
+        ...
+
+    async def user_valves(self, user_id: str, family: PluginFamily, plugin_id: str) -> Record | None:
+        """Return the valves that a user set; None when nothing is set.
+
+        None as well when the user is absent or may not use the plugin.
+        """
+        ...
+
+    async def set_user_valves(
         self, user_id: str, family: PluginFamily, plugin_id: str, values: Record
-    ) -> bool: ...
-    async def tools(self, tool_ids: Sequence[str], scope: CallScope) -> Mapping[str, Record]: ...  # noqa: D102
+    ) -> bool:
+        """Merge into the valves of a user; False when the user is absent or may not use the plugin.
+
+        A value of None restores the default. Raises invalid_request that names the faulty field.
+        """
+        ...
+
+    async def tools(self, tool_ids: Sequence[str], scope: CallScope) -> Mapping[str, Record]:
+        """Return the tools that the user of a call may use, by name, in the format of `__tools__`.
+
+        Unknown and unreadable ids are left out.
+        """
+        ...
 
 
 class HostKnowledge(Protocol):
-    """Collections and the search in them."""
+    """Collections and retrieval."""
 
-    async def find(self, collection_id: str) -> Record | None: ...  # noqa: D102
-    async def list(self, user_id: str) -> Sequence[Record]: ...  # noqa: D102
-    async def search(  # noqa: D102
-        self, user_id: str, names: Sequence[str], query: str, k: int | None
-    ) -> Sequence[Record]: ...
+    async def find(self, collection_id: str) -> Record | None:
+        """Return a collection without a check of its access list; None when absent."""
+        ...
+
+    async def list(self, user_id: str) -> Sequence[Record]:
+        """Return the collections that a user may read, last changed first; empty when the user is absent."""
+        ...
+
+    async def search(self, user_id: str, names: Sequence[str], query: str, k: int | None) -> Sequence[Record]:
+        """Return the passages of collections or files (`file-<id>`) for a query, best first.
+
+        Each is `{"text", "score", "metadata"}`; `k` None means the configured number. Raises not_found for a
+        name that the user may not read, forbidden for an inactive account.
+        """
+        ...
 
 
 class HostSettings(Protocol):
-    """Settings by their upper-case names; secrets are not among them."""
+    """Settings by upper-case name, without secrets."""
 
-    async def get(self, name: str) -> Any: ...  # noqa: D102
-    async def all(self) -> Record: ...  # noqa: D102
+    async def get(self, name: str) -> Any:
+        """Return the value of a setting; None when it does not exist or is a secret."""
+        ...
+
+    async def all(self) -> Record:
+        """Return every setting that is not a secret, by name."""
+        ...
 
 
 @dataclass(frozen=True, slots=True)
 class HostUpload:
-    """A file that a plugin stores; `meta` is kept beside it, `process` asks for its text and vectors.
+    """A file that a plugin stores, with client metadata in `meta`.
 
-    `id` is the one that the plugin chose, None for a new one.
+    `process` requests extraction and embedding. `id` is the id that the plugin chose, None for a new one.
     """
 
     name: str
@@ -186,10 +347,10 @@ class HostUpload:
 
 @dataclass(frozen=True, slots=True)
 class PluginHost:
-    """What the compatible import names reach the gateway through.
+    """The interfaces of the gateway that the `open_webui` modules call.
 
-    `data_dir` is a directory for what plugins keep themselves, not that of the gateway's own data.
-    `secret_key` is derived from the secret of the gateway (`names.keys`).
+    `data_dir` is the directory for files of plugins, apart from the data of the gateway. `secret_key` is
+    derived from the secret of the gateway (`plugin_host.settings.derive_secret`).
     """
 
     users: HostUsers

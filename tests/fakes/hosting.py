@@ -11,6 +11,7 @@ from gatewayd.accounts.records import Role, User
 from gatewayd.catalog.records import EVERYBODY, Grant, ModelRecord
 from gatewayd.catalog.service import Catalog, CatalogOptions
 from gatewayd.dialects import openai
+from gatewayd.knowledge.process_now import SynchronousProcessing
 from gatewayd.knowledge.retrieval import SearchOptions
 from gatewayd.knowledge.scopes import ScopeResolver
 from gatewayd.pipeline.functions.source import FunctionSource
@@ -21,15 +22,14 @@ from gatewayd.pipeline.tools.calls import ToolEffects
 from gatewayd.pipeline.tools.plugin_tools import PluginTools
 from gatewayd.pipeline.tools.toolbox import PluginToolBox
 from gatewayd.plugin_host.actors import PluginActors
-from gatewayd.plugin_host.builder import (
-    HostAccountParts,
-    HostChatParts,
-    HostDocumentParts,
-    HostModelParts,
-    HostParts,
-    HostPluginParts,
-    make_host,
-)
+from gatewayd.plugin_host.chats import ChatsForPlugins
+from gatewayd.plugin_host.completions import CompletionServices, CompletionsForPlugins
+from gatewayd.plugin_host.files import FilesForPlugins
+from gatewayd.plugin_host.knowledge import KnowledgeForPlugins
+from gatewayd.plugin_host.models import ModelsForPlugins
+from gatewayd.plugin_host.plugins import PluginsForPlugins
+from gatewayd.plugin_host.settings import SettingsForPlugins, derive_secret
+from gatewayd.plugin_host.users import UsersForPlugins
 from gatewayd.plugins.access import PluginAccess
 from gatewayd.plugins.interfaces import PluginHost
 from gatewayd.plugins.open_webui.finder import InstalledModules, install
@@ -103,21 +103,23 @@ async def hosting(folder: Path, wishes: Wishes | None = None) -> AsyncIterator[H
         tools, effects = PluginTools(plugged.registry), ToolEffects(plugged.events)
         toolbox = PluginToolBox(tools, None, catalog, effects, TaskModels(catalog, NoFilters()))
         pipeline = Pipeline(catalog, wishes.filters, wishes.attachments, toolbox)
-        host = make_host(
-            HostParts(
-                accounts=account_parts(documents),
-                documents=document_parts(documents),
-                chats=HostChatParts(house.chats, house.tags, MemoryEffects(house.state)),
-                models=HostModelParts(catalog, pipeline, wishes.filters, openai),
-                plugins=plugin_parts(plugged, documents, toolbox),
-                configured=lambda: wishes.configured,
-                data_dir=folder / "plugin-data",
-                secret_key="the secret of the tokens",
-            )
+        accounts = documents.accounts
+        actors = PluginActors(accounts.users, accounts.rules, accounts.permissions)
+        completions = CompletionServices(catalog, pipeline, wishes.filters, openai, house.chats.find_owner)
+        host = PluginHost(
+            users=UsersForPlugins(accounts.users, accounts.groups, actors),
+            chats=ChatsForPlugins(house.chats, house.tags, MemoryEffects(house.state), actors),
+            files=file_host(documents, actors),
+            models=ModelsForPlugins(catalog, actors),
+            completions=CompletionsForPlugins(completions, documents.spaces, actors),
+            plugins=plugin_host(plugged, documents, toolbox, actors),
+            knowledge=knowledge_host(documents, actors),
+            settings=SettingsForPlugins(lambda: wishes.configured, accounts.runtime),
+            data_dir=folder / "plugin-data",
+            secret_key=derive_secret("the secret of the tokens"),
         )
         if wishes.has_names:
             requests.installed = install(host, asyncio.get_running_loop())
-        accounts = documents.accounts
         await documents.spaces.open()
         documents.queue.start()
         try:
@@ -128,7 +130,7 @@ async def hosting(folder: Path, wishes: Wishes | None = None) -> AsyncIterator[H
                 source,
                 catalog,
                 plugged,
-                PluginActors(accounts.users, accounts.rules, accounts.permissions),
+                actors,
                 await accounts.add_user("ann"),
                 await accounts.add_user("root", Role.ADMIN),
             )
@@ -140,28 +142,20 @@ async def hosting(folder: Path, wishes: Wishes | None = None) -> AsyncIterator[H
             await documents.tasks.close()
 
 
-def account_parts(documents: DocumentServices) -> HostAccountParts:
-    accounts = documents.accounts
-    return HostAccountParts(
-        accounts.users, accounts.groups, accounts.rules, accounts.permissions, accounts.runtime
-    )
+def file_host(documents: DocumentServices, actors: PluginActors) -> FilesForPlugins:
+    processing = SynchronousProcessing(documents.files, documents.members)
+    return FilesForPlugins(documents.files, documents.uploads, processing, actors)
 
 
-def document_parts(documents: DocumentServices) -> HostDocumentParts:
-    return HostDocumentParts(
-        files=documents.files,
-        uploads=documents.uploads,
-        members=documents.members,
-        collections=documents.collections,
-        scopes=ScopeResolver(documents.files, documents.collections),
-        retrieval=documents.retrieval,
-        search=SearchOptions(),
-        spaces=documents.spaces,
-    )
+def knowledge_host(documents: DocumentServices, actors: PluginActors) -> KnowledgeForPlugins:
+    scopes = ScopeResolver(documents.files, documents.collections)
+    return KnowledgeForPlugins(documents.collections, scopes, documents.retrieval, SearchOptions(), actors)
 
 
-def plugin_parts(plugged: Plugged, documents: DocumentServices, toolbox: PluginToolBox) -> HostPluginParts:
+def plugin_host(
+    plugged: Plugged, documents: DocumentServices, toolbox: PluginToolBox, actors: PluginActors
+) -> PluginsForPlugins:
     access = PluginAccess()
     plugins = PluginService(plugged.registry, plugged.store, documents.accounts.commits, access)
     user_valves = UserValves(plugged.registry, plugged.user_valves, access)
-    return HostPluginParts(plugged.registry, plugins, user_valves, toolbox)
+    return PluginsForPlugins(plugged.registry, plugins, user_valves, toolbox, actors)

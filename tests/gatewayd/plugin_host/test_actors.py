@@ -5,7 +5,8 @@ from dataclasses import replace
 import pytest
 
 from gatewayd.accounts.records import CredentialKind, Role, UserChange
-from gatewayd.errors import ErrorKind, GatewayError
+from gatewayd.errors import ErrorKind, GatewayError, invalid, not_found
+from gatewayd.plugin_host.actors import none_if_not_found
 from gatewayd.plugins.runtime.call_context import current_asker
 from tests.fakes.hosting import Hosting
 from tests.fakes.models import make_actor
@@ -62,6 +63,19 @@ async def test_who_has_no_account_reads_only_in_a_call_of_their_own(
 
 
 def test_everybody_is_no_account(made: Hosting) -> None:
-    everybody = made.actors.everybody()
+    everybody = made.actors.unrestricted()
     assert everybody.is_admin
     assert everybody.kind is CredentialKind.CONTROL
+
+
+async def give(error: GatewayError | None) -> int:
+    if error is not None:
+        raise error
+    return 7
+
+
+async def test_only_what_is_missing_is_none() -> None:
+    assert await none_if_not_found(give(None)) == 7
+    assert await none_if_not_found(give(not_found("chat", "c"))) is None
+    with pytest.raises(GatewayError):
+        await none_if_not_found(give(invalid("cannot")))

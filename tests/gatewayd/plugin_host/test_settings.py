@@ -4,9 +4,11 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
+from cryptography.hazmat.primitives.hashes import SHA256
+from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 from pydantic import ByteSize, SecretStr
 
-from gatewayd.plugin_host.settings import SettingsForPlugins
+from gatewayd.plugin_host.settings import SettingsForPlugins, derive_secret
 from gatewayd.settings import Settings
 from tests.fakes.accounts import Accounts
 
@@ -68,3 +70,10 @@ async def test_none_of_the_real_settings_shows_a_secret() -> None:
     assert shown["RAG_TOP_K"] == real.rag_top_k
     assert "0123456789abcdef" not in str(shown)
     assert not {"WEBUI_SECRET_KEY", "DATABASE_URL", "OPENAI_API_KEYS", "SCIM_TOKEN"} & set(shown)
+
+
+def test_the_secret_of_plugins_is_hkdf_and_not_the_secret_of_the_gateway() -> None:
+    known = HKDF(SHA256(), 32, None, b"gatewayd plugins").derive(b"top secret").hex()
+    assert derive_secret("top secret") == known
+    assert derive_secret("top secret2") != known
+    assert derive_secret("") == ""
