@@ -5,10 +5,9 @@ from collections.abc import Mapping, Sequence
 from gatewayd.pipeline.tools.toolbox import PluginToolBox, describe_tool
 from gatewayd.plugin_host.actors import PluginActors, none_if_not_found
 from gatewayd.plugins.interfaces import Record
-from gatewayd.plugins.records import PluginFamily
+from gatewayd.plugins.records import PluginFamily, render_plugin
 from gatewayd.plugins.registry import PluginManager
 from gatewayd.plugins.runtime.context import CallScope
-from gatewayd.plugins.serializers import render_plugin
 from gatewayd.plugins.service import PluginService, check_unlocked
 from gatewayd.plugins.user_valves import UserValves
 

@@ -1,4 +1,4 @@
-"""Foreign code: loaded, configured by valves, called with what it asks for, and kept from harming the rest.
+"""Plugins: loading, valves, calls, isolation, and the `open_webui` modules that plugins import.
 
-May be imported by chats, chat, the adapters and the edge.
+May be imported by pipeline, knowledge, chats, plugin_host, the adapters and http.
 """

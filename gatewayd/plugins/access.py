@@ -1,7 +1,8 @@
-"""Who may use and change which plugin (6.6): functions are the administrators', tools have access lists.
+"""Access to plugins: administrators manage functions, access lists protect tools.
 
-A source runs with the rights of the gateway. A change of the source of a tool takes the permission
+A source runs with the rights of the gateway. A change of the source of a tool requires the permission
 `workspace.tools` at that moment. Ownership and write grants are not enough: both outlast the permission.
+See gatewayd-plugins(7), SECURITY.
 """
 
 from collections.abc import Awaitable, Callable, Iterable
@@ -15,10 +16,10 @@ from gatewayd.errors import ErrorKind, GatewayError, not_found
 from gatewayd.plugins.records import Plugin, PluginFamily
 
 PUBLIC_SHARING: Final = "public_tools"
-"""The permission of `sharing` to grant a tool to everybody."""
+"""The `sharing` permission to grant a tool to all users."""
 
 CurrentActor = Callable[[Actor], Awaitable[Actor]]
-"""Returns an actor with the rights that its account has now; `accounts.current.CurrentRights.of` is one."""
+"""Reads the rights of an actor again; `accounts.current.CurrentRights.of` is the implementation."""
 
 
 async def _as_given(actor: Actor) -> Actor:
@@ -28,7 +29,7 @@ async def _as_given(actor: Actor) -> Actor:
 class PluginAccess:
     """Decides from roles, ownership, access lists and permissions.
 
-    Access lists do not bind administrators with `bypass_admins`, nor the control socket. `current` reads the
+    The control socket bypasses access lists, as do administrators with `bypass_admins`. `current` reads the
     rights of an actor again before a plugin is changed.
     """
 
@@ -37,27 +38,27 @@ class PluginAccess:
         self.current = current
 
     def may_read(self, actor: Actor, plugin: Plugin) -> bool:
-        """Tell whether an actor may use a plugin; functions are used through models, by everybody."""
+        """Whether an actor may use a plugin; every actor may use functions, through models."""
         return plugin.family is PluginFamily.FUNCTION or self._allows(actor, plugin, READ)
 
     def may_write(self, actor: Actor, plugin: Plugin) -> bool:
-        """Tell whether an actor may change the names, valves and access list of a plugin, and remove it."""
+        """Whether an actor may change the name, valves and access list of a plugin, and remove it."""
         if plugin.family is PluginFamily.FUNCTION:
             return actor.is_admin
         return self._allows(actor, plugin, WRITE)
 
     def check_read(self, actor: Actor, plugin: Plugin) -> None:
-        """Raise not_found for a tool that the actor may not even know."""
+        """Raise not_found for a tool that the actor may not read."""
         if not self.may_read(actor, plugin):
             raise not_found(plugin.family.value, plugin.id)
 
     def check_write(self, actor: Actor, plugin: Plugin) -> None:
-        """Raise not_found for a tool that the actor may not know, forbidden for what it may not change."""
+        """Raise not_found for a tool that the actor may not read, forbidden for one it may not change."""
         self.check_read(actor, plugin)
         if not self.may_write(actor, plugin):
-            whose = "it is somebody else's"
+            reason = "it belongs to another user"
             raise GatewayError(
-                ErrorKind.FORBIDDEN, f"cannot change {plugin.family.value} {plugin.id!r}: {whose}"
+                ErrorKind.FORBIDDEN, f"cannot change {plugin.family.value} {plugin.id!r}: {reason}"
             )
 
     def check_source(self, actor: Actor, plugin: Plugin) -> None:
@@ -67,9 +68,9 @@ class PluginAccess:
             require(actor, "workspace", "tools")
 
     def granted(self, actor: Actor, wanted: Iterable[Grant], held: Iterable[Grant] = ()) -> tuple[Grant, ...]:
-        """Return the wanted grants on a tool that the actor may give, and those of `held` among them.
+        """Return the wanted grants on a tool that are in `held` or that the actor may give.
 
-        Write access takes the permission `workspace.tools`. Other grants are dropped (6.6).
+        A write grant requires the permission `workspace.tools`. The other grants are dropped.
         """
         kept = frozenset(held)
         given = allowed_grants(actor, wanted, kept, public=PUBLIC_SHARING)
@@ -80,7 +81,7 @@ class PluginAccess:
     def check_create(self, actor: Actor, family: PluginFamily) -> None:
         """Raise forbidden without a permission to install: `workspace.tools` or `workspace.tools_import`.
 
-        Functions take an administrator.
+        Functions require an administrator.
         """
         if family is PluginFamily.TOOL:
             if not actor.may("workspace", "tools_import"):
@@ -97,6 +98,6 @@ class PluginAccess:
 
 
 def check_admin(actor: Actor) -> None:
-    """Raise forbidden for everybody but administrators."""
+    """Raise forbidden for an actor that is not an administrator."""
     if not actor.is_admin:
         raise GatewayError(ErrorKind.FORBIDDEN, "cannot do this: only administrators may")

@@ -22,13 +22,13 @@ class FindingKind(StrEnum):
     """Kind of a finding."""
 
     OWNER = "owner"
-    """The account owns the tool: it installed the source, and cannot change it now."""
+    """The account owns the tool: it installed the source and can no longer change it."""
 
     WRITE_GRANT = "write_grant"
-    """The account, the group or everybody has a write grant on the tool."""
+    """The account, the group or every user has a write grant on the tool."""
 
     IMPORT_PERMISSION = "import_permission"
-    """The group, or everybody by default, has `workspace.tools_import`: its members can install tools."""
+    """The group, or every user by default, has `workspace.tools_import` and can install tools."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +46,7 @@ class AuditFinding:
 
 
 class PermissionAudit:
-    """Examines tools and groups; nothing is changed."""
+    """Examines tools and groups without changing them."""
 
     def __init__(
         self, registry: PluginManager, users: Users, groups: Groups, permissions: Permissions
@@ -57,9 +57,9 @@ class PermissionAudit:
         self._permissions = permissions
 
     async def run(self) -> Sequence[AuditFinding]:
-        """Return the findings, those of tools by id and then those of groups by name.
+        """Return the findings: tools by id, then groups by name.
 
-        A write grant to everybody is always a finding.
+        A write grant to all users is always a finding.
         """
         defaults, groups = self._permissions.defaults(), await self._groups.list()
         held = _PermissionTrees(defaults, {group.id: group for group in groups})
@@ -90,7 +90,7 @@ class PermissionAudit:
         return found
 
     async def _count(self, holder: Grant, held: "_PermissionTrees") -> int | None:
-        """Return how many accounts of a holder lack the permission, None for everybody."""
+        """Return how many accounts of a holder lack the permission; None for all users."""
         if holder.principal_type == "group":
             group = held.groups.get(holder.principal_id)
             return 0 if group is None else await self._count_lacking(group, held)
@@ -110,7 +110,7 @@ class PermissionAudit:
 
 @dataclass(frozen=True, slots=True)
 class _PermissionTrees:
-    """The default permissions, and the groups with what they add."""
+    """The default permissions, and the groups that add permissions."""
 
     defaults: PermissionTree
     groups: Mapping[str, Group]
@@ -124,7 +124,7 @@ class _PermissionTrees:
         return [group.id for group in self.groups.values() if _allows(group.permissions, CHANGE_PERMISSION)]
 
     def may_change(self, user: User, group_ids: Iterable[str]) -> bool:
-        """Tell what `Permissions.effective_permissions` does for one leaf."""
+        """Whether a user has the permission; the rule of `Permissions.effective_permissions` for one leaf."""
         if user.role is Role.ADMIN or self.is_default(CHANGE_PERMISSION):
             return True
         return not set(self.changing).isdisjoint(group_ids)

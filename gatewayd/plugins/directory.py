@@ -1,4 +1,4 @@
-"""Plugins that are kept as files: those of the administrator's directory, and those that come along."""
+"""Reader of plugin files: the directory of the administrator, and the built-in functions."""
 
 import importlib.resources
 import logging
@@ -21,17 +21,17 @@ _CLASS: Final = re.compile(r"^class\s+(\w+)", re.MULTILINE)
 
 @dataclass(frozen=True, slots=True)
 class PluginFiles:
-    """What a directory holds; `faults` are sentences about files that are no plugins, by path."""
+    """Content of a directory; `faults` maps the path of each unusable file to the reason."""
 
     plugins: Sequence[Plugin]
     faults: dict[str, str]
 
 
 def read_directory(directory: Path) -> PluginFiles:
-    """Return the plugins of a directory, `*.py` by name; none when there is no such directory.
+    """Return the plugins of the `*.py` files of a directory, sorted by name; none when it does not exist.
 
-    Their ids are their file names in lower case. They are active unless the header says `active: false`;
-    filters and actions are for all models unless it says `global: false`.
+    The id of a plugin is its file name in lower case. A plugin is active unless its header has
+    `active: false`; a filter or action applies to all models unless its header has `global: false`.
     """
     faults: dict[str, str] = {}
     plugins: list[Plugin] = []
@@ -49,7 +49,7 @@ def read_directory(directory: Path) -> PluginFiles:
             faults[str(path)] = f"cannot read the file: {error}"
         except GatewayError as error:
             faults[str(path)] = error.message
-    return PluginFiles(_unlike(plugins, faults), faults)
+    return PluginFiles(_drop_duplicates(plugins, faults), faults)
 
 
 def _is_source(path: Path) -> bool:
@@ -57,10 +57,10 @@ def _is_source(path: Path) -> bool:
 
 
 def _read(path: Path) -> tuple[str, int]:
-    """Return a source and when it was changed; invalid_request for what is no file of a sensible size."""
+    """Return the source and its modification time; invalid_request when not a regular file or too large."""
     if path.exists() and not path.is_file():
-        # Reading a pipe or a device may never end.
-        raise invalid("cannot read it: it is no regular file")
+        # Reading from a named pipe or a device may never end.
+        raise invalid("cannot read the file: it is not a regular file")
     facts = path.stat()
     if facts.st_size > source_code.MAX_SOURCE_BYTES:
         raise invalid(f"cannot read the file: it has more than {source_code.MAX_SOURCE_BYTES} bytes")
@@ -68,7 +68,7 @@ def _read(path: Path) -> tuple[str, int]:
 
 
 def read_builtin() -> Sequence[Plugin]:
-    """Return the plugins that come with the gateway; they are inactive until they are switched on."""
+    """Return the built-in functions, inactive by default."""
     folder = importlib.resources.files("gatewayd.plugins").joinpath("builtin")
     return [
         _plugin(Path(entry.name).stem, entry.read_text("utf-8"), PluginOrigin.BUILTIN, None, 0)
@@ -107,7 +107,7 @@ def _plugin(name: str, content: str, origin: PluginOrigin, path: str | None, cha
 
 
 def _kind(content: str) -> tuple[PluginFamily, PluginKind]:
-    """Return what a file is, even if it is broken: it is listed with its fault then."""
+    """Return family and kind, also of a source that does not compile: the plugin is listed with its fault."""
     try:
         return source_code.detect_kind(content)
     except GatewayError:
@@ -119,10 +119,10 @@ def _kind(content: str) -> tuple[PluginFamily, PluginKind]:
         raise
 
 
-def _unlike(plugins: Sequence[Plugin], faults: dict[str, str]) -> Sequence[Plugin]:
+def _drop_duplicates(plugins: Sequence[Plugin], faults: dict[str, str]) -> Sequence[Plugin]:
     kept: dict[tuple[PluginFamily, str], Plugin] = {}
     for plugin in plugins:
         first = kept.setdefault((plugin.family, plugin.id), plugin)
         if first is not plugin:
-            faults[str(plugin.path)] = f"the id {plugin.id!r} is taken by {first.path}"
+            faults[str(plugin.path)] = f"cannot use the id {plugin.id!r}: {first.path} has it already"
     return list(kept.values())

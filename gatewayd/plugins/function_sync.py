@@ -1,4 +1,4 @@
-"""Functions as a whole: all of those in the database replaced by others at once."""
+"""Synchronisation of functions: replaces all functions of the database by a list, in one transaction."""
 
 import logging
 from collections.abc import Mapping, Sequence
@@ -25,7 +25,7 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class WantedFunction:
-    """A function as it is to be; without `valves` those that are set stay."""
+    """A function of the list; `valves` None keeps the stored valves."""
 
     new: NewPlugin
     is_active: bool = False
@@ -35,7 +35,7 @@ class WantedFunction:
 
 @dataclass(frozen=True, slots=True)
 class _Ready:
-    """A function that can be kept, with its new instance; `is_kept` goes on with the present one."""
+    """A function ready to be stored, with its new instance; `is_kept` keeps the running instance."""
 
     plugin: Plugin
     loaded: PluginHandle | None = None
@@ -43,7 +43,7 @@ class _Ready:
 
 
 class FunctionSync:
-    """Makes the functions of the database what a list says; those of files are left alone."""
+    """Replaces the functions of the database by a list; functions from files stay as they are."""
 
     def __init__(
         self,
@@ -60,10 +60,10 @@ class FunctionSync:
         self._clock = clock
 
     async def replace_all(self, actor: Actor, wanted: Sequence[WantedFunction]) -> Sequence[Plugin]:
-        """Install, change and remove functions so that those of the list are all there are; return them.
+        """Install, change and remove functions until the database equals the list; return the functions.
 
-        All of it happens, or nothing. Raises invalid_request for one that does not load, whose valves do not
-        fit or that is named twice, conflict for an id of a file.
+        All changes happen or none. Raises invalid_request for a function that does not load, that has
+        invalid valves or that is listed twice, conflict for the id of a function from a file.
         """
         async with self._registry.changing, AsyncExitStack() as undo:
             actor = await self._access.current(actor)
@@ -95,7 +95,7 @@ class FunctionSync:
             known = self._registry.find(PluginFamily.FUNCTION, plugin_id)
             if plugin_id in seen:
                 raise invalid(
-                    f"cannot replace the functions: {plugin_id!r} is named twice", param="functions"
+                    f"cannot replace the functions: {plugin_id!r} is listed twice", param="functions"
                 )
             if known is not None and known.origin is not PluginOrigin.DATABASE:
                 message = f"cannot replace function {plugin_id!r}: it comes from {describe_origin(known)}"
@@ -136,7 +136,7 @@ class FunctionSync:
 
 
 async def _set_up(plugin: Plugin, loaded: PluginHandle, item: WantedFunction) -> Plugin:
-    """Return a plugin with the wanted valves, checked against its class."""
+    """Return the plugin with the wanted valves, validated by its class."""
     if item.valves is None:
         return plugin
     if not item.valves:

@@ -1,4 +1,4 @@
-"""Installing a plugin so that it is as it is wanted, whatever there was; and what that would do."""
+"""Idempotent installation of plugins, with a dry run."""
 
 from dataclasses import dataclass, replace
 
@@ -14,7 +14,7 @@ from gatewayd.plugins.source.check_process import SourceChecker
 
 @dataclass(frozen=True, slots=True)
 class DesiredPlugin:
-    """A plugin as it is wanted; a switch that is None stays, or is as in any new plugin."""
+    """The desired state of a plugin; None keeps a switch, or leaves the default of a new plugin."""
 
     new: NewPlugin
     is_active: bool | None = None
@@ -22,7 +22,7 @@ class DesiredPlugin:
 
 
 class PluginInstaller:
-    """Brings plugins into a state, and tells what that changed."""
+    """Brings a plugin into the desired state and reports whether that changed anything."""
 
     def __init__(
         self,
@@ -53,7 +53,7 @@ class PluginInstaller:
     async def rehearse(
         self, actor: Actor, family: PluginFamily, wanted: DesiredPlugin
     ) -> tuple[Plugin, EnsureOutcome]:
-        """Return what `install` would, and keep nothing; a new source is loaded in another process."""
+        """Return the result that `install` would have; a new source is loaded in another process."""
         new = wanted.new
         known = self._registry.find(family, source_code.check_id(new.id))
         if known is None:
@@ -75,7 +75,7 @@ class PluginInstaller:
     async def switch(
         self, actor: Actor, plugin: Plugin, is_active: bool | None, is_global: bool | None
     ) -> Plugin:
-        """Switch a plugin; None leaves a switch, and nothing is done for one that is as wanted."""
+        """Set the switches of a plugin that differ; None keeps a switch."""
         if is_global is not None and is_global != plugin.is_global:
             plugin = await self._plugins.set_global(actor, plugin.family, plugin.id, is_global)
         if is_active is not None and (is_active != plugin.is_active or (is_active and _failed(plugin))):
@@ -99,7 +99,7 @@ class PluginInstaller:
 
 
 def rehearse_switch(plugin: Plugin, is_active: bool | None, is_global: bool | None) -> Plugin:
-    """Return a plugin as switching it would leave it."""
+    """Return a plugin with the switches set; None keeps a switch."""
     return replace(
         plugin,
         is_active=plugin.is_active if is_active is None else is_active,
@@ -108,7 +108,7 @@ def rehearse_switch(plugin: Plugin, is_active: bool | None, is_global: bool | No
 
 
 def check_is_stored(plugin: Plugin) -> None:
-    """Raise conflict for a plugin whose source is not kept in the database."""
+    """Raise conflict for a plugin whose source is not stored in the database."""
     if plugin.origin is not PluginOrigin.DATABASE:
         raise GatewayError(
             ErrorKind.CONFLICT,
@@ -117,7 +117,7 @@ def check_is_stored(plugin: Plugin) -> None:
 
 
 def _difference(known: Plugin, new: NewPlugin) -> PluginChange | None:
-    """Return what to change, None when all that is named is as it is and loads."""
+    """Return the changes; None when name, description and source are equal and the plugin loads."""
     named = new.name in ("", known.name) and new.description in ("", known.description)
     if named and new.content == known.content and not _failed(known):
         return None

@@ -1,4 +1,4 @@
-"""Where plugins live: in threads of the gateway, or in processes of their own."""
+"""Placement of plugins: in threads of the gateway, or in processes of their own."""
 
 from dataclasses import dataclass
 
@@ -12,9 +12,9 @@ from gatewayd.plugins.runtime.invoke import PluginError
 
 @dataclass(frozen=True, slots=True)
 class PluginPlacement:
-    """Where a plugin lives, or will when it is loaded; None when its header names no mode.
+    """Isolation mode of a plugin; None when its header names an unknown mode.
 
-    `pid` and `memory`, in bytes, are those of its process while that runs.
+    `pid` and `memory` (bytes) describe its process while it runs.
     """
 
     mode: IsolationMode | None
@@ -23,14 +23,14 @@ class PluginPlacement:
 
 
 class PluginPlaces:
-    """Tells where plugins live; without `isolation` all live in threads."""
+    """Finds the placement of plugins; without `isolation` all run in threads."""
 
     def __init__(self, registry: PluginManager, isolation: PluginIsolation | None = None) -> None:
         self._registry = registry
         self._isolation = isolation
 
     def of(self, plugin: Plugin) -> PluginPlacement:
-        """Return the place of one plugin; nothing is loaded for it."""
+        """Return the placement of a plugin without loading it."""
         loaded = self._registry.find_loaded(plugin.family, plugin.id)
         if loaded is None:
             return PluginPlacement(self._intended(plugin))

@@ -1,27 +1,28 @@
-"""Plugins as they are kept, and as they are once loaded."""
+"""Records of plugins, and their rendering for clients and other plugins."""
 
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any, Final
 
+from gatewayd.catalog.access_grants import render_grant
 from gatewayd.catalog.records import Grant
 
 SWITCHES_KEY: Final = "switches"
-"""Where `meta` of a plugin from a file keeps what was switched by hand: `{"is_active", "is_global"}`."""
+"""Key in the `meta` of a plugin from a file for switches set by hand: `{"is_active", "is_global"}`."""
 
 DERIVED_FIELDS: Final = frozenset({"description", "manifest", "toggle", "has_user_valves", SWITCHES_KEY})
-"""Members of a shown `meta` that clients do not keep there: columns, and facts of the source."""
+"""Members of a rendered `meta` that are derived from columns or the source; clients cannot store them."""
 
 
 class PluginFamily(StrEnum):
-    """The two name spaces of plugins: an id may be used once in each (peer-compatible)."""
+    """The two namespaces of plugin ids, as in Open WebUI."""
 
     FUNCTION = "function"
     TOOL = "tool"
 
 
 class PluginKind(StrEnum):
-    """What a plugin is, told by the class that it has."""
+    """Kind of a plugin, determined by the name of its class."""
 
     TOOL = "tool"
     PIPE = "pipe"
@@ -30,7 +31,7 @@ class PluginKind(StrEnum):
 
 
 class PluginOrigin(StrEnum):
-    """Where a plugin's source is kept."""
+    """Where the source of a plugin is stored."""
 
     DATABASE = "database"
     FILE = "file"
@@ -39,7 +40,7 @@ class PluginOrigin(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class PluginProblem:
-    """The last failure: when (epoch seconds), doing what (`load`, `inlet`, ...), and a sentence."""
+    """The last failure: time in epoch seconds, operation (`load`, `inlet`, ...), and error sentence."""
 
     at: int
     doing: str
@@ -50,10 +51,10 @@ class PluginProblem:
 class Plugin:
     """One plugin.
 
-    `manifest` is its frontmatter, all values text. `specs` are the OpenAI function specifications of a tool's
-    methods. `valves` are what an administrator set, over the defaults of the class. `missing` names what it
-    imports from the host and this gateway does not have. `path` is that of its file, if it has one.
-    `locked` is a sentence that says why it may not run whatever its switches are; None for most.
+    `manifest` is its frontmatter, all values text. `specs` are the OpenAI function specifications of the
+    methods of a tool. `valves` are the values that an administrator set; the class has the defaults.
+    `missing` lists the `open_webui` names that it imports and this gateway lacks. `path` is the path of its
+    file, None without one. `locked` is the reason why it must not run, whatever its switches; normally None.
     """
 
     id: str
@@ -80,5 +81,24 @@ class Plugin:
 
 
 def log_fields(family: PluginFamily, plugin_id: str) -> dict[str, str]:
-    """Return what log lines say of a plugin."""
+    """Return the log fields that identify a plugin."""
     return {"plugin": plugin_id, "family": family.value}
+
+
+def render_plugin(plugin: Plugin, *, has_source: bool = True) -> dict[str, Any]:
+    """Return the JSON of a function or tool, with the keys of Open WebUI."""
+    meta = {key: value for key, value in plugin.meta.items() if key != SWITCHES_KEY}
+    rendered: dict[str, Any] = {
+        "id": plugin.id,
+        "user_id": plugin.user_id,
+        "name": plugin.name,
+        **({"content": plugin.content} if has_source else {}),
+        "meta": {**meta, "description": plugin.description, "manifest": dict(plugin.manifest)},
+        "updated_at": plugin.updated_at,
+        "created_at": plugin.created_at,
+    }
+    if plugin.family is PluginFamily.FUNCTION:
+        state = {"type": plugin.kind.value, "is_active": plugin.is_active, "is_global": plugin.is_global}
+        return {**rendered, **state}
+    grants = [render_grant(grant) for grant in plugin.grants]
+    return {**rendered, "specs": [dict(spec) for spec in plugin.specs], "access_grants": grants}

@@ -1,4 +1,4 @@
-"""Every plugin that there is, and those of them that are loaded."""
+"""Registry of all plugins and their loaded instances."""
 
 import asyncio
 import logging
@@ -32,7 +32,7 @@ log = logging.getLogger(__name__)
 Key = tuple[PluginFamily, str]
 
 Listener = Callable[[Plugin], None]
-"""Is told of a plugin that has come, changed, gone, been loaded or failed to."""
+"""Called with a plugin that was added, changed, removed or loaded, or that failed to load."""
 
 LOAD: Final = "load"
 MAX_CONCURRENT_LOADS: Final = 4
@@ -42,9 +42,9 @@ NOTE_INTERVAL_SECONDS: Final = 60
 
 @dataclass(frozen=True, slots=True)
 class PluginSources:
-    """Where plugins come from, and whether they may run.
+    """Sources of plugins, and whether plugins may run.
 
-    Without `is_enabled` there are none at all; with `is_safe` they are listed and changed but not loaded.
+    Without `is_enabled` the registry is empty. With `is_safe` plugins are listed and changed, but not loaded.
     """
 
     directory: Path | None = None
@@ -70,22 +70,22 @@ class _Reading:
 
 
 class PluginManager:
-    """Knows the plugins of the database, of a directory and of the gateway itself; loads them when needed.
+    """Holds the plugins of the database, of a directory and of the gateway, and loads them on demand.
 
-    A plugin that fails to load is tried again when its source, its valves or the environment have changed.
-    What is in the database goes before a file of the same id, and a file before a built-in one.
+    A plugin that failed to load is retried after a change of its source or valves, and by `reload`. For equal
+    ids the database precedes the directory, and the directory precedes the built-in functions.
     """
 
     def __init__(
         self,
         store: PluginStore,
-        around: CallServices,
+        services: CallServices,
         loading: LoadingOptions,
         sources: PluginSources,
         tasks: TaskRegistry,
     ) -> None:
         self._store = store
-        self._loader = PluginLoader(around, loading)
+        self._loader = PluginLoader(services, loading)
         self._requirements = loading.requirements
         self._isolation = loading.isolation
         self._sources = sources
@@ -95,11 +95,11 @@ class PluginManager:
         self._listeners: list[Listener] = []
 
         self.changing = asyncio.Lock()
-        """Held by whoever reads a plugin in order to change it, until the change is kept and in effect."""
+        """Lock of changes, from reading a plugin until its change is stored and in effect."""
 
     @property
     def is_enabled(self) -> bool:
-        """Whether there are plugins at all."""
+        """Whether plugins are enabled."""
         return self._sources.is_enabled
 
     @property
@@ -108,11 +108,11 @@ class PluginManager:
         return self._sources.is_enabled and not self._sources.is_safe
 
     def subscribe(self, listener: Listener) -> None:
-        """Call `listener` for each plugin that comes, changes, goes, loads or fails to; it must not block."""
+        """Call `listener` for each plugin added, changed, removed, loaded or failed; it must not block."""
         self._listeners.append(listener)
 
     async def open(self) -> None:
-        """Read what there is and begin to load what is active; returns before that is done."""
+        """Read all plugins and start to load the active ones; returns before they are loaded."""
         if not self.is_enabled:
             return
         if self.is_running:
@@ -125,33 +125,33 @@ class PluginManager:
             self._tasks.spawn("load plugins", self._load_active())
 
     async def close(self) -> None:
-        """End every loaded plugin, after `on_shutdown`."""
+        """Run `on_shutdown` of every loaded plugin and end it."""
         entries = list(self._entries.values())
         self._entries.clear()
         await asyncio.gather(*(one.loaded.end(END_SECONDS) for one in entries if one.loaded is not None))
         self._exits.close()
 
     def list(self, family: PluginFamily | None = None, kind: PluginKind | None = None) -> Sequence[Plugin]:
-        """Return the plugins by id, with their last problems, active or not."""
+        """Return the plugins sorted by id, with their last problems, active or not."""
         plugins = (entry.plugin for entry in self._entries.values())
         wanted = [one for one in plugins if family in (None, one.family) and kind in (None, one.kind)]
         return sorted(wanted, key=lambda one: (one.id, one.family))
 
     def find(self, family: PluginFamily, plugin_id: str) -> Plugin | None:
-        """Return one plugin."""
+        """Return one plugin; None when absent."""
         entry = self._entries.get((family, plugin_id))
         return None if entry is None else entry.plugin
 
     def left_behind(self, family: PluginFamily, plugin_id: str) -> int:
-        """Return how many plain calls of a plugin still run after they were stopped."""
+        """Return the number of synchronous calls of a plugin that still run after they were stopped."""
         entry = self._entries.get((family, plugin_id))
         return 0 if entry is None or entry.loaded is None else entry.loaded.left_behind
 
     async def loaded(self, family: PluginFamily, plugin_id: str) -> PluginHandle:
-        """Return a plugin ready to be called, loading it if need be.
+        """Return the loaded plugin; load it first when necessary.
 
-        Raises not_found, not_configured when plugins are off, and PluginError with the sentence that is
-        kept while nothing has changed.
+        Raises not_found, not_configured when plugins are off, unavailable while it is being replaced, and
+        PluginError when it did not load; that error is repeated until the plugin changes.
         """
         self.check_running()
         entry = self._entries.get((family, plugin_id))
@@ -172,12 +172,12 @@ class PluginManager:
         )
 
     def find_loaded(self, family: PluginFamily, plugin_id: str) -> PluginHandle | None:
-        """Return a plugin that is ready to be called now; nothing is loaded for it."""
+        """Return the plugin if it is loaded and not locked; None otherwise."""
         entry = self._entries.get((family, plugin_id))
         return None if entry is None or entry.plugin.locked is not None else entry.loaded
 
     async def probe(self, plugin: Plugin) -> PluginHandle:
-        """Load a plugin that is not among the others yet; `adopt` makes it one, its `end` lets it go."""
+        """Load a plugin outside the registry; pass it to `adopt`, or call its `end`."""
         self.check_running()
         return await self._make(plugin)
 
@@ -189,20 +189,20 @@ class PluginManager:
             raise GatewayError(ErrorKind.NOT_CONFIGURED, "cannot run plugins: safe_mode is on")
 
     async def adopt(self, plugin: Plugin, loaded: PluginHandle | None) -> None:
-        """Take a new plugin or a new source of one; the former ends after its calls."""
+        """Add a plugin or replace its source; the previous instance ends after its open calls."""
         key = (plugin.family, plugin.id)
         former = self._entries.get(key)
         entry = _Entry(plugin, loaded)
         self._entries[key] = entry
         self._retire(former)
-        await self._take(entry)
+        await self._use_record(entry)
         self._start(entry)
-        self._tell(plugin)
+        self._notify(plugin)
         if former is not None and former.plugin.kind is not plugin.kind:
-            self._tell(former.plugin)
+            self._notify(former.plugin)
 
     async def update(self, plugin: Plugin) -> None:
-        """Take another record of the same source: valves, switches, name, access."""
+        """Replace the record of a plugin whose source is unchanged: valves, switches, name, grants."""
         entry = self._entries.get((plugin.family, plugin.id))
         if entry is None:
             return
@@ -213,22 +213,22 @@ class PluginManager:
             self._retire(entry)
             self._entries[plugin.family, plugin.id] = _Entry(plugin)
         else:
-            await self._take(entry)
+            await self._use_record(entry)
             self._start(entry)
-        self._tell(plugin)
+        self._notify(plugin)
 
     def drop(self, family: PluginFamily, plugin_id: str) -> None:
-        """Forget a plugin, which ends after its calls."""
+        """Remove a plugin from the registry; its instance ends after its open calls."""
         entry = self._entries.pop((family, plugin_id), None)
         self._retire(entry)
         if entry is not None:
-            self._tell(entry.plugin)
+            self._notify(entry.plugin)
 
     async def reload(self) -> Mapping[str, Any]:
-        """Read everything again, load what has changed or failed before, end what is gone.
+        """Read all plugins again, load those that changed or failed, and end those that were removed.
 
         Returns `{"loaded": [...], "failed": {name: sentence}, "removed": [...], "unchanged": count}` with
-        names as `filter x`; `failed` holds files that are no plugins too.
+        names such as `filter x`; `failed` contains unusable files too, by path.
         """
         if not self.is_enabled:
             return {"loaded": [], "failed": {}, "removed": [], "unchanged": 0}
@@ -247,7 +247,7 @@ class PluginManager:
         return {"loaded": loaded, "failed": failed, "removed": names, "unchanged": unchanged}
 
     def note(self, plugin: Plugin, doing: str, sentence: str) -> None:
-        """Keep a problem as the last one; the same is written again after a minute, or when that failed."""
+        """Record the last problem; an equal one is stored again after 60 seconds, or after a failed write."""
         entry = self._entries.get((plugin.family, plugin.id))
         if entry is None:
             return
@@ -256,7 +256,7 @@ class PluginManager:
         if noted and noted.sentence == sentence and problem.at - noted.at < NOTE_INTERVAL_SECONDS:
             return
         entry.noted = problem
-        self._tasks.spawn("note a problem", self._note(entry, problem, noted))
+        self._tasks.spawn("store a plugin problem", self._note(entry, problem, noted))
 
     async def _note(self, entry: _Entry, problem: PluginProblem, before: PluginProblem | None) -> None:
         try:
@@ -266,12 +266,12 @@ class PluginManager:
             raise
 
     async def _is_changed(self, plugin: Plugin) -> bool:
-        """Take a plugin as it was read; tell whether it has to be loaded again."""
+        """Apply a plugin that was read; return whether it has to be loaded again."""
         entry = self._entries.get((plugin.family, plugin.id))
         if entry is not None and entry.failure is None and entry.plugin.content == plugin.content:
             found = entry.plugin
-            kept = replace(plugin, kind=found.kind, specs=found.specs, missing=found.missing)
-            await self.update(replace(kept, problem=found.problem))
+            stored_state = replace(plugin, kind=found.kind, specs=found.specs, missing=found.missing)
+            await self.update(replace(stored_state, problem=found.problem))
             return False
         await self.adopt(plugin, None)
         return True
@@ -305,7 +305,7 @@ class PluginManager:
             failure.__cause__ = None
             entry.failure = failure
             self.note(plugin, LOAD, failure.message)
-            self._tell(entry.plugin)
+            self._notify(entry.plugin)
             return
         finally:
             entry.pending = None
@@ -322,10 +322,10 @@ class PluginManager:
             missing=found.missing,
         )
         entry.loaded = loaded
-        await self._take(entry)
+        await self._use_record(entry)
         self._forget_load_problem(entry)
         self._start(entry)
-        self._tell(entry.plugin)
+        self._notify(entry.plugin)
 
     async def _make(self, plugin: Plugin) -> PluginHandle:
         if self._isolation is None or not self._isolation.applies_to(plugin):
@@ -333,7 +333,7 @@ class PluginManager:
         not_installed = await self._requirements.ensure(plugin)
         return await self._isolation.load(plugin, self.note, not_installed)
 
-    def _tell(self, plugin: Plugin) -> None:
+    def _notify(self, plugin: Plugin) -> None:
         for listener in self._listeners:
             listener(plugin)
 
@@ -341,30 +341,30 @@ class PluginManager:
         plugin = entry.plugin
         if plugin.problem is not None and plugin.problem.doing == LOAD:
             entry.plugin = replace(plugin, problem=None)
-            self._tasks.spawn("note a problem", self._store.note(plugin.family, plugin.id, None))
+            self._tasks.spawn("clear a plugin problem", self._store.note(plugin.family, plugin.id, None))
 
-    async def _take(self, entry: _Entry) -> None:
+    async def _use_record(self, entry: _Entry) -> None:
         if entry.loaded is not None and await entry.loaded.take(entry.plugin):
-            self._tasks.spawn("tell a plugin its valves", entry.loaded.run_hook("on_valves_updated"))
+            self._tasks.spawn("run on_valves_updated", entry.loaded.run_hook("on_valves_updated"))
 
     def _start(self, entry: _Entry) -> None:
         if entry.loaded is None or entry.is_started:
             return
         if entry.plugin.is_active and entry.plugin.locked is None:
             entry.is_started = True
-            # Nothing waits for a hook: it may change plugins itself.
-            self._tasks.spawn("start a plugin", entry.loaded.run_hook("on_startup"))
+            # The hook runs in the background, since it may change plugins itself.
+            self._tasks.spawn("run on_startup", entry.loaded.run_hook("on_startup"))
 
     def _retire(self, entry: _Entry | None) -> None:
         if entry is not None and entry.loaded is not None:
             self._tasks.spawn("unload plugin", entry.loaded.retire(END_SECONDS))
 
     async def _read(self) -> _Reading:
-        """Read the database, the directory and what comes along, each id once in each family."""
+        """Read the database, the directory and the built-in functions; each id once in each family."""
         reading = _Reading()
-        kept: dict[Key, Plugin] = {}
+        stored_state: dict[Key, Plugin] = {}
         for row in await self._store.list():
-            known = reading.plugins if row.origin is PluginOrigin.DATABASE else kept
+            known = reading.plugins if row.origin is PluginOrigin.DATABASE else stored_state
             known[row.family, row.id] = row
         found = directory.PluginFiles((), {})
         if self._sources.directory is not None:
@@ -373,18 +373,20 @@ class PluginManager:
         reading.faults = found.faults
         for plugin in found.plugins:
             if (plugin.family, plugin.id) in reading.plugins:
-                taken = f"the {plugin.family.value} {plugin.id!r} of the database goes before it"
-                reading.faults[str(plugin.path)] = taken
+                fault = (
+                    f"cannot use the file: {plugin.family.value} {plugin.id!r} of the database precedes it"
+                )
+                reading.faults[str(plugin.path)] = fault
         for plugin in [*found.plugins, *builtin]:
             key = (plugin.family, plugin.id)
-            reading.plugins.setdefault(key, _with_kept(plugin, kept.get(key)))
+            reading.plugins.setdefault(key, _with_stored_state(plugin, stored_state.get(key)))
         for path, fault in reading.faults.items():
-            log.warning("a file is no plugin", extra={"path": path, "error": fault})
+            log.warning("cannot use plugin file", extra={"path": path, "error": fault})
         return reading
 
 
-def _with_kept(plugin: Plugin, row: Plugin | None) -> Plugin:
-    """Return a plugin of a file with what is kept about it: valves, switches, access, the last problem."""
+def _with_stored_state(plugin: Plugin, row: Plugin | None) -> Plugin:
+    """Return a plugin of a file with its stored state: valves, switches, grants, last problem."""
     if row is None:
         return plugin
     switches = row.meta.get(SWITCHES_KEY, {})

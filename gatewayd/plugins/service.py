@@ -1,4 +1,4 @@
-"""Plugins as administrators and owners manage them: install, change, switch, set up, remove."""
+"""Management of plugins by administrators and owners: install, change, switch, configure, remove."""
 
 import logging
 from collections.abc import Mapping, Sequence
@@ -7,8 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 from gatewayd import ids
-from gatewayd.accounts.records import Actor
-from gatewayd.accounts.records import EnsureOutcome as Done
+from gatewayd.accounts.records import Actor, EnsureOutcome
 from gatewayd.catalog.records import Grant
 from gatewayd.errors import ErrorKind, GatewayError, not_found
 from gatewayd.plugins.access import PluginAccess, check_admin
@@ -33,12 +32,12 @@ from gatewayd.transactions import Transactor
 log = logging.getLogger(__name__)
 
 CHANGE_LOCK: Final = "plugins"
-"""The name under which plugins are changed by one process at a time."""
+"""Name of the lock that serialises changes of plugins across processes."""
 
 
 @dataclass(frozen=True, slots=True)
 class NewPlugin:
-    """A plugin to install; an empty name or description is taken from the header of the source."""
+    """A plugin to install; the header of the source supplies an empty name or description."""
 
     id: str
     content: str
@@ -60,11 +59,11 @@ class PluginChange:
 
 
 class PluginService:
-    """Manages plugins of both families; whatever is changed is in effect at once.
+    """Manages plugins of both families; changes take effect at once.
 
-    Functions are the administrators'. Tools are installed with the permission `workspace.tools`, and changed
-    by their owners, by who has a write grant, and by administrators; their source only by those of them who
-    hold that permission. The rights of the actor are read again for each change.
+    Only administrators manage functions. Installing a tool requires the permission `workspace.tools`. The
+    owner of a tool, holders of a write grant and administrators may change it; changing its source requires
+    `workspace.tools` as well. The rights of the actor are read again for each change.
     """
 
     def __init__(
@@ -82,12 +81,14 @@ class PluginService:
         self.access = access
 
     def list(self, actor: Actor, family: PluginFamily) -> Sequence[Plugin]:
-        """Return all functions, or the tools that the actor may use, by id; sources are for who may write."""
+        """Return all functions, or the tools that the actor may use, sorted by id."""
         return [one for one in self._registry.list(family) if self.access.may_read(actor, one)]
 
     def get(self, actor: Actor, family: PluginFamily, plugin_id: str) -> Plugin:
-        """Return one plugin whose source the actor may see: a function of an administrator, a readable
-        tool."""
+        """Return one plugin whose source the actor may read.
+
+        Raises not_found for an absent or unreadable plugin, forbidden for a function if not administrator.
+        """
         plugin = self._find(family, plugin_id)
         if family is PluginFamily.FUNCTION:
             check_admin(actor)
@@ -95,7 +96,7 @@ class PluginService:
         return plugin
 
     async def create(self, actor: Actor, family: PluginFamily, new: NewPlugin) -> Plugin:
-        """Install a plugin, which has to load; functions start inactive and for no model.
+        """Install a plugin that loads; a function starts inactive and applies to no model.
 
         Raises invalid_request with exception, text and line when it does not load, conflict for a taken id.
         """
@@ -117,10 +118,10 @@ class PluginService:
     async def change(
         self, actor: Actor, family: PluginFamily, plugin_id: str, change: PluginChange
     ) -> Plugin:
-        """Change a plugin; a new source has to load, and replaces the instance when its calls are over.
+        """Change a plugin; a new source must load, and replaces the instance after its open calls.
 
-        Raises conflict for the source, name or description of one from a file, invalid_request for a source
-        that does not load, forbidden for a new source of a tool without the permission `workspace.tools`.
+        Raises conflict for the source, name or description of a plugin from a file, invalid_request for a
+        source that does not load, forbidden for the source of a tool without `workspace.tools`.
         """
         async with self._registry.changing, AsyncExitStack() as undo:
             actor, plugin = await self._change_by(actor, family, plugin_id)
@@ -131,7 +132,7 @@ class PluginService:
                 _check_own(plugin)
             failed = plugin.locked is None and plugin.problem is not None and plugin.problem.doing == LOAD
             if wanted.content == plugin.content and not failed:
-                await self._keep(wanted)
+                await self._store_record(wanted)
                 await self._registry.update(wanted)
             else:
                 problem = None if wanted.locked is None else wanted.problem
@@ -141,19 +142,19 @@ class PluginService:
 
     async def install(
         self, actor: Actor, new: NewPlugin, family: PluginFamily | None = None
-    ) -> tuple[Plugin, Done]:
-        """Create a plugin or give the one of that id a new source; the family is told by the class."""
+    ) -> tuple[Plugin, EnsureOutcome]:
+        """Create a plugin or replace its source; `family` None is read from the source."""
         family = family or source_code.detect_kind(new.content)[0]
         known = self._registry.find(family, source_code.check_id(new.id))
         if known is None:
-            return await self.create(actor, family, new), Done.CREATED
+            return await self.create(actor, family, new), EnsureOutcome.CREATED
         if known.content == new.content and known.origin is PluginOrigin.DATABASE:
-            return self.get(actor, family, known.id), Done.UNCHANGED
+            return self.get(actor, family, known.id), EnsureOutcome.UNCHANGED
         change = PluginChange(new.content, new.name or None, new.description or None)
-        return await self.change(actor, family, known.id, change), Done.CHANGED
+        return await self.change(actor, family, known.id, change), EnsureOutcome.CHANGED
 
     async def remove(self, actor: Actor, family: PluginFamily, plugin_id: str) -> None:
-        """Remove a plugin with its valves; conflict for one from a file."""
+        """Remove a plugin with its valves; conflict for a plugin from a file."""
         async with self._registry.changing:
             _, plugin = await self._change_by(actor, family, plugin_id)
             _check_own(plugin)
@@ -164,7 +165,7 @@ class PluginService:
     async def set_active(
         self, actor: Actor, family: PluginFamily, plugin_id: str, is_active: bool | None = None
     ) -> Plugin:
-        """Switch a plugin on or off, None for the other way round; its last problem tells if it fails."""
+        """Activate or deactivate a plugin, None to toggle; a failure to load becomes its last problem."""
         async with self._registry.changing:
             _, plugin = await self._change_by(actor, family, plugin_id)
             wanted = not plugin.is_active if is_active is None else is_active
@@ -177,7 +178,7 @@ class PluginService:
     async def set_global(
         self, actor: Actor, family: PluginFamily, plugin_id: str, is_global: bool | None = None
     ) -> Plugin:
-        """Make a filter or action one for all models or not, None for the other way round."""
+        """Apply a filter or action to all models or not, None to toggle."""
         async with self._registry.changing:
             _, plugin = await self._change_by(actor, family, plugin_id)
             wanted = not plugin.is_global if is_global is None else is_global
@@ -187,14 +188,14 @@ class PluginService:
     async def set_grants(
         self, actor: Actor, family: PluginFamily, plugin_id: str, grants: Sequence[Grant]
     ) -> Plugin:
-        """Replace the access list; grants that the actor may not give are dropped (peer-compatible)."""
+        """Replace the access list; grants that the actor may not give are dropped, as in Open WebUI."""
         async with self._registry.changing:
             actor, plugin = await self._change_by(actor, family, plugin_id)
             await self._save(replace(plugin, grants=self.access.granted(actor, grants, plugin.grants)))
         return self._find(family, plugin_id)
 
     def valves(self, actor: Actor, family: PluginFamily, plugin_id: str) -> dict[str, Any]:
-        """Return what was set, without the defaults; not_configured when it cannot be read."""
+        """Return the stored valves without defaults; not_configured when they cannot be decrypted."""
         plugin = self._writable(actor, family, plugin_id)
         check_unlocked(plugin)
         return dict(plugin.valves)
@@ -202,7 +203,7 @@ class PluginService:
     async def valves_schema(
         self, actor: Actor, family: PluginFamily, plugin_id: str
     ) -> dict[str, Any] | None:
-        """Return the JSON schema of the valves; None without valves."""
+        """Return the JSON schema of the valves; None for a plugin without valves."""
         self._writable(actor, family, plugin_id)
         loaded = await self._registry.loaded(family, plugin_id)
         return await loaded.valves_schema(user_record(actor.user))
@@ -210,10 +211,10 @@ class PluginService:
     async def set_valves(
         self, actor: Actor, family: PluginFamily, plugin_id: str, values: Mapping[str, Any]
     ) -> dict[str, Any]:
-        """Merge values into the valves, None taking one away, and return what is set then.
+        """Merge values into the valves and return the result; None removes a value.
 
-        Valves that cannot be read are replaced, and the plugin may run again. Raises invalid_request naming
-        the field that does not fit.
+        Valves that cannot be decrypted are replaced, which unlocks the plugin. Raises invalid_request that
+        names the faulty field.
         """
         async with self._registry.changing:
             _, plugin = await self._change_by(actor, family, plugin_id)
@@ -227,7 +228,7 @@ class PluginService:
         return changed
 
     async def reload(self, actor: Actor) -> Mapping[str, Any]:
-        """Read database and directory again; see `PluginManager.reload`."""
+        """Read database and directory again, as `PluginManager.reload`; only for administrators."""
         check_admin(actor)
         return await self._registry.reload()
 
@@ -238,7 +239,7 @@ class PluginService:
         return plugin
 
     async def _change_by(self, actor: Actor, family: PluginFamily, plugin_id: str) -> tuple[Actor, Plugin]:
-        """Return the actor with the rights of this moment, and the plugin that it may change."""
+        """Return the actor with its current rights, and the plugin that it may change."""
         actor = await self.access.current(actor)
         return actor, self._writable(actor, family, plugin_id)
 
@@ -252,16 +253,20 @@ class PluginService:
     def _check_free(self, family: PluginFamily, plugin_id: str) -> None:
         known = self._registry.find(family, plugin_id)
         if known is not None:
-            whose = (
+            origin = (
                 f": it comes from {describe_origin(known)}"
                 if known.origin is not PluginOrigin.DATABASE
                 else ""
             )
-            raise _taken(family, plugin_id, whose)
+            raise _taken(family, plugin_id, origin)
 
     def _changed(self, actor: Actor, plugin: Plugin, change: PluginChange) -> Plugin:
         content = plugin.content if change.content is None else change.content
-        meta = plugin.meta if change.meta is None else {**_kept(plugin.meta), **_free(change.meta)}
+        meta = (
+            plugin.meta
+            if change.meta is None
+            else {**_switches_meta(plugin.meta), **_client_meta(change.meta)}
+        )
         grants = plugin.grants
         if change.grants is not None:
             grants = self.access.granted(actor, change.grants, plugin.grants)
@@ -278,21 +283,21 @@ class PluginService:
         )
 
     async def _replace(self, plugin: Plugin, undo: AsyncExitStack) -> None:
-        """Keep a plugin whose source is new; `undo` ends what was loaded when it cannot be kept."""
+        """Store a plugin with a new source; `undo` ends the new instance when it cannot be stored."""
         loaded = await load_on_trial(self._registry, plugin, undo)
         stored = plugin if loaded is None else loaded.plugin
-        await self._keep(stored)
+        await self._store_record(stored)
         undo.pop_all()
         await self._registry.adopt(stored, loaded)
 
     async def _unlock(self, plugin: Plugin, values: Mapping[str, Any]) -> dict[str, Any]:
-        """Give a plugin new valves for those that cannot be read, and return them."""
+        """Replace valves that cannot be decrypted, and return the new ones."""
         async with AsyncExitStack() as undo:
             loaded = await self._registry.probe(replace(plugin, locked=None, problem=None))
             undo.push_async_callback(loaded.end, END_SECONDS)
             changed = await loaded.changed_valves({}, values)
             stored = replace(loaded.plugin, valves=changed, updated_at=self._clock())
-            await self._keep(stored)
+            await self._store_record(stored)
             undo.pop_all()
             await self._registry.adopt(stored, loaded)
         return changed
@@ -302,17 +307,17 @@ class PluginService:
             stored = await self._store.find(plugin.family, plugin.id)
             if stored is not None and stored.origin is PluginOrigin.DATABASE:
                 raise _taken(plugin.family, plugin.id)
-            # What is kept about a file that is gone has nothing to do with another plugin of its id.
+            # Remove the stored state of a deleted file that had this id.
             await self._store.remove(plugin.family, plugin.id)
             await self._store.put(plugin)
 
     async def _save(self, plugin: Plugin) -> None:
         changed = replace(plugin, updated_at=self._clock())
-        await self._keep(changed)
+        await self._store_record(changed)
         await self._registry.update(changed)
 
-    async def _keep(self, plugin: Plugin) -> None:
-        """Store a plugin; the source of one from a file stays in its file."""
+    async def _store_record(self, plugin: Plugin) -> None:
+        """Store a plugin, without its source if that is in a file."""
         is_own = plugin.origin is PluginOrigin.DATABASE
         await self._store.put(plugin if is_own else replace(plugin, content=""))
 
@@ -320,12 +325,12 @@ class PluginService:
         try:
             await self._registry.loaded(family, plugin_id)
         except PluginError as failure:
-            log.info("a plugin is on, but does not load", extra=log_fields(family, plugin_id))
-            log.debug("why it does not load", exc_info=failure)
+            log.info("cannot load active plugin", extra=log_fields(family, plugin_id))
+            log.debug("exception of the plugin", exc_info=failure)
 
 
 def make_plugin(actor: Actor, family: PluginFamily, new: NewPlugin, now: int) -> Plugin:
-    """Return a plugin to install, as far as is known before it has run; invalid_request for a bad id."""
+    """Return the record of a plugin to install, from its source alone; invalid_request for a bad id."""
     plugin_id = source_code.check_id(new.id)
     manifest = frontmatter.parse_frontmatter(new.content)
     return Plugin(
@@ -337,7 +342,7 @@ def make_plugin(actor: Actor, family: PluginFamily, new: NewPlugin, now: int) ->
         content=new.content,
         description=new.description or manifest.get("description", ""),
         manifest=manifest,
-        meta=_free(new.meta),
+        meta=_client_meta(new.meta),
         is_active=family is PluginFamily.TOOL,
         grants=new.grants,
         updated_at=now,
@@ -346,7 +351,7 @@ def make_plugin(actor: Actor, family: PluginFamily, new: NewPlugin, now: int) ->
 
 
 async def load_on_trial(registry: PluginManager, plugin: Plugin, undo: AsyncExitStack) -> PluginHandle | None:
-    """Load a plugin on trial, which `undo` ends; None where plugins are kept and not run.
+    """Load a plugin on trial, and let `undo` end it; None in safe mode, in which plugins are not loaded.
 
     Raises invalid_request with exception, text and line when it does not load.
     """
@@ -361,29 +366,29 @@ async def load_on_trial(registry: PluginManager, plugin: Plugin, undo: AsyncExit
 
 
 def _switched(plugin: Plugin, name: str, value: bool) -> Plugin:
-    """Return a plugin that remembers a switch which differs from what its file says."""
+    """Return a plugin from a file with the switch recorded in its `meta`; any other unchanged."""
     if plugin.origin is PluginOrigin.DATABASE:
         return plugin
     switches = {**plugin.meta.get(SWITCHES_KEY, {}), name: value}
     return replace(plugin, meta={**plugin.meta, SWITCHES_KEY: switches})
 
 
-def _free(meta: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what clients may keep in `meta`, who send back what they were shown."""
+def _client_meta(meta: Mapping[str, Any]) -> dict[str, Any]:
+    """Return `meta` without the derived members, which clients send back as they were rendered."""
     return {key: value for key, value in meta.items() if key not in DERIVED_FIELDS}
 
 
-def _kept(meta: Mapping[str, Any]) -> dict[str, Any]:
+def _switches_meta(meta: Mapping[str, Any]) -> dict[str, Any]:
     return {SWITCHES_KEY: meta[SWITCHES_KEY]} if SWITCHES_KEY in meta else {}
 
 
 def describe_origin(plugin: Plugin) -> str:
-    """Return where a plugin comes from that cannot be changed here."""
+    """Return the origin of a plugin from a file or of a built-in function, for error sentences."""
     return f"the file {plugin.path}" if plugin.origin is PluginOrigin.FILE else "the gateway itself"
 
 
 def check_unlocked(plugin: Plugin) -> None:
-    """Raise not_configured for a plugin whose valves cannot be read."""
+    """Raise not_configured for a plugin whose valves cannot be decrypted."""
     if plugin.locked is not None:
         raise GatewayError(ErrorKind.NOT_CONFIGURED, plugin.locked, code="valves_sealed")
 
@@ -396,7 +401,7 @@ def _check_own(plugin: Plugin) -> None:
         )
 
 
-def _taken(family: PluginFamily, plugin_id: str, whose: str = "") -> GatewayError:
+def _taken(family: PluginFamily, plugin_id: str, origin: str = "") -> GatewayError:
     return GatewayError(
-        ErrorKind.CONFLICT, f"cannot create {family.value} {plugin_id!r}: the id is taken{whose}", param="id"
+        ErrorKind.CONFLICT, f"cannot create {family.value} {plugin_id!r}: the id is taken{origin}", param="id"
     )

@@ -1,6 +1,7 @@
-"""What the result of a tool or an action means (6.5): text for the model, pages and files for the user; pure.
+"""Interpretation of the result of a tool or action: text for the model, pages and files for the user.
 
-Responses of a web framework are known by the names of their classes, as that framework may not be installed.
+See gatewayd-plugins(7), RESULTS. Responses of starlette are recognised by the names of their classes, since
+starlette may not be installed.
 """
 
 import base64
@@ -16,12 +17,12 @@ UI_COMPONENT: Final = "ui_component"
 
 _MCP_TYPES: Final = frozenset({"text", "image", "audio", "resource", "resource_link"})
 _MEDIA_TYPES: Final = frozenset({"image", "audio"})
-_WORDS: Final = {2: "success", 4: "error", 5: "error"}
+_STATUS_WORDS: Final = {2: "success", 4: "error", 5: "error"}
 
 
 @dataclass(frozen=True, slots=True)
 class ResultMedia:
-    """Bytes that are to be kept as a file of the user; `type` is `image`, `audio` or `file`."""
+    """Bytes to store as a file of the user; `type` is `image`, `audio` or `file`."""
 
     type: str
     content: bytes
@@ -30,7 +31,7 @@ class ResultMedia:
 
 @dataclass(frozen=True, slots=True)
 class ServerReply:
-    """What a tool server answered: its JSON or text, and its headers."""
+    """Reply of a tool server: its JSON or text, and its headers."""
 
     data: Any
     headers: Mapping[str, str] = field(default_factory=dict)
@@ -38,9 +39,9 @@ class ServerReply:
 
 @dataclass(frozen=True, slots=True)
 class ToolResult:
-    """What a result is: text for the model, HTML or addresses to show, and files to keep.
+    """An interpreted result: text for the model, HTML or URLs to embed, and files to store.
 
-    With `is_notice` the text is no part of the result: it tells the model what the user sees.
+    With `is_notice` the text is not part of the result: it describes to the model what the user sees.
     """
 
     text: str
@@ -50,7 +51,7 @@ class ToolResult:
 
 
 def read_result(value: Any, name: str) -> ToolResult:
-    """Return what a result means; `name` is that of the tool or action, for sentences."""
+    """Return the interpreted result; `name` is the name of the tool or action, for sentences."""
     if isinstance(value, ServerReply):
         return _server_reply(value, name)
     if isinstance(value, tuple) and len(value) == 2 and _is_a(value[0], HTML):
@@ -58,7 +59,7 @@ def read_result(value: Any, name: str) -> ToolResult:
     if _is_a(value, HTML):
         return _page(value, name)
     if _is_page(value):
-        return ToolResult(_shown(name, "success"), (value[0],), is_notice=True)
+        return ToolResult(_embed_notice(name, "success"), (value[0],), is_notice=True)
     if isinstance(value, list):
         return _list(value)
     if isinstance(value, str):
@@ -67,17 +68,17 @@ def read_result(value: Any, name: str) -> ToolResult:
 
 
 def is_html(value: Any) -> bool:
-    """Whether a result is a page, alone or with a text beside it."""
+    """Whether a result is an HTML page, alone or in a pair with text."""
     return _is_a(value[0] if isinstance(value, tuple) and value else value, HTML)
 
 
 def is_mcp(value: Any) -> bool:
-    """Whether a result is a list of the items of MCP."""
+    """Whether a result is a list of MCP content items."""
     return isinstance(value, list) and bool(value) and all(_is_mcp(item) for item in value)
 
 
 def _is_page(value: Any) -> bool:
-    """Whether a result is `(html, headers)` with headers that have it shown inline."""
+    """Whether a result is `(html, headers)` with the headers of an inline HTML page."""
     if not (isinstance(value, tuple) and len(value) == 2 and isinstance(value[0], str)):
         return False
     if not isinstance(value[1], Mapping):
@@ -90,8 +91,8 @@ def _is_page(value: Any) -> bool:
 def _page(page: Any, name: str) -> ToolResult:
     if not _is_inline(page.headers):
         return ToolResult(_body(page))
-    word = _WORDS.get(page.status_code // 100, "unknown")
-    return ToolResult(_shown(name, word), (_body(page),), is_notice=True)
+    word = _STATUS_WORDS.get(page.status_code // 100, "unknown")
+    return ToolResult(_embed_notice(name, word), (_body(page),), is_notice=True)
 
 
 def _page_with_context(page: Any, context: Any, name: str) -> ToolResult:
@@ -106,13 +107,13 @@ def _server_reply(reply: ServerReply, name: str) -> ToolResult:
     is_page = headers.get("content-type", "").lower().startswith("text/html")
     if _is_inline(headers) and is_page:
         shown = headers.get("location") or _text(reply.data)
-        return ToolResult(_shown(name, "success"), (shown,), is_notice=True)
+        return ToolResult(_embed_notice(name, "success"), (shown,), is_notice=True)
     return read_result(reply.data, name)
 
 
-def _shown(name: str, word: str) -> str:
-    told = f"{name}: the user sees its result as an embedded page"
-    return _json({"status": word, "code": UI_COMPONENT, "message": told})
+def _embed_notice(name: str, word: str) -> str:
+    message = f"{name}: the user sees its result as an embedded page"
+    return _json({"status": word, "code": UI_COMPONENT, "message": message})
 
 
 def _is_inline(headers: Any) -> bool:
@@ -133,14 +134,14 @@ def _list(items: Sequence[Any]) -> ToolResult:
     if not found:
         return ToolResult(_text(items))
     rest = [item for item, read in zip(items, media, strict=True) if read is None]
-    return ToolResult(_text(rest) if rest else _kept(found), media=found, is_notice=not rest)
+    return ToolResult(_text(rest) if rest else _media_notice(found), media=found, is_notice=not rest)
 
 
 def _string(value: str) -> ToolResult:
     media = _media_of(value) if value.startswith("data:image/") else None
     if media is None:
         return ToolResult(value)
-    return ToolResult(_kept((media,)), media=(media,), is_notice=True)
+    return ToolResult(_media_notice((media,)), media=(media,), is_notice=True)
 
 
 def _is_mcp(item: Any) -> bool:
@@ -159,7 +160,9 @@ def _mcp(items: Sequence[Mapping[str, Any]]) -> ToolResult:
             media.append(ResultMedia(item["type"], content, str(item.get("mimeType") or f"{item['type']}/*")))
         else:
             texts.append(_mcp_text(item))
-    return ToolResult("\n".join(texts) if texts else _kept(media), media=tuple(media), is_notice=not texts)
+    return ToolResult(
+        "\n".join(texts) if texts else _media_notice(media), media=tuple(media), is_notice=not texts
+    )
 
 
 def _mcp_text(item: Mapping[str, Any]) -> str:
@@ -176,13 +179,13 @@ def _mcp_text(item: Mapping[str, Any]) -> str:
             return f"The {kind} of this result cannot be read."
 
 
-def _kept(media: Sequence[ResultMedia]) -> str:
+def _media_notice(media: Sequence[ResultMedia]) -> str:
     kinds = ", ".join(item.type for item in media)
     return f"The user sees the result: {kinds}."
 
 
 def _media_of(text: str) -> ResultMedia | None:
-    """Return the bytes of a `data:` address, None for any other text."""
+    """Return the media of a base64 `data:` URL; None for any other text."""
     head, comma, data = text.partition(",")
     if not (comma and head.startswith("data:") and head.endswith(";base64")):
         return None
@@ -218,15 +221,15 @@ def _text(value: Any) -> str:
 
 
 def _json(value: Any) -> str:
-    """Return JSON; what has no form in it is written as its text."""
+    """Return JSON; a value that JSON does not have is rendered by `str`."""
     try:
         return json.dumps(value, indent=2, ensure_ascii=False, default=str)
     except (TypeError, ValueError):
         return str(value)
     except RecursionError:
-        return "The result nests too deep to be shown."
+        return "The result is nested too deeply to be rendered."
 
 
 def _is_a(value: Any, name: str) -> bool:
-    """Whether a value is of a class of this name, or of one made of it."""
+    """Whether a value is an instance of a class with this name, or of a subclass."""
     return any(kind.__name__ == name for kind in type(value).__mro__)

@@ -1,6 +1,6 @@
-"""The methods of a tool as models are told about them, made of signatures and docstrings.
+"""Function specifications of the methods of a tool, made from signatures and docstrings.
 
-Runs in the plugin's home: annotations and defaults are the plugin's own objects.
+Runs on the event loop of the plugin: annotations and defaults are objects of the plugin.
 """
 
 import functools
@@ -22,7 +22,7 @@ _NAME: Final = re.compile(r"\*{0,2}(\w+)")
 _FIELD: Final = re.compile(r"^:(?:params?|returns?|rtype|raises?|type)\b", re.IGNORECASE)
 _TEXT: Final[Schema] = {"type": "string"}
 _UNCALLED: Final = (functools.partialmethod, functools.singledispatchmethod)
-"""What makes methods of instances without being callable itself."""
+"""Descriptors that become methods of instances but are not callable themselves."""
 _UNRESOLVABLE: Final = (
     NameError,
     AttributeError,
@@ -37,15 +37,15 @@ _UNRESOLVABLE: Final = (
 
 
 def methods(instance: Any) -> list[str]:
-    """Return the names of everything callable and public of an object that is no class, sorted.
+    """Return the names of the public methods of an instance, sorted.
 
-    Nothing is read for it but the names: properties, and attributes that `__getattr__` makes up, do not run.
+    Attributes are found without evaluation: properties and `__getattr__` do not run.
     """
     return sorted(name for name in dir(instance) if _is_method(instance, name))
 
 
 def describe_all(instance: Any) -> list[Schema]:
-    """Return the specification of each method of a tool, sorted by name, as JSON that can be written."""
+    """Return the specification of each method of a tool, sorted by name, as plain JSON values."""
     found = [describe(name, getattr(instance, name)) for name in methods(instance)]
     written = json.dumps(found, ensure_ascii=False, default=str).encode("utf-8", "replace")
     read: list[Schema] = json.loads(written)
@@ -55,8 +55,8 @@ def describe_all(instance: Any) -> list[Schema]:
 def describe(name: str, function: Callable[..., Any]) -> Schema:
     """Return one specification: name, description and parameters.
 
-    Parameters in double underscores belong to the gateway and are left out. One without annotation, or with
-    one that does not resolve, is a text.
+    Parameters that begin with a double underscore are reserved and left out. A parameter without annotation,
+    or with one that does not resolve, is a string.
     """
     head, texts = read_docstring(inspect.getdoc(function) or "")
     properties: Schema = {}
@@ -75,12 +75,12 @@ def describe(name: str, function: Callable[..., Any]) -> Schema:
         elif default is not None and _is_json(default):
             described["default"] = default
         properties[parameter.name] = described
-    shape = {"type": "object", "properties": properties, "required": required}
-    return {"name": name, "description": head, "parameters": shape}
+    parameters = {"type": "object", "properties": properties, "required": required}
+    return {"name": name, "description": head, "parameters": parameters}
 
 
 def read_docstring(text: str) -> tuple[str, dict[str, str]]:
-    """Return the text before the first field, and those of `:param name:`; further lines continue them."""
+    """Return the text before the first field, and the texts of `:param name:` with continuation lines."""
     head: list[str] = []
     texts: dict[str, str] = {}
     last: str | None = None
@@ -100,7 +100,7 @@ def read_docstring(text: str) -> tuple[str, dict[str, str]]:
 
 
 def _name(text: str) -> str | None:
-    """Return the name in what stands between `:param` and its colon, behind a type."""
+    """Return the parameter name from the text between `:param` and its colon, which may begin with a type."""
     named = _NAME.fullmatch(text.split()[-1]) if text.split() else None
     return named[1] if named else None
 
@@ -138,8 +138,8 @@ def _schema_of(parameter: inspect.Parameter, function: Callable[..., Any]) -> Sc
         made = TypeAdapter(annotation).json_schema()
     except _UNRESOLVABLE:
         return dict(_TEXT)
-    shown = _simplify(made, made.pop("$defs", {}), ())
-    return shown if isinstance(shown, dict) else dict(_TEXT)
+    simplified = _simplify(made, made.pop("$defs", {}), ())
+    return simplified if isinstance(simplified, dict) else dict(_TEXT)
 
 
 def _resolve(annotation: str, function: Callable[..., Any]) -> Any:
@@ -150,7 +150,7 @@ def _resolve(annotation: str, function: Callable[..., Any]) -> Any:
 
 
 def _simplify(schema: Any, definitions: Schema, seen: tuple[str, ...]) -> Any:
-    """Return a schema without titles and references, and with `X or null` as X."""
+    """Return a schema without titles and references, with `X or null` replaced by X."""
     if isinstance(schema, list):
         return [_simplify(part, definitions, seen) for part in schema]
     if not isinstance(schema, dict):
@@ -162,15 +162,15 @@ def _simplify(schema: Any, definitions: Schema, seen: tuple[str, ...]) -> Any:
             return {"type": "object"}
         rest = {key: value for key, value in schema.items() if key != "$ref"}
         return _simplify({**definitions.get(name, {}), **rest}, definitions, (*seen, name))
-    shown: Schema = {}
+    simplified: Schema = {}
     for key, value in schema.items():
         if key == "properties" and isinstance(value, dict):
-            shown[key] = {name: _simplify(part, definitions, seen) for name, part in value.items()}
+            simplified[key] = {name: _simplify(part, definitions, seen) for name, part in value.items()}
         elif key in ("default", "const", "enum", "examples"):
-            shown[key] = value
+            simplified[key] = value
         elif key != "title" or not isinstance(value, str):
-            shown[key] = _simplify(value, definitions, seen)
-    return _without_null(shown)
+            simplified[key] = _simplify(value, definitions, seen)
+    return _without_null(simplified)
 
 
 def _without_null(schema: Schema) -> Schema:

@@ -1,4 +1,4 @@
-"""What users set for themselves in plugins that they may use."""
+"""Service for the valves that users set for themselves."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -14,9 +14,9 @@ from gatewayd.plugins.runtime.handles import PluginHandle
 
 
 class UserValves:
-    """Each user's own valves; nobody sets those of another.
+    """Reads and changes the user valves of an actor, never those of another user.
 
-    Code of a plugin that is off runs for nobody but those who may change it.
+    Schema and changes run code of the plugin; of an inactive plugin only for actors that may change it.
     """
 
     def __init__(self, registry: PluginManager, store: UserValvesStore, access: PluginAccess) -> None:
@@ -25,21 +25,21 @@ class UserValves:
         self._access = access
 
     async def find(self, actor: Actor, family: PluginFamily, plugin_id: str) -> dict[str, Any] | None:
-        """Return what the actor set; None when it set nothing."""
+        """Return the stored valves of the actor; None when nothing is set."""
         self._check(actor, family, plugin_id)
         return await self._store.find(actor.user_id, family, plugin_id)
 
     async def schema(self, actor: Actor, family: PluginFamily, plugin_id: str) -> dict[str, Any] | None:
-        """Return the JSON schema of what users can set; None when there is nothing."""
+        """Return the JSON schema of the user valves; None for a plugin without them."""
         loaded = await self._loaded(actor, family, plugin_id)
         return await loaded.user_valves_schema(user_record(actor.user))
 
     async def change(
         self, actor: Actor, family: PluginFamily, plugin_id: str, values: Mapping[str, Any]
     ) -> dict[str, Any]:
-        """Merge values into the actor's own, None taking one away, and return what is set then.
+        """Merge values into the valves of the actor and return the result; None removes a value.
 
-        Raises invalid_request naming the field that does not fit.
+        Raises invalid_request that names the faulty field.
         """
         loaded = await self._loaded(actor, family, plugin_id)
         stored = await self._store.find(actor.user_id, family, plugin_id) or {}

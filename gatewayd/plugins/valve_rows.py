@@ -1,4 +1,4 @@
-"""Valves one by one, for people: what is set and what is a secret; and texts read as values."""
+"""Listing of valves for administrators, masking of secrets, and parsing of command-line values."""
 
 import json
 import re
@@ -11,7 +11,7 @@ from gatewayd.errors import invalid, shorten
 Schema = Mapping[str, Any]
 
 MASK: Final = "********"
-"""What stands for a secret."""
+"""Replacement for a secret value."""
 
 _SECRET: Final = re.compile(r"(?:^|_)(?:key|keys|token|tokens|secret|password|passwd|credentials?)(?:$|_)")
 _TOKENS_OF_MODELS: Final = re.compile(r"(?:^|_)(?:max|min|num|count|limit|budget)(?:$|_)")
@@ -19,9 +19,9 @@ _TOKENS_OF_MODELS: Final = re.compile(r"(?:^|_)(?:max|min|num|count|limit|budget
 
 @dataclass(frozen=True, slots=True)
 class ListedValve:
-    """One valve; `value` is what is in force, `is_set` whether it was set or is the default.
+    """One valve; `value` is the effective value, `is_set` is false for a default.
 
-    `is_known` is false for what is stored although the plugin has no such valve any more.
+    `is_known` is false for a stored value whose valve the plugin no longer has.
     """
 
     name: str
@@ -36,9 +36,9 @@ class ListedValve:
 
 
 def list_valves(schema: Schema | None, stored: Mapping[str, Any]) -> Sequence[ListedValve]:
-    """Return the valves of a schema in its order, then those that are only stored.
+    """Return the valves in the order of the schema, then stored values without a valve.
 
-    Without a schema it is unknown what is a secret, so every text counts as one.
+    Without a schema every value counts as a secret.
     """
     properties = _properties(schema)
     required = (schema or {}).get("required") or ()
@@ -51,35 +51,35 @@ def list_valves(schema: Schema | None, stored: Mapping[str, Any]) -> Sequence[Li
 
 
 def mask_secret(value: Any) -> Any:
-    """Return what stands for a secret value; nothing stands for none."""
+    """Return MASK for a secret value; an empty value is returned unchanged."""
     return MASK if value not in (None, "", [], {}) else value
 
 
 def is_secret_name(name: str) -> bool:
-    """Tell whether a valve is a secret by its name; a number of tokens is none."""
+    """Whether the name of a valve suggests a secret; a number of tokens, such as `max_tokens`, is not one."""
     low = name.lower()
     return bool(_SECRET.search(low)) and not _TOKENS_OF_MODELS.search(low)
 
 
 def parse_values(schema: Schema | None, texts: Mapping[str, str]) -> dict[str, Any]:
-    """Return texts of a command line as values; what its type says is a list or an object is read as JSON.
+    """Return command-line texts as values; the text of a list or object valve is parsed as JSON.
 
-    Numbers and switches are left to the class of the valves, which reads them. Raises invalid_request naming
-    the valve whose text is no JSON.
+    Numbers and booleans stay text, which the class of the valves converts. Raises invalid_request that names
+    the valve whose text is not JSON.
     """
     properties = _properties(schema)
     return {name: _read(name, text, properties.get(name, {})) for name, text in texts.items()}
 
 
 def check_names(schema: Schema | None, names: Iterable[str]) -> None:
-    """Raise invalid_request for a valve that there is not; nothing is known without a schema."""
+    """Raise invalid_request for a name that is not in the schema; without a schema every name passes."""
     if schema is None or schema.get("additionalProperties"):
         return
     properties = _properties(schema)
     for name in names:
         if name not in properties:
             known = ", ".join(properties) or "none"
-            raise invalid(f"cannot find valve {shorten(name)!r}: there are {known}", param=name)
+            raise invalid(f"cannot find valve {shorten(name)!r}: the valves are {known}", param=name)
 
 
 def _properties(schema: Schema | None) -> Mapping[str, Any]:
@@ -103,7 +103,7 @@ def _row(name: str, spec: Any, stored: Mapping[str, Any], is_required: bool) -> 
 
 
 def type_name(spec: Schema) -> str:
-    """Return the type of a valve in words, without null; "" when it may be anything."""
+    """Return the JSON type of a valve, alternatives joined by "or", without null; "" for any type."""
     if isinstance(spec.get("enum"), list):
         return "choice"
     if isinstance(spec.get("type"), str):
@@ -134,5 +134,5 @@ def _read(name: str, text: str, spec: Any) -> Any:
     except ValueError:
         wanted = " or ".join(sorted(types))
         raise invalid(
-            f"cannot read valve {name!r}: it is of type {wanted}, give it as JSON", param=name
+            f"cannot parse valve {name!r}: it has the type {wanted}, pass it as JSON", param=name
         ) from None

@@ -66,7 +66,7 @@ PIPELINES = "it has a class Pipeline, which is for a Pipelines server and not fo
 
 def test_a_source_of_a_pipelines_server_is_named_as_such(site: Site) -> None:
     line = next(line for line in site.log().splitlines() if "pipelines_server.py" in line)
-    assert "a file is no plugin" in line
+    assert "cannot use plugin file" in line
     assert PIPELINES in line
 
 

@@ -6,8 +6,7 @@ from pathlib import Path
 import pytest
 
 from gatewayd.errors import GatewayError
-from gatewayd.plugins.records import PluginFamily
-from gatewayd.plugins.serializers import render_plugin
+from gatewayd.plugins.records import PluginFamily, render_plugin
 from tests.fakes.hosting import Hosting, Wishes, hosting
 from tests.fakes.plugins import actor_of, plugin_of, readable_by, scope_of
 

@@ -72,7 +72,7 @@ def test_a_source_is_changed_with_the_permission_alone() -> None:
             access.check_source(actor_of(who, permissions={"workspace": {"tools_import": True}}), WRITABLE)
         assert caught.value.kind is ErrorKind.FORBIDDEN
         access.check_source(actor_of(who, permissions=may), WRITABLE)
-    with pytest.raises(GatewayError, match="somebody else's"):
+    with pytest.raises(GatewayError, match="it belongs to another user"):
         access.check_source(actor_of("reader", permissions=may), TOOL)
     access.check_source(ADMIN_OF_ALL, TOOL)
     access.check_source(ADMIN, plugin_of("f", "class Filter: pass"))

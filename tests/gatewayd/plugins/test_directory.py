@@ -50,7 +50,7 @@ def test_files_that_are_no_plugins_are_told(tmp_path: Path) -> None:
     assert "Pipelines server" in found.faults[str(pipeline)]
     assert "cannot accept id" in found.faults[str(named)]
     assert "cannot read the file" in found.faults[str(tmp_path / "bytes.py")]
-    assert "is taken by" in found.faults[str(taken)]
+    assert "has it already" in found.faults[str(taken)]
 
 
 def test_a_file_with_an_error_is_listed_by_what_it_looks_like(tmp_path: Path) -> None:
@@ -79,7 +79,7 @@ def test_what_is_no_file_of_a_sensible_size_is_named(tmp_path: Path) -> None:
     found = directory.read_directory(tmp_path)
     assert [plugin.id for plugin in found.plugins] == ["good"]
     shown = {Path(path).name: fault for path, fault in found.faults.items()}
-    assert shown["pipe.py"] == shown["folder.py"] == "cannot read it: it is no regular file"
+    assert shown["pipe.py"] == shown["folder.py"] == "cannot read the file: it is not a regular file"
     assert "more than" in shown["huge.py"]
     assert "No such file" in shown["gone.py"]
 

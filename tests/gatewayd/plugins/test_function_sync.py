@@ -158,7 +158,7 @@ async def test_an_instance_whose_source_stays_lives_on_and_takes_its_valves(fold
         (wanted("b", PIPE + "x = missing\n"), r"cannot load pipe b: NameError: .* \(line 3\)"),
         (wanted("b", "class Pipe:\n  def"), "SyntaxError in line 2"),
         (wanted("b-c"), "cannot accept id 'b-c'"),
-        (wanted("A"), "'a' is named twice"),
+        (wanted("A"), "'a' is listed twice"),
         (wanted("b", COUNTING, valves={"start": "late"}), "field 'start'"),
         (wanted("b", PIPE, valves={"start": 1}), "it has none"),
     ],

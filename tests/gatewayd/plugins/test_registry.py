@@ -183,7 +183,7 @@ async def test_the_database_goes_before_a_file_and_says_so(tmp_path: Path) -> No
         (plugin,) = plugged.registry.list()
         assert plugin.origin is PluginOrigin.DATABASE
         (fault,) = (await plugged.registry.reload())["failed"].values()
-        assert "of the database goes before it" in fault
+        assert "of the database precedes it" in fault
 
 
 async def test_what_is_kept_about_a_file_is_put_over_it(tmp_path: Path) -> None:

@@ -118,7 +118,7 @@ def test_what_nests_too_deep_is_told() -> None:
     value: list[Any] = []
     for _ in range(100_000):
         value = [value]
-    assert "nests too deep" in read_result(value, "t").text
+    assert "nested too deeply" in read_result(value, "t").text
 
 
 def test_an_image_as_text_is_a_file() -> None:

@@ -75,7 +75,7 @@ def test_texts_are_read_as_the_type_says() -> None:
     texts = {"limit": "7", "words": '["a"]', "either": "{}", "needed": "[1]", "unknown": "{}"}
     assert parse_values(SCHEMA, texts) == {**texts, "words": ["a"]}
     assert parse_values(None, {"words": "[]"}) == {"words": "[]"}
-    with pytest.raises(GatewayError, match="cannot read valve 'words': it is of type array"):
+    with pytest.raises(GatewayError, match="cannot parse valve 'words': it has the type array"):
         parse_values(SCHEMA, {"words": "a"})
 
 
@@ -83,9 +83,9 @@ def test_names_that_there_are_not() -> None:
     check_names(SCHEMA, ["limit"])
     check_names(None, ["x"])
     check_names({"additionalProperties": True}, ["x"])
-    with pytest.raises(GatewayError, match="cannot find valve 'limits': there are limit, needed"):
+    with pytest.raises(GatewayError, match="cannot find valve 'limits': the valves are limit, needed"):
         check_names(SCHEMA, ["limits"])
-    with pytest.raises(GatewayError, match="there are none"):
+    with pytest.raises(GatewayError, match="the valves are none"):
         check_names({"properties": {}}, ["limits"])
 
 

@@ -69,7 +69,7 @@ def test_what_does_not_fit_names_the_field() -> None:
 
 
 def test_no_json_value_is_refused() -> None:
-    with pytest.raises(GatewayError, match="field 'size' is no JSON value"):
+    with pytest.raises(GatewayError, match="field 'size' is not a JSON value"):
         valves.merge_valves(Plain, {}, {"size": float("nan")})
 
 

@@ -8,10 +8,9 @@ from gatewayd.accounts.records import Actor
 from gatewayd.catalog.access_grants import render_grant
 from gatewayd.http.public.files.owners import OwnerFinder
 from gatewayd.plugins.access import PluginAccess
-from gatewayd.plugins.records import Plugin, PluginFamily
+from gatewayd.plugins.records import Plugin, PluginFamily, render_plugin
 from gatewayd.plugins.registry import PluginManager
 from gatewayd.plugins.runtime.handles import PluginHandle
-from gatewayd.plugins.serializers import render_plugin
 from gatewayd.plugins.servers.records import ToolServer
 
 RenderedPlugin = dict[str, Any]

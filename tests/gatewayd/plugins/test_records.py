@@ -1,9 +1,8 @@
-"""Tests for gatewayd.plugins.serializers."""
+"""Tests for gatewayd.plugins.records."""
 
 from dataclasses import replace
 
-from gatewayd.plugins.records import SWITCHES_KEY, Plugin, PluginFamily, PluginKind
-from gatewayd.plugins.serializers import render_plugin
+from gatewayd.plugins.records import SWITCHES_KEY, Plugin, PluginFamily, PluginKind, render_plugin
 from tests.fakes.plugins import readable_by
 
 FILTER = Plugin(
