@@ -1,1 +1,1 @@
-"""Plugin code at run time: event loop threads, calls, streams, limits."""
+"""Run time of plugins: loading, event loop threads, calls, iterators and limits."""

@@ -1,4 +1,4 @@
-"""What plugins may ask for by name: the reserved parameters of every kind (peer-compatible)."""
+"""Reserved parameters of plugin methods: gatewayd-plugins(7), PARAMETERS."""
 
 import asyncio
 import contextvars
@@ -16,19 +16,24 @@ from gatewayd.plugins.runtime.context import CallScope
 
 EventFunction = Callable[[Any], Awaitable[Any]]
 RequestMaker = Callable[[CallScope], Any]
-"""Makes the object behind `__request__`."""
+"""Makes the object of `__request__`."""
 
 
 class EventChannel(Protocol):
-    """What emitters and calls reach the users through; see `gatewayd.events.service`."""
+    """Interface through which emitters and calls reach users; implemented by `gatewayd.events.service`."""
 
-    async def emit(self, target: EventTarget, event: Any) -> bool: ...  # noqa: D102
-    async def call(self, target: EventTarget, event: Any) -> Any: ...  # noqa: D102
+    async def emit(self, target: EventTarget, event: Any) -> bool:
+        """Send an event to its target; False when it is dropped."""
+        ...
+
+    async def call(self, target: EventTarget, event: Any) -> Any:
+        """Send an event to one client, wait for its answer and return that."""
+        ...
 
 
 @dataclass(frozen=True, slots=True)
 class CallServices:
-    """What every call of every plugin needs of the gateway; `loop` is the daemon's, `context` its context."""
+    """Services of the gateway for plugin calls; `loop` is the loop of the daemon, `context` its context."""
 
     loop: asyncio.AbstractEventLoop
     events: EventChannel
@@ -39,14 +44,14 @@ class CallServices:
 
 @dataclass(frozen=True, slots=True)
 class MethodParameters:
-    """The names that a method takes; `with_defaults` are those of them that may be left out."""
+    """Parameter names of a method; `with_defaults` is the subset that may be omitted."""
 
     names: frozenset[str]
     with_defaults: frozenset[str]
 
 
 def read_parameters(function: Callable[..., Any]) -> MethodParameters:
-    """Return the parameters of a method that are given by name; none when it does not tell."""
+    """Return the parameters that can be passed by name; none when the method has no signature."""
     try:
         signature = inspect.signature(function)
     except (ValueError, TypeError):
@@ -60,55 +65,59 @@ def read_parameters(function: Callable[..., Any]) -> MethodParameters:
 
 
 def user_record(user: User) -> dict[str, Any]:
-    """Return an account as `__user__` shows it, sharing nothing with the account."""
+    """Return an account in the format of `__user__`, as a deep copy."""
     record: dict[str, Any] = copy_json(render_user(user))
     return record
 
 
 def reserved_arguments(
-    names: frozenset[str], plugin_id: str, scope: CallScope, around: CallServices
+    names: frozenset[str], plugin_id: str, scope: CallScope, services: CallServices
 ) -> dict[str, Any]:
-    """Return those reserved arguments that are among `names`, except what hangs on the plugin's classes.
+    """Return the reserved arguments among `names`, except those that depend on the valves classes.
 
-    Called in the plugin's own thread: making a request may import libraries.
+    Called in the thread of the plugin, since making a request may import libraries.
     """
-    return {name: ARGUMENT_MAKERS[name](plugin_id, scope, around) for name in names & ARGUMENT_MAKERS.keys()}
+    return {
+        name: ARGUMENT_MAKERS[name](plugin_id, scope, services) for name in names & ARGUMENT_MAKERS.keys()
+    }
 
 
-def make_emitter(target: EventTarget, around: CallServices) -> EventFunction:
+def make_emitter(target: EventTarget, services: CallServices) -> EventFunction:
     """Return `__event_emitter__`: a function that closes over one dict with the ids of the call.
 
-    Plugins read the ids out of its closure. It works in the home of the plugin and on any other loop, also
-    after the call; an event that is under way is delivered although the plugin's task is cancelled.
+    Plugins read the ids from its closure. It works on the event loop of the plugin and on any other loop, and
+    after the call as well. An event in progress is delivered even if the task of the plugin is cancelled.
     """
     info = _info(target)
 
     async def __event_emitter__(event: Any) -> Any:  # noqa: N807 - plugins print it
         return await asyncio.shield(
-            run_on_loop(around, lambda: around.events.emit(_target(info, target), event))
+            run_on_loop(services, lambda: services.events.emit(_target(info, target), event))
         )
 
     return __event_emitter__
 
 
-def make_call(target: EventTarget, around: CallServices) -> EventFunction:
-    """Return `__event_call__`: like the emitter, but returns the answer; cancelling it takes it back."""
+def make_call(target: EventTarget, services: CallServices) -> EventFunction:
+    """Return `__event_call__`: like the emitter, but returns the answer; cancelling withdraws the call."""
     info = _info(target)
 
     async def __event_call__(event: Any) -> Any:  # noqa: N807 - plugins print it
-        return await run_on_loop(around, lambda: around.events.call(_target(info, target), event))
+        return await run_on_loop(services, lambda: services.events.call(_target(info, target), event))
 
     return __event_call__
 
 
-def run_on_loop(around: CallServices, work: Callable[[], Coroutine[Any, Any, Any]]) -> "asyncio.Future[Any]":
-    """Run a coroutine function on the daemon's loop, for the loop that is running here.
+def run_on_loop(
+    services: CallServices, work: Callable[[], Coroutine[Any, Any, Any]]
+) -> "asyncio.Future[Any]":
+    """Run a coroutine function on the loop of the daemon; the future belongs to the running loop.
 
-    It runs in the context of the gateway: threads of plugins have none, and that of a call may be over.
+    It runs in the context of the gateway, since threads of plugins have none and the call may be over.
     """
     coroutine = work()
     try:
-        future = around.context.copy().run(asyncio.run_coroutine_threadsafe, coroutine, around.loop)
+        future = services.context.copy().run(asyncio.run_coroutine_threadsafe, coroutine, services.loop)
     except RuntimeError:
         coroutine.close()
         raise
@@ -129,29 +138,29 @@ def _target(info: Mapping[str, Any], target: EventTarget) -> EventTarget:
     return EventTarget(*ids, target.request_id)
 
 
-def _request(plugin_id: str, scope: CallScope, around: CallServices) -> Any:
-    return around.make_request(scope) if around.make_request else None
+def _request(plugin_id: str, scope: CallScope, services: CallServices) -> Any:
+    return services.make_request(scope) if services.make_request else None
 
 
 ARGUMENT_MAKERS: Final[Mapping[str, Callable[[str, CallScope, CallServices], Any]]] = {
-    "__user__": lambda _, scope, around: user_record(scope.actor.user),
+    "__user__": lambda _, scope, services: user_record(scope.actor.user),
     "__request__": _request,
-    "__event_emitter__": lambda _, scope, around: make_emitter(scope.target, around),
-    "__event_call__": lambda _, scope, around: make_call(scope.target, around),
-    "__metadata__": lambda _, scope, around: scope.metadata,
-    "__model__": lambda _, scope, around: copy_json(scope.model),
-    "__files__": lambda _, scope, around: scope.files,
-    "__messages__": lambda _, scope, around: scope.messages,
-    "__task__": lambda _, scope, around: scope.task,
-    "__task_body__": lambda _, scope, around: scope.task_body,
-    "__chat_id__": lambda _, scope, around: scope.target.chat_id,
-    "__message_id__": lambda _, scope, around: scope.target.message_id or None,
-    "__session_id__": lambda _, scope, around: scope.target.session_id or None,
-    "__tools__": lambda _, scope, around: scope.tools,
-    "__id__": lambda plugin_id, scope, around: plugin_id,
-    "__pipe_id__": lambda plugin_id, scope, around: plugin_id,
-    "__oauth_token__": lambda _, scope, around: None,
-    "__body__": lambda _, scope, around: None,
-    "__features__": lambda _, scope, around: scope.metadata.get("features") or {},
+    "__event_emitter__": lambda _, scope, services: make_emitter(scope.target, services),
+    "__event_call__": lambda _, scope, services: make_call(scope.target, services),
+    "__metadata__": lambda _, scope, services: scope.metadata,
+    "__model__": lambda _, scope, services: copy_json(scope.model),
+    "__files__": lambda _, scope, services: scope.files,
+    "__messages__": lambda _, scope, services: scope.messages,
+    "__task__": lambda _, scope, services: scope.task,
+    "__task_body__": lambda _, scope, services: scope.task_body,
+    "__chat_id__": lambda _, scope, services: scope.target.chat_id,
+    "__message_id__": lambda _, scope, services: scope.target.message_id or None,
+    "__session_id__": lambda _, scope, services: scope.target.session_id or None,
+    "__tools__": lambda _, scope, services: scope.tools,
+    "__id__": lambda plugin_id, scope, services: plugin_id,
+    "__pipe_id__": lambda plugin_id, scope, services: plugin_id,
+    "__oauth_token__": lambda _, scope, services: None,
+    "__body__": lambda _, scope, services: None,
+    "__features__": lambda _, scope, services: scope.metadata.get("features") or {},
 }
-"""The reserved parameters, and what each is for a plugin in a call."""
+"""Maker of each reserved argument, from the plugin id and the scope of the call."""

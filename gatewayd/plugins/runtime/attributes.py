@@ -1,4 +1,4 @@
-"""Attributes of foreign objects as they are stored: no code of their classes runs for a look.
+"""Static lookup of attributes of plugin objects, which runs no code of their classes.
 
 `inspect.getattr_static` does the same for every kind of object, and takes ten times as long.
 """
@@ -17,26 +17,26 @@ _PLAIN_TYPES: Final = frozenset(
         *(GetSetDescriptorType, MemberDescriptorType, MethodDescriptorType),
     }
 )
-"""Types of what is read without running code of a plugin: plain values, methods, and slots."""
+"""Types whose values can be read without running code of a plugin: plain values, methods and slots."""
 
 _classes: Final = type.__dict__["__mro__"].__get__
 _namespace: Final = type.__dict__["__dict__"].__get__
 
 
 def find_stored(instance: Any, name: str, default: Any = None) -> Any:
-    """Return what is stored under a name on an object that is no class, or else on its classes.
+    """Return the stored attribute of an instance, or else of its classes; `default` when absent.
 
-    A descriptor of a class that decides about writing, such as a property, goes before the object's own.
+    A data descriptor of a class, such as a property, precedes the attribute of the instance.
     """
     shared = find_shared(type(instance), name)
     own = _own(instance, name)
-    if own is MISSING or (shared is not MISSING and _decides(shared)):
+    if own is MISSING or (shared is not MISSING and _is_data_descriptor(shared)):
         return default if shared is MISSING else shared
     return own
 
 
 def find_shared(cls: type, name: str) -> Any:
-    """Return what a class or one of its bases has under a name; MISSING for nothing."""
+    """Return the attribute of a class or of its bases; MISSING when absent."""
     for base in _classes(cls):
         found = _namespace(base).get(name, MISSING)
         if found is not MISSING:
@@ -45,19 +45,19 @@ def find_shared(cls: type, name: str) -> Any:
 
 
 def is_plain(value: Any) -> bool:
-    """Tell whether a value is one of Python's own types, of which no code of a plugin runs."""
+    """Whether a value has a built-in type, so that no code of a plugin runs when it is used."""
     return type(value) in _PLAIN_TYPES
 
 
 def is_computed(stored: Any) -> bool:
-    """Tell whether what is stored is a descriptor whose own code runs when it is read, such as a property."""
+    """Whether a stored attribute is a descriptor whose code runs on reading, such as a property."""
     return not is_plain(stored) and find_shared(type(stored), "__get__") is not MISSING
 
 
 def storage_of(cls: type) -> Callable[[Any], dict[str, Any]] | None:
-    """Return what gives the attributes that objects of a class store themselves.
+    """Return the function that reads the `__dict__` of instances of a class.
 
-    None where they have none, or the class says for itself what that is.
+    None when instances have none, or when the class defines `__dict__` itself.
     """
     for base in _classes(cls):
         found = _namespace(base).get("__dict__")
@@ -72,8 +72,8 @@ def _own(instance: Any, name: str) -> Any:
     return MISSING if storage is None else dict.get(storage(instance), name, MISSING)
 
 
-def _decides(attribute: Any) -> bool:
-    """Tell whether an attribute of a class decides about reading and writing it on objects."""
+def _is_data_descriptor(attribute: Any) -> bool:
+    """Whether a class attribute is a data descriptor: it defines `__get__` and `__set__` or `__delete__`."""
     kind = type(attribute)
     if kind is FunctionType:
         return False

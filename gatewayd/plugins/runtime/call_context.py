@@ -1,4 +1,4 @@
-"""Which plugin the running code belongs to, which call it serves, and who asks through it."""
+"""Context variables of running plugin code: its plugin, its call, and the actor of the call."""
 
 import contextvars
 from dataclasses import dataclass
@@ -11,7 +11,7 @@ from gatewayd.plugins.runtime.context import CallScope
 
 @dataclass(frozen=True, slots=True)
 class CallInfo:
-    """The plugin whose code runs; `scope` is None while it loads and in its hooks."""
+    """The plugin whose code is running; `scope` is None while it loads and in its hooks."""
 
     family: PluginFamily
     plugin_id: str
@@ -25,11 +25,11 @@ current_call: Final[contextvars.ContextVar[CallInfo | None]] = contextvars.Conte
 current_asker: Final[contextvars.ContextVar[Actor | None]] = contextvars.ContextVar(
     "gatewayd_plugin_asking", default=None
 )
-"""On the daemon's loop: who the call is for in which a plugin asks the gateway for something."""
+"""Set on the loop of the daemon: the actor of the call in which a plugin calls the host."""
 
 
-def plugin_context(now: CallInfo, base: contextvars.Context | None = None) -> contextvars.Context:
-    """Return a copy of a context, the present one if none is given, in which code of a plugin runs."""
+def plugin_context(call: CallInfo, base: contextvars.Context | None = None) -> contextvars.Context:
+    """Return a copy of `base`, or of the current context, in which code of a plugin runs."""
     context = contextvars.copy_context() if base is None else base.copy()
-    context.run(current_call.set, now)
+    context.run(current_call.set, call)
     return context

@@ -1,4 +1,4 @@
-"""How deep requests to models are nested: a plugin asks a model, which is a plugin that asks, and so on."""
+"""Limit of nested model requests: a plugin calls a model, whose plugin calls a model, and so on."""
 
 import contextvars
 from collections.abc import Iterator
@@ -10,12 +10,12 @@ from gatewayd.errors import invalid
 MAX_DEPTH: Final = 8
 
 current_depth: Final[contextvars.ContextVar[int]] = contextvars.ContextVar("gatewayd_nesting", default=0)
-"""How many requests of plugins the running code is part of; it follows calls into the threads of plugins."""
+"""Number of plugin requests that enclose the running code; it is copied into the threads of plugins."""
 
 
 @contextmanager
 def at_depth(level: int) -> Iterator[None]:
-    """Run a block at a level."""
+    """Run a block at a depth."""
     token = current_depth.set(level)
     try:
         yield
@@ -24,11 +24,11 @@ def at_depth(level: int) -> Iterator[None]:
 
 
 def next_depth(known: int = 0) -> int:
-    """Return the level of a request that is made now; invalid_request when it is too deep.
+    """Return the depth of a new request; invalid_request above MAX_DEPTH.
 
-    `known` is the level of the call that it is made for: threads that plugins start themselves have none.
+    `known` is the depth of its call, which is unknown in threads that plugins start themselves.
     """
     level = max(current_depth.get(), known) + 1
     if level > MAX_DEPTH:
-        raise invalid(f"cannot ask a model: plugins ask each other, more than {MAX_DEPTH} deep")
+        raise invalid(f"cannot call a model: plugins call each other, more than {MAX_DEPTH} levels deep")
     return level

@@ -1,4 +1,4 @@
-"""What a plugin may know about the call that it serves."""
+"""Scope of a call: the values of its reserved parameters."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -10,7 +10,7 @@ from gatewayd.events.records import EventTarget
 
 @dataclass(frozen=True, slots=True)
 class RequestFacts:
-    """The HTTP request behind a call; `base_url` is scheme and host as the client sees them."""
+    """The HTTP request of a call; `base_url` has the scheme and host that the client used."""
 
     method: str = "POST"
     path: str = "/"
@@ -22,18 +22,18 @@ class RequestFacts:
 
 
 FactsReader = Callable[[], RequestFacts]
-"""Tells the facts once somebody asks: most requests are answered without."""
+"""Returns the facts on demand; most requests never need them."""
 
 
 @dataclass(slots=True)
 class CallScope:
-    """Everything behind the reserved parameters of one call.
+    """Values of the reserved parameters of one call.
 
     `metadata` is the one object that filters see as `body["metadata"]` and every kind as `__metadata__`.
-    `model` is the model as listings show it. `tools` are those of `__tools__`, by name. `task` names the
-    internal call (`title_generation`, ...) and is None for a chat, `task_body` is its original request.
-    `level` is how many requests of plugins the call is part of. `filtered` are the ids of the filters that
-    have had a part in the request, which the requests of plugins within it do not meet again.
+    `model` has the format of the model list. `tools` are the tools of `__tools__`, by name. `task` names the
+    task (`title_generation`, ...) and is None for a chat; `task_body` is its original request. `level` is
+    the number of enclosing plugin requests. `filtered` are the ids of the filters that have run on the
+    request; they do not run again on the requests of plugins within it.
     """
 
     actor: Actor

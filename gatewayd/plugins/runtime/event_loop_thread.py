@@ -1,4 +1,4 @@
-"""Threads with an event loop of their own, in which plugins live, apart from the daemon's loop."""
+"""Event loop threads: each plugin runs on a loop and thread of its own, apart from the loop of the daemon."""
 
 import asyncio
 import contextvars
@@ -6,82 +6,81 @@ import logging
 import threading
 from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from concurrent.futures import Future, InvalidStateError, ThreadPoolExecutor
-from typing import Any, Final, ParamSpec, TypeVar
+from typing import Any, Final, Generic, ParamSpec, TypeVar
 
 from gatewayd.errors import ErrorKind, GatewayError
 from gatewayd.plugins.runtime.call_context import current_call
 from gatewayd.plugins.runtime.interrupts import interrupt
 from gatewayd.plugins.runtime.invoke import CallOutcome, run_guarded, run_guarded_async
-from gatewayd.plugins.runtime.thread_futures import CrossThreadReply
 
 log = logging.getLogger(__name__)
 
 Result = TypeVar("Result")
+Value = TypeVar("Value")
 Params = ParamSpec("Params")
 Work = Callable[[], Coroutine[Any, Any, Result]]
 
 CLEANUP_SECONDS: Final = 2.0
-"""Seconds for the tasks of a home to end once they are cancelled."""
-
+"""Seconds for the cancelled tasks of a plugin loop to end."""
 
 STOP_SECONDS: Final = CLEANUP_SECONDS + 1.0
-"""Seconds for a home that was interrupted to end."""
+"""Seconds for an interrupted plugin loop to end."""
 
 
 class StoppedError(GatewayError):
-    """The home ended, or its code cancelled itself, before it gave a result."""
+    """The plugin loop ended, or the code cancelled itself, before it returned a result."""
 
     def __init__(self) -> None:
-        super().__init__(ErrorKind.PLUGIN_FAILED, "it was stopped before it was done")
+        super().__init__(ErrorKind.PLUGIN_FAILED, "it was stopped before it finished")
 
 
 class PluginLoop:
     """One daemon thread with a running event loop.
 
-    Work is given to it from other threads; what it raises belongs to whoever gave it, except that nothing
-    can end the loop but `stop`. Its log lines say what is `told` of it.
+    Other threads submit work and get its exceptions. Only `stop` ends the loop. `fields` are the fields of
+    its log lines.
     """
 
-    def __init__(self, name: str, told: Mapping[str, str]) -> None:
-        self._told = told
+    def __init__(self, name: str, fields: Mapping[str, str]) -> None:
+        self._fields = fields
         self._loop = asyncio.new_event_loop()
         self._loop.set_default_executor(DaemonThreads())
         self._loop.set_exception_handler(self._report)
-        self._thread = threading.Thread(target=self._live, name=name, daemon=True)
+        self._thread = threading.Thread(target=self._run_thread, name=name, daemon=True)
         self._is_stopping = False
         self.ended: Final[Future[None]] = Future()
-        """Is done when the thread ends, and calls back there."""
+        """Settled when the thread ends; its callbacks run in that thread."""
 
     def start(self) -> None:
-        """Start the thread; work given before waits for it."""
+        """Start the thread; work submitted earlier runs then."""
         self._thread.start()
 
     def submit(self, work: Work[Result], context: contextvars.Context) -> "Future[Result]":
-        """Run a coroutine function as a task of the home; cancelling the future cancels the task.
+        """Run a coroutine function as a task of this loop; cancelling the future cancels the task.
 
-        The future raises what the work raises, and StoppedError when the task was cancelled from elsewhere.
+        The future raises the exception of the work, and StoppedError when other code cancelled the task.
         """
         future: Future[Result] = Future()
-        self.tell(
+        self.schedule(
             lambda: self._begin(work, context, future), lambda: settle_future(future, error=StoppedError())
         )
         return future
 
     async def attempt(self, work: Callable[[], Awaitable[Any]], context: contextvars.Context) -> CallOutcome:
-        """Await code of the plugin in the home, from another loop, and return what came of it.
+        """Await code of the plugin on this loop, from another loop, and return its outcome.
 
-        Being cancelled cancels the code, and does not wait for it.
+        A cancellation cancels the code without waiting for it.
         """
-        crossing = _Crossing(self._loop, work, context)
-        self.tell(crossing.begin, crossing.refuse)
+        call = _LoopCall(self._loop, work, context)
+        self.schedule(call.begin, call.refuse)
         try:
-            return await crossing.reply.future
+            return await call.reply.future
         except asyncio.CancelledError:
-            self.tell(crossing.cancel)
+            self.schedule(call.cancel)
             raise
 
-    def tell(self, action: Callable[[], object], otherwise: Callable[[], object] | None = None) -> None:
-        """Run a short function in the home soon, or the other one here when the home has ended."""
+    def schedule(self, action: Callable[[], object], otherwise: Callable[[], object] | None = None) -> None:
+        """Schedule a short function on this loop; run `otherwise` here when the loop has ended."""
         try:
             self._loop.call_soon_threadsafe(action)
         except RuntimeError:
@@ -89,16 +88,16 @@ class PluginLoop:
                 otherwise()
 
     def interrupt(self) -> None:
-        """Raise Interrupted in the thread, wherever it is in Python code; a blocked call is not reached."""
+        """Raise Interrupted in the thread; a blocked call gets it when it returns to Python code."""
         interrupt(self._thread)
 
     async def stop(self, timeout: float) -> bool:  # noqa: ASYNC109 - a bound of a wait, not of the caller
-        """Cancel what still runs and end the thread.
+        """Cancel all tasks and end the thread.
 
-        What has not ended after `timeout` seconds is interrupted; False when that does not help either.
+        The thread is interrupted after `timeout` seconds; False when it does not end then either.
         """
         self._is_stopping = True
-        self.tell(self._loop.stop)
+        self.schedule(self._loop.stop)
         if await self._wait_ended(timeout):
             return True
         self.interrupt()
@@ -116,24 +115,24 @@ class PluginLoop:
         if future.cancelled():
             return
         task = self._loop.create_task(work(), context=context)
-        future.add_done_callback(lambda _: self.tell(task.cancel) if future.cancelled() else None)
+        future.add_done_callback(lambda _: self.schedule(task.cancel) if future.cancelled() else None)
         task.add_done_callback(lambda _: _settle(task, future))
 
-    def _live(self) -> None:
+    def _run_thread(self) -> None:
         asyncio.set_event_loop(self._loop)
         try:
             while not self._is_stopping:
-                self._turn()
+                self._run_loop()
             self._clean()
         finally:
             self._loop.close()
             settle_future(self.ended)
 
-    def _turn(self) -> None:
+    def _run_loop(self) -> None:
         try:
             self._loop.run_forever()
         except (SystemExit, KeyboardInterrupt) as error:
-            log.warning("a plugin tried to end the gateway", extra={**self._told, "error": repr(error)})
+            log.warning("plugin tried to exit the gateway", extra={**self._fields, "error": repr(error)})
 
     def _clean(self) -> None:
         pending = asyncio.all_tasks(self._loop)
@@ -145,20 +144,44 @@ class PluginLoop:
             self._loop.run_until_complete(self._loop.shutdown_asyncgens())
         except (SystemExit, KeyboardInterrupt, RuntimeError) as error:
             log.warning(
-                "a plugin did not end well", extra={**self._told, "error": repr(error)}, exc_info=error
+                "plugin raised an exception while it ended",
+                extra={**self._fields, "error": repr(error)},
+                exc_info=error,
             )
 
     def _report(self, _: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
         error = context.get("exception")
         log.warning(
-            "a plugin left an error behind",
-            extra={**self._told, "what": context.get("message"), "error": repr(error)},
+            "unhandled exception in a plugin",
+            extra={**self._fields, "what": context.get("message"), "error": repr(error)},
             exc_info=error if log.isEnabledFor(logging.DEBUG) else None,
         )
 
 
-class _Crossing:
-    """Code of the plugin that another loop waits for; everything but `reply` is of the home's thread."""
+class CrossThreadReply(Generic[Value]):
+    """A value that another thread passes to the loop that made this object; await `future`."""
+
+    __slots__ = ("_loop", "future")
+
+    def __init__(self) -> None:
+        self._loop = asyncio.get_running_loop()
+        self.future: asyncio.Future[Value] = self._loop.create_future()
+
+    def give(self, value: Value) -> None:
+        """Pass the value, from any thread; it is dropped when the future is cancelled or the loop closed."""
+        try:
+            self._loop.call_soon_threadsafe(self._settle, value)
+        except RuntimeError:
+            # The loop is closed.
+            return
+
+    def _settle(self, value: Value) -> None:
+        if not self.future.done():
+            self.future.set_result(value)
+
+
+class _LoopCall:
+    """Code of the plugin that another loop awaits; all but `reply` belongs to the thread of the plugin."""
 
     __slots__ = ("_context", "_is_cancelled", "_loop", "_task", "_work", "reply")
 
@@ -176,20 +199,20 @@ class _Crossing:
         self._is_cancelled = False
 
     def begin(self) -> None:
-        """Run the code as a task."""
+        """Start the code as a task."""
         if self._is_cancelled:
             return
         self._task = self._loop.create_task(run_guarded_async(self._work), context=self._context)
         self._task.add_done_callback(self._finish)
 
     def cancel(self) -> None:
-        """Cancel the code, or do not begin it."""
+        """Cancel the code, or prevent its start."""
         self._is_cancelled = True
         if self._task is not None:
             self._task.cancel()
 
     def refuse(self) -> None:
-        """Say that the home has ended."""
+        """Reply that the plugin loop has ended."""
         self.reply.give(CallOutcome(error=StoppedError()))
 
     def _finish(self, task: "asyncio.Task[CallOutcome]") -> None:
@@ -200,9 +223,9 @@ class _Crossing:
 
 
 class DaemonThreads(ThreadPoolExecutor):
-    """An executor with one daemon thread a call: a call that never ends takes nobody's place.
+    """An executor with one daemon thread for each call, so that an endless call blocks no other.
 
-    The threads of a plain pool are waited for when the interpreter ends, whatever they do.
+    The interpreter would wait for the threads of a ThreadPoolExecutor before it ends.
     """
 
     def __init__(self) -> None:
@@ -222,7 +245,7 @@ class DaemonThreads(ThreadPoolExecutor):
 
 
 def settle_future(future: "Future[Any]", value: Any = None, *, error: BaseException | None = None) -> bool:
-    """Settle a future that may have been cancelled; False when nobody waits for it any more."""
+    """Settle a future; False when it was cancelled or settled before."""
     try:
         if error is not None:
             future.set_exception(error)

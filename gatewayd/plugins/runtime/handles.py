@@ -1,4 +1,4 @@
-"""A plugin that is ready to be called, wherever it lives."""
+"""Interfaces of a loaded plugin and of the loader of isolated plugins."""
 
 from collections.abc import AsyncIterable, Mapping
 from typing import Any, Protocol
@@ -12,9 +12,10 @@ from gatewayd.plugins.runtime.runner import ProblemRecorder
 
 
 class PluginHandle(Protocol):
-    """One instance of a plugin, shared by all users and calls; the contracts stand at `loaded.Loaded`.
+    """One instance of a plugin, shared by all users and calls.
 
-    The other one is `isolation.plugin.IsolatedPlugin`.
+    `instance.PluginInstance` runs it in the gateway and documents the contracts;
+    `isolation.plugin.IsolatedPlugin` runs it in a process.
     """
 
     @property
@@ -52,12 +53,12 @@ class PluginIsolation(Protocol):
     """Loads plugins in processes of their own."""
 
     def applies_to(self, plugin: Plugin) -> bool:
-        """Tell whether a plugin is to live in a process of its own; PluginError when its header is wrong."""
+        """Whether a plugin runs in a process of its own; PluginError when its header is invalid."""
         ...
 
-    async def load(self, plugin: Plugin, noting: ProblemRecorder, not_installed: str) -> PluginHandle:
-        """Return a plugin that has run in its process; PluginError with the sentence to show.
+    async def load(self, plugin: Plugin, recorder: ProblemRecorder, not_installed: str) -> PluginHandle:
+        """Load a plugin in its process and return it; PluginError with the error sentence.
 
-        `not_installed` is why packages that it requires were not installed, empty when they were.
+        `not_installed` is the reason why required packages were not installed, empty when they were.
         """
         ...

@@ -1,4 +1,4 @@
-"""A plugin that has run: its instance, and the way to call it."""
+"""Loaded plugin in the gateway: its instance, attributes, calls, hooks and valves."""
 
 import asyncio
 import linecache
@@ -34,23 +34,23 @@ from gatewayd.plugins.runtime.runner import ACCESSOR_SECONDS, PluginRunner, Prob
 log = logging.getLogger(__name__)
 
 ATTRIBUTES: Final = ("actions", "citation", "file_handler", "icon", "icon_url", "toggle")
-"""What the gateway reads of instances without calling them; of other computed attributes no code runs."""
+"""Attributes that the gateway reads from instances; other computed attributes are never evaluated."""
 
 STREAM_METHOD: Final = "stream"
-"""The method of a filter for the events of an answer."""
+"""The filter method for the events of an answer."""
 
 STREAM_PARAMETER: Final = "event"
-"""The parameter under which it gets one."""
+"""The parameter of the event."""
 
 INLINE_PARAMETERS: Final = {STREAM_METHOD: STREAM_PARAMETER, "inlet": "body"}
-"""Methods that may run without a crossing, and the parameter of the value that each returns."""
+"""Methods that may run inline, in the thread of the daemon, with the parameter whose value they return."""
 
 _MISSING: Final = object()
 
 
 @dataclass(frozen=True, slots=True)
 class InstanceParts:
-    """What loading made; `path` is the file name in tracebacks."""
+    """Result of loading; `path` is the file name in tracebacks."""
 
     kind: PluginKind
     instance: Any
@@ -62,53 +62,52 @@ class InstanceParts:
 
 @dataclass(slots=True)
 class _Snapshot:
-    """What was read off the instance in its home."""
+    """Values read from the instance in the thread of the plugin."""
 
     priority: int = 0
     computed: dict[str, Any] = field(default_factory=dict)
-    """Values of descriptors, such as properties, and methods that descriptors make."""
+    """Values of descriptors such as properties, and methods made by descriptors."""
     truths: dict[str, Any] = field(default_factory=dict)
-    """Whether objects of the plugin's own classes count as true."""
+    """Truth values of attributes whose classes belong to the plugin."""
     is_usable: bool = True
-    """Whether the valves are such that methods can be called."""
+    """Whether the valves are valid, so that methods can be called."""
     valves: Any = None
-    """Valves that are as they were set, whatever the plugin does with its own."""
+    """An instance of the valves that the plugin cannot change."""
 
 
 class PluginInstance:
-    """One instance in its home, shared by all users and calls."""
+    """A `handles.PluginHandle` over an instance in the gateway, with an event loop thread of its own."""
 
     def __init__(
         self,
         plugin: Plugin,
-        home: PluginLoop,
+        plugin_loop: PluginLoop,
         parts: InstanceParts,
-        around: CallServices,
-        noting: ProblemRecorder,
+        services: CallServices,
+        recorder: ProblemRecorder,
     ) -> None:
         self.plugin = plugin
         self._parts = parts
-        self._around = around
-        self._runner = PluginRunner(plugin, home, parts.path, around.context, noting)
+        self._services = services
+        self._runner = PluginRunner(plugin, plugin_loop, parts.path, services.context, recorder)
         self._snapshot = _Snapshot()
         self._parameters: dict[str, MethodParameters] = {}
         self._inline: dict[str, InlineMethod] = {}
 
     @property
     def left_behind(self) -> int:
-        """How many plain calls still run after they were stopped."""
+        """Number of synchronous calls that still run after they were stopped."""
         return self._runner.left_behind
 
     def has(self, method: str) -> bool:
-        """Tell whether the plugin has a method of that name."""
+        """Whether the plugin has a method of that name."""
         return type(self._static(method)) is FunctionType or callable(self.value(method))
 
     def value(self, name: str, default: Any = None) -> Any:
-        """Return an attribute of the instance, its class, or else of the module.
+        """Return an attribute of the instance, its class, or else of the module; `default` when absent.
 
-        One that the plugin's own code fails to give is the default, as one that is not there. What a
-        descriptor computes is what it was when the valves were last set, for a method and for a name among
-        ATTRIBUTES; for any other it is the default.
+        `default` as well when code of the plugin raises. A computed attribute among the methods and
+        ATTRIBUTES has its value from the last change of the valves; any other is the default.
         """
         found = self._static(name)
         if found is _MISSING:
@@ -120,22 +119,22 @@ class PluginInstance:
         return default if read.error is not None else read.value
 
     async def read(self, name: str) -> Any:
-        """Return an attribute as `value` does, a computed one as it is now; PluginError when that fails."""
+        """Return an attribute as `value` does, but evaluate a computed one now, or raise PluginError."""
         if not is_computed(self._static(name)):
             return self.value(name)
         return await self._runner.ask(name, partial(getattr, self._parts.instance, name), ACCESSOR_SECONDS)
 
     def flag(self, name: str, default: bool = False) -> bool:
-        """Return whether an attribute counts as true; one that does not tell is the default.
+        """Return the truth value of an attribute; `default` when it is absent or raises.
 
-        An object of another class than Python's own counts as it did when the valves were last set.
+        An object that is not of a built-in type has its truth value from the last change of the valves.
         """
         value = self.value(name, default)
-        told = bool(value) if is_plain(value) else self._snapshot.truths.get(name, default)
-        return default if told is _MISSING else told
+        truth = bool(value) if is_plain(value) else self._snapshot.truths.get(name, default)
+        return default if truth is _MISSING else truth
 
     def priority(self) -> int:
-        """Return the valve `priority`, as it was when the valves were last set; 0 without."""
+        """Return the valve `priority`, read at the last change of the valves; 0 without one."""
         return self._snapshot.priority
 
     def methods(self) -> list[str]:
@@ -143,17 +142,17 @@ class PluginInstance:
         return [name for name in tool_schema.methods(self._parts.instance) if self.has(name)]
 
     def parameters(self, method: str) -> MethodParameters:
-        """Return the names that a method takes."""
+        """Return the parameters of a method."""
         if method not in self._parameters:
             self._parameters[method] = read_parameters(self._method(method))
         return self._parameters[method]
 
     async def call(self, method: str, scope: CallScope, arguments: Mapping[str, Any]) -> Any:
-        """Call a method with those arguments, given and reserved, that it names.
+        """Call a method with the given and reserved arguments that it names.
 
-        An iterator or generator of either kind comes back as Items, everything else as it is. Raises
-        PluginError for whatever the plugin raises. Cancelling reaches asynchronous code, and plain code
-        unless it is blocked: then it is left behind in its thread.
+        An iterator or generator of either kind is returned as a PluginIterator, any other value as it is.
+        Raises PluginError for every exception of the plugin. A cancellation stops asynchronous code, and
+        synchronous code unless it is blocked: such a call is left behind in its thread.
         """
         inline = self._find_inline(method)
         if inline is not None:
@@ -166,7 +165,7 @@ class PluginInstance:
             return await self._runner.run(method, bound.function, begin, bound.context)
 
     def repeated(self, method: str, name: str, scope: CallScope) -> RepeatedCall:
-        """Return a method to be called for many values, which it gets under a name, within one request."""
+        """Return a method for repeated calls in one request; each value is passed as parameter `name`."""
         return MethodCalls(
             self._runner,
             RepeatedMethod(
@@ -179,43 +178,43 @@ class PluginInstance:
         )
 
     def is_idle(self, method: str) -> bool:
-        """Tell whether a method surely does nothing but return what it gets."""
+        """Whether a method is known to return its argument unchanged."""
         inline = self._find_inline(method)
         return inline is not None and inline.is_idle
 
     def keep_for(self, owner: object) -> None:
-        """Do not end, when another takes its place, as long as an object is there: it makes further calls."""
+        """Count `owner`, which makes further calls, as an open call until it is garbage-collected."""
         self._runner.calls.keep_for(owner)
 
     def items(self, source: AsyncIterable[Any]) -> PluginIterator:
-        """Return what an asynchronous iterable of the plugin gives, such as the body of a response."""
+        """Return the items of an asynchronous iterable of the plugin, such as the body of a response."""
         context = plugin_context(CallInfo(self.plugin.family, self.plugin.id))
         return self._runner.items(_iterated(source), "items", context)
 
     async def run_hook(self, name: str) -> None:
-        """Run a hook such as `on_startup` if the plugin has it; what it raises is noted and logged."""
+        """Run a hook such as `on_startup` if the plugin has it; exceptions are recorded and logged."""
         if self.has(name):
             await self._runner.hook(name, self._method(name))
 
     async def refresh(self) -> None:
-        """Read anew what hangs on the valves: the priority, and what descriptors compute."""
+        """Read again the values that depend on the valves: the priority and computed attributes."""
         known = dict.fromkeys([*ATTRIBUTES, *tool_schema.methods(self._parts.instance)])
         names = [name for name in known if is_computed(self._static(name))]
         read, *values = await asyncio.gather(
             self._runner.ask("load", self._read_valves),
-            *(self._asked(partial(getattr, self._parts.instance, name)) for name in names),
+            *(self._try_read(partial(getattr, self._parts.instance, name)) for name in names),
         )
         self._snapshot = replace(read, computed=dict(zip(names, values, strict=True)))
         unclear = {name: value for name in ATTRIBUTES if not is_plain(value := self.value(name))}
-        truths = await asyncio.gather(*(self._asked(partial(bool, value)) for value in unclear.values()))
+        truths = await asyncio.gather(*(self._try_read(partial(bool, value)) for value in unclear.values()))
         self._snapshot.truths = dict(zip(unclear, truths, strict=True))
         if self._parts.kind is PluginKind.FILTER and not self._inline:
-            self._inline = await self._runner.ask("load", self._translated)
+            self._inline = await self._runner.ask("load", self._make_inline_methods)
         for inline in self._inline.values():
             inline.use_valves(self._snapshot.valves)
 
     async def take(self, plugin: Plugin) -> bool:
-        """Go on with another record of the same source; tell whether its valves are new."""
+        """Use another record with the same source; return whether its valves differ."""
         has_new_valves = plugin.valves != self.plugin.valves
         self.plugin = replace(plugin, kind=self._parts.kind)
         if has_new_valves:
@@ -223,23 +222,23 @@ class PluginInstance:
         return has_new_valves
 
     async def valves_schema(self, user: Mapping[str, Any] | None = None) -> dict[str, Any] | None:
-        """Return the JSON schema of the valves, options of choices included; None without valves."""
+        """Return the JSON schema of the valves with the options of select inputs; None without valves."""
         return await self._schema(valves.VALVES, user)
 
     async def user_valves_schema(self, user: Mapping[str, Any] | None = None) -> dict[str, Any] | None:
-        """Return the JSON schema of the valves that each user sets; None without such."""
+        """Return the JSON schema of the user valves; None without them."""
         return await self._schema(valves.USER_VALVES, user)
 
     def has_user_valves(self) -> bool:
-        """Tell whether users can set something for themselves."""
+        """Whether the plugin has user valves."""
         return valves.find_class(self._parts.instance, valves.USER_VALVES) is not None
 
     async def changed_valves(
         self, stored: Mapping[str, Any], values: Mapping[str, Any], *, of_user: bool = False
     ) -> dict[str, Any]:
-        """Return valves once `values` are merged into them, None taking one away; nothing is stored.
+        """Return the stored valves with `values` merged in, without storing them; None removes a value.
 
-        Raises invalid_request naming the field, also when the plugin has no valves.
+        Raises invalid_request that names the faulty field, or when the plugin has no valves.
         """
         cls = valves.find_class(self._parts.instance, valves.USER_VALVES if of_user else valves.VALVES)
         if cls is None:
@@ -250,19 +249,23 @@ class PluginInstance:
         return changed
 
     async def retire(self, timeout: float) -> None:  # noqa: ASYNC109 - a bound of the thread's end
-        """Wait until every call is over, run `on_shutdown`, and end the home."""
+        """Wait until no call is open, run `on_shutdown`, and end the thread of the plugin."""
         await self._runner.calls.wait_idle()
         await self.end(timeout)
 
     async def end(self, timeout: float) -> None:  # noqa: ASYNC109 - a bound of the thread's end
-        """Run `on_shutdown`, and end the home whatever runs in it."""
+        """Run `on_shutdown`, and end the thread of the plugin with all that runs in it."""
         try:
             async with asyncio.timeout(timeout):
                 await self.run_hook("on_shutdown")
         except TimeoutError:
-            log.warning("on_shutdown takes too long", extra=log_fields(self.plugin.family, self.plugin.id))
+            log.warning(
+                "on_shutdown of the plugin timed out", extra=log_fields(self.plugin.family, self.plugin.id)
+            )
         if not await self._runner.stop(timeout):
-            log.warning("a plugin does not end", extra=log_fields(self.plugin.family, self.plugin.id))
+            log.warning(
+                "cannot end the thread of the plugin", extra=log_fields(self.plugin.family, self.plugin.id)
+            )
         module = self._parts.module
         if sys.modules.get(module.__name__) is module:
             del sys.modules[module.__name__]
@@ -281,7 +284,7 @@ class PluginInstance:
         if "__user__" not in self.parameters(method).names or not self.has_user_valves():
             return {}
         user_id, plugin = scope.actor.user_id, self.plugin
-        return await self._around.user_valves.find(user_id, plugin.family, plugin.id) or {}
+        return await self._services.user_valves.find(user_id, plugin.family, plugin.id) or {}
 
     def _bind(self, method: str, scope: CallScope, settings: Mapping[str, Any]) -> BoundMethod:
         names = self.parameters(method).names
@@ -297,9 +300,9 @@ class PluginInstance:
         settings: Mapping[str, Any],
         given: Mapping[str, Any],
     ) -> dict[str, Any]:
-        """Return all arguments of a method, and set the valves; runs in the plugin's thread."""
+        """Set the valves and return all arguments of a method; runs in the thread of the plugin."""
         self._assign_valves()
-        arguments = reserved_arguments(names, self.plugin.id, scope, self._around)
+        arguments = reserved_arguments(names, self.plugin.id, scope, self._services)
         if "__user__" in arguments:
             cls = valves.find_class(self._parts.instance, valves.USER_VALVES)
             if cls is not None:
@@ -333,36 +336,36 @@ class PluginInstance:
             return None
         describe = partial(valves.schema, cls, user)
         made: dict[str, Any] | None
-        made, left = await self._runner.ask("valves", describe, ACCESSOR_SECONDS)
-        if left:
-            await self._runner.ask("valves", partial(valves.fill_options, left), ACCESSOR_SECONDS)
+        made, pending = await self._runner.ask("valves", describe, ACCESSOR_SECONDS)
+        if pending:
+            await self._runner.ask("valves", partial(valves.fill_options, pending), ACCESSOR_SECONDS)
         return made
 
     def _find_inline(self, method: str) -> InlineMethod | None:
-        # A method with valves that cannot be used fails, in its thread.
+        # With invalid valves the method must fail, which it does in its thread.
         inline = self._inline.get(method) if self._snapshot.is_usable else None
         return inline if inline is not None and inline.is_of(self.value(method)) else None
 
-    def _translated(self) -> dict[str, InlineMethod]:
-        """Return what runs without a crossing; runs in a thread."""
+    def _make_inline_methods(self) -> dict[str, InlineMethod]:
+        """Return the methods that can run inline; runs in a thread."""
         instance = self._parts.instance
         cls = valves.find_class(instance, valves.VALVES)
         source = self.plugin.content
         made = {
             method: run_guarded(partial(make_inline, instance, method, name, source, cls)).value
             for method, name in INLINE_PARAMETERS.items()
-            if self.has(method) and self._is_given(method, name)
+            if self.has(method) and self._has_all_arguments(method, name)
         }
         return {method: one for method, one in made.items() if one is not None}
 
-    def _is_given(self, method: str, name: str) -> bool:
-        """Tell whether a method takes a value under a name, and gets all else that it requires."""
+    def _has_all_arguments(self, method: str, name: str) -> bool:
+        """Whether a method has the parameter, and all its other required parameters are reserved."""
         parameters = self.parameters(method)
         given = {name, "__valves__", *ARGUMENT_MAKERS}
         return name in parameters.names and parameters.names - parameters.with_defaults <= given
 
     def _read_valves(self) -> _Snapshot:
-        """Return what there is to know of the valves as they are set now; runs in a thread."""
+        """Set the valves and return a snapshot of them; runs in a thread."""
         if run_guarded(self._assign_valves).error is not None:
             return _Snapshot(is_usable=False)
         number = run_guarded(lambda: getattr(self._parts.instance.valves, "priority", 0)).value
@@ -371,11 +374,11 @@ class PluginInstance:
         return _Snapshot(number if isinstance(number, int) else 0, valves=fresh)
 
     def _static(self, name: str) -> Any:
-        """Return what the instance or its class has under a name, _MISSING for nothing; no code runs."""
+        """Return the stored attribute of the instance or its class, _MISSING when absent; no code runs."""
         return find_stored(self._parts.instance, name, _MISSING)
 
-    async def _asked(self, work: Callable[[], Any]) -> Any:
-        """Return what work of the plugin gives; _MISSING when it fails or takes long."""
+    async def _try_read(self, work: Callable[[], Any]) -> Any:
+        """Return the result of code of the plugin; _MISSING when it raises or times out."""
         try:
             return await self._runner.ask("load", work, ACCESSOR_SECONDS)
         except PluginError:

@@ -1,7 +1,7 @@
-"""Where code of plugins is run: whatever it raises ends here and becomes one kind of error.
+"""Guarded execution of plugin code: every exception is caught here and becomes a PluginError.
 
-This is the one place of plugins that catches everything, `SystemExit` and `KeyboardInterrupt` too: foreign
-code may raise anything, and must not take the thread, the loop or the gateway with it.
+Only this module of the plugins catches every exception, `SystemExit` and `KeyboardInterrupt` included:
+plugin code may raise anything, and must not end the thread, the loop or the gateway.
 """
 
 import asyncio
@@ -16,27 +16,27 @@ from gatewayd.errors import ErrorKind, GatewayError, shorten
 log = logging.getLogger(__name__)
 
 MAX_TEXT_CHARACTERS: Final = 4000
-"""Characters of an exception's text that are kept."""
+"""Maximum length of the text of an exception; the rest is cut off."""
 
 MAX_RETRY_AFTER_DIGITS: Final = 6
-"""Digits of the seconds after which a plugin lets somebody try again."""
+"""Maximum number of digits of a `Retry-After` header in seconds."""
 
 
 @dataclass(slots=True)
 class CallOutcome:
-    """What some code returned, or what it raised."""
+    """The return value of code, or the exception that it raised."""
 
     value: Any = None
     error: BaseException | None = None
 
 
 class PluginError(GatewayError):
-    """Code of a plugin failed, its own or that of another which it asked.
+    """Code of a plugin failed, or code of another plugin that it called.
 
-    `names` are the plugins that the failure came through, each once, beginning with this one, and `failed` is
-    what is known of it without this one. `text` is the exception's own text and `exception` the name of its
-    type. `status` is that of an HTTP exception, None for others. `line` is the last line of the plugin's own
-    source that was reached.
+    `names` are the plugins on the path of the failure, each once, this one first; `failed` has the details
+    without this plugin. `text` is the text of the exception and `exception` the name of its type. `status`
+    is the status of an HTTP exception, None for others. `line` is the last line reached in the source of
+    the plugin.
     """
 
     def __init__(
@@ -62,9 +62,9 @@ class PluginError(GatewayError):
 
 @dataclass(frozen=True, slots=True)
 class FailureDetails:
-    """What is known of a failure; `exception` is empty for one that the gateway itself found.
+    """Details of a failure; `exception` is empty for a failure found by the gateway.
 
-    `names` are other plugins that it came through, as `pipe x`, the outermost first.
+    `names` are the other plugins on its path, such as `pipe x`, the outermost first.
     """
 
     text: str
@@ -77,19 +77,19 @@ class FailureDetails:
 
     @property
     def sentence(self) -> str:
-        """The other plugins, the exception's type and text."""
+        """The other plugins, then type and text of the exception."""
         return ": ".join([*self.names, self.reason])
 
     @property
     def reason(self) -> str:
-        """The exception's type and text."""
+        """Type and text of the exception."""
         if not self.exception:
             return self.text
         return f"{self.exception}: {self.text}" if self.text else self.exception
 
 
 def run_guarded(work: Callable[[], Any]) -> CallOutcome:
-    """Run code of a plugin and return what came of it."""
+    """Run code of a plugin and return its outcome."""
     try:
         return CallOutcome(work())
     except BaseException as error:  # noqa: BLE001 - foreign code may raise anything
@@ -97,7 +97,7 @@ def run_guarded(work: Callable[[], Any]) -> CallOutcome:
 
 
 async def run_guarded_async(work: Callable[[], Awaitable[Any]]) -> CallOutcome:
-    """Await code of a plugin and return what came of it; being cancelled goes through."""
+    """Await code of a plugin and return its outcome; a cancellation of this task is raised."""
     try:
         return CallOutcome(await work())
     except asyncio.CancelledError as error:
@@ -110,7 +110,7 @@ async def run_guarded_async(work: Callable[[], Awaitable[Any]]) -> CallOutcome:
 
 
 def read_failure(error: BaseException, path: str | None = None) -> FailureDetails:
-    """Return what is known of an exception; `path` is the file name of the plugin's own code."""
+    """Return the details of an exception; `path` is the file name of the source of the plugin."""
     if isinstance(error, PluginError):
         return FailureDetails(error.reason, line=_line(error, path), code=error.code, names=error.names)
     if isinstance(error, GatewayError):
@@ -127,9 +127,9 @@ def _text(error: BaseException) -> str:
 
 
 def _http(error: BaseException) -> tuple[int, str, int | None] | None:
-    """Return status, detail and seconds to wait of starlette's HTTPException and its kin.
+    """Return status, detail and seconds to wait of a class named HTTPException, None for others.
 
-    They are not imported for it; what they raise when they are read is raised.
+    Starlette is not imported for it. Exceptions of its attributes are raised.
     """
     if not any(base.__name__ == "HTTPException" for base in type(error).__mro__):
         return None
@@ -140,7 +140,7 @@ def _http(error: BaseException) -> tuple[int, str, int | None] | None:
 
 
 def _retry_after(headers: Any) -> int | None:
-    """Return the seconds of a header `Retry-After`; None for a date and for nonsense."""
+    """Return the seconds of a `Retry-After` header; None for a date or an invalid value."""
     if not isinstance(headers, Mapping):
         return None
     found = [value for name, value in headers.items() if str(name).lower() == "retry-after"]

@@ -1,4 +1,4 @@
-"""What a plugin gives one after the other: pulled on demand, in the task or thread that made it."""
+"""Iterators of plugins: items are pulled on demand, in the task or thread of the plugin."""
 
 import asyncio
 import contextvars
@@ -15,30 +15,30 @@ from gatewayd.plugins.runtime.interrupts import StoppableCode
 from gatewayd.plugins.runtime.invoke import CallOutcome, run_guarded, run_guarded_async
 
 GRACE_SECONDS: Final = 5.0
-"""Seconds that `aclose` waits for the plugin's own end."""
+"""Seconds that `aclose` waits for the code of the plugin to end."""
 
 FutureOutcome = Future[CallOutcome]
 
 
 class ItemProducer(Protocol):
-    """Makes items in the plugin's task or thread."""
+    """Produces items in the task or thread of the plugin."""
 
     @property
     def ended(self) -> "Future[None]":
-        """Settled when the plugin's own code has ended."""
+        """Settled when the code of the plugin has ended."""
         ...
 
-    def ask(self, asked: FutureOutcome) -> None:
+    def ask(self, future: FutureOutcome) -> None:
         """Settle the future with the next item, or with an error: StopAsyncIteration at the end."""
         ...
 
     def abandon(self) -> None:
-        """Ask for nothing more; the plugin's `finally` runs as soon as its code can be reached."""
+        """Stop the production; the `finally` blocks of the plugin run as soon as its code can be stopped."""
         ...
 
 
 class AbandonedCalls:
-    """Counts plain code that runs on although nobody waits for it any more."""
+    """Counts synchronous calls that still run although their caller has left."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -46,11 +46,11 @@ class AbandonedCalls:
 
     @property
     def count(self) -> int:
-        """How many calls there are now."""
+        """Current number of such calls."""
         return self._count
 
     def add(self, number: int) -> None:
-        """Count some more, or fewer."""
+        """Add a number, which may be negative."""
         with self._lock:
             self._count += number
 
@@ -58,8 +58,8 @@ class AbandonedCalls:
 class PluginIterator(AsyncIterator[Any]):
     """The items of a generator or iterator of a plugin, for one reader on another loop.
 
-    Each is made when it is asked for. Errors are raised as `fail` makes them. Whoever stops early calls
-    `aclose`; being cancelled while waiting abandons the rest.
+    Each item is produced on demand. `fail` converts exceptions. A reader that stops early calls `aclose`; a
+    cancellation while waiting abandons the rest.
     """
 
     def __init__(self, producer: ItemProducer, fail: Callable[[BaseException], Exception]) -> None:
@@ -74,10 +74,10 @@ class PluginIterator(AsyncIterator[Any]):
     async def __anext__(self) -> Any:
         if self._is_over:
             raise StopAsyncIteration
-        asked: FutureOutcome = Future()
-        self._producer.ask(asked)
+        future: FutureOutcome = Future()
+        self._producer.ask(future)
         try:
-            outcome = await asyncio.wrap_future(asked)
+            outcome = await asyncio.wrap_future(future)
         except asyncio.CancelledError:
             self._end()
             raise
@@ -89,11 +89,11 @@ class PluginIterator(AsyncIterator[Any]):
         raise self._fail(outcome.error) from outcome.error
 
     async def aclose(self) -> None:
-        """Stop, and wait for a short while until the plugin's own code has ended."""
+        """Stop the production, and wait up to GRACE_SECONDS until the code of the plugin has ended."""
         self._end()
-        waiting: Future[None] = Future()
-        self._producer.ended.add_done_callback(lambda _: settle_future(waiting))
-        ended = asyncio.wrap_future(waiting)
+        pending: Future[None] = Future()
+        self._producer.ended.add_done_callback(lambda _: settle_future(pending))
+        ended = asyncio.wrap_future(pending)
         await asyncio.wait([ended], timeout=GRACE_SECONDS)
         ended.cancel()
 
@@ -103,57 +103,59 @@ class PluginIterator(AsyncIterator[Any]):
 
 
 class TaskProducer:
-    """Pulls an asynchronous iterator in one task of its home."""
+    """Pulls an asynchronous iterator in one task of the plugin loop."""
 
-    def __init__(self, home: PluginLoop, source: AsyncIterator[Any], context: contextvars.Context) -> None:
-        self._home = home
+    def __init__(
+        self, plugin_loop: PluginLoop, source: AsyncIterator[Any], context: contextvars.Context
+    ) -> None:
+        self._plugin_loop = plugin_loop
         self._source = source
-        self._asked: asyncio.Queue[FutureOutcome] = asyncio.Queue()
-        self._present: FutureOutcome | None = None
+        self._requests: asyncio.Queue[FutureOutcome] = asyncio.Queue()
+        self._current: FutureOutcome | None = None
         self._is_started = False
         self.ended: Future[None] = Future()
-        self._task = home.submit(self._pull, context)
+        self._task = plugin_loop.submit(self._pull, context)
         self._task.add_done_callback(self._finish)
 
-    def ask(self, asked: FutureOutcome) -> None:
+    def ask(self, future: FutureOutcome) -> None:
         """Settle the future with the next item."""
         if self._task.done():
-            settle_future(asked, CallOutcome(error=StopAsyncIteration()))
+            settle_future(future, CallOutcome(error=StopAsyncIteration()))
         else:
-            self._home.tell(
-                lambda: self._put(asked), lambda: settle_future(asked, CallOutcome(error=StoppedError()))
+            self._plugin_loop.schedule(
+                lambda: self._put(future), lambda: settle_future(future, CallOutcome(error=StoppedError()))
             )
 
     def abandon(self) -> None:
-        """Cancel the task, or close the source where it waits between two items."""
+        """Cancel the task, which closes the source."""
         self._task.cancel()
 
-    def _put(self, asked: FutureOutcome) -> None:
+    def _put(self, future: FutureOutcome) -> None:
         if self.ended.done():
-            settle_future(asked, CallOutcome(error=StoppedError()))
+            settle_future(future, CallOutcome(error=StoppedError()))
         else:
-            self._asked.put_nowait(asked)
+            self._requests.put_nowait(future)
 
     def _finish(self, _: object) -> None:
-        self._home.tell(self._refuse_rest, self._refuse_rest)
+        self._plugin_loop.schedule(self._refuse_rest, self._refuse_rest)
 
     def _refuse_rest(self) -> None:
         if not self._is_started:
             settle_future(self.ended)
-        waiting = [self._present] if self._present else []
-        while not self._asked.empty():
-            waiting.append(self._asked.get_nowait())
-        for asked in waiting:
-            settle_future(asked, CallOutcome(error=StoppedError()))
+        pending = [self._current] if self._current else []
+        while not self._requests.empty():
+            pending.append(self._requests.get_nowait())
+        for future in pending:
+            settle_future(future, CallOutcome(error=StoppedError()))
 
     async def _pull(self) -> None:
         self._is_started = True
         try:
             while True:
-                self._present = await self._asked.get()
+                self._current = await self._requests.get()
                 outcome = await run_guarded_async(self._source.__anext__)
-                settle_future(self._present, outcome)
-                self._present = None
+                settle_future(self._current, outcome)
+                self._current = None
                 if outcome.error is not None:
                     return
         finally:
@@ -164,44 +166,44 @@ class TaskProducer:
 
 
 class ThreadProducer:
-    """Pulls an iterator in the thread that calls `serve`."""
+    """Pulls a synchronous iterator in the thread that calls `serve`."""
 
     def __init__(self, source: Iterator[Any], left: AbandonedCalls) -> None:
         self._source = source
         self._left = left
         self._code = StoppableCode()
-        self._asked: queue.SimpleQueue[FutureOutcome | None] = queue.SimpleQueue()
+        self._requests: queue.SimpleQueue[FutureOutcome | None] = queue.SimpleQueue()
         self._lock = threading.Lock()
         self._is_busy = False
         self._is_left = False
         self.ended: Future[None] = Future()
 
-    def ask(self, asked: FutureOutcome) -> None:
+    def ask(self, future: FutureOutcome) -> None:
         """Settle the future with the next item."""
-        self._asked.put(asked)
+        self._requests.put(future)
         if self.ended.done():
             self._refuse_rest()
 
     def abandon(self) -> None:
-        """Interrupt the source, and let the thread close it; until it comes back it is left behind."""
+        """Interrupt the source and let its thread close it; it counts as left behind until it returns."""
         with self._lock:
             if self._is_busy and not self._is_left:
                 self._is_left = True
                 self._left.add(1)
                 self._code.stop()
-        self._asked.put(None)
+        self._requests.put(None)
 
     def start(self, context: contextvars.Context) -> None:
         """Serve in a new thread."""
         threading.Thread(target=context.run, args=(self.serve,), name="plugin items", daemon=True).start()
 
     def serve(self) -> None:
-        """Make items until there are no more or nobody wants them."""
-        while (asked := self._asked.get()) is not None:
+        """Produce items until the source ends or is abandoned."""
+        while (future := self._requests.get()) is not None:
             self._set_busy(True)
             outcome = self._code.run(self._next)
             self._set_busy(False)
-            settle_future(asked, outcome)
+            settle_future(future, outcome)
             if outcome.error is not None:
                 break
         close = getattr(self._source, "close", None)
@@ -226,14 +228,14 @@ class ThreadProducer:
     def _refuse_rest(self) -> None:
         while True:
             try:
-                asked = self._asked.get_nowait()
+                future = self._requests.get_nowait()
             except queue.Empty:
                 return
-            if asked is not None:
-                settle_future(asked, CallOutcome(error=StopAsyncIteration()))
+            if future is not None:
+                settle_future(future, CallOutcome(error=StopAsyncIteration()))
 
 
 async def join_texts(items: PluginIterator) -> str:
-    """Return the texts of a generator one after the other; what else it yields is left out."""
+    """Return the strings of a generator, joined; other items are ignored."""
     async with aclosing(items):
         return "".join([item async for item in items if isinstance(item, str)])

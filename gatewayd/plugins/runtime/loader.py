@@ -1,4 +1,4 @@
-"""Makes a plugin of its source, in a home of its own and within a bound of time."""
+"""Loader of plugins: runs the source on a new event loop thread, within a time limit."""
 
 import asyncio
 import linecache
@@ -34,15 +34,15 @@ from gatewayd.plugins.source.requirements import RequirementsInstaller
 log = logging.getLogger(__name__)
 
 STOP_SECONDS: Final = 1.0
-"""Seconds for the thread of a plugin that did not load to end."""
+"""Seconds for the thread to end when the plugin did not load."""
 
 MAX_IMPORT_SECONDS: Final = 10.0
-"""Seconds after which the module of the next plugin runs although that of the one before has not ended."""
+"""Seconds after which the module of the next plugin runs although the previous one has not finished."""
 
 
 @dataclass(frozen=True, slots=True)
 class LoadingOptions:
-    """How plugins are loaded; `timeout` is in seconds. Without `isolation` all live in the gateway."""
+    """Options of loading; `timeout` is in seconds. Without `isolation` all plugins run in the gateway."""
 
     requirements: RequirementsInstaller
     timeout: float = 60.0
@@ -50,40 +50,42 @@ class LoadingOptions:
 
 
 class PluginLoader:
-    """Loads plugins, each apart from the others."""
+    """Loads plugins into the gateway, each on its own event loop thread."""
 
-    def __init__(self, around: CallServices, options: LoadingOptions) -> None:
-        self._around = around
+    def __init__(self, services: CallServices, options: LoadingOptions) -> None:
+        self._services = services
         self._options = options
         self._guard = LoggingGuard()
-        self._short_turns = SwitchIntervalGuard()
+        self._switch_interval = SwitchIntervalGuard()
         self._imports = ImportTurns(MAX_IMPORT_SECONDS)
 
-    async def load(self, plugin: Plugin, noting: ProblemRecorder) -> PluginInstance:
-        """Return a plugin that has run and has its instance.
+    async def load(self, plugin: Plugin, recorder: ProblemRecorder) -> PluginInstance:
+        """Run the source of a plugin and return its instance.
 
-        `PluginInstance.plugin` has kind, manifest, specs and missing names as they were found. Raises
-        PluginError with the sentence to show.
+        `PluginInstance.plugin` has the detected kind, manifest, specs and missing names. Raises PluginError
+        with the error sentence.
         """
         if not plugin.id.isidentifier():
-            raise _failure(plugin, FailureDetails(f"the id {plugin.id!r} is no Python identifier"))
+            raise _failure(plugin, FailureDetails(f"the id {plugin.id!r} is not a Python identifier"))
         not_installed = await self._options.requirements.ensure(plugin)
         async with AsyncExitStack() as undo:
-            home = PluginLoop(f"{plugin.family.value} {plugin.id}", log_fields(plugin.family, plugin.id))
-            self._short_turns.begin()
-            home.ended.add_done_callback(lambda _: self._short_turns.end())
-            home.start()
-            undo.push_async_callback(home.stop, STOP_SECONDS)
-            outcome = await self._run(plugin, home)
+            plugin_loop = PluginLoop(
+                f"{plugin.family.value} {plugin.id}", log_fields(plugin.family, plugin.id)
+            )
+            self._switch_interval.begin()
+            plugin_loop.ended.add_done_callback(lambda _: self._switch_interval.end())
+            plugin_loop.start()
+            undo.push_async_callback(plugin_loop.stop, STOP_SECONDS)
+            outcome = await self._run(plugin, plugin_loop)
             if outcome.error is not None:
                 raise await self._explain(plugin, outcome.error, not_installed) from outcome.error
-            loaded = self._loaded(plugin, home, outcome.value, noting)
+            loaded = self._loaded(plugin, plugin_loop, outcome.value, recorder)
             await loaded.refresh()
             undo.pop_all()
         return loaded
 
     def _loaded(
-        self, plugin: Plugin, home: PluginLoop, parts: InstanceParts, noting: ProblemRecorder
+        self, plugin: Plugin, plugin_loop: PluginLoop, parts: InstanceParts, recorder: ProblemRecorder
     ) -> PluginInstance:
         found = replace(
             plugin,
@@ -92,21 +94,21 @@ class PluginLoader:
             specs=parts.specs,
             missing=parts.missing,
         )
-        return PluginInstance(found, home, parts, self._around, noting)
+        return PluginInstance(found, plugin_loop, parts, self._services, recorder)
 
-    async def _run(self, plugin: Plugin, home: PluginLoop) -> CallOutcome:
-        """Run the module, alone, and make the instance.
+    async def _run(self, plugin: Plugin, plugin_loop: PluginLoop) -> CallOutcome:
+        """Run the module, one plugin at a time, and make the instance.
 
-        Modules that are imported in two threads at the same time may be seen half made.
+        Concurrent imports of one package in two threads may see it partially initialised.
         """
-        context = plugin_context(CallInfo(plugin.family, plugin.id), self._around.context)
+        context = plugin_context(CallInfo(plugin.family, plugin.id), self._services.context)
         async with self._imports.turn() as turn:
             make = partial(_make, plugin, self._guard, turn.end_soon)
             try:
                 async with asyncio.timeout(self._options.timeout):
-                    return await home.attempt(make, context)
+                    return await plugin_loop.attempt(make, context)
             except TimeoutError:
-                home.interrupt()
+                plugin_loop.interrupt()
                 late = FailureDetails(f"it did not load within {self._options.timeout:g} s")
                 raise _failure(plugin, late) from None
 
@@ -118,22 +120,22 @@ class PluginLoader:
             text = f"{text}; {hint}" if hint else text
         if failed.line is not None:
             text = f"{text} (line {failed.line})"
-        log.info("a plugin did not load", extra={**log_fields(plugin.family, plugin.id), "error": text})
+        log.info("cannot load plugin", extra={**log_fields(plugin.family, plugin.id), "error": text})
         return _failure(plugin, replace(failed, text=text))
 
 
 def module_name(family: PluginFamily, plugin_id: str) -> str:
-    """Return the name under which the module of a plugin is found in `sys.modules` (peer-compatible)."""
+    """Return the name of the module of a plugin in `sys.modules`, as in Open WebUI."""
     return f"{family.value}_{plugin_id}"
 
 
 async def _make(plugin: Plugin, guard: LoggingGuard, imported: Callable[[], None]) -> InstanceParts:
-    """Run the module, call `imported`, and make the instance, on the running loop of the home."""
+    """Run the module, call `imported`, and make the instance; runs on the plugin loop."""
     with tempfile.TemporaryDirectory(prefix="gatewayd-plugin-") as folder, guard():
         path = plugin.path
         if path is None:
             path = str(Path(folder) / _own_path(plugin))
-            Path(path).write_text(plugin.content, "utf-8", "surrogatepass")  # noqa: ASYNC240 - in its home
+            Path(path).write_text(plugin.content, "utf-8", "surrogatepass")  # noqa: ASYNC240 - on its own loop
         return _execute(plugin, path, imported)
 
 
@@ -147,19 +149,19 @@ def _execute(plugin: Plugin, path: str, imported: Callable[[], None]) -> Instanc
     vars(module)[source_code.AWAIT_NAME] = source_code.make_awaitable
     lines = plugin.content.splitlines(keepends=True)
     linecache.cache[filename] = (len(plugin.content), None, lines, filename)
-    with ExitStack() as undo, collect_missing_names(plugin.id) as noted:
-        undo.callback(_put_back, name, sys.modules.get(name))
+    with ExitStack() as undo, collect_missing_names(plugin.id) as names:
+        undo.callback(_restore_module, name, sys.modules.get(name))
         sys.modules[name] = module
-        exec(prepared.code, vars(module))  # noqa: S102 - running plugins is what this is for
+        exec(prepared.code, vars(module))  # noqa: S102 - this runs the plugin
         imported()
         kind, cls = source_code.kind_of(module, plugin.family)
         instance = cls()
         described = tool_schema.describe_all(instance) if plugin.family is PluginFamily.TOOL else []
         undo.pop_all()
-    return InstanceParts(kind, instance, module, filename, described, tuple(noted.missing))
+    return InstanceParts(kind, instance, module, filename, described, tuple(names.missing))
 
 
-def _put_back(name: str, former: types.ModuleType | None) -> None:
+def _restore_module(name: str, former: types.ModuleType | None) -> None:
     if former is None:
         sys.modules.pop(name, None)
     else:
@@ -175,5 +177,5 @@ def _failure(plugin: Plugin, failed: FailureDetails) -> PluginError:
 
 
 def invalid_source(failure: PluginError) -> GatewayError:
-    """Return a failure to load as the fault of whoever sent the source."""
+    """Return invalid_request for a source that does not load."""
     return invalid(f"cannot load {failure.message}", param="content", code=failure.code)

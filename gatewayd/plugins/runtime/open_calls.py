@@ -1,4 +1,4 @@
-"""The calls of a plugin that are open, which keep it from ending."""
+"""Counter of the open calls of a plugin, which delay its end."""
 
 import asyncio
 import weakref
@@ -7,7 +7,7 @@ from contextlib import contextmanager
 
 
 class OpenCalls:
-    """Counts calls, on the loop that it was made on."""
+    """Counts calls, on the loop on which it was made."""
 
     def __init__(self) -> None:
         self._loop = asyncio.get_running_loop()
@@ -35,17 +35,17 @@ class OpenCalls:
             self._leave()
 
     def keep_for(self, owner: object) -> None:
-        """Count an object as an open call for as long as it is there."""
+        """Count an object as an open call until it is garbage-collected."""
         self.enter()
         self._owners.add(weakref.ref(owner, self._forget))
 
     def enter(self) -> None:
-        """Count a call that begins."""
+        """Count a call that starts."""
         self._open += 1
         self._idle.clear()
 
     def leave_soon(self) -> None:
-        """Count one that has ended; from any thread."""
+        """Count a call that has ended; may be called from any thread."""
         if not self._loop.is_closed():
             self._loop.call_soon_threadsafe(self._leave)
 

@@ -1,4 +1,4 @@
-"""What plugins print becomes log lines with their name; the gateway's logging stays as it was set up."""
+"""Capture of the output of plugins as log lines, and protection of the logging setup of the gateway."""
 
 import logging
 import sys
@@ -15,33 +15,33 @@ from gatewayd.plugins.runtime.call_context import CallInfo, current_call
 log = logging.getLogger(__name__)
 
 MAX_LINE_CHARACTERS: Final = 8192
-"""Characters of one line; a longer one becomes several."""
+"""Maximum length of a line; a longer line is split."""
 
 _is_logging: ContextVar[bool] = ContextVar("gatewayd_plugin_output_is_logged", default=False)
 
 
 class PluginOutput:
-    """Stands in for standard output or error: lines of plugins are logged, the rest is written as ever."""
+    """Replacement of stdout or stderr: logs the lines of plugins, and writes other output to the stream."""
 
     def __init__(self, stream: TextIO, level: int) -> None:
         self._stream = stream
         self._level = level
         self._lock = threading.Lock()
-        self._begun: dict[str, str] = {}
+        self._partial_lines: dict[str, str] = {}
 
     def write(self, text: str) -> int:
-        """Write a text, in the name of the plugin whose code runs here."""
-        now = current_call.get()
-        if now is None:
+        """Write a text, or log its lines when code of a plugin writes it."""
+        call = current_call.get()
+        if call is None:
             return self._stream.write(text)
         if _is_logging.get():
-            # A handler that the plugin put on the root logger writes here what is being logged.
+            # A handler that a plugin added to the root logger writes the line that is being logged.
             return len(text)
         token = _is_logging.set(True)
         try:
-            for line in self._lines(now, str(text)):
-                told = {**log_fields(now.family, now.plugin_id), "text": line}
-                log.log(self._level, "plugin output", extra=told)
+            for line in self._lines(call, str(text)):
+                fields = {**log_fields(call.family, call.plugin_id), "text": line}
+                log.log(self._level, "plugin output", extra=fields)
         finally:
             _is_logging.reset(token)
         return len(text)
@@ -54,15 +54,15 @@ class PluginOutput:
     def __getattr__(self, name: str) -> Any:
         return getattr(self._stream, name)
 
-    def _lines(self, now: CallInfo, text: str) -> list[str]:
-        whose = f"{now.family.value} {now.plugin_id}"
+    def _lines(self, call: CallInfo, text: str) -> list[str]:
+        owner = f"{call.family.value} {call.plugin_id}"
         with self._lock:
-            *whole, rest = (self._begun.pop(whose, "") + text).split("\n")
+            *whole, rest = (self._partial_lines.pop(owner, "") + text).split("\n")
             if cut := len(rest) - len(rest) % MAX_LINE_CHARACTERS:
                 whole.append(rest[:cut])
                 rest = rest[cut:]
             if rest:
-                self._begun[whose] = rest
+                self._partial_lines[owner] = rest
         return [
             line[start : start + MAX_LINE_CHARACTERS]
             for line in whole
@@ -72,24 +72,24 @@ class PluginOutput:
 
 @contextmanager
 def capture_output() -> Iterator[None]:
-    """Log what plugins print, and let their `logging.basicConfig` do nothing, while inside."""
+    """Log the output of plugins within the block, and ignore their calls of `logging.basicConfig`."""
     before = sys.stdout, sys.stderr
-    set_up = logging.basicConfig
-    sys.stdout = mine = PluginOutput(before[0], logging.INFO)
+    basic_config = logging.basicConfig
+    sys.stdout = output = PluginOutput(before[0], logging.INFO)
     sys.stderr = error = PluginOutput(before[1], logging.WARNING)
 
-    def others_set_up(**options: Any) -> None:
+    def guarded_basic_config(**options: Any) -> None:
         if current_call.get() is None:
-            set_up(**options)
+            basic_config(**options)
 
-    logging.basicConfig = others_set_up
+    logging.basicConfig = guarded_basic_config
     try:
         yield
     finally:
-        if logging.basicConfig is others_set_up:
-            logging.basicConfig = set_up
-        # Somebody who put their own streams over these keeps them.
-        if sys.stdout is mine:
+        if logging.basicConfig is guarded_basic_config:
+            logging.basicConfig = basic_config
+        # Leave streams alone that other code has installed meanwhile.
+        if sys.stdout is output:
             sys.stdout = before[0]
         if sys.stderr is error:
             sys.stderr = before[1]
@@ -99,12 +99,12 @@ def capture_output() -> Iterator[None]:
 class _Logging:
     handlers: tuple[logging.Handler, ...]
     level: int
-    least: int
+    disabled_level: int
     enabled: tuple[logging.Logger, ...]
 
 
 class LoggingGuard:
-    """Puts the root logger back as it was before plugins were loaded, and loggers that they disabled."""
+    """Restores the root logger, and loggers that were disabled, after plugins were loaded."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -113,10 +113,10 @@ class LoggingGuard:
 
     @contextmanager
     def __call__(self) -> Iterator[None]:
-        """Guard what runs inside; loads that overlap share what was there before the first."""
+        """Restore the logging setup after the block; overlapping blocks share the setup before the first."""
         with self._lock:
             if self._inside == 0:
-                self._before = _present()
+                self._before = _current_logging()
             self._inside += 1
         try:
             yield
@@ -127,7 +127,7 @@ class LoggingGuard:
                     _restore(self._before)
 
 
-def _present() -> _Logging:
+def _current_logging() -> _Logging:
     root = logging.getLogger()
     known = list(root.manager.loggerDict.values())
     enabled = tuple(one for one in known if isinstance(one, logging.Logger) and not one.disabled)
@@ -142,6 +142,6 @@ def _restore(before: _Logging) -> None:
         if handler not in root.handlers:
             root.addHandler(handler)
     root.setLevel(before.level)
-    root.manager.disable = before.least
+    root.manager.disable = before.disabled_level
     for logger in before.enabled:
         logger.disabled = False

@@ -1,7 +1,7 @@
-"""A method that is called for one value after the other, such as `stream` for the events of an answer.
+"""Repeated calls of one method within a request, such as `stream` for the events of an answer.
 
-Values and results are JSON as bytes, so that nothing which one side changes later is seen by the other. All
-values that are there go to the plugin in one crossing: a crossing costs more than most calls.
+Values and results are JSON bytes, so that later changes on one side stay invisible to the other. All values
+that are ready go to the thread of the plugin together, since a thread switch costs more than most calls.
 """
 
 import asyncio
@@ -21,31 +21,31 @@ from gatewayd.plugins.runtime.invoke import CallOutcome, PluginError, run_guarde
 from gatewayd.plugins.runtime.runner import PluginRunner, needs_plugin_loop
 
 Result = bytes | str
-"""What came of a value: JSON, or the problem because of which there is none."""
+"""Result for a value: JSON as bytes, or an error sentence as str."""
 
 Arguments = Callable[[], Mapping[str, Any]]
-"""Makes arguments once somebody needs them."""
+"""Makes the arguments on demand."""
 
 MAX_ABANDONED_RUNS: Final = 3
-"""Times in a row that a method gives up inline before it is not tried any more."""
+"""Consecutive inline attempts that a method may abandon before inline calls are no longer tried."""
 
 
 class RepeatedCall(Protocol):
-    """One method within one request."""
+    """One method for repeated calls within one request."""
 
     async def run(self, values: Sequence[bytes], arguments: Arguments) -> Sequence[Result]:
-        """Call the method for each value, in their order, and return what came of each.
+        """Call the method for each value in order, and return the result of each.
 
-        A value that is left as it was is the same object. `arguments` makes those beside the reserved ones.
-        Raises PluginError when it cannot be called at all. Being cancelled stops the method, and it is not
-        called for the values that are left.
+        An unchanged value is returned as the same object. `arguments` makes the arguments other than the
+        reserved ones. Raises PluginError when the method cannot be called. A cancellation stops the method,
+        which is not called for the remaining values.
         """
         ...
 
 
 @dataclass(slots=True)
 class BoundMethod:
-    """A method as it is at one moment; `given` makes arguments of those of the gateway's, in the plugin."""
+    """A method at one moment; `given` makes its arguments in the thread of the plugin."""
 
     function: Callable[..., Any]
     names: frozenset[str]
@@ -55,9 +55,9 @@ class BoundMethod:
 
 @dataclass(frozen=True, slots=True)
 class RepeatedMethod:
-    """Which method is called, with values under which name, and how to get at it.
+    """The method, the parameter `name` of its values, and functions to bind it.
 
-    `find_inline` gives what runs without a crossing, if the method as it is has such.
+    `find_inline` returns its inline form, None when it has none.
     """
 
     method: str
@@ -68,41 +68,41 @@ class RepeatedMethod:
 
 
 class MethodCalls:
-    """A RepeatedCall of a method in its plugin's home or threads, or inline where that goes.
+    """A RepeatedCall of a method in the gateway: inline where possible, else in the thread of its plugin.
 
-    What the user has set is read once; valves of administrators count from the next crossing on.
+    User valves are read once. Changed valves take effect at the next thread switch.
     """
 
     def __init__(self, runner: PluginRunner, repeated: RepeatedMethod) -> None:
         self._runner = runner
         self._repeated = repeated
         self._settings: Mapping[str, Any] | None = None
-        self._given_up = 0
+        self._abandoned_runs = 0
 
     async def run(self, values: Sequence[bytes], arguments: Arguments) -> Sequence[Result]:
         """Call the method for each value."""
-        made = self._run_inline(values)
-        if len(made) == len(values):
-            return made
-        rest = values[len(made) :]
+        results = self._run_inline(values)
+        if len(results) == len(values):
+            return results
+        rest = values[len(results) :]
         try:
-            return [*made, *await self._cross(rest, arguments())]
+            return [*results, *await self._run_in_plugin(rest, arguments())]
         except PluginError as failure:
-            if not made:
+            if not results:
                 raise
-            return [*made, *[failure.message] * len(rest)]
+            return [*results, *[failure.message] * len(rest)]
 
     def _run_inline(self, values: Sequence[bytes]) -> list[bytes]:
-        """Return results of the first values, as many as the method gives inline."""
-        inline = self._repeated.find_inline() if self._given_up < MAX_ABANDONED_RUNS else None
-        made = [] if inline is None else inline.run_all(values)
-        if len(made) == len(values):
-            self._given_up = 0
+        """Return the results of the leading values that the method handles inline."""
+        inline = self._repeated.find_inline() if self._abandoned_runs < MAX_ABANDONED_RUNS else None
+        results = [] if inline is None else inline.run_all(values)
+        if len(results) == len(values):
+            self._abandoned_runs = 0
         else:
-            self._given_up += 1
-        return made
+            self._abandoned_runs += 1
+        return results
 
-    async def _cross(self, values: Sequence[bytes], arguments: Mapping[str, Any]) -> list[Result]:
+    async def _run_in_plugin(self, values: Sequence[bytes], arguments: Mapping[str, Any]) -> list[Result]:
         repeated = self._repeated
         if self._settings is None:
             self._settings = await repeated.find_settings()
@@ -117,7 +117,7 @@ class MethodCalls:
         finally:
             batch.stop()
         results = [self._result(outcome) for outcome in batch.outcomes]
-        # A task that has cancelled itself, and caught that, gets no further value.
+        # A task that cancelled itself and caught that gets no further values.
         return results + [StoppedError().message] * (len(values) - len(results))
 
     def _result(self, outcome: CallOutcome) -> Result:
@@ -128,7 +128,7 @@ class MethodCalls:
 
 
 class CallBatch:
-    """The values of one crossing; everything but `stop` is called where the plugin runs.
+    """The values of one thread switch; all methods but `stop` are called in the thread of the plugin.
 
     `given` makes the other arguments, once.
     """
@@ -148,11 +148,11 @@ class CallBatch:
         self.outcomes: list[CallOutcome] = []
 
     def stop(self) -> None:
-        """Call the method no more."""
+        """Prevent further calls of the method."""
         self._is_stopped = True
 
     def run(self) -> None:
-        """Call a plain method for each value."""
+        """Call a synchronous method for each value."""
         arguments = self._given()
         for value in self._values:
             if self._is_stopped or is_stopped():
@@ -163,7 +163,7 @@ class CallBatch:
             self.outcomes.append(outcome if inspect.isawaitable(outcome.value) else _rendered(outcome))
 
     async def run_awaited(self) -> None:
-        """Call a method that is awaited for each value."""
+        """Call and await an asynchronous method for each value."""
         arguments = self._given()
         for value in self._values:
             if self._is_stopped or _is_cancelled():
@@ -171,11 +171,11 @@ class CallBatch:
             self.outcomes.append(await _awaited(run_guarded(lambda: self._call(arguments, value))))  # noqa: B023
 
     def is_pending(self) -> bool:
-        """Tell whether a plain method gave something to be awaited."""
+        """Whether a synchronous method returned an awaitable."""
         return any(inspect.isawaitable(outcome.value) for outcome in self.outcomes)
 
     async def settle(self) -> None:
-        """Await what a plain method gave to be awaited."""
+        """Await the awaitables that a synchronous method returned."""
         for place, outcome in enumerate(self.outcomes):
             if self._is_stopped or _is_cancelled():
                 return
@@ -189,7 +189,7 @@ class CallBatch:
 
 
 def _is_cancelled() -> bool:
-    """Tell whether this task was cancelled, although the plugin may have caught that."""
+    """Whether this task was cancelled, even if the plugin caught that."""
     task = asyncio.current_task()
     return task is not None and task.cancelling() > 0
 
@@ -205,7 +205,7 @@ def _same(value: Awaitable[Any]) -> Awaitable[Any]:
 
 
 def _rendered(outcome: CallOutcome) -> CallOutcome:
-    """Return what came of a call with its value as JSON, or with the problem as text."""
+    """Return the outcome with its value as JSON bytes, or an error sentence as str."""
     if outcome.error is not None:
         return outcome
     value = outcome.value
@@ -216,4 +216,4 @@ def _rendered(outcome: CallOutcome) -> CallOutcome:
     try:
         return CallOutcome(orjson.dumps(value))
     except TypeError as error:
-        return CallOutcome(f"it is not JSON: {error}")
+        return CallOutcome(f"it returned a value that is not JSON: {error}")

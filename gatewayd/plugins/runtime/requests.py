@@ -1,4 +1,4 @@
-"""The `__request__` of plugins: a genuine Request of starlette, made of the HTTP request behind a call."""
+"""Maker of `__request__`: a starlette Request with the facts of the HTTP request of a call."""
 
 from typing import Any
 
@@ -11,7 +11,7 @@ from gatewayd.urls import split_url
 def make_request(facts: RequestFacts, app: Any, call: CallScope | None = None) -> Any:
     """Return a Request with the method, address, headers and cookies of `facts`, and an empty body.
 
-    `call` lets functions that get the request, such as `generate_chat_completion`, know the call behind it.
+    `call` identifies the call for functions that receive the request, such as `generate_chat_completion`.
     Raises not_configured when starlette is not installed.
     """
     scope = _asgi_scope(facts)
@@ -25,7 +25,7 @@ def _asgi_scope(facts: RequestFacts) -> dict[str, Any]:
     base = split_url(facts.base_url)
     scheme = base.scheme or "http"
     headers = [(name, value) for name, value in facts.headers if name.lower() != "host"]
-    # The address is made of the host header, and a proxy may have sent another one than the client used.
+    # Starlette builds the URL from the host header, which a proxy may have replaced.
     headers.append(("host", base.netloc or "localhost"))
     return {
         "type": "http",

@@ -1,4 +1,4 @@
-"""Runs code of one plugin where it belongs, in its home or in a thread; what it raises is one failure."""
+"""Runner of the code of one plugin, on its event loop or in a thread; exceptions become PluginErrors."""
 
 import asyncio
 import contextvars
@@ -22,44 +22,49 @@ from gatewayd.plugins.runtime.threads import CallThreads
 log = logging.getLogger(__name__)
 
 HOOK_SECONDS: Final = 60.0
-"""Seconds for answers that no plugin should need long for: hooks, settings."""
+"""Time limit of hooks and settings, in seconds."""
 
 ACCESSOR_SECONDS: Final = 10.0
-"""Seconds for an answer that somebody looks at a screen for: the description of valves."""
+"""Time limit of attributes and valve schemas, for which a user waits, in seconds."""
 
 REACTION_SECONDS: Final = 0.5
-"""Seconds for plain code to end once it was interrupted; what still runs then is told."""
+"""Seconds for interrupted synchronous code to end, before it is recorded as a problem."""
 
 _VALUES: Final = frozenset({dict, list, str, int, bool, type(None)})
-"""Types of which it is known that nothing is to be awaited or iterated."""
+"""Types that are neither awaitable nor an iterator."""
 
 _AWAITED_FLAGS: Final = inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR
 _AWAITED: Final = (inspect.iscoroutinefunction, inspect.isasyncgenfunction)
 
 
 class ProblemRecorder(Protocol):
-    """Hears of what goes wrong in a plugin."""
+    """Receiver of the problems of plugins."""
 
     def __call__(self, plugin: Plugin, doing: str, sentence: str) -> None:
-        """Keep a problem as the last one of the plugin."""
+        """Record the last problem of a plugin."""
         ...
 
 
 class PluginRunner:
-    """Runs code of one plugin, and knows how many calls are open.
+    """Runs code of one plugin and counts its open calls.
 
-    `path` is the file name of the plugin's code in tracebacks, `base` the context of what serves no call.
+    `path` is the file name of its source in tracebacks, `base` the context of code outside of calls.
     """
 
     def __init__(
-        self, plugin: Plugin, home: PluginLoop, path: str, base: contextvars.Context, noting: ProblemRecorder
+        self,
+        plugin: Plugin,
+        plugin_loop: PluginLoop,
+        path: str,
+        base: contextvars.Context,
+        recorder: ProblemRecorder,
     ) -> None:
         self._plugin = plugin
-        self._home = home
+        self._plugin_loop = plugin_loop
         self._path = path
         self._base = base
-        self._noting = noting
-        self._told = log_fields(plugin.family, plugin.id)
+        self._recorder = recorder
+        self._log_fields = log_fields(plugin.family, plugin.id)
         self._loop = asyncio.get_running_loop()
         self._left = AbandonedCalls()
         self._threads = CallThreads(self._left)
@@ -67,44 +72,43 @@ class PluginRunner:
 
     @property
     def left_behind(self) -> int:
-        """How many plain calls still run after they were stopped."""
+        """Number of synchronous calls that still run after they were stopped."""
         return self._left.count
 
     async def stop(self, timeout: float) -> bool:  # noqa: ASYNC109 - a bound of the thread's end
-        """End the home; False when it has not ended after `timeout` seconds."""
+        """End the plugin loop; False when it does not end."""
         self._threads.close()
-        return await self._home.stop(timeout)
+        return await self._plugin_loop.stop(timeout)
 
     async def run(
         self, doing: str, function: Callable[..., Any], begin: Callable[[], Any], context: contextvars.Context
     ) -> Any:
-        """Return what `begin`, which calls `function`, gives; iterators and generators as Items.
+        """Return the result of `begin`, which calls `function`; an iterator becomes a PluginIterator.
 
-        Raises PluginError. Cancelling reaches asynchronous code, and plain code that is no blocked call;
-        the caller does not wait for either.
+        Raises PluginError. A cancellation stops asynchronous code, and synchronous code that is not blocked,
+        without waiting for either.
         """
         with self.calls.busy():
             value = await self._value(doing, function, begin, context)
             return self.items(value, doing, context.copy()) if _is_iterated(value) else value
 
     def items(self, source: Any, doing: str, context: contextvars.Context) -> PluginIterator:
-        """Return the items of an iterator of the plugin; it counts as a call until it has ended."""
+        """Return the items of an iterator of the plugin, which counts as an open call until it ends."""
         self.calls.enter()
         return self._items(source, doing, context)
 
     async def ask(self, doing: str, work: Callable[[], Any], patience: float | None = None) -> Any:
-        """Return what short work gives: a coroutine function at home, plain work in a thread.
+        """Return the result of short work: a coroutine function on the plugin loop, else in a thread.
 
-        Plain work gets along while the plugin keeps its home busy, even by waiting for this very answer.
-        Raises the GatewayError that the work raises, PluginError for anything else and when it takes longer
-        than `patience` seconds.
+        Synchronous work proceeds even while the plugin blocks its loop. Raises the GatewayError that the work
+        raises, and PluginError for any other exception or after `patience` seconds.
         """
         context = plugin_context(CallInfo(self._plugin.family, self._plugin.id), self._base)
         seconds = HOOK_SECONDS if patience is None else patience
         try:
             async with asyncio.timeout(seconds):
                 if needs_plugin_loop(work):
-                    outcome = await self._home.attempt(partial(_awaited, work), context)
+                    outcome = await self._plugin_loop.attempt(partial(_awaited, work), context)
                 else:
                     outcome = await self._threads.run(work, context, lambda: None)
         except TimeoutError:
@@ -116,41 +120,41 @@ class PluginRunner:
         return outcome.value
 
     async def hook(self, name: str, function: Callable[..., Any]) -> None:
-        """Run a hook; what goes wrong is noted and not raised."""
+        """Run a hook; failures are recorded and not raised."""
         context = plugin_context(CallInfo(self._plugin.family, self._plugin.id), self._base)
         try:
             async with asyncio.timeout(HOOK_SECONDS):
                 await self.run(name, function, function, context)
         except TimeoutError:
-            self._noting(self._plugin, name, self._late(HOOK_SECONDS).message)
+            self._recorder(self._plugin, name, self._late(HOOK_SECONDS).message)
         except PluginError as failure:
-            log.warning("a hook failed", extra={**self._told, "hook": name})
-            self._noting(self._plugin, name, failure.message)
+            log.warning("plugin hook failed", extra={**self._log_fields, "hook": name})
+            self._recorder(self._plugin, name, failure.message)
 
     def failure(self, doing: str, error: BaseException) -> PluginError:
-        """Return the failure that something which the plugin raised is, logged and noted."""
+        """Log and record an exception of the plugin, and return it as a PluginError."""
         failed = read_failure(error, self._path)
         failure = PluginError(self._plugin.kind.value, self._plugin.id, failed)
         where = {} if failed.line is None else {"line": failed.line}
         log.info(
-            "a plugin failed",
-            extra={**self._told, "doing": doing, "error": failed.sentence, **where},
+            "plugin failed",
+            extra={**self._log_fields, "doing": doing, "error": failed.sentence, **where},
             exc_info=error if log.isEnabledFor(logging.DEBUG) else None,
         )
-        self._noting(self._plugin, doing, failure.message)
+        self._recorder(self._plugin, doing, failure.message)
         return failure
 
     async def _value(
         self, doing: str, function: Callable[..., Any], begin: Callable[[], Any], context: contextvars.Context
     ) -> Any:
         if needs_plugin_loop(function):
-            outcome = await self._home.attempt(partial(_awaited, begin), context)
+            outcome = await self._plugin_loop.attempt(partial(_awaited, begin), context)
         else:
             on_left = partial(self._loop.call_later, REACTION_SECONDS, self._note_left, doing)
             outcome = await self._threads.run(begin, context, on_left)
             if outcome.error is None and _is_awaitable(outcome.value):
                 again = partial(_awaited, partial(_same, outcome.value))
-                outcome = await self._home.attempt(again, context.copy())
+                outcome = await self._plugin_loop.attempt(again, context.copy())
         if outcome.error is not None:
             raise self.failure(doing, outcome.error) from outcome.error
         return outcome.value
@@ -160,7 +164,7 @@ class PluginRunner:
         if isinstance(value, ThreadProducer):
             producer = value
         elif hasattr(type(value), "__anext__"):
-            producer = TaskProducer(self._home, value, context)
+            producer = TaskProducer(self._plugin_loop, value, context)
         else:
             producer = ThreadProducer(value, self._left)
             producer.start(context)
@@ -174,7 +178,7 @@ class PluginRunner:
         sentence = "1 call still runs after it was stopped"
         if count != 1:
             sentence = f"{count} calls still run after they were stopped"
-        self._noting(self._plugin, doing, sentence)
+        self._recorder(self._plugin, doing, sentence)
 
     def _late(self, seconds: float) -> PluginError:
         late = FailureDetails(f"it did not answer within {seconds:g} s")
@@ -194,7 +198,7 @@ def _is_iterated(value: Any) -> bool:
 
 
 def needs_plugin_loop(function: Callable[..., Any]) -> bool:
-    """Tell whether code is asynchronous, so that it needs the loop of its home."""
+    """Whether code is asynchronous and needs the plugin loop."""
     inner = function.func if isinstance(function, functools.partial) else function
     plain = inner.__func__ if type(inner) is MethodType else inner
     if type(plain) is FunctionType:

@@ -1,6 +1,6 @@
-"""Plain code of plugins, each call in a thread of its own: one that never returns takes nobody's place.
+"""Threads for synchronous code of plugins: each call has its own, so that an endless call blocks no other.
 
-Starting a thread costs more than most calls, so threads wait for further calls of their plugin.
+Starting a thread costs more than most calls, so idle threads wait for further calls of their plugin.
 """
 
 import asyncio
@@ -12,26 +12,26 @@ from collections import deque
 from collections.abc import Callable
 from typing import Any, Final
 
+from gatewayd.plugins.runtime.event_loop_thread import CrossThreadReply
 from gatewayd.plugins.runtime.interrupts import StoppableCode
 from gatewayd.plugins.runtime.invoke import CallOutcome
 from gatewayd.plugins.runtime.iterators import AbandonedCalls, ThreadProducer
-from gatewayd.plugins.runtime.thread_futures import CrossThreadReply
 
 SWITCH_INTERVAL_SECONDS: Final = 0.0005
-"""Seconds that a thread may compute while others wait. Each answer waits several turns for each plugin that
-computes: with the 5 ms of Python three such plugins make a request last more than 100 ms."""
+"""Seconds that a thread may hold the interpreter while others wait. Each answer waits several such intervals
+for each plugin that computes: with the 5 ms of Python three such plugins delay a request by over 100 ms."""
 
 IDLE_SECONDS: Final = 5.0
-"""Seconds that a thread waits for the next call."""
+"""Seconds that an idle thread waits for the next call."""
 
 MAX_IDLE_THREADS: Final = 4
-"""Threads of one plugin that wait for the next call."""
+"""Maximum number of idle threads of one plugin."""
 
 
 class SwitchIntervalGuard:
-    """Lets threads compute for shorter turns while a plugin lives, so that the daemon's loop waits less.
+    """Shortens the switch interval of threads while a plugin is loaded, so that the daemon waits less.
 
-    Plugins begin and end in threads of their own.
+    `begin` and `end` may be called from any thread.
     """
 
     def __init__(self) -> None:
@@ -40,7 +40,7 @@ class SwitchIntervalGuard:
         self._before = 0.0
 
     def begin(self) -> None:
-        """Count a plugin that begins to live."""
+        """Count a plugin that is being loaded."""
         with self._lock:
             self._living += 1
             if self._living == 1:
@@ -48,7 +48,7 @@ class SwitchIntervalGuard:
                 sys.setswitchinterval(min(self._before, SWITCH_INTERVAL_SECONDS))
 
     def end(self) -> None:
-        """Count one that has ended."""
+        """Count a plugin that has ended."""
         with self._lock:
             self._living -= 1
             if self._living == 0:
@@ -56,9 +56,9 @@ class SwitchIntervalGuard:
 
 
 class CallThreads:
-    """Threads of one plugin for plain calls: one for each call that runs, kept for a while for the next.
+    """Threads of one plugin for synchronous calls: one for each running call, reused for later calls.
 
-    `left` counts the calls that run on after they were stopped.
+    `left` counts the calls that still run after they were stopped.
     """
 
     def __init__(self, left: AbandonedCalls) -> None:
@@ -69,10 +69,10 @@ class CallThreads:
     async def run(
         self, work: Callable[[], Any], context: contextvars.Context, on_left: Callable[[], object]
     ) -> CallOutcome:
-        """Run plain code in a thread; an iterator that it returns is served there, as a ThreadProducer.
+        """Run synchronous code in a thread; an iterator that it returns is served there, as a ThreadProducer.
 
-        Being cancelled interrupts the code and does not wait for it: it is counted until it ends, and its
-        result is thrown away.
+        A cancellation interrupts the code without waiting for it. The code is counted until it ends, and its
+        result is dropped.
         """
         call = _Call(work, context, self._left)
         self._thread().calls.put(call)
@@ -84,7 +84,7 @@ class CallThreads:
             raise
 
     def close(self) -> None:
-        """End the threads that wait for a call; the others end with their calls."""
+        """End the idle threads; the others end with their calls."""
         self._is_closed = True
         while self._idle:
             self._idle.pop().calls.put(None)
@@ -98,15 +98,15 @@ class CallThreads:
             return made
 
     def keep(self, thread: "_CallThread") -> bool:
-        """Let a thread wait for the next call; called there. False when it is not needed."""
+        """Make the calling thread idle; False when it has to end."""
         if self._is_closed or len(self._idle) >= MAX_IDLE_THREADS:
             return False
         self._idle.append(thread)
-        # A call may be on its way to it already, although the others were told to end meanwhile.
+        # `close` may have run meanwhile, and a call may have been assigned to this thread before it.
         return not (self._is_closed and self.dismiss(thread))
 
     def dismiss(self, thread: "_CallThread") -> bool:
-        """Let a thread that waits end; called there. False when a call is on its way to it."""
+        """Remove the calling thread from the idle ones; False when a call was assigned to it."""
         try:
             self._idle.remove(thread)
         except ValueError:
@@ -115,7 +115,7 @@ class CallThreads:
 
 
 class _CallThread(threading.Thread):
-    """Serves one call after the other."""
+    """A thread that serves calls, one at a time."""
 
     def __init__(self, threads: CallThreads) -> None:
         super().__init__(name="plugin call", daemon=True)
@@ -123,25 +123,25 @@ class _CallThread(threading.Thread):
         self.calls: queue.SimpleQueue[_Call | None] = queue.SimpleQueue()
 
     def run(self) -> None:
-        """Serve calls until there are none for a while."""
+        """Serve calls until none arrives within IDLE_SECONDS."""
         is_kept = True
         while is_kept and (call := self._next()) is not None:
             is_kept = call.context.run(self._serve, call)
 
     def _serve(self, call: "_Call") -> bool:
-        """Run a call, and tell whether to wait for the next."""
+        """Run a call; return whether to wait for the next."""
         outcome = call.run()
         if isinstance(outcome.value, ThreadProducer):
             call.give(outcome)
             outcome.value.serve()
             return self._rest()
-        # Whoever gets the answer may call again at once.
+        # Become idle before the reply, since its receiver may call again at once.
         is_kept = self._rest()
         call.give(outcome)
         return is_kept
 
     def _rest(self) -> bool:
-        # A loop that plain code sets for its thread is not that of the next call.
+        # Code may have set an event loop for its thread, which the next call must not get.
         asyncio.set_event_loop(None)
         return self._threads.keep(self)
 
@@ -155,7 +155,7 @@ class _CallThread(threading.Thread):
 
 
 class _Call:
-    """One plain call."""
+    """One synchronous call."""
 
     def __init__(self, work: Callable[[], Any], context: contextvars.Context, left: AbandonedCalls) -> None:
         self.context = context
@@ -175,7 +175,7 @@ class _Call:
         return outcome
 
     def give(self, outcome: CallOutcome) -> None:
-        """Hand over what came of it, if it is still waited for."""
+        """Reply with the outcome, or drop it when the caller has left."""
         with self._lock:
             self._outcome = outcome
             is_left = self._is_left
@@ -186,7 +186,7 @@ class _Call:
             self.reply.give(outcome)
 
     def leave(self) -> bool:
-        """Wait no longer; interrupts the code and is true where it still runs."""
+        """Stop waiting and interrupt the code; return whether it still runs."""
         with self._lock:
             outcome = self._outcome
             if outcome is None:

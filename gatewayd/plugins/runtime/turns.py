@@ -1,4 +1,4 @@
-"""Work that is done one at a time, as long as nobody keeps the others waiting."""
+"""Mutual exclusion with a time limit: one holder at a time, unless it exceeds the limit."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -6,7 +6,7 @@ from contextlib import asynccontextmanager, suppress
 
 
 class ImportTurn:
-    """The right to run now; it ends once, whoever ends it first."""
+    """The right to run; it can be ended once."""
 
     def __init__(self, lock: asyncio.Lock) -> None:
         self._lock = lock
@@ -14,22 +14,22 @@ class ImportTurn:
         self._is_over = False
 
     def end(self) -> None:
-        """Let the next one begin."""
+        """Release the lock for the next turn."""
         if not self._is_over:
             self._is_over = True
             self._lock.release()
 
     def end_soon(self) -> None:
-        """Let the next one begin; called from any thread."""
-        # A loop that is closed has nobody who waits.
+        """Release the lock for the next turn; may be called from any thread."""
+        # On a closed loop no turn is waiting.
         with suppress(RuntimeError):
             self._loop.call_soon_threadsafe(self.end)
 
 
 class ImportTurns:
-    """Gives turns in the order in which they are asked for.
+    """Grants turns in the order of the requests.
 
-    Whoever keeps a turn for `limit` seconds loses it: the next one begins beside it.
+    A turn ends after `limit` seconds even if its holder is still running.
     """
 
     def __init__(self, limit: float) -> None:
@@ -38,7 +38,7 @@ class ImportTurns:
 
     @asynccontextmanager
     async def turn(self) -> AsyncIterator[ImportTurn]:
-        """Wait for a turn, which lasts until the end of the block at the longest."""
+        """Wait for a turn, which ends with the block at the latest."""
         await self._lock.acquire()
         turn = ImportTurn(self._lock)
         late = asyncio.get_running_loop().call_later(self._limit, turn.end)

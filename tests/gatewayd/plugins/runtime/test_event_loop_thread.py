@@ -1,4 +1,4 @@
-"""Homes: loops in threads of their own that nothing but `stop` ends."""
+"""Event loop threads of plugins, which only `stop` ends, and values that other threads pass to a loop."""
 
 import asyncio
 import contextvars
@@ -7,7 +7,13 @@ from concurrent.futures import Future
 
 import pytest
 
-from gatewayd.plugins.runtime.event_loop_thread import DaemonThreads, PluginLoop, StoppedError, settle_future
+from gatewayd.plugins.runtime.event_loop_thread import (
+    CrossThreadReply,
+    DaemonThreads,
+    PluginLoop,
+    StoppedError,
+    settle_future,
+)
 from gatewayd.plugins.runtime.invoke import CallOutcome
 
 pytestmark = pytest.mark.timeout(30)
@@ -162,3 +168,26 @@ async def test_a_home_that_is_kept_busy_is_interrupted_when_it_is_to_end() -> No
     home.submit(spin, contextvars.copy_context())
     await asyncio.to_thread(entered.wait)
     assert await home.stop(0.01)
+
+
+async def test_a_value_from_another_thread_arrives() -> None:
+    reply: CrossThreadReply[int] = CrossThreadReply()
+    threading.Thread(target=reply.give, args=(3,)).start()
+    assert await reply.future == 3
+
+
+async def test_a_value_that_nobody_waits_for_is_dropped() -> None:
+    reply: CrossThreadReply[int] = CrossThreadReply()
+    reply.future.cancel()
+    reply.give(3)
+    await asyncio.sleep(0)
+    assert reply.future.cancelled()
+
+
+def test_a_value_for_a_closed_loop_is_dropped() -> None:
+    async def make() -> CrossThreadReply[int]:
+        return CrossThreadReply()
+
+    reply = asyncio.run(make())
+    reply.give(3)
+    assert not reply.future.done()

@@ -55,7 +55,7 @@ async def test_each_value_has_its_result_or_its_problem(prefix: str) -> None:
         assert found[1] == "filter f: ValueError: not this one"
         assert found[2] == "it returned nothing"
         assert isinstance(found[3], str)
-        assert found[3].startswith("it is not JSON")
+        assert found[3].startswith("it returned a value that is not JSON")
         assert found[4] == b'{"n":4,"mark":"!"}'
         assert (await results(plugged, VALUES))[3] == "it returned a int"
 
@@ -271,7 +271,7 @@ async def test_a_task_that_cancels_itself_gets_no_further_value_and_no_value_is_
     """
     async with make_registry(plugin_of("f", source)) as plugged:
         found = await results(plugged, VALUES)
-        assert found == [VALUES[0], *["it was stopped before it was done"] * 4]
+        assert found == [VALUES[0], *["it was stopped before it finished"] * 4]
 
 
 def test_a_batch_that_was_stopped_calls_nothing() -> None:
