@@ -36,7 +36,7 @@ class PluginPlaces:
             return PluginPlacement(self._intended(plugin))
         if not isinstance(loaded, IsolatedPlugin):
             return PluginPlacement(IsolationMode.THREAD)
-        process = loaded.keeper.process
+        process = loaded.supervisor.process
         if process is None or not process.is_alive:
             return PluginPlacement(IsolationMode.PROCESS)
         return PluginPlacement(IsolationMode.PROCESS, process.pid, process.resident)

@@ -129,9 +129,9 @@ async def measured(mode: IsolationMode, count: int, folder: Path) -> Mapping[str
             figures[f"pause by {name.replace('_', ' ')}, ms"] = await longest_pause(
                 pipe.call(name, scope, {})
             )
-        if isinstance(pipe, IsolatedPlugin) and pipe.keeper.process is not None:
-            figures["resident, MiB"] = pipe.keeper.process.resident / MIB
-            figures["private, MiB"] = private(pipe.keeper.process.pid) / MIB
+        if isinstance(pipe, IsolatedPlugin) and pipe.supervisor.process is not None:
+            figures["resident, MiB"] = pipe.supervisor.process.resident / MIB
+            figures["private, MiB"] = private(pipe.supervisor.process.pid) / MIB
     return figures
 
 

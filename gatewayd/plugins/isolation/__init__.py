@@ -1,5 +1,5 @@
-"""Plugins in processes of their own: what they do to their interpreter does not reach the gateway.
+"""Isolation of plugins in processes of their own, which protects the interpreter of the gateway.
 
-The side of the gateway is imported by the composition root and by `loading`, `child` and `remote` by the
-process alone.
+The assembly imports `loader`. Only the process of a plugin imports `child` and `host_proxy`. See
+gatewayd-plugins(7), ISOLATION.
 """

@@ -1,4 +1,4 @@
-"""When a process that has ended may be started again."""
+"""Exponential backoff for restarts of a plugin process."""
 
 import time
 from collections.abc import Callable
@@ -6,11 +6,11 @@ from typing import Final
 
 MAX_PAUSE_SECONDS: Final = 60.0
 STEADY_SECONDS: Final = 60.0
-"""A process that lived so long has not ended because it was started."""
+"""Lifetime after which the end of a process no longer counts as a failed start."""
 
 
 class StartPause:
-    """The first restart is at once; each further one doubles the pause, until a process lives for long."""
+    """Pause before a restart: none at first, doubled each time, reset by a lifetime of STEADY_SECONDS."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
@@ -20,20 +20,20 @@ class StartPause:
 
     @property
     def ended(self) -> int:
-        """How many processes have ended in a row."""
+        """Number of processes that ended in a row."""
         return self._ended
 
     @property
     def left(self) -> float:
-        """Seconds until a process may be started, 0.0 for now."""
+        """Seconds until a process may be started; 0.0 when it may start now."""
         return max(self._until - self._clock(), 0.0)
 
     def start(self) -> None:
-        """Take note of a start."""
+        """Record a start."""
         self._started = self._clock()
 
     def end(self) -> None:
-        """Take note that a process ended without being told to, or could not be started."""
+        """Record that a process ended by itself or did not start."""
         now = self._clock()
         self._ended = 1 if now - self._started >= STEADY_SECONDS else self._ended + 1
         pause = 0.0 if self._ended == 1 else min(2.0 ** (self._ended - 2), MAX_PAUSE_SECONDS)

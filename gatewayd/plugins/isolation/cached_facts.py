@@ -1,4 +1,4 @@
-"""What the gateway knows of a plugin in a process without asking it: its names, as they were last told."""
+"""Cached description of an isolated plugin: methods, attributes and flags that its process last sent."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -12,24 +12,23 @@ from gatewayd.plugins.runtime.instance import ATTRIBUTES, PluginInstance
 
 HOOKS: Final = ("on_startup", "on_shutdown", "on_valves_updated")
 ENTRIES: Final = ("pipe", "pipes", "inlet", "stream", "outlet", "action", *HOOKS)
-"""The methods that the gateway calls itself."""
+"""Methods that the gateway calls."""
 
 MAX_METHODS: Final = 1_000
 MAX_ATTRIBUTE_BYTES: Final = 256 << 10
-"""Of one attribute as JSON; a longer one counts as absent."""
+"""Maximum size of one attribute as JSON; a larger one counts as absent."""
 
 
 Names = Annotated[frozenset[str], FailFast()]
-"""Checked up to the first that is none."""
+"""A set of names whose validation stops at the first error."""
 
 
 @dataclass(frozen=True, slots=True)
 class PluginFacts:
-    """What a plugin says of itself.
+    """Description of a plugin.
 
-    `methods` has each method with the names that it takes and those of them with a default, `values` the
-    attributes that are there, `flags` whether each of them counts as true. The methods that are `idle` do
-    nothing but return what they get.
+    `methods` maps each method to its parameters and to those with a default. `values` has the attributes that
+    exist, `flags` their truth values. The `idle` methods return their argument unchanged.
     """
 
     methods: dict[str, tuple[Names, Names]] = field(default_factory=dict)
@@ -43,7 +42,7 @@ class PluginFacts:
     left_behind: int = 0
 
     def parameters(self, method: str) -> MethodParameters:
-        """Return the names that a method takes."""
+        """Return the parameters of a method."""
         names, with_defaults = self.methods[method]
         return MethodParameters(names, with_defaults)
 
@@ -52,15 +51,15 @@ _FACTS: Final = TypeAdapter(PluginFacts)
 
 
 def read_facts(value: Any) -> PluginFacts:
-    """Return the facts that a process told; ValueError for what is none."""
+    """Return the facts of a message; ValueError for an invalid one."""
     members = value.values() if isinstance(value, dict) else ()
-    # Before the library does so: it would collect an error for each of what may be a million.
+    # Checked before pydantic, which would collect an error for each of possibly a million members.
     if any(len(member) > MAX_METHODS for member in members if isinstance(member, dict | list)):
         raise ValueError("it has too many methods")
     try:
         return _FACTS.validate_python(value)
     except ValidationError as error:
-        raise ValueError("it told what is no description of a plugin") from error
+        raise ValueError("its description of the plugin is invalid") from error
 
 
 def facts_of(loaded: PluginInstance) -> dict[str, Any]:
@@ -78,7 +77,7 @@ def facts_of(loaded: PluginInstance) -> dict[str, Any]:
 
 
 def refresh_facts(facts: Mapping[str, Any], loaded: PluginInstance) -> dict[str, Any]:
-    """Return facts with what a call may change as it is now: attributes, and what is left behind."""
+    """Return facts with the current attributes, priority and `left_behind`, which a call may change."""
     there = object()
     found = {name: loaded.value(name, there) for name in ATTRIBUTES if name not in facts["methods"]}
     values = {name: value for name, value in found.items() if value is not there}

@@ -1,4 +1,4 @@
-"""What a call in the process of a plugin gave, as the gateway gets it: values, responses and streams."""
+"""Encoding of the results of calls in a plugin process: values, responses and streams."""
 
 from collections.abc import AsyncIterable, Callable, Mapping
 from dataclasses import dataclass
@@ -11,12 +11,12 @@ from gatewayd.plugins.isolation.messages import PipeData
 from gatewayd.plugins.runtime.iterators import PluginIterator
 
 _RESPONSES: Final = ("HTMLResponse", "Response")
-"""Classes of responses that `plugins.results` knows by their names; any other one is a Response."""
+"""Response classes that `plugins.tool_results` recognises by name; any other becomes a Response."""
 MAX_HEADER_CHARACTERS: Final = 8_000
 
 
 class ForeignResponse:
-    """A response that a plugin made in its process; `body_iterator` is there for a streamed one alone."""
+    """A response that a plugin made in its process; only a streamed one has `body_iterator`."""
 
     def __init__(self, status_code: int, headers: Mapping[str, str]) -> None:
         self.status_code = status_code
@@ -25,27 +25,27 @@ class ForeignResponse:
 
 
 NumberStream = Callable[[AsyncIterable[Any]], int]
-"""Keeps a stream in the process and returns its number."""
+"""Registers a stream in the process and returns its number."""
 
 OpenStream = Callable[[int], PluginIterator]
-"""Returns the stream of a number in the gateway."""
+"""Opens the stream with a number in the gateway."""
 
 
 @dataclass(frozen=True, slots=True)
 class OutcomeWriter:
-    """Writes what calls gave, in the process.
+    """Encodes the results of calls, in the process.
 
-    A result `is_loose` when what is no JSON may become a text, as results of tools do. `items` makes Items of
-    the body of a response.
+    With `is_loose` values that are not JSON become text, as for results of tools. `items` makes a
+    PluginIterator from the body of a response.
     """
 
-    numbered: NumberStream
+    number_stream: NumberStream
     items: Callable[[AsyncIterable[Any]], PluginIterator]
 
     def write(self, value: Any, *, is_loose: bool) -> PipeData:
-        """Return a result; TypeError for what is no JSON and may not become a text."""
+        """Return the encoded result; TypeError for a value that is not JSON, unless `is_loose`."""
         if isinstance(value, PluginIterator):
-            return PipeData({"is": "stream", "stream": self.numbered(value)})
+            return PipeData({"is": "stream", "stream": self.number_stream(value)})
         if isinstance(value, bytes | bytearray | memoryview):
             return PipeData({"is": "bytes"}, bytes(value))
         if _is_response(value):
@@ -63,57 +63,57 @@ class OutcomeWriter:
 
     def _response(self, response: Any) -> PipeData:
         names = [base.__name__ for base in type(response).__mro__]
-        told = {
+        outcome = {
             "is": "response",
             "name": next(name for name in (*_RESPONSES, names[0]) if name in names),
             "status": int(response.status_code),
             "headers": {str(name): str(value) for name, value in dict(response.headers).items()},
         }
         if hasattr(response, "body_iterator"):
-            return PipeData({**told, "stream": self.numbered(self.items(response.body_iterator))})
+            return PipeData({**outcome, "stream": self.number_stream(self.items(response.body_iterator))})
         body = response.body
-        return PipeData(told, bytes(body) if isinstance(body, bytes | memoryview) else str(body).encode())
+        return PipeData(outcome, bytes(body) if isinstance(body, bytes | memoryview) else str(body).encode())
 
 
-def read_outcome(payload: PipeData, opened: OpenStream) -> Any:
-    """Return what a call gave; ValueError, TypeError or LookupError for what is no outcome."""
-    told = payload.value
-    match told["is"]:
+def read_outcome(payload: PipeData, open_stream: OpenStream) -> Any:
+    """Return the decoded result of a call; ValueError, TypeError or LookupError for an invalid one."""
+    outcome = payload.value
+    match outcome["is"]:
         case "value":
-            return told["value"]
+            return outcome["value"]
         case "bytes":
             return payload.attachment
         case "stream":
-            return opened(read_number(told["stream"]))
+            return open_stream(read_number(outcome["stream"]))
         case "response":
-            return _read_response(told, payload.attachment, opened)
+            return _read_response(outcome, payload.attachment, open_stream)
         case "pair":
-            first = read_outcome(PipeData(told["first"], payload.attachment), opened)
-            return first, read_outcome(PipeData(told["second"]), opened)
+            first = read_outcome(PipeData(outcome["first"], payload.attachment), open_stream)
+            return first, read_outcome(PipeData(outcome["second"]), open_stream)
         case other:
-            raise ValueError(f"a call gave {str(other)[:40]!r}")
+            raise ValueError(f"unknown kind of result {str(other)[:40]!r}")
 
 
-def _read_response(told: Mapping[str, Any], body: bytes, opened: OpenStream) -> Any:
-    headers = told["headers"]
+def _read_response(outcome: Mapping[str, Any], body: bytes, open_stream: OpenStream) -> Any:
+    headers = outcome["headers"]
     if not isinstance(headers, dict) or sum(len(n) + len(str(v)) for n, v in headers.items()) > (
         MAX_HEADER_CHARACTERS
     ):
         raise ValueError("the headers of a response are too long")
-    name = "HTMLResponse" if told["name"] == "HTMLResponse" else "Response"
-    made: Any = _CLASSES[name](
-        read_number(told["status"]), {key.lower(): str(value) for key, value in headers.items()}
+    name = "HTMLResponse" if outcome["name"] == "HTMLResponse" else "Response"
+    response: Any = _CLASSES[name](
+        read_number(outcome["status"]), {key.lower(): str(value) for key, value in headers.items()}
     )
-    made.body = body
-    if "stream" in told:
-        made.body_iterator = opened(read_number(told["stream"]))
-    return made
+    response.body = body
+    if "stream" in outcome:
+        response.body_iterator = open_stream(read_number(outcome["stream"]))
+    return response
 
 
 def read_number(value: Any) -> int:
-    """Return a number that a process told; TypeError for anything else."""
+    """Return an integer of a message; TypeError for any other value."""
     if isinstance(value, bool) or not isinstance(value, int):
-        raise TypeError("a number is expected")
+        raise TypeError("expected a number")
     return value
 
 
@@ -122,7 +122,7 @@ def _is_response(value: Any) -> bool:
 
 
 def _json(value: Any) -> Any:
-    """Return a value of JSON in which what has no form there is a text."""
+    """Return a JSON value in which other objects are replaced by their text."""
     try:
         orjson.dumps(value)
     except TypeError:

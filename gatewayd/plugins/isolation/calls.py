@@ -1,4 +1,4 @@
-"""A call of a method on its way into the process of a plugin, and what it leaves behind on its way back."""
+"""Encoding of method calls for a plugin process, and of the changes that a call makes."""
 
 import dataclasses
 from collections.abc import Callable, Mapping
@@ -16,8 +16,8 @@ METADATA: Final = "metadata"
 FILTER_METHODS: Final = frozenset({"inlet", "outlet"})
 """Methods that may change the body in place and return nothing."""
 
-_OF_REQUEST: Final = frozenset({"__metadata__", "__features__"})
-_USER: Final = (
+_METADATA_PARAMETERS: Final = frozenset({"__metadata__", "__features__"})
+_USER_FIELDS: Final = (
     "id",
     "email",
     "name",
@@ -34,16 +34,16 @@ _USER: Final = (
     "updated_at",
     "created_at",
 )
-"""What `accounts.shapes.show_user` shows of an account."""
-_IN_SHORT: Final = ("id", "email", "name", "role")
+"""Members of an account in `accounts.serializers.render_user`."""
+_SHORT_USER_FIELDS: Final = ("id", "email", "name", "role")
 
 
 @dataclass(slots=True)
 class OpenCall:
-    """A call that a process serves or has served; `level` is how many requests of plugins it is part of.
+    """A call that a process serves or has served; `level` is the number of enclosing plugin requests.
 
-    `callables` are the tools that the plugin was given, by the numbers that it calls them by. `open` counts
-    the answer and the streams that have not ended.
+    `callables` are the tools passed to the plugin, which calls them by index. `open` counts the pending
+    answer and the streams that have not ended.
     """
 
     number: int
@@ -53,7 +53,7 @@ class OpenCall:
     open: int = 1
 
     def lend(self, tools: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
-        """Return tools as the process gets them, with a number in the place of what is called."""
+        """Return tools for the process, with a number in place of each callable."""
         return {name: {**tool, "callable": self._number(tool["callable"])} for name, tool in tools.items()}
 
     def _number(self, function: Callable[..., Any]) -> int:
@@ -63,14 +63,14 @@ class OpenCall:
 
 @dataclass(frozen=True, slots=True)
 class CallActor(Actor):
-    """Who a call in the process is for; `call` is its number."""
+    """The actor of a call in the process; `call` is the number of the call."""
 
     call: int = 0
 
 
 @dataclass(slots=True)
 class ReceivedCall:
-    """A call as the process gets it; `before` are the members of the metadata as they came, as JSON."""
+    """A call received by the process; `before` has the received members of the metadata as JSON."""
 
     scope: CallScope
     arguments: dict[str, Any]
@@ -78,9 +78,9 @@ class ReceivedCall:
     before: dict[str, bytes]
 
     def changes(self) -> dict[str, Any]:
-        """Return the members of the metadata that are new or other ones, and the names of those that went.
+        """Return the new and changed members of the metadata, and the names of removed ones.
 
-        Nothing when all are as they came.
+        Empty when nothing changed.
         """
         now = {name: orjson.dumps(value) for name, value in self.scope.metadata.items()}
         changed = [name for name, text in now.items() if self.before.get(name) != text]
@@ -95,72 +95,77 @@ class ReceivedCall:
 def render_call(
     call: OpenCall, names: frozenset[str], arguments: Mapping[str, Any], user_valves: Mapping[str, Any]
 ) -> dict[str, Any]:
-    """Return what the process is told of a call of a method that takes `names`, and no more."""
+    """Return the message of a call, limited to what a method with the parameters `names` needs."""
     scope, user = call.scope, call.scope.actor.user
     given = {name: value for name, value in arguments.items() if name in names}
     sharing = [name for name, value in given.items() if _has_metadata(value, scope)]
     for name in sharing:
         given[name] = {key: value for key, value in given[name].items() if key != METADATA}
-    told: dict[str, Any] = {
-        "user": {name: getattr(user, name) for name in (_USER if "__user__" in names else _IN_SHORT)},
+    message: dict[str, Any] = {
+        "user": {
+            name: getattr(user, name)
+            for name in (_USER_FIELDS if "__user__" in names else _SHORT_USER_FIELDS)
+        },
         "target": dataclasses.asdict(scope.target),
         "arguments": given,
         "sharing": sharing,
         "user_valves": dict(user_valves),
         "task": scope.task,
     }
-    if sharing or names & _OF_REQUEST:
-        told[METADATA] = scope.metadata
+    if sharing or names & _METADATA_PARAMETERS:
+        message[METADATA] = scope.metadata
     if "__request__" in names:
-        told["facts"] = dataclasses.asdict(scope.facts)
+        message["facts"] = dataclasses.asdict(scope.facts)
     if "__tools__" in names:
-        told["tools"] = call.lend(scope.tools)
+        message["tools"] = call.lend(scope.tools)
     for name in ("model", "files", "messages", "task_body"):
         if f"__{name}__" in names:
-            told[name] = getattr(scope, name)
-    return told
+            message[name] = getattr(scope, name)
+    return message
 
 
-def read_call(number: int, told: dict[str, Any], lent: Callable[[int], Callable[..., Any]]) -> ReceivedCall:
-    """Return a call in the process; `lent` returns what calls the tool of a number."""
-    user = told["user"]
+def read_call(
+    number: int, message: dict[str, Any], make_caller: Callable[[int], Callable[..., Any]]
+) -> ReceivedCall:
+    """Return the call of a message, in the process; `make_caller` makes the callable of a numbered tool."""
+    user = message["user"]
     actor = CallActor(
         User(**{**user, "role": Role(user["role"])}), CredentialKind.SESSION, (), {}, call=number
     )
-    tools = told.get("tools", {})
-    metadata = told.get(METADATA, {})
-    for name in told["sharing"]:
-        told["arguments"][name][METADATA] = metadata
+    tools = message.get("tools", {})
+    metadata = message.get(METADATA, {})
+    for name in message["sharing"]:
+        message["arguments"][name][METADATA] = metadata
     scope = CallScope(
         actor=actor,
-        target=EventTarget(**told["target"]),
-        facts=_facts(told["facts"]) if "facts" in told else RequestFacts(),
+        target=EventTarget(**message["target"]),
+        facts=_facts(message["facts"]) if "facts" in message else RequestFacts(),
         metadata=metadata,
-        model=told.get("model"),
-        files=told.get("files"),
-        messages=told.get("messages"),
-        tools={name: {**tool, "callable": lent(tool["callable"])} for name, tool in tools.items()},
-        task=told["task"],
-        task_body=told.get("task_body"),
+        model=message.get("model"),
+        files=message.get("files"),
+        messages=message.get("messages"),
+        tools={name: {**tool, "callable": make_caller(tool["callable"])} for name, tool in tools.items()},
+        task=message["task"],
+        task_body=message.get("task_body"),
     )
     before = {name: orjson.dumps(value) for name, value in metadata.items()}
-    return ReceivedCall(scope, told["arguments"], told["user_valves"], before)
+    return ReceivedCall(scope, message["arguments"], message["user_valves"], before)
 
 
 def take_metadata(metadata: dict[str, Any], changes: Any) -> None:
-    """Change the metadata of a request as a plugin did; ValueError for what is no change."""
+    """Apply the changes of a plugin to the metadata of a request; ValueError for invalid changes."""
     if not isinstance(changes, dict):
-        raise ValueError("it told no changes of the metadata")
+        raise ValueError("its changes of the metadata are invalid")
     changed, removed = changes.get("changed"), changes.get("removed")
     if not isinstance(changed, dict) or not isinstance(removed, list):
-        raise ValueError("it told no changes of the metadata")
+        raise ValueError("its changes of the metadata are invalid")
     metadata.update(changed)
     for name in removed:
         metadata.pop(str(name), None)
 
 
 def render_plugin(plugin: Plugin) -> dict[str, Any]:
-    """Return what the process is told of its plugin."""
+    """Return the record of a plugin for its process."""
     return {
         "id": plugin.id,
         "family": plugin.family.value,
@@ -179,5 +184,5 @@ def _has_metadata(value: Any, scope: CallScope) -> bool:
     return isinstance(value, dict) and METADATA in value and value[METADATA] is scope.metadata
 
 
-def _facts(told: dict[str, Any]) -> RequestFacts:
-    return RequestFacts(**{**told, "headers": tuple((name, value) for name, value in told["headers"])})
+def _facts(message: dict[str, Any]) -> RequestFacts:
+    return RequestFacts(**{**message, "headers": tuple((name, value) for name, value in message["headers"])})

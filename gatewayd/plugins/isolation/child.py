@@ -1,7 +1,7 @@
-"""The process of one plugin: `python -m gatewayd.plugins.isolation.child`.
+"""Main module of a plugin process: `python -m gatewayd.plugins.isolation.child`.
 
-The plugin is loaded and called by the code that does so in the gateway itself, with a `Host` that asks over
-the pipe. It ends when the gateway closes the pipe, or ends.
+The process loads and calls the plugin with the same code as the gateway, and reaches the host through the
+pipe. It ends when the gateway ends or closes the pipe.
 """
 
 import asyncio
@@ -23,13 +23,13 @@ from gatewayd.plugins.isolation.cached_facts import facts_of, refresh_facts
 from gatewayd.plugins.isolation.call_results import OutcomeWriter
 from gatewayd.plugins.isolation.calls import FILTER_METHODS, ReceivedCall, read_call
 from gatewayd.plugins.isolation.host_proxy import (
-    GatewayAsker,
+    HostCallClient,
     RemoteEvents,
     make_remote_host,
     make_tool_caller,
 )
 from gatewayd.plugins.isolation.inbox import end_process, serve_messages
-from gatewayd.plugins.isolation.lent_streams import GivenStreams
+from gatewayd.plugins.isolation.lent_streams import LentStreams
 from gatewayd.plugins.isolation.memory import MemoryGauge, raise_oom_score
 from gatewayd.plugins.isolation.messages import (
     LOGGED_FIELDS,
@@ -55,70 +55,70 @@ from gatewayd.plugins.source.requirements import InstallationOptions, Requiremen
 from gatewayd.workers import ParentPipe
 
 LOOSE_METHODS: Final = frozenset({"action"})
-"""Methods of functions whose result may be anything, as that of tools may."""
+"""Methods of functions whose result may be any object, like the result of a tool."""
 CALL: Final = "call"
 STREAM_REQUESTS: Final = frozenset({"repeat", "next", "close"})
-"""What changes nothing that the gateway has to know at once."""
+"""Requests after which the facts of the plugin are not sent again."""
 STACK_BYTES: Final = 2 << 20
-"""Of a thread; all of it counts as memory that the process may write to, however little is in use."""
+"""Stack size of a thread; all of it counts as data memory of the process, even if unused."""
 END_SECONDS: Final = 5.0
 CHECK_SECONDS: Final = 0.5
-"""Between two looks at calls that run on after they were stopped."""
+"""Interval of the checks for calls that still run after they were stopped."""
 _user_valves: Final[ContextVar[Mapping[str, Any]]] = ContextVar("gatewayd_user_valves")
 
 
-class GatewayVoice:
-    """Writes to the gateway what it did not ask for."""
+class GatewaySender:
+    """Sends messages to the gateway that are not answers."""
 
     def __init__(self, parent: ParentPipe) -> None:
         self._parent = parent
 
     def say(self, header: Headers, blob: bytes = b"") -> None:
-        """Write a message, from any thread."""
+        """Send a message; may be called from any thread."""
         self._parent.say(header, blob)
 
     def tell(self, what: str, value: Any) -> None:
-        """Write what the gateway is to know."""
+        """Send a notice."""
         more, blob = pack_at_once(PipeData(value))
         self.say({"tell": what, **more}, blob)
 
 
 class PipeHandler(logging.Handler):
-    """Sends lines of the log to the gateway."""
+    """Log handler that sends log lines to the gateway."""
 
-    def __init__(self, voice: GatewayVoice) -> None:
+    def __init__(self, sender: GatewaySender) -> None:
         super().__init__()
-        self._voice = voice
+        self._sender = sender
 
     def emit(self, record: logging.LogRecord) -> None:
         """Send one line."""
-        # Its message is text of a plugin's objects.
-        told = run_guarded(lambda: _line(record))
-        if told.error is None:
-            self._voice.tell("log", told.value)
+        # Formatting the message may run code of the plugin.
+        value = run_guarded(lambda: _line(record))
+        if value.error is None:
+            self._sender.tell("log", value.value)
             return
         try:
-            raise told.error
-        except type(told.error):
+            raise value.error
+        except type(value.error):
             self.handleError(record)
 
 
 class CallValves:
-    """A `UserValvesStore` of what the present call has brought along."""
+    """A `UserValvesStore` with the user valves that came with the current call."""
 
     async def find(self, user_id: str, family: PluginFamily, plugin_id: str) -> dict[str, Any] | None:
-        """Return what the user of the call set."""
+        """Return the valves of the user of the call."""
         del user_id, family, plugin_id
         return dict(_user_valves.get({}))
 
     async def put(self, user_id: str, family: PluginFamily, plugin_id: str, values: dict[str, Any]) -> None:
-        """Refuse: the gateway keeps them."""
-        raise GatewayError(ErrorKind.INTERNAL, "cannot keep valves in the process of a plugin")
+        """Raise internal: only the gateway stores valves."""
+        raise GatewayError(ErrorKind.INTERNAL, "cannot store valves in the process of a plugin")
 
 
 @dataclass(frozen=True, slots=True)
 class ProcessOpening:
-    """What the first message tells: the plugin, and what is around it."""
+    """The first message: the plugin and its environment."""
 
     plugin: Plugin
     host: Mapping[str, Any]
@@ -129,36 +129,36 @@ class ProcessOpening:
     debug_loggers: Sequence[str]
 
     @classmethod
-    def read(cls, told: dict[str, Any]) -> "ProcessOpening":
-        """Return it of the value of a message."""
-        plugin = told["plugin"]
+    def read(cls, value: dict[str, Any]) -> "ProcessOpening":
+        """Return the opening of the value of a message."""
+        plugin = value["plugin"]
         record = Plugin(
             **{**plugin, "family": PluginFamily(plugin["family"]), "kind": PluginKind(plugin["kind"])}
         )
-        rest = {name: value for name, value in told.items() if name != "plugin"}
+        rest = {name: value for name, value in value.items() if name != "plugin"}
         return cls(record, **rest)
 
 
 class ChildService:
-    """Does what the gateway asks, each message in a task of its own."""
+    """Serves the requests of the gateway, each in a task of its own."""
 
     def __init__(self, parent: ParentPipe) -> None:
         self._parent = parent
-        self._voice = GatewayVoice(parent)
-        self._asker = GatewayAsker(self._voice.say)
-        self._streams = GivenStreams(self._items)
+        self._sender = GatewaySender(parent)
+        self._client = HostCallClient(self._sender.say)
+        self._streams = LentStreams(self._items)
         self._memory = MemoryGauge()
         self._tasks: set[asyncio.Task[None]] = set()
         self._calls: dict[int, asyncio.Task[None]] = {}
         self._loaded: PluginInstance | None = None
-        self._told: Mapping[str, Any] = {}
-        self._looking: asyncio.TimerHandle | None = None
+        self._sent_facts: Mapping[str, Any] = {}
+        self._check_timer: asyncio.TimerHandle | None = None
 
     def take(self, message: dict[str, Any], blob: bytes) -> None:
-        """Take a message of the gateway."""
+        """Handle a message of the gateway."""
         match message["do"]:
             case "answer":
-                self._asker.take(message, blob)
+                self._client.take(message, blob)
             case "cancel":
                 self._cancel(message["call"])
             case _:
@@ -168,7 +168,7 @@ class ChildService:
                     task.add_done_callback(lambda _: self._calls.pop(message["call"], None))
 
     def _cancel(self, number: int) -> None:
-        """Stop a call, or end the streams of one that has answered: nobody took the answer."""
+        """Cancel a call, or close the streams of an answered call whose answer the gateway dropped."""
         call = self._calls.get(number)
         if call is None or call.done():
             _ = self._start(self._streams.close_of(number))
@@ -185,7 +185,7 @@ class ChildService:
         self._tasks.discard(task)
         error = None if task.cancelled() else task.exception()
         if error is not None:
-            # Whoever waits for an answer would wait for ever.
+            # Without an answer the gateway would wait for ever.
             end_process(error)
 
     async def _answer(self, message: dict[str, Any], blob: bytes) -> None:
@@ -211,23 +211,23 @@ class ChildService:
         return packed
 
     def _is_spent(self, error: BaseException | None) -> bool:
-        """Tell whether further calls would fail for want of memory, as the present one may have done."""
+        """Whether further calls would fail for lack of memory, as this one may have."""
         exception = error.exception if isinstance(error, PluginError) else type(error).__name__
         if exception == MemoryError.__name__:
             return True
-        # Without a failure, whatever else is at work may come to its end.
+        # Without a failure, let concurrent work finish first.
         is_idle = self._streams.is_empty and len(self._tasks) == 1
         return (is_idle or isinstance(error, PluginError)) and self._memory.is_full
 
     async def _done(self, message: dict[str, Any], payload: PipeData) -> PipeData:
-        told = payload.value
+        value = payload.value
         match message["do"]:
             case "load":
-                return await self._load(ProcessOpening.read(told))
+                return await self._load(ProcessOpening.read(value))
             case "call":
-                return await self._call(message, told)
+                return await self._call(message, value)
             case "repeat":
-                return await self._repeat(message, told)
+                return await self._repeat(message, value)
             case "next":
                 return await self._streams.next(message["stream"])
             case "close":
@@ -236,22 +236,22 @@ class ChildService:
             case "read":
                 return self._writer(0).write(await self._ready().read(message["name"]), is_loose=False)
             case other:
-                return PipeData(await self._set_up(other, message, told))
+                return PipeData(await self._set_up(other, message, value))
 
-    async def _set_up(self, what: str, message: dict[str, Any], told: Any) -> Any:
+    async def _set_up(self, what: str, message: dict[str, Any], value: Any) -> Any:
         loaded = self._ready()
         match what:
             case "hook":
                 return await loaded.run_hook(message["name"])
             case "take":
-                await loaded.take(replace(loaded.plugin, valves=told))
-            case "schema" if told["of_user"]:
-                return await loaded.user_valves_schema(told["user"])
+                await loaded.take(replace(loaded.plugin, valves=value))
+            case "schema" if value["of_user"]:
+                return await loaded.user_valves_schema(value["user"])
             case "schema":
-                return await loaded.valves_schema(told["user"])
+                return await loaded.valves_schema(value["user"])
             case "valves":
-                values = told["stored"], told["values"]
-                return await loaded.changed_valves(*values, of_user=told["of_user"])
+                values = value["stored"], value["values"]
+                return await loaded.changed_valves(*values, of_user=value["of_user"])
             case "end":
                 await loaded.end(END_SECONDS)
             case other:
@@ -259,30 +259,32 @@ class ChildService:
         return None
 
     async def _load(self, opening: ProcessOpening) -> PipeData:
-        handler = PipeHandler(self._voice)
-        # What libraries tell in detail may be secret, also where one sets a level of its own.
+        handler = PipeHandler(self._sender)
+        # Debug lines of libraries may contain secrets, even where a library sets its own level.
         handler.addFilter(LibraryDebug(opening.level, opening.debug_loggers))
         logging.getLogger().addHandler(handler)
         named = bool(opening.debug_loggers)
         logging.getLogger().setLevel(logging.DEBUG if named else max(opening.level, logging.INFO))
         logging.getLogger("gatewayd").setLevel(opening.level)
-        host = make_remote_host(self._asker, **opening.host)
+        host = make_remote_host(self._client, **opening.host)
         loop = asyncio.get_running_loop()
-        around = CallServices(loop, RemoteEvents(self._asker), CallValves(), install(host, loop).make_request)
-        # The gateway has installed what was missing.
+        services = CallServices(
+            loop, RemoteEvents(self._client), CallValves(), install(host, loop).make_request
+        )
+        # The gateway has installed the requirements.
         packages = opening.packages
         installation = InstallationOptions(Path(packages or os.devnull), packages is not None)
         requirements = RequirementsInstaller(installation, not_installed=opening.not_installed)
         requirements.open()
-        loader = PluginLoader(around, LoadingOptions(requirements, opening.seconds))
+        loader = PluginLoader(services, LoadingOptions(requirements, opening.seconds))
         self._loaded = await loader.load(opening.plugin, self._note)
         self._memory.begin()
         found = self._loaded.plugin
         return PipeData({"kind": found.kind.value, "specs": found.specs, "missing": list(found.missing)})
 
-    async def _call(self, message: dict[str, Any], told: dict[str, Any]) -> PipeData:
+    async def _call(self, message: dict[str, Any], value: dict[str, Any]) -> PipeData:
         loaded, method = self._ready(), message["method"]
-        received = self._received(message, told)
+        received = self._received(message, value)
         is_filter = method in FILTER_METHODS
         value = await loaded.call(method, received.scope, received.arguments)
         is_loose = loaded.plugin.family is PluginFamily.TOOL or method in LOOSE_METHODS
@@ -295,17 +297,17 @@ class ChildService:
         given |= received.changes()
         return PipeData({**given, "outcome": outcome.value}, outcome.attachment)
 
-    async def _repeat(self, message: dict[str, Any], told: dict[str, Any]) -> PipeData:
-        received = self._received(message, told)
-        calls = self._ready().repeated(message["method"], told["name"], received.scope)
-        values = [orjson.dumps(value) for value in told["values"]]
+    async def _repeat(self, message: dict[str, Any], value: dict[str, Any]) -> PipeData:
+        received = self._received(message, value)
+        calls = self._ready().repeated(message["method"], value["name"], received.scope)
+        values = [orjson.dumps(value) for value in value["values"]]
         found = await calls.run(values, lambda: received.arguments)
         results = [_result(*pair) for pair in zip(found, values, strict=True)]
         return PipeData({**received.changes(), "results": results})
 
-    def _received(self, message: dict[str, Any], told: dict[str, Any]) -> ReceivedCall:
+    def _received(self, message: dict[str, Any], value: dict[str, Any]) -> ReceivedCall:
         number = message["call"]
-        received = read_call(number, told, make_tool_caller(self._asker, number))
+        received = read_call(number, value, make_tool_caller(self._client, number))
         _user_valves.set(received.user_valves)
         return received
 
@@ -322,35 +324,35 @@ class ChildService:
 
     def _note(self, plugin: Plugin, doing: str, sentence: str) -> None:
         del plugin
-        self._voice.tell("note", {"doing": doing, "sentence": _readable(sentence)})
+        self._sender.tell("note", {"doing": doing, "sentence": _readable(sentence)})
 
     def _tell_facts(self, after: str) -> None:
-        """Tell what has changed, after something was done, of what the gateway knows without asking."""
+        """Send the facts of the plugin if they have changed; `after` is the request that was served."""
         if self._loaded is None or after in STREAM_REQUESTS:
             return
-        is_call = after == CALL and self._told
-        facts = refresh_facts(self._told, self._loaded) if is_call else facts_of(self._loaded)
-        if facts != self._told:
-            self._told = facts
-            self._voice.tell("facts", facts)
-        if self._loaded.left_behind and self._looking is None:
-            self._looking = asyncio.get_running_loop().call_later(CHECK_SECONDS, self._look)
+        is_call = after == CALL and self._sent_facts
+        facts = refresh_facts(self._sent_facts, self._loaded) if is_call else facts_of(self._loaded)
+        if facts != self._sent_facts:
+            self._sent_facts = facts
+            self._sender.tell("facts", facts)
+        if self._loaded.left_behind and self._check_timer is None:
+            self._check_timer = asyncio.get_running_loop().call_later(CHECK_SECONDS, self._check)
 
-    def _look(self) -> None:
-        """Tell of calls that run on after they were stopped, until there are none."""
-        self._looking = None
+    def _check(self) -> None:
+        """Send the facts again while calls still run after they were stopped."""
+        self._check_timer = None
         self._tell_facts(CALL)
 
 
 def _without_metadata(value: Any, received: ReceivedCall) -> Any:
-    """Return a body without the metadata of the request, which the gateway puts back."""
+    """Return a body without the metadata of the request, which the gateway restores."""
     if isinstance(value, dict) and value.get("metadata") is received.scope.metadata:
         return {name: member for name, member in value.items() if name != "metadata"}
     return value
 
 
 def _result(result: Result, value: bytes) -> dict[str, Any] | None:
-    """Return what came of a value, None when it is left as it was."""
+    """Return the encoded result for a value; None when it is unchanged."""
     if result is value:
         return None
     if isinstance(result, str):
@@ -368,7 +370,7 @@ def _failure(error: BaseException) -> Headers:
 
 
 def _line(record: logging.LogRecord) -> dict[str, Any]:
-    """Return what the gateway is told of a line of the log."""
+    """Return the message of a log line."""
     found = {name: str(getattr(record, name)) for name in LOGGED_FIELDS if hasattr(record, name)}
     fields = {name: _readable(value[:MAX_ERROR_CHARACTERS]) for name, value in found.items()}
     message, name = record.getMessage()[:MAX_ERROR_CHARACTERS], record.name[:MAX_ERROR_CHARACTERS]
@@ -377,7 +379,7 @@ def _line(record: logging.LogRecord) -> dict[str, Any]:
 
 
 def _readable(text: str) -> str:
-    """Return a text that can be written as UTF-8."""
+    """Return a text without unpaired surrogates, which UTF-8 cannot encode."""
     return text.encode("utf-8", "replace").decode()
 
 
@@ -392,7 +394,7 @@ async def _serve(parent: ParentPipe) -> None:
 
 
 def main() -> None:
-    """Answer until the gateway closes the pipe."""
+    """Serve the gateway until it closes the pipe."""
     parent = ParentPipe()
     raise_oom_score()
     threading.stack_size(STACK_BYTES)

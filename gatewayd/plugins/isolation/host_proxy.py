@@ -1,4 +1,4 @@
-"""The gateway as code in the process of a plugin reaches it: each question goes over the pipe."""
+"""Proxy of the host in a plugin process: each host call goes over the pipe."""
 
 import asyncio
 import itertools
@@ -25,42 +25,42 @@ from gatewayd.plugins.runtime.call_context import current_asker
 from gatewayd.plugins.runtime.context import CallScope
 
 Say = Callable[[Headers, bytes], None]
-"""Writes a message to the gateway, from any thread."""
+"""Sends a message to the gateway, from any thread."""
 
 STREAM_OPENING_METHOD: Final = ("completions", "run")
-"""What may be answered with a stream: part and method."""
+"""Part and method of the host call that may open a stream."""
 MAX_WITHDRAWN_QUESTIONS: Final = 250
-"""Questions that were taken back and may be answered all the same: the gateway answers so many at a time."""
+"""Number of withdrawn host calls that are remembered, as the gateway may still answer them."""
 
 
 @dataclass(frozen=True, slots=True)
-class _Waiting:
-    """Somebody who asked; an answer that `opens` a stream has its number."""
+class _PendingCall:
+    """A pending host call; an answer that `opens` a stream has its number."""
 
     answer: asyncio.Future[PipeData]
     opens: bool
 
 
-class GatewayAsker:
-    """Asks the gateway, on the loop that its answers come to."""
+class HostCallClient:
+    """Client of host calls, on the loop that receives the answers."""
 
     def __init__(self, say: Say) -> None:
         self.loop = asyncio.get_running_loop()
         self._say = say
         self._numbers = itertools.count(1)
-        self._waiting: dict[int, _Waiting] = {}
+        self._pending: dict[int, _PendingCall] = {}
         self._withdrawn: deque[int] = deque(maxlen=MAX_WITHDRAWN_QUESTIONS)
 
     async def ask(self, header: Mapping[str, Any], payload: PipeData) -> PipeData:
-        """Return the answer to a question; raises GatewayError, or an exception that plugins know.
+        """Return the answer to a host call; raises GatewayError or one of `messages.EXCEPTIONS`.
 
-        Being cancelled takes the question back, or ends the stream of its answer.
+        A cancellation withdraws the host call, or closes the stream of its answer.
         """
         more, blob = pack_at_once(payload)
         number = next(self._numbers)
         answer: asyncio.Future[PipeData] = asyncio.get_running_loop().create_future()
         opens = (header.get("part"), header.get("method")) == STREAM_OPENING_METHOD
-        self._waiting[number] = _Waiting(answer, opens)
+        self._pending[number] = _PendingCall(answer, opens)
         try:
             self._say({"ask": number, **header, **more}, blob)
             return await answer
@@ -71,20 +71,20 @@ class GatewayAsker:
                 self._drop(answer.result())
             raise
         finally:
-            self._waiting.pop(number, None)
+            self._pending.pop(number, None)
 
     def take(self, header: Mapping[str, Any], blob: bytes) -> None:
-        """Take an answer; a stream that nobody waits for any more is ended."""
+        """Deliver an answer; close its stream when the caller has left."""
         number, error = header["ask"], read_exception(header)
-        waiting = self._waiting.get(number)
-        if waiting is None or waiting.answer.done():
-            opens = number in self._withdrawn if waiting is None else waiting.opens
+        pending = self._pending.get(number)
+        if pending is None or pending.answer.done():
+            opens = number in self._withdrawn if pending is None else pending.opens
             if opens and error is None:
                 self._drop(unpack_at_once(header, blob))
         elif error is not None:
-            waiting.answer.set_exception(error)
+            pending.answer.set_exception(error)
         else:
-            waiting.answer.set_result(unpack_at_once(header, blob))
+            pending.answer.set_result(unpack_at_once(header, blob))
 
     def _withdraw(self, number: int, opens: bool) -> None:
         if opens:
@@ -97,27 +97,27 @@ class GatewayAsker:
 
 
 class RemoteEvents:
-    """A `plugins.arguments.Events` over the pipe."""
+    """A `runtime.arguments.EventChannel` over the pipe."""
 
-    def __init__(self, asker: GatewayAsker) -> None:
-        self._asker = asker
+    def __init__(self, client: HostCallClient) -> None:
+        self._client = client
 
     async def emit(self, target: EventTarget, event: Any) -> bool:
-        """Send an event."""
-        told = await self._asker.ask({"do": "emit"}, PipeData({"target": asdict(target), "event": event}))
-        return bool(told.value)
+        """Send an event; False when it is dropped."""
+        answer = await self._client.ask({"do": "emit"}, PipeData({"target": asdict(target), "event": event}))
+        return bool(answer.value)
 
     async def call(self, target: EventTarget, event: Any) -> Any:
-        """Ask the user."""
-        told = await self._asker.ask({"do": "call"}, PipeData({"target": asdict(target), "event": event}))
-        return told.value
+        """Send a call to the user and return the answer."""
+        answer = await self._client.ask({"do": "call"}, PipeData({"target": asdict(target), "event": event}))
+        return answer.value
 
 
 class RemoteFrames(AsyncIterator[bytes]):
-    """The frames of an answer that the gateway reads."""
+    """The frames of a streamed completion, read through the gateway."""
 
-    def __init__(self, asker: GatewayAsker, number: int) -> None:
-        self._asker = asker
+    def __init__(self, client: HostCallClient, number: int) -> None:
+        self._client = client
         self._number = number
         self._is_over = False
 
@@ -128,24 +128,24 @@ class RemoteFrames(AsyncIterator[bytes]):
         """Return the next frame."""
         if self._is_over:
             raise StopAsyncIteration
-        told = await self._asker.ask({"do": "frame", "frames": self._number}, PipeData())
-        if told.value["is_over"]:
+        answer = await self._client.ask({"do": "frame", "frames": self._number}, PipeData())
+        if answer.value["is_over"]:
             self._is_over = True
             raise StopAsyncIteration
-        return told.attachment
+        return answer.attachment
 
     async def aclose(self) -> None:
-        """Have the reading stopped."""
+        """Close the stream in the gateway."""
         if not self._is_over:
             self._is_over = True
-            await self._asker.ask({"do": "drop", "frames": self._number}, PipeData())
+            await self._client.ask({"do": "drop", "frames": self._number}, PipeData())
 
 
 class RemotePart:
-    """A part of the gateway, such as `PluginHost.users`: its methods ask."""
+    """Proxy of a part of the host, such as `PluginHost.users`."""
 
-    def __init__(self, asker: GatewayAsker, part: str) -> None:
-        self._asker = asker
+    def __init__(self, client: HostCallClient, part: str) -> None:
+        self._client = client
         self._part = part
 
     def __getattr__(self, name: str) -> Callable[..., Coroutine[Any, Any, Any]]:
@@ -159,7 +159,7 @@ class RemotePart:
                 upload = asdict(arguments["upload"])
                 payload = PipeData({**arguments, "upload": upload}, upload.pop("content"))
             header = {"do": "host", "part": self._part, "method": name, "call": number}
-            return self._read(name, number, await self._asker.ask(header, payload))
+            return self._read(name, number, await self._client.ask(header, payload))
 
         call.__name__ = name
         return call
@@ -170,48 +170,50 @@ class RemotePart:
             case "files", "path":
                 return None if value is None else Path(value)
             case "completions", "run" if frames := _frames(value):
-                return RemoteFrames(self._asker, frames)
+                return RemoteFrames(self._client, frames)
             case "plugins", "tools":
-                lent = make_tool_caller(self._asker, number)
-                return {key: {**tool, "callable": lent(tool["callable"])} for key, tool in value.items()}
+                make_caller = make_tool_caller(self._client, number)
+                return {
+                    key: {**tool, "callable": make_caller(tool["callable"])} for key, tool in value.items()
+                }
             case _:
                 return value
 
 
-def make_remote_host(asker: GatewayAsker, data_dir: str, secret_key: str) -> PluginHost:
-    """Return the host of the process."""
-    parts = {part: cast(Any, RemotePart(asker, part)) for part in PARTS}
+def make_remote_host(client: HostCallClient, data_dir: str, secret_key: str) -> PluginHost:
+    """Return a host whose parts are proxies."""
+    parts = {part: cast(Any, RemotePart(client, part)) for part in PARTS}
     return PluginHost(**parts, data_dir=Path(data_dir), secret_key=secret_key)
 
 
-def make_tool_caller(asker: GatewayAsker, call: int) -> Callable[[int], Callable[..., Any]]:
-    """Return what makes the functions that call the tools of a call, by their numbers."""
+def make_tool_caller(client: HostCallClient, call: int) -> Callable[[int], Callable[..., Any]]:
+    """Return a function that makes, for a number, the coroutine function of a tool of the call."""
 
     async def ask(number: int, arguments: dict[str, Any]) -> Any:
         header = {"do": "tool", "call": call}
-        told = await asker.ask(header, PipeData({"number": number, "arguments": arguments}))
-        return read_outcome(told, _no_stream)
+        answer = await client.ask(header, PipeData({"number": number, "arguments": arguments}))
+        return read_outcome(answer, _no_stream)
 
-    def lent(number: int) -> Callable[..., Any]:
+    def make_caller(number: int) -> Callable[..., Any]:
         async def run(**arguments: Any) -> Any:
             work = ask(number, arguments)
-            if asyncio.get_running_loop() is asker.loop:
+            if asyncio.get_running_loop() is client.loop:
                 return await work
-            return await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(work, asker.loop))
+            return await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(work, client.loop))
 
         return run
 
-    return lent
+    return make_caller
 
 
 def _frames(value: Any) -> int | None:
-    """Return the number of the stream that an answer has opened, None without one."""
+    """Return the number of the stream that an answer opened; None without one."""
     number: int | None = value["frames"] if value.keys() == {"frames"} else None
     return number
 
 
 def _call_of(scope: CallScope | None) -> int:
-    """Return the number of the call that something is asked in, 0 for none."""
+    """Return the number of the call that makes a host call; 0 outside of calls."""
     actor = current_asker.get() if scope is None else scope.actor
     return actor.call if isinstance(actor, CallActor) else 0
 

@@ -1,7 +1,6 @@
-"""The part of the gateway that plugins may ask, as a table: what is called how, and with what.
+"""Table of the host methods that a plugin process may call, with the validation of their arguments.
 
-It is made of the interfaces of `plugins.interfaces`. A call for what is not in it, or with other arguments,
-is refused.
+It is derived from the interfaces in `plugins.interfaces`. Other methods and invalid arguments are refused.
 """
 
 import functools
@@ -27,36 +26,36 @@ PARTS: Final[Mapping[str, type]] = {
     "knowledge": interfaces.HostKnowledge,
     "settings": interfaces.HostSettings,
 }
-"""The members of `Host` that have methods."""
+"""Members of `PluginHost` with methods, and their interfaces."""
 
 SCOPE: Final = "scope"
-"""The parameter that is the call that something is asked in; the process names it by its number."""
+"""Name of the parameter for the scope of a call, which the process identifies by a number."""
 
 _STRICT: Final = ConfigDict(extra="forbid")
 
 
 @dataclass(frozen=True, slots=True)
 class HostMethod:
-    """One method of a part; `function` is that of the interface."""
+    """One method of a part; `function` is the function of the interface."""
 
     name: str
     function: Any
 
     @property
     def signature(self) -> inspect.Signature:
-        """The parameters, the scope among them."""
+        """Signature without `self`, including the scope."""
         return _signature(self.function)
 
     @property
     def has_scope(self) -> bool:
-        """Whether it takes the call that it is asked in."""
+        """Whether the method takes the scope of the call."""
         return SCOPE in self.signature.parameters
 
     def read(self, arguments: Any) -> dict[str, Any]:
-        """Return arguments as the method takes them, without the scope; invalid_request for others."""
+        """Return the validated arguments without the scope; invalid_request for invalid ones."""
         fields = _fields(self.name, self.function)
         known = fields.model_fields
-        # The library would collect an error for each of what may be a million names.
+        # Pydantic would collect an error for each of possibly a million names.
         _refuse_others(arguments, known)
         if isinstance(arguments, dict):
             _refuse_others(arguments.get("upload"), HostUpload.__dataclass_fields__)
@@ -64,17 +63,17 @@ class HostMethod:
             checked = fields.model_validate(arguments)
         except ValidationError as error:
             where = ".".join(str(part) for part in error.errors()[0]["loc"])
-            raise invalid(f"cannot answer: the argument {where[:100]!r} does not fit") from None
+            raise invalid(f"cannot serve host call: the argument {where[:100]!r} is invalid") from None
         return {name: getattr(checked, name) for name in known}
 
 
 def find_method(part: Any, method: Any) -> HostMethod:
-    """Return a method; not_found when plugins may not ask for it."""
+    """Return a method; not_found when plugins may not call it."""
     interface = PARTS.get(str(part))
     function = None if interface is None else vars(interface).get(str(method))
     if not inspect.isfunction(function) or str(method).startswith("_"):
-        asked = f"{part!s:.60} for {method!s:.60}"
-        raise GatewayError(ErrorKind.NOT_FOUND, f"cannot answer: plugins may not ask {asked}")
+        name = f"{part!s:.60}.{method!s:.60}"
+        raise GatewayError(ErrorKind.NOT_FOUND, f"cannot serve host call: there is no method {name}")
     return HostMethod(f"{part}_{method}", function)
 
 
@@ -86,7 +85,7 @@ def _signature(function: Any) -> inspect.Signature:
 
 @functools.cache
 def _fields(name: str, function: Any) -> type[BaseModel]:
-    """Return what checks the arguments of a method but the scope."""
+    """Return the model of the arguments of a method, without the scope."""
     hints = typing.get_type_hints(function)
     fields: dict[str, Any] = {
         one: (_bounded(hints[one]), ...) for one in _signature(function).parameters if one != SCOPE
@@ -95,7 +94,7 @@ def _fields(name: str, function: Any) -> type[BaseModel]:
 
 
 def _bounded(hint: Any) -> Any:
-    """Return a type whose check ends at the first error, and does not look into large objects of JSON."""
+    """Return a type whose validation stops at the first error and does not descend into JSON objects."""
     if typing.get_origin(hint) is Sequence:
         return Annotated[list[typing.get_args(hint)], FailFast()]  # type: ignore[misc]
     return InstanceOf[dict[str, Any]] if typing.get_origin(hint) is Mapping else hint
@@ -104,4 +103,4 @@ def _bounded(hint: Any) -> Any:
 def _refuse_others(given: Any, known: Collection[str]) -> None:
     other = next((name for name in given if name not in known), None) if isinstance(given, dict) else None
     if other is not None:
-        raise invalid(f"cannot answer: the argument {str(other)[:100]!r} does not fit")
+        raise invalid(f"cannot serve host call: the argument {str(other)[:100]!r} is invalid")

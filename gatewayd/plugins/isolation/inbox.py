@@ -1,4 +1,4 @@
-"""Reads what the gateway says to the process of a plugin."""
+"""Reader of the messages of the gateway in a plugin process."""
 
 import os
 import queue
@@ -11,13 +11,13 @@ from gatewayd.plugins.runtime.invoke import run_guarded
 from gatewayd.workers import ParentPipe
 
 Take = Callable[[dict[str, Any], bytes], object]
-"""Is given each message but those that ask for a sign of life, in the thread that reads."""
+"""Handles each message but pings, in the reading thread."""
 
 
 def read_messages(parent: ParentPipe, take: Take) -> None:
-    """Hand on what the gateway says until it closes the pipe, and answer that this process is alive.
+    """Pass on the messages of the gateway until it closes the pipe, and answer its pings.
 
-    Reading never waits for writing: the gateway may wait for this process to read before it reads itself.
+    Reading never waits for writing, since the gateway may wait for this process to read first.
     """
     pings: queue.SimpleQueue[dict[str, Any]] = queue.SimpleQueue()
 
@@ -25,7 +25,7 @@ def read_messages(parent: ParentPipe, take: Take) -> None:
         while True:
             parent.answer(pings.get(), {})
 
-    threading.Thread(target=answer, name="signs of life", daemon=True).start()
+    threading.Thread(target=answer, name="pings", daemon=True).start()
     for message, blob in parent.messages():
         if message["do"] == "ping":
             pings.put(message)
@@ -34,15 +34,15 @@ def read_messages(parent: ParentPipe, take: Take) -> None:
 
 
 def serve_messages(parent: ParentPipe, take: Take) -> None:
-    """Hand on what the gateway says, and end the process when it says nothing more."""
+    """Pass on the messages of the gateway, and end the process when the pipe is closed."""
     outcome = run_guarded(partial(read_messages, parent, take))
     if outcome.error is not None:
         end_process(outcome.error)
-    # The code of a plugin cannot be ended in another way.
+    # Code of a plugin may block a normal exit.
     os._exit(0)
 
 
 def end_process(error: BaseException) -> None:
-    """End the process, saying why."""
+    """Write the error to stderr and end the process with status 1."""
     os.write(2, f"{type(error).__name__}: {error}\n".encode("utf-8", "replace"))
     os._exit(1)

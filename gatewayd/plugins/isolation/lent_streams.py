@@ -1,4 +1,4 @@
-"""The streams that a process has given to the gateway, which asks for their pieces and closes them."""
+"""Streams of a plugin process that the gateway reads: it requests their items and closes them."""
 
 import asyncio
 import itertools
@@ -17,47 +17,47 @@ from gatewayd.plugins.runtime.invoke import CallOutcome, run_guarded, run_guarde
 from gatewayd.plugins.runtime.iterators import PluginIterator
 
 MAX_BYTES: Final = MAX_MESSAGE_BYTES - 2 * MAX_HEADER_BYTES
-"""Of the pieces that are written at a time; the rest is for what is around them."""
+"""Maximum size of the items of one message, without the overhead of their encoding."""
 
 
 @dataclass(slots=True)
-class _Given:
-    """A stream of a call, and the pieces of it that were read and not yet written."""
+class _LentStream:
+    """A stream of a call, and its items that were read but not yet sent."""
 
     call: int
     ahead: ReadAhead
-    pieces: deque[Any] = field(default_factory=deque)
+    items_read: deque[Any] = field(default_factory=deque)
 
 
-class GivenStreams:
-    """The streams of a process by their numbers; `items` makes Items of the body of a response."""
+class LentStreams:
+    """Streams by number; `items` makes a PluginIterator from the body of a response."""
 
     def __init__(self, items: Callable[[AsyncIterable[Any]], PluginIterator]) -> None:
         self._writer = OutcomeWriter(_no_stream, items)
         self._numbers = itertools.count(1)
-        self._streams: dict[int, _Given] = {}
+        self._streams: dict[int, _LentStream] = {}
 
     @property
     def is_empty(self) -> bool:
-        """Whether there are none."""
+        """Whether no stream is open."""
         return not self._streams
 
     def keep(self, call: int, items: Any) -> int:
-        """Keep a stream that a call gives, and return its number."""
+        """Register a stream of a call and return its number."""
         number = next(self._numbers)
-        self._streams[number] = _Given(call, ReadAhead(items))
+        self._streams[number] = _LentStream(call, ReadAhead(items))
         return number
 
     async def next(self, number: int) -> PipeData:
-        """Return the pieces of a stream that are there, one at least, or nothing at its end.
+        """Return the available items of a stream, at least one; the value is None at its end.
 
-        Raises what the stream raised and, for a piece that cannot be written, TypeError or ValueError, each
-        after the pieces before it; the stream is closed then.
+        Raises the exception of the stream, and TypeError or ValueError for an item that cannot be encoded,
+        each after the preceding items; the stream is closed then.
         """
-        given = self._streams.get(number)
-        if given is None:
+        stream = self._streams.get(number)
+        if stream is None:
             return PipeData()
-        outcome = await run_guarded_async(partial(self._written, given))
+        outcome = await run_guarded_async(partial(self._written, stream))
         if outcome.error is not None:
             await self.close(number)
             raise outcome.error
@@ -67,35 +67,35 @@ class GivenStreams:
         return written
 
     async def close(self, number: int) -> None:
-        """End a stream."""
-        given = self._streams.pop(number, None)
-        if given is not None:
-            await given.ahead.close()
+        """Close a stream."""
+        stream = self._streams.pop(number, None)
+        if stream is not None:
+            await stream.ahead.close()
 
     async def close_of(self, call: int) -> None:
-        """End the streams of a call, whose answer the gateway does not take."""
-        numbers = [number for number, given in self._streams.items() if given.call == call]
+        """Close the streams of a call whose answer the gateway dropped."""
+        numbers = [number for number, stream in self._streams.items() if stream.call == call]
         await asyncio.gather(*(self.close(number) for number in numbers))
 
-    async def _written(self, given: _Given) -> PipeData:
-        if not given.pieces:
-            given.pieces.extend(await given.ahead.take())
-        told: list[dict[str, Any]] = []
+    async def _written(self, stream: _LentStream) -> PipeData:
+        if not stream.items_read:
+            stream.items_read.extend(await stream.ahead.take())
+        encoded: list[dict[str, Any]] = []
         attached: list[bytes] = []
         size = 0
-        while given.pieces:
-            packed = run_guarded(partial(self._packed, given.pieces[0]))
-            if packed.error is not None and not told:
+        while stream.items_read:
+            packed = run_guarded(partial(self._packed, stream.items_read[0]))
+            if packed.error is not None and not encoded:
                 raise packed.error
             size += _size(packed)
-            # What fails, or does not fit any more, is for the next time.
-            if packed.error is not None or (told and size > MAX_BYTES):
+            # An item that fails or does not fit is left for the next message.
+            if packed.error is not None or (encoded and size > MAX_BYTES):
                 break
-            given.pieces.popleft()
+            stream.items_read.popleft()
             text, attachment = packed.value
-            told.append({"outcome": orjson.Fragment(text), "attached": len(attachment)})
+            encoded.append({"outcome": orjson.Fragment(text), "attached": len(attachment)})
             attached.append(attachment)
-        return PipeData(told or None, b"".join(attached))
+        return PipeData(encoded or None, b"".join(attached))
 
     def _packed(self, piece: Any) -> tuple[bytes, bytes]:
         payload = self._writer.write(piece, is_loose=False)
@@ -107,4 +107,4 @@ def _size(packed: CallOutcome) -> int:
 
 
 def _no_stream(_: object) -> Any:
-    raise TypeError("a stream cannot be a piece of a stream")
+    raise TypeError("a stream cannot be an item of a stream")

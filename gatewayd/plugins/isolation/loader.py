@@ -1,4 +1,4 @@
-"""Decides which plugins live in processes of their own, and loads them there."""
+"""Choice of the isolation mode of plugins, and loading in processes."""
 
 import weakref
 from dataclasses import dataclass
@@ -18,7 +18,7 @@ HEADER: Final = "isolation"
 
 
 class IsolationMode(StrEnum):
-    """Where a plugin lives: in the gateway, in a thread of its own, or in a process."""
+    """Isolation mode: a thread of the gateway, or a process of its own."""
 
     THREAD = "thread"
     PROCESS = "process"
@@ -26,9 +26,9 @@ class IsolationMode(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class IsolationChoice:
-    """Where plugins live unless their headers ask for a process: `exceptions` are ids with the other mode.
+    """Configured isolation: plugins whose ids are in `exceptions` have the other mode than `mode`.
 
-    There are at most `most` processes at a time.
+    A header may request a process, never a thread. At most `most` processes run at a time.
     """
 
     mode: IsolationMode = IsolationMode.THREAD
@@ -36,12 +36,12 @@ class IsolationChoice:
     most: int = 64
 
     def of(self, plugin: Plugin) -> IsolationMode:
-        """Return the mode of a plugin; PluginError when its header names none."""
+        """Return the mode of a plugin; PluginError when its header names an unknown mode."""
         is_process = (self.mode is IsolationMode.PROCESS) != (plugin.id in self.exceptions)
         asked = frontmatter.parse_frontmatter(plugin.content).get(HEADER, "").strip().lower()
         if asked and asked not in set(IsolationMode):
             raise make_failure(
-                plugin, f"its header asks for isolation {asked!r}; there are thread and process"
+                plugin, f"its header asks for isolation {asked!r}; the modes are thread and process"
             )
         is_process = is_process or asked == IsolationMode.PROCESS
         return IsolationMode.PROCESS if is_process else IsolationMode.THREAD
@@ -62,25 +62,25 @@ class IsolatedLoader:
         self._plugins: weakref.WeakSet[IsolatedPlugin] = weakref.WeakSet()
 
     def applies_to(self, plugin: Plugin) -> bool:
-        """Tell whether a plugin lives in a process; PluginError when its header names no mode."""
+        """Whether a plugin runs in a process; PluginError when its header names an unknown mode."""
         return self._choice.of(plugin) is IsolationMode.PROCESS
 
-    async def load(self, plugin: Plugin, noting: ProblemRecorder, not_installed: str) -> IsolatedPlugin:
-        """Return a plugin that has run in its process; PluginError with the sentence to show."""
-        isolated = IsolatedPlugin(plugin, self._parts, noting, not_installed)
+    async def load(self, plugin: Plugin, recorder: ProblemRecorder, not_installed: str) -> IsolatedPlugin:
+        """Load a plugin in its process and return it; PluginError with the error sentence."""
+        isolated = IsolatedPlugin(plugin, self._parts, recorder, not_installed)
         self._plugins.add(isolated)
         await isolated.start()
         return isolated
 
     def _check_room(self, plugin: Plugin) -> None:
-        # A plugin that takes the place of its former source has the place of that.
+        # A plugin with a new source replaces its own process, which is not counted.
         others = [
             one
             for one in self._plugins
-            if (one.plugin.family, one.plugin.id) != (plugin.family, plugin.id) and one.keeper.has_place
+            if (one.plugin.family, one.plugin.id) != (plugin.family, plugin.id) and one.supervisor.has_place
         ]
         most = self._choice.most
         if len(others) >= most:
             raise make_failure(
-                plugin, f"{most} plugins have processes already, which plugin_processes permits"
+                plugin, f"{most} plugins have processes already, the maximum set by plugin_processes"
             )

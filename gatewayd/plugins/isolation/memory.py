@@ -1,4 +1,4 @@
-"""How much of the memory that a process may write to is in use, as the process itself sees it."""
+"""Memory gauge of a plugin process, and its priority for the OOM killer."""
 
 import contextlib
 import os
@@ -7,29 +7,29 @@ from pathlib import Path
 from typing import Final
 
 FULL_SHARE: Final = 0.9
-"""The part of its memory, beyond what the plugin took to load, with which a process counts as full."""
+"""Share of the memory beyond the usage after loading from which the memory counts as full."""
 _DATA: Final = 5
-"""The column of statm for data and stack, which is what RLIMIT_DATA bounds."""
+"""Column of statm for data and stack, the memory that RLIMIT_DATA limits."""
 OOM_SCORE_INCREASE: Final = 500
-"""What is added to the score by which the kernel chooses what to end when the machine has no memory left."""
+"""Increase of the OOM score, by which the kernel selects the process to end."""
 MAX_OOM_SCORE: Final = 1000
 _SCORE: Final = Path("/proc/self/oom_score_adj")
 
 
 class MemoryGauge:
-    """Tells whether the memory of this process is full."""
+    """Measures whether the memory of this process is full."""
 
     def __init__(self) -> None:
         self._statm = os.open("/proc/self/statm", os.O_RDONLY | os.O_CLOEXEC)
         self._base = 0
 
     def begin(self) -> None:
-        """Take what is in use now as what the plugin needs, however much that is."""
+        """Record the current usage as the need of the plugin."""
         self._base = self._used()
 
     @property
     def is_full(self) -> bool:
-        """Whether most of what was free at the beginning is in use."""
+        """Whether FULL_SHARE of the memory that was free after loading is in use."""
         limit = resource.getrlimit(resource.RLIMIT_DATA)[0]
         return limit != resource.RLIM_INFINITY and self._used() > self._base + FULL_SHARE * (
             limit - self._base
@@ -40,6 +40,6 @@ class MemoryGauge:
 
 
 def raise_oom_score() -> None:
-    """Have the kernel end this process before the one that started it when the machine has no memory left."""
+    """Make the OOM killer prefer this process to its parent."""
     with contextlib.suppress(PermissionError, FileNotFoundError):
         _SCORE.write_text(str(min(int(_SCORE.read_text()) + OOM_SCORE_INCREASE, MAX_OOM_SCORE)))

@@ -1,7 +1,7 @@
-"""The process of one plugin, as the gateway sees it: it is asked, it asks, and it is watched.
+"""Connection to a plugin process: requests, host calls, notices, and a watchdog.
 
-It may be hostile. What it says is bounded and read for half of the time at most; when it does not answer that
-it is alive, or says what has no meaning, it is ended.
+The process may be hostile. Its messages are limited in size, and reading them takes at most half of the time.
+A process that does not answer pings, or that sends an invalid message, is killed.
 """
 
 import asyncio
@@ -36,28 +36,28 @@ log = logging.getLogger(__name__)
 
 CHILD: Final = "gatewayd.plugins.isolation.child"
 MAX_NOTICE_BYTES: Final = 2 << 20
-"""Of what a process says of its own accord and is no question."""
+"""Maximum size of a notice of a process."""
 MAX_QUESTIONS: Final = 250
-"""Questions of one process that are being answered; a further one is refused."""
+"""Maximum number of concurrent host calls of one process; further ones are refused."""
 MAX_QUESTION_BYTES: Final = 64 << 20
-"""Of the questions of one process that are being answered, beside the last one."""
+"""Maximum total size of the concurrent host calls of one process, without the last one."""
 REFUSABLE_REQUESTS: Final = frozenset({"load", "schema", "valves"})
-"""What a process may refuse with an error of the gateway; anything else it fails at."""
+"""Requests whose GatewayErrors are raised unchanged; in any other they become a PluginError."""
 UNLIMITED_REQUESTS: Final = frozenset({"call", "repeat", "next"})
-"""What may take any time, as in a thread."""
+"""Requests without a time limit, as in a thread."""
 MAX_ANSWER_SECONDS: Final = 2 * HOOK_SECONDS + 30.0
-"""Of all else: after twice its patience the process itself answers that it takes too long."""
+"""Time limit of the other requests; the process itself reports a timeout within two of its own limits."""
 MAX_WATCH_SECONDS: Final = 5.0
-"""Between two times that a process is asked whether it is alive."""
+"""Maximum interval between two pings."""
 MAX_PAUSE_SECONDS: Final = 0.05
-"""Between two messages of a process that says much."""
+"""Maximum pause between two messages of a process that sends many."""
 MALFORMED_ERRORS: Final = (ValueError, TypeError, LookupError, AttributeError)
-"""What reading a message raises that a process should not have sent."""
+"""Exceptions raised by reading an invalid message."""
 
 
 @dataclass(frozen=True, slots=True)
 class ProcessOptions:
-    """The bounds of a process: bytes of memory, and seconds without a sign of life."""
+    """Limits of a process: memory in bytes, seconds without an answer to a ping, and its environment."""
 
     memory: int
     seconds: float
@@ -65,23 +65,23 @@ class ProcessOptions:
 
 
 class ProcessListener(Protocol):
-    """Hears what a process says of its own accord."""
+    """Receiver of the host calls and notices of a process."""
 
     async def answer(self, asked: Mapping[str, Any], payload: PipeData) -> PipeData:
-        """Return the answer to a question; raises GatewayError."""
+        """Return the answer to a host call; raises GatewayError."""
         ...
 
     async def drop(self, answer: PipeData) -> None:
-        """Let go of what an answer offers that the process does not get."""
+        """Release the resources of an answer that was not delivered."""
         ...
 
     def hear(self, said: Mapping[str, Any], payload: PipeData) -> None:
-        """Take a message that has no answer; raises one of MALFORMED for what is none."""
+        """Handle a notice; raises one of MALFORMED_ERRORS for an invalid one."""
         ...
 
 
 class PluginProcess:
-    """A started process."""
+    """A plugin process and its connection."""
 
     def __init__(
         self, plugin: Plugin, options: ProcessOptions, listener: ProcessListener, tasks: TaskRegistry
@@ -91,16 +91,16 @@ class PluginProcess:
         self._listener = listener
         self._tasks = tasks
         self._questions: dict[int, str] = {}
-        self._asked_bytes = 0
+        self._question_bytes = 0
         self._open = 0
         self._reason: str | None = None
         self._worker: WorkerProcess | None = None
         self._watch = ""
-        self._worked = 0.0
+        self._busy_seconds = 0.0
         self._writing = asyncio.Lock()
 
     async def start(self) -> None:
-        """Start the process; unavailable when that is not possible."""
+        """Start the process; unavailable when it cannot be started."""
         options = WorkerOptions(
             CHILD,
             data_memory=self._options.memory,
@@ -112,13 +112,13 @@ class PluginProcess:
         self._worker = await WorkerProcess.start(options, self._tasks, self._hear)
 
     def watch(self) -> None:
-        """Begin to ask whether it is alive: it has been loaded."""
+        """Start the watchdog, once the plugin is loaded."""
         watching = self._keep_watch(self._started())
         self._watch = self._tasks.spawn(f"watch of plugin {self._plugin.id}", watching)
 
     @property
     def is_alive(self) -> bool:
-        """Whether it can be asked; one that was told to end cannot, however long that takes."""
+        """Whether the process accepts requests; false as soon as its end was requested."""
         return self._reason is None and self._worker is not None and self._worker.is_alive
 
     @property
@@ -128,7 +128,7 @@ class PluginProcess:
 
     @property
     def resident(self) -> int:
-        """Bytes of memory that it holds."""
+        """Resident memory in bytes."""
         return self._started().resident
 
     async def ask(
@@ -137,11 +137,11 @@ class PluginProcess:
         payload: PipeData | None = None,
         seconds: float | None = None,
     ) -> PipeData:
-        """Return the answer to a question.
+        """Return the answer to a request.
 
-        Raises PluginError for what the plugin raised and when the process ends, the GatewayError that the
-        plugin's valves were refused with, and PluginError without an answer within `seconds`, in place of
-        MAX_ANSWER_SECONDS; the process is ended then. So it is when it tells that its memory is used up.
+        Raises PluginError for an exception of the plugin and when the process ends, and the GatewayError of
+        one of REFUSABLE_REQUESTS. Without an answer within `seconds`, by default MAX_ANSWER_SECONDS, the
+        process is killed and PluginError raised. A process whose memory is used up is killed as well.
         """
         worker = self._started()
         limit = None
@@ -171,35 +171,35 @@ class PluginProcess:
             self._open -= 1
 
     async def tell(self, header: Mapping[str, Any], payload: PipeData | None = None) -> None:
-        """Send a message that has no answer; a process that does not read it is ended."""
+        """Send a message without an answer; a process that does not read it is killed."""
         more, blob = await pack(payload or PipeData())
         await self._write({**header, **more}, blob)
 
     def tell_soon(self, header: Mapping[str, Any]) -> None:
-        """Send a message that has no answer, without waiting."""
+        """Send a message without an answer, in a task."""
         if self.is_alive:
             self._tasks.spawn("message to a plugin", self.tell(header))
 
     def spoil(self, error: Exception) -> PluginError:
-        """End the process for what it said, and return the failure."""
-        self._end(f"said what has no meaning ({error})")
-        return make_failure(self._plugin, f"its process said what has no meaning ({error}), and was ended")
+        """Kill the process for an invalid message, and return the failure."""
+        self._end(f"sent an invalid message ({error})")
+        return make_failure(self._plugin, f"its process sent an invalid message ({error}), and was ended")
 
     async def close(self) -> None:
-        """End the process, and what it has started."""
+        """End the process and its children."""
         if self._worker is None:
             return
         await self._tasks.stop(self._watch)
         await self._worker.close()
 
     def kill(self) -> None:
-        """End the process at once."""
+        """Kill the process."""
         if self._worker is not None:
             self._worker.kill()
 
     def _started(self) -> WorkerProcess:
         if self._worker is None:
-            raise RuntimeError("the process is started first")
+            raise RuntimeError("the process is not started")
         return self._worker
 
     def _end(self, reason: str) -> None:
@@ -207,10 +207,10 @@ class PluginProcess:
         self.kill()
 
     def _replace(self) -> None:
-        """End the process: it would fail at every further call. The next one starts it again."""
+        """Kill the process, in which every further call would fail; the next call restarts it."""
         self._end(f"used up its {self._options.memory >> 20} MiB of plugin_process_memory and was ended")
-        told = log_fields(self._plugin.family, self._plugin.id)
-        log.warning("the process of a plugin %s", self._reason, extra=told)
+        fields = log_fields(self._plugin.family, self._plugin.id)
+        log.warning("the process of a plugin %s", self._reason, extra=fields)
 
     async def _write(self, header: Headers, blob: bytes) -> None:
         try:
@@ -224,7 +224,7 @@ class PluginProcess:
         return f"its process {self._reason or error.reason}; the next call starts it again"
 
     async def _keep_watch(self, worker: WorkerProcess) -> None:
-        """Ask the process whether it is alive while somebody waits for it."""
+        """Ping the process while requests are open."""
         limit = self._options.seconds
         pause = min(limit / 4, MAX_WATCH_SECONDS)
         while worker.is_alive:
@@ -241,22 +241,22 @@ class PluginProcess:
                 return
 
     async def _hear(self, header: dict[str, Any], blob: bytes) -> None:
-        """Take one message; whoever says much is heard for half of the time."""
+        """Handle one message; reading takes at most half of the time."""
         began = time.perf_counter()
         if "number" not in header:
             try:
                 await self._take(header, blob)
             except MALFORMED_ERRORS as error:
-                self._reason = self._reason or f"said what has no meaning ({error}), and was ended"
+                self._reason = self._reason or f"sent an invalid message ({error}), and was ended"
                 raise
-        self._worked += time.perf_counter() - began + _A_MESSAGE
-        if self._worked >= SLICE_SECONDS:
-            pause, self._worked = min(self._worked, MAX_PAUSE_SECONDS), 0.0
+        self._busy_seconds += time.perf_counter() - began + _MESSAGE_SECONDS
+        if self._busy_seconds >= SLICE_SECONDS:
+            pause, self._busy_seconds = min(self._busy_seconds, MAX_PAUSE_SECONDS), 0.0
             await asyncio.sleep(pause)
 
     async def _take(self, header: Mapping[str, Any], blob: bytes) -> None:
         if "ask" not in header and len(blob) > MAX_NOTICE_BYTES:
-            raise ValueError("it tells too much at a time")
+            raise ValueError("a notice is too large")
         if "ask" in header:
             await self._take_question(header, blob)
         elif header.get("tell") == "withdraw":
@@ -267,27 +267,29 @@ class PluginProcess:
     async def _take_question(self, header: Mapping[str, Any], blob: bytes) -> None:
         number = header["ask"]
         if not isinstance(number, int) or number in self._questions:
-            raise ValueError("a question has a number of its own")
-        if len(self._questions) >= MAX_QUESTIONS or self._asked_bytes > MAX_QUESTION_BYTES:
-            error = GatewayError(ErrorKind.RATE_LIMITED, "cannot answer: the plugin asks too much at a time")
+            raise ValueError("the number of a host call is invalid or in use")
+        if len(self._questions) >= MAX_QUESTIONS or self._question_bytes > MAX_QUESTION_BYTES:
+            error = GatewayError(
+                ErrorKind.RATE_LIMITED, "cannot serve host call: the plugin makes too many at a time"
+            )
             await self.tell({"do": "answer", "ask": number, **render_error(error)})
             return
         payload = await unpack(header, blob)
-        self._asked_bytes += len(blob)
+        self._question_bytes += len(blob)
         self._questions[number] = self._tasks.spawn(
-            "question of a plugin",
+            "host call of a plugin",
             self._answer(number, header, payload),
             at_end=lambda: self._forget(number, len(blob)),
         )
 
     def _forget(self, number: int, size: int) -> None:
-        self._asked_bytes -= size
+        self._question_bytes -= size
         self._questions.pop(number, None)
 
     async def _withdraw(self, number: Any) -> None:
         task = self._questions.get(number)
         if task is not None:
-            self._tasks.spawn("withdraw a question", self._stopped(task))
+            self._tasks.spawn("withdraw a host call", self._stopped(task))
 
     async def _stopped(self, task: str) -> None:
         await self._tasks.stop(task)
@@ -296,7 +298,7 @@ class PluginProcess:
         outcome = await run_guarded_async(lambda: self._listener.answer(header, payload))
         is_written = False
         try:
-            # One answer at a time is written: whoever does not read has no more than that waiting for it.
+            # Writing one answer at a time bounds the data that waits for a process that does not read.
             async with self._writing:
                 await self._write_answer(number, outcome)
             is_written = True
@@ -311,18 +313,20 @@ class PluginProcess:
             if len(blob) <= MAX_QUESTION_ANSWER_BYTES:
                 await self._write({"do": "answer", "ask": number, **more}, blob)
                 return
-            error = GatewayError(ErrorKind.TOO_LARGE, "cannot answer: the answer is too large")
-        await self.tell({"do": "answer", "ask": number, **self._told(error)})
+            error = GatewayError(ErrorKind.TOO_LARGE, "cannot serve host call: the answer is too large")
+        await self.tell({"do": "answer", "ask": number, **self._render_error(error)})
 
-    def _told(self, error: BaseException) -> Headers:
-        """Return what the plugin is told of a question that failed."""
+    def _render_error(self, error: BaseException) -> Headers:
+        """Return the header fields of the error of a host call."""
         if isinstance(error, GatewayError):
             return render_error(error)
-        told = render_exception(error) if isinstance(error, Exception) else None
-        if told is None:
-            log.warning("a question of a plugin failed", exc_info=error, extra={"plugin": self._plugin.id})
-            return render_error(GatewayError(ErrorKind.INTERNAL, "cannot answer: the gateway failed"))
-        return told
+        fields = render_exception(error) if isinstance(error, Exception) else None
+        if fields is None:
+            log.warning("host call of a plugin failed", exc_info=error, extra={"plugin": self._plugin.id})
+            return render_error(
+                GatewayError(ErrorKind.INTERNAL, "cannot serve host call: the gateway failed")
+            )
+        return fields
 
 
 def make_failure(plugin: Plugin, text: str) -> PluginError:
@@ -330,5 +334,5 @@ def make_failure(plugin: Plugin, text: str) -> PluginError:
     return PluginError(plugin.kind.value, plugin.id, FailureDetails(text))
 
 
-_A_MESSAGE: Final = 0.00002
-"""Seconds that reading a message takes at least, beside what it says."""
+_MESSAGE_SECONDS: Final = 0.00002
+"""Seconds of overhead counted for each message, beyond handling it."""

@@ -1,7 +1,6 @@
-"""Reads a stream of a plugin ahead of the gateway, which gets the pieces that are there at once.
+"""Read-ahead buffer for a stream of a plugin, whose items go to the gateway in batches.
 
-A crossing to the gateway takes longer than most pieces. Of a stream that is slow there is nothing to read
-ahead, and each piece goes as soon as it is there.
+A message to the gateway takes longer than most items. An item of a slow stream is sent as soon as it exists.
 """
 
 import asyncio
@@ -13,14 +12,14 @@ from gatewayd.plugins.runtime.invoke import run_guarded_async
 from gatewayd.plugins.runtime.iterators import PluginIterator
 
 MAX_PIECES: Final = 16
-"""Pieces that are read before the gateway has asked for them."""
+"""Maximum number of items read before the gateway requests them."""
 MAX_AHEAD_BYTES: Final = 64 << 10
-"""Characters or bytes of such pieces, texts and lines, beside the last one; an object counts as many."""
+"""Maximum size of these items without the last; str and bytes count by length, others OBJECT_BYTES."""
 OBJECT_BYTES: Final = 4 << 10
 
 
 class ReadAhead:
-    """The pieces of one stream, for one reader on the loop that this was made on."""
+    """Items of one stream, for one reader on the loop on which this was made."""
 
     def __init__(self, items: PluginIterator) -> None:
         self._items = items
@@ -32,9 +31,9 @@ class ReadAhead:
         self._reading = asyncio.get_running_loop().create_task(self._read())
 
     async def take(self) -> Sequence[Any]:
-        """Return the pieces that are there, after waiting for one; none at the end.
+        """Wait for an item and return all available items; empty at the end.
 
-        Raises what the stream raised, after its pieces.
+        Raises the exception of the stream, after its items.
         """
         async with self._changed:
             await self._changed.wait_for(lambda: self._pieces or self._is_over)
@@ -47,7 +46,7 @@ class ReadAhead:
         return pieces
 
     async def close(self) -> None:
-        """End the stream, and wait for a short while until the plugin's own code has ended."""
+        """Close the stream, and wait up to GRACE_SECONDS for the code of the plugin to end."""
         self._reading.cancel()
         await asyncio.wait([self._reading])
         async with self._changed:

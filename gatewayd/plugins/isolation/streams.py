@@ -1,4 +1,4 @@
-"""A stream of a plugin in its process, of which the gateway asks for the next pieces when it has none."""
+"""Reader of a stream in a plugin process, which requests further items when it has none."""
 
 import asyncio
 from collections import deque
@@ -16,7 +16,7 @@ from gatewayd.tasks import TaskRegistry
 
 
 class ProcessProducer:
-    """A `plugins.items.Producer` of a stream in a process."""
+    """A `runtime.iterators.ItemProducer` of a stream in a process."""
 
     def __init__(self, process: PluginProcess, stream: int, tasks: TaskRegistry) -> None:
         self._process = process
@@ -24,20 +24,20 @@ class ProcessProducer:
         self._tasks = tasks
         self._loop = asyncio.get_running_loop()
         self._is_over = False
-        self._there: deque[Any] = deque()
+        self._buffer: deque[Any] = deque()
         self.ended: Future[None] = Future()
 
-    def ask(self, asked: FutureOutcome) -> None:
+    def ask(self, future: FutureOutcome) -> None:
         """Settle the future with the next item."""
         if self._is_over:
-            settle_future(asked, CallOutcome(error=StopAsyncIteration()))
-        elif self._there:
-            settle_future(asked, CallOutcome(self._there.popleft()))
+            settle_future(future, CallOutcome(error=StopAsyncIteration()))
+        elif self._buffer:
+            settle_future(future, CallOutcome(self._buffer.popleft()))
         else:
-            self._tasks.spawn("next item of a plugin", self._next(asked))
+            self._tasks.spawn("next item of a plugin", self._next(future))
 
     def abandon(self) -> None:
-        """End the stream; from any thread."""
+        """Close the stream; may be called from any thread."""
         if not self._is_over and not self._loop.is_closed():
             self._loop.call_soon_threadsafe(self._close_soon)
 
@@ -46,23 +46,23 @@ class ProcessProducer:
             self._is_over = True
             self._tasks.spawn("end of a stream of a plugin", self._close())
 
-    async def _next(self, asked: FutureOutcome) -> None:
+    async def _next(self, future: FutureOutcome) -> None:
         outcome = CallOutcome(error=StoppedError())
         try:
-            outcome = await self._asked()
+            outcome = await self._request()
         finally:
             if outcome.error is not None:
                 self._is_over = True
                 settle_future(self.ended)
-            settle_future(asked, outcome)
+            settle_future(future, outcome)
 
-    async def _asked(self) -> CallOutcome:
+    async def _request(self) -> CallOutcome:
         try:
             payload = await self._process.ask({"do": "next", "stream": self._stream})
             if payload.value is None:
                 return CallOutcome(error=StopAsyncIteration())
-            self._there.extend(_pieces(payload))
-            return CallOutcome(self._there.popleft())
+            self._buffer.extend(_pieces(payload))
+            return CallOutcome(self._buffer.popleft())
         except PluginError as error:
             return CallOutcome(error=error)
         except MALFORMED_ERRORS as error:
@@ -72,7 +72,7 @@ class ProcessProducer:
         try:
             await self._process.ask({"do": "close", "stream": self._stream})
         except PluginError:
-            # It has ended, and the stream with it.
+            # The process has ended, and the stream with it.
             return
         finally:
             settle_future(self.ended)
@@ -81,25 +81,25 @@ class ProcessProducer:
 def open_stream(
     process: PluginProcess, stream: int, tasks: TaskRegistry, leave: Callable[[], None]
 ) -> PluginIterator:
-    """Return the items of a stream; `leave` is called when the plugin's own code has ended."""
+    """Return the items of a stream; `leave` is called when the code of the plugin has ended."""
     producer = ProcessProducer(process, stream, tasks)
     producer.ended.add_done_callback(lambda _: leave())
     return PluginIterator(producer, _same)
 
 
 def _pieces(payload: PipeData) -> Iterator[Any]:
-    """Yield the pieces of a message; raises one of MALFORMED for what is none."""
+    """Yield the items of a message; raises one of MALFORMED_ERRORS for an invalid one."""
     place = 0
-    for told in payload.value:
-        end = place + read_number(told["attached"])
+    for item in payload.value:
+        end = place + read_number(item["attached"])
         if not place <= end <= len(payload.attachment):
-            raise ValueError("a piece has fewer bytes than it says")
-        yield read_outcome(PipeData(told["outcome"], payload.attachment[place:end]), _no_stream)
+            raise ValueError("an item is shorter than its message says")
+        yield read_outcome(PipeData(item["outcome"], payload.attachment[place:end]), _no_stream)
         place = end
 
 
 def _no_stream(_: int) -> PluginIterator:
-    raise ValueError("a stream in a stream")
+    raise ValueError("a stream cannot be an item of a stream")
 
 
 def _same(error: BaseException) -> Exception:

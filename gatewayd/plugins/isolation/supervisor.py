@@ -1,4 +1,4 @@
-"""Keeps the process of one plugin: starts it, starts it again when it has ended, and ends it."""
+"""Supervisor of a plugin process: starts it, restarts it on demand after its end, and ends it."""
 
 import asyncio
 import logging
@@ -30,19 +30,19 @@ LEVELS: Final = frozenset({logging.DEBUG, logging.INFO, logging.WARNING, logging
 GATEWAY_LOGGER: Final = "gatewayd"
 NON_LOGGER_CHARACTERS: Final = re.compile(r"[^\w.-]")
 PLUGIN_SECRET_VARIABLE: Final = "WEBUI_SECRET_KEY"  # noqa: S105 - a name
-"""The variable by which plugins know their secret, which is derived from that of the gateway."""
+"""Environment variable with the secret of plugins, which is derived from that of the gateway."""
 NOTE_INTERVAL_SECONDS: Final = 0.1
-"""Between two problems that are kept, beside the first ten."""
+"""Minimum interval of recorded problems, after a burst of ten."""
 START_SECONDS: Final = 20.0
-"""For a process to start and to tell, beyond the time that a source has to load."""
+"""Seconds for a process to start and answer, in addition to the time limit of loading."""
 
 
 @dataclass(frozen=True, slots=True)
 class IsolationOptions:
-    """How processes are run: what they may take, and what the code in them finds.
+    """Options of processes: their limits and environment.
 
-    `packages` is the folder of the packages that were installed for plugins, `load_seconds` the time that a
-    source has to load, `debug_loggers` what `loglevels.LibraryDebug` takes.
+    `packages` is the directory of the packages installed for plugins, `load_seconds` the time limit of
+    loading, `debug_loggers` the argument of `log_levels.LibraryDebug`.
     """
 
     process: ProcessOptions
@@ -53,7 +53,7 @@ class IsolationOptions:
 
 @dataclass(frozen=True, slots=True)
 class IsolationParts:
-    """What processes are started with; `check_room` raises PluginError when there are too many."""
+    """Services for processes; `check_room` raises PluginError when too many processes run."""
 
     answering: QuestionParts
     options: IsolationOptions
@@ -61,19 +61,19 @@ class IsolationParts:
     check_room: Callable[[Plugin], None]
 
 
-class ProcessKeeper:
-    """The process of a plugin, and what it last told of itself.
+class ProcessSupervisor:
+    """Owns the process of a plugin and the facts that it last sent.
 
-    `on_again` is awaited in a task of its own when a process has taken the place of one that had ended.
-    `not_installed` is why packages that the plugin requires were not installed.
+    `on_restart` is awaited in a task of its own after a restart. `not_installed` is the reason why required
+    packages were not installed, empty when they were.
     """
 
     def __init__(
         self,
         plugin: Plugin,
         parts: IsolationParts,
-        noting: ProblemRecorder,
-        on_again: Callable[[], Awaitable[None]],
+        recorder: ProblemRecorder,
+        on_restart: Callable[[], Awaitable[None]],
         not_installed: str = "",
     ) -> None:
         self.plugin = plugin
@@ -81,14 +81,14 @@ class ProcessKeeper:
         self.facts = PluginFacts()
         self.questions = PluginQuestions(plugin, parts.answering)
         self.process: PluginProcess | None = None
-        self._noting = noting
-        self._on_again = on_again
+        self._recorder = recorder
+        self._on_restart = on_restart
         self._not_installed = not_installed
         self._starting = asyncio.Lock()
         self._pause = StartPause()
         self._is_over = False
         self._is_starting = False
-        self._noted = 0.0
+        self._last_noted = 0.0
 
     @property
     def is_alive(self) -> bool:
@@ -97,7 +97,7 @@ class ProcessKeeper:
 
     @property
     def has_place(self) -> bool:
-        """Whether it counts among the processes: its own runs or starts."""
+        """Whether its process counts against the maximum: it runs or is starting."""
         return self._is_starting or self.is_alive
 
     async def start(self) -> None:
@@ -106,7 +106,7 @@ class ProcessKeeper:
             await self._start()
 
     async def take(self, plugin: Plugin) -> None:
-        """Go on with another record of the same source, whose valves are new."""
+        """Use another record with the same source and new valves."""
         async with self._starting:
             self.plugin = plugin
             if self.process is None or not self.process.is_alive:
@@ -117,7 +117,7 @@ class ProcessKeeper:
                 self.note("valves", failure.message)
 
     async def end(self, timeout: float) -> None:  # noqa: ASYNC109 - a bound of the end
-        """Run `on_shutdown`, and end the process whatever runs in it."""
+        """Run `on_shutdown`, and end the process with all that runs in it."""
         self._is_over = True
         process = self.process
         if process is None:
@@ -127,7 +127,7 @@ class ProcessKeeper:
                 await process.ask({"do": "end"}, seconds=timeout)
         except GatewayError as failure:
             log.warning(
-                "a plugin does not end: %s",
+                "cannot end plugin: %s",
                 failure.message,
                 extra=log_fields(self.plugin.family, self.plugin.id),
             )
@@ -135,7 +135,7 @@ class ProcessKeeper:
         await process.close()
 
     async def ready(self) -> PluginProcess:
-        """Return the process, started again when it has ended."""
+        """Return the running process; restart it when it has ended."""
         if self.process is not None and self.process.is_alive:
             return self.process
         async with self._starting:
@@ -153,18 +153,18 @@ class ProcessKeeper:
         if self._is_over:
             raise make_failure(self.plugin, "it was ended")
         if left := self._pause.left:
-            often = f"its process ended {self._pause.ended} times"
-            raise make_failure(self.plugin, f"{often}; it is started again in {math.ceil(left)} s")
+            ends = f"its process ended {self._pause.ended} times"
+            raise make_failure(self.plugin, f"{ends}; it is started again in {math.ceil(left)} s")
         try:
             process = await self._start()
         except GatewayError:
             self._pause.end()
             raise
-        self.parts.tasks.spawn("start a plugin again", self._start_hook())
+        self.parts.tasks.spawn("restart hook of a plugin", self._start_hook())
         return process
 
     async def _start_hook(self) -> None:
-        await self._on_again()
+        await self._on_restart()
 
     async def _start(self) -> PluginProcess:
         self.parts.check_room(self.plugin)
@@ -177,7 +177,7 @@ class ProcessKeeper:
     async def _started(self) -> PluginProcess:
         parts = self.parts
         self.questions = PluginQuestions(self.plugin, parts.answering)
-        listener = _Listener(self.questions, self._hear)
+        listener = _Listener(self.questions, self._handle_notice)
         secret = {PLUGIN_SECRET_VARIABLE: parts.answering.host().secret_key}
         bounds = parts.options.process
         bounds = replace(bounds, environment={**bounds.environment, **secret})
@@ -193,7 +193,7 @@ class ProcessKeeper:
                 raise
             except GatewayError as error:
                 raise make_failure(self.plugin, error.message) from error
-            self._take_found(process, answer.value)
+            self._use_loaded(process, answer.value)
             if self._is_over:
                 raise make_failure(self.plugin, "it was ended")
             undo.pop_all()
@@ -213,7 +213,7 @@ class ProcessKeeper:
             "debug_loggers": [name for name in options.debug_loggers if name],
         }
 
-    def _take_found(self, process: PluginProcess, found: Any) -> None:
+    def _use_loaded(self, process: PluginProcess, found: Any) -> None:
         try:
             kind, missing = (
                 PluginKind(found["kind"]),
@@ -231,37 +231,39 @@ class ProcessKeeper:
         )
 
     def note(self, doing: str, sentence: str) -> None:
-        """Keep a problem, a few in a second: each is written to the database."""
+        """Record a problem, at most ten in a second, since each is written to the database."""
         now = time.monotonic()
-        noted = max(self._noted, now - 1.0) + NOTE_INTERVAL_SECONDS
+        noted = max(self._last_noted, now - 1.0) + NOTE_INTERVAL_SECONDS
         if noted <= now:
-            self._noted = noted
-            self._noting(self.plugin, doing, sentence)
+            self._last_noted = noted
+            self._recorder(self.plugin, doing, sentence)
 
-    def _hear(self, said: Mapping[str, Any], payload: PipeData) -> None:
-        told = payload.value
-        match said["tell"]:
+    def _handle_notice(self, header: Mapping[str, Any], payload: PipeData) -> None:
+        value = payload.value
+        match header["tell"]:
             case "facts":
-                self.facts = read_facts(told)
+                self.facts = read_facts(value)
             case "note":
-                self.note(read_line(told["doing"]), read_line(told["sentence"]))
+                self.note(read_line(value["doing"]), read_line(value["sentence"]))
             case "log":
                 fields = {
-                    name: read_line(told["fields"][name]) for name in LOGGED_FIELDS if name in told["fields"]
+                    name: read_line(value["fields"][name])
+                    for name in LOGGED_FIELDS
+                    if name in value["fields"]
                 }
-                level = max((known for known in LEVELS if known <= told["level"]), default=logging.DEBUG)
+                level = max((known for known in LEVELS if known <= value["level"]), default=logging.DEBUG)
                 own = {**fields, **log_fields(self.plugin.family, self.plugin.id)}
-                # What is written of a logger is decided by its name, not by that of this one.
-                name = _logger_of(read_line(told["logger"]))
-                message = read_line(told["message"])
+                # The log level of a line depends on the name of its logger, not of this one.
+                name = _logger_of(read_line(value["logger"]))
+                message = read_line(value["message"])
                 log.handle(log.makeRecord(name, level, "", 0, "%s", (message,), None, extra=own))
             case other:
-                raise ValueError(f"it tells {str(other)[:40]!r}")
+                raise ValueError(f"unknown notice {str(other)[:40]!r}")
 
 
-def _logger_of(told: str) -> str:
-    """Return the name of a logger that a process writes to; those of the gateway itself are not its."""
-    name = NON_LOGGER_CHARACTERS.sub("_", told)
+def _logger_of(value: str) -> str:
+    """Return the logger name for a line of a process, which may not use loggers of the gateway."""
+    name = NON_LOGGER_CHARACTERS.sub("_", value)
     is_gateway = name.partition(".")[0] == GATEWAY_LOGGER and not name.startswith(
         f"{GATEWAY_LOGGER}.plugins."
     )
@@ -273,7 +275,7 @@ class _Listener:
     """A `process.ProcessListener` of one process."""
 
     questions: PluginQuestions
-    hearing: Callable[[Mapping[str, Any], PipeData], None]
+    handle_notice: Callable[[Mapping[str, Any], PipeData], None]
 
     async def answer(self, asked: Mapping[str, Any], payload: PipeData) -> PipeData:
         return await self.questions.answer(asked, payload)
@@ -281,12 +283,12 @@ class _Listener:
     async def drop(self, answer: PipeData) -> None:
         await self.questions.drop(answer)
 
-    def hear(self, said: Mapping[str, Any], payload: PipeData) -> None:
-        self.hearing(said, payload)
+    def hear(self, header: Mapping[str, Any], payload: PipeData) -> None:
+        self.handle_notice(header, payload)
 
 
 def read_line(value: Any) -> str:
-    """Return a short text that a process told; ValueError for anything else."""
+    """Return a short text of a message; ValueError for any other value."""
     if not isinstance(value, str) or len(value) > MAX_ERROR_CHARACTERS:
-        raise ValueError("a short text is expected")
+        raise ValueError("expected a short text")
     return value

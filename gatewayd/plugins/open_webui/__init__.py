@@ -1,4 +1,5 @@
-"""The import names `open_webui` and below, for plugins that were written for it.
+"""The `open_webui` modules that plugins written for Open WebUI import: gatewayd-plugins(7), IMPORT NAMES.
 
-They reach the gateway through a `Host` alone. May be imported by plugins; `catalogue` by documentation too.
+They reach the gateway only through a `PluginHost`. May be imported by plugins; tests of the manual read
+`manifest`.
 """

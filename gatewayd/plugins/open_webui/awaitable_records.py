@@ -1,7 +1,7 @@
-"""What the names answer with: values that are used plainly, or awaited first.
+"""Return values of the `open_webui` functions, which may be used directly or awaited.
 
-Plugins for older releases call `Users.get_user_by_id(id)`, those for newer ones await it. Awaiting one of
-these values gives the value itself. None, numbers and text are what they are.
+Plugins for older releases of Open WebUI call `Users.get_user_by_id(id)`, plugins for newer ones await it.
+Awaiting one of these values returns the value itself. None and numbers cannot be awaited.
 """
 
 from collections.abc import Generator, Iterable, KeysView, Mapping
@@ -14,7 +14,7 @@ Key = TypeVar("Key")
 
 
 class AwaitableValue:
-    """Awaiting it gives it. It has a hash of its own, because `asyncio.gather` asks for one."""
+    """A value that returns itself when awaited; hashable by identity, as `asyncio.gather` requires."""
 
     __hash__ = object.__hash__
 
@@ -24,13 +24,13 @@ class AwaitableValue:
 
 
 class AnswerRecord(AwaitableValue, BaseModel):
-    """A record with attributes, as pydantic models are; further fields are kept."""
+    """A pydantic record that accepts further fields."""
 
     model_config = ConfigDict(extra="allow", from_attributes=True)
 
     @classmethod
     def of(cls, value: Mapping[str, Any] | None) -> Self | None:
-        """Return the record for a mapping of the host, None for none."""
+        """Return the record for a mapping of the host; None for None."""
         return None if value is None else cls.model_validate(dict(value))
 
     @classmethod
@@ -40,7 +40,7 @@ class AnswerRecord(AwaitableValue, BaseModel):
 
 
 class MappedRecord(AnswerRecord):
-    """A record that is read as a mapping too, as older or newer plugins do."""
+    """A record that can be read as a mapping, as some releases of Open WebUI return it."""
 
     def __getitem__(self, key: str) -> Any:
         return self.model_dump()[key]
@@ -53,21 +53,21 @@ class MappedRecord(AnswerRecord):
         return self.model_dump().keys()
 
     def get(self, key: str, default: Any = None) -> Any:
-        """Return a field, or the default where there is none."""
+        """Return a field; `default` when absent."""
         return self.model_dump().get(key, default)
 
 
 class AnswerList(AwaitableValue, list[Item]):  # type: ignore[misc]
-    """A list that may be awaited."""
+    """An awaitable list."""
 
 
 class AnswerDict(AwaitableValue, dict[Key, Item]):  # type: ignore[misc]
-    """A mapping that may be awaited."""
+    """An awaitable dict."""
 
 
 class AnswerText(AwaitableValue, str):
-    """A text that may be awaited."""
+    """An awaitable str."""
 
 
 class AnswerTuple(AwaitableValue, tuple[Any, ...]):
-    """A tuple that may be awaited."""
+    """An awaitable tuple."""

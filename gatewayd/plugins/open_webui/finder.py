@@ -1,4 +1,4 @@
-"""Makes the modules of `open_webui` when they are imported for the first time."""
+"""Import hook that makes the `open_webui` modules on their first import."""
 
 import asyncio
 import importlib
@@ -20,16 +20,16 @@ MAIN: Final = f"{manifest.PACKAGE}.main"
 
 
 class CompatFinder(MetaPathFinder, Loader):
-    """Finds `open_webui` and what is below it: what the catalogue has, as modules of the import system."""
+    """Finder and loader of `open_webui` and the modules of the manifest."""
 
-    def __init__(self, gate: HostBridge, app: PluginApp) -> None:
-        self._gate = gate
+    def __init__(self, bridge: HostBridge, app: PluginApp) -> None:
+        self._bridge = bridge
         self._app = app
 
     def find_spec(
         self, fullname: str, path: Sequence[str] | None = None, target: ModuleType | None = None
     ) -> ModuleSpec | None:
-        """Return how to make a module of the catalogue, None for any other."""
+        """Return the spec of a module of the manifest; None for any other."""
         del path, target
         if not _is_ours(fullname):
             return None
@@ -40,27 +40,27 @@ class CompatFinder(MetaPathFinder, Loader):
         return ModuleSpec(fullname, self, origin="gatewayd", is_package=packaged)
 
     def create_module(self, spec: ModuleSpec) -> ModuleType | None:
-        """Leave the making of the module object to Python."""
+        """Return None, so that Python makes the module object."""
         return None
 
     def exec_module(self, module: ModuleType) -> None:
-        """Give a module its names."""
+        """Fill a module with its names."""
         name = manifest.current_name(module.__name__)
         if manifest.is_package(name):
             return
-        home, _, function = manifest.MODULES_BY_NAME[name].home.partition(":")
-        make = getattr(importlib.import_module(home), function)
-        made: dict[str, Any] = make(self._gate, self._app) if name == MAIN else make(self._gate)
+        location, _, function = manifest.MODULES_BY_NAME[name].home.partition(":")
+        make = getattr(importlib.import_module(location), function)
+        made: dict[str, Any] = make(self._bridge, self._app) if name == MAIN else make(self._bridge)
         vars(module).update(made)
 
 
 class InstalledModules:
-    """The names in use; `app` is what `__request__.app` is."""
+    """The installed import hook; `app` is the object of `__request__.app`."""
 
     def __init__(self, host: PluginHost, loop: asyncio.AbstractEventLoop) -> None:
-        gate = HostBridge(host, loop)
-        self.app = PluginApp(gate)
-        self._finder = CompatFinder(gate, self.app)
+        bridge = HostBridge(host, loop)
+        self.app = PluginApp(bridge)
+        self._finder = CompatFinder(bridge, self.app)
         sys.meta_path.insert(0, self._finder)
 
     def make_request(self, scope: CallScope) -> Any:
@@ -68,16 +68,16 @@ class InstalledModules:
         return make_request(scope.facts, self.app, scope)
 
     def close(self) -> None:
-        """Take the names away, and every module that was made of them."""
+        """Remove the import hook and all modules that it made."""
         sys.meta_path.remove(self._finder)
         for name in [name for name in sys.modules if _is_ours(name)]:
             del sys.modules[name]
 
 
 def install(host: PluginHost, loop: asyncio.AbstractEventLoop) -> InstalledModules:
-    """Make `open_webui` importable; `loop` is the daemon's, in whose context the host's methods run.
+    """Make `open_webui` importable; the methods of the host run on `loop`, the loop of the daemon.
 
-    Called once, where the stores are open. Nothing is imported yet.
+    Called once, after the stores are open. It imports no `open_webui` module.
     """
     return InstalledModules(host, loop)
 

@@ -1,4 +1,4 @@
-"""The way from a plugin's thread to the daemon's loop, and back with the answer."""
+"""Bridge from threads of plugins to the loop of the daemon, on which host methods run."""
 
 import asyncio
 import concurrent.futures
@@ -17,10 +17,9 @@ Work = Callable[..., Coroutine[Any, Any, Value]]
 
 
 class HostBridge:
-    """Runs work of the host on the daemon's loop for code that runs elsewhere.
+    """Runs host methods on the loop of the daemon for code in other threads.
 
-    The work runs in the context in which the gate was made, not in that of the plugin, but for who asks and
-    how deep requests to models are nested.
+    They run in the context in which the bridge was made, with the actor and the call depth of the plugin.
     """
 
     def __init__(self, host: PluginHost, loop: asyncio.AbstractEventLoop) -> None:
@@ -29,24 +28,24 @@ class HostBridge:
         self._context = contextvars.copy_context()
 
     def wait(self, work: Work[Value], /, *args: Any, **kwargs: Any) -> Value:
-        """Run `work(*args, **kwargs)` on the daemon's loop and block this thread until it has ended.
+        """Run `work(*args, **kwargs)` on the loop of the daemon and block this thread until it ends.
 
-        Raises RuntimeError on the daemon's loop itself, which would wait for itself for ever.
+        Raises RuntimeError on the loop of the daemon, which would deadlock.
         """
         if _running_loop() is self.loop:
             raise RuntimeError(
-                f"cannot wait for {work.__name__} on the loop of the daemon: it would never end"
+                f"cannot wait for {work.__name__} on the loop of the daemon: it would deadlock"
             )
         return self.start(work(*args, **kwargs)).result()
 
     async def reach(self, work: Work[Value], /, *args: Any, **kwargs: Any) -> Value:
-        """Await `work(*args, **kwargs)` on the daemon's loop; cancelling this cancels it."""
+        """Await `work(*args, **kwargs)` on the loop of the daemon; a cancellation cancels it."""
         if _running_loop() is self.loop:
             return await work(*args, **kwargs)
         return await asyncio.wrap_future(self.start(work(*args, **kwargs)))
 
     def start(self, work: Coroutine[Any, Any, Value]) -> concurrent.futures.Future[Value]:
-        """Start work on the daemon's loop; cancelling the future cancels it."""
+        """Start work on the loop of the daemon; cancelling the future cancels it."""
         context = self._context.copy()
         context.run(current_depth.set, current_depth.get())
         now = current_call.get()
@@ -67,32 +66,31 @@ def _running_loop() -> asyncio.AbstractEventLoop | None:
 
 
 class HostTable:
-    """What a name such as `Users` is: an object whose methods ask the gateway."""
+    """Base class of tables such as `Users`, whose methods call the host."""
 
-    def __init__(self, gate: HostBridge, name: str) -> None:
-        self._gate = gate
-        self._host = gate.host
+    def __init__(self, bridge: HostBridge, name: str) -> None:
+        self._bridge = bridge
+        self._host = bridge.host
         self._name = name
 
     def __getattr__(self, attribute: str) -> Any:
-        """Raise AttributeError that says what is missing."""
+        """Raise AttributeError with the full name of the missing attribute."""
         raise AttributeError(missing_name_sentence(f"{self.__dict__.get('_name', '')}.{attribute}"))
 
 
-class _Gated(Protocol):
-    _gate: HostBridge
+class _Bridged(Protocol):
+    _bridge: HostBridge
 
 
 def blocking(method: Callable[..., Awaitable[Any]]) -> Callable[..., Any]:
-    """Make a coroutine method, of a Table say, one that is called plainly, from any thread but the daemon's.
+    """Turn a coroutine method into a blocking one, for any thread but that of the daemon.
 
-    Its result is awaitable too where that is possible. A `db` argument, the peer's session, is taken and
-    left aside.
+    A `db` argument, the database session of Open WebUI, is accepted and ignored.
     """
 
     @functools.wraps(method)
-    def call(self: _Gated, *args: Any, db: Any = None, **kwargs: Any) -> Any:
+    def call(self: _Bridged, *args: Any, db: Any = None, **kwargs: Any) -> Any:
         del db
-        return self._gate.wait(method, self, *args, **kwargs)  # type: ignore[arg-type]
+        return self._bridge.wait(method, self, *args, **kwargs)  # type: ignore[arg-type]
 
     return call

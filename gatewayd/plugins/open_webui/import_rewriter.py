@@ -1,11 +1,10 @@
-"""Lets a plugin load although it imports host names that are not there, unless it has a way out of its own.
+"""Rewriting of imports, so that a plugin loads although it imports `open_webui` names that are missing.
 
-An import of `open_webui` names that runs with the module and that no `try` guards gives a placeholder where
-the gateway lacks a name. Everywhere else (in functions, in `try` with a fitting `except`, in `suppress`) it
-is the import statement of Python, which raises ImportError, so that the plugin's own fallback runs.
+An unguarded import at module level yields a placeholder for a missing name. A guarded import (in a function,
+in a `try` with a matching `except`, in `suppress`) is left alone and raises ImportError, so that the fallback
+of the plugin runs.
 
-`defer_imports` changes the syntax tree, so nothing is ever put into `sys.modules` for one plugin that another
-one could see.
+`defer_imports` changes the syntax tree. It adds nothing to `sys.modules` that other plugins could see.
 """
 
 import ast
@@ -26,13 +25,13 @@ ABSENT: Final = object()
 
 @dataclass(slots=True)
 class MissingNames:
-    """What the loading of one plugin found missing: full names, each once, in the order of its imports."""
+    """Missing names found while one plugin loads: full names, each once, in the order of the imports."""
 
     plugin_id: str
     missing: list[str] = field(default_factory=list)
 
     def note(self, name: str) -> None:
-        """Remember a missing name."""
+        """Add a missing name."""
         if name not in self.missing:
             self.missing.append(name)
 
@@ -42,7 +41,7 @@ _noted: ContextVar[MissingNames | None] = ContextVar("gatewayd_plugin_missing_na
 
 @contextmanager
 def collect_missing_names(plugin_id: str) -> Iterator[MissingNames]:
-    """Collect the missing names of the code that runs in this context, the module of one plugin."""
+    """Collect the missing names of the plugin module that runs in this context."""
     noted = MissingNames(plugin_id)
     token = _noted.set(noted)
     try:
@@ -52,24 +51,24 @@ def collect_missing_names(plugin_id: str) -> Iterator[MissingNames]:
 
 
 def defer_imports(tree: ast.Module) -> ast.Module:
-    """Make the unguarded imports of `open_webui` names give placeholders for what is missing.
+    """Rewrite the unguarded imports of `open_webui` names, which then yield placeholders.
 
-    Changes the tree in place and returns it. Line numbers are kept. The rewriting of old names (`utils`,
-    `apps`, ...) comes first.
+    Changes the tree in place and returns it; line numbers stay. Old names (`utils`, `apps`, ...) must be
+    rewritten before.
     """
     deferred: ast.Module = _Unguarded().visit(tree)
     return ast.fix_missing_locations(deferred)
 
 
 def unguarded_names(tree: ast.Module) -> Sequence[str]:
-    """Return the full `open_webui` names that a module imports unguarded, in their order."""
+    """Return the full `open_webui` names of the unguarded imports of a module, in order."""
     finder = _Unguarded()
     finder.visit(copy.deepcopy(tree))
     return finder.names
 
 
 def obtain(module: str, name: str) -> Any:
-    """Return what `from module import name` gives, or a placeholder whose name is noted."""
+    """Return the value of `from module import name`, or a placeholder whose name is recorded."""
     full = f"{module}.{name}"
     try:
         found = getattr(importlib.import_module(module), name, ABSENT)
@@ -79,7 +78,7 @@ def obtain(module: str, name: str) -> Any:
 
 
 def obtain_module(module: str) -> Any:
-    """Return what `import module as x` binds, or a placeholder whose name is noted."""
+    """Return the value of `import module as x`, or a placeholder whose name is recorded."""
     try:
         return importlib.import_module(module)
     except ImportError:
@@ -87,7 +86,7 @@ def obtain_module(module: str) -> Any:
 
 
 def obtain_package(module: str) -> Any:
-    """Return what `import module` binds, the package, whether or not the module below it is there."""
+    """Return the value of `import module`: the package, whether or not the module exists."""
     obtain_module(module)
     return obtain_module(PACKAGE)
 
@@ -116,7 +115,7 @@ def _suppresses(item: ast.withitem) -> bool:
 
 
 class _Unguarded(ast.NodeTransformer):
-    """Finds and rewrites the imports that nothing guards; `names` are those that it met."""
+    """Finds and rewrites unguarded imports; `names` are the names that they import."""
 
     def __init__(self) -> None:
         self.names: list[str] = []

@@ -1,4 +1,4 @@
-"""Which modules and names of `open_webui` there are: the table that the finder and the documentation read."""
+"""Manifest of the `open_webui` modules and names: the table behind gatewayd-plugins(7), IMPORT NAMES."""
 
 from dataclasses import dataclass
 from typing import Final
@@ -6,15 +6,14 @@ from typing import Final
 PACKAGE: Final = "open_webui"
 
 WITH_SETTINGS: Final = ("env", "config")
-"""The modules whose further upper-case names are settings."""
+"""Modules whose other upper-case names are settings."""
 
 
 @dataclass(frozen=True, slots=True)
 class CompatModule:
-    """One module: `home` is where its names are made (`module:function`), `names` are all of them.
+    """One module: `home` is the function that makes its names (`module:function`), `names` are all names.
 
-    `settings` says that further upper-case names are settings of the gateway. `note` is for the
-    documentation.
+    With `settings` other upper-case names are settings of the gateway. `note` is text for the manual.
     """
 
     name: str
@@ -244,17 +243,17 @@ MODULES_BY_NAME: Final = {module.name: module for module in MODULES}
 PACKAGES: Final = frozenset(
     module.name[:end] for module in MODULES for end in range(len(module.name)) if module.name[end] == "."
 )
-"""The packages above the modules, which have no names of their own."""
+"""The packages of the modules; they have no names of their own."""
 
 OLD_PREFIX: Final = f"{PACKAGE}.apps.webui."
-"""What stood before `models` and `routers` in old releases."""
+"""Prefix of `models` and `routers` in old releases."""
 
 
 def current_name(name: str) -> str:
-    """Return the name of today for a module that an old release had below `apps.webui`."""
+    """Return the current name of a module that old releases had below `apps.webui`."""
     return f"{PACKAGE}.{name[len(OLD_PREFIX) :]}" if name.startswith(OLD_PREFIX) else name
 
 
 def is_package(name: str) -> bool:
-    """Tell whether a full name is a package."""
+    """Whether a full name is a package."""
     return name in PACKAGES or name in (OLD_PREFIX[:-1], f"{PACKAGE}.apps")

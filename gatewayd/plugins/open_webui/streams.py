@@ -1,4 +1,4 @@
-"""A streamed answer, pulled on a plugin's loop while its source runs on the daemon's."""
+"""Streamed answers for plugins: the source runs on the loop of the daemon, the reader on any loop."""
 
 import asyncio
 import weakref
@@ -10,20 +10,20 @@ from gatewayd.plugins.open_webui.host_bridge import HostBridge
 _END: Final = b"\n\n"
 
 MAX_FRAMES_AHEAD: Final = 16
-"""Events that are taken from the source before the plugin asks for them."""
+"""Maximum number of events read ahead of the plugin."""
 
 
 class EventFrames:
-    """An async iterator of events, one an item, each as the bytes of a frame.
+    """An async iterator of events, each the bytes of one frame.
 
-    One task on the daemon's loop reads the source to its end, as its context managers need. It is cancelled
-    by `aclose`, and when nobody has the iterator any more.
+    One task on the loop of the daemon reads the source to its end, as its context managers require. `aclose`
+    and the garbage collection of the iterator cancel the task.
     """
 
-    def __init__(self, gate: HostBridge, source: AsyncIterator[bytes]) -> None:
-        self._gate = gate
+    def __init__(self, bridge: HostBridge, source: AsyncIterator[bytes]) -> None:
+        self._bridge = bridge
         self._queue: asyncio.Queue[bytes | None] = asyncio.Queue(MAX_FRAMES_AHEAD)
-        self._reading = gate.start(_read(source, self._queue))
+        self._reading = bridge.start(_read(source, self._queue))
         self._ended = False
         weakref.finalize(self, self._reading.cancel).atexit = False
 
@@ -31,10 +31,10 @@ class EventFrames:
         return self
 
     async def __anext__(self) -> bytes:
-        """Return the next frame; a failure of the source is raised in its place."""
+        """Return the next frame; raises the exception of the source."""
         if self._ended:
             raise StopAsyncIteration
-        frame = await self._gate.reach(self._queue.get)
+        frame = await self._bridge.reach(self._queue.get)
         if frame is not None:
             return frame
         self._ended = True
@@ -42,21 +42,21 @@ class EventFrames:
         raise StopAsyncIteration
 
     async def aclose(self) -> None:
-        """Have the reading of the source stopped."""
+        """Cancel the task that reads the source."""
         self._ended = True
         self._reading.cancel()
 
 
 def split_events(frame: bytes) -> Sequence[bytes]:
-    """Return the events of a frame one by one, each with the empty line that ends it.
+    """Return the events of a frame, each with its terminating empty line.
 
-    Plugins read one `data:` line of each item. A frame holds whole events.
+    Plugins read one `data:` line of each item. A frame contains whole events.
     """
     return [event + _END for event in frame.replace(b"\r\n", b"\n").split(_END) if event.strip()]
 
 
 async def _read(source: AsyncIterator[bytes], queue: asyncio.Queue[bytes | None]) -> None:
-    """Put every event of a source into a queue, and None at its end or failure."""
+    """Put every event of a source into a queue, and None at its end or exception."""
     try:
         async for frame in source:
             for event in split_events(frame):
@@ -73,7 +73,7 @@ async def _read(source: AsyncIterator[bytes], queue: asyncio.Queue[bytes | None]
 
 
 def _end(queue: asyncio.Queue[bytes | None]) -> None:
-    """Put the end into a queue that nobody reads on, in place of its oldest frame when it is full."""
+    """Put None into a queue whose reader has left; it replaces the oldest frame of a full queue."""
     if queue.full():
         queue.get_nowait()
     queue.put_nowait(None)

@@ -1,6 +1,7 @@
-"""What the gateway does not have: memories, folders, channels, ratings, skills, notes, prompts.
+"""Empty tables of features that the gateway lacks.
 
-A look at them says truly that there are none. A change raises NotProvidedError.
+These are memories, folders, channels, ratings, skills, notes and prompts. Reads return nothing. Changes raise
+NotProvidedError.
 """
 
 from collections.abc import Callable, Sequence
@@ -14,7 +15,7 @@ MEMORY_ROUTES = "open_webui.routers.memories"
 
 
 class EmptyTable:
-    """A table without rows: names that list give an empty list, names that find one give None."""
+    """A table without rows: `lists` return an empty list, `finds` return None, `changes` raise."""
 
     def __init__(self, name: str, lists: Sequence[str], finds: Sequence[str], changes: Sequence[str]) -> None:
         self._name = name
@@ -23,10 +24,10 @@ class EmptyTable:
         for method in finds:
             setattr(self, method, _nothing)
         for method in changes:
-            setattr(self, method, _refusing(f"{name}.{method}"))
+            setattr(self, method, _make_refusal(f"{name}.{method}"))
 
     def __getattr__(self, attribute: str) -> Any:
-        """Raise AttributeError that says what is missing."""
+        """Raise AttributeError with the full name of the missing attribute."""
         raise AttributeError(missing_name_sentence(f"{self.__dict__.get('_name', '')}.{attribute}"))
 
 
@@ -67,13 +68,13 @@ class FeedbackModel(AnswerRecord):
 
 
 class SkillMeta(AnswerRecord):
-    """What is told about a skill."""
+    """Metadata of a skill."""
 
     tags: list[str] | None = None
 
 
 class SkillModel(AnswerRecord):
-    """A skill: instructions that a model reads when it needs them."""
+    """A skill: instructions that a model reads on demand."""
 
     id: str
     user_id: str = ""
@@ -123,7 +124,7 @@ class MemoryUpdateModel(AnswerRecord):
 
 
 class QueryMemoryForm(AnswerRecord):
-    """What memories are searched for."""
+    """A query for memories."""
 
     content: str
     k: int | None = 1
@@ -137,14 +138,14 @@ def _nothing(*_: Any, **__: Any) -> None:
     return None
 
 
-def _refusing(name: str) -> Callable[..., Any]:
+def _make_refusal(name: str) -> Callable[..., Any]:
     def change(*_: Any, **__: Any) -> Any:
         raise_not_provided(name)
 
     return change
 
 
-def _refusing_later(name: str) -> Callable[..., Any]:
+def _make_async_refusal(name: str) -> Callable[..., Any]:
     async def change(*_: Any, **__: Any) -> Any:
         raise_not_provided(name)
 
@@ -152,16 +153,16 @@ def _refusing_later(name: str) -> Callable[..., Any]:
 
 
 async def get_memories(*_: Any, **__: Any) -> AnswerList[Any]:
-    """Return the memories of a user: none."""
+    """Return an empty list: there are no memories."""
     return AnswerList()
 
 
 async def query_memory(*_: Any, **__: Any) -> None:
-    """Return the memories that fit a query, as a search result: None, there are none."""
+    """Return None: there are no memories."""
     return
 
 
-def make_memories(_gate: HostBridge) -> dict[str, Any]:
+def make_memories(_bridge: HostBridge) -> dict[str, Any]:
     """Return the names of `open_webui.models.memories`."""
     table = EmptyTable(
         "open_webui.models.memories.Memories",
@@ -179,7 +180,7 @@ def make_memories(_gate: HostBridge) -> dict[str, Any]:
     return {"Memories": table, "MemoryModel": MemoryModel}
 
 
-def make_folders(_gate: HostBridge) -> dict[str, Any]:
+def make_folders(_bridge: HostBridge) -> dict[str, Any]:
     """Return the names of `open_webui.models.folders`."""
     table = EmptyTable(
         "open_webui.models.folders.Folders",
@@ -194,7 +195,7 @@ def make_folders(_gate: HostBridge) -> dict[str, Any]:
     return {"Folders": table, "FolderModel": FolderModel}
 
 
-def make_messages(_gate: HostBridge) -> dict[str, Any]:
+def make_messages(_bridge: HostBridge) -> dict[str, Any]:
     """Return the names of `open_webui.models.messages`, which are about channels."""
     table = EmptyTable(
         "open_webui.models.messages.Messages",
@@ -205,7 +206,7 @@ def make_messages(_gate: HostBridge) -> dict[str, Any]:
     return {"Messages": table, "MessageModel": MessageModel}
 
 
-def make_feedbacks(_gate: HostBridge) -> dict[str, Any]:
+def make_feedbacks(_bridge: HostBridge) -> dict[str, Any]:
     """Return the names of `open_webui.models.feedbacks`."""
     table = EmptyTable(
         "open_webui.models.feedbacks.Feedbacks",
@@ -216,7 +217,7 @@ def make_feedbacks(_gate: HostBridge) -> dict[str, Any]:
     return {"Feedbacks": table, "FeedbackModel": FeedbackModel}
 
 
-def make_skills(_gate: HostBridge) -> dict[str, Any]:
+def make_skills(_bridge: HostBridge) -> dict[str, Any]:
     """Return the names of `open_webui.models.skills`."""
     table = EmptyTable(
         "open_webui.models.skills.Skills",
@@ -227,7 +228,7 @@ def make_skills(_gate: HostBridge) -> dict[str, Any]:
     return {"Skills": table, "SkillModel": SkillModel, "SkillForm": SkillModel, "SkillMeta": SkillMeta}
 
 
-def make_notes(_gate: HostBridge) -> dict[str, Any]:
+def make_notes(_bridge: HostBridge) -> dict[str, Any]:
     """Return the names of `open_webui.models.notes`."""
     table = EmptyTable(
         "open_webui.models.notes.Notes",
@@ -238,7 +239,7 @@ def make_notes(_gate: HostBridge) -> dict[str, Any]:
     return {"Notes": table, "NoteModel": NoteModel}
 
 
-def make_prompts(_gate: HostBridge) -> dict[str, Any]:
+def make_prompts(_bridge: HostBridge) -> dict[str, Any]:
     """Return the names of `open_webui.models.prompts`."""
     table = EmptyTable(
         "open_webui.models.prompts.Prompts",
@@ -249,7 +250,7 @@ def make_prompts(_gate: HostBridge) -> dict[str, Any]:
     return {"Prompts": table, "PromptModel": PromptModel}
 
 
-def make_channels(_gate: HostBridge) -> dict[str, Any]:
+def make_channels(_bridge: HostBridge) -> dict[str, Any]:
     """Return the names of `open_webui.models.channels`."""
     table = EmptyTable(
         "open_webui.models.channels.Channels",
@@ -260,15 +261,15 @@ def make_channels(_gate: HostBridge) -> dict[str, Any]:
     return {"Channels": table, "ChannelModel": ChannelModel}
 
 
-def make_memory_routes(gate: HostBridge) -> dict[str, Any]:
+def make_memory_routes(bridge: HostBridge) -> dict[str, Any]:
     """Return the names of `open_webui.routers.memories`."""
     changes = ("add_memory", "update_memory_by_id", "delete_memory_by_id", "delete_memory_by_user_id")
     return {
         "AddMemoryForm": AddMemoryForm,
         "MemoryUpdateModel": MemoryUpdateModel,
         "QueryMemoryForm": QueryMemoryForm,
-        "Memories": make_memories(gate)["Memories"],
+        "Memories": make_memories(bridge)["Memories"],
         "get_memories": get_memories,
         "query_memory": query_memory,
-        **{name: _refusing_later(f"{MEMORY_ROUTES}.{name}") for name in changes},
+        **{name: _make_async_refusal(f"{MEMORY_ROUTES}.{name}") for name in changes},
     }

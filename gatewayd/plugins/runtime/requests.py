@@ -3,7 +3,7 @@
 from typing import Any
 
 from gatewayd.plugins.open_webui.modules.completions import CALL_SCOPE_KEY
-from gatewayd.plugins.open_webui.web_library import load_web_module
+from gatewayd.plugins.open_webui.placeholders import load_web_module
 from gatewayd.plugins.runtime.context import CallScope, RequestFacts
 from gatewayd.urls import split_url
 

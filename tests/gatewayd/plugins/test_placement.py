@@ -21,7 +21,7 @@ async def test_places(tmp_path: Path) -> None:
     plain, apart = plugin_of("plain", PLAIN), plugin_of("apart", asking("process"), is_active=False)
     async with make_registry(plain, apart, isolation=isolating) as plugged:
         registry = plugged.registry
-        places = PluginPlaces(registry, isolating(registry._loader._around, plugged.tasks))
+        places = PluginPlaces(registry, isolating(registry._loader._services, plugged.tasks))
         await registry.loaded(PluginFamily.FUNCTION, "plain")
         assert places.of(plain) == PluginPlacement(IsolationMode.THREAD)
         assert places.of(apart) == PluginPlacement(IsolationMode.PROCESS)

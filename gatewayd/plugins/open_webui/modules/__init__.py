@@ -1,1 +1,1 @@
-"""The modules of `open_webui` that plugins import, a module each."""
+"""Implementations of the `open_webui` modules."""

@@ -1,4 +1,4 @@
-"""`open_webui.utils.access_control`: may a user do something."""
+"""Implementation of `open_webui.utils.access_control`: permissions and access lists."""
 
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
@@ -8,13 +8,13 @@ from gatewayd.plugins.open_webui.host_bridge import HostBridge, HostTable, block
 
 
 class AccessControl(HostTable):
-    """Answers about rights by what the gateway has in effect for a user."""
+    """The functions of the module, over the effective permissions of users."""
 
     @blocking
     async def has_permission(
         self, user_id: str, permission_key: str, default_permissions: Mapping[str, Any] | None = None
     ) -> bool:
-        """Tell whether a user has a permission such as `chat.delete`; those in effect hold the defaults."""
+        """Whether a user has a permission such as `chat.delete`; the defaults are already included."""
         del default_permissions
         held: Any = await self._host.users.permissions(user_id)
         for part in permission_key.split("."):
@@ -25,7 +25,7 @@ class AccessControl(HostTable):
     async def get_permissions(
         self, user_id: str, default_permissions: Mapping[str, Any] | None = None
     ) -> AnswerDict[str, Any]:
-        """Return the permissions that a user has in effect; nothing for nobody."""
+        """Return the effective permissions of a user; empty when the user is absent."""
         del default_permissions
         return AnswerDict(await self._host.users.permissions(user_id) or {})
 
@@ -38,10 +38,10 @@ class AccessControl(HostTable):
         user_group_ids: Iterable[str] | None = None,
         strict: bool = True,
     ) -> bool:
-        """Tell whether grants let a user `read` or `write`.
+        """Whether grants allow a user to `read` or `write`.
 
-        They are a list of `{principal_type, principal_id, permission}`, or the older
-        `{"read": {"user_ids", "group_ids"}, ...}`, in which None lets everybody read.
+        Grants are a list of `{principal_type, principal_id, permission}`, or the older
+        `{"read": {"user_ids", "group_ids"}, ...}`; None allows every user to read.
         """
         if access_control is None:
             return type == "read" or not strict
@@ -72,7 +72,7 @@ def _fits(grant: Any, kind: str, user_id: str, groups: set[str]) -> bool:
     return read("principal_id") in ("*", user_id)
 
 
-def make_access(gate: HostBridge) -> dict[str, Any]:
+def make_access(bridge: HostBridge) -> dict[str, Any]:
     """Return the names of `open_webui.utils.access_control`."""
-    access = AccessControl(gate, "open_webui.utils.access_control")
+    access = AccessControl(bridge, "open_webui.utils.access_control")
     return {name: getattr(access, name) for name in ("has_permission", "get_permissions", "has_access")}

@@ -1,4 +1,4 @@
-"""`request.app` for plugins, which is `open_webui.main.app` too."""
+"""Implementation of `open_webui.main`, whose `app` is also `request.app` of plugins."""
 
 from collections.abc import Awaitable, Callable, Iterator, Mapping, MutableMapping, Sequence
 from contextlib import suppress
@@ -11,40 +11,39 @@ from gatewayd.plugins.open_webui.host_bridge import HostBridge
 from gatewayd.plugins.open_webui.modules.completions import make_chat
 from gatewayd.plugins.open_webui.modules.models import make_model_lists
 from gatewayd.plugins.open_webui.modules.settings import VERSION, ConfigView
-from gatewayd.plugins.open_webui.placeholders import missing_name_sentence
-from gatewayd.plugins.open_webui.web_library import load_web_module
+from gatewayd.plugins.open_webui.placeholders import load_web_module, missing_name_sentence
 
 ROUTES: Final = {
     "get_file_content_by_id": "/api/v1/files/{id}/content",
     "get_file_by_id": "/api/v1/files/{id}",
 }
-"""The routes that plugins ask the path of, by the peer's names."""
+"""Paths of the routes of `url_path_for`, by their names in Open WebUI."""
 
 
 class AppState:
-    """`app.state`: what plugins put there, and what the gateway answers for.
+    """`app.state`: attributes set by plugins, and those of the gateway.
 
-    `config` has the settings, `MODELS` the models by id, `EMBEDDING_FUNCTION` makes vectors.
+    `config` has the settings, `MODELS` the models by id, `EMBEDDING_FUNCTION` embeds texts.
     """
 
-    def __init__(self, gate: HostBridge) -> None:
-        self._gate = gate
-        self.config = ConfigView(gate)
-        self.EMBEDDING_FUNCTION = make_embedding(gate)
+    def __init__(self, bridge: HostBridge) -> None:
+        self._bridge = bridge
+        self.config = ConfigView(bridge)
+        self.EMBEDDING_FUNCTION = make_embedding(bridge)
 
     @property
     def _state(self) -> "StateView":
-        """What starlette keeps attributes in, and plugins look into."""
+        """The attributes as a mapping, under the name of starlette that plugins use."""
         return StateView(self)
 
     @property
-    def MODELS(self) -> AnswerDict[str, Any]:  # noqa: N802 - the peer's name
-        """The models by id, as listings show them, at this moment."""
-        models = self._gate.wait(_models, self._gate)
+    def MODELS(self) -> AnswerDict[str, Any]:  # noqa: N802 - name of Open WebUI
+        """The current models by id, in the format of the model list."""
+        models = self._bridge.wait(_models, self._bridge)
         return AnswerDict((model_id, dict(model)) for model_id, model in models.items())
 
     def __getattr__(self, name: str) -> Any:
-        """Raise AttributeError that says what is missing."""
+        """Raise AttributeError with the full name of the missing attribute."""
         raise AttributeError(missing_name_sentence(f"app.state.{name}"))
 
 
@@ -68,7 +67,7 @@ class StateView(MutableMapping[str, Any]):
         delattr(self._of, name)
 
     def __iter__(self) -> Iterator[str]:
-        return iter([*(name for name in vars(self._of) if name != "_gate"), "MODELS"])
+        return iter([*(name for name in vars(self._of) if name != "_bridge"), "MODELS"])
 
     def __len__(self) -> int:
         return len(list(iter(self)))
@@ -77,12 +76,12 @@ class StateView(MutableMapping[str, Any]):
 class PluginApp:
     """The application object of a plugin's request."""
 
-    def __init__(self, gate: HostBridge) -> None:
-        self.state = AppState(gate)
+    def __init__(self, bridge: HostBridge) -> None:
+        self.state = AppState(bridge)
         self.version = VERSION
 
     def url_path_for(self, name: str, /, **parameters: Any) -> Any:
-        """Return the path of a route, as a `URLPath` of starlette; NoMatchFound when there is none."""
+        """Return the path of a route as a starlette `URLPath`; NoMatchFound for an unknown route."""
         try:
             path = ROUTES[name].format(
                 **{key: quote(str(value), safe="") for key, value in parameters.items()}
@@ -92,28 +91,28 @@ class PluginApp:
         return load_web_module("starlette.datastructures").URLPath(path, "http")
 
 
-def make_embedding(gate: HostBridge) -> Callable[..., Awaitable[Any]]:
-    """Return the coroutine function that gives the vector of a text, or those of a list of texts."""
+def make_embedding(bridge: HostBridge) -> Callable[..., Awaitable[Any]]:
+    """Return the coroutine function that embeds a text, or a list of texts."""
 
     async def embed(query: str | Sequence[str], *_: Any, **__: Any) -> Any:
         texts = [query] if isinstance(query, str) else list(query)
-        vectors = await gate.reach(_embed, gate, texts)
+        vectors = await bridge.reach(_embed, bridge, texts)
         return list(vectors[0]) if isinstance(query, str) else [list(vector) for vector in vectors]
 
     return embed
 
 
-async def _embed(gate: HostBridge, texts: Sequence[str]) -> Sequence[Sequence[float]]:
-    return await gate.host.completions.embed(texts)
+async def _embed(bridge: HostBridge, texts: Sequence[str]) -> Sequence[Sequence[float]]:
+    return await bridge.host.completions.embed(texts)
 
 
-async def _models(gate: HostBridge) -> Mapping[str, Mapping[str, Any]]:
-    return await gate.host.models.all()
+async def _models(bridge: HostBridge) -> Mapping[str, Mapping[str, Any]]:
+    return await bridge.host.models.all()
 
 
-def make_main(gate: HostBridge, app: PluginApp) -> dict[str, Any]:
+def make_main(bridge: HostBridge, app: PluginApp) -> dict[str, Any]:
     """Return the names of `open_webui.main`; without starlette there is no `Request` among them."""
-    made = {"app": app, **make_chat(gate), **make_model_lists(gate)}
+    made = {"app": app, **make_chat(bridge), **make_model_lists(bridge)}
     with suppress(GatewayError):
         made["Request"] = load_web_module("starlette.requests").Request
     return made

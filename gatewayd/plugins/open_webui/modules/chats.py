@@ -1,4 +1,4 @@
-"""`open_webui.models.chats`."""
+"""Implementation of `open_webui.models.chats`."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any, Self
@@ -27,7 +27,7 @@ class ChatModel(AnswerRecord):
 
 
 class ChatTitleIdResponse(AnswerRecord):
-    """A chat as lists show it."""
+    """A chat in lists: id, title and times."""
 
     id: str
     title: str = ""
@@ -45,7 +45,7 @@ class TagModel(AnswerRecord):
 
 
 class ChatList(AnswerList[Item]):
-    """Chats: a list, or as newer releases have it, an object with `items` and `total`."""
+    """A list of chats with `items` and `total`, as newer releases of Open WebUI return it."""
 
     @property
     def items(self) -> Self:
@@ -54,7 +54,7 @@ class ChatList(AnswerList[Item]):
 
     @property
     def total(self) -> int:
-        """How many chats these are."""
+        """The number of chats in the list."""
         return len(self)
 
 
@@ -72,21 +72,21 @@ def messages_of(chat: Record | None) -> dict[str, Any]:
 
 
 class ChatsTable(HostTable):
-    """`Chats`."""
+    """The class of `Chats`."""
 
     @blocking
     async def get_chat_by_id(self, id: str) -> ChatModel | None:
-        """Return a chat."""
+        """Return a chat; None when absent."""
         return ChatModel.of(await self._host.chats.find(id, None))
 
     @blocking
     async def get_chat_by_id_and_user_id(self, id: str, user_id: str) -> ChatModel | None:
-        """Return a chat of a user."""
+        """Return a chat of a user; None when absent or owned by another user."""
         return ChatModel.of(await self._host.chats.find(id, user_id))
 
     @blocking
     async def is_chat_owner(self, id: str, user_id: str) -> bool:
-        """Tell whether a chat is that user's."""
+        """Whether a user owns a chat."""
         return await self._host.chats.find(id, user_id) is not None
 
     @blocking
@@ -103,7 +103,7 @@ class ChatsTable(HostTable):
         skip: int | None = None,
         limit: int | None = None,
     ) -> ChatList[ChatModel]:
-        """Return the chats of a user, whole; `filter` is not looked at."""
+        """Return the chats of a user with their messages; `filter` is ignored."""
         del filter
         listed = await self._host.chats.list(user_id, skip or 0, limit)
         found = [await self._host.chats.find(str(chat["id"]), user_id) for chat in listed]
@@ -118,7 +118,7 @@ class ChatsTable(HostTable):
         skip: int = 0,
         limit: int | None = 50,
     ) -> ChatList[ChatTitleIdResponse]:
-        """Return the chats of a user as lists show them; archived ones are left out by the gateway."""
+        """Return the unarchived chats of a user without their messages."""
         del include_archived, filter
         return ChatList(ChatTitleIdResponse.each(await self._host.chats.list(user_id, skip, limit)))
 
@@ -142,7 +142,7 @@ class ChatsTable(HostTable):
         return None if chat is None else AnswerDict(messages_of(chat))
 
     get_messages_by_chat_id = get_messages_map_by_chat_id
-    """The older name."""
+    """The name in older releases."""
 
     @blocking
     async def get_message_by_id_and_message_id(self, id: str, message_id: str) -> AnswerDict[str, Any] | None:
@@ -154,7 +154,7 @@ class ChatsTable(HostTable):
     async def upsert_message_to_chat_by_id_and_message_id(
         self, id: str, message_id: str, message: Mapping[str, Any]
     ) -> ChatModel | None:
-        """Merge the fields of a message, or add it; return the chat."""
+        """Merge the fields of a message or add it; return the chat, None when absent."""
         if not await self._host.chats.put_message(id, message_id, message):
             return None
         return ChatModel.of(await self._host.chats.find(id, None))
@@ -163,14 +163,14 @@ class ChatsTable(HostTable):
     async def add_message_files_by_id_and_message_id(
         self, id: str, message_id: str, files: Sequence[Any]
     ) -> AnswerList[Any] | None:
-        """Add files to a message; return all that it has."""
+        """Add files to a message; return all its files, None when the message is absent."""
         return _listed(await self._host.chats.append_items(id, message_id, "files", files))
 
     @blocking
     async def add_message_status_to_chat_by_id_and_message_id(
         self, id: str, message_id: str, status: Mapping[str, Any]
     ) -> ChatModel | None:
-        """Add to the status history of a message; return the chat."""
+        """Add to the status history of a message; return the chat, None when absent."""
         if await self._host.chats.append_items(id, message_id, "statusHistory", [dict(status)]) is None:
             return None
         return ChatModel.of(await self._host.chats.find(id, None))
@@ -179,35 +179,35 @@ class ChatsTable(HostTable):
     async def insert_chat_files(
         self, chat_id: str, message_id: str, file_ids: Sequence[str], user_id: str
     ) -> AnswerList[Any]:
-        """Do nothing: here the list of a message's files is the only link between a chat and a file."""
+        """Do nothing: the file list of a message is the only link between a chat and a file."""
         del chat_id, message_id, file_ids, user_id
         return AnswerList()
 
     @blocking
     async def insert_new_chat(self, user_id: str, form_data: ChatForm, *more: Any) -> ChatModel | None:
-        """Keep a new chat; newer plugins give an id of their own first, which is left aside."""
+        """Store a new chat; an id, the first argument in newer releases, is ignored."""
         if more:
             user_id, form_data = str(form_data), more[0]
         return ChatModel.of(await self._host.chats.create(user_id, form_data.chat))
 
     @blocking
     async def update_chat_by_id(self, id: str, chat: Mapping[str, Any]) -> ChatModel | None:
-        """Merge into the `chat` object."""
+        """Merge into the `chat` object; return the chat, None when absent."""
         return ChatModel.of(await self._host.chats.change(id, chat))
 
     @blocking
     async def update_chat_title_by_id(self, id: str, title: str) -> ChatModel | None:
-        """Give a chat a title."""
+        """Set the title of a chat; return the chat, None when absent."""
         return ChatModel.of(await self._host.chats.change(id, {"title": title}))
 
     @blocking
     async def delete_chat_by_id(self, id: str) -> bool:
-        """Delete a chat."""
+        """Delete a chat; False when absent."""
         return await self._host.chats.remove(id, None)
 
     @blocking
     async def delete_chat_by_id_and_user_id(self, id: str, user_id: str) -> bool:
-        """Delete a chat of a user."""
+        """Delete a chat of a user; False when absent or owned by another user."""
         return await self._host.chats.remove(id, user_id)
 
     @blocking
@@ -222,10 +222,10 @@ def _listed(values: Sequence[Any] | None) -> AnswerList[Any] | None:
     return None if values is None else AnswerList(values)
 
 
-def make_chats(gate: HostBridge) -> dict[str, Any]:
+def make_chats(bridge: HostBridge) -> dict[str, Any]:
     """Return the names of `open_webui.models.chats`."""
     return {
-        "Chats": ChatsTable(gate, "open_webui.models.chats.Chats"),
+        "Chats": ChatsTable(bridge, "open_webui.models.chats.Chats"),
         "ChatModel": ChatModel,
         "Chat": ChatModel,
         "ChatResponse": ChatModel,

@@ -1,4 +1,4 @@
-"""`open_webui.constants`."""
+"""Implementation of `open_webui.constants`: task names and error sentences."""
 
 from enum import Enum
 from typing import Any
@@ -6,8 +6,8 @@ from typing import Any
 from gatewayd.plugins.open_webui.host_bridge import HostBridge
 
 
-class TASKS(str, Enum):  # noqa: UP042 - its members are compared, formatted and shown as text
-    """The names of the calls that a gateway makes for itself, as `__task__` has them."""
+class TASKS(str, Enum):  # noqa: UP042 - members are used as str
+    """Names of tasks, as in `__task__`."""
 
     DEFAULT = "default"
     TITLE_GENERATION = "title_generation"
@@ -26,16 +26,16 @@ class TASKS(str, Enum):  # noqa: UP042 - its members are compared, formatted and
         return self.value
 
 
-class ERROR_MESSAGES(str, Enum):  # noqa: N801, UP042 - the peer's name
-    """Sentences for errors, as text."""
+class ERROR_MESSAGES(str, Enum):  # noqa: N801, UP042 - name of Open WebUI
+    """Error sentences."""
 
-    NOT_FOUND = "cannot find what was asked for"
+    NOT_FOUND = "cannot find the object"
     USER_NOT_FOUND = "cannot find the user"
     FILE_NOT_SENT = "cannot find a file in the request"
     FILE_NOT_PROCESSED = "cannot find the extracted text of the file"
     MODEL_NOT_FOUND = "cannot find the model"
     UNAUTHORIZED = "cannot do this without permission"
-    ACCESS_PROHIBITED = "cannot do this: it belongs to somebody else"
+    ACCESS_PROHIBITED = "cannot access the object: it belongs to another user"
     INVALID_TOKEN = "cannot accept the session"  # noqa: S105 - a sentence
     EMPTY_CONTENT = "cannot use empty content"
 
@@ -43,11 +43,11 @@ class ERROR_MESSAGES(str, Enum):  # noqa: N801, UP042 - the peer's name
         return self.value
 
     @staticmethod
-    def DEFAULT(error: Any = "") -> str:  # noqa: N802 - the peer's name
-        """Return a sentence with an error in it."""
+    def DEFAULT(error: Any = "") -> str:  # noqa: N802 - name of Open WebUI
+        """Return the sentence for an unexpected error."""
         return f"the request failed: {error}" if error else "the request failed"
 
 
-def make_constants(_gate: HostBridge) -> dict[str, Any]:
+def make_constants(_bridge: HostBridge) -> dict[str, Any]:
     """Return the names of `open_webui.constants`."""
     return {"TASKS": TASKS, "ERROR_MESSAGES": ERROR_MESSAGES}

@@ -1,6 +1,6 @@
-"""`open_webui.internal.db`: database sessions that plugins pass on to methods.
+"""Implementation of `open_webui.internal.db`: placeholders for database sessions.
 
-`Users.get_user_by_id(id, db=db)` takes one and leaves it aside.
+Plugins pass a session on, as in `Users.get_user_by_id(id, db=db)`, which ignores it.
 """
 
 from collections.abc import AsyncIterator, Iterator
@@ -12,7 +12,7 @@ from gatewayd.plugins.open_webui.placeholders import raise_not_provided
 
 
 class PlaceholderSession:
-    """Stands where a database session would; using it raises NotProvidedError, passing it on does not."""
+    """Placeholder for a database session; any use other than passing it on raises NotProvidedError."""
 
     def __getattr__(self, attribute: str) -> Any:
         raise_not_provided(f"the database session of open_webui.internal.db ({attribute})")
@@ -20,17 +20,17 @@ class PlaceholderSession:
 
 @contextmanager
 def get_db_context(db: Any = None) -> Iterator[Any]:
-    """Give a session to pass on."""
+    """Yield the given session or a placeholder."""
     yield db or PlaceholderSession()
 
 
 @asynccontextmanager
 async def get_async_db_context(db: Any = None) -> AsyncIterator[Any]:
-    """Give a session to pass on."""
+    """Yield the given session or a placeholder."""
     yield db or PlaceholderSession()
 
 
-def make_database(_gate: HostBridge) -> dict[str, Any]:
+def make_database(_bridge: HostBridge) -> dict[str, Any]:
     """Return the names of `open_webui.internal.db`."""
     return {
         "get_db": get_db_context,

@@ -1,4 +1,4 @@
-"""`open_webui.models.files`."""
+"""Implementation of `open_webui.models.files`."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -14,7 +14,7 @@ from gatewayd.plugins.open_webui.modules.users import id_of, is_admin
 
 
 class FileModel(AnswerRecord):
-    """A file; `path` is where this machine has its content."""
+    """A file; `path` is the path of its content on this machine."""
 
     id: str
     user_id: str = ""
@@ -28,7 +28,7 @@ class FileModel(AnswerRecord):
 
 
 class FileMetadataResponse(AnswerRecord):
-    """What is known about a file, without its text."""
+    """The metadata of a file."""
 
     id: str
     hash: str | None = None
@@ -38,7 +38,7 @@ class FileMetadataResponse(AnswerRecord):
 
 
 class FileForm(AnswerRecord):
-    """A file to insert: its content is read from `path`, where `Storage.upload_file` put it."""
+    """A file to insert; its content is read from `path`, the result of `Storage.upload_file`."""
 
     id: str
     filename: str
@@ -49,7 +49,7 @@ class FileForm(AnswerRecord):
 
 
 async def find_file(host: PluginHost, file_id: str) -> FileModel | None:
-    """Return a file with the path of its content; to be called on the daemon's loop."""
+    """Return a file with the path of its content, None when absent; runs on the loop of the daemon."""
     found = FileModel.of(await host.files.find(file_id))
     if found is not None:
         path = await host.files.path(file_id)
@@ -58,7 +58,7 @@ async def find_file(host: PluginHost, file_id: str) -> FileModel | None:
 
 
 async def find_file_for(host: PluginHost, file_id: str, user: Any) -> FileModel | None:
-    """Return a file that a user may read: one of the user's own, any for an administrator."""
+    """Return a file that the user owns, or any file for an administrator; None otherwise."""
     found = await find_file(host, file_id)
     if found is None or found.user_id == id_of(user) or await is_admin(host, user):
         return found
@@ -66,63 +66,63 @@ async def find_file_for(host: PluginHost, file_id: str, user: Any) -> FileModel 
 
 
 class FilesTable(HostTable):
-    """`Files`."""
+    """The class of `Files`."""
 
     @blocking
     async def get_file_by_id(self, id: str) -> FileModel | None:
-        """Return a file."""
+        """Return a file; None when absent."""
         return await find_file(self._host, id)
 
     @blocking
     async def get_file_by_id_and_user_id(self, id: str, user_id: str) -> FileModel | None:
-        """Return a file of a user."""
+        """Return a file of a user; None when absent or owned by another user."""
         found = await find_file(self._host, id)
         return found if found is not None and found.user_id == user_id else None
 
     @blocking
     async def get_file_metadata_by_id(self, id: str) -> FileMetadataResponse | None:
-        """Return what is known about a file."""
+        """Return the metadata of a file; None when absent."""
         return FileMetadataResponse.of(await self._host.files.find(id))
 
     @blocking
     async def get_files(self) -> AnswerList[FileModel]:
-        """Return the files of everybody, without the paths of their contents."""
+        """Return the files of all users, without their paths."""
         return FileModel.each(await self._host.files.list(None))
 
     @blocking
     async def get_files_by_user_id(self, user_id: str) -> AnswerList[FileModel]:
-        """Return the files of a user, without the paths of their contents."""
+        """Return the files of a user, without their paths."""
         return FileModel.each(await self._host.files.list(user_id))
 
     @blocking
     async def get_files_by_ids(self, ids: Sequence[str]) -> AnswerList[FileModel]:
-        """Return those files that there are, in the order of their ids."""
+        """Return the existing files among `ids`, in that order."""
         found = [await find_file(self._host, file_id) for file_id in ids]
         return AnswerList(file for file in found if file is not None)
 
     @blocking
     async def get_file_metadatas_by_ids(self, ids: Sequence[str]) -> AnswerList[FileMetadataResponse]:
-        """Return what is known about those files that there are."""
+        """Return the metadata of the existing files among `ids`, in that order."""
         found = [FileMetadataResponse.of(await self._host.files.find(file_id)) for file_id in ids]
         return AnswerList(file for file in found if file is not None)
 
     @blocking
     async def update_file_data_by_id(self, id: str, data: Mapping[str, Any]) -> FileModel | None:
-        """Merge into the data of a file; `content` is its text."""
+        """Merge into the data of a file; `content` replaces its text. None when absent."""
         return FileModel.of(await self._host.files.set_data(id, data))
 
     @blocking
     async def update_file_metadata_by_id(self, id: str, meta: Mapping[str, Any]) -> FileModel | None:
-        """Merge into what is kept beside a file."""
+        """Merge into the metadata of a file; None when absent."""
         return FileModel.of(await self._host.files.set_meta(id, meta))
 
     @blocking
     async def delete_file_by_id(self, id: str) -> bool:
-        """Delete a file with its content."""
+        """Delete a file with its content; False when absent."""
         return await self._host.files.remove(id)
 
     def insert_new_file(self, user_id: str, form_data: FileForm, db: Any = None) -> FileModel | None:
-        """Keep the content at the form's path as a file with the form's id."""
+        """Store the content at the path of the form as a file with the id of the form."""
         del db
         path = Path(form_data.path)
         meta = dict(form_data.meta)
@@ -133,7 +133,7 @@ class FilesTable(HostTable):
             meta.pop("data", None) or None,
             id=form_data.id,
         )
-        stored = self._gate.wait(self._store, user_id, upload, form_data.data)
+        stored = self._bridge.wait(self._store, user_id, upload, form_data.data)
         if path.parent == uploads_directory(self._host):
             path.unlink()
         return stored
@@ -145,10 +145,10 @@ class FilesTable(HostTable):
         return await find_file(self._host, str(stored["id"]))
 
 
-def make_files(gate: HostBridge) -> dict[str, Any]:
+def make_files(bridge: HostBridge) -> dict[str, Any]:
     """Return the names of `open_webui.models.files`."""
     return {
-        "Files": FilesTable(gate, "open_webui.models.files.Files"),
+        "Files": FilesTable(bridge, "open_webui.models.files.Files"),
         "FileForm": FileForm,
         "FileModel": FileModel,
         "FileModelResponse": FileModel,

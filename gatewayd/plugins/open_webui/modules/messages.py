@@ -1,4 +1,4 @@
-"""What plugins do with lists of chat messages: the greater part of `open_webui.utils.misc`.
+"""Functions of `open_webui.utils.misc` for lists of chat messages.
 
 A message is a mapping with `role` and `content`, which is text or a list of parts.
 """
@@ -19,42 +19,42 @@ def get_content_from_message(message: Mapping[str, Any]) -> str | None:
 
 
 def get_last_user_message_item(messages: Sequence[Message]) -> Message | None:
-    """Return the last message of the user, the object itself."""
+    """Return the last user message, not a copy."""
     return _last(messages, "user")
 
 
 def get_last_user_message(messages: Sequence[Message]) -> str | None:
-    """Return the text of the user's last message."""
+    """Return the text of the last user message."""
     return _text(_last(messages, "user"))
 
 
 def get_last_assistant_message_item(messages: Sequence[Message]) -> Message | None:
-    """Return the last message of the model, the object itself."""
+    """Return the last assistant message, not a copy."""
     return _last(messages, "assistant")
 
 
 def get_last_assistant_message(messages: Sequence[Message]) -> str | None:
-    """Return the text of the model's last message."""
+    """Return the text of the last assistant message."""
     return _text(_last(messages, "assistant"))
 
 
 def get_system_message(messages: Sequence[Message]) -> Message | None:
-    """Return the first system message, the object itself."""
+    """Return the first system message, not a copy."""
     return next((message for message in messages if message.get("role") == "system"), None)
 
 
 def remove_system_message(messages: Sequence[Message]) -> list[Message]:
-    """Return the messages without those of the system."""
+    """Return the messages without system messages."""
     return [message for message in messages if message.get("role") != "system"]
 
 
 def pop_system_message(messages: Sequence[Message]) -> tuple[Message | None, list[Message]]:
-    """Return the first system message, and the messages without any."""
+    """Return the first system message, and the messages without system messages."""
     return get_system_message(messages), remove_system_message(messages)
 
 
 def update_message_content(message: Message, content: str, append: bool = True) -> Message:
-    """Put text after, or before, that of a message; return the message, changed."""
+    """Append or prepend text to a message in place and return it."""
     held = message.get("content")
     if isinstance(held, list):
         part = {"type": "text", "text": content}
@@ -66,7 +66,7 @@ def update_message_content(message: Message, content: str, append: bool = True) 
 
 
 def replace_system_message_content(content: str, messages: list[Message]) -> list[Message]:
-    """Put text in place of that of each system message; return the list, changed."""
+    """Replace the text of each system message in place and return the list."""
     for message in messages:
         if message.get("role") == "system":
             message["content"] = content
@@ -76,7 +76,7 @@ def replace_system_message_content(content: str, messages: list[Message]) -> lis
 def add_or_update_system_message(
     content: str, messages: list[Message], append: bool = False
 ) -> list[Message]:
-    """Put text before, or after, that of a leading system message, or add one; return the list, changed."""
+    """Prepend or append text to a leading system message, or insert one; return the changed list."""
     if messages and messages[0].get("role") == "system":
         update_message_content(messages[0], content, append)
     else:
@@ -85,7 +85,7 @@ def add_or_update_system_message(
 
 
 def add_or_update_user_message(content: str, messages: list[Message], append: bool = True) -> list[Message]:
-    """Put text to that of the last message when it is the user's, or add one; return the list, changed."""
+    """Append text to a trailing user message, or add one; return the changed list."""
     if messages and messages[-1].get("role") == "user":
         update_message_content(messages[-1], content, append)
     else:
@@ -94,7 +94,7 @@ def add_or_update_user_message(content: str, messages: list[Message], append: bo
 
 
 def prepend_to_first_user_message_content(content: str, messages: list[Message]) -> list[Message]:
-    """Put text before that of the user's first message; return the list, changed."""
+    """Prepend text to the first user message; return the changed list."""
     first = next((message for message in messages if message.get("role") == "user"), None)
     if first is not None:
         update_message_content(first, content, append=False)
@@ -102,8 +102,7 @@ def prepend_to_first_user_message_content(content: str, messages: list[Message])
 
 
 def append_or_update_assistant_message(content: str, messages: list[Message]) -> list[Message]:
-    """Put text after that of the last message when it is the model's, or add one; return the list,
-    changed."""
+    """Append text to a trailing assistant message, or add one; return the changed list."""
     if messages and messages[-1].get("role") == "assistant":
         update_message_content(messages[-1], content)
     else:
@@ -112,7 +111,7 @@ def append_or_update_assistant_message(content: str, messages: list[Message]) ->
 
 
 def get_message_list(messages_map: Mapping[str, Message] | None, message_id: str | None) -> list[Message]:
-    """Return the messages from the root of a chat's tree to this one, by their `parentId`."""
+    """Return the messages from the root of a chat to `message_id`, along `parentId`."""
     found: list[Message] = []
     seen: set[str] = set()
     while message_id and message_id not in seen:
@@ -126,7 +125,7 @@ def get_message_list(messages_map: Mapping[str, Message] | None, message_id: str
 
 
 def get_messages_content(messages: Sequence[Message]) -> str:
-    """Return the messages as lines, each with its role in upper case."""
+    """Return the messages as lines that begin with the role in upper case."""
     return "\n".join(
         f"{str(message.get('role', '')).upper()}: {get_content_from_message(message)}" for message in messages
     )

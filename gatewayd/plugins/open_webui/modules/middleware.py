@@ -1,4 +1,4 @@
-"""`open_webui.utils.middleware` and `open_webui.utils.logger`."""
+"""Implementation of `open_webui.utils.middleware` and `open_webui.utils.logger`."""
 
 import logging
 import mimetypes
@@ -14,20 +14,20 @@ from gatewayd.plugins.tool_results import ResultMedia, read_result
 
 
 class ToolResults(HostTable):
-    """Reads the results of tools that a plugin called itself."""
+    """Interprets the results of tools that a plugin called."""
 
     @blocking
     async def process_tool_result(
         self, request: Any, tool_function_name: str, tool_result: Any, *rest: Any, **named: Any
     ) -> AnswerTuple:
-        """Return `(text for the model, files, embeds)`; pictures are stored as files of the user."""
+        """Return `(text for the model, files, embeds)`; media are stored as files of the user."""
         del request, rest
         result = read_result(tool_result, tool_function_name)
         user = named.get("user")
-        files = [await self._kept(media, user) for media in result.media]
+        files = [await self._store_media(media, user) for media in result.media]
         return AnswerTuple((result.text, files, list(result.embeds)))
 
-    async def _kept(self, media: ResultMedia, user: Any) -> dict[str, Any]:
+    async def _store_media(self, media: ResultMedia, user: Any) -> dict[str, Any]:
         if user is None:
             raise TypeError("cannot store the file of a result: the user is missing")
         name = f"{media.type}{mimetypes.guess_extension(media.content_type) or ''}"
@@ -38,21 +38,21 @@ class ToolResults(HostTable):
 
 
 def start_logger() -> None:
-    """Do nothing: the gateway has set up its log before any plugin is loaded."""
+    """Do nothing: the gateway sets up logging before it loads plugins."""
 
 
 def stdout_format(_record: Mapping[str, Any]) -> str:
-    """Return the format of a line for handlers of loguru that plugins make."""
+    """Return the line format for loguru handlers of plugins."""
     return "{time:YYYY-MM-DD HH:mm:ss.SSS} | {level: <8} | {name}:{function}:{line} - {message}\n{exception}"
 
 
-def make_middleware(gate: HostBridge) -> dict[str, Any]:
+def make_middleware(bridge: HostBridge) -> dict[str, Any]:
     """Return the names of `open_webui.utils.middleware`."""
-    results = ToolResults(gate, "open_webui.utils.middleware")
+    results = ToolResults(bridge, "open_webui.utils.middleware")
     return {"process_tool_result": results.process_tool_result}
 
 
-def make_logger(_gate: HostBridge) -> dict[str, Any]:
+def make_logger(_bridge: HostBridge) -> dict[str, Any]:
     """Return the names of `open_webui.utils.logger`."""
     output = logging.getLogger("gatewayd.plugins.runtime.output")
     return {"logger": output, "start_logger": start_logger, "stdout_format": stdout_format}

@@ -1,4 +1,4 @@
-"""`open_webui.utils.misc`: small functions that plugins share, without the gateway behind them."""
+"""Implementation of `open_webui.utils.misc`: helper functions that do not call the host."""
 
 import hashlib
 import re
@@ -24,7 +24,7 @@ _EMAIL: Final = re.compile(r"[^@\s]+@[^@\s]+")
 
 
 def deep_update(target: dict[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]:
-    """Merge mappings at every level; return the target, changed."""
+    """Merge mappings recursively in place and return the target."""
     for key, value in changes.items():
         held = target.get(key)
         if isinstance(value, Mapping):
@@ -35,7 +35,7 @@ def deep_update(target: dict[str, Any], changes: Mapping[str, Any]) -> dict[str,
 
 
 def calculate_sha256(file: BinaryIO) -> str:
-    """Return the SHA-256 of what a binary stream has from here on, in hexadecimal."""
+    """Return the SHA-256 of the rest of a binary stream, in hexadecimal."""
     digest = hashlib.sha256()
     while block := file.read(65536):
         digest.update(block)
@@ -43,41 +43,41 @@ def calculate_sha256(file: BinaryIO) -> str:
 
 
 def calculate_sha256_string(string: str) -> str:
-    """Return the SHA-256 of a text in UTF-8, in hexadecimal."""
+    """Return the SHA-256 of a text encoded as UTF-8, in hexadecimal."""
     return hashlib.sha256(string.encode()).hexdigest()
 
 
 def get_gravatar_url(email: str) -> str:
-    """Return the address of the picture that a public service has for an e-mail address."""
+    """Return the Gravatar URL of an e-mail address."""
     return f"https://www.gravatar.com/avatar/{calculate_sha256_string(email.strip().lower())}?d=mp"
 
 
 def validate_email_format(email: str) -> bool:
-    """Tell whether a text has the form of an e-mail address; `@localhost` will do."""
+    """Whether a text has the form of an e-mail address; the domain `localhost` is accepted."""
     return _EMAIL.fullmatch(email) is not None and (
         email.endswith("@localhost") or "." in email.rpartition("@")[2].strip(".")
     )
 
 
 def sanitize_filename(file_name: str) -> str:
-    """Return a file name in lower case with `-` for blanks, and only word characters, `-` and dots."""
+    """Return a file name in lower case, blanks replaced by `-`, other special characters removed."""
     name = Path(file_name.lower())
     stem = re.sub(r"[^\w\s-]", "", name.stem)
     return re.sub(r"\s+", "-", stem.strip()) + name.suffix
 
 
 def parse_duration(duration: str) -> timedelta | None:
-    """Return a time such as `1h30m`; None for `-1` and `0`, which are no limit. ValueError for others."""
+    """Return a duration such as `1h30m`; None for `-1` and `0`, no limit. Raises ValueError."""
     if duration in ("-1", "0"):
         return None
     found = _DURATION.findall(duration)
     if not found:
-        raise ValueError(f"cannot read the duration {duration!r}")
+        raise ValueError(f"cannot parse duration {duration!r}")
     return sum((float(number) * _UNITS[unit] for number, unit in found), timedelta())
 
 
 def convert_logit_bias_input_to_json(logit_bias_input: str | None) -> str | None:
-    """Return `token:bias, ...` as JSON text, each bias kept between -100 and 100."""
+    """Return `token:bias, ...` as JSON text, each bias clamped to -100 to 100."""
     if not logit_bias_input:
         return None
     pairs = (pair.split(":") for pair in logit_bias_input.split(","))
@@ -86,7 +86,7 @@ def convert_logit_bias_input_to_json(logit_bias_input: str | None) -> str | None
 
 
 def is_string_allowed(string: str | list[str], filter_list: list[str] | None = None) -> bool:
-    """Tell whether texts end as the list says: one of the allowed ends, none of those that begin with `!`."""
+    """Whether the texts end with one of the suffixes and with none of those marked by `!`."""
     texts = [string] if isinstance(string, str) else string
     wanted = [end for end in filter_list or () if not end.startswith("!")]
     refused = [end[1:] for end in filter_list or () if end.startswith("!")]
@@ -96,7 +96,7 @@ def is_string_allowed(string: str | list[str], filter_list: list[str] | None = N
 
 
 def is_saved_chat_id(chat_id: str | None) -> bool:
-    """Tell whether a chat id is one that is stored, and not that of a temporary chat."""
+    """Whether a chat id is the id of a stored chat, not of a temporary one."""
     return is_kept(str(chat_id or ""))
 
 
@@ -137,6 +137,6 @@ _FUNCTIONS: Final = (
 )
 
 
-def make_misc(_gate: HostBridge) -> dict[str, Any]:
+def make_misc(_bridge: HostBridge) -> dict[str, Any]:
     """Return the names of `open_webui.utils.misc`."""
     return {function.__name__: function for function in _FUNCTIONS}

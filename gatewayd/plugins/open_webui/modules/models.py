@@ -1,4 +1,4 @@
-"""`open_webui.models.models` and `open_webui.routers.models`."""
+"""Implementation of `open_webui.models.models` and `open_webui.routers.models`."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -11,11 +11,11 @@ from gatewayd.plugins.open_webui.modules.users import id_of
 
 
 class ModelParams(AnswerRecord):
-    """The parameters that a model is asked with."""
+    """Parameters of the requests to a model."""
 
 
 class ModelMeta(AnswerRecord):
-    """What is shown about a model."""
+    """Display metadata of a model."""
 
     profile_image_url: str | None = None
     description: str | None = None
@@ -23,7 +23,7 @@ class ModelMeta(AnswerRecord):
 
 
 class ModelModel(AnswerRecord):
-    """What an administrator keeps about a model."""
+    """The record that an administrator keeps of a model."""
 
     id: str
     user_id: str | None = ""
@@ -39,7 +39,7 @@ class ModelModel(AnswerRecord):
 
 
 class ModelForm(AnswerRecord):
-    """A model record to insert, which this gateway leaves to its own administration."""
+    """A model record; only administrators can insert one, through the gateway."""
 
     id: str
     base_model_id: str | None = None
@@ -50,16 +50,16 @@ class ModelForm(AnswerRecord):
 
 
 class ModelsTable(HostTable):
-    """`Models`."""
+    """The class of `Models`."""
 
     @blocking
     async def get_model_by_id(self, id: str) -> ModelModel | None:
-        """Return the record of a model."""
+        """Return the record of a model; None without one."""
         return ModelModel.of(await self._host.models.find_record(id))
 
     @blocking
     async def get_models_by_ids(self, ids: Sequence[str]) -> AnswerList[ModelModel]:
-        """Return those records that there are, in the order of their ids."""
+        """Return the existing records among `ids`, in that order."""
         found = [ModelModel.of(await self._host.models.find_record(model_id)) for model_id in ids]
         return AnswerList(model for model in found if model is not None)
 
@@ -70,84 +70,84 @@ class ModelsTable(HostTable):
 
     @blocking
     async def get_models(self) -> AnswerList[ModelModel]:
-        """Return the records of models that are made of another one."""
+        """Return the records of custom models."""
         records = ModelModel.each(await self._host.models.list_records(None))
         return AnswerList(model for model in records if model.base_model_id)
 
     @blocking
     async def get_base_models(self) -> AnswerList[ModelModel]:
-        """Return the records of models that sources have."""
+        """Return the records of models of sources."""
         records = ModelModel.each(await self._host.models.list_records(None))
         return AnswerList(model for model in records if not model.base_model_id)
 
     @blocking
     async def get_models_by_user_id(self, user_id: str, permission: str = "write") -> AnswerList[ModelModel]:
-        """Return the records that a user may see."""
+        """Return the records of models that a user may use."""
         del permission
         return ModelModel.each(await self._host.models.list_records(user_id))
 
 
 class ModelLists:
-    """Lists of models as `/api/models` gives them."""
+    """The model lists of `open_webui.main`, in the format of `/api/models`."""
 
-    def __init__(self, gate: HostBridge) -> None:
-        self._gate = gate
+    def __init__(self, bridge: HostBridge) -> None:
+        self._bridge = bridge
 
     async def get_models(self, *arguments: Any, user: Any = None, **_: Any) -> AnswerDict[str, Any]:
-        """Return `{"data": [...]}`: the models that a user may use, given as to `ModelFunctions`."""
-        return AnswerDict(data=await self._of(_asking(arguments, user)))
+        """Return `{"data": [...]}` with the models that a user may use."""
+        return AnswerDict(data=await self._usable(_user_argument(arguments, user)))
 
     async def get_base_models(self, *arguments: Any, user: Any = None, **_: Any) -> AnswerDict[str, Any]:
-        """Return those of the models that are not made of another one."""
-        models = await self._of(_asking(arguments, user))
-        made = await self._gate.reach(self._made)
-        return AnswerDict(data=[model for model in models if model["id"] not in made])
+        """Return the same without custom models."""
+        models = await self._usable(_user_argument(arguments, user))
+        custom_ids = await self._bridge.reach(self._custom_ids)
+        return AnswerDict(data=[model for model in models if model["id"] not in custom_ids])
 
-    async def _of(self, user: Any) -> list[dict[str, Any]]:
-        return [dict(model) for model in await self._gate.reach(self._gate.host.models.list, id_of(user))]
+    async def _usable(self, user: Any) -> list[dict[str, Any]]:
+        return [dict(model) for model in await self._bridge.reach(self._bridge.host.models.list, id_of(user))]
 
-    async def _made(self) -> set[str]:
-        """Return the ids of models that are made of another one."""
-        records = await self._gate.host.models.list_records(None)
+    async def _custom_ids(self) -> set[str]:
+        """Return the ids of custom models."""
+        records = await self._bridge.host.models.list_records(None)
         return {str(record["id"]) for record in records if record.get("base_model_id")}
 
 
-def _asking(arguments: Sequence[Any], user: Any) -> Any:
-    """Return the user who asks: the argument of that name, or the last one that is given by position."""
+def _user_argument(arguments: Sequence[Any], user: Any) -> Any:
+    """Return the user of a call: the argument `user`, or the last positional argument."""
     if user is None and not arguments:
         raise TypeError("cannot list models: the user is missing")
     return arguments[-1] if user is None else user
 
 
 class ModelFunctions:
-    """What `open_webui.routers.models` has."""
+    """The functions of `open_webui.routers.models`."""
 
-    def __init__(self, gate: HostBridge) -> None:
-        self._gate = gate
+    def __init__(self, bridge: HostBridge) -> None:
+        self._bridge = bridge
 
     async def get_models(self, *arguments: Any, user: Any = None, **_: Any) -> AnswerDict[str, Any]:
-        """Return `{"items": [...], "total": n}`, the records that a user may see."""
-        items = await self._records(_asking(arguments, user))
+        """Return `{"items": [...], "total": n}` with the records of models that a user may use."""
+        items = await self._records(_user_argument(arguments, user))
         return AnswerDict(items=items, total=len(items))
 
     async def get_base_models(self, *arguments: Any, user: Any = None, **_: Any) -> AnswerList[ModelModel]:
-        """Return those of the records that a user may see which are of models of sources."""
-        records = await self._records(_asking(arguments, user))
+        """Return the records of the models of sources that a user may use."""
+        records = await self._records(_user_argument(arguments, user))
         return AnswerList(record for record in records if not record.base_model_id)
 
     async def _records(self, user: Any) -> AnswerList[ModelModel]:
-        return ModelModel.each(await self._gate.reach(self._gate.host.models.list_records, id_of(user)))
+        return ModelModel.each(await self._bridge.reach(self._bridge.host.models.list_records, id_of(user)))
 
     async def get_model_by_id(self, id: str, user: Any = None, **_: Any) -> ModelModel | None:
-        """Return the record of a model."""
+        """Return the record of a model; None without one."""
         del user
-        return ModelModel.of(await self._gate.reach(self._gate.host.models.find_record, id))
+        return ModelModel.of(await self._bridge.reach(self._bridge.host.models.find_record, id))
 
 
-def make_models(gate: HostBridge) -> dict[str, Any]:
+def make_models(bridge: HostBridge) -> dict[str, Any]:
     """Return the names of `open_webui.models.models`."""
     return {
-        "Models": ModelsTable(gate, "open_webui.models.models.Models"),
+        "Models": ModelsTable(bridge, "open_webui.models.models.Models"),
         "ModelModel": ModelModel,
         "Model": ModelModel,
         "ModelParams": ModelParams,
@@ -156,9 +156,9 @@ def make_models(gate: HostBridge) -> dict[str, Any]:
     }
 
 
-def make_model_routes(gate: HostBridge) -> dict[str, Any]:
+def make_model_routes(bridge: HostBridge) -> dict[str, Any]:
     """Return the names of `open_webui.routers.models`."""
-    routes = ModelFunctions(gate)
+    routes = ModelFunctions(bridge)
     return {
         "get_models": routes.get_models,
         "get_base_models": routes.get_base_models,
@@ -166,7 +166,7 @@ def make_model_routes(gate: HostBridge) -> dict[str, Any]:
     }
 
 
-def make_model_lists(gate: HostBridge) -> dict[str, Any]:
-    """Return what `open_webui.main` has of lists of models."""
-    lists = ModelLists(gate)
+def make_model_lists(bridge: HostBridge) -> dict[str, Any]:
+    """Return the model lists of `open_webui.main`."""
+    lists = ModelLists(bridge)
     return {"get_models": lists.get_models, "get_base_models": lists.get_base_models}

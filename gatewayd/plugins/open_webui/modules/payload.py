@@ -1,4 +1,4 @@
-"""`open_webui.utils.payload`: a model's parameters and system prompt, put into a request."""
+"""Implementation of `open_webui.utils.payload`: model parameters and system prompts in requests."""
 
 from collections.abc import Callable, Mapping
 from typing import Any, Final
@@ -33,7 +33,7 @@ OPENAI_PARAMETERS: Final[Mapping[str, Convert]] = {
     "logit_bias": _as_is,
     "response_format": dict,
 }
-"""The parameters of a completion, and how their values are read."""
+"""Parameters of a completion, with the conversion of their values."""
 
 
 def apply_system_prompt_to_body(
@@ -43,9 +43,9 @@ def apply_system_prompt_to_body(
     user: Any = None,
     replace: bool = False,
 ) -> dict[str, Any]:
-    """Put a system prompt before the messages of a request, in place of that of its own if asked to.
+    """Prepend a system prompt to that of a request, or replace it, and return the request.
 
-    `{{USER_NAME}}`, `{{USER_EMAIL}}` and the variables of the metadata are filled in.
+    `{{USER_NAME}}`, `{{USER_EMAIL}}` and the variables of the metadata are substituted.
     """
     if not system:
         return form_data
@@ -63,7 +63,7 @@ def apply_system_prompt_to_body(
 def apply_model_params_to_body(
     params: Mapping[str, Any] | None, form_data: dict[str, Any], mappings: Mapping[str, Convert]
 ) -> dict[str, Any]:
-    """Put those parameters that the mapping reads and that are not None into a request, and return it."""
+    """Set the parameters in `mappings` that are not None in a request, and return it."""
     for key, convert in mappings.items():
         value = (params or {}).get(key)
         if value is not None:
@@ -74,14 +74,14 @@ def apply_model_params_to_body(
 def apply_model_params_to_body_openai(
     params: Mapping[str, Any] | None, form_data: dict[str, Any]
 ) -> dict[str, Any]:
-    """Put a model's parameters into a chat completion request; `custom_params` come last."""
+    """Return a chat completion request with model parameters; `custom_params` override the others."""
     given = dict(params or {})
     custom = given.pop("custom_params", None) or {}
     return {**apply_model_params_to_body(given, form_data, OPENAI_PARAMETERS), **custom}
 
 
 def remove_open_webui_params(params: Mapping[str, Any]) -> dict[str, Any]:
-    """Return parameters without those that are for the gateway and not for a model."""
+    """Return parameters without those for Open WebUI itself."""
     ours = {"stream_response", "stream_delta_chunk_size", "function_calling", "reasoning_tags", "system"}
     return {key: value for key, value in params.items() if key not in ours}
 
@@ -95,7 +95,7 @@ def _variables(metadata: Mapping[str, Any] | None, user: Any) -> dict[str, str]:
     return found
 
 
-def make_payload(_gate: HostBridge) -> dict[str, Any]:
+def make_payload(_bridge: HostBridge) -> dict[str, Any]:
     """Return the names of `open_webui.utils.payload`."""
     return {
         "apply_system_prompt_to_body": apply_system_prompt_to_body,

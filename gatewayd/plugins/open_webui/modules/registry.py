@@ -1,4 +1,4 @@
-"""`open_webui.models.functions`, `open_webui.models.tools` and `open_webui.utils.tools`: other plugins."""
+"""Implementation of `open_webui.models.functions`, `models.tools` and `utils.tools`: other plugins."""
 
 import asyncio
 import functools
@@ -16,7 +16,7 @@ from gatewayd.plugins.records import PluginFamily
 
 
 class PluginMeta(MappedRecord):
-    """What is told about a plugin beside its code."""
+    """Metadata of a plugin."""
 
     description: str | None = None
     manifest: dict[str, Any] = Field(default_factory=dict)
@@ -51,57 +51,57 @@ class ToolModel(AnswerRecord):
 
 
 class FunctionsTable(HostTable):
-    """`Functions`."""
+    """The class of `Functions`."""
 
     @blocking
     async def get_function_by_id(self, id: str) -> FunctionModel | None:
-        """Return a function."""
+        """Return a function; None when absent."""
         return FunctionModel.of(await self._host.plugins.find(PluginFamily.FUNCTION, id))
 
     @blocking
     async def get_functions(self, active_only: bool = False) -> AnswerList[FunctionModel]:
-        """Return all functions, or the active ones."""
+        """Return all functions, or only the active ones."""
         found = FunctionModel.each(await self._host.plugins.list(PluginFamily.FUNCTION, None))
         return AnswerList(function for function in found if function.is_active or not active_only)
 
     @blocking
     async def get_functions_by_type(self, type: str, active_only: bool = False) -> AnswerList[FunctionModel]:
-        """Return the functions of a kind (`pipe`, `filter`, `action`), all or the active ones."""
+        """Return the functions of a kind (`pipe`, `filter`, `action`), all or only the active ones."""
         found = FunctionModel.each(await self._host.plugins.list(PluginFamily.FUNCTION, type))
         return AnswerList(function for function in found if function.is_active or not active_only)
 
     @blocking
     async def get_function_valves_by_id(self, id: str) -> AnswerDict[str, Any] | None:
-        """Return what an administrator set in a function; None when there is no such function."""
+        """Return the stored valves of a function; None when absent."""
         return _mapping(await self._host.plugins.valves(PluginFamily.FUNCTION, id))
 
     @blocking
     async def update_function_valves_by_id(self, id: str, valves: Mapping[str, Any]) -> FunctionModel | None:
-        """Set the valves of a function; return the function."""
+        """Merge into the valves of a function; return the function, None when absent."""
         if not await self._host.plugins.set_valves(PluginFamily.FUNCTION, id, valves):
             return None
         return FunctionModel.of(await self._host.plugins.find(PluginFamily.FUNCTION, id))
 
     @blocking
     async def get_user_valves_by_id_and_user_id(self, id: str, user_id: str) -> AnswerDict[str, Any]:
-        """Return what a user set in a function."""
+        """Return the user valves of a function; empty when nothing is set."""
         return AnswerDict(await self._host.plugins.user_valves(user_id, PluginFamily.FUNCTION, id) or {})
 
     @blocking
     async def update_user_valves_by_id_and_user_id(
         self, id: str, user_id: str, valves: Mapping[str, Any]
     ) -> AnswerDict[str, Any] | None:
-        """Set what a user has in a function; return it."""
+        """Merge into the user valves of a function; return `valves`, None when not allowed."""
         done = await self._host.plugins.set_user_valves(user_id, PluginFamily.FUNCTION, id, valves)
         return AnswerDict(valves) if done else None
 
 
 class ToolsTable(HostTable):
-    """`Tools`."""
+    """The class of `Tools`."""
 
     @blocking
     async def get_tool_by_id(self, id: str) -> ToolModel | None:
-        """Return a tool."""
+        """Return a tool; None when absent."""
         return ToolModel.of(await self._host.plugins.find(PluginFamily.TOOL, id))
 
     @blocking
@@ -111,27 +111,27 @@ class ToolsTable(HostTable):
 
     @blocking
     async def get_tool_valves_by_id(self, id: str) -> AnswerDict[str, Any] | None:
-        """Return what an administrator set in a tool; None when there is no such tool."""
+        """Return the stored valves of a tool; None when absent."""
         return _mapping(await self._host.plugins.valves(PluginFamily.TOOL, id))
 
     @blocking
     async def update_tool_valves_by_id(self, id: str, valves: Mapping[str, Any]) -> ToolModel | None:
-        """Set the valves of a tool; return the tool."""
+        """Merge into the valves of a tool; return the tool, None when absent."""
         if not await self._host.plugins.set_valves(PluginFamily.TOOL, id, valves):
             return None
         return ToolModel.of(await self._host.plugins.find(PluginFamily.TOOL, id))
 
     @blocking
     async def get_user_valves_by_id_and_user_id(self, id: str, user_id: str) -> AnswerDict[str, Any]:
-        """Return what a user set in a tool."""
+        """Return the user valves of a tool; empty when nothing is set."""
         return AnswerDict(await self._host.plugins.user_valves(user_id, PluginFamily.TOOL, id) or {})
 
 
 class ToolFunctions:
-    """What `open_webui.utils.tools` has of the gateway's own."""
+    """The functions of `open_webui.utils.tools` that call the host."""
 
-    def __init__(self, gate: HostBridge) -> None:
-        self._gate = gate
+    def __init__(self, bridge: HostBridge) -> None:
+        self._bridge = bridge
 
     async def get_tools(
         self,
@@ -141,43 +141,43 @@ class ToolFunctions:
         extra_params: Mapping[str, Any] | None = None,
         **_: Any,
     ) -> dict[str, dict[str, Any]]:
-        """Return the functions of tools that the user may call, by name, as `__tools__` has them.
+        """Return the tools that the user may call, by name, in the format of `__tools__`.
 
-        RuntimeError when `request` is not the one of the call, or the user not that of the call.
+        Raises RuntimeError when request or user are not those of the running call.
         """
         del extra_params
         scope = scope_of(request)
         if scope is None:
-            raise RuntimeError("cannot give tools outside of a call: the request is not that of __request__")
+            raise RuntimeError("cannot list tools outside of a call: pass __request__ as request")
         if id_of(user) != scope.actor.user_id:
-            raise RuntimeError("cannot give the tools of another user than the one of the call")
-        found = await self._gate.reach(self._gate.host.plugins.tools, list(tool_ids), scope)
-        return {name: self._reached(tool) for name, tool in found.items()}
+            raise RuntimeError("cannot list tools: the user is not the user of the call")
+        found = await self._bridge.reach(self._bridge.host.plugins.tools, list(tool_ids), scope)
+        return {name: self._bridged(tool) for name, tool in found.items()}
 
-    def _reached(self, tool: Mapping[str, Any]) -> dict[str, Any]:
-        """Return a tool whose function runs on the daemon's loop, wherever it is called."""
+    def _bridged(self, tool: Mapping[str, Any]) -> dict[str, Any]:
+        """Return a tool whose function runs on the loop of the daemon."""
         function = tool["callable"]
 
         async def call(**arguments: Any) -> Any:
-            return await self._gate.reach(function, **arguments)
+            return await self._bridge.reach(function, **arguments)
 
         return {**tool, "callable": call}
 
 
 async def get_builtin_tools(*_: Any, **__: Any) -> dict[str, Any]:
-    """Return the tools that the gateway itself has: none."""
+    """Return an empty dict: the gateway has no built-in tools."""
     return {}
 
 
 async def get_terminal_tools(*_: Any, **__: Any) -> dict[str, Any]:
-    """Return the tools of a terminal: none."""
+    """Return an empty dict: there are no terminal tools."""
     return {}
 
 
 def get_async_tool_function_and_apply_extra_params(
     function: Callable[..., Any], extra_params: Mapping[str, Any]
 ) -> Callable[..., Awaitable[Any]]:
-    """Return a coroutine function with those extra parameters filled in that the function names."""
+    """Return a coroutine function with the extra parameters that the function has bound to it."""
     named = set(inspect.signature(function).parameters)
     filled = {name: value for name, value in extra_params.items() if name in named}
     bound = functools.partial(function, **filled)
@@ -195,9 +195,9 @@ def get_async_tool_function_and_apply_extra_params(
 def get_updated_tool_function(
     function: Callable[..., Any], extra_params: Mapping[str, Any]
 ) -> Callable[..., Any]:
-    """Return a tool's function with some of its extra parameters replaced.
+    """Return the function of a tool with some of its extra parameters replaced.
 
-    That of a tool of the gateway is returned as it is: it has the parameters of the call that it belongs to.
+    The function of a tool of the gateway is returned unchanged: it has the parameters of its call.
     """
     inner = getattr(function, "__function__", None)
     given = getattr(function, "__extra_params__", None)
@@ -210,21 +210,21 @@ def _mapping(values: Mapping[str, Any] | None) -> AnswerDict[str, Any] | None:
     return None if values is None else AnswerDict(values)
 
 
-def make_functions(gate: HostBridge) -> dict[str, Any]:
+def make_functions(bridge: HostBridge) -> dict[str, Any]:
     """Return the names of `open_webui.models.functions`."""
-    functions = FunctionsTable(gate, "open_webui.models.functions.Functions")
+    functions = FunctionsTable(bridge, "open_webui.models.functions.Functions")
     return {"Functions": functions, "FunctionModel": FunctionModel}
 
 
-def make_tools(gate: HostBridge) -> dict[str, Any]:
+def make_tools(bridge: HostBridge) -> dict[str, Any]:
     """Return the names of `open_webui.models.tools`."""
-    return {"Tools": ToolsTable(gate, "open_webui.models.tools.Tools"), "ToolModel": ToolModel}
+    return {"Tools": ToolsTable(bridge, "open_webui.models.tools.Tools"), "ToolModel": ToolModel}
 
 
-def make_tool_functions(gate: HostBridge) -> dict[str, Any]:
+def make_tool_functions(bridge: HostBridge) -> dict[str, Any]:
     """Return the names of `open_webui.utils.tools`."""
     return {
-        "get_tools": ToolFunctions(gate).get_tools,
+        "get_tools": ToolFunctions(bridge).get_tools,
         "get_builtin_tools": get_builtin_tools,
         "get_terminal_tools": get_terminal_tools,
         "get_async_tool_function_and_apply_extra_params": get_async_tool_function_and_apply_extra_params,

@@ -1,4 +1,4 @@
-"""`open_webui.models.knowledge` and `open_webui.routers.retrieval`: collections and the search in them."""
+"""Implementation of `open_webui.models.knowledge` and `open_webui.routers.retrieval`."""
 
 from typing import Any
 
@@ -27,7 +27,7 @@ class KnowledgeModel(AnswerRecord):
 
 
 class ProcessFileForm(AnswerRecord):
-    """A file whose text and vectors are to be made."""
+    """A file to extract and embed."""
 
     file_id: str
     content: str | None = None
@@ -51,7 +51,7 @@ class QueryCollectionsForm(AnswerRecord):
 
 
 class SearchForm(AnswerRecord):
-    """A search of the web."""
+    """A web search."""
 
     query: str = ""
     queries: list[str] = Field(default_factory=list)
@@ -59,11 +59,11 @@ class SearchForm(AnswerRecord):
 
 
 class KnowledgeTable(HostTable):
-    """`Knowledges`."""
+    """The class of `Knowledges`."""
 
     @blocking
     async def get_knowledge_by_id(self, id: str) -> KnowledgeModel | None:
-        """Return a collection."""
+        """Return a collection; None when absent."""
         return KnowledgeModel.of(await self._host.knowledge.find(id))
 
     @blocking
@@ -76,26 +76,27 @@ class KnowledgeTable(HostTable):
 
 
 class RetrievalFunctions:
-    """Processes files and searches collections for plugins."""
+    """The functions of `open_webui.routers.retrieval`."""
 
-    def __init__(self, gate: HostBridge) -> None:
-        self._gate = gate
+    def __init__(self, bridge: HostBridge) -> None:
+        self._bridge = bridge
 
     @blocking
     async def process_file(
         self, request: Any, form_data: ProcessFileForm, user: Any = None, **_: Any
     ) -> AnswerDict[str, Any]:
-        """Make the text and vectors of a file, in a collection when one is named, and wait for them.
+        """Extract and embed a file, optionally into a collection, and wait for the end.
 
-        ValueError when there is no such file, or the user may not read it; without a user any file is found.
+        Raises ValueError when the file is absent or the user may not read it. Without a user access to the
+        file is not checked.
         """
         del request
-        if user is not None and await find_file_for(self._gate.host, form_data.file_id, user) is None:
+        if user is not None and await find_file_for(self._bridge.host, form_data.file_id, user) is None:
             raise ValueError(f"cannot find file {form_data.file_id!r}")
         if form_data.content is not None:
             text = {"content": form_data.content}
-            await self._gate.host.files.set_data(form_data.file_id, text)
-        file = await self._gate.host.files.process(form_data.file_id, form_data.collection_name)
+            await self._bridge.host.files.set_data(form_data.file_id, text)
+        file = await self._bridge.host.files.process(form_data.file_id, form_data.collection_name)
         if file is None:
             raise ValueError(f"cannot find file {form_data.file_id!r}")
         return AnswerDict(
@@ -110,7 +111,7 @@ class RetrievalFunctions:
     ) -> AnswerDict[str, Any]:
         """Return the passages for a query as `{"documents", "metadatas", "distances"}`, best first.
 
-        Each is a list with one list of values; a distance here is a score, higher is better.
+        Each is a list with one list of values; a distance is a score here, higher is better.
         """
         del request
         names = list(form_data.collection_names)
@@ -119,14 +120,14 @@ class RetrievalFunctions:
     async def query_doc_handler(
         self, request: Any, form_data: QueryDocForm, user: Any = None, **_: Any
     ) -> AnswerDict[str, Any]:
-        """Return the passages of one collection, as for several."""
+        """Return the passages of one collection, in the format of `query_collection_handler`."""
         del request
         return await self._search(id_of(user), [form_data.collection_name], form_data.query, form_data.k)
 
     async def _search(
         self, user_id: str, names: list[str], query: str, k: int | None
     ) -> AnswerDict[str, Any]:
-        found = await self._gate.reach(self._gate.host.knowledge.search, user_id, names, query, k)
+        found = await self._bridge.reach(self._bridge.host.knowledge.search, user_id, names, query, k)
         return AnswerDict(
             documents=[[_text(passage) for passage in found]],
             metadatas=[[dict(passage.get("metadata") or {}) for passage in found]],
@@ -139,24 +140,24 @@ def _text(passage: Record) -> str:
 
 
 async def process_web_search(*_: Any, **__: Any) -> Any:
-    """Raise NotProvidedError: there is no search of the web."""
+    """Raise NotProvidedError: there is no web search."""
     raise_not_provided(f"{NAME}.process_web_search")
 
 
 async def search_web(*_: Any, **__: Any) -> Any:
-    """Raise NotProvidedError: there is no search of the web."""
+    """Raise NotProvidedError: there is no web search."""
     raise_not_provided(f"{NAME}.search_web")
 
 
-def make_knowledge(gate: HostBridge) -> dict[str, Any]:
+def make_knowledge(bridge: HostBridge) -> dict[str, Any]:
     """Return the names of `open_webui.models.knowledge`."""
-    table = KnowledgeTable(gate, "open_webui.models.knowledge.Knowledges")
+    table = KnowledgeTable(bridge, "open_webui.models.knowledge.Knowledges")
     return {"Knowledges": table, "KnowledgeModel": KnowledgeModel}
 
 
-def make_retrieval(gate: HostBridge) -> dict[str, Any]:
+def make_retrieval(bridge: HostBridge) -> dict[str, Any]:
     """Return the names of `open_webui.routers.retrieval`."""
-    retrieval = RetrievalFunctions(gate)
+    retrieval = RetrievalFunctions(bridge)
     return {
         "process_file": retrieval.process_file,
         "query_collection_handler": retrieval.query_collection_handler,

@@ -1,4 +1,4 @@
-"""`open_webui.env`, `open_webui.config` and `open_webui.models.config`: settings of the gateway."""
+"""Implementation of `open_webui.env`, `open_webui.config` and `open_webui.models.config`: settings."""
 
 import logging
 from collections.abc import Mapping
@@ -10,10 +10,10 @@ from gatewayd.plugins.open_webui.host_bridge import HostBridge, HostTable, block
 from gatewayd.plugins.open_webui.placeholders import missing_name_sentence, raise_not_provided
 
 VERSION: Final = "0.9.0"
-"""The release that plugins are told: its model methods are awaited, and everything older is there too."""
+"""Release of Open WebUI that plugins see: one whose table methods are awaited."""
 
 CLIENT_TIMEOUT: Final = 300
-"""Seconds that plugins give HTTP requests of their own, where they ask."""
+"""Value of AIOHTTP_CLIENT_TIMEOUT in seconds, for HTTP requests of plugins."""
 
 LOG_SOURCES: Final = (
     "AUDIO", "COMFYUI", "CONFIG", "DB", "IMAGES", "MAIN", "MODELS", "OLLAMA", "OPENAI", "RAG", "WEBHOOK",
@@ -22,14 +22,14 @@ LOG_SOURCES: Final = (
 
 
 class LogLevels(dict[str, str]):
-    """Levels by the name of a part of the peer; parts that are not known have the level of the others."""
+    """Log levels by part of Open WebUI; unknown parts have the level of the gateway."""
 
     def __missing__(self, part: str) -> str:
         return level_name()
 
 
 class PersistentConfig:
-    """One setting: `value`, also by `str`. Plugins cannot change it."""
+    """A setting with its `value`, which plugins cannot change."""
 
     def __init__(self, env_name: str, value: Any) -> None:
         self.env_name = env_name
@@ -46,7 +46,7 @@ class PersistentConfig:
         raise_not_provided(f"changing the setting {self.env_name}")
 
     def save(self) -> None:
-        """Raise NotProvidedError: settings are not for plugins to change."""
+        """Raise NotProvidedError: plugins cannot change settings."""
         raise_not_provided(f"changing the setting {self.env_name}")
 
     def __str__(self) -> str:
@@ -54,55 +54,55 @@ class PersistentConfig:
 
 
 class ConfigView:
-    """`app.state.config`: settings as attributes, asked for at each look."""
+    """`app.state.config`: settings as attributes, read on each access."""
 
-    def __init__(self, gate: HostBridge) -> None:
-        object.__setattr__(self, "_gate", gate)
+    def __init__(self, bridge: HostBridge) -> None:
+        object.__setattr__(self, "_bridge", bridge)
 
     def __getattr__(self, name: str) -> Any:
-        """Return the value of a setting; AttributeError when there is none of that name."""
-        return read_setting(self.__dict__["_gate"], "app.state.config", name)
+        """Return the value of a setting; AttributeError when it does not exist."""
+        return read_setting(self.__dict__["_bridge"], "app.state.config", name)
 
     def __setattr__(self, name: str, _value: Any) -> None:
         raise_not_provided(f"changing the setting {name}")
 
 
 class ConfigTable(HostTable):
-    """`Config`: settings by their dotted names in lower case, which are the upper-case names with `_`."""
+    """`Config`: settings by dotted lower-case name, such as `a.b` for `A_B`."""
 
     @blocking
     async def get(self, key: str, default: Any = None) -> Any:
-        """Return a setting, or the default where there is none."""
+        """Return a setting; `default` when it does not exist."""
         return (await self._host.settings.all()).get(_upper(key), default)
 
     @blocking
     async def get_many(self, *keys: str) -> AnswerDict[str, Any]:
-        """Return those settings that there are, by the keys that were given."""
+        """Return the existing settings among the keys, by key."""
         settings = await self._host.settings.all()
         return AnswerDict((key, settings[_upper(key)]) for key in keys if _upper(key) in settings)
 
     @blocking
     async def get_all(self) -> AnswerDict[str, Any]:
-        """Return every setting that plugins may see, by upper-case name."""
+        """Return every setting that is not a secret, by upper-case name."""
         return AnswerDict(await self._host.settings.all())
 
 
-def read_setting(gate: HostBridge, owner: str, name: str) -> Any:
-    """Return a setting by its upper-case name; AttributeError when there is none."""
+def read_setting(bridge: HostBridge, owner: str, name: str) -> Any:
+    """Return a setting by its upper-case name; AttributeError when it does not exist."""
     if name.isupper():
-        settings = gate.wait(_all, gate)
+        settings = bridge.wait(_all, bridge)
         if name in settings:
             return settings[name]
     raise AttributeError(missing_name_sentence(f"{owner}.{name}"))
 
 
 def level_name() -> str:
-    """Return the name of the level of the gateway's log."""
+    """Return the name of the log level of the gateway."""
     return logging.getLevelName(logging.getLogger("gatewayd").getEffectiveLevel())
 
 
-async def _all(gate: HostBridge) -> Mapping[str, Any]:
-    return await gate.host.settings.all()
+async def _all(bridge: HostBridge) -> Mapping[str, Any]:
+    return await bridge.host.settings.all()
 
 
 def _upper(key: str) -> str:
@@ -114,12 +114,12 @@ def _directory(path: Path) -> Path:
     return path
 
 
-def make_env(gate: HostBridge) -> dict[str, Any]:
-    """Return the names of `open_webui.env`; further upper-case names are settings."""
+def make_env(bridge: HostBridge) -> dict[str, Any]:
+    """Return the names of `open_webui.env`; other upper-case names are settings."""
     level = level_name()
 
     def __getattr__(name: str) -> Any:  # noqa: N807 - the module's own
-        return read_setting(gate, "open_webui.env", name)
+        return read_setting(bridge, "open_webui.env", name)
 
     return {
         "VERSION": VERSION,
@@ -128,23 +128,23 @@ def make_env(gate: HostBridge) -> dict[str, Any]:
         "AIOHTTP_CLIENT_TIMEOUT": CLIENT_TIMEOUT,
         "AIOHTTP_CLIENT_SESSION_SSL": True,
         "BYPASS_MODEL_ACCESS_CONTROL": False,
-        "DATA_DIR": _directory(gate.host.data_dir),
+        "DATA_DIR": _directory(bridge.host.data_dir),
         "DEVICE_TYPE": "cpu",
         "ENV": "prod",
         "WEBUI_AUTH": True,
         "WEBUI_NAME": "gatewayd",
-        "WEBUI_SECRET_KEY": gate.host.secret_key,
+        "WEBUI_SECRET_KEY": bridge.host.secret_key,
         "log": logging.getLogger("gatewayd.plugins.env"),
         "__getattr__": __getattr__,
     }
 
 
-def make_config(gate: HostBridge) -> dict[str, Any]:
-    """Return the names of `open_webui.config`; further upper-case names are settings with a `value`."""
-    directory = gate.host.data_dir
+def make_config(bridge: HostBridge) -> dict[str, Any]:
+    """Return the names of `open_webui.config`; other upper-case names are PersistentConfig settings."""
+    directory = bridge.host.data_dir
 
     def __getattr__(name: str) -> Any:  # noqa: N807 - the module's own
-        return PersistentConfig(name, read_setting(gate, "open_webui.config", name))
+        return PersistentConfig(name, read_setting(bridge, "open_webui.config", name))
 
     return {
         "DATA_DIR": _directory(directory),
@@ -155,6 +155,6 @@ def make_config(gate: HostBridge) -> dict[str, Any]:
     }
 
 
-def make_config_table(gate: HostBridge) -> dict[str, Any]:
+def make_config_table(bridge: HostBridge) -> dict[str, Any]:
     """Return the names of `open_webui.models.config`."""
-    return {"Config": ConfigTable(gate, "open_webui.models.config.Config")}
+    return {"Config": ConfigTable(bridge, "open_webui.models.config.Config")}

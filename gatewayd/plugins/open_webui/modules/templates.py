@@ -1,4 +1,4 @@
-"""Chat completions and their chunks, made from texts: a part of `open_webui.utils.misc`."""
+"""Functions of `open_webui.utils.misc` that make completions and chunks."""
 
 from typing import Any
 
@@ -6,7 +6,7 @@ from gatewayd import ids
 
 
 def openai_chat_message_template(model: str) -> dict[str, Any]:
-    """Return what a completion and a chunk have in common, with an empty choice."""
+    """Return the common members of a completion and a chunk, with an empty choice."""
     return {
         "id": f"{model}-{ids.new_id()}",
         "created": ids.now(),
@@ -22,7 +22,7 @@ def openai_chat_chunk_message_template(
     tool_calls: list[dict[str, Any]] | None = None,
     usage: dict[str, Any] | None = None,
 ) -> dict[str, Any]:
-    """Return a chunk; one without any text or call is the last."""
+    """Return a chunk; one without text and tool calls has finish_reason `stop`."""
     chunk = openai_chat_message_template(model)
     chunk["object"] = "chat.completion.chunk"
     delta: dict[str, Any] = {}

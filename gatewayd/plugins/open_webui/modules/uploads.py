@@ -1,4 +1,4 @@
-"""`open_webui.routers.files` and what `open_webui.routers.images` does with pictures."""
+"""Implementation of `open_webui.routers.files` and `open_webui.routers.images`: uploads."""
 
 import asyncio
 import base64
@@ -16,21 +16,20 @@ from gatewayd.plugins.open_webui.host_bridge import HostBridge, blocking
 from gatewayd.plugins.open_webui.modules.app import ROUTES
 from gatewayd.plugins.open_webui.modules.files import FileModel, find_file_for
 from gatewayd.plugins.open_webui.modules.users import id_of
-from gatewayd.plugins.open_webui.placeholders import raise_not_provided
-from gatewayd.plugins.open_webui.web_library import load_web_module
+from gatewayd.plugins.open_webui.placeholders import load_web_module, raise_not_provided
 
 IMAGES: Final = "open_webui.routers.images"
 
 FETCH_TIMEOUT: Final = 60
-"""Seconds that a server of a picture may be silent."""
+"""Seconds without data after which fetching an image fails."""
 
 
 class UploadedFile(MappedRecord, FileModel):
-    """A file that was stored; read by attributes, or as the mapping that some releases gave."""
+    """A stored file, readable by attributes or as a mapping, as some releases return it."""
 
 
 class GenerateImageForm(AnswerRecord):
-    """What a picture is to show."""
+    """A request for an image."""
 
     prompt: str = ""
     model: str | None = None
@@ -40,7 +39,7 @@ class GenerateImageForm(AnswerRecord):
 
 
 class EditImageForm(AnswerRecord):
-    """What is to change in pictures."""
+    """A request to edit images."""
 
     image: str | list[str] = Field(default_factory=list)
     prompt: str = ""
@@ -50,10 +49,10 @@ class EditImageForm(AnswerRecord):
 
 
 class UploadFunctions:
-    """Stores what plugins upload, as files of a user."""
+    """The functions that store and return files of a user."""
 
-    def __init__(self, gate: HostBridge) -> None:
-        self._gate = gate
+    def __init__(self, bridge: HostBridge) -> None:
+        self._bridge = bridge
 
     async def upload_file_handler(
         self,
@@ -65,9 +64,9 @@ class UploadFunctions:
         user: Any = None,
         **_: Any,
     ) -> UploadedFile:
-        """Store an UploadFile as a file of the user; with `process` its text and vectors are made, too.
+        """Store an UploadFile as a file of the user, and extract and embed it with `process`.
 
-        Without `process_in_background` they are waited for.
+        Without `process_in_background` wait until it is processed.
         """
         del request
         if user is None:
@@ -77,18 +76,18 @@ class UploadFunctions:
         kind = file.content_type or mimetypes.guess_type(file.filename or "")[0]
         wait = process and not process_in_background
         upload = HostUpload(file.filename or "file", content, kind, meta or None, process and not wait)
-        stored = await self._gate.reach(self._store, id_of(user), upload, wait)
+        stored = await self._bridge.reach(self._store, id_of(user), upload, wait)
         return UploadedFile.model_validate(dict(stored))
 
     async def _store(self, user_id: str, upload: HostUpload, wait: bool) -> Mapping[str, Any]:
-        files = self._gate.host.files
+        files = self._bridge.host.files
         stored = await files.store(user_id, upload)
         processed = await files.process(str(stored["id"]), None) if wait else None
         return processed or stored
 
     async def get_file_by_id(self, id: str, user: Any = None, **_: Any) -> FileModel:
-        """Return a file of the user, or any to an administrator; HTTPException 404 otherwise."""
-        found = await self._gate.reach(find_file_for, self._gate.host, id, user)
+        """Return a file that the user may read; HTTPException 404 otherwise."""
+        found = await self._bridge.reach(find_file_for, self._bridge.host, id, user)
         if found is None:
             raise load_web_module("fastapi").HTTPException(404, f"cannot find file {id!r}")
         return found
@@ -111,7 +110,7 @@ class UploadFunctions:
         user: Any = None,
         **_: Any,
     ) -> AnswerText:
-        """Store a picture as a file of the user and return the path of its content."""
+        """Store an image as a file of the user and return the URL path of its content."""
         del request
         suffix = mimetypes.guess_extension(content_type) or ""
         upload = HostUpload(f"generated-image{suffix}", image_data, content_type, dict(metadata or {}))
@@ -120,7 +119,7 @@ class UploadFunctions:
 
 
 def load_b64_image_data(b64_str: str) -> AnswerTuple | None:
-    """Return content and type of a picture in base64, with or without `data:`; None when it is not base64."""
+    """Return content and type of a base64 image, with or without `data:`; None when not base64."""
     head, comma, text = b64_str.partition(",")
     kind = head.removeprefix("data:").partition(";")[0] if comma else "image/png"
     try:
@@ -130,19 +129,19 @@ def load_b64_image_data(b64_str: str) -> AnswerTuple | None:
 
 
 def load_url_image_data(url: str, headers: Mapping[str, str] | None = None) -> AnswerTuple:
-    """Fetch a picture, blocking this thread; return content and type, ValueError when it is none."""
+    """Fetch an image, blocking this thread; return content and type. ValueError for another type."""
     reply = load_web_module("httpx").get(
         url, headers=dict(headers or {}), follow_redirects=True, timeout=FETCH_TIMEOUT
     )
     reply.raise_for_status()
     kind = str(reply.headers.get("content-type", "")).partition(";")[0]
     if not kind.startswith("image/"):
-        raise ValueError(f"cannot use {url!r} as a picture: it is {kind or 'of no type'}")
+        raise ValueError(f"cannot use {url!r} as an image: its content type is {kind or 'missing'}")
     return AnswerTuple((reply.content, kind))
 
 
 def get_image_data(data: str, headers: Mapping[str, str] | None = None) -> AnswerTuple | None:
-    """Return content and type of a picture given by its address, or in base64."""
+    """Return content and type of an image given by URL or as base64."""
     if data.startswith(("http://", "https://")):
         return load_url_image_data(data, headers)
     return load_b64_image_data(data)
@@ -158,9 +157,9 @@ async def image_edits(*_: Any, **__: Any) -> Any:
     raise_not_provided(f"{IMAGES}.image_edits")
 
 
-def make_file_routes(gate: HostBridge) -> dict[str, Any]:
+def make_file_routes(bridge: HostBridge) -> dict[str, Any]:
     """Return the names of `open_webui.routers.files`."""
-    uploads = UploadFunctions(gate)
+    uploads = UploadFunctions(bridge)
     return {
         "upload_file_handler": uploads.upload_file_handler,
         "upload_file": uploads.upload_file_handler,
@@ -169,10 +168,10 @@ def make_file_routes(gate: HostBridge) -> dict[str, Any]:
     }
 
 
-def make_image_routes(gate: HostBridge) -> dict[str, Any]:
+def make_image_routes(bridge: HostBridge) -> dict[str, Any]:
     """Return the names of `open_webui.routers.images`."""
     return {
-        "upload_image": UploadFunctions(gate).upload_image,
+        "upload_image": UploadFunctions(bridge).upload_image,
         "load_b64_image_data": load_b64_image_data,
         "load_url_image_data": load_url_image_data,
         "get_image_data": get_image_data,

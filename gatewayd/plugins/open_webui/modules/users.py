@@ -1,4 +1,4 @@
-"""`open_webui.models.users` and `open_webui.models.groups`."""
+"""Implementation of `open_webui.models.users` and `open_webui.models.groups`."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -13,13 +13,13 @@ from gatewayd.plugins.runtime.call_context import current_asker
 
 
 class UserSettings(AnswerRecord):
-    """What a user set; `ui` belongs to the web page."""
+    """Settings of a user; `ui` belongs to the web page."""
 
     ui: dict[str, Any] | None = Field(default_factory=dict)
 
 
 class UserModel(AnswerRecord):
-    """A user; made from a `__user__` mapping, too."""
+    """A user; can be made from a `__user__` mapping."""
 
     id: str
     email: str = ""
@@ -60,7 +60,7 @@ class GroupModel(AnswerRecord):
 
 
 def id_of(user: Any) -> str:
-    """Return the id of a user given as a record, a mapping or the id itself."""
+    """Return the id of a user given as a record, a mapping or an id."""
     if isinstance(user, str):
         return user
     if isinstance(user, Mapping):
@@ -69,10 +69,10 @@ def id_of(user: Any) -> str:
 
 
 async def is_admin(host: PluginHost, user: Any) -> bool:
-    """Tell whether somebody is an administrator at this moment, whatever the record of the plugin says.
+    """Whether a user is an administrator now, regardless of the record of the plugin.
 
-    To be called on the daemon's loop. The operator at the control socket has no account and is known by the
-    call that the plugin serves.
+    Runs on the loop of the daemon. The operator at the control socket has no account and is recognised by
+    the actor of the running call.
     """
     account = await host.users.find(id_of(user))
     if account is not None:
@@ -82,23 +82,23 @@ async def is_admin(host: PluginHost, user: Any) -> bool:
 
 
 class UsersTable(HostTable):
-    """`Users`."""
+    """The class of `Users`."""
 
     @blocking
     async def get_user_by_id(self, id: str) -> UserModel | None:
-        """Return a user."""
+        """Return a user; None when absent."""
         return UserModel.of(await self._host.users.find(id))
 
     @blocking
     async def get_user_by_email(self, email: str) -> UserModel | None:
-        """Return the user with an address."""
+        """Return the user with an e-mail address; None when absent."""
         return UserModel.of(await self._host.users.find_by_email(email))
 
     @blocking
     async def get_users(
         self, filter: Mapping[str, Any] | None = None, skip: int | None = None, limit: int | None = None
     ) -> AnswerDict[str, Any]:
-        """Return `{"users": [...], "total": n}`; `filter` may have a `query`, `total` counts what matches."""
+        """Return `{"users": [...], "total": n}`; `filter` may have a `query`, `total` counts all matches."""
         query = str((filter or {}).get("query") or "")
         users = UserModel.each(await self._host.users.list(query, 0, None))
         first = skip or 0
@@ -107,13 +107,13 @@ class UsersTable(HostTable):
 
     @blocking
     async def get_users_by_user_ids(self, user_ids: Sequence[str]) -> AnswerList[UserModel]:
-        """Return those users that there are, in the order of their ids."""
+        """Return the existing users among the ids, in that order."""
         found = [UserModel.of(await self._host.users.find(user_id)) for user_id in user_ids]
         return AnswerList(user for user in found if user is not None)
 
     @blocking
     async def get_num_users(self) -> int:
-        """Return how many users there are."""
+        """Return the number of users."""
         return len(await self._host.users.list("", 0, None))
 
     @blocking
@@ -131,18 +131,18 @@ class UsersTable(HostTable):
 
     @blocking
     async def get_user_settings_by_id(self, id: str) -> UserSettings | None:
-        """Return what a user set."""
+        """Return the settings of a user; None when absent."""
         user = UserModel.of(await self._host.users.find(id))
         return None if user is None else user.settings
 
     @blocking
     async def update_user_settings_by_id(self, id: str, updated: Mapping[str, Any]) -> UserModel | None:
-        """Merge into what a user set."""
+        """Merge into the settings of a user; None when absent."""
         return UserModel.of(await self._host.users.change_settings(id, updated))
 
     @blocking
     async def update_user_by_id(self, id: str, updated: Mapping[str, Any]) -> UserModel | None:
-        """Change a user's settings; the rest of an account is not for plugins to change."""
+        """Change the settings of a user; NotProvidedError for any other field."""
         if set(updated) != {"settings"}:
             raise_not_provided(
                 f"{self._name}.update_user_by_id with {', '.join(sorted(updated)) or 'nothing'}"
@@ -153,11 +153,11 @@ class UsersTable(HostTable):
 
 
 class GroupsTable(HostTable):
-    """`Groups`."""
+    """The class of `Groups`."""
 
     @blocking
     async def get_groups(self, filter: Mapping[str, Any] | None = None) -> AnswerList[GroupModel]:
-        """Return all groups, or with a `member_id` in the filter those of a user."""
+        """Return all groups, or the groups of the user `member_id` of the filter."""
         member = (filter or {}).get("member_id")
         return GroupModel.each(await self._host.users.groups(member))
 
@@ -168,14 +168,14 @@ class GroupsTable(HostTable):
 
     @blocking
     async def get_group_by_id(self, id: str) -> GroupModel | None:
-        """Return a group."""
+        """Return a group; None when absent."""
         return GroupModel.of(await self._host.users.find_group(id))
 
 
-def make_users(gate: HostBridge) -> dict[str, Any]:
+def make_users(bridge: HostBridge) -> dict[str, Any]:
     """Return the names of `open_webui.models.users`."""
     return {
-        "Users": UsersTable(gate, "open_webui.models.users.Users"),
+        "Users": UsersTable(bridge, "open_webui.models.users.Users"),
         "UserModel": UserModel,
         "User": UserModel,
         "UserResponse": UserModel,
@@ -184,7 +184,7 @@ def make_users(gate: HostBridge) -> dict[str, Any]:
     }
 
 
-def make_groups(gate: HostBridge) -> dict[str, Any]:
+def make_groups(bridge: HostBridge) -> dict[str, Any]:
     """Return the names of `open_webui.models.groups`."""
-    groups = GroupsTable(gate, "open_webui.models.groups.Groups")
+    groups = GroupsTable(bridge, "open_webui.models.groups.Groups")
     return {"Groups": groups, "GroupModel": GroupModel, "GroupResponse": GroupModel}

@@ -124,9 +124,9 @@ async def test_what_cannot_leave_the_process_is_a_failure_of_the_call(isolating:
     async with isolated(content, isolating) as (loaded, _):
         with pytest.raises(PluginError, match="TypeError: Type is not JSON serializable: object"):
             await loaded.call("pipe", scope_of(), {"body": {}})
-        with pytest.raises(PluginError, match="more than the 16777216 that may leave its process"):
+        with pytest.raises(PluginError, match="more than the 16777216 that its process may send"):
             await loaded.call("pipe", scope_of(), {"body": {"large": 1}})
-        assert loaded.keeper.is_alive
+        assert loaded.supervisor.is_alive
 
 
 async def test_the_tools_of_a_request_are_called_from_the_loop_of_the_plugin(isolating: Isolating) -> None:

@@ -8,7 +8,7 @@ from gatewayd.errors import ErrorKind, GatewayError
 from gatewayd.events.records import EventTarget
 from gatewayd.plugins.interfaces import HostUpload, PluginHost
 from gatewayd.plugins.isolation.calls import CallActor
-from gatewayd.plugins.isolation.host_proxy import GatewayAsker, RemoteEvents, make_remote_host
+from gatewayd.plugins.isolation.host_proxy import HostCallClient, RemoteEvents, make_remote_host
 from gatewayd.plugins.isolation.messages import (
     PipeData,
     pack_at_once,
@@ -25,8 +25,8 @@ class Gateway:
     def __init__(self, *answers: PipeData | Exception) -> None:
         self.answers = list(answers)
         self.heard: list[tuple[dict[str, Any], PipeData]] = []
-        self.asker = GatewayAsker(self.say)
-        self.host: PluginHost = make_remote_host(self.asker, "/data", "secret")
+        self.client = HostCallClient(self.say)
+        self.host: PluginHost = make_remote_host(self.client, "/data", "secret")
 
     def say(self, header: dict[str, Any], blob: bytes) -> None:
         self.heard.append((header, unpack_at_once(header, blob)))
@@ -35,10 +35,10 @@ class Gateway:
         answer = self.answers.pop(0)
         if isinstance(answer, Exception):
             told = render_error(answer) if isinstance(answer, GatewayError) else render_exception(answer)
-            self.asker.take({"ask": header["ask"], **(told or {})}, b"")
+            self.client.take({"ask": header["ask"], **(told or {})}, b"")
         else:
             more, data = pack_at_once(answer)
-            self.asker.take({"ask": header["ask"], **more}, data)
+            self.client.take({"ask": header["ask"], **more}, data)
 
 
 def call_scope() -> Any:
@@ -67,7 +67,7 @@ async def test_an_error_of_the_gateway_is_raised() -> None:
 async def test_an_exception_that_plugins_know_is_raised(error: Exception) -> None:
     gateway = Gateway(error)
     with pytest.raises((TimeoutError, RuntimeError, LookupError), match=r"nobody|it failed|k"):
-        await RemoteEvents(gateway.asker).call(EventTarget("u"), {})
+        await RemoteEvents(gateway.client).call(EventTarget("u"), {})
 
 
 async def test_an_upload_has_its_content_beside_it() -> None:
@@ -107,7 +107,7 @@ async def test_tools_are_run_by_the_gateway() -> None:
 
 async def test_events_are_sent() -> None:
     gateway = Gateway(PipeData(True), PipeData({"value": 1}))
-    events = RemoteEvents(gateway.asker)
+    events = RemoteEvents(gateway.client)
     assert await events.emit(EventTarget("u", "c"), {"type": "x"}) is True
     assert await events.call(EventTarget("u", "c"), {"type": "x"}) == {"value": 1}
     assert gateway.heard[0][1].value["target"]["chat_id"] == "c"
@@ -121,7 +121,7 @@ async def test_a_question_that_is_cancelled_is_taken_back() -> None:
     await asyncio.wait([asked])
     first, last = gateway.heard[0][0], gateway.heard[-1][0]
     assert (last["tell"], last["of"]) == ("withdraw", first["ask"])
-    gateway.asker.take({"ask": first["ask"]}, b"")
+    gateway.client.take({"ask": first["ask"]}, b"")
 
 
 @pytest.mark.parametrize("when", ["before it is taken back", "before it is seen", "late"])
@@ -133,12 +133,12 @@ async def test_a_stream_that_nobody_waits_for_any_more_is_dropped(when: str) -> 
     more, data = pack_at_once(PipeData({"frames": 3}))
     answer = {"ask": gateway.heard[0][0]["ask"], **more}
     if when == "before it is seen":
-        gateway.asker.take(answer, data)
+        gateway.client.take(answer, data)
     asked.cancel()
     if when == "late":
         await asyncio.wait([asked])
     if when != "before it is seen":
-        gateway.asker.take(answer, data)
+        gateway.client.take(answer, data)
     await asyncio.wait([asked])
     assert asked.cancelled()
     dropped = [header["frames"] for header, _ in gateway.heard if header.get("do") == "drop"]
@@ -147,10 +147,10 @@ async def test_a_stream_that_nobody_waits_for_any_more_is_dropped(when: str) -> 
 
 async def test_a_late_answer_of_another_kind_drops_nothing() -> None:
     gateway = Gateway()
-    asked = asyncio.ensure_future(RemoteEvents(gateway.asker).call(EventTarget("u"), {}))
+    asked = asyncio.ensure_future(RemoteEvents(gateway.client).call(EventTarget("u"), {}))
     await asyncio.sleep(0)
     asked.cancel()
     await asyncio.wait([asked])
     more, data = pack_at_once(PipeData({"frames": 3}))
-    gateway.asker.take({"ask": gateway.heard[0][0]["ask"], **more}, data)
+    gateway.client.take({"ask": gateway.heard[0][0]["ask"], **more}, data)
     assert [header.get("do") for header, _ in gateway.heard] == ["call", None]

@@ -6,7 +6,7 @@ import orjson
 import pytest
 
 from gatewayd.plugins.isolation import lent_streams
-from gatewayd.plugins.isolation.lent_streams import GivenStreams
+from gatewayd.plugins.isolation.lent_streams import LentStreams
 from gatewayd.plugins.isolation.messages import pack_at_once
 
 
@@ -14,7 +14,7 @@ class Made:
     """Makes streams of pieces, and knows which of them were closed."""
 
     def __init__(self) -> None:
-        self.streams = GivenStreams(lambda items: cast(Any, items))
+        self.streams = LentStreams(lambda items: cast(Any, items))
         self.closed: list[int] = []
 
     def give(self, *pieces: Any, call: int = 1) -> int:
@@ -53,7 +53,7 @@ async def test_more_than_a_message_may_have_comes_in_the_next_one(
     assert made.streams.is_empty
     number = made.give("a", "b" * 100)
     assert await made.read(number) == ["a"]
-    with pytest.raises(ValueError, match="that may leave its process"):
+    with pytest.raises(ValueError, match="that its process may send"):
         await made.read(number)
 
 
@@ -73,7 +73,7 @@ async def test_a_stream_is_no_piece_of_a_stream(made: Made) -> None:
         headers: dict[str, str] = {}  # noqa: RUF012 - as plugins write it
         body_iterator: Any = ()
 
-    with pytest.raises(TypeError, match="cannot be a piece of a stream"):
+    with pytest.raises(TypeError, match="cannot be an item of a stream"):
         await made.read(made.give(Response()))
 
 

@@ -33,7 +33,7 @@ def test_settings_and_header_choose(mode: str, plugin_id: str, content: str, exp
 
 
 def test_a_header_that_names_no_mode_is_refused() -> None:
-    with pytest.raises(PluginError, match="asks for isolation 'jail'; there are thread and process"):
+    with pytest.raises(PluginError, match="asks for isolation 'jail'; the modes are thread and process"):
         IsolationChoice().of(plugin_of("p", ASKING.replace("process", "jail")))
 
 
@@ -53,7 +53,7 @@ async def test_there_are_no_more_processes_than_permitted(isolating: Isolating) 
         # The place of its former source is that of the new one.
         changed = await plugged.registry.probe(plugin_of("one", PLAIN + "    new = 1\n"))
         await changed.end(5.0)
-        with pytest.raises(PluginError, match="1 plugins have processes already, which plugin_processes"):
+        with pytest.raises(PluginError, match="1 plugins have processes already, the maximum set by plugin_processes"):
             await plugged.registry.loaded(PluginFamily.FUNCTION, "two")
 
 

@@ -71,7 +71,7 @@ async def outcome(loaded: IsolatedPlugin) -> str:
 @pytest.mark.parametrize("what", MALFORMED)
 async def test_a_process_that_says_nonsense_is_ended(isolating: Isolating, what: str) -> None:
     async with isolated(SAYING.replace("{code}", MALFORMED[what]), isolating) as (loaded, _):
-        first = loaded.keeper.process
+        first = loaded.supervisor.process
         assert first is not None
         assert "its process" in await outcome(loaded) or not first.is_alive
         while first.is_alive:
@@ -123,13 +123,13 @@ KEEPING = """
 async def test_memory_is_bounded_and_a_process_that_lacks_it_is_replaced(isolating: Isolating) -> None:
     isolating.memory = 256 * MB
     async with isolated(KEEPING, isolating) as (loaded, _):
-        first = loaded.keeper.process
+        first = loaded.supervisor.process
         assert await loaded.call("pipe", scope_of(), {"body": {"fills": False, "bytes": 100 * MB}}) == 1
         with pytest.raises(PluginError, match=r"^pipe p: MemoryError$"):
             await loaded.call("pipe", scope_of(), {"body": {"fills": False, "bytes": 512 * MB}})
-        assert not loaded.keeper.is_alive
+        assert not loaded.supervisor.is_alive
         assert await loaded.call("pipe", scope_of(), {"body": {"fills": False, "bytes": 1}}) == 1
-        assert loaded.keeper.process is not first
+        assert loaded.supervisor.process is not first
 
 
 async def test_a_process_whose_memory_is_full_is_replaced_once_it_is_idle(
@@ -139,9 +139,9 @@ async def test_a_process_whose_memory_is_full_is_replaced_once_it_is_idle(
     async with isolated(KEEPING, isolating) as (loaded, _):
         items = await loaded.call("action", scope_of(), {"body": {}})
         assert await loaded.call("pipe", scope_of(), {"body": {"fills": True}}) == "swallowed"
-        assert loaded.keeper.is_alive
+        assert loaded.supervisor.is_alive
         assert [item async for item in items] == ["open"]
-        assert not loaded.keeper.is_alive
+        assert not loaded.supervisor.is_alive
         told = "the process of a plugin used up its 256 MiB of plugin_process_memory and was ended"
         assert told in caplog.messages
         assert await loaded.call("pipe", scope_of(), {"body": {"fills": False, "bytes": 1}}) == 1
@@ -295,7 +295,7 @@ async def test_questions_are_bounded(isolating: Isolating, monkeypatch: pytest.M
 
     async with isolated(content, isolating, events=Silent()) as (loaded, _):
         answers = await loaded.call("pipe", scope_of(), {"body": {}})
-        refused = [one for one in answers if "the plugin asks too much at a time" in one]
+        refused = [one for one in answers if "the plugin makes too many at a time" in one]
         assert len(refused) == 2
 
 
@@ -324,7 +324,7 @@ async def test_bytes_of_questions_are_bounded(isolating: Isolating, monkeypatch:
     async with isolated(content, isolating, events=Silent()) as (loaded, _):
         for _ in range(2):
             answers = await loaded.call("pipe", scope_of(), {"body": {}})
-            refused = [one for one in answers if "the plugin asks too much at a time" in one]
+            refused = [one for one in answers if "the plugin makes too many at a time" in one]
             assert len(refused) == 3
 
 

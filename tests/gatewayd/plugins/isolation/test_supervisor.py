@@ -32,7 +32,7 @@ async def test_the_process_is_started_again_with_the_next_call(isolating: Isolat
         first, _ = await loaded.call("pipe", scope_of(), {"body": {}})
         with pytest.raises(PluginError, match="its process ended with status 3; the next call starts it"):
             await loaded.call("pipe", scope_of(), {"body": {"die": True}})
-        assert not loaded.keeper.is_alive
+        assert not loaded.supervisor.is_alive
         problem = plugged.registry.list()[0].problem
         assert problem is not None
         assert "ended with status 3" in problem.sentence
@@ -72,12 +72,12 @@ async def test_a_plugin_that_ends_while_it_starts_leaves_no_process(isolating: I
     async with isolated(content, isolating) as (loaded, _):
         again = IsolatedPlugin(loaded.plugin, loaded._parts, lambda *_: None)
         starting = asyncio.ensure_future(again.start())
-        while not again.keeper.has_place:
+        while not again.supervisor.has_place:
             await asyncio.sleep(0)
         await again.end(1.0)
         with pytest.raises(PluginError, match="it was ended"):
             await starting
-        assert not again.keeper.has_place
+        assert not again.supervisor.has_place
 
 
 async def test_problems_without_end_are_kept_a_few_at_a_time(isolating: Isolating) -> None:
@@ -85,7 +85,7 @@ async def test_problems_without_end_are_kept_a_few_at_a_time(isolating: Isolatin
         kept: list[str] = []
         noting = IsolatedPlugin(loaded.plugin, loaded._parts, lambda _, doing, text: kept.append(text))
         for number in range(1000):
-            noting.keeper.note("doing", str(number))
+            noting.supervisor.note("doing", str(number))
         assert 10 <= len(kept) < 100
 
 

@@ -1,9 +1,11 @@
+import sys
 from typing import Optional
 
 import pytest
 from pydantic import BaseModel
 
-from gatewayd.plugins.open_webui.placeholders import NotProvidedError, make_placeholder
+from gatewayd.errors import ErrorKind, GatewayError
+from gatewayd.plugins.open_webui.placeholders import NotProvidedError, load_web_module, make_placeholder
 
 SENTENCE = r"open_webui\.models\.skills\.Skills(\.\w+)? is not provided by this gateway"
 Skills = make_placeholder("open_webui.models.skills.Skills")
@@ -41,3 +43,16 @@ def test_a_field_of_valves_may_name_it() -> None:
 
     assert Valves().skill is None
     assert Valves(skill=3).skill == 3
+
+
+def test_a_library_that_is_not_installed_is_named_with_its_extra(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "starlette.requests", None)
+    with pytest.raises(
+        GatewayError, match=r"cannot give plugins starlette\.requests: the extra 'plugins' is not installed"
+    ) as raised:
+        load_web_module("starlette.requests")
+    assert raised.value.kind is ErrorKind.NOT_CONFIGURED
+
+
+def test_one_that_is_there_is_given() -> None:
+    assert load_web_module("starlette.requests").Request

@@ -39,7 +39,7 @@ def test_durations() -> None:
     assert misc.parse_duration("500ms") == timedelta(milliseconds=500)
     assert misc.parse_duration("1.5d") == timedelta(hours=36)
     assert misc.parse_duration("-1") is misc.parse_duration("0") is None
-    with pytest.raises(ValueError, match="cannot read the duration 'soon'"):
+    with pytest.raises(ValueError, match="cannot parse duration 'soon'"):
         misc.parse_duration("soon")
 
 

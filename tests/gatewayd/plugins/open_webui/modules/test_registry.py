@@ -109,7 +109,7 @@ async def test_tools_need_the_call_and_its_user(module: Any, installed: Installe
     request = make_request(RequestFacts(), installed.app, make_scope("ada"))
     with pytest.raises(RuntimeError, match="outside of a call"):
         await module.get_tools(None, ["adder"], {"id": "ada"}, {})
-    with pytest.raises(RuntimeError, match="of another user"):
+    with pytest.raises(RuntimeError, match="the user is not the user of the call"):
         await module.get_tools(request, ["adder"], {"id": "bob"}, {})
     assert await module.get_builtin_tools(request, {}) == {}
 

@@ -158,5 +158,5 @@ def site() -> Iterator[str]:
 
 def test_pictures_by_their_address(site: str) -> None:
     assert get_image_data(f"{site}/cat", {"X-Key": "k"}) == (PICTURE, "image/png")
-    with pytest.raises(ValueError, match="as a picture: it is text/html"):
+    with pytest.raises(ValueError, match="as an image: its content type is text/html"):
         load_url_image_data(f"{site}/cat")
