@@ -10,7 +10,7 @@ import orjson
 from gatewayd.completions.embedded_json import has_too_many_values
 from gatewayd.completions.json_access import as_mapping, as_sequence
 from gatewayd.errors import ErrorKind, GatewayError
-from gatewayd.plugins.source.ast_retry import retry_ast_parse
+from gatewayd.plugins.source.code import retry_ast_parse
 
 MAX_LITERAL_CHARACTERS: Final = 64 * 1024
 """Maximum length of arguments that are parsed as a Python literal because they are not JSON."""

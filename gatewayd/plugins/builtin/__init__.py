@@ -1,5 +1,5 @@
-"""Functions that come with the gateway, each a plugin like any other.
+"""Built-in functions, loaded like any other plugin: gatewayd-plugins(7), BUILT-IN FUNCTIONS.
 
-They are read as sources and loaded by the registry; nothing imports them. Beyond Python itself they use
-pydantic and the `open_webui` names alone.
+The registry reads their sources; nothing imports them. Besides the standard library they use only pydantic
+and the `open_webui` modules.
 """

@@ -27,13 +27,13 @@ Emitter = Callable[[dict[str, Any]], Awaitable[None]]
 Message = dict[str, Any]
 
 MAX_WORDS: Final = 500
-"""Characters of a quoted sentence, and words of a question that are looked at."""
+"""Maximum characters of a quoted sentence, and maximum words of a question that count."""
 
 MIN_WORDS: Final = 3
-"""Words below which a piece of text goes with the next one, such as a number at the head of a line."""
+"""Minimum words of a sentence; a shorter piece, such as a list number, is joined with the next."""
 
 MIN_STEM_CHARACTERS: Final = 3
-"""Letters by which the end of a word may differ from that of the question."""
+"""Minimum length of a common stem, and maximum length of the endings that may differ."""
 
 _FUNCTION_WORDS: Final = """
 about after all also am an and any are as at be because been before being between both but by can could did
@@ -66,13 +66,13 @@ maar med meg met mig mijn min mot naar niet nog nu när når och og om ook op ot
 til till tot uit ut vad van var varför vem vid vilka vilken voor waar waarom wanneer wat welke worden wordt
 zal zich zijn zo över
 """
-"""Of English; German; French; Spanish, Portuguese and Italian; Dutch, Swedish, Danish and Norwegian."""
+"""English; German; French; Spanish, Portuguese and Italian; Dutch, Swedish, Danish and Norwegian."""
 
 FUNCTION_WORDS: Final = frozenset(_FUNCTION_WORDS.split())
-"""Words of questions that say nothing of what is asked about."""
+"""Words of questions without content (stop words)."""
 
 MIN_SCORE_SHARE: Final = 0.5
-"""What a sentence has to have of the score of the best one."""
+"""Minimum score of a quoted sentence, as a share of the best score."""
 
 _SOURCE: Final = re.compile(r"<source\b(?P<attributes>[^<>]*)>")
 _SOURCE_END: Final = "</source>"
@@ -91,14 +91,14 @@ _EASTERN_FUNCTION_WORDS: Final = re.compile(
     "[\u3041-\u309f]+|[\u4e3a\u70ba]?\u4ec0[\u4e48\u9ebc]|[\u600e\u90a3][\u4e48\u9ebc]|\u591a\u5c11|\u5982\u4f55|\u54ea[\u91cc\u88e1\u4e2a\u500b\u4e9b]?"
     "|[\u5417\u55ce\u5462\u7684\u662f\u4e86\u8c01\u8ab0\u51e0\u5e7e]|[\u8bf7\u8acb][\u95ee\u554f]"
 )
-"""Hiragana, which has the endings and particles of Japanese, and the like of Chinese."""
+"""Hiragana, the script of Japanese endings and particles, and function words of Chinese."""
 
 _CUT: Final = "\0"
 
 
 @dataclass(frozen=True, slots=True)
 class NumberedPassage:
-    """A passage and the number that it is cited by."""
+    """A passage and its citation number."""
 
     number: int
     text: str
@@ -106,7 +106,7 @@ class NumberedPassage:
 
 @dataclass(slots=True)
 class FoundPassages:
-    """What there is to answer from; `sources` are those that nobody has been told of yet."""
+    """Passages to answer from; `sources` are the citations that were not sent yet."""
 
     passages: list[NumberedPassage] = field(default_factory=list)
     sources: list[dict[str, Any]] = field(default_factory=list)
@@ -114,7 +114,7 @@ class FoundPassages:
 
 @dataclass(frozen=True, slots=True)
 class QuotedSentence:
-    """A sentence, the number of its source, and how well it fits."""
+    """A sentence with the number of its source and its score."""
 
     text: str
     number: int
@@ -122,32 +122,36 @@ class QuotedSentence:
 
 
 class Pipe:
-    """A model that quotes. It reads the passages that a request carries, or else searches itself."""
+    """A model that quotes the passages in the request, or searches collections when there are none."""
 
     class Valves(BaseModel):
-        """How much is quoted, and the words around it."""
+        """Limits of the quotations, and the texts of the answer."""
 
         collections: str = Field(
-            "", description="Ids of collections to search when a request has none, divided by commas."
+            "", description="Ids of the collections to search when a request has none, separated by commas."
         )
-        passages: int = Field(8, ge=1, le=100, description="Passages to read when it searches itself.")
-        sentences: int = Field(3, ge=1, le=20, description="Sentences to quote, at most.")
+        passages: int = Field(
+            8, ge=1, le=100, description="Maximum number of passages to read from a search."
+        )
+        sentences: int = Field(3, ge=1, le=20, description="Maximum number of sentences to quote.")
         share: float = Field(
-            0.3, ge=0, le=1, description="Part of the question that a sentence has to have, words by weight."
+            0.3, ge=0, le=1, description="Minimum weighted share of the words of the question in a sentence."
         )
         passage_share: float = Field(
-            0.5, ge=0, le=1, description="Part of the question that its passage has to have, words by weight."
+            0.5, ge=0, le=1, description="Minimum weighted share of the words of the question in a passage."
         )
-        introduction: str = Field("", description="What stands before the quotations.")
+        introduction: str = Field("", description="Text before the quotations.")
         nothing: str = Field(
             "Nothing in the documents answers this in its own words.",
-            description="What is said when no sentence fits.",
+            description="Answer when no sentence matches.",
         )
         no_documents: str = Field(
             "There are no documents to answer from: attach files or a collection.",
-            description="What is said when there is nothing to read.",
+            description="Answer when there are no passages.",
         )
-        no_question: str = Field("Please ask a question.", description="What is said without a question.")
+        no_question: str = Field(
+            "Please ask a question.", description="Answer when the request has no question."
+        )
 
     def __init__(self) -> None:
         self.valves = self.Valves()
@@ -162,23 +166,23 @@ class Pipe:
         __message_id__: str | None = None,
         __event_emitter__: Emitter | None = None,
     ) -> AsyncIterator[str | dict[str, Any]]:
-        """Yield the answer; titles and the like are left to the gateway."""
+        """Yield the answer; a task, such as a title, yields nothing."""
         if __task__:
             return
         question = last_question(__messages__ or []) or last_question(body["messages"])
         if not question:
             yield self.valves.no_question
             return
-        say = _Saying(__event_emitter__, bool(__chat_id__ and __message_id__))
+        events = _EventSender(__event_emitter__, bool(__chat_id__ and __message_id__))
         found = FoundPassages(read_passages(body["messages"]))
         if not found.passages and self.valves.collections.strip():
-            await say.status("Searching the documents", done=False)
+            await events.status("Searching the documents", done=False)
             found = await self._search(question, __user__)
-        if found.sources and not await say.sources(found.sources):
+        if found.sources and not await events.sources(found.sources):
             yield {"sources": found.sources}
         shares = self.valves.share, self.valves.passage_share
         quotes = choose_quotes(question, found.passages, self.valves.sentences, *shares)
-        await say.status(_told(quotes, found.passages), done=True)
+        await events.status(_describe_result(quotes, found.passages), done=True)
         yield self._answer(quotes, found.passages)
 
     async def _search(self, question: str, user: dict[str, Any]) -> FoundPassages:
@@ -198,8 +202,8 @@ class Pipe:
         return "\n\n".join([*introduction, *(f"> {quote.text} [{quote.number}]" for quote in quotes)])
 
 
-class _Saying:
-    """Tells the user what happens; sources as events only where there is a message that keeps them."""
+class _EventSender:
+    """Sender of status and source events; sources are sent only when a stored message receives them."""
 
     def __init__(self, emit: Emitter | None, has_message: bool) -> None:
         self._emit = emit
@@ -210,7 +214,7 @@ class _Saying:
             await self._emit({"type": "status", "data": {"description": description, "done": done}})
 
     async def sources(self, sources: Sequence[dict[str, Any]]) -> bool:
-        """Emit sources; tell whether they reach a message."""
+        """Emit sources; return whether a message receives them."""
         if self._emit is None or not self._has_message:
             return False
         for source in sources:
@@ -219,7 +223,7 @@ class _Saying:
 
 
 def last_question(messages: Sequence[Message]) -> str:
-    """Return the text of the last user message, without the documents put before it; "" for none."""
+    """Return the text of the last user message without the documents before it; "" without one."""
     for message in reversed(messages):
         text = _text(message).rpartition("</context>")[2].strip() if message.get("role") == "user" else ""
         if text:
@@ -228,7 +232,7 @@ def last_question(messages: Sequence[Message]) -> str:
 
 
 def read_passages(messages: Sequence[Message]) -> list[NumberedPassage]:
-    """Return the passages that the gateway has put into the messages, with the numbers they have there."""
+    """Return the passages that the gateway has inserted into the messages, with their numbers."""
     found = [element for message in messages for element in _sources(_text(message))]
     passages = []
     for place, (attributes, inner) in enumerate(found, 1):
@@ -252,7 +256,7 @@ def _sources(text: str) -> list[tuple[str, str]]:
 def number_passages(
     documents: Sequence[str], metadatas: Sequence[dict[str, Any]], distances: Sequence[Any]
 ) -> FoundPassages:
-    """Return what a search found: passages numbered by their files, and a source for each file."""
+    """Return the passages of a search, numbered by file, and one source for each file."""
     found = FoundPassages()
     numbers: dict[str, int] = {}
     places: dict[str, str] = {}
@@ -261,7 +265,7 @@ def number_passages(
         file_id = str(metadata.get("file_id") or name)
         if file_id not in numbers:
             numbers[file_id] = len(numbers) + 1
-            # Clients number by this: files of one name have their ids there.
+            # Clients number citations by this value: a repeated file name is replaced by the id.
             places[file_id] = file_id if name in places.values() else name
             about = {"type": "file", "id": file_id, "name": name}
             found.sources.append({"source": about, "document": [], "metadata": [], "distances": []})
@@ -276,52 +280,52 @@ def number_passages(
 def choose_quotes(
     question: str, passages: Sequence[NumberedPassage], most: int, share: float, passage_share: float
 ) -> list[QuotedSentence]:
-    """Return the sentences that have most of the question's words, rare ones counting more; best first.
+    """Return the sentences that best match the words of the question, rare words weighing more; best first.
 
-    Those of passages that lack too many of them are left out: they share a word by chance.
+    Sentences of passages that match too few of the words are left out, as chance matches.
     """
     wanted = content_words(question)
     pieces = {each: split_sentences(each.text) for each in passages}
     held = {text: set(split_words(text)) for texts in pieces.values() for text in texts}
-    same = _same(wanted, set().union(*held.values()))
+    same = _match_words(wanted, set().union(*held.values()))
     matched = {text: {asked for word in one for asked in same.get(word, ())} for text, one in held.items()}
     weights = _weights(wanted, matched.values())
     quotes = {}
     for passage, texts in pieces.items():
-        if not _has(passage_share, set().union(*map(matched.__getitem__, texts)), weights):
+        if not _reaches(passage_share, set().union(*map(matched.__getitem__, texts)), weights):
             continue
         for text in texts:
-            if _has(share, matched[text], weights):
-                score = _part(matched[text], weights) * _by_length(len(held[text]))
+            if _reaches(share, matched[text], weights):
+                score = _weighted_share(matched[text], weights) * _by_length(len(held[text]))
                 quotes[text, passage.number] = QuotedSentence(text, passage.number, score)
     return distinct_quotes(sorted(quotes.values(), key=lambda quote: -quote.score), most)
 
 
 def _weights(wanted: set[str], matched: Collection[set[str]]) -> dict[str, float]:
-    """Return what each word of the question counts: the fewer sentences have it, the more."""
+    """Return the weight of each word of the question, higher the fewer sentences contain it."""
     counts = Counter(word for one in matched for word in one)
     return {word: 1 + math.log((len(matched) + 1) / (counts[word] + 1)) for word in wanted}
 
 
-def _part(found: set[str], weights: dict[str, float]) -> float:
+def _weighted_share(found: set[str], weights: dict[str, float]) -> float:
     return sum(weights[word] for word in found) / sum(weights.values())
 
 
-def _has(share: float, found: set[str], weights: dict[str, float]) -> bool:
-    return bool(found) and _part(found, weights) >= share
+def _reaches(share: float, found: set[str], weights: dict[str, float]) -> bool:
+    return bool(found) and _weighted_share(found, weights) >= share
 
 
 def content_words(question: str) -> set[str]:
-    """Return the words that say what a question is about; all of them when no others are left."""
+    """Return the content words of a question; all its words when there are none."""
     text = _EASTERN_FUNCTION_WORDS.sub(" ", question)
     content = {word for word in split_words(text)[:MAX_WORDS] if word not in FUNCTION_WORDS}
-    # What is left of a word of the East says nothing, either.
+    # Single characters left of a Chinese, Japanese or Korean word have no content either.
     content -= {word for word in content if len(word) == 1 and word >= _EAST}
     return content or set(split_words(question)[:MAX_WORDS])
 
 
 def split_sentences(text: str) -> list[str]:
-    """Return the sentences of a text, each on one line; what is too short goes with the next one."""
+    """Return the sentences of a text, each on one line; a short piece is joined with the next."""
     blocks = _BLOCK.sub(_CUT, _ALONE.sub(rf"{_CUT}\1{_CUT}", text.replace(_CUT, " ")))
     sentences: list[str] = []
     short: list[str] = []
@@ -341,7 +345,7 @@ def split_sentences(text: str) -> list[str]:
 
 
 def split_words(text: str) -> list[str]:
-    """Return the words of a text in lower case; of scripts without blanks, each two letters in a row."""
+    """Return the lower-case words of a text; for scripts without blanks, each pair of characters."""
     found = []
     for run in _WORD.findall(text.lower()):
         if run[0] < _EAST:
@@ -351,12 +355,14 @@ def split_words(text: str) -> list[str]:
     return found
 
 
-def _same(wanted: set[str], held: set[str]) -> dict[str, list[str]]:
-    """Return for each word of the documents those of the question that it is, but for an ending."""
-    return {word: found for word in held if (found := [asked for asked in wanted if _is_same(asked, word)])}
+def _match_words(wanted: set[str], held: set[str]) -> dict[str, list[str]]:
+    """Return for each word of the documents the words of the question that share its stem."""
+    return {
+        word: found for word in held if (found := [asked for asked in wanted if _share_stem(asked, word)])
+    }
 
 
-def _is_same(first: str, second: str) -> bool:
+def _share_stem(first: str, second: str) -> bool:
     if first == second:
         return True
     short, long = sorted((first, second), key=len)
@@ -366,22 +372,24 @@ def _is_same(first: str, second: str) -> bool:
         or short[:MIN_STEM_CHARACTERS] != long[:MIN_STEM_CHARACTERS]
     ):
         return False
-    # Of a word of three letters one may differ.
+    # In a word of three letters one letter may differ.
     stem = max(MIN_STEM_CHARACTERS, len(long) - min(MIN_STEM_CHARACTERS, len(short) - 2))
     return len(short) >= stem and short[:stem] == long[:stem]
 
 
 def _by_length(count: int) -> float:
-    """Return what a sentence of so many words counts: headings tell little, long ones much beside."""
+    """Return the factor of a sentence by its number of words: lower for headings and long sentences."""
     return 0.6 if count < 5 else 1.0 if count <= 40 else 40 / count
 
 
 def distinct_quotes(quotes: Sequence[QuotedSentence], most: int) -> list[QuotedSentence]:
-    """Return at most so many of the quotes, which are best first: those near the best one, none of which has
-    the text of another in it."""
+    """Return at most `most` quotes of a list sorted by score.
+
+    Quotes far below the best score, and those that contain another or are contained, are left out.
+    """
     chosen: list[QuotedSentence] = []
     for quote in quotes:
-        # A long text has thousands that fit: only as many are compared as it takes.
+        # A long text may have thousands of quotes: stop as soon as possible.
         if len(chosen) >= most or quote.score < MIN_SCORE_SHARE * quotes[0].score:
             break
         if not any(quote.text in one.text or one.text in quote.text for one in chosen):
@@ -395,7 +403,7 @@ def _shortened(text: str) -> str:
     return f"{text[:MAX_WORDS].rpartition(' ')[0] or text[:MAX_WORDS]}\u2026"
 
 
-def _told(quotes: Sequence[QuotedSentence], passages: Sequence[NumberedPassage]) -> str:
+def _describe_result(quotes: Sequence[QuotedSentence], passages: Sequence[NumberedPassage]) -> str:
     read = f"Read {len(passages)} passage{'' if len(passages) == 1 else 's'}"
     return f"{read}, quoted {len(quotes)} sentence{'' if len(quotes) == 1 else 's'}"
 

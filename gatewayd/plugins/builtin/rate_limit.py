@@ -18,17 +18,17 @@ MINUTE: Final = 60
 HOUR: Final = 3600
 CHARACTERS_PER_TOKEN: Final = 4
 BACKGROUND_ENDPOINT: Final = "background"
-"""What the gateway itself asks after a request, titles for example, which is counted already."""
+"""Endpoint of the tasks of the gateway, such as titles; their chat request is already counted."""
 
 MAX_WINDOWS: Final = 10_000
-"""Windows that are kept before those in which nothing is left are looked for."""
+"""Number of windows above which empty ones are removed."""
 
 Key = tuple[str, str, int]
 Limit = tuple[Key, int, int, str]
 
 
-class HTTPException(Exception):  # noqa: N818 - what it stands for is called so
-    """A refusal, where the web framework that has one of this name is not installed."""
+class HTTPException(Exception):  # noqa: N818 - name of the fastapi class
+    """Replacement of the HTTPException of fastapi, when that is not installed."""
 
     def __init__(self, status_code: int, detail: str, headers: dict[str, str]) -> None:
         super().__init__(detail)
@@ -38,7 +38,7 @@ class HTTPException(Exception):  # noqa: N818 - what it stands for is called so
 
 
 class RateWindow:
-    """What was counted in the last `seconds`."""
+    """Count of the last `seconds`."""
 
     def __init__(self, seconds: int) -> None:
         self.seconds = seconds
@@ -46,7 +46,7 @@ class RateWindow:
         self._entries: deque[tuple[float, int]] = deque()
 
     def wait(self, now: float, amount: int, limit: int) -> float:
-        """Return the seconds until `amount` more stays within `limit`: 0 for now, infinity for never."""
+        """Return the seconds until `amount` more fits within `limit`: 0 for now, infinity for never."""
         self.forget(now)
         if amount > limit:
             return math.inf
@@ -60,39 +60,41 @@ class RateWindow:
         return 0.0
 
     def count(self, now: float, amount: int) -> None:
-        """Count something that happens now."""
+        """Add an amount at the time `now`."""
         self._entries.append((now, amount))
         self.total += amount
 
     def forget(self, now: float) -> None:
-        """Drop what is older than the window."""
+        """Drop amounts that are older than the window."""
         while self._entries and self._entries[0][0] <= now - self.seconds:
             self.total -= self._entries.popleft()[1]
 
 
 class Filter:
-    """Counts requests in windows that slide, and refuses those over a limit; these are not counted."""
+    """Counts requests in sliding windows and refuses requests over a limit, which do not count."""
 
     class Valves(BaseModel):
-        """The limits; 0 is none."""
+        """The limits; 0 means no limit."""
 
         priority: int = Field(-100, description="Filters with lower numbers run first.")
-        user_per_minute: int = Field(20, ge=0, description="Requests of one user in a minute; 0 for any.")
-        user_per_hour: int = Field(0, ge=0, description="Requests of one user in an hour; 0 for any.")
+        user_per_minute: int = Field(
+            20, ge=0, description="Requests of one user in a minute; 0 for no limit."
+        )
+        user_per_hour: int = Field(0, ge=0, description="Requests of one user in an hour; 0 for no limit.")
         user_model_per_minute: int = Field(
-            0, ge=0, description="Requests of one user to one model in a minute; 0 for any."
+            0, ge=0, description="Requests of one user to one model in a minute; 0 for no limit."
         )
         user_model_per_hour: int = Field(
-            0, ge=0, description="Requests of one user to one model in an hour; 0 for any."
+            0, ge=0, description="Requests of one user to one model in an hour; 0 for no limit."
         )
         model_per_minute: int = Field(
-            0, ge=0, description="Requests of all users to one model in a minute; 0 for any."
+            0, ge=0, description="Requests of all users to one model in a minute; 0 for no limit."
         )
         model_per_hour: int = Field(
-            0, ge=0, description="Requests of all users to one model in an hour; 0 for any."
+            0, ge=0, description="Requests of all users to one model in an hour; 0 for no limit."
         )
         tokens_per_minute: int = Field(
-            0, ge=0, description="Tokens that one user sends in a minute, as estimated; 0 for any."
+            0, ge=0, description="Estimated tokens that one user sends in a minute; 0 for no limit."
         )
         admins_exempt: bool = Field(True, description="Administrators have no limits and are not counted.")
 
@@ -104,7 +106,7 @@ class Filter:
     async def inlet(
         self, body: dict[str, Any], __user__: dict[str, Any], __model__: dict[str, Any] | None = None
     ) -> dict[str, Any]:
-        """Count a request, or refuse it with the status 429."""
+        """Count a request, or refuse it with status 429."""
         if self.valves.admins_exempt and __user__.get("role") == "admin":
             return body
         if (body.get("metadata") or {}).get("endpoint") == BACKGROUND_ENDPOINT:
@@ -123,7 +125,7 @@ class Filter:
         return body
 
     def _limits(self, user: str, model: str) -> list[Limit]:
-        """Return the limits that are set, each with the key of its window."""
+        """Return the limits in force, each with the key of its window."""
         valves = self.valves
         both = f"{user}\n{model}"
         rows = (
@@ -142,11 +144,11 @@ class Filter:
     def _wait(self, limit: Limit, now: float, tokens: int) -> float:
         key, number, seconds, _ = limit
         if key not in self._windows:
-            self._tidy(now)
+            self._remove_empty_windows(now)
         window = self._windows.get(key) or RateWindow(seconds)
         return window.wait(now, _amount(key, tokens), number)
 
-    def _tidy(self, now: float) -> None:
+    def _remove_empty_windows(self, now: float) -> None:
         if len(self._windows) < MAX_WINDOWS:
             return
         for window in self._windows.values():
@@ -155,7 +157,7 @@ class Filter:
 
 
 def estimate_tokens(messages: Any) -> int:
-    """Return about how many tokens the texts of messages are: one for four characters."""
+    """Return the estimated tokens of messages, one for each four characters of text."""
     total = 0
     for message in messages if isinstance(messages, list) else []:
         content = message.get("content") if isinstance(message, dict) else None
@@ -166,7 +168,7 @@ def estimate_tokens(messages: Any) -> int:
 
 
 def refusal_exception(wait: float, number: int, seconds: int, what: str, amount: int) -> Exception:
-    """Return the exception that refuses a request, with the status 429 and the seconds to wait."""
+    """Return the exception for a refused request, with status 429 and the seconds to wait."""
     span = "a minute" if seconds == MINUTE else "an hour"
     if number == 1:
         what = what.replace("requests", "request", 1)

@@ -20,7 +20,7 @@ from typing import Any, Final
 from pydantic import BaseModel, Field, field_validator
 
 METADATA_KEY: Final = "redact"
-"""Where the metadata of a request has the name of its session."""
+"""Key in the metadata of a request for the id of its session."""
 
 MAX_SESSIONS: Final = 4096
 MAX_SESSION_SECONDS: Final = 3600.0
@@ -28,10 +28,10 @@ MAX_HELD_CHARACTERS: Final = 4096
 FORCED_TAIL_CHARACTERS: Final = 512
 CONTEXT_CHARACTERS: Final = 64
 OWN_RULE_WINDOW_CHARACTERS: Final = 100
-"""Characters that an own expression may find."""
+"""Maximum length of a match of a custom expression."""
 
 MAX_MATCH_WAYS: Final = 10_000
-"""Ways in which the repetitions of an own expression may be combined."""
+"""Maximum number of combinations of the repetitions in a custom expression."""
 
 PLACEHOLDER: Final = re.compile(r"\[[A-Z][A-Z0-9_]{0,30}_\d{1,6}\]")
 FIELDS: Final = ("reasoning_content", "reasoning", "content")
@@ -39,7 +39,7 @@ FIELDS: Final = ("reasoning_content", "reasoning", "content")
 _LETTERS: Final = "".join(map(chr, range(0xC0, 0x250)))
 _TOKEN: Final = "".join(map(chr, range(0x21, 0x7F))) + _LETTERS
 _SECRET: Final = "".join(one for one in map(chr, range(0x21, 0x7F)) if one.isalnum() or one in "+/=_.~-")
-_NEARLY: Final = (
+_INCOMPLETE: Final = (
     re.compile(r"\[[A-Z0-9_]*\Z"),
     re.compile(r"-----BEGIN[A-Z0-9 ]*-{0,5}\Z"),
     re.compile(r"(?<![A-Za-z0-9])[A-Za-z]{2}\d{2}(?: ?[A-Za-z0-9]){0,64} ?\Z"),
@@ -49,12 +49,12 @@ _END_OF_KEY: Final = re.compile(r"-----END [A-Z0-9 ]{1,60}-----")
 _BEARER: Final = re.compile(r"\bbearer\s{0,4}\Z", re.IGNORECASE)
 
 Check = Callable[[str, int, int], int]
-"""Returns where something that begins and ends in a text really ends; 0 when it is none."""
+"""Returns the real end of a match from its text, start and end; 0 for a false match."""
 
 
 @dataclass(frozen=True, slots=True)
 class RedactionRule:
-    """What is found under a name; the group `it` of an expression is the part to hide."""
+    """A rule that finds values to hide; the group `it` of its expression, if any, is the hidden part."""
 
     name: str
     expression: re.Pattern[str]
@@ -62,7 +62,7 @@ class RedactionRule:
     is_own: bool = False
 
     def spans(self, text: str) -> Iterator[tuple[int, int]]:
-        """Yield where it is found."""
+        """Yield start and end of each match."""
         group = "it" if "it" in self.expression.groupindex else 0
         for found in self._matches(text):
             start, end = found.span(group)
@@ -75,7 +75,7 @@ class RedactionRule:
         if not self.is_own:
             yield from self.expression.finditer(text)
             return
-        # Short pieces bound the time; each ends where a match that begins in the piece may end.
+        # Short windows bound the time; each extends to the possible end of a match that starts in it.
         at = 0
         while at < len(text):
             found = self.expression.search(text, at, at + 2 * OWN_RULE_WINDOW_CHARACTERS)
@@ -90,7 +90,7 @@ class RedactionRule:
 
 
 def _prefix(is_right: Callable[[str], bool]) -> Check:
-    """Return a check that takes the longest beginning, up to the end of a word, that is right."""
+    """Return a check that accepts the longest valid prefix that ends at the end of a word."""
 
     def check(text: str, start: int, end: int) -> int:
         for stop in range(end, start, -1):
@@ -103,7 +103,7 @@ def _prefix(is_right: Callable[[str], bool]) -> Check:
 
 
 def is_iban(text: str) -> bool:
-    """Tell whether the check digits of an account number are right."""
+    """Whether the check digits of an IBAN are valid."""
     if not 15 <= len(text) <= 34 or not text.isascii() or not text.isalnum():
         return False
     digits = "".join(str(int(one, 36)) for one in text[4:] + text[:4])
@@ -111,7 +111,7 @@ def is_iban(text: str) -> bool:
 
 
 def is_card(text: str) -> bool:
-    """Tell whether the check digit of a card number is right (Luhn)."""
+    """Whether the check digit of a card number is valid (Luhn)."""
     if not 13 <= len(text) <= 19 or not text.isdecimal() or text[0] not in "23456":
         return False
     doubled = [int(one) * 2 if place % 2 else int(one) for place, one in enumerate(reversed(text))]
@@ -175,19 +175,19 @@ RULES: Final = {
         "IP", re.compile(r"(?<![\w:.])(?=[0-9A-Fa-f]*:)[0-9A-Fa-f:]{3,39}(?![\w:])", re.ASCII), _is_ipv6
     ),
 }
-"""What is hidden, by valve, in the order in which it is looked for."""
+"""The rules by valve, in the order of their application."""
 
 
 def read_expression(text: str) -> re.Pattern[str]:
-    """Return an own expression; ValueError for one that is wrong, or may take long whatever the text.
+    """Return a compiled custom expression; ValueError when it is invalid or may take long.
 
-    It is judged by its text: no group is repeated, nothing refers back, and the product of what each
-    repetition may be (100 for an open one) is bounded.
+    The check reads the expression: groups must not be repeated, back-references are refused, and the product
+    of the widths of all repetitions (100 for an open one) is bounded.
     """
     bare = re.sub(r"\[[^\]]*(?:\]|\Z)", "x", re.sub(r"\\[^1-9]", "x", text))
     bare = re.sub(r"\(\?(?::|=|!|<=|<!|i:)", "(", bare)
     if len(text) > 500 or "\\" in bare or "(?" in bare:
-        raise ValueError("only plain groups and look-around are allowed, no reference back, 500 characters")
+        raise ValueError("expected at most 500 characters, plain groups and look-around, no back-references")
     if re.search(r"\)\s*[*+?{]", bare):
         raise ValueError("a group must not be repeated")
     ways = 1
@@ -202,19 +202,19 @@ def read_expression(text: str) -> re.Pattern[str]:
     try:
         made = re.compile(text)
     except re.error as error:
-        raise ValueError(f"it is no regular expression: {error}") from None
+        raise ValueError(f"it is not a regular expression: {error}") from None
     if made.search(""):
         raise ValueError("it must not match the empty text")
     return made
 
 
 def read_rules(text: str) -> list[RedactionRule]:
-    """Return the own rules in lines such as `EMPLOYEE=E-\\d{6}`; ValueError naming the line at fault."""
+    """Return the custom rules of lines such as `EMPLOYEE=E-\\d{6}`; ValueError names the faulty line."""
     rules = []
     for line in filter(None, map(str.strip, text.splitlines())):
         name, _, expression = line.partition("=")
         if not re.fullmatch(r"[A-Z][A-Z0-9_]{0,30}", name) or not expression:
-            raise ValueError(f"{line!r} is no NAME=expression with a name in capital letters")
+            raise ValueError(f"{line!r} is not NAME=expression with a name in capital letters")
         try:
             rules.append(RedactionRule(name, read_expression(expression), is_own=True))
         except ValueError as error:
@@ -223,7 +223,7 @@ def read_rules(text: str) -> list[RedactionRule]:
 
 
 def find_matches(text: str, rules: Sequence[RedactionRule]) -> list[tuple[int, int, str]]:
-    """Return what is to be hidden, in its order: where it begins and ends, and its name."""
+    """Return start, end and rule name of the values to hide, in order of the text."""
     taken = bytearray(len(text))
     spans = []
     for rule in rules:
@@ -236,7 +236,7 @@ def find_matches(text: str, rules: Sequence[RedactionRule]) -> list[tuple[int, i
 
 @dataclass(slots=True)
 class RedactionSession:
-    """One request: which placeholder stands for what. `own` are the values that it brought along."""
+    """Placeholders of one request; `own` maps placeholders to the values of the request."""
 
     used_at: float = 0.0
     own: dict[str, str] = field(default_factory=dict)
@@ -246,12 +246,12 @@ class RedactionSession:
     _counts: dict[str, int] = field(default_factory=dict)
 
     def avoid(self, text: str) -> str:
-        """Keep what looks like a placeholder in a text from being one."""
+        """Reserve the placeholders that occur in a text, and return the text."""
         self._taken.update(PLACEHOLDER.findall(text))
         return text
 
     def mask(self, text: str, rules: Sequence[RedactionRule], *, is_own: bool = False) -> str:
-        """Return a text with placeholders."""
+        """Return a text with its values replaced by placeholders."""
         pieces, at = [], 0
         for start, end, name in find_matches(text, rules):
             pieces += [text[at:start], self._placeholder(name, text[start:end], is_own)]
@@ -259,7 +259,7 @@ class RedactionSession:
         return "".join([*pieces, text[at:]])
 
     def restore(self, text: str, *, as_json: bool = False) -> str:
-        """Return a text with the values that the request brought along."""
+        """Return a text with placeholders replaced by the values of the request."""
 
         def value(found: re.Match[str]) -> str:
             known = self.own.get(found[0], found[0])
@@ -280,7 +280,7 @@ class RedactionSession:
 
 
 class StreamTail:
-    """A text that comes in pieces: gives what is complete, and keeps what may become something to hide."""
+    """A streamed text: returns complete parts, and holds back an end that may become a value to hide."""
 
     def __init__(self, change: Callable[[str], str], rules: Sequence[RedactionRule]) -> None:
         self._change = change
@@ -289,23 +289,23 @@ class StreamTail:
         self._is_passing = ""
 
     def feed(self, piece: str) -> str:
-        """Take a piece; return what can be said now."""
+        """Add a piece; return the text that is complete."""
         self._held += piece
         if self._is_passing and not self._pass():
             return ""
         cut = self._cut()
-        said, self._held = self._held[:cut], self._held[cut:]
-        return self._change(said)
+        text_out, self._held = self._held[:cut], self._held[cut:]
+        return self._change(text_out)
 
     def finish(self) -> str:
-        """Return the rest."""
-        said, self._held = "" if self._is_passing else self._held, ""
+        """Return the text held back."""
+        text_out, self._held = "" if self._is_passing else self._held, ""
         self._is_passing = ""
-        return self._change(said)
+        return self._change(text_out)
 
     def _cut(self) -> int:
         text = self._held
-        start = _open_at(text, any(rule.is_own for rule in self._rules), bool(self._rules))
+        start = _incomplete_start(text, any(rule.is_own for rule in self._rules), bool(self._rules))
         spans = find_matches(text, self._rules)
         for begin, end, _ in reversed(spans):
             if end > start or end == len(text):
@@ -319,7 +319,7 @@ class StreamTail:
         return next((end for begin, end, _ in spans if begin < forced < end), forced)
 
     def _pass(self) -> bool:
-        """Drop the rest of something that is hidden already; tell whether it is over."""
+        """Drop the rest of a value that is already hidden; return whether it has ended."""
         if self._is_passing == RULES["private_keys"].name:
             found = _END_OF_KEY.search(self._held)
             rest = self._held[found.end() :] if found else None
@@ -332,49 +332,49 @@ class StreamTail:
         return rest is not None
 
 
-def _open_at(text: str, has_own: bool, masks: bool) -> int:
-    """Return where the end of a text begins that may be the start of something to hide."""
+def _incomplete_start(text: str, has_own: bool, masks: bool) -> int:
+    """Return the position from which the end of a text may be the start of a value to hide."""
     near = max(0, len(text) - CONTEXT_CHARACTERS)
     if not masks:
-        found = _NEARLY[0].search(text, near)
+        found = _INCOMPLETE[0].search(text, near)
         return found.start() if found else len(text)
-    start = _word(text, len(text))
+    start = _word_start(text, len(text))
     bearer = _BEARER.search(text, max(0, start - CONTEXT_CHARACTERS), start)
     starts = [bearer.start()] if bearer else []
-    starts += [found.start() for one in _NEARLY if (found := one.search(text, near))]
+    starts += [found.start() for one in _INCOMPLETE if (found := one.search(text, near))]
     if has_own:
         starts.append(max(0, len(text) - OWN_RULE_WINDOW_CHARACTERS))
-    return _word(text, min([start, *starts]))
+    return _word_start(text, min([start, *starts]))
 
 
-def _word(text: str, at: int) -> int:
+def _word_start(text: str, at: int) -> int:
     return len(text[:at].rstrip(_TOKEN))
 
 
 class Filter:
-    """Hides what the rules find in a request, and in the answer; puts back what the request had."""
+    """Hides values in the request and the answer, and restores the values of the request in the answer."""
 
     class Valves(BaseModel):
-        """What is hidden, and what happens to the answer."""
+        """The values to hide, and the treatment of the answer."""
 
         priority: int = Field(100, description="Filters with lower numbers run first.")
         restore: bool = Field(True, description="Put hidden values back into the answer.")
         restore_tool_calls: bool = Field(
-            False, description="Put them into the arguments of tools, too; the model may see those."
+            False, description="Put hidden values back into tool arguments too, which the model may see."
         )
-        mask_answers: bool = Field(True, description="Hide what the answer has and the request had not.")
+        mask_answers: bool = Field(True, description="Hide values in the answer that are not in the request.")
         private_keys: bool = Field(True, description="Hide private keys (PEM).")
         api_keys: bool = Field(True, description="Hide API keys and tokens of known forms (sk-...).")
-        bearer_tokens: bool = Field(True, description="Hide what follows the word Bearer.")
+        bearer_tokens: bool = Field(True, description="Hide the token after the word Bearer.")
         emails: bool = Field(True, description="Hide e-mail addresses.")
-        ibans: bool = Field(True, description="Hide account numbers with right check digits (IBAN).")
-        credit_cards: bool = Field(True, description="Hide card numbers with a right check digit.")
+        ibans: bool = Field(True, description="Hide account numbers with valid check digits (IBAN).")
+        credit_cards: bool = Field(True, description="Hide card numbers with a valid check digit.")
         phones: bool = Field(True, description="Hide telephone numbers.")
         ipv4: bool = Field(False, description="Hide IPv4 addresses.")
         ipv6: bool = Field(False, description="Hide IPv6 addresses.")
         expressions: str = Field(
             "",
-            description="Own regular expressions, one a line: NAME=expression; up to 100 characters.",
+            description="Custom regular expressions, one a line: NAME=expression; up to 100 characters.",
         )
 
         @field_validator("expressions")
@@ -389,7 +389,7 @@ class Filter:
         self._sessions: OrderedDict[str, RedactionSession] = OrderedDict()
 
     async def inlet(self, body: dict[str, Any], __metadata__: dict[str, Any]) -> dict[str, Any]:
-        """Hide what the texts of the messages have."""
+        """Hide the values in the messages."""
         messages = body["messages"]
         session = self._session(__metadata__)
         for message in messages:
@@ -398,7 +398,7 @@ class Filter:
         return body
 
     async def stream(self, event: dict[str, Any], __metadata__: dict[str, Any]) -> dict[str, Any]:
-        """Change the pieces of an answer; the end of each is kept until it is clear what it is."""
+        """Change the pieces of an answer; an end that may become a value is held back."""
         session = self._session(__metadata__)
         for choice in event.get("choices") or []:
             if isinstance(choice.get("delta"), dict):
@@ -406,14 +406,14 @@ class Filter:
         return event
 
     async def outlet(self, body: dict[str, Any], __metadata__: dict[str, Any]) -> dict[str, Any]:
-        """Change a whole answer; what the conversation has is the user's own."""
+        """Change a whole answer; values that occur earlier in the conversation are restored."""
         *before, answer = body["messages"]
         session = self._session(__metadata__)
         if not session.own:
             for message in before:
                 self._masked(message, session)
         if answer.get("role") == "assistant":
-            body["messages"] = [*before, _each_text(answer, lambda text: self._said(session, text))]
+            body["messages"] = [*before, _each_text(answer, lambda text: self._changed_text(session, text))]
         return body
 
     def _rules(self) -> list[RedactionRule]:
@@ -424,23 +424,23 @@ class Filter:
         rules = self._rules()
         return _each_text(message, lambda text: session.mask(text, rules, is_own=True))
 
-    def _said(self, session: RedactionSession, text: str) -> str:
+    def _changed_text(self, session: RedactionSession, text: str) -> str:
         if self.valves.mask_answers:
             text = session.mask(text, self._rules())
         return session.restore(text) if self.valves.restore else text
 
     def _change(self, choice: dict[str, Any], session: RedactionSession) -> None:
-        """Change one piece; a text ends where another kind of text or a call follows, and with the answer."""
+        """Change one piece; a text ends at another kind of text, at a tool call, and with the answer."""
         index, delta = choice.get("index", 0), choice["delta"]
         calls = [call for call in delta.get("tool_calls") or [] if isinstance(call, dict)]
         given = [name for name in FIELDS if isinstance(delta.get(name), str) and delta[name]]
         is_over = bool(choice.get("finish_reason"))
         for name in FIELDS:
-            said = self._tail(session, index, name).feed(delta[name]) if name in given else ""
+            text_out = self._tail(session, index, name).feed(delta[name]) if name in given else ""
             if is_over or calls or (given and name not in given):
-                said += self._tail(session, index, name).finish()
-            if said or name in given:
-                delta[name] = said
+                text_out += self._tail(session, index, name).finish()
+            if text_out or name in given:
+                delta[name] = text_out
         if self.valves.restore_tool_calls:
             self._restore_calls(choice, calls, session)
 
@@ -457,16 +457,18 @@ class Filter:
                 choice["delta"]["tool_calls"] = [*calls, *rest]
 
     def _tail(self, session: RedactionSession, index: int, name: str | int) -> StreamTail:
-        """Return the text of a choice under its name, or the arguments of the call of that number."""
+        """Return the tail of a text of a choice by name, or of the arguments of a tool call by index."""
         if (index, name) not in session.tails:
             is_call = isinstance(name, int)
-            change = partial(session.restore, as_json=True) if is_call else partial(self._said, session)
+            change = (
+                partial(session.restore, as_json=True) if is_call else partial(self._changed_text, session)
+            )
             rules = [] if is_call or not self.valves.mask_answers else self._rules()
             session.tails[index, name] = StreamTail(change, rules)
         return session.tails[index, name]
 
     def _session(self, metadata: dict[str, Any]) -> RedactionSession:
-        """Return what is known of a request; that of others is forgotten after an hour."""
+        """Return the session of a request; sessions of others are dropped after an hour."""
         now = self.clock()
         token = metadata.setdefault(METADATA_KEY, uuid.uuid4().hex)
         session = self._sessions.pop(token, None) or RedactionSession()
@@ -481,7 +483,7 @@ class Filter:
 
 
 def _each_text(message: dict[str, Any], change: Callable[[str], str]) -> dict[str, Any]:
-    """Return a message with its texts and the arguments of its calls changed."""
+    """Return a message with its texts and tool call arguments changed."""
     changed = {**message, **{name: change(message[name]) for name in FIELDS if _is_text(message, name)}}
     for name, inner in (("content", None), ("tool_calls", "function")):
         if isinstance(message.get(name), list):

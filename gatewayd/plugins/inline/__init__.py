@@ -1,4 +1,4 @@
-"""Small methods of plugins without a crossing: run on the daemon's loop, in a language that cannot block it.
+"""Inline execution of small plugin methods on the loop of the daemon, in bounded time.
 
-Imported by `gatewayd.plugins` alone.
+Imported only by `gatewayd.plugins`. See gatewayd-plugins(7), KINDS.
 """

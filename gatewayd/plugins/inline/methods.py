@@ -1,4 +1,4 @@
-"""A method that runs on the daemon's loop where it can, value by value."""
+"""Inline form of a plugin method, which runs on the loop of the daemon where possible."""
 
 from collections.abc import Callable, Sequence
 from types import CodeType, FunctionType, MethodType
@@ -11,13 +11,13 @@ from gatewayd.plugins.inline.translation import operation_name, translate_method
 from gatewayd.plugins.runtime.attributes import find_shared
 
 MAX_VALUE_BYTES: Final = 16_384
-"""Bytes of a value; a larger one is left to the thread of the plugin."""
+"""Maximum size of a value; a larger one is handled in the thread of the plugin."""
 
 MAX_STEPS: Final = 2_000
-"""Steps for one value: a fraction of a millisecond."""
+"""Maximum steps for one value, a fraction of a millisecond."""
 
 MAX_TOTAL_STEPS: Final = 8_000
-"""Steps for values that come together."""
+"""Maximum steps for all values of one call of `run_all`."""
 
 _OPERATIONS: Final = (
     "add",
@@ -40,13 +40,13 @@ _OPERATIONS: Final = (
 )
 
 _FAILURES: Final = (ArithmeticError, LookupError, NameError, RuntimeError, TypeError, ValueError)
-"""What a run may end with: the method then runs in its thread, and raises there what it raises."""
+"""Exceptions that end a run; the method then runs in its thread and raises them there."""
 
 
 class InlineMethod:
-    """A translated method; one run at a time, on one loop. It gets its value under `name`.
+    """A translated method; one run at a time, on one loop. `name` is the parameter of its value.
 
-    A run that is given up has changed nothing.
+    An aborted run changes nothing.
     """
 
     def __init__(
@@ -64,21 +64,21 @@ class InlineMethod:
         self._is_idle = is_idle
 
     def is_of(self, method: Any) -> bool:
-        """Tell whether this is a translation of a method."""
+        """Whether this is the translation of a method."""
         function = method.__func__ if type(method) is MethodType else None
         return type(function) is FunctionType and function.__code__ is self._code
 
     @property
     def is_idle(self) -> bool:
-        """Whether the method does nothing but return its value."""
+        """Whether the method returns its value unchanged."""
         return self._is_idle
 
     def use_valves(self, valves: Any) -> None:
-        """Read valves from here on off an object that no code of the plugin has."""
+        """Read the valves from an object that code of the plugin cannot reach."""
         self._operations.fresh_valves = valves
 
     def run_all(self, values: Sequence[bytes]) -> list[bytes]:
-        """Return what the method makes of the first values: of all for which it can run here, one by one."""
+        """Return the results for the leading values that the method can handle inline."""
         left, made = MAX_TOTAL_STEPS, []
         for value in values:
             result = self.run(value, left)
@@ -89,18 +89,18 @@ class InlineMethod:
         return made
 
     def run(self, value: bytes, steps: int = MAX_STEPS) -> bytes | None:
-        """Return what the method makes of a JSON object: the same bytes where it changes nothing.
+        """Return the result for a JSON object; the same bytes object when it is unchanged.
 
-        None where the method has to run in its thread, because it does something else, takes longer or fails.
+        None when the method must run in its thread: it aborts, takes too long or fails.
         """
         if len(value) > MAX_VALUE_BYTES:
             return None
         operations, made = self._operations, None
         try:
             operations.begin(min(steps, MAX_STEPS), len(value))
-            given = orjson.loads(value)
-            if type(given) is dict and self._run(given) is given:
-                changed = orjson.dumps(given) if operations.has_stored else value
+            value_object = orjson.loads(value)
+            if type(value_object) is dict and self._run(value_object) is value_object:
+                changed = orjson.dumps(value_object) if operations.has_stored else value
                 operations.commit()
                 made = changed
         except _FAILURES:
@@ -109,9 +109,9 @@ class InlineMethod:
         return made
 
     def change(self, value: Any) -> bool:
-        """Let the method change an object and return it.
+        """Let the method change an object in place; return whether it ran.
 
-        False where it has to run in its thread; then the object is as it was.
+        False when it must run in its thread; the object is unchanged then.
         """
         operations, is_changed = self._operations, False
         operations.begin(MAX_STEPS)
@@ -130,7 +130,7 @@ class InlineMethod:
 def make_inline(
     instance: Any, method: str, name: str, source: str, valves: type[Any] | None
 ) -> InlineMethod | None:
-    """Return a method of a plugin for values that it gets under a name; None where it cannot run inline.
+    """Return the inline form of a method with the parameter `name`; None when it cannot run inline.
 
     Called in the thread of the plugin.
     """

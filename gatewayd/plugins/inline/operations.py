@@ -1,7 +1,7 @@
-"""What a translated method may do: operations on JSON values, each of which takes a bounded time.
+"""Operations of translated methods on JSON values, each with a bounded time.
 
-Values are exactly of the types of JSON, so no code of the plugin runs for any of them. Only plain values and
-new objects of such are stored, so that a value stays a tree and does not grow beyond what is paid for.
+Values have exactly the types of JSON, so no code of the plugin runs. Only plain values and new objects of
+plain values are stored, so that a value remains a tree whose growth the step limit bounds.
 """
 
 import operator
@@ -14,13 +14,13 @@ from gatewayd.plugins.runtime.attributes import MISSING, find_shared, storage_of
 
 MAX_INTEGER: Final = 2**63
 MAX_TEXT_CHARACTERS: Final = 65_536
-"""A text that is longer is left to the thread of the plugin, as is a number that is larger."""
+"""Longer texts, and larger integers than MAX_INTEGER, are handled in the thread of the plugin."""
 
 MAX_ATTRIBUTES: Final = 100
-"""Attributes of an instance or its valves."""
+"""Maximum number of attributes of an instance or its valves."""
 
 CHARACTERS_PER_STEP: Final = 64
-"""Characters that are read or written in the time of one step."""
+"""Characters read or written in one step."""
 
 OPERATORS: Final[Mapping[str, Callable[[Any, Any], Any]]] = {
     "Add": operator.add,
@@ -66,13 +66,13 @@ _PLAIN: Final = _NUMBERS | {str, type(None)}
 
 
 class InlineAbortError(RuntimeError):
-    """The run is given up: the method has to run in the thread of its plugin."""
+    """The run is aborted: the method must run in the thread of its plugin."""
 
 
 class AttributeStorage:
-    """What objects of one class store themselves, read without running code of the class.
+    """Access to the attributes stored in instances of one class, without running code of the class.
 
-    `names` are those that are asked for. The class is looked at once: called in the thread of its plugin.
+    `names` are the attributes that will be read. The class is examined here, in the thread of its plugin.
     """
 
     def __init__(self, cls: type, names: Iterable[str]) -> None:
@@ -80,18 +80,18 @@ class AttributeStorage:
         setter = find_shared(cls, "__setattr__")
         is_plain = find_shared(cls, "__getattribute__") is object.__getattribute__ and setter in _SETTERS
         self.takes_all = setter is object.__setattr__
-        """Whether any value may be set under a name: a model of pydantic has a say in that."""
+        """Whether attributes can be set freely; pydantic models validate them."""
         shared = {name: find_shared(cls, name) for name in names}
         self._names = {name for name, one in shared.items() if one is MISSING or type(one) in _PLAIN}
         self._get = storage_of(cls) if is_plain else None
 
     def check(self, name: str) -> None:
-        """Give the run up for a name that the class has something to say about."""
+        """Raise InlineAbortError for a name that the class computes."""
         if name not in self._names:
             raise InlineAbortError
 
     def find(self, instance: Any) -> dict[str, Any]:
-        """Return the attributes themselves, to be written."""
+        """Return the attribute dict of an instance, for writing."""
         if type(instance) is not self._cls or self._get is None:
             raise InlineAbortError
         found = self._get(instance)
@@ -100,7 +100,7 @@ class AttributeStorage:
         return found
 
     def read(self, instance: Any) -> dict[str, Any]:
-        """Return a copy of the attributes, none of whose names compares itself by code of the plugin."""
+        """Return a copy of the attributes, whose names are all exactly of type str."""
         found = self.find(instance).copy()
         if any(type(name) is not str for name in found):
             raise InlineAbortError
@@ -108,10 +108,10 @@ class AttributeStorage:
 
 
 class InlineOperations:
-    """The operations of one method, and what its run has done so far.
+    """The operations of one method, and the state of its run.
 
-    What it sets on its instance is kept apart until the run has come to its end. `attributes` and `valves`
-    read the instance and its valves; `shadowed` are the names that mean something else in the module.
+    Attributes set on the instance are buffered until the end of the run. `attributes` and `valves` read the
+    instance and its valves; `shadowed` are the built-in names that the module redefines.
     """
 
     def __init__(
@@ -128,34 +128,34 @@ class InlineOperations:
         self._shadowed = shadowed
         self._nodes = nodes
         self._most = self._steps = 0
-        self._read_off: dict[str, Any] | None = None
+        self._attributes_read: dict[str, Any] | None = None
         self._set: dict[str, Any] = {}
         self.fresh_valves: Any = None
-        """Valves that no code of the plugin has changed since; None for those of the instance."""
+        """Valves that code of the plugin cannot change; None to read the valves of the instance."""
         self._undo: list[tuple[Any, Any, Any]] = []
         self.has_stored = False
-        """Whether the run has changed a value that it was given."""
+        """Whether the run has changed its value."""
 
     def begin(self, steps: int, characters: int = 0) -> None:
-        """Begin a run of so many steps at most, for a value that is parsed from so many characters."""
+        """Start a run of at most `steps` steps; `characters` is the length of the JSON of its value."""
         self.end()
         self.has_stored = False
         self._most = self._steps = steps
-        self._pay(self._nodes)
-        self._read(characters)
+        self._count_steps(self._nodes)
+        self._count_characters(characters)
 
     @property
     def paid(self) -> int:
-        """How many steps the run has taken."""
+        """Number of steps of the run."""
         return self._most - self._steps
 
     def commit(self) -> None:
-        """Keep what was set on the instance."""
+        """Write the buffered attributes to the instance."""
         if self._set:
             self._attributes.find(self._instance).update(self._set)
 
     def undo(self) -> None:
-        """Take back what the run has stored in the value."""
+        """Revert the changes of the value."""
         while self._undo:
             holder, key, before = self._undo.pop()
             if before is MISSING or before is _ADDED:
@@ -164,54 +164,54 @@ class InlineOperations:
                 holder[key] = before
 
     def end(self) -> None:
-        """Forget what the run had to do with."""
+        """Clear the state of the run."""
         self._set = {}
         self._undo = []
-        self._read_off = None
+        self._attributes_read = None
 
     def leave(self) -> None:
-        """Give the run up."""
+        """Abort the run."""
         raise InlineAbortError
 
     def each(self, value: Any) -> Iterator[Any]:
-        """Return the elements of a list, none of which is added on the way."""
+        """Iterate over a list; abort when its length changes."""
         if type(value) is not list:
             raise InlineAbortError
-        self._pay(1 + len(value) * self._nodes)
+        self._count_steps(1 + len(value) * self._nodes)
         return _elements(value)
 
     def binary(self, name: str, left: Any, right: Any) -> Any:
-        """Add two texts, or calculate with two numbers."""
+        """Concatenate two texts, or compute with two numbers."""
         if type(left) is str and type(right) is str and name == "Add":
-            self._read(len(left) + len(right))
-            return self._small(left + right)
+            self._count_characters(len(left) + len(right))
+            return self._bounded(left + right)
         if type(left) not in _NUMBERS or type(right) not in _NUMBERS:
             raise InlineAbortError
-        self._pay(1)
-        return self._small(OPERATORS[name](left, right))
+        self._count_steps(1)
+        return self._bounded(OPERATORS[name](left, right))
 
     def compare(self, name: str, left: Any, right: Any) -> bool:
         """Compare two plain values."""
         if type(left) not in _PLAIN or type(right) not in _PLAIN:
             raise InlineAbortError
-        self._read(len(left) if type(left) is str else 1)
+        self._count_characters(len(left) if type(left) is str else 1)
         return COMPARISONS[name](left, right)
 
     def has(self, one: Any, holder: Any) -> bool:
-        """Tell whether a text is in a text, or a plain value is a key of an object."""
+        """Whether a text contains a text, or an object has a key."""
         if type(one) not in _PLAIN:
             raise InlineAbortError
         if type(holder) is dict:
-            self._read(len(one) if type(one) is str else 1)
+            self._count_characters(len(one) if type(one) is str else 1)
         elif type(holder) is str and type(one) is str:
-            self._read(len(holder) * len(one))
+            self._count_characters(len(holder) * len(one))
         else:
             raise InlineAbortError
         return one in holder
 
     def item(self, holder: Any, key: Any) -> Any:
         """Return a member of an object, an element of a list or a character of a text."""
-        self._read(len(key) if type(key) is str else 1)
+        self._count_characters(len(key) if type(key) is str else 1)
         if (type(holder) is dict and type(key) is str) or (type(holder) in (list, str) and type(key) is int):
             return holder[key]
         raise InlineAbortError
@@ -220,12 +220,12 @@ class InlineOperations:
         """Return a part of a text."""
         if type(text) is not str or {type(lower), type(upper)} - {int, type(None)}:
             raise InlineAbortError
-        self._read(len(text))
+        self._count_characters(len(text))
         return text[lower:upper]
 
     def store(self, value: Any, holder: Any, key: Any) -> None:
         """Set a member of an object or an element of a list to a plain value."""
-        self._read(sum(len(one) for one in (key, value) if type(one) is str))
+        self._count_characters(sum(len(one) for one in (key, value) if type(one) is str))
         if type(value) not in _PLAIN:
             raise InlineAbortError
         is_member = type(holder) is dict and type(key) is str
@@ -237,15 +237,15 @@ class InlineOperations:
         holder[key] = value
 
     def add(self, holder: Any, place: Any, *members: Any) -> None:
-        """Put a new object into a list, at its end for `...`; names and plain values of it alternate.
+        """Insert a new object into a list, at its end for `...`; `members` alternate names and plain values.
 
-        Nothing else refers to the object, so that a value stays a tree.
+        Nothing else refers to the object, so that the value remains a tree.
         """
         if type(holder) is not list or (place is not ... and type(place) is not int):
             raise InlineAbortError
         if any(type(one) not in _PLAIN for one in members):
             raise InlineAbortError
-        self._read(len(holder) + sum(len(one) if type(one) is str else 1 for one in members))
+        self._count_characters(len(holder) + sum(len(one) if type(one) is str else 1 for one in members))
         count = len(holder)
         place = count if place is ... else min(max(place + count, 0) if place < 0 else place, count)
         self.has_stored = True
@@ -253,26 +253,26 @@ class InlineOperations:
         holder.insert(place, dict(zip(members[::2], members[1::2], strict=True)))
 
     def update(self, name: str, holder: Any, key: Any, value: Any) -> None:
-        """Set what `store` sets to a result of it and another value."""
+        """Set a member or element to the result of an operation on it and another value."""
         self.store(self.binary(name, self.item(holder, key), value), holder, key)
 
     def method(self, name: str, holder: Any, *arguments: Any) -> Any:
         """Call a method of a text or an object."""
         if type(holder) is dict and name == "get" and 1 <= len(arguments) <= 2:
             if type(arguments[0]) is str:
-                self._read(len(arguments[0]))
+                self._count_characters(len(arguments[0]))
                 return holder.get(*arguments)
         elif type(holder) is str and name in TEXT_METHODS and all(type(one) is str for one in arguments):
             length = len(holder) * (1 + sum(map(len, arguments)))
             if name == "replace" and length > MAX_TEXT_CHARACTERS:
                 raise InlineAbortError
-            self._read(length)
-            return self._small(TEXT_METHODS[name](holder, *arguments))
+            self._count_characters(length)
+            return self._bounded(TEXT_METHODS[name](holder, *arguments))
         raise InlineAbortError
 
     def builtin(self, name: str, value: Any) -> Any:
-        """Call a function of the language."""
-        self._pay(1)
+        """Call a built-in function."""
+        self._count_steps(1)
         if name in self._shadowed:
             raise InlineAbortError
         if name == "bool":
@@ -284,27 +284,27 @@ class InlineOperations:
         raise InlineAbortError
 
     def is_a(self, value: Any, name: str) -> bool:
-        """Tell whether a value is of a type of the language."""
-        self._pay(1)
+        """Whether a value is an instance of a built-in type."""
+        self._count_steps(1)
         if name in self._shadowed or "isinstance" in self._shadowed or name not in TYPES:
             raise InlineAbortError
         return isinstance(value, TYPES[name])
 
     def joined(self, *pieces: Any) -> str:
-        """Return the texts of plain values one after the other."""
+        """Return the texts of plain values, joined."""
         if any(type(one) not in _PLAIN for one in pieces):
             raise InlineAbortError
         texts = [one if type(one) is str else str(one) for one in pieces]
         length = sum(map(len, texts))
-        self._read(length)
+        self._count_characters(length)
         if length > MAX_TEXT_CHARACTERS:
             raise InlineAbortError
         return "".join(texts)
 
     def own(self, name: str) -> Any:
-        """Return a plain value of the instance."""
+        """Return a plain attribute of the instance."""
         if name in self._set:
-            self._pay(1)
+            self._count_steps(1)
             return self._set[name]
         self._attributes.check(name)
         return self._plain(self._stored().get(name, MISSING))
@@ -317,7 +317,7 @@ class InlineOperations:
         self._valves.check(name)
         own = self._stored().get("valves")
         stored = self._valves.read(own if self.fresh_valves is None or own is None else self.fresh_valves)
-        self._pay(len(stored))
+        self._count_steps(len(stored))
         return self._plain(stored.get(name, MISSING))
 
     def set_own(self, name: str, value: Any) -> None:
@@ -329,29 +329,29 @@ class InlineOperations:
         self._set[name] = self._plain(value)
 
     def _stored(self) -> dict[str, Any]:
-        """Return the attributes of the instance as they are at the beginning of the run."""
-        if self._read_off is None:
-            self._read_off = self._attributes.read(self._instance)
-            self._pay(len(self._read_off))
-        return self._read_off
+        """Return the attributes of the instance at the start of the run."""
+        if self._attributes_read is None:
+            self._attributes_read = self._attributes.read(self._instance)
+            self._count_steps(len(self._attributes_read))
+        return self._attributes_read
 
     def _plain(self, value: Any) -> Any:
-        self._pay(1)
+        self._count_steps(1)
         if type(value) not in _PLAIN:
             raise InlineAbortError
-        return self._small(value)
+        return self._bounded(value)
 
-    def _small(self, value: Any) -> Any:
+    def _bounded(self, value: Any) -> Any:
         if type(value) is int and abs(value) >= MAX_INTEGER:
             raise InlineAbortError
         if type(value) is str and len(value) > MAX_TEXT_CHARACTERS:
             raise InlineAbortError
         return value
 
-    def _read(self, characters: int) -> None:
-        self._pay(1 + characters // CHARACTERS_PER_STEP)
+    def _count_characters(self, characters: int) -> None:
+        self._count_steps(1 + characters // CHARACTERS_PER_STEP)
 
-    def _pay(self, steps: int) -> None:
+    def _count_steps(self, steps: int) -> None:
         self._steps -= steps
         if self._steps < 0:
             raise InlineAbortError

@@ -1,7 +1,7 @@
-"""A method of a plugin, translated so that each operation which could take long is asked for by name; pure.
+"""Translation of a plugin method into code that calls a named function for each operation.
 
-The translation holds names, constants, branches and calls of `operations`, and no code of the plugin.
-What has no translation becomes a call of `leave`, which gives the run up.
+The translation contains names, constants, branches and calls of `operations`, but no code of the plugin.
+Code without a translation becomes a call of `leave`, which aborts the run.
 """
 
 import ast
@@ -15,22 +15,22 @@ from typing import Any, Final
 from gatewayd.plugins.inline.operations import BUILTINS, MAX_INTEGER, METHODS, OPERATORS
 
 MAX_NODES: Final = 300
-"""Nodes of the syntax tree of a method."""
+"""Maximum number of syntax tree nodes of a method."""
 
 Definition = ast.FunctionDef | ast.AsyncFunctionDef
 
 ADDITIONS: Final = {"append": 1, "insert": 2}
-"""Methods that add to a list, and how many arguments they take; the last is an object."""
+"""Methods that add an object to a list, with their number of arguments; the object is the last."""
 
 _GENERATORS: Final = inspect.CO_ASYNC_GENERATOR | inspect.CO_GENERATOR
 
 
 @dataclass(frozen=True, slots=True)
 class TranslatedMethod:
-    """A translated method, a function of one value; `nodes` is how long it is.
+    """A translated method, a function of one value; `nodes` is its size in syntax tree nodes.
 
-    `is_idle` says that it does nothing but return the value. `own` and `valves` are the names of attributes
-    of the instance and of its valves.
+    `is_idle` is true when it returns the value unchanged. `own` and `valves` are the attributes of the
+    instance and of its valves that it uses.
     """
 
     code: CodeType
@@ -41,7 +41,7 @@ class TranslatedMethod:
 
 
 def translate_method(function: FunctionType, source: str, name: str) -> TranslatedMethod | None:
-    """Return the translation of a method that gets a value under a name; None where there is none.
+    """Return the translation of a method with the parameter `name`; None when it has none.
 
     `source` is the text of the whole plugin.
     """
@@ -59,7 +59,7 @@ def translate_method(function: FunctionType, source: str, name: str) -> Translat
     translator = _Translator(taken[0], frozenset(code.co_varnames), hidden)
     body = translator.statements(node.body)
     if translator.has_set and isinstance(node, ast.AsyncFunctionDef):
-        # Asynchronous code counts on being alone in its thread.
+        # Asynchronous code relies on running alone in its thread.
         return None
     return TranslatedMethod(
         _compiled(body, name),
@@ -71,10 +71,10 @@ def translate_method(function: FunctionType, source: str, name: str) -> Translat
 
 
 def _definition(function: FunctionType, source: str) -> Definition | None:
-    """Return the syntax tree of a function of a source; None where it is not what stands there."""
+    """Return the syntax tree of a function from its source; None when they do not match."""
     lines = StringIO(source, newline=None).readlines()[function.__code__.co_firstlineno - 1 :]
     try:
-        # Methods are indented; taking that away would change texts of several lines.
+        # Methods are indented, and removing the indentation would change multi-line strings.
         found = ast.parse("if True:\n" + "".join(inspect.getblock(lines))).body[0]
     except (SyntaxError, ValueError, RecursionError, TokenError):
         return None
@@ -115,7 +115,7 @@ def _compiled(body: list[ast.stmt], name: str) -> CodeType:
 
 
 def operation_name(name: str) -> str:
-    """Return the name of an operation in a translation: none that a plugin can write."""
+    """Return the name of an operation in a translation, which no plugin can use."""
     return f"+{name}"
 
 
@@ -127,12 +127,12 @@ def _text(value: str) -> ast.expr:
     return ast.Constant(value)
 
 
-def _left() -> ast.expr:
+def _leave_call() -> ast.expr:
     return _call("leave")
 
 
 class _Translator:
-    """`own` is the name of the instance, `known` are all local names, `hidden` those without a value here."""
+    """Translator; `own` names the instance, `known` are the local names, `hidden` those without a value."""
 
     def __init__(self, own: str, known: frozenset[str], hidden: frozenset[str]) -> None:
         self._own = own
@@ -156,7 +156,7 @@ class _Translator:
                 return ast.If(self._expression(test), self.statements(body), otherwise)
             case ast.For(target=ast.Name(id=name), iter=each, body=body, orelse=orelse):
                 if name == self._own:
-                    return ast.Expr(_left())
+                    return ast.Expr(_leave_call())
                 otherwise = self.statements(orelse) if orelse else []
                 target = ast.Name(name, ast.Store())
                 return ast.For(
@@ -176,10 +176,10 @@ class _Translator:
             case ast.AugAssign(target=target, op=op, value=value):
                 return self._change(target, type(op).__name__, self._expression(value))
             case _:
-                return ast.Expr(_left())
+                return ast.Expr(_leave_call())
 
     def _addition(self, holder: ast.expr, name: str, given: list[ast.expr]) -> ast.expr | None:
-        """Return the addition of an object to a list, None for another call."""
+        """Return the addition of an object to a list; None for any other call."""
         count = ADDITIONS.get(name)
         if count != len(given) or not isinstance(added := given[-1], ast.Dict):
             return None
@@ -197,14 +197,14 @@ class _Translator:
                 return ast.Assign([ast.Name(name, ast.Store())], value)
             case ast.Attribute(value=ast.Name(id=name), attr=attribute) if name == self._own:
                 if attribute.startswith("__"):
-                    return ast.Expr(_left())
+                    return ast.Expr(_leave_call())
                 self.own_names.add(attribute)
                 self.has_set = True
                 return ast.Expr(_call("set_own", _text(attribute), value))
             case ast.Subscript(value=holder, slice=key) if not isinstance(key, ast.Slice):
                 return ast.Expr(_call("store", value, self._expression(holder), self._expression(key)))
             case _:
-                return ast.Expr(_left())
+                return ast.Expr(_leave_call())
 
     def _change(self, target: ast.expr, name: str, value: ast.expr) -> ast.stmt:
         match target:
@@ -215,12 +215,12 @@ class _Translator:
                 parts = (self._expression(holder), self._expression(key))
                 return ast.Expr(_call("update", _text(name), *parts, value))
             case _:
-                return ast.Expr(_left())
+                return ast.Expr(_leave_call())
 
     def _expression(self, node: ast.expr) -> ast.expr:
         match node:
             case ast.Constant(value=value):
-                return ast.Constant(value) if _is_small(value) else _left()
+                return ast.Constant(value) if _is_small(value) else _leave_call()
             case ast.Name(id=name):
                 return self._name(name)
             case ast.Attribute():
@@ -232,7 +232,7 @@ class _Translator:
             case ast.UnaryOp(op=ast.Not(), operand=operand):
                 return ast.UnaryOp(ast.Not(), self._expression(operand))
             case ast.UnaryOp(op=ast.USub(), operand=ast.Constant(value=value)) if type(value) in (int, float):
-                return ast.Constant(-value) if _is_small(value) else _left()  # type: ignore[operator]
+                return ast.Constant(-value) if _is_small(value) else _leave_call()  # type: ignore[operator]
             case ast.Dict(keys=[]):
                 return ast.Dict([], [])
             case ast.List(elts=[]):
@@ -255,23 +255,23 @@ class _Translator:
             case ast.Subscript(value=holder, slice=key) if not isinstance(key, ast.Slice):
                 return _call("item", self._expression(holder), self._expression(key))
             case ast.Call(func=function, args=arguments, keywords=[]):
-                return self._called(function, arguments)
+                return self._translate_call(function, arguments)
             case ast.JoinedStr(values=values):
                 return _call("joined", *map(self._piece, values))
             case _:
-                return _left()
+                return _leave_call()
 
     def _bound(self, node: ast.expr | None) -> ast.expr:
         return ast.Constant(None) if node is None else self._expression(node)
 
     def _name(self, name: str) -> ast.expr:
         if name in self._hidden:
-            return _left()
-        # A name of the module may be given another value at any time.
-        return ast.Name(name, ast.Load()) if name in self._known else _left()
+            return _leave_call()
+        # A global name may change at any time.
+        return ast.Name(name, ast.Load()) if name in self._known else _leave_call()
 
     def _attribute(self, node: ast.Attribute) -> ast.expr:
-        # Names with two underlines at the front mean others inside a class.
+        # Names that begin with two underscores are mangled in classes.
         if not node.attr.startswith("__"):
             if _is_name(node.value, self._own):
                 self.own_names.add(node.attr)
@@ -285,13 +285,13 @@ class _Translator:
                 self.own_names.add("valves")
                 self.valves.add(node.attr)
                 return _call("valve", _text(node.attr))
-        return _left()
+        return _leave_call()
 
     def _comparison(self, left: ast.expr, op: ast.cmpop, right: ast.expr) -> ast.expr:
         match op:
             case ast.Is() | ast.IsNot():
                 is_known = isinstance(right, ast.Constant) and right.value in (None, True, False)
-                return ast.Compare(left, [op], [right]) if is_known else _left()
+                return ast.Compare(left, [op], [right]) if is_known else _leave_call()
             case ast.In():
                 return _call("has", left, right)
             case ast.NotIn():
@@ -299,7 +299,7 @@ class _Translator:
             case _:
                 return _call("compare", _text(type(op).__name__), left, right)
 
-    def _called(self, function: ast.expr, arguments: list[ast.expr]) -> ast.expr:
+    def _translate_call(self, function: ast.expr, arguments: list[ast.expr]) -> ast.expr:
         match function:
             case ast.Attribute(value=holder, attr=name) if name in METHODS:
                 return _call(
@@ -309,11 +309,11 @@ class _Translator:
                 names = ("isinstance", arguments[1].id)
                 if not self._known.intersection(names):
                     return _call("is_a", self._expression(arguments[0]), _text(arguments[1].id))
-                return _left()
+                return _leave_call()
             case ast.Name(id=name) if name in BUILTINS and name not in self._known and len(arguments) == 1:
                 return _call("builtin", _text(name), self._expression(arguments[0]))
             case _:
-                return _left()
+                return _leave_call()
 
     def _piece(self, node: ast.expr) -> ast.expr:
         match node:
@@ -322,7 +322,7 @@ class _Translator:
             case ast.FormattedValue(value=value, conversion=-1, format_spec=None):
                 return self._expression(value)
             case _:
-                return _left()
+                return _leave_call()
 
 
 def _is_small(value: Any) -> bool:

@@ -1,1 +1,1 @@
-"""Tool servers: their configuration, their records, who may use them."""
+"""Tool servers: configuration, records, management and access."""

@@ -1,4 +1,4 @@
-"""Tool servers in the form that settings and clients write them in (peer-compatible); pure."""
+"""Parser and serializer of tool servers, in the format of the settings and of Open WebUI."""
 
 import json
 import re
@@ -13,7 +13,7 @@ from gatewayd.plugins.servers.records import ServerOrigin, ServerType, ToolServe
 from gatewayd.urls import split_url
 
 MASK: Final = "********"
-"""Stands for a key that is not shown; sent back, it leaves the key as it is."""
+"""Replacement for a secret in replies; in a request it keeps the stored secret."""
 
 MAX_GRANTS: Final = 1000
 MAX_KEY_CHARACTERS: Final = 4096
@@ -29,21 +29,21 @@ _HEADER: Final = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]{1,128}")
 
 @dataclass(frozen=True, slots=True)
 class ConfiguredServers:
-    """The tool servers of the settings, and a sentence for each entry that cannot be used."""
+    """The tool servers of the settings, and an error sentence for each invalid entry."""
 
     servers: tuple[ToolServer, ...] = ()
     problems: tuple[str, ...] = ()
 
 
 def read_connections(text: str) -> ConfiguredServers:
-    """Return what the setting TOOL_SERVER_CONNECTIONS says; a bad entry does not harm the others."""
+    """Return the servers of the setting TOOL_SERVER_CONNECTIONS; an invalid entry is skipped and reported."""
     servers: dict[str, ToolServer] = {}
     problems = []
     for index, entry in enumerate(_entries(text)):
         try:
             server = read_connection(entry, str(index), ServerOrigin.SETTINGS)
             if server.id in servers:
-                raise GatewayError(ErrorKind.CONFLICT, f"another one has the id {server.id!r}")
+                raise GatewayError(ErrorKind.CONFLICT, f"another server has the id {server.id!r}")
             servers[server.id] = server
         except GatewayError as error:
             problems.append(f"cannot use tool_server_connections[{index}]: {error.message}")
@@ -82,7 +82,7 @@ def read_connection(entry: Any, index: str, origin: ServerOrigin = ServerOrigin.
 
 
 def render_connection(server: ToolServer) -> dict[str, Any]:
-    """Return a server as `read_connection` takes it, with MASK for a key and for the values of headers."""
+    """Return a server in the format of `read_connection`, with MASK for its key and header values."""
     config: dict[str, Any] = {
         "enable": server.is_active,
         "access_grants": [render_grant(grant) for grant in server.grants],
@@ -106,7 +106,7 @@ def render_connection(server: ToolServer) -> dict[str, Any]:
 
 
 def check_server(server: ToolServer) -> None:
-    """Raise invalid_request for a server that could never be used, or not safely."""
+    """Raise invalid_request for a server that cannot be used, or not safely."""
     if not _ID.fullmatch(server.id):
         expected = "letters, digits, '_', '-' and '.', at most 64"
         raise invalid(f"cannot accept info.id {shorten(server.id)!r}: expected {expected}", param="info.id")
@@ -127,7 +127,7 @@ def check_server(server: ToolServer) -> None:
 
 
 def check_address(url: str, field: str) -> None:
-    """Raise invalid_request for what is no http address, or holds a password."""
+    """Raise invalid_request for a URL that is not HTTP, or that contains credentials."""
     refusal = f"cannot accept {field}: "
     try:
         parts = split_url(url[: MAX_URL_CHARACTERS + 1])
@@ -136,16 +136,16 @@ def check_address(url: str, field: str) -> None:
         is_usable = False
         parts = split_url("")
     if not is_usable or not url.isprintable() or " " in url or len(url) > MAX_URL_CHARACTERS:
-        raise invalid(f"{refusal}expected an address that starts with http:// or https://", param=field)
+        raise invalid(f"{refusal}expected a URL that starts with http:// or https://", param=field)
     if parts.username is not None or parts.password is not None:
-        raise invalid(f"{refusal}credentials belong into the key", param=field)
+        raise invalid(f"{refusal}it contains credentials, which belong in the key", param=field)
 
 
 def _entries(text: str) -> Sequence[Any]:
     try:
         entries = json.loads(text or "[]")
     except ValueError as error:
-        raise invalid("cannot read tool_server_connections: it is no JSON") from error
+        raise invalid("cannot read tool_server_connections: it is not JSON") from error
     if not isinstance(entries, list):
         raise invalid("cannot read tool_server_connections: expected a list")
     return entries
@@ -165,7 +165,7 @@ def _key(entry: Mapping[str, Any]) -> str:
         return ""
     if kind not in KEY_AUTH_TYPES:
         raise invalid(
-            f"cannot accept auth_type {shorten(kind)!r}: this gateway knows bearer and none",
+            f"cannot accept auth_type {shorten(kind)!r}: expected bearer or none",
             param="auth_type",
         )
     return _text(entry, "key")
@@ -178,7 +178,7 @@ def _headers(value: Any) -> dict[str, str]:
     if value is None:
         return {}
     if not isinstance(value, dict) or not all(isinstance(item, str) for item in value.values()):
-        raise invalid("cannot accept headers: expected an object of texts", param="headers")
+        raise invalid("cannot accept headers: expected an object of strings", param="headers")
     return {name.strip(): item.strip() for name, item in value.items()}
 
 
@@ -189,19 +189,19 @@ def _spec(entry: Mapping[str, Any]) -> dict[str, Any] | None:
     if isinstance(spec, str):
         spec = _decoded(spec, "spec")
     if not isinstance(spec, dict):
-        raise invalid("cannot accept spec: expected the description as an object", param="spec")
+        raise invalid("cannot accept spec: expected an object with the OpenAPI description", param="spec")
     return spec
 
 
 def _names(value: Any) -> tuple[str, ...]:
-    """Return the names of functions, a list of texts or one text divided by commas."""
+    """Return function names from a list of strings or one comma-separated string."""
     if isinstance(value, str):
         value = value.split(",")
     if value is None:
         return ()
     if not isinstance(value, list) or not all(isinstance(item, str) for item in value):
         raise invalid(
-            "cannot accept config.function_name_filter_list: expected a list of texts",
+            "cannot accept config.function_name_filter_list: expected a list of strings",
             param="config.function_name_filter_list",
         )
     return tuple(dict.fromkeys(item.strip() for item in value if item.strip()))
@@ -251,6 +251,6 @@ def _decoded(text: str, name: str) -> Any:
     try:
         return json.loads(text)
     except ValueError as error:
-        raise invalid(f"cannot accept {name}: it is no JSON", param=name) from error
+        raise invalid(f"cannot accept {name}: it is not JSON", param=name) from error
     except RecursionError as error:
-        raise invalid(f"cannot accept {name}: it nests too deep", param=name) from error
+        raise invalid(f"cannot accept {name}: it is nested too deeply", param=name) from error

@@ -1,4 +1,4 @@
-"""Servers whose operations are offered to models as tools."""
+"""Records and interfaces of tool servers, whose operations models call as tools."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -10,14 +10,14 @@ from gatewayd.catalog.records import Grant
 from gatewayd.plugins.runtime.context import CallScope
 
 SERVER: Final = "server:"
-"""What the ids of tool servers begin with where those of tools stand too."""
+"""Prefix of tool servers among tool ids."""
 
 MCP: Final = "mcp:"
-"""What follows for a server that speaks MCP."""
+"""Second prefix of a server that speaks MCP."""
 
 
 class ServerType(StrEnum):
-    """What a tool server speaks: an HTTP API with an OpenAPI description, or MCP over streamable HTTP."""
+    """Protocol of a tool server: HTTP with an OpenAPI description, or MCP over streamable HTTP."""
 
     OPENAPI = "openapi"
     MCP = "mcp"
@@ -34,9 +34,9 @@ class ServerOrigin(StrEnum):
 class ToolServer:
     """One tool server.
 
-    `path` is that of the description below `url`; `spec` is the description itself when it is not fetched.
-    `key` is sent as a bearer token; `headers` may hold placeholders such as `{{CHAT_ID}}`. `functions` are
-    the names that are offered, all when empty. `timeout` is in seconds, None for that of the settings.
+    `path` is the path of the description below `url`; `spec` is the description when it is not fetched.
+    `key` is sent as a bearer token; `headers` may contain placeholders such as `{{CHAT_ID}}`. `functions`
+    limits the functions, empty means all. `timeout` is in seconds, None for the timeout of the settings.
     """
 
     id: str
@@ -58,19 +58,19 @@ class ToolServer:
 
     @property
     def tool_id(self) -> str:
-        """The server as `tool_ids` name it: `server:<id>` or `server:mcp:<id>`."""
+        """The id of the server in `tool_ids`: `server:<id>` or `server:mcp:<id>`."""
         return f"{SERVER}{MCP if self.type is ServerType.MCP else ''}{self.id}"
 
 
 class ToolServerStore(Protocol):
-    """Tool servers that are kept in the database; all changes are committed on return."""
+    """Store of tool servers in the database; changes are committed on return."""
 
     async def list(self) -> Sequence[ToolServer]:
-        """Return all servers with their grants, by id."""
+        """Return all servers with their grants, sorted by id."""
         ...
 
     async def find(self, server_id: str) -> ToolServer | None:
-        """Return one server."""
+        """Return one server; None when absent."""
         ...
 
     async def put(self, server: ToolServer) -> None:
@@ -78,21 +78,21 @@ class ToolServerStore(Protocol):
         ...
 
     async def remove(self, server_id: str) -> bool:
-        """Delete a server and its grants."""
+        """Delete a server and its grants; False when absent."""
         ...
 
 
 class Tool(Protocol):
-    """A function that a model may call, of a plugin or of a server."""
+    """A function of a plugin or server that a model may call."""
 
     @property
     def name(self) -> str:
-        """The name in its specification."""
+        """The name in the specification."""
         ...
 
     @property
     def source_id(self) -> str:
-        """The plugin or server that it is of, as `tool_ids` name it."""
+        """The id of its plugin or server in `tool_ids`."""
         ...
 
     @property
@@ -101,13 +101,13 @@ class Tool(Protocol):
         ...
 
     async def run(self, arguments: dict[str, Any], scope: CallScope) -> Any:
-        """Return what the function returns; raises GatewayError with a sentence for the model."""
+        """Return the result of the function; raises GatewayError with a sentence for the model."""
         ...
 
 
 class ToolSources(Protocol):
-    """Finds tools of servers as `tool_ids` name them: `server:<id>`, `server:mcp:<id>`, `...|fn1,fn2`."""
+    """Finder of server tools by `tool_ids`: `server:<id>`, `server:mcp:<id>`, `...|fn1,fn2`."""
 
     async def tools(self, names: Sequence[str], actor: Actor, scope: CallScope) -> Sequence[Tool]:
-        """Return the tools that the actor may use; a server that fails raises, named in its sentence."""
+        """Return the tools that the actor may use; GatewayError that names a server which fails."""
         ...

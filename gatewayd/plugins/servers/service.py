@@ -1,4 +1,4 @@
-"""Tool servers as administrators manage them, and which of them an actor may use."""
+"""Management of tool servers by administrators, and access of actors to them."""
 
 import asyncio
 import logging
@@ -21,7 +21,7 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class ServerOffer:
-    """What a server offers: how it calls itself, and the specifications of its functions."""
+    """Description of a server: its title and version, and the specifications of its functions."""
 
     title: str = ""
     version: str = ""
@@ -29,15 +29,15 @@ class ServerOffer:
 
 
 class ServerChecker(Protocol):
-    """Asks servers what they offer."""
+    """Fetcher of the descriptions of servers."""
 
     async def check(self, server: ToolServer, actor: Actor) -> ServerOffer:
-        """Ask now, whatever is known already; raises GatewayError with a sentence that names the server."""
+        """Fetch the description without a cache; raises GatewayError that names the server."""
         ...
 
 
 class KnownServers:
-    """The servers of the settings and of the database; those of the settings win."""
+    """The servers of the settings and of the database; for equal ids the settings take precedence."""
 
     def __init__(
         self,
@@ -55,34 +55,34 @@ class KnownServers:
             log.warning(problem)
 
     async def list(self) -> Sequence[ToolServer]:
-        """Return all servers, by id."""
+        """Return all servers, sorted by id."""
         stored = {server.id: server for server in await self._store.list()}
         known = {**stored, **self._configured}
         return [known[server_id] for server_id in sorted(known)]
 
     async def find(self, server_id: str) -> ToolServer | None:
-        """Return one server."""
+        """Return one server; None when absent."""
         return self._configured.get(server_id) or await self._store.find(server_id)
 
     def is_configured(self, server_id: str) -> bool:
-        """Tell whether a server is one of the settings."""
+        """Whether a server comes from the settings."""
         return server_id in self._configured
 
     async def usable(self, actor: Actor) -> Sequence[ToolServer]:
-        """Return the active servers whose tools an actor may use, by id."""
+        """Return the active servers that an actor may use, sorted by id."""
         return [server for server in await self.list() if server.is_active and self.may_use(actor, server)]
 
     def may_use(self, actor: Actor, server: ToolServer) -> bool:
-        """Tell whether an actor may use a server: by its access list, or as an administrator."""
+        """Whether an actor may use a server, by its access list or as an administrator."""
         if is_exempt(actor, bypass_admins=self._bypass_admins):
             return True
         return any(is_for(grant, actor) for grant in server.grants)
 
 
 class ToolServers:
-    """Manages the tool servers of the database; those of the settings can only be looked at.
+    """Manages the tool servers of the database; servers of the settings are read-only.
 
-    All of it is the administrators'; others are refused as forbidden.
+    Every method raises forbidden for an actor that is not an administrator.
     """
 
     def __init__(
@@ -95,12 +95,12 @@ class ToolServers:
         self.known = known
 
     async def list(self, actor: Actor) -> Sequence[ToolServer]:
-        """Return all servers, by id."""
+        """Return all servers, sorted by id."""
         check_admin(actor)
         return await self.known.list()
 
     async def get(self, actor: Actor, server_id: str) -> ToolServer:
-        """Return one server; not_found when there is none."""
+        """Return one server; not_found when absent."""
         check_admin(actor)
         server = await self.known.find(server_id)
         if server is None:
@@ -108,7 +108,7 @@ class ToolServers:
         return server
 
     async def create(self, actor: Actor, server: ToolServer) -> ToolServer:
-        """Keep a new server; conflict for an id that is taken."""
+        """Store a new server; conflict for an id that is taken."""
         check_admin(actor)
         async with self._lock:
             if await self.known.find(server.id) is not None:
@@ -117,20 +117,20 @@ class ToolServers:
             return await self._put(actor, server, None)
 
     async def change(self, actor: Actor, server: ToolServer) -> ToolServer:
-        """Replace the server with this id; MASK in place of its key or the value of a header leaves that."""
+        """Replace the server with this id; MASK keeps the stored key or header value."""
         async with self._lock:
             held = await self._changeable(actor, server.id)
             return await self._put(actor, restore_secrets(server, held), held)
 
     async def remove(self, actor: Actor, server_id: str) -> None:
-        """Forget a server."""
+        """Remove a server; not_found when absent, conflict for a server of the settings."""
         async with self._lock:
             await self._changeable(actor, server_id)
             await self._store.remove(server_id)
         log.info("tool server removed", extra={"tool_server": server_id, "by": actor.user_id})
 
     async def replace_all(self, actor: Actor, servers: Sequence[ToolServer]) -> Sequence[ToolServer]:
-        """Make these the servers of the database; those of the settings may be among them, unchanged."""
+        """Replace the servers of the database; servers of the settings may be included unchanged."""
         check_admin(actor)
         async with self._lock:
             held = {server.id: server for server in await self.known.list()}
@@ -152,7 +152,7 @@ class ToolServers:
             return await self.known.list()
 
     async def check(self, actor: Actor, server: ToolServer) -> ServerOffer:
-        """Ask a server what it offers, kept here or not; raises GatewayError that says what is wrong."""
+        """Return the description of a server, stored or not; GatewayError with the reason of a failure."""
         check_admin(actor)
         held = await self.known.find(server.id)
         if held is not None:
@@ -181,9 +181,9 @@ class ToolServers:
 
 
 def restore_secrets(server: ToolServer, held: ToolServer) -> ToolServer:
-    """Return a server with the secrets of the one that is held where it has MASK.
+    """Return a server in which MASK is replaced by the stored secrets.
 
-    They stay where they are when its host is another one: what is not shown is not sent elsewhere either.
+    Nothing is replaced when scheme or host differ, so that hidden secrets are not sent to another host.
     """
     if _origin(server.url) != _origin(held.url):
         return server
@@ -211,7 +211,7 @@ def _by_id(servers: Sequence[ToolServer]) -> dict[str, ToolServer]:
     found: dict[str, ToolServer] = {}
     for server in servers:
         if server.id in found:
-            message = f"cannot store the tool servers: the id {server.id!r} is there twice"
+            message = f"cannot store the tool servers: the id {server.id!r} is listed twice"
             raise GatewayError(ErrorKind.INVALID_REQUEST, message, param="info.id")
         found[server.id] = server
     return found

@@ -1,1 +1,1 @@
-"""The source of plugins: header, static analysis, check, requirements."""
+"""Sources of plugins: header, compilation, static analysis, check and requirements."""

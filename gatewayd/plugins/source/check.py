@@ -1,7 +1,7 @@
-"""Loads one source in its own process and reports what it found; `python -m gatewayd.plugins.source.check`.
+"""Main module of a check process, which loads one source: `python -m gatewayd.plugins.source.check`.
 
-A question comes on standard input and a report goes to standard output, both as JSON (`gatewayd.plugins.
-reports`). The import names of plugins are there, but no gateway behind them.
+It reads a request from standard input and writes a report to standard output, both as JSON (`check_report`).
+The `open_webui` modules can be imported, but their host refuses all calls except reads of settings.
 """
 
 import asyncio
@@ -51,7 +51,7 @@ from gatewayd.plugins.source.requirements import InstallationOptions, Requiremen
 from gatewayd.plugins.source.static_analysis import ImportedName, SourceOutline, read_outline
 
 ALARM_MARGIN_SECONDS: Final = 30
-"""Seconds after which the process ends, beyond the time that the source has to load."""
+"""Seconds after which the process is killed, in addition to the time limits of loading."""
 
 ENTRY_METHODS: Final[Mapping[PluginKind, Mapping[str, frozenset[str]]]] = {
     PluginKind.PIPE: {"pipe": frozenset({"body"})},
@@ -62,22 +62,20 @@ ENTRY_METHODS: Final[Mapping[PluginKind, Mapping[str, frozenset[str]]]] = {
     },
     PluginKind.ACTION: {"action": frozenset({"body"})},
 }
-"""The methods that make a function of each kind work, one of them at least, and what each is given."""
+"""Entry methods by kind, of which a function needs at least one, and their arguments."""
 
 OPTIONAL_METHODS: Final = ("pipes", "on_startup", "on_shutdown", "on_valves_updated")
 
 _DISTRIBUTION: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
-_ASKED: Final = TypeAdapter(SourceCheckRequest)
+_REQUEST: Final = TypeAdapter(SourceCheckRequest)
 
 
-class _Nobody:
-    """A part of the gateway that is not there: every method refuses."""
+class _AbsentPart:
+    """A part of the host whose methods all raise unavailable."""
 
     def __getattr__(self, name: str) -> Callable[..., Any]:
         async def refuse(*_: Any, **__: Any) -> Any:
-            raise GatewayError(
-                ErrorKind.UNAVAILABLE, f"cannot answer {name}: no gateway runs while it is checked"
-            )
+            raise GatewayError(ErrorKind.UNAVAILABLE, f"cannot call {name}: no gateway runs during a check")
 
         return refuse
 
@@ -96,44 +94,44 @@ class _Settings:
 
 
 def make_host(settings: Mapping[str, Any], directory: Path) -> PluginHost:
-    """Return a host that knows settings and nothing else."""
-    nobody = cast(Any, _Nobody())
+    """Return a host that only has settings."""
+    absent = cast(Any, _AbsentPart())
     return PluginHost(
-        users=nobody,
-        chats=nobody,
-        files=nobody,
-        models=nobody,
-        completions=nobody,
-        plugins=nobody,
-        knowledge=nobody,
+        users=absent,
+        chats=absent,
+        files=absent,
+        models=absent,
+        completions=absent,
+        plugins=absent,
+        knowledge=absent,
         settings=_Settings(settings),
         data_dir=directory,
         secret_key=os.urandom(16).hex(),
     )
 
 
-async def inspect_source(question: SourceCheckRequest) -> SourceCheckReport:
-    """Load a source here and return everything that can be told of it."""
-    manifest = frontmatter.parse_frontmatter(question.content)
+async def inspect_source(request: SourceCheckRequest) -> SourceCheckReport:
+    """Load a source in this process and return the report."""
+    manifest = frontmatter.parse_frontmatter(request.content)
     report = SourceCheckReport(
-        id=question.id,
-        name=manifest.get("title") or question.id,
+        id=request.id,
+        name=manifest.get("title") or request.id,
         version=manifest.get("version", ""),
         requirements=tuple(_requirement(item) for item in frontmatter.read_requirements(manifest)),
     )
     try:
-        outline = read_outline(question.content)
-        family, kind = _kind(question)
-        plugin_id = source_code.check_id(question.id)
+        outline = read_outline(request.content)
+        family, kind = _kind(request)
+        plugin_id = source_code.check_id(request.id)
     except GatewayError as error:
         return replace(report, error=error.message)
     report = replace(report, id=plugin_id, family=family.value, kind=kind.value, events=_events(outline))
-    plugin = Plugin(plugin_id, family, kind, "", report.name, question.content, manifest=manifest)
+    plugin = Plugin(plugin_id, family, kind, "", report.name, request.content, manifest=manifest)
     with tempfile.TemporaryDirectory(prefix="gatewayd-check-") as folder:
-        host = make_host(question.settings, Path(folder))
+        host = make_host(request.settings, Path(folder))
         names = finder.install(host, asyncio.get_running_loop())
         try:
-            return await _loaded(report, plugin, outline, question, Path(folder) / "packages")
+            return await _loaded(report, plugin, outline, request, Path(folder) / "packages")
         finally:
             names.close()
 
@@ -142,19 +140,19 @@ async def _loaded(
     report: SourceCheckReport,
     plugin: Plugin,
     outline: SourceOutline,
-    question: SourceCheckRequest,
+    request: SourceCheckRequest,
     packages: Path,
 ) -> SourceCheckReport:
-    """Load a plugin as the gateway does; what has to be installed for it goes to `packages`."""
-    nobody = cast(Any, _Nobody())
-    around = CallServices(asyncio.get_running_loop(), nobody, nobody)
-    installs = question.packages is not None
-    # The header has to name a mode whatever the settings choose.
+    """Load a plugin as the gateway does; missing requirements are installed into `packages`."""
+    absent = cast(Any, _AbsentPart())
+    services = CallServices(asyncio.get_running_loop(), absent, absent)
+    installs = request.packages is not None
+    # Whatever the settings, the header must not name an unknown isolation mode.
     choice = IsolationChoice()
     requirements = RequirementsInstaller(
-        InstallationOptions(packages, installs, question.pip_options, question.pip_timeout)
+        InstallationOptions(packages, installs, request.pip_options, request.pip_timeout)
     )
-    loader = PluginLoader(around, LoadingOptions(requirements, question.timeout))
+    loader = PluginLoader(services, LoadingOptions(requirements, request.timeout))
     requirements.open()
     with closing(requirements):
         try:
@@ -169,15 +167,15 @@ async def _loaded(
             missing=await _missing(plugin, outline),
             valves=await loaded.valves_schema(),
             user_valves=await loaded.user_valves_schema(),
-            problems=(*_entry_problems(loaded, around), *await _valve_problems(loaded)),
+            problems=(*_entry_problems(loaded, services), *await _valve_problems(loaded)),
         )
 
 
-def _kind(question: SourceCheckRequest) -> tuple[PluginFamily, PluginKind]:
-    if question.family is None:
-        return source_code.detect_kind(question.content)
-    family = PluginFamily(question.family)
-    return family, source_code.guess_kind(question.content, family)
+def _kind(request: SourceCheckRequest) -> tuple[PluginFamily, PluginKind]:
+    if request.family is None:
+        return source_code.detect_kind(request.content)
+    family = PluginFamily(request.family)
+    return family, source_code.guess_kind(request.content, family)
 
 
 def _events(outline: SourceOutline) -> tuple[ReportedEvent, ...]:
@@ -193,7 +191,7 @@ def _requirement(text: str) -> ReportedRequirement:
 
 
 async def _missing(plugin: Plugin, outline: SourceOutline) -> tuple[MissingImport, ...]:
-    # In a thread: names of settings are asked for on this loop.
+    # In a thread, since reading a setting name blocks on this loop.
     absent = [(one, name) for one in outline.imports if (name := await asyncio.to_thread(_absent, one))]
     guarded: dict[str, bool] = {}
     for one, name in absent:
@@ -206,7 +204,7 @@ async def _missing(plugin: Plugin, outline: SourceOutline) -> tuple[MissingImpor
 
 
 def _absent(wanted: ImportedName) -> str:
-    """Return the name of what an import does not find, "" when it finds everything."""
+    """Return the name that an import does not find, "" when it finds all."""
     if wanted.package != PACKAGE:
         return missing_part(wanted.full)
     try:
@@ -237,27 +235,32 @@ def _parameters(function: Callable[..., Any]) -> Iterator[ReportedParameter]:
             yield ReportedParameter(one.name, one.default is inspect.Parameter.empty)
 
 
-def _entry_problems(loaded: PluginInstance, around: CallServices) -> Iterator[str]:
-    """Yield what keeps the methods from being called."""
+def _entry_problems(loaded: PluginInstance, services: CallServices) -> Iterator[str]:
+    """Yield the reasons why methods cannot be called."""
     if loaded.plugin.family is PluginFamily.TOOL:
         if not loaded.methods():
-            yield "it has no public method: models have nothing to call"
+            yield "it has no public method that a model could call"
         return
     entries = ENTRY_METHODS[loaded.plugin.kind]
     present = [name for name in entries if loaded.has(name)]
     if not present and not loaded.has("pipes"):
-        yield f"it has no method {' or '.join(entries)}: nothing of it is ever called"
+        yield f"it has no method {' or '.join(entries)}, so it is never called"
     for name in present:
-        taken = loaded.parameters(name)
-        unknown = taken.names - taken.with_defaults - entries[name] - _reserved(taken.names, around)
+        parameters = loaded.parameters(name)
+        unknown = (
+            parameters.names
+            - parameters.with_defaults
+            - entries[name]
+            - _reserved(parameters.names, services)
+        )
         if unknown:
-            yield f"{name} requires {', '.join(sorted(unknown))}, which nothing gives it"
+            yield f"{name} requires {', '.join(sorted(unknown))}, which the gateway does not pass"
 
 
-def _reserved(names: frozenset[str], around: CallServices) -> set[str]:
+def _reserved(names: frozenset[str], services: CallServices) -> set[str]:
     user = User(id="", email="", name="", role=Role.USER)
     scope = CallScope(Actor(user, CredentialKind.CONTROL, (), {}), EventTarget("", "", "", ""))
-    return {*reserved_arguments(names, "", scope, around), "__valves__"}
+    return {*reserved_arguments(names, "", scope, services), "__valves__"}
 
 
 async def _valve_problems(loaded: PluginInstance) -> Sequence[str]:
@@ -266,20 +269,20 @@ async def _valve_problems(loaded: PluginInstance) -> Sequence[str]:
     try:
         await loaded.changed_valves({}, {})
     except GatewayError as error:
-        return (f"its valves have to be set before it works: {error.message}",)
+        return (f"its valves must be set before it can run: {error.message}",)
     return ()
 
 
 def main() -> None:
-    """Answer one question; the process ends then, whatever threads the source has started."""
+    """Serve one request and end the process, with all threads that the source has started."""
     report_to = os.dup(sys.stdout.fileno())
-    # What the source prints is no part of the report.
+    # Redirect the output of the source to stderr, apart from the report.
     os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
-    question = _ASKED.validate_json(sys.stdin.buffer.read())
-    signal.alarm(int(question.timeout + question.pip_timeout) + ALARM_MARGIN_SECONDS)
-    if question.packages is not None:
-        sys.path.append(question.packages)
-    report = asyncio.run(inspect_source(question))
+    request = _REQUEST.validate_json(sys.stdin.buffer.read())
+    signal.alarm(int(request.timeout + request.pip_timeout) + ALARM_MARGIN_SECONDS)
+    if request.packages is not None:
+        sys.path.append(request.packages)
+    report = asyncio.run(inspect_source(request))
     with os.fdopen(report_to, "wb") as stream:
         stream.write(orjson.dumps(report, default=str))
     os._exit(0)

@@ -1,4 +1,4 @@
-"""Sources of plugins are looked at in a process of their own, so that what they do stays there."""
+"""Runner of source checks, each in a process of its own."""
 
 import asyncio
 import signal
@@ -16,12 +16,12 @@ from gatewayd.plugins.source.check_report import SourceCheckReport, SourceCheckR
 from gatewayd.plugins.source.requirements import InstallationOptions
 
 ROOT: Final = Path(__file__).parents[3]
-# Nothing comes from the folder that the daemon happens to be in, and the daemon from where it is now.
+# Import nothing from the working directory, and gatewayd from its present location.
 PROGRAM: Final = (
     "import sys; sys.path.append(sys.argv[1]); from gatewayd.plugins.source.check import main; main()"
 )
 START_SECONDS: Final = 20.0
-"""Seconds for the process to start and to tell, beyond the time that a source has to load."""
+"""Seconds for the process to start and report, in addition to the time limit of loading."""
 
 _REPORT: Final = TypeAdapter(SourceCheckReport)
 
@@ -29,9 +29,9 @@ SettingsReader = Callable[[], Awaitable[Mapping[str, Any]]]
 
 
 class SourceChecker:
-    """Checks sources one process each, with the packages that were installed for plugins.
+    """Checks sources, each in a process, with the packages that were installed for plugins.
 
-    `settings` gives what plugins see as settings; `timeout` in seconds is what a source has to load.
+    `settings` reads the settings that plugins see; `timeout` is the time limit of loading in seconds.
     """
 
     def __init__(
@@ -44,10 +44,10 @@ class SourceChecker:
     async def check(
         self, plugin_id: str, content: str, family: PluginFamily | None = None
     ) -> SourceCheckReport:
-        """Return what can be told of a source, one that does not load included."""
+        """Return the report of a source, also of one that does not load."""
         installs = self._installation.is_enabled
         pip_timeout = self._installation.timeout if installs else 0.0
-        question = SourceCheckRequest(
+        request = SourceCheckRequest(
             id=plugin_id,
             content=content,
             family=None if family is None else family.value,
@@ -69,24 +69,24 @@ class SourceChecker:
         )
         try:
             async with asyncio.timeout(self._timeout + pip_timeout + START_SECONDS):
-                told, _ = await child.communicate(orjson.dumps(question, default=str))
+                output, _ = await child.communicate(orjson.dumps(request, default=str))
         except TimeoutError:
-            return _failed(question, f"it did not load within {self._timeout:g} s")
+            return _failed(request, f"it did not load within {self._timeout:g} s")
         finally:
             if child.returncode is None:
                 child.kill()
                 await child.wait()
-        return _read(question, told, child.returncode or 0)
+        return _read(request, output, child.returncode or 0)
 
 
-def _read(question: SourceCheckRequest, told: bytes, status: int) -> SourceCheckReport:
+def _read(request: SourceCheckRequest, output: bytes, status: int) -> SourceCheckReport:
     try:
-        return _REPORT.validate_json(told)
+        return _REPORT.validate_json(output)
     except ValidationError:
         how = f"by {signal.Signals(-status).name}" if status < 0 else f"with status {status}"
-        return _failed(question, f"it ended the process that loaded it {how}")
+        return _failed(request, f"it ended the process that loaded it {how}")
 
 
-def _failed(question: SourceCheckRequest, why: str) -> SourceCheckReport:
-    blank = SourceCheckReport(id=question.id, family=question.family, name=question.id)
-    return replace(blank, error=f"{question.family or 'plugin'} {question.id}: {why}")
+def _failed(request: SourceCheckRequest, why: str) -> SourceCheckReport:
+    blank = SourceCheckReport(id=request.id, family=request.family, name=request.id)
+    return replace(blank, error=f"{request.family or 'plugin'} {request.id}: {why}")

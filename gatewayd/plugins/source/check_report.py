@@ -1,4 +1,4 @@
-"""What a look at the source of a plugin found, as it travels from the process that looked."""
+"""Request and report of a source check, exchanged with its process as JSON."""
 
 from dataclasses import dataclass, field
 from typing import Any
@@ -6,11 +6,10 @@ from typing import Any
 
 @dataclass(frozen=True, slots=True)
 class SourceCheckRequest:
-    """What is to be looked at, and how: `timeout` in seconds, `packages` a directory to import from, too.
+    """A source to check; `timeout` in seconds, `packages` an additional import directory.
 
-    With `packages` those that are missing are installed for the look, with `pip_options` and `pip_timeout` in
-    seconds. `settings` are what the import names of plugins show as settings. Without `family` the class
-    tells it.
+    With `packages` missing requirements are installed for the check, with `pip_options` and `pip_timeout` in
+    seconds. `settings` are the settings that plugins see. `family` None means the family of its class.
     """
 
     id: str
@@ -25,7 +24,7 @@ class SourceCheckRequest:
 
 @dataclass(frozen=True, slots=True)
 class ReportedParameter:
-    """One parameter of a method; one that is not required may be left out."""
+    """One parameter of a method; `required` is false when it has a default."""
 
     name: str
     required: bool
@@ -41,9 +40,9 @@ class ReportedMethod:
 
 @dataclass(frozen=True, slots=True)
 class MissingImport:
-    """An import that finds nothing; the plugin itself is prepared for it where it is guarded.
+    """A missing import; a `guarded` one is handled by the plugin.
 
-    `requirement` is the line of the header that names its package, "" without one.
+    `requirement` is the requirement of the header for its package, "" without one.
     """
 
     name: str
@@ -53,7 +52,7 @@ class MissingImport:
 
 @dataclass(frozen=True, slots=True)
 class ReportedEvent:
-    """A type of event; `known` tells whether the gateway does more than deliver it."""
+    """A type of event; `known` is false when the gateway only delivers it."""
 
     type: str
     known: bool
@@ -61,7 +60,7 @@ class ReportedEvent:
 
 @dataclass(frozen=True, slots=True)
 class ReportedRequirement:
-    """A package that the header names, and its version where it is installed."""
+    """A requirement of the header, and the installed version, None when not installed."""
 
     requirement: str
     version: str | None
@@ -69,10 +68,10 @@ class ReportedRequirement:
 
 @dataclass(frozen=True, slots=True)
 class SourceCheckReport:
-    """Everything that is known of a source; `error` says why it does not load.
+    """Report of a source; `error` is the reason why it does not load, None when it loads.
 
-    `valves` and `user_valves` are JSON schemas, None where there is nothing to set or where that is unknown.
-    `problems` are sentences about what loads, but will not work.
+    `valves` and `user_valves` are JSON schemas, None without valves or when unknown. `problems` are sentences
+    about parts that load but will not work.
     """
 
     id: str
@@ -91,5 +90,5 @@ class SourceCheckReport:
 
     @property
     def loads(self) -> bool:
-        """Whether it could be installed."""
+        """Whether the source loads."""
         return self.error is None

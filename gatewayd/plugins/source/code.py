@@ -1,17 +1,20 @@
-"""The source of a plugin: its kind, and the changes under which it runs as it is (peer-compatible)."""
+"""Source of a plugin: parsing, kind, and the rewriting that lets plugins of Open WebUI run unchanged."""
 
 import ast
 import hashlib
 import inspect
 import types
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 from gatewayd.errors import GatewayError, invalid, shorten
 from gatewayd.plugins.open_webui.import_rewriter import defer_imports
 from gatewayd.plugins.records import PluginFamily, PluginKind
-from gatewayd.plugins.source.ast_retry import retry_ast_parse
+
+Result = TypeVar("Result")
+
+MAX_ATTEMPTS: Final = 10
 
 CLASSES: Final = {
     PluginFamily.TOOL: (("Tools", PluginKind.TOOL),),
@@ -21,15 +24,15 @@ CLASSES: Final = {
         ("Action", PluginKind.ACTION),
     ),
 }
-"""The classes that make a plugin, in the order in which they are looked for."""
+"""Classes of plugins by family, in the order of their detection."""
 
 AWAIT_NAME: Final = "__gatewayd_await__"
-"""The name of `make_awaitable` in every plugin; its trailing underscores keep classes from mangling it."""
+"""Name of `make_awaitable` in every plugin; its trailing underscores prevent name mangling in classes."""
 
 MAX_ID_CHARACTERS: Final = 128
 
 MAX_SOURCE_BYTES: Final = 8 * 2**20
-"""Bytes of a source in a file, and of a request that holds one."""
+"""Maximum size of a source file, and of a request with a source."""
 
 _FORMER: Final = ("utils", "apps", "main", "config")
 _PIPELINES: Final = "Pipeline"
@@ -38,19 +41,33 @@ _EVENT: Final = "Event"
 
 @dataclass(frozen=True, slots=True)
 class PreparedSource:
-    """A source that is ready to run; `classes` are the names of all classes that stand in it."""
+    """A compiled source; `classes` are the names of all its classes."""
 
     code: types.CodeType
     classes: frozenset[str]
 
 
 def digest(content: str) -> str:
-    """Return what tells two sources apart."""
+    """Return the SHA-256 of a source in hexadecimal."""
     return hashlib.sha256(content.encode("utf-8", "surrogatepass")).hexdigest()
 
 
+def retry_ast_parse(work: Callable[[], Result]) -> Result:
+    """Return the result of `work`, which calls `ast.parse` or `ast.literal_eval`; retried on SystemError.
+
+    Before Python 3.13 all threads share one counter of the tree depth. A thread switch during the conversion,
+    which garbage collection may cause, raises SystemError for mismatched depths.
+    """
+    for _ in range(MAX_ATTEMPTS - 1):
+        try:
+            return work()
+        except SystemError:
+            continue
+    return work()
+
+
 def parse(content: str) -> ast.Module:
-    """Return the tree of a source; invalid_request with line and text when it is not Python."""
+    """Return the syntax tree of a source; invalid_request with line and text when it is not Python."""
     try:
         return retry_ast_parse(lambda: ast.parse(content.lstrip("\ufeff")))
     except SyntaxError as error:
@@ -60,10 +77,10 @@ def parse(content: str) -> ast.Module:
 
 
 def prepare(content: str, path: str) -> PreparedSource:
-    """Return a source compiled for a module at `path`; lines and the docstring stay where they are.
+    """Return a source compiled for a module at `path`, with its line numbers and docstring.
 
-    `await X` takes values that cannot be awaited too, and imports from the former top-level modules of the
-    host find their present ones. Raises invalid_request for what is not Python.
+    The code accepts `await X` for values that are not awaitable, and imports from former top-level modules
+    of Open WebUI are redirected to the present ones. Raises invalid_request when it is not Python.
     """
     tree = parse(content)
     classes = frozenset(node.name for node in ast.walk(tree) if isinstance(node, ast.ClassDef))
@@ -78,9 +95,9 @@ def prepare(content: str, path: str) -> PreparedSource:
 
 
 def detect_kind(content: str) -> tuple[PluginFamily, PluginKind]:
-    """Return what a source is by the classes that stand in it, without running it; invalid_request if none.
+    """Return family and kind of a source by its class names, without running it.
 
-    A tool is looked for first.
+    A class Tools takes precedence. Raises invalid_request when no class makes it a plugin.
     """
     names = {node.name for node in ast.walk(parse(content)) if isinstance(node, ast.ClassDef)}
     for family in (PluginFamily.TOOL, PluginFamily.FUNCTION):
@@ -91,19 +108,19 @@ def detect_kind(content: str) -> tuple[PluginFamily, PluginKind]:
 
 
 def guess_kind(content: str, family: PluginFamily) -> PluginKind:
-    """Return what a source of a family looks like; invalid_request for one that is no such plugin."""
+    """Return the probable kind of a source; invalid_request when it is a plugin of another family."""
     names = frozenset(node.name for node in ast.walk(parse(content)) if isinstance(node, ast.ClassDef))
     for name, kind in CLASSES[family]:
         if name in names:
             return kind
     if names & {name for rows in CLASSES.values() for name, _ in rows} or names & {_PIPELINES, _EVENT}:
         raise no_class_error(names, family)
-    # The class may be made some other way; running the source tells.
+    # The class may be made dynamically, which is known only after the source has run.
     return CLASSES[family][0][1]
 
 
 def kind_of(module: types.ModuleType, family: PluginFamily) -> tuple[PluginKind, type[Any]]:
-    """Return the kind and the class of a module that has run; invalid_request when it has none."""
+    """Return kind and class of a module that has run; invalid_request without a plugin class."""
     for name, kind in CLASSES[family]:
         found = getattr(module, name, None)
         if isinstance(found, type):
@@ -112,18 +129,18 @@ def kind_of(module: types.ModuleType, family: PluginFamily) -> tuple[PluginKind,
 
 
 def refuse_pipelines(classes: frozenset[str]) -> None:
-    """Raise invalid_request for a source of a Pipelines server, before it runs."""
+    """Raise invalid_request for a plugin of a Pipelines server, before it runs."""
     known = {name for rows in CLASSES.values() for name, _ in rows}
     if _PIPELINES in classes and not classes & known:
         raise no_class_error(classes)
 
 
 def no_class_error(names: set[str] | frozenset[str], family: PluginFamily | None = None) -> GatewayError:
-    """Return the error for a source without a class that makes it a plugin (of a family)."""
+    """Return the error for a source without a plugin class of the family, or of any family for None."""
     if _PIPELINES in names:
         why = "it has a class Pipeline, which is for a Pipelines server and not for a chat gateway"
     elif _EVENT in names and not names & {name for rows in CLASSES.values() for name, _ in rows}:
-        why = "it has a class Event, a function that hears of system events, which this gateway does not send"
+        why = "it has a class Event, a function for system events, which this gateway does not send"
     elif family is PluginFamily.FUNCTION and "Tools" in names:
         why = "it has a class Tools, so it is a tool and not a function"
     elif family is PluginFamily.TOOL and (
@@ -138,32 +155,32 @@ def no_class_error(names: set[str] | frozenset[str], family: PluginFamily | None
 
 
 def check_id(text: str) -> str:
-    """Return the id of a plugin in lower case; invalid_request for what is no Python identifier."""
+    """Return the id of a plugin in lower case; invalid_request when it is not a Python identifier."""
     if not text.isidentifier() or len(text) > MAX_ID_CHARACTERS:
         raise invalid(
-            f"cannot accept id {shorten(text)!r}: only letters, digits and underscores are allowed,"
-            f" no digit in front, {MAX_ID_CHARACTERS} characters at most",
+            f"cannot accept id {shorten(text)!r}: expected letters, digits and underscores,"
+            f" not starting with a digit, at most {MAX_ID_CHARACTERS} characters",
             param="id",
         )
     return text.lower()
 
 
 def current_module_name(name: str) -> str:
-    """Return the name that a module has now, for the former top-level modules of the host too."""
+    """Return the present name of a module, also for a former top-level module of Open WebUI."""
     return f"open_webui.{name}" if name.partition(".")[0] in _FORMER else name
 
 
 def make_awaitable(value: Any) -> Awaitable[Any]:
-    """Return what `await` takes: the value itself, or something that gives the value at once."""
-    return value if inspect.isawaitable(value) else _given(value)
+    """Return an awaitable value unchanged, and any other value as an awaitable that returns it."""
+    return value if inspect.isawaitable(value) else _return_later(value)
 
 
-async def _given(value: Any) -> Any:
+async def _return_later(value: Any) -> Any:
     return value
 
 
 def unreadable_error(error: Exception) -> GatewayError:
-    """Return the error for a source that cannot be read at all."""
+    """Return the error for a source that cannot be parsed or compiled."""
     why = str(error) or type(error).__name__
     return invalid(f"cannot read the source: {why}", param="content")
 

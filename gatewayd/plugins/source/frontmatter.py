@@ -1,4 +1,4 @@
-"""The header of a plugin: `key: value` lines in its first docstring (peer-compatible)."""
+"""Header of a plugin: `key: value` lines in its first docstring, as in Open WebUI."""
 
 import re
 import sys
@@ -11,10 +11,10 @@ _CONTINUES: Final = ("<", ">", "=", "!", "~")
 
 
 def parse_frontmatter(source: str) -> dict[str, str]:
-    """Return the header by lower-case keys, all values text; empty when the source does not begin with one.
+    """Return the header by lower-case key, all values text; empty for a source without one.
 
-    Lines without a key are skipped, except behind a value that ends with a comma, which they continue. A key
-    that comes twice keeps its last value.
+    A line without a key continues a value that ends with a comma, and is skipped otherwise. The last value
+    of a repeated key counts.
     """
     lines = source.lstrip("\ufeff").splitlines()
     first = lines[0].strip() if lines else ""
@@ -39,9 +39,9 @@ def parse_frontmatter(source: str) -> dict[str, str]:
 
 
 def read_requirements(manifest: Mapping[str, str]) -> tuple[str, ...]:
-    """Return the packages that a header requires, in its order, each once, without modules of Python itself.
+    """Return the required packages of a header in order, each once, without modules of the standard library.
 
-    A comma inside a version or an extra (`aiohttp>=3,<4`, `a[b,c]`) divides nothing.
+    A comma within a version or an extra (`aiohttp>=3,<4`, `a[b,c]`) does not separate requirements.
     """
     text = manifest.get("requirements", "").strip()
     if text.startswith("[") and text.endswith("]"):
@@ -62,6 +62,6 @@ def read_requirements(manifest: Mapping[str, str]) -> tuple[str, ...]:
 
 
 def read_switch(manifest: Mapping[str, str], key: str, default: bool) -> bool:
-    """Return a yes or no of a header; anything else is the default."""
+    """Return a boolean of a header (true, yes, false, no); `default` for any other value."""
     word = manifest.get(key, "").strip().lower()
     return {"true": True, "yes": True, "false": False, "no": False}.get(word, default)

@@ -1,4 +1,4 @@
-"""Which packages are there, and from which one a module comes."""
+"""Installed packages: unmet requirements, missing modules, and the packages that provide modules."""
 
 import importlib.metadata
 import importlib.util
@@ -26,27 +26,27 @@ DISTRIBUTIONS: Final = {
     "sklearn": "scikit-learn",
     "yaml": "PyYAML",
 }
-"""Modules of packages with another name, as plugins import them without naming the package."""
+"""Packages of modules with another name, for plugins that do not name the package."""
 
 PROVIDED: Final = "open-webui"
-"""The program that plugins were written for, which some of them require: its names are the gateway's."""
+"""Package of Open WebUI, which some plugins require; the gateway provides its modules."""
 
 _NAMESPACE_MEMBER: Final = re.compile(r"cannot import name '(\w+)' from '([\w.]+)'")
 
 
 def find_unmet(requirements: Sequence[str]) -> tuple[str, ...]:
-    """Return those of some requirements that what is installed does not meet, in their order.
+    """Return the requirements that the installed packages do not meet, in order.
 
-    What is no requirement of PEP 508, such as an address, is unmet. One that has no package of its name but a
-    module, and asks for no version, is met.
+    A text that is not a requirement by PEP 508, such as a URL, is unmet. A requirement without a version or
+    extras is met by a module of its name as well.
     """
     return tuple(text for text in requirements if not _is_met(text))
 
 
 def missing_part(name: str) -> str:
-    """Return what is missing of a module name: the first part that there is not, "" when nothing is.
+    """Return the first missing part of a module name, "" when the module exists.
 
-    Only namespaces, whose parts come from different packages, are imported for it.
+    Only namespace packages are imported for the lookup.
     """
     for prefix in _prefixes(name):
         spec = _find_spec(prefix)
@@ -58,7 +58,7 @@ def missing_part(name: str) -> str:
 
 
 def missing_module(error: ImportError) -> str:
-    """Return the module whose absence an error tells, "" for another error of an import."""
+    """Return the module that an error reports as missing, "" for any other import error."""
     if isinstance(error, ModuleNotFoundError):
         return error.name or ""
     if found := _NAMESPACE_MEMBER.match(str(error)):
@@ -67,7 +67,7 @@ def missing_module(error: ImportError) -> str:
 
 
 def choose_requirements(module: str, requirements: Sequence[str]) -> Sequence[str]:
-    """Return the requirements that a module comes from by their names; none when no name is like its."""
+    """Return the requirements whose names match a module; empty when none does."""
     whole = canonicalize_name(DISTRIBUTIONS.get(module, module))
     first = canonicalize_name(module.partition(".")[0])
     names = {text: canonicalize_name(_name(text)) for text in requirements}
@@ -97,15 +97,15 @@ def _name(text: str) -> str:
 
 def _is_met(text: str) -> bool:
     try:
-        return _is_there(Requirement(text), ())
+        return _is_installed(Requirement(text), ())
     except (InvalidRequirement, InvalidVersion):
         return False
 
 
-def _is_there(requirement: Requirement, above: tuple[str, ...]) -> bool:
-    """Tell whether a requirement is met, and what its extras require.
+def _is_installed(requirement: Requirement, above: tuple[str, ...]) -> bool:
+    """Whether a requirement is met, with the requirements of its extras.
 
-    `above` are the requirements whose extras led here, as extras may require each other.
+    `above` are the requirements whose extras are being resolved, since extras may be cyclic.
     """
     is_for_here = requirement.marker is None or requirement.marker.evaluate()
     if not is_for_here or canonicalize_name(requirement.name) == PROVIDED:
@@ -122,7 +122,7 @@ def _is_there(requirement: Requirement, above: tuple[str, ...]) -> bool:
         return False
     if str(requirement) in above:
         return True
-    return all(_is_there(one, (*above, str(requirement))) for one in _of_extras(found, requirement))
+    return all(_is_installed(one, (*above, str(requirement))) for one in _of_extras(found, requirement))
 
 
 def _of_extras(found: importlib.metadata.Distribution, requirement: Requirement) -> Iterator[Requirement]:

@@ -1,4 +1,4 @@
-"""Packages that plugins require: installed beside the gateway when that is allowed, else named."""
+"""Installation of the packages that plugins require, or hints when installation is off."""
 
 import asyncio
 import hashlib
@@ -26,14 +26,14 @@ log = logging.getLogger(__name__)
 
 SETTING: Final = "enable_pip_install_frontmatter_requirements"
 _MARKS: Final = ".installed"
-_TOLD: Final = 600
+_MAX_OUTPUT_CHARACTERS: Final = 600
 
 
 @dataclass(frozen=True, slots=True)
 class InstallationOptions:
-    """How packages are installed into `directory`.
+    """Options of the installation into `directory`.
 
-    `options` go to pip as they are, `timeout` is in seconds.
+    `options` are passed to pip, `timeout` is in seconds.
     """
 
     directory: Path
@@ -43,10 +43,10 @@ class InstallationOptions:
 
 
 class RequirementsInstaller:
-    """Installs each set of required packages once, one set after the other, in a child process.
+    """Installs each set of required packages once, one set at a time, in a child process.
 
-    With `not_installed` somebody else has done so, and this is what `ensure` returned there: packages are
-    found, and none is installed.
+    With `not_installed` another process has run the installation and got this result of `ensure`: packages
+    can be imported, and none is installed.
     """
 
     def __init__(self, installation: InstallationOptions, *, not_installed: str | None = None) -> None:
@@ -56,22 +56,22 @@ class RequirementsInstaller:
         self._done: set[str] = set()
 
     def open(self) -> None:
-        """Make packages that were installed before importable; those of the gateway itself come first."""
+        """Append the directory to the import path, after the packages of the gateway."""
         directory = str(self._installation.directory)
         if self._installation.is_enabled and directory not in sys.path:
             sys.path.append(directory)
 
     def close(self) -> None:
-        """Take the directory away from the import path again."""
+        """Remove the directory from the import path."""
         directory = str(self._installation.directory)
         if directory in sys.path:
             sys.path.remove(directory)
 
     async def ensure(self, plugin: Plugin) -> str:
-        """Install what the header of a plugin requires and is not there, when that is allowed.
+        """Install the missing requirements of a plugin, if installation is enabled.
 
-        Returns why that failed, with the last words of pip, and else an empty text: the plugin may do
-        without, or with another version that is there. Raises PluginError for what is no package.
+        Returns the reason of a failure, with the end of the output of pip, "" on success; the plugin may run
+        without the packages. Raises PluginError for a requirement that is not a package.
         """
         if self._not_installed is not None:
             return self._not_installed
@@ -80,7 +80,7 @@ class RequirementsInstaller:
             return ""
         for package in packages:
             if package.startswith("-"):
-                raise _failure(plugin, f"it requires {package!r}, which is no package")
+                raise _failure(plugin, f"it requires {package!r}, which is not a package")
         mark = hashlib.sha256("\n".join([sys.version, *sorted(packages)]).encode()).hexdigest()
         async with self._lock:
             if mark in self._done:
@@ -92,17 +92,17 @@ class RequirementsInstaller:
             except OSError as error:
                 failure = f"its packages cannot be installed: {error}"
             if failure:
-                told = log_fields(plugin.family, plugin.id)
-                log.warning("packages are not installed", extra={**told, "error": failure})
+                fields = log_fields(plugin.family, plugin.id)
+                log.warning("cannot install packages", extra={**fields, "error": failure})
                 return failure
             self._done.add(mark)
             importlib.invalidate_caches()
         return ""
 
     def hint(self, plugin: Plugin, error: ImportError) -> str:
-        """Return what to do about an import that failed; empty when no package is missing.
+        """Return advice for a failed import; empty when no package is missing.
 
-        Looks at what is installed, on the disk.
+        Reads the installed packages from disk.
         """
         module = missing_module(error)
         unmet = find_unmet(_packages(plugin))
@@ -114,7 +114,7 @@ class RequirementsInstaller:
             named = f"the plugin requires {', '.join(required)}: install it"
             or_else = f"set {SETTING}" if not is_enabled else "add it to the requirements"
         elif top != module and not missing_part(module):
-            return f"{top} is there in a version without it: install one that has it"
+            return f"the installed version of {top} lacks it: install one that has it"
         else:
             named = f"its header names no package for it: install {DISTRIBUTIONS.get(module, module)}"
             or_else = "add it to the requirements" + ("" if is_enabled else f" and set {SETTING}")
@@ -124,7 +124,7 @@ class RequirementsInstaller:
         return self._installation.directory / _MARKS / mark
 
     async def _install_missing(self, plugin: Plugin, packages: Sequence[str], mark: str) -> str:
-        """Install those of some packages that are not there, and leave a mark of all; return why not."""
+        """Install the missing ones of some packages and mark the set; return the reason of a failure."""
         unmet = await asyncio.to_thread(find_unmet, packages)
         if not unmet:
             return ""
@@ -136,10 +136,10 @@ class RequirementsInstaller:
         return failure
 
     async def _install(self, plugin: Plugin, packages: Sequence[str]) -> str:
-        """Run pip; return why it failed, an empty text when it did not."""
+        """Run pip; return the reason of a failure, "" on success."""
         directory = self._installation.directory
-        told = {**log_fields(plugin.family, plugin.id), "packages": list(packages)}
-        log.info("installing packages", extra=told)
+        fields = {**log_fields(plugin.family, plugin.id), "packages": list(packages)}
+        log.info("installing packages", extra=fields)
         command = ["-m", "pip", "install", "--no-input", "--disable-pip-version-check", "--upgrade"]
         child = await asyncio.create_subprocess_exec(
             sys.executable,
@@ -154,7 +154,7 @@ class RequirementsInstaller:
         )
         try:
             async with asyncio.timeout(self._installation.timeout):
-                said, _ = await child.communicate()
+                output, _ = await child.communicate()
         except TimeoutError:
             return f"its packages were not installed within {self._installation.timeout:g} s"
         finally:
@@ -163,7 +163,7 @@ class RequirementsInstaller:
                 await child.wait()
         if not child.returncode:
             return ""
-        last = said.decode("utf-8", "replace").strip()[-_TOLD:]
+        last = output.decode("utf-8", "replace").strip()[-_MAX_OUTPUT_CHARACTERS:]
         return f"its packages cannot be installed ({', '.join(packages)}): {last}"
 
 

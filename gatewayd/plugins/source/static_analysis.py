@@ -1,4 +1,4 @@
-"""What the source of a plugin tells without being run: what it imports, and which events it sends."""
+"""Static analysis of a source: its imports and the events that it sends."""
 
 import ast
 import sys
@@ -13,9 +13,9 @@ TYPES_ONLY: Final = "TYPE_CHECKING"
 
 @dataclass(frozen=True, slots=True)
 class ImportedName:
-    """One imported name: `module` is the whole path, `name` what is taken from it, "" for the module itself.
+    """One imported name of `module`; `name` is "" for the module itself.
 
-    `guarded` tells that the import runs in a function, or in a `try` that has an `except`.
+    `guarded` is true within a function, or within a `try` with an `except`.
     """
 
     module: str
@@ -24,27 +24,27 @@ class ImportedName:
 
     @property
     def full(self) -> str:
-        """The name with its module."""
+        """The full name: the module and the name."""
         return f"{self.module}.{self.name}" if self.name else self.module
 
     @property
     def package(self) -> str:
-        """The first part of the module's name."""
+        """The top-level package of the module."""
         return self.module.partition(".")[0]
 
 
 @dataclass(frozen=True, slots=True)
 class SourceOutline:
-    """Imports, without those of Python itself, and the types of events that stand in the source."""
+    """Imports outside of the standard library, and literal event types."""
 
     imports: tuple[ImportedName, ...] = ()
     events: tuple[str, ...] = ()
 
 
 def read_outline(content: str) -> SourceOutline:
-    """Return the outline of a source, each thing once and in its order; invalid_request unless it is Python.
+    """Return the outline of a source, in order without duplicates; invalid_request when it is not Python.
 
-    An event is a mapping with a type that is a text and with data. Imports for type checkers are left out.
+    An event is a dict with a literal `type` and with `data`. Imports for type checkers are left out.
     """
     tree = source_code.parse(content)
     finder = _Finder()
@@ -69,21 +69,21 @@ def _only_types(node: ast.If) -> bool:
 
 
 class _Finder(ast.NodeVisitor):
-    """Collects imports; knows while it goes down whether they are guarded."""
+    """Collects imports, and tracks whether they are guarded."""
 
     def __init__(self) -> None:
         self.found: list[ImportedName] = []
         self._guards = 0
 
     def visit_FunctionDef(self, node: ast.FunctionDef) -> None:
-        self._guarded(node.body)
+        self._visit_guarded(node.body)
 
     def visit_AsyncFunctionDef(self, node: ast.AsyncFunctionDef) -> None:
-        self._guarded(node.body)
+        self._visit_guarded(node.body)
 
     def visit_Try(self, node: ast.Try) -> None:
         if node.handlers:
-            self._guarded(node.body)
+            self._visit_guarded(node.body)
         else:
             self._visit_all(node.body)
         self._visit_all([*node.handlers, *node.orelse, *node.finalbody])
@@ -106,7 +106,7 @@ class _Finder(ast.NodeVisitor):
         if module.partition(".")[0] not in sys.stdlib_module_names:
             self.found.append(ImportedName(module, name, self._guards > 0))
 
-    def _guarded(self, body: Iterable[ast.AST]) -> None:
+    def _visit_guarded(self, body: Iterable[ast.AST]) -> None:
         self._guards += 1
         self._visit_all(body)
         self._guards -= 1

@@ -55,7 +55,7 @@ async def test_facts_go_to_the_gateway() -> None:
     ],
 )
 def test_a_malformed_description_is_refused(told: Any) -> None:
-    with pytest.raises(ValueError, match="its description of the plugin is invalid|it has too many methods"):
+    with pytest.raises(ValueError, match=r"description of the plugin is invalid|too many methods"):
         read_facts(told)
 
 
@@ -73,6 +73,6 @@ def test_an_unknown_plugin_has_nothing() -> None:
 )
 def test_a_large_refusal_takes_no_time(told: Any) -> None:
     began = time.process_time()
-    with pytest.raises(ValueError, match="its description of the plugin is invalid|it has too many methods"):
+    with pytest.raises(ValueError, match=r"description of the plugin is invalid|too many methods"):
         read_facts(told)
     assert time.process_time() - began < 0.1

@@ -53,7 +53,7 @@ async def test_there_are_no_more_processes_than_permitted(isolating: Isolating) 
         # The place of its former source is that of the new one.
         changed = await plugged.registry.probe(plugin_of("one", PLAIN + "    new = 1\n"))
         await changed.end(5.0)
-        with pytest.raises(PluginError, match="1 plugins have processes already, the maximum set by plugin_processes"):
+        with pytest.raises(PluginError, match="1 plugins have processes already, the maximum set by plugin_"):
             await plugged.registry.loaded(PluginFamily.FUNCTION, "two")
 
 

@@ -77,8 +77,8 @@ async def test_a_filter() -> None:
     assert list((report.user_valves or {})["properties"]) == ["loud"]
     required = [(one.requirement, one.version is None) for one in report.requirements]
     assert required == [("pydantic>=2", False), ("surely-not-installed==1", True), ("[", True)]
-    assert report.problems[0] == "outlet requires __nonsense__, response, which nothing gives it"
-    assert "set before it works" in report.problems[1]
+    assert report.problems[0] == "outlet requires __nonsense__, response, which the gateway does not pass"
+    assert "must be set before it can run" in report.problems[1]
     assert "'key'" in report.problems[1]
 
 

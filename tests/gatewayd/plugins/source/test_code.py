@@ -1,12 +1,16 @@
 """The kind of a source, and the changes under which it runs."""
 
+import ast
 import textwrap
 
 import pytest
 
 from gatewayd.errors import ErrorKind, GatewayError
+from gatewayd.pipeline.tools.arguments import parse_arguments
 from gatewayd.plugins.records import PluginFamily, PluginKind
 from gatewayd.plugins.source import code as source_code
+
+MISMATCH = "AST constructor recursion depth mismatch (before=21, after=24)"
 
 
 def run(content: str) -> dict[str, object]:
@@ -96,7 +100,7 @@ def test_a_pipelines_file_is_refused_before_it_runs() -> None:
         ("class Tools: pass", PluginFamily.FUNCTION, "it is a tool and not a function"),
         ("class Pipe: pass", PluginFamily.TOOL, "it is a function and not a tool"),
         ("class Pipeline: pass", PluginFamily.FUNCTION, "Pipelines server"),
-        ("class Event: pass", PluginFamily.FUNCTION, "class Event, a function that hears of system events"),
+        ("class Event: pass", PluginFamily.FUNCTION, "class Event, a function for system events"),
     ],
 )
 def test_the_wrong_family_is_told(content: str, family: PluginFamily, sentence: str) -> None:
@@ -119,3 +123,31 @@ def test_ids_are_identifiers_in_lower_case() -> None:
 
 def test_digests_tell_sources_apart() -> None:
     assert source_code.digest("a") == source_code.digest("a") != source_code.digest("b\udc80")
+
+
+class Disturbed:
+    """Fails as `ast.parse` does when threads disturb each other, as often as it is told."""
+
+    def __init__(self, times: int) -> None:
+        self.left = times
+        self.parse = ast.parse
+
+    def __call__(self, *args: object, **kwargs: object) -> object:
+        if self.left:
+            self.left -= 1
+            raise SystemError(MISMATCH)
+        return self.parse(*args, **kwargs)  # type: ignore[call-overload]
+
+
+def test_what_threads_disturb_is_done_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(ast, "parse", Disturbed(2))
+    assert isinstance(source_code.parse("x = 1").body[0], ast.Assign)
+    monkeypatch.setattr(ast, "parse", Disturbed(2))
+    assert parse_arguments("{'a': 1}") == {"a": 1}
+
+
+def test_what_fails_each_time_is_raised() -> None:
+    disturbed = Disturbed(source_code.MAX_ATTEMPTS)
+    with pytest.raises(SystemError, match="mismatch"):
+        source_code.retry_ast_parse(disturbed)
+    assert disturbed.left == 0

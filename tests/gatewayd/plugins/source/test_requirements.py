@@ -56,7 +56,7 @@ async def test_what_no_header_names_is_named_by_its_package(tmp_path: Path) -> N
     told = RequirementsInstaller(InstallationOptions(tmp_path)).hint(plugin, missing)
     assert told.endswith("or add it to the requirements and set enable_pip_install_frontmatter_requirements")
     older = ModuleNotFoundError("", name="pydantic.of_old")
-    assert requirements.hint(plugin, older).startswith("pydantic is there in a version without it: install")
+    assert requirements.hint(plugin, older).startswith("the installed version of pydantic lacks it: install")
     assert requirements.hint(plugin, ImportError("cannot import name 'x' from 'json' (json.py)")) == ""
     assert requirements.hint(plugin, ModuleNotFoundError("", name="open_webui.x")) == ""
 
@@ -131,7 +131,7 @@ async def test_the_last_words_of_pip_are_told(tmp_path: Path) -> None:
 
 async def test_options_are_no_packages(tmp_path: Path) -> None:
     requirements = RequirementsInstaller(InstallationOptions(tmp_path, True))
-    with pytest.raises(PluginError, match="'-r x', which is no package"):
+    with pytest.raises(PluginError, match="'-r x', which is not a package"):
         await requirements.ensure(plugin_of("t", '"""\nrequirements: -r x\n"""\nclass Tools: pass'))
 
 

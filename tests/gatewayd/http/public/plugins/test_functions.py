@@ -106,8 +106,8 @@ async def test_switches_and_changes() -> None:
 @pytest.mark.parametrize(
     ("body", "status", "sentence"),
     [
-        (form("no-name"), 400, "only letters, digits and underscores"),
-        (form(""), 400, "only letters, digits and underscores"),
+        (form("no-name"), 400, "expected letters, digits and underscores"),
+        (form(""), 400, "expected letters, digits and underscores"),
         (
             form("x", "class Filter:\n    a = missing\n"),
             400,

@@ -243,7 +243,7 @@ async def test_export_needs_its_permission() -> None:
 @pytest.mark.parametrize(
     ("body", "status", "sentence"),
     [
-        (form("1x"), 400, "only letters, digits and underscores"),
+        (form("1x"), 400, "expected letters, digits and underscores"),
         (
             form("x", "class Tools:\n    a = missing\n"),
             400,
