@@ -21,8 +21,8 @@ from gatewayd.http.public.files import routes as files_routes
 from gatewayd.http.public.knowledge import replies, retrieval
 from gatewayd.http.public.knowledge import routes as knowledge_routes
 from gatewayd.http.public.knowledge import sync as knowledge_sync
-from gatewayd.ingest import file_names
 from gatewayd.ingest import serializers as ingest_serializers
+from gatewayd.ingest import upload as ingest_upload
 from gatewayd.ingest.queue import QueueOptions
 from gatewayd.ingest.records import FileStatus
 from gatewayd.ingest.size_classes import CLASS_LIMITS, SizeClass
@@ -182,7 +182,7 @@ def test_every_size_class_has_a_true_row() -> None:
 # Limits ---------------------------------------------------------------------------------------------------
 
 LIMITS = {
-    "characters of a file's name": file_names.MAX_NAME_CHARACTERS,
+    "characters of a file's name": ingest_upload.MAX_NAME_CHARACTERS,
     "characters of a path": paths.MAX_PATH_CHARACTERS,
     "parts of a path": paths.MAX_PATH_LEVELS,
     "pages of a PDF": DocumentLimits().pages,

@@ -252,7 +252,7 @@ class _Builder:
             removal=FileRemoval(self._ingest, self._updates),
             access=self._access,
             transactor=self._commits,
-            freshness=freshness,
+            notifier=freshness,
         )
 
 

@@ -1,5 +1,5 @@
-"""From an upload to searchable passages: accept, queue, extract, chunk, embed, publish.
+"""Document ingestion: store an upload, queue it, extract its text, cut chunks, embed and publish them.
 
-May be imported by `knowledge`, `chat`, the adapters and the edge; imports accounts, commits, tasks, errors,
-ids.
+May be imported by `knowledge`, `pipeline`, the adapters and the edge; imports `accounts` and the modules on
+the lowest layers (transactions, tasks, errors, ids).
 """

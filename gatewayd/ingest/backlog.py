@@ -1,4 +1,4 @@
-"""Chooses the files to process next, so that neither large files nor other owners' delay one."""
+"""Scheduler that chooses the files to process next, fairly between size classes and between owners."""
 
 import math
 import time
@@ -12,21 +12,21 @@ from gatewayd.ingest.round_robin import RoundRobin
 from gatewayd.ingest.size_classes import QueueKey, SizeClass
 
 WAITING_JOBS_PER_SECOND: Final = 32
-"""Jobs of an owner and a size class that are read for each second until the next reading."""
+"""Jobs that one read of the queue fetches per owner and size class, for each second until the next read."""
 
 PAUSE_FACTOR: Final = 20
-"""A reading takes one part of so many of the time: the others who use the database wait for it."""
+"""Pause after a read, in multiples of its duration: reads take at most 1/20 of the database's time."""
 
 MAX_PAUSE_SECONDS: Final = 30
-"""A reading may take long for other reasons than what waits, such as a database that was away."""
+"""Upper bound of that pause: a read can also be slow because the database was unreachable."""
 
 
 class JobBacklog:
-    """Leases jobs: up to `room` of each size class under way, owners of files in turn, each with at most
-    `share` in a class; of one owner and class the oldest first.
+    """Leases jobs from the job store, round robin over the owners of files.
 
-    What waits is read again when nothing of it is left, and otherwise once a second at most, less often when
-    that takes long: it takes longer the more there is.
+    At most `capacity` jobs of each size class are active, at most `share` of them for one owner. The jobs of
+    one owner and class are leased oldest first. The waiting jobs are read again when none is left in memory,
+    and otherwise at most once a second, or less often when a read is slow (a long queue makes it slow).
     """
 
     def __init__(
@@ -34,13 +34,13 @@ class JobBacklog:
         jobs: JobStore,
         lease_owner: str,
         share: int,
-        room: int,
+        capacity: int,
         timer: Callable[[], float] = time.monotonic,
     ) -> None:
         self._jobs = jobs
         self._lease_owner = lease_owner
         self._share = share
-        self._room = room
+        self._capacity = capacity
         self._timer = timer
         self._owners: dict[SizeClass, RoundRobin[str]] = {size: RoundRobin() for size in SizeClass}
         self._active: Counter[SizeClass] = Counter()
@@ -49,15 +49,15 @@ class JobBacklog:
         self._pause = 0.0
         self._pause_until = 0.0
         self.is_stale = False
-        """Whether the last call of `lease` did not look for new jobs."""
+        """Whether the last call of `lease` did not read new jobs from the store."""
 
     @property
     def has_room(self) -> bool:
-        """Whether a job of any class can be under way beside those that are."""
-        return any(self._active[size] < self._room for size in SizeClass)
+        """Whether some size class has fewer active jobs than its capacity."""
+        return any(self._active[size] < self._capacity for size in SizeClass)
 
     async def lease(self, *, now: int, until: int) -> Sequence[tuple[QueueKey, IngestJob]]:
-        """Take jobs and return them with their keys; the turn of each lasts until `end`."""
+        """Lease jobs and return them with their keys; each counts as active until `end` is called for it."""
         self.is_stale = bool(self._waiting) and (now == self._read_at or self._timer() < self._pause_until)
         if not self.is_stale:
             await self._read(now)
@@ -77,7 +77,7 @@ class JobBacklog:
         return [(key, leased[file_id]) for file_id, key in chosen.items() if file_id in leased]
 
     def end(self, key: QueueKey) -> None:
-        """Note that a job of a key is no longer under way."""
+        """Count a job of a key as no longer active."""
         self._active[key.size] -= 1
         self._owners[key.size].end(key.owner)
 
@@ -88,7 +88,7 @@ class JobBacklog:
     async def _read(self, now: int) -> None:
         self._waiting.clear()
         begun = self._timer()
-        # As many as are done until the next time, or it would come earlier.
+        # Enough jobs to last until the next read: an empty backlog causes an earlier one.
         for key, file_id in await self._jobs.waiting(
             now, WAITING_JOBS_PER_SECOND * max(1, math.ceil(self._pause))
         ):
@@ -100,12 +100,14 @@ class JobBacklog:
         self._pause_until = ended + self._pause
 
     def _next(self, size: SizeClass) -> QueueKey | None:
-        """Return whose turn it is in a class."""
-        if self._active[size] >= self._room:
+        """Return the key to lease from next in a class, None when the class is full or nothing is left."""
+        if self._active[size] >= self._capacity:
             return None
         owners = self._owners[size]
-        able = [key for key in self._waiting if key.size is size and owners.active(key.owner) < self._share]
-        return min(able, key=lambda key: owners.priority(key.owner), default=None)
+        eligible = [
+            key for key in self._waiting if key.size is size and owners.active(key.owner) < self._share
+        ]
+        return min(eligible, key=lambda key: owners.priority(key.owner), default=None)
 
     def _pop(self, key: QueueKey) -> str:
         waiting = self._waiting[key]

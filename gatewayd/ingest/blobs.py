@@ -1,4 +1,4 @@
-"""The bytes of files in a directory of the daemon: received, found, removed and swept."""
+"""Local blob store: the bytes of files in a directory of the daemon."""
 
 import asyncio
 import hashlib
@@ -21,53 +21,53 @@ Result = TypeVar("Result")
 
 @dataclass(frozen=True, slots=True)
 class ReceivedBytes:
-    """Bytes that are safe on disk: how many, and their SHA-256 in hexadecimal."""
+    """Size of a blob that is synced to disk, and its SHA-256 in hexadecimal."""
 
     size: int
     digest: str
 
 
 class LocalBlobs:
-    """Keeps the bytes of the file `id` in `<last two characters of id>/<id>` under a folder.
+    """Stores the bytes of the file `id` at `<last two characters of id>/<id>` under a folder.
 
-    What is being received is in `incoming/<id>`. Nothing that a client calls a file becomes a path.
+    An incomplete blob is at `incoming/<id>`. File names that clients send never become part of a path.
     """
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
 
     def path(self, file_id: str) -> Path:
-        """Return where the bytes of a file are."""
+        """Return the path of the bytes of a file."""
         return self._folder / file_id[-2:] / file_id
 
     async def receive(self, file_id: str, stream: AsyncIterator[bytes], limit: int) -> ReceivedBytes:
-        """Keep what a stream yields; when this returns, it survives a power failure.
+        """Store the bytes of a stream; when this returns, they survive a power failure.
 
-        Raises too_large after more than `limit` bytes (0 for no limit) and unavailable when the disk refuses.
-        Nothing is left behind when it raises, is cancelled, or the stream raises.
+        Raises too_large after more than `limit` bytes (0 for no limit) and unavailable on an OS error.
+        The partial file is deleted when this raises or is cancelled, or when the stream raises.
         """
         sink = _Sink(self._folder / INCOMING / file_id, self.path(file_id))
-        kept = False
+        is_complete = False
         try:
             await _in_thread(sink.open)
             await self._fill(sink, stream, limit)
             received = await _in_thread(sink.finish)
-            kept = True
+            is_complete = True
             return received
         finally:
-            if not kept:
+            if not is_complete:
                 await _in_thread(sink.discard)
 
     async def remove(self, file_ids: Iterable[str]) -> None:
-        """Delete the bytes of files; what is not there is fine."""
+        """Delete the bytes of files; missing ones are ignored."""
         paths = [self.path(file_id) for file_id in file_ids]
         if paths:
             await _in_thread(lambda: _unlink(paths))
 
     async def sweep(self, known: AsyncIterator[str]) -> int:
-        """Delete what belongs to none of the known files and return how many files that were.
+        """Delete the blobs that belong to none of the known files; return how many were deleted.
 
-        For the start only, before anything is received: what has no row yet counts as a leftover.
+        Only for the start, before any upload: a blob without a row counts as a leftover.
         """
         found = await _in_thread(self._stored)
         async for file_id in known:
@@ -77,18 +77,18 @@ class LocalBlobs:
         return len(leftovers)
 
     async def _fill(self, sink: "_Sink", stream: AsyncIterator[bytes], limit: int) -> None:
-        waiting = bytearray()
+        buffer = bytearray()
         size = 0
         async for piece in stream:
             size += len(piece)
             if limit and size > limit:
                 message = f"cannot store the file: it is larger than {limit} bytes"
                 raise GatewayError(ErrorKind.TOO_LARGE, message, param="file", code="file_too_large")
-            waiting += piece
-            if len(waiting) >= WRITE_BYTES:
-                await self._write(sink, bytes(waiting))
-                waiting.clear()
-        await self._write(sink, bytes(waiting))
+            buffer += piece
+            if len(buffer) >= WRITE_BYTES:
+                await self._write(sink, bytes(buffer))
+                buffer.clear()
+        await self._write(sink, bytes(buffer))
 
     async def _write(self, sink: "_Sink", data: bytes) -> None:
         await _in_thread(lambda: sink.write(data))
@@ -102,7 +102,7 @@ class LocalBlobs:
 
 
 class _Sink:
-    """One file that is being received. Its methods run in threads, one at a time."""
+    """One file being received. Its methods run in threads, one at a time."""
 
     def __init__(self, part: Path, target: Path) -> None:
         self._part = part
@@ -111,19 +111,19 @@ class _Sink:
         self._hash = hashlib.sha256()
         self._size = 0
         self._discarded = False
-        # A caller that is cancelled leaves its thread at work.
-        self._turn = threading.Lock()
+        # The thread of a cancelled caller goes on running.
+        self._lock = threading.Lock()
 
     def open(self) -> None:
         """Create the file."""
-        with self._turn:
+        with self._lock:
             self._part.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
             if not self._discarded:
                 self._file = os.open(self._part, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
 
     def write(self, data: bytes) -> None:
         """Append bytes."""
-        with self._turn:
+        with self._lock:
             if self._discarded:
                 return
             self._hash.update(data)
@@ -133,21 +133,21 @@ class _Sink:
                 rest = rest[os.write(self._file, rest) :]
 
     def finish(self) -> ReceivedBytes:
-        """Put the file in its place, for good."""
-        with self._turn:
+        """Sync the file to disk and rename it to its final path."""
+        with self._lock:
             if not self._discarded:
                 os.fsync(self._file)
                 self._close()
                 self._target.parent.mkdir(mode=0o700, exist_ok=True)
                 self._part.rename(self._target)
-                # The entry of a new folder is in the folder above.
+                # The directory entry of a new folder is stored in its parent.
                 sync_to_disk(self._target.parent)
                 sync_to_disk(self._target.parent.parent)
             return ReceivedBytes(self._size, self._hash.hexdigest())
 
     def discard(self) -> None:
-        """Delete the file, wherever it is."""
-        with self._turn:
+        """Delete the file, whether partial or complete."""
+        with self._lock:
             self._discarded = True
             self._close()
             _unlink([self._part, self._target])
@@ -159,8 +159,10 @@ class _Sink:
 
 
 async def _in_thread(work: Callable[[], Result]) -> Result:
-    """Run work in a thread, to its end even when the caller is cancelled; unavailable when the disk
-    refuses."""
+    """Run work in a thread; it also runs to its end when the caller is cancelled.
+
+    An OS error becomes unavailable.
+    """
     try:
         return await asyncio.shield(asyncio.get_running_loop().run_in_executor(None, work))
     except OSError as error:

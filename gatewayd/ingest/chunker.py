@@ -1,4 +1,4 @@
-"""Cuts a text into chunks that can be embedded: the only module that knows the splitter library."""
+"""Chunker that cuts a text into chunks for embedding: the only module that uses the splitter library."""
 
 import re
 from bisect import bisect_right
@@ -12,9 +12,9 @@ from gatewayd.errors import shorten
 from gatewayd.ingest.records import TextChunk, TextPart
 
 MIN_WINDOW_CHARACTERS: Final = 8_000
-"""Characters that are split at a time at least: the splitter's time grows with the square of a line."""
+"""Minimum number of characters per split: the splitter's time grows with the square of a line's length."""
 
-# Scripts other than Latin: a model that was made for English takes each of their characters for a token.
+# Scripts other than Latin: the tokenizer of an English model makes one token of each of their characters.
 OTHER_SCRIPTS: Final = re.compile("[^\x00-\u024f\u1e00-\u1eff\u2000-\u206f]+")
 HEADING: Final = re.compile(r"^ {0,3}(?:(#{1,6})[ \t]+([^\n]*)|(```|~~~))", re.MULTILINE)
 MAX_TITLE_CHARACTERS: Final = 120
@@ -22,9 +22,9 @@ MAX_TITLE_CHARACTERS: Final = 120
 
 @dataclass(frozen=True, slots=True)
 class ChunkRules:
-    """How long chunks are: at most `size` characters and about `tokens` tokens, whichever is less.
+    """Chunk limits: at most `size` characters and about `tokens` tokens, whichever is less.
 
-    Neighbours share up to `overlap` characters.
+    Neighbouring chunks share up to `overlap` characters.
     """
 
     size: int = 1000
@@ -33,26 +33,26 @@ class ChunkRules:
 
 
 def split_text(text: str, parts: Sequence[TextPart], rules: ChunkRules) -> tuple[TextChunk, ...]:
-    """Return the chunks of a text in order, none of which is blank or crosses a part.
+    """Return the chunks of a text in order. No chunk is blank or crosses the border of a part.
 
-    Every character of a part that is not blank is in a chunk. The text holds no surrogates. Takes time: not
-    for the event loop.
+    Every non-blank character of a part is in a chunk. The text must contain no surrogates. Slow: call it in
+    a thread or another process.
     """
     plain = _Splitters(rules)
     chunks: list[TextChunk] = []
     for part in parts:
         headings = _Headings(text, part)
-        columns = _columns(text, part, plain)
-        splitters = plain.below(text[slice(*columns)]) if columns else plain
-        for start, end in _stretches(text, part, splitters):
+        columns = _column_header(text, part, plain)
+        splitters = plain.under_header(text[slice(*columns)]) if columns else plain
+        for start, end in _chunk_spans(text, part, splitters):
             heading = headings.at(start) or part.label
             needed = columns if columns and start > columns[0] else None
             chunks.append(TextChunk(len(chunks), start, end, part.page, heading, needed))
     return tuple(chunks)
 
 
-def _columns(text: str, part: TextPart, splitters: "_Splitters") -> tuple[int, int] | None:
-    """Return where the names of the columns of a part stand: as many as fit into half of a chunk."""
+def _column_header(text: str, part: TextPart, splitters: "_Splitters") -> tuple[int, int] | None:
+    """Return the offsets of a part's column names, cut to what fits into half of a chunk; None without."""
     if part.columns is None:
         return None
     start, end = part.columns
@@ -60,48 +60,49 @@ def _columns(text: str, part: TextPart, splitters: "_Splitters") -> tuple[int, i
     return (start, end) if start < end else None
 
 
-def _stretches(text: str, part: TextPart, splitters: "_Splitters") -> Iterator[tuple[int, int]]:
-    """Yield where the chunks of a part begin and end.
+def _chunk_spans(text: str, part: TextPart, splitters: "_Splitters") -> Iterator[tuple[int, int]]:
+    """Yield the start and end offsets of the chunks of a part.
 
-    A window's last chunk is cut again as the first one of the next window, so that windows do not show.
+    The last chunk of a window is cut again as the first chunk of the next one: the borders of windows do not
+    influence the chunks.
     """
     start = part.start
     while start < part.end:
         stop = min(start + splitters.window, part.end)
         window = text[start:stop]
         found = splitters.pick(window, is_markdown=part.is_markdown).chunk_indices(window)
-        again = stop < part.end and len(found) > 1
-        for offset, chunk in found[:-1] if again else found:
+        is_recut = stop < part.end and len(found) > 1
+        for offset, chunk in found[:-1] if is_recut else found:
             if not chunk.isspace():
                 yield start + offset, start + offset + len(chunk)
-        start = start + found[-1][0] if again else stop
+        start = start + found[-1][0] if is_recut else stop
 
 
 class _Splitters:
-    """The splitters for one set of rules, made when they are needed."""
+    """The splitters for one set of rules, each built on first use."""
 
     def __init__(self, rules: ChunkRules) -> None:
         self._rules = rules
         self._overlap = min(rules.overlap, rules.size - 1)
-        self._made: dict[tuple[bool, bool], TextSplitter | MarkdownSplitter] = {}
+        self._by_kind: dict[tuple[bool, bool], TextSplitter | MarkdownSplitter] = {}
         self.window = max(MIN_WINDOW_CHARACTERS, 8 * rules.size)
 
     def pick(self, window: str, *, is_markdown: bool) -> TextSplitter | MarkdownSplitter:
-        """Return the splitter for a text."""
+        """Return the splitter for a text, by its format and script."""
         kind = is_markdown, OTHER_SCRIPTS.search(window) is not None
-        if kind not in self._made:
-            self._made[kind] = self._make(*kind)
-        return self._made[kind]
+        if kind not in self._by_kind:
+            self._by_kind[kind] = self._make(*kind)
+        return self._by_kind[kind]
 
     def fit(self, names: str) -> int:
         """Return how many characters of the names of columns fit into half of a chunk."""
         room = self._rules.size // 2 - 1
-        # No character weighs more.
+        # The largest weight of one character.
         heaviest = max(1, -(-self._rules.size // self._rules.tokens))
         return len(names) if self._weigh(names) <= room else room // heaviest
 
-    def below(self, names: str) -> "_Splitters":
-        """Return the splitters for chunks that stand below the names of their columns."""
+    def under_header(self, names: str) -> "_Splitters":
+        """Return the splitters for chunks that are preceded by their column names."""
         rules = self._rules
         size = rules.size - self._weigh(names) - 1
         tokens = max(1, rules.tokens * size // rules.size)
@@ -114,7 +115,7 @@ class _Splitters:
         return splitter(self._rules.size, overlap=self._overlap)
 
     def _weigh(self, text: str) -> int:
-        """Return the size of a text, where a character that is a token takes its share of the tokens."""
+        """Return the weighted size of a text: a non-Latin character counts as one token's characters."""
         if text.isascii():
             return len(text)
         narrow = len(OTHER_SCRIPTS.sub("", text))
@@ -122,7 +123,7 @@ class _Splitters:
 
 
 class _Headings:
-    """The headings of one part, by where they begin."""
+    """The headings of one part, by their offsets."""
 
     def __init__(self, text: str, part: TextPart) -> None:
         self._starts: list[int] = []
@@ -131,7 +132,7 @@ class _Headings:
             self._read(text, part)
 
     def at(self, position: int) -> str | None:
-        """Return the path of headings that a position stands under."""
+        """Return the path of headings above a position, None without one."""
         number = bisect_right(self._starts, position)
         return self._paths[number - 1] if number else None
 
@@ -140,7 +141,7 @@ class _Headings:
         fence = ""
         for found in HEADING.finditer(text, part.start, part.end):
             if found[3]:
-                # A fence is closed by its own kind only.
+                # Only a fence of the same kind closes a fence.
                 fence = "" if fence == found[3] else fence or found[3]
             elif not fence and (title := _title(found[2])):
                 levels = [level for level in levels if level[0] < len(found[1])]
@@ -150,7 +151,9 @@ class _Headings:
 
 
 def _title(line: str) -> str:
-    """Return a heading without the # that may close it, too."""
+    """Return the text of a heading without its optional closing # characters."""
     title = line.strip()
-    opened = title.rstrip("#")
-    return shorten(opened.strip() if opened[-1:] in {"", " ", "\t"} else title, MAX_TITLE_CHARACTERS)
+    without_closing = title.rstrip("#")
+    return shorten(
+        without_closing.strip() if without_closing[-1:] in {"", " ", "\t"} else title, MAX_TITLE_CHARACTERS
+    )

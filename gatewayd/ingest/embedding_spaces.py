@@ -1,4 +1,4 @@
-"""Which embedding spaces are searched and filled, and the change from one model to another."""
+"""Embedding spaces: the active one, the configured one, and the reindex from one model to another."""
 
 import asyncio
 import logging
@@ -22,7 +22,7 @@ RETRY_SECONDS: Final = 5.0
 
 @dataclass(frozen=True, slots=True)
 class SpaceStores:
-    """Where spaces and their vectors are kept."""
+    """The stores of spaces, their vectors and the files."""
 
     spaces: SpaceStore
     passages: PassageStore
@@ -31,7 +31,7 @@ class SpaceStores:
 
 @dataclass(frozen=True, slots=True)
 class SpaceModels:
-    """The configured model, None for none, and a way to open the model of another space by its name."""
+    """The configured model (None without one), and a function that opens the model of a space by name."""
 
     configured: Embedder | None
     open_embedder: Callable[[str], Embedder | None]
@@ -39,48 +39,47 @@ class SpaceModels:
 
 @dataclass(frozen=True, slots=True)
 class ReindexState:
-    """Whether a reindex runs, and why the last one ended early."""
+    """Whether a reindex runs, and the error that ended the last one early."""
 
     running: bool = False
     error: str | None = None
 
 
 class EmbeddingSpaces:
-    """Knows the active space, which is searched, and the configured one, which new files enter as well.
+    """Manages the active space, which is searched, and the configured one, which new files enter as well.
 
-    They are the same until the configured model changes; `reindex` makes them the same again.
+    Both are the same space until the configured model changes. `reindex` makes them the same again.
     """
 
     def __init__(self, stores: SpaceStores, models: SpaceModels, updates: IndexUpdates) -> None:
         self._stores = stores
         self._models = models
         self._updates = updates
-        self._former: dict[str, Embedder | None] = {}
-        self._settled: EmbeddingSpace | None = None
-        self._settling = asyncio.Lock()
-        self._reindexing = asyncio.Lock()
+        self._opened_embedders: dict[str, Embedder | None] = {}
+        self._own_space: EmbeddingSpace | None = None
+        self._space_lock = asyncio.Lock()
+        self._reindex_lock = asyncio.Lock()
         self._state = ReindexState()
-        self._workers = 0
-        self._quiet = asyncio.Event()
-        self._quiet.set()
+        self._running_ingests = 0
+        self._no_ingest = asyncio.Event()
+        self._no_ingest.set()
         self._warned: set[str] = set()
 
     async def open(self) -> None:
-        """Make the configured model's space known, and search in it if no other is searched.
+        """Register the configured model's space, and make it active if no other space is.
 
-        A model that cannot be asked now is asked again when it is needed.
+        A model that cannot be reached now is asked again on first use.
         """
         try:
             await self._configured()
             await self.query()
         except GatewayError as error:
-            self._warn(f"the embedding model cannot be used now: {error.message}")
+            self._warn(f"cannot use the embedding model now: {error.message}")
 
     async def query(self) -> tuple[EmbeddingSpace, Embedder] | None:
-        """Return the space to search and the model for the queries; None when there is none, or no such
-        model.
+        """Return the active space and its model for queries; None without a space or without its model.
 
-        Raises what the configured model raises when it cannot be asked for its space; not not_configured.
+        Raises the error of the configured model when asking for its space fails, except not_configured.
         """
         configured = await self._configured()
         active = await self._stores.spaces.find_active()
@@ -100,30 +99,30 @@ class EmbeddingSpaces:
         return [(target.space, target.embedder) for target in found if target is not None]
 
     @contextmanager
-    def first(self) -> Iterator[None]:
-        """Let a reindex wait while the block runs: new files are embedded before old ones."""
-        self._workers += 1
-        self._quiet.clear()
+    def pause_reindex(self) -> Iterator[None]:
+        """Pause a reindex while the block runs: new files are embedded before old ones."""
+        self._running_ingests += 1
+        self._no_ingest.clear()
         try:
             yield
         finally:
-            self._workers -= 1
-            if not self._workers:
-                self._quiet.set()
+            self._running_ingests -= 1
+            if not self._running_ingests:
+                self._no_ingest.set()
 
     def progress(self) -> ReindexState:
-        """Return whether a reindex runs, or how the last one ended."""
+        """Return the state of the running reindex, or the result of the last one."""
         return self._state
 
     async def reindex(self) -> None:
-        """Fill the configured space, search in it from then on, and remove the others.
+        """Fill the configured space, make it the active one, and remove the others.
 
-        May be stopped at any time and begun again. Raises conflict when one is running, not_configured
-        without a configured model, and what that model raises.
+        A cancelled reindex can be started again and continues. Raises conflict while one is running,
+        not_configured without a configured model, and the errors of that model.
         """
-        if self._reindexing.locked():
+        if self._reindex_lock.locked():
             raise GatewayError(ErrorKind.CONFLICT, "cannot reindex: a reindex is running already")
-        async with self._reindexing:
+        async with self._reindex_lock:
             try:
                 await self._reindex()
             except GatewayError as error:
@@ -139,55 +138,55 @@ class EmbeddingSpaces:
             raise GatewayError(ErrorKind.NOT_CONFIGURED, "cannot reindex: no embedding model can be used")
         await self._fill_all(target)
         await self._stores.spaces.activate(target.space.name)
-        # What was published between the last look and the change.
+        # Files that were published between the last query and the activation.
         await self._fill_all(target)
         # A file that is being processed may still put vectors into the former space.
-        await self._quiet.wait()
+        await self._no_ingest.wait()
         for space in await self._stores.spaces.list():
             if space.name != target.space.name:
                 await self._stores.spaces.remove(space.name)
-                self._former.pop(space.name, None)
+                self._opened_embedders.pop(space.name, None)
 
     async def _fill_all(self, target: EmbeddingTarget) -> None:
         while file_ids := await self._stores.spaces.behind(target.space.name, FILE_BATCH_SIZE):
             added = [await self._fill(file_id, target) for file_id in file_ids]
             if not any(added):
-                # All of them are being processed anew, and their staged passages have vectors.
+                # All of these files are being processed again, and their staged passages have vectors.
                 await asyncio.sleep(RETRY_SECONDS)
 
     async def _fill(self, file_id: str, target: EmbeddingTarget) -> int:
         added = 0
-        await self._quiet.wait()
+        await self._no_ingest.wait()
         async for count in embed_missing(self._stores.passages, file_id, target, REINDEX):
             added += count
-            await self._quiet.wait()
+            await self._no_ingest.wait()
         active = await self._stores.spaces.find_active()
         if added and active is not None and active.name == target.space.name:
             await self._updates.changed(file_id, await self._stores.files.collections_of(file_id))
         return added
 
     async def _configured(self) -> EmbeddingTarget | None:
-        """Return the configured model with its space, which is known to the store then."""
+        """Return the configured model with its space, which the store then contains."""
         embedder = self._models.configured
         if embedder is None:
             return None
-        async with self._settling:
-            if self._settled is None:
-                self._settled = await self._settle(embedder)
-            return None if self._settled is None else EmbeddingTarget(self._settled, embedder)
+        async with self._space_lock:
+            if self._own_space is None:
+                self._own_space = await self._register_space(embedder)
+            return None if self._own_space is None else EmbeddingTarget(self._own_space, embedder)
 
-    async def _settle(self, embedder: Embedder) -> EmbeddingSpace | None:
+    async def _register_space(self, embedder: Embedder) -> EmbeddingSpace | None:
         try:
             space = await embedder.space()
         except GatewayError as error:
             if error.kind is not ErrorKind.NOT_CONFIGURED:
                 raise
-            self._warn(f"documents get no vectors, only their words are searched: {error.message}")
+            self._warn(f"cannot embed documents, search uses words only: {error.message}")
             return None
         known = {each.name: each for each in await self._stores.spaces.list()}.get(space.name, space)
         if known.dimension != space.dimension:
             self._warn(
-                f"documents get no vectors: {space.name} has {space.dimension} dimensions now, "
+                f"cannot embed documents: {space.name} now has {space.dimension} dimensions, "
                 f"its stored vectors have {known.dimension}"
             )
             return None
@@ -197,19 +196,19 @@ class EmbeddingSpaces:
         return space
 
     def _opened(self, space: EmbeddingSpace, configured: EmbeddingTarget | None) -> EmbeddingTarget | None:
-        """Return a space with its model: the configured one, or the one it was made with."""
+        """Return a space with the model that made its vectors; None when that model cannot be opened."""
         if configured is not None and configured.space.name == space.name:
             return configured
-        if space.name not in self._former:
-            self._former[space.name] = self._models.open_embedder(space.name)
-        embedder = self._former[space.name]
+        if space.name not in self._opened_embedders:
+            self._opened_embedders[space.name] = self._models.open_embedder(space.name)
+        embedder = self._opened_embedders[space.name]
         if embedder is None:
-            self._warn(f"only words are searched until a reindex: the model of {space.name} cannot be opened")
+            self._warn(f"cannot open the model of {space.name}: search uses words only until a reindex")
             return None
         return EmbeddingTarget(space, embedder)
 
     def _warn(self, sentence: str) -> None:
-        """Log a sentence once, however many files it concerns."""
+        """Log a sentence once, not once per file."""
         if sentence not in self._warned:
             self._warned.add(sentence)
             log.warning("%s", sentence)

@@ -1,4 +1,4 @@
-"""Fair admission: turns between size classes, and inside a class between owners."""
+"""Fair semaphore: admits work round robin over size classes, and inside a class over owners."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -11,17 +11,18 @@ from gatewayd.ingest.size_classes import QueueKey, SizeClass
 
 @dataclass(eq=False, slots=True)
 class GateRequest:
-    """Work that waits to be admitted, and then is under way."""
+    """A request for admission; `admitted` is done once it is granted."""
 
     key: QueueKey
     admitted: asyncio.Future[None] = field(default_factory=asyncio.Future)
 
 
 class FairGate:
-    """Admits work, `count` at a time.
+    """Admits `count` requests at a time.
 
-    The class with the least work under way is next, and of those the one that was next longest ago; likewise
-    the owner in the class. Work of one owner and class is admitted in the order in which it came.
+    The size class with the fewest active requests is next; among equals, the least recently admitted class.
+    The owner inside the class is chosen in the same way. Requests of one owner and class are first in, first
+    out.
     """
 
     def __init__(self, count: int) -> None:
@@ -33,7 +34,7 @@ class FairGate:
 
     @asynccontextmanager
     async def held(self, key: QueueKey) -> AsyncIterator[None]:
-        """Run a block once it is admitted."""
+        """Wait for admission, run the block, and release the place."""
         request = GateRequest(key)
         self._waiting.append(request)
         try:
@@ -44,24 +45,24 @@ class FairGate:
             self._release(request)
 
     def _is_free(self, key: QueueKey) -> bool:
-        """Tell whether work of a key can be admitted now."""
+        """Return whether a request with this key can be admitted now."""
         return len(self._admitted) < self._count
 
     def _begin(self, request: GateRequest) -> None:
-        """Note that work is under way."""
+        """Count a request as active."""
         self._admitted.append(request)
         self._classes.begin(request.key.size)
         self._owners[request.key.size].begin(request.key.owner)
 
     def _end(self, request: GateRequest) -> None:
-        """Note that work has ended."""
+        """Count a request as finished."""
         self._admitted.remove(request)
         self._classes.end(request.key.size)
         self._owners[request.key.size].end(request.key.owner)
 
     def _admit(self) -> None:
-        while able := [request for request in self._waiting if self._is_free(request.key)]:
-            request = min(able, key=self._priority)
+        while eligible := [request for request in self._waiting if self._is_free(request.key)]:
+            request = min(eligible, key=self._priority)
             self._waiting.remove(request)
             self._begin(request)
             if not request.admitted.done():

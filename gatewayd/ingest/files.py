@@ -1,4 +1,4 @@
-"""Files: who may see and change them, and what can be done with one."""
+"""The file service: access checks, and the operations on one file."""
 
 import asyncio
 import contextlib
@@ -12,12 +12,11 @@ from gatewayd import ids
 from gatewayd.accounts.records import Actor
 from gatewayd.accounts.texts import clean_object
 from gatewayd.errors import ErrorKind, GatewayError, invalid, not_found
-from gatewayd.ingest.file_names import clean_name
 from gatewayd.ingest.interfaces import FileGrants
 from gatewayd.ingest.processor import FileProcessor
 from gatewayd.ingest.records import File, FileStatus
 from gatewayd.ingest.updates import FileRemoval, IndexUpdates, IngestStores
-from gatewayd.ingest.upload import UploadService
+from gatewayd.ingest.upload import UploadService, clean_name
 from gatewayd.text import storage_fault
 
 REMOVAL_BATCH_SIZE: Final = 500
@@ -27,21 +26,21 @@ FINAL_STATUSES: Final = frozenset({FileStatus.COMPLETED, FileStatus.FAILED})
 class FileService:
     """The service for files. A file that an actor may not read does not exist for them: not_found.
 
-    Owners may do everything with a file, and so may those whom access lists do not bind; others what
-    collections grant. `intake` keeps new files; whether a user may upload at all is its caller's to know.
+    Owners and exempt actors (administrators) have every permission on a file; others have the permissions
+    that collections grant. `uploads` stores new files; its caller checks the permission to upload.
     """
 
     def __init__(
         self,
         stores: IngestStores,
-        intake: UploadService,
+        uploads: UploadService,
         grants: FileGrants,
         processor: FileProcessor,
         updates: IndexUpdates,
         clock: ids.Clock = ids.now,
     ) -> None:
         self._stores = stores
-        self.intake = intake
+        self.uploads = uploads
         self._grants = grants
         self._processor = processor
         self._updates = updates
@@ -64,18 +63,18 @@ class FileService:
         return file
 
     async def rename(self, actor: Actor, file_id: str, name: str) -> File:
-        """Give a file another name."""
-        return await self._describe(actor, file_id, name=clean_name(name, param="filename"))
+        """Rename a file."""
+        return await self._update(actor, file_id, name=clean_name(name, param="filename"))
 
     async def set_data(self, actor: Actor, file_id: str, data: Mapping[str, Any]) -> File:
         """Replace the client's metadata of a file."""
-        return await self._describe(actor, file_id, data=clean_object(data, "metadata"))
+        return await self._update(actor, file_id, data=clean_object(data, "metadata"))
 
     async def give(self, actor: Actor, file_id: str, owner_id: str) -> File:
         """Make another account, which exists, the owner of a file; for administrators only."""
         if not actor.is_admin:
             raise GatewayError(ErrorKind.FORBIDDEN, "cannot give files to another account")
-        return await self._describe(actor, file_id, user_id=owner_id)
+        return await self._update(actor, file_id, user_id=owner_id)
 
     async def remove(self, actor: Actor, file_id: str) -> File:
         """Delete a file with its passages, links and bytes; returns it as it was."""
@@ -85,7 +84,7 @@ class FileService:
         return file
 
     async def remove_all(self, actor: Actor) -> None:
-        """Delete all files that `list` has, a few at a time; those that come meanwhile may stay."""
+        """Delete all files that `list` returns, in batches; files added during the call may remain."""
         _, left = await self.list(actor, limit=1)
         while left > 0:
             found, _ = await self.list(actor, limit=min(left, REMOVAL_BATCH_SIZE))
@@ -94,40 +93,40 @@ class FileService:
             left = left - len(found) if found else 0
 
     async def retry(self, actor: Actor, file_id: str) -> File:
-        """Process a file again, or for the first time; what is found of it stays until that is done.
+        """Queue a file for processing; its published passages stay searchable until then.
 
         Raises conflict while it is being processed, invalid_request when its type is not allowed.
         """
-        self.intake.check_type((await self.get_writable(actor, file_id)).name)
-        with self._alone(file_id):
+        self.uploads.check_type((await self.get_writable(actor, file_id)).name)
+        with self._locked(file_id):
             async with self._stores.transactor.transaction():
                 file = await self._idle(file_id)
                 if file.status is not FileStatus.COMPLETED:
                     file = replace(file, status=FileStatus.PENDING, error=None, updated_at=self._clock())
                     await self._stores.files.change(file)
                 await self._stores.passages.unstage(file_id)
-                await self.intake.enqueue(file_id)
+                await self.uploads.enqueue(file_id)
                 self._updates.notify_after_commit(file_id)
         return file
 
     async def text(self, actor: Actor, file_id: str) -> str:
-        """Return the text of a file, empty while there is none."""
+        """Return the text of a file, "" before it is extracted."""
         await self.get(actor, file_id)
         return await self._stores.passages.find_text(file_id) or ""
 
     async def set_text(self, actor: Actor, file_id: str, text: str) -> File:
-        """Replace the text of a file, so that the new one is found when this returns.
+        """Replace the text of a file; the new text is searchable when this returns.
 
-        Raises empty_content for a blank text, too_large over the limit of uploads, conflict while the file
-        is being processed, and what Embedder raises.
+        Raises empty_content for a blank text, too_large above the maximum upload size, conflict while the
+        file is being processed, and the errors of Embedder.
         """
         await self.get_writable(actor, file_id)
         self._check_text(text)
-        with self._alone(file_id):
+        with self._locked(file_id):
             return await self._processor.rewrite(await self._idle(file_id), text)
 
     async def content(self, actor: Actor, file_id: str) -> tuple[File, Path]:
-        """Return a file and where its bytes are."""
+        """Return a file and the path of its bytes."""
         file = await self.get(actor, file_id)
         path = self._stores.blobs.path(file_id)
         if not await asyncio.to_thread(path.is_file):
@@ -135,9 +134,9 @@ class FileService:
         return file, path
 
     async def changes(self, actor: Actor, file_id: str) -> AsyncGenerator[File | None, None]:
-        """Yield a file as it is and after each change of its status, up to the final one; None when it goes.
+        """Yield a file now and after each change of its status, up to the final one; None when it is removed.
 
-        Ends early when waiting ends. Raises not_found at once for a file that the actor may not read.
+        Ends early after `end_waits`. Raises not_found at once for a file that the actor may not read.
         """
         await self.get(actor, file_id)
         async with contextlib.aclosing(self._follow(file_id)) as states:
@@ -145,8 +144,7 @@ class FileService:
                 yield file
 
     async def finished(self, file_id: str, seconds: float) -> File:
-        """Return a file as soon as it does not wait to be processed, or as it is after some seconds or when
-        waiting ends."""
+        """Return a file once it is not pending, or its state after some seconds or after `end_waits`."""
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(seconds), contextlib.aclosing(self._follow(file_id)) as states:
                 async for file in states:
@@ -158,7 +156,7 @@ class FileService:
         return found
 
     def end_waits(self) -> None:
-        """Let nobody wait for files any longer: the gateway stops, and goes on with them when it starts."""
+        """End all waits for files because the gateway stops; the next start continues the processing."""
         self._updates.watch.end()
 
     async def list(
@@ -172,14 +170,16 @@ class FileService:
         offset: int = 0,
         limit: int | None = None,
     ) -> tuple[Sequence[File], int]:
-        """Return one page of the actor's files, newest first, and the count; for those whom access lists do
-        not bind of all files, of those of one owner, or of those that removed accounts left."""
+        """Return one page of the actor's files, newest first, and the total count.
+
+        Exempt actors see all files, those of `owner_id`, or with `orphaned` those of removed accounts.
+        """
         owner_id = owner_id if self._grants.is_exempt(actor) else actor.user_id
         return await self._stores.files.list(
             user_id=owner_id, orphaned=orphaned, pattern=pattern, status=status, offset=offset, limit=limit
         )
 
-    async def _describe(self, actor: Actor, file_id: str, **fields: Any) -> File:
+    async def _update(self, actor: Actor, file_id: str, **fields: Any) -> File:
         await self.get_writable(actor, file_id)
         async with self._stores.transactor.transaction():
             file = await self._stores.files.find(file_id)
@@ -190,15 +190,15 @@ class FileService:
         return described
 
     async def _follow(self, file_id: str) -> AsyncGenerator[File | None, None]:
-        shown: tuple[FileStatus, str | None] | None = None
+        yielded: tuple[FileStatus, str | None] | None = None
         while True:
-            seen = self._updates.watch.now
+            seen = self._updates.watch.version
             file = await self._stores.files.find(file_id)
             if file is None:
                 yield None
                 return
-            if shown != (file.status, file.error):
-                shown = file.status, file.error
+            if yielded != (file.status, file.error):
+                yielded = file.status, file.error
                 yield file
             if file.status in FINAL_STATUSES:
                 return
@@ -207,7 +207,7 @@ class FileService:
             await self._updates.watch.wait(file_id, seen)
 
     async def _idle(self, file_id: str) -> File:
-        """Return a file that has no job."""
+        """Return a file; raises conflict when it has a job."""
         file = await self._stores.files.find(file_id)
         if file is None:
             raise not_found("file", file_id)
@@ -216,8 +216,8 @@ class FileService:
         return file
 
     @contextmanager
-    def _alone(self, file_id: str) -> Iterator[None]:
-        """Be the only one who gives a file without a job another text, or a job."""
+    def _locked(self, file_id: str) -> Iterator[None]:
+        """Lock a file in this process for `retry` and `set_text`; raises conflict when it is locked."""
         if file_id in self._busy:
             raise _busy(file_id)
         self._busy.add(file_id)
@@ -232,7 +232,7 @@ class FileService:
             raise invalid(f"cannot use content: {fault}", param="content")
         if not text.strip():
             raise GatewayError(ErrorKind.EMPTY_CONTENT, "cannot use content: it is empty", param="content")
-        limit = self.intake.rules.max_size
+        limit = self.uploads.rules.max_size
         if limit and len(text.encode()) > limit:
             message = f"cannot use content: it is larger than {limit} bytes"
             raise GatewayError(ErrorKind.TOO_LARGE, message, param="content", code="file_too_large")

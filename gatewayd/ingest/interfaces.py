@@ -1,7 +1,7 @@
-"""What ingestion needs from storage, extractors, embedding models and indexes.
+"""Interfaces of storage, extractors, embedding models and indexes that ingestion uses.
 
-All changes are committed when a method returns, or, inside a block of `commits.Transactor`, when it ends.
-Stores make no ids and no timestamps. `find` returns None when there is nothing.
+A change is committed when its method returns, or at the end of the enclosing `transactions.Transactor` block.
+Stores create no ids and no timestamps. `find` returns None when no row matches.
 """
 
 from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
@@ -35,7 +35,7 @@ class FileStore(Protocol):
         ...
 
     async def find_many(self, file_ids: Sequence[str]) -> Mapping[str, File]:
-        """Return those of the files that exist, by id."""
+        """Return the existing ones of these files, by id."""
         ...
 
     async def list(
@@ -48,19 +48,20 @@ class FileStore(Protocol):
         offset: int = 0,
         limit: int | None = None,
     ) -> tuple[Sequence[File], int]:
-        """Return one page of files, newest first, and the count of all.
+        """Return one page of files, newest first, and the total count.
 
-        `user_id` None means everybody's, `orphaned` those whose owner's account is gone. `pattern` matches
-        whole names in any case, `*` for any text and `?` for any character; all when it is empty.
+        `user_id` None selects all owners, `orphaned` the files whose owner's account is removed. `pattern`
+        matches whole names, case-insensitively, with `*` for any text and `?` for any character; an empty
+        pattern matches all.
         """
         ...
 
     async def change(self, file: File) -> bool:
-        """Write every field of a file; False when it is gone."""
+        """Write every field of a file; False when it does not exist."""
         ...
 
     async def remove(self, file_id: str) -> bool:
-        """Delete a file with its job, links, text, passages, vectors and words."""
+        """Delete a file with its job, links, text, passages, vectors and lexical entries."""
         ...
 
     def ids(self) -> AsyncIterator[str]:
@@ -68,7 +69,7 @@ class FileStore(Protocol):
         ...
 
     async def collections_of(self, file_id: str) -> Sequence[str]:
-        """Return the ids of the collections that hold a file."""
+        """Return the ids of the collections that contain a file."""
         ...
 
 
@@ -84,122 +85,125 @@ class JobStore(Protocol):
         ...
 
     async def waiting(self, now: int, limit: int) -> Sequence[tuple[QueueKey, str]]:
-        """Return the due and free jobs, up to `limit` of each key, as (key, file), those of one key oldest
-        first.
+        """Return the due and free jobs, up to `limit` of each key, as (key, file id), oldest first per key.
 
-        When there are very many of a size class, the later ones of each owner may be left out.
+        When a size class has very many jobs, the later ones of each owner may be missing.
         """
         ...
 
     async def lease(
         self, owner: str, file_ids: Sequence[str], *, now: int, until: int
     ) -> Sequence[IngestJob]:
-        """Take those jobs of some files that are due and free for `owner`, counting an attempt; no two
-        callers get one.
+        """Lease the due and free jobs among those of the given files to `owner`, and count an attempt.
 
-        Returns them as they are afterwards, oldest first.
+        Two callers never get the same job. Returns the leased jobs after the change, oldest first.
         """
         ...
 
     async def renew(self, file_id: str, owner: str, until: int) -> bool:
-        """Hold a lease for longer; False when it is no longer the owner's."""
+        """Extend a lease; False when `owner` no longer holds it."""
         ...
 
     async def release(self, owner: str) -> None:
-        """Free all jobs of an owner and take back the attempt: what a clean stop does, and a start after a
-        crash not."""
+        """Release all leases of an owner and uncount their attempts.
+
+        A clean stop does this; a start after a crash does not.
+        """
         ...
 
     async def remove(self, file_id: str) -> bool:
-        """Delete a job: its file is completed or failed."""
+        """Delete the job of a file that is completed or failed."""
         ...
 
     async def hasten(self, attempts: int, latest: int) -> None:
-        """Let the free jobs of so many attempts be due at `latest` that would be due later."""
+        """Set `not_before` of the free jobs with this number of attempts to `latest` where it is later."""
         ...
 
     async def list(self, *, leased: bool = False) -> Sequence[IngestJob]:
-        """Return all jobs, or those that are `leased` to anybody, oldest first."""
+        """Return all jobs, or only the `leased` ones, oldest first."""
         ...
 
     async def count(self) -> int:
-        """Return how many jobs there are."""
+        """Return the number of jobs."""
         ...
 
     async def next_due(self, now: int) -> int | None:
-        """Return when the next of the jobs can be leased that cannot be now, None when there is none."""
+        """Return the earliest time after `now` at which another job becomes due or free, None without one."""
         ...
 
 
 class VectorReader(Protocol):
-    """The published vectors, as the indexes read them."""
+    """Reads the published vectors for the vector indexes."""
 
     def load(self, space: str, scope: SearchScope) -> AsyncIterator[VectorBatch]:
-        """Yield the vectors of a scope, the same for all of its files however they were linked; oldest ids
-        first."""
+        """Yield the vectors of a scope by ascending passage id, independent of the order of linking."""
         ...
 
     async def load_file(self, space: str, scope: SearchScope, file_id: str) -> Sequence[VectorBatch]:
-        """Return what `load` yields of one file; empty when it is not in the scope, not completed or has no
-        vectors."""
+        """Return the batches of one file in a scope.
+
+        Empty when the file is not in the scope, is not completed or has no vectors.
+        """
         ...
 
     def load_ids(self, space: str, scope: SearchScope) -> AsyncIterator[tuple[str, bytes]]:
-        """Yield what `load` does without reading the vectors: the file and the `ids` of each batch."""
+        """Yield the file id and the `ids` of each batch of `load`, without reading the vectors."""
         ...
 
     async def count_vectors(self, space: str, scope: SearchScope) -> int:
-        """Return how many vectors a scope has."""
+        """Return the number of vectors of a scope."""
         ...
 
 
 class PassageStore(VectorReader, Protocol):
     """Texts, passages (chunks with an id) and their vectors.
 
-    What is staged for a file is invisible until `publish` puts it in the place of what was published before.
+    Staged passages of a file are invisible until `publish` replaces the published ones with them.
     """
 
     async def stage(self, file_id: str, extraction: ExtractionResult) -> None:
-        """Keep a text and its chunks for a file, instead of what was staged for it; conflict when it is gone.
+        """Stage a text and its chunks for a file, replacing earlier staged ones; conflict without the file.
 
-        A call that breaks off has staged nothing.
+        A call that fails or is cancelled stages nothing.
         """
         ...
 
     async def is_staged(self, file_id: str) -> bool:
-        """Tell whether a text is staged for a file."""
+        """Return whether a text is staged for a file."""
         ...
 
     async def missing(self, file_id: str, space: str, limit: int) -> Sequence[tuple[int, str]]:
-        """Return the ids and texts of up to `limit` passages, staged if any are, that lack a vector, in
-        order."""
+        """Return the ids and texts of up to `limit` passages without a vector, in order.
+
+        These are the staged passages of the file if there are any, else the published ones.
+        """
         ...
 
     async def add_vectors(self, space: str, batch: VectorBatch) -> None:
-        """Keep vectors for passages that have none in this space; what a removed file leaves is dropped
-        silently."""
+        """Store vectors of passages that have none in this space; those of removed files are dropped."""
         ...
 
     async def find_replaced(self, file_id: str) -> Sequence[tuple[str, str]]:
-        """Return the links that publishing a file removes, because it takes over their places: (collection,
-        file)."""
+        """Return the links (collection id, file id) that publishing a file removes.
+
+        A removed link has the same collection, origin and path as a link of the file.
+        """
         ...
 
     async def prepare(self, file_id: str) -> None:
-        """Make a `publish` that follows short; not inside a transaction. Nothing that is found changes."""
+        """Do the slow work of a later `publish` in advance, outside of a transaction; search is unchanged."""
         ...
 
     async def publish(self, file: File) -> Sequence[str]:
-        """Make what is staged the passages of a file, drop the former ones, and write the record.
+        """Replace the passages of a file by the staged ones and write its record; return collection ids.
 
-        In the same transaction the words of the passages enter every collection that holds the file, those
-        collections are returned (ids), and links whose place (collection, origin, path) the file takes over
-        are removed. So is the job of the file.
+        The same transaction adds the passages to the lexical index of every collection that contains the
+        file (their ids are returned), removes the links of `find_replaced`, and removes the job of the file.
         """
         ...
 
     async def unstage(self, file_id: str) -> None:
-        """Drop what is staged for a file."""
+        """Delete the staged text and passages of a file."""
         ...
 
     async def find_text(self, file_id: str) -> str | None:
@@ -207,7 +211,7 @@ class PassageStore(VectorReader, Protocol):
         ...
 
     async def count(self, scope: SearchScope) -> int:
-        """Return how many published passages a scope has, with vectors or without."""
+        """Return the number of published passages of a scope, with or without vectors."""
         ...
 
     async def find_twin(self, text_hash: str, space: str) -> str | None:
@@ -215,19 +219,18 @@ class PassageStore(VectorReader, Protocol):
         ...
 
     async def copy_vectors(self, source_id: str, file_id: str, space: str) -> bool:
-        """Give the staged passages of a file the vectors of a twin's; False, changing nothing, when they do
-        not match.
+        """Copy the vectors of another file's passages to the staged passages of a file.
 
-        They match when the passages have the same numbers, offsets and texts.
+        Returns False and changes nothing unless both have passages with the same numbers, offsets and texts.
         """
         ...
 
 
 class SpaceStore(Protocol):
-    """Which embedding spaces there are, and which one is searched."""
+    """The embedding spaces, one of which is active."""
 
     async def add(self, space: EmbeddingSpace) -> None:
-        """Insert a space; nothing when it is known."""
+        """Insert a space unless it exists."""
         ...
 
     async def list(self) -> Sequence[EmbeddingSpace]:
@@ -235,40 +238,40 @@ class SpaceStore(Protocol):
         ...
 
     async def find_active(self) -> EmbeddingSpace | None:
-        """Return the space that is searched, None before the first."""
+        """Return the space that is searched, None before the first `activate`."""
         ...
 
     async def activate(self, name: str) -> None:
-        """Search in this space from now on."""
+        """Make a space the one that is searched."""
         ...
 
     async def remove(self, name: str) -> None:
-        """Delete a space and its vectors, a few at a time."""
+        """Delete a space and its vectors, in batches."""
         ...
 
     async def behind(self, name: str, limit: int) -> Sequence[str]:
-        """Return up to `limit` completed files with passages that lack vectors in a space."""
+        """Return the ids of up to `limit` completed files with passages that lack vectors in a space."""
         ...
 
     async def counts(self, name: str) -> tuple[int, int]:
-        """Return how many published passages have a vector in a space, and how many there are."""
+        """Return the number of published passages with a vector in a space, and the number of all."""
         ...
 
 
 WORKER_DIED: Final = "worker_died"
-"""The code of the error for a document that ended the process which read it."""
+"""Error code of a document that killed the worker process reading it."""
 
 OUT_OF_TIME: Final = "out_of_time"
-"""The code of the error for a document whose reading took longer than it may."""
+"""Error code of a document whose extraction exceeded the time limit."""
 
 
 class Extractor(Protocol):
-    """Turns a document into text and chunks, outside of the event loop.
+    """Extracts text and chunks from a document, outside of the event loop.
 
-    Raises GatewayError: invalid_request with a sentence about the document when another try cannot help
-    (wrong type, encrypted, no text, a bomb, over a limit), unavailable or upstream_unreachable when it can
-    (with the code WORKER_DIED when the worker ended), timeout with the code OUT_OF_TIME when the time limit
-    was reached.
+    Raises GatewayError: invalid_request with a sentence about the document when a retry is useless (wrong
+    type, encrypted, no text, a decompression bomb, over a limit), unavailable or upstream_unreachable when a
+    retry may help (with the code WORKER_DIED when the worker process died), timeout with the code OUT_OF_TIME
+    at the time limit.
     """
 
     async def extract(
@@ -276,20 +279,20 @@ class Extractor(Protocol):
     ) -> ExtractionResult:
         """Return the text of the document at `path`; `name` and `content_type` are hints.
 
-        Documents that wait for each other take turns by `key`.
+        Waiting documents are scheduled fairly by `key`.
         """
         ...
 
 
 class Embedder(Protocol):
-    """Turns texts into vectors.
+    """Embeds texts.
 
     Raises GatewayError: not_configured when the model is not installed, unavailable, upstream_unreachable,
-    rate_limited or timeout when another try may help, upstream_failed when the answer is no answer.
+    rate_limited or timeout when a retry may help, upstream_failed for an invalid reply.
     """
 
     async def space(self) -> EmbeddingSpace:
-        """Return the space of the vectors; may ask the model once."""
+        """Return the space of the vectors; the first call may send a request to the model."""
         ...
 
     async def embed(
@@ -297,15 +300,15 @@ class Embedder(Protocol):
     ) -> bytes:
         """Return a vector of length 1 for each text, in order, as little-endian float32.
 
-        Queries go first. Passages take turns by `key`, some texts at a time.
+        Queries take precedence over passages. Passages are scheduled fairly by `key`, in batches.
         """
         ...
 
 
 class VectorIndex(Protocol):
-    """Finds the nearest vectors in a scope. What it keeps is a cache of the database.
+    """Nearest-neighbour search in a scope. The index is a cache of the database.
 
-    Every implementation passes one conformance suite.
+    All implementations pass the same conformance suite.
     """
 
     async def search(
@@ -318,32 +321,31 @@ class VectorIndex(Protocol):
     async def similarities(
         self, space: EmbeddingSpace, scope: SearchScope, vector: bytes, passage_ids: Sequence[int]
     ) -> Mapping[int, float]:
-        """Return the cosines of those of the passages that have a vector in the space and are in the
-        scope."""
+        """Return the cosines of the passages that are in the scope and have a vector in the space."""
         ...
 
     async def refresh(self, scope: SearchScope, file_id: str) -> None:
-        """Learn that a file's passages in a scope came, changed or went; idempotent."""
+        """Reload the passages of a file in a scope after they were added, changed or removed; idempotent."""
         ...
 
     async def forget(self, scope: SearchScope) -> None:
-        """Drop everything about a scope: it is gone."""
+        """Drop the index of a removed scope."""
         ...
 
     async def check(self, space: EmbeddingSpace, scope: SearchScope) -> Sequence[str]:
-        """Compare with the database, mend what differs, and return a sentence for each difference."""
+        """Compare with the database, repair differences, and return a sentence for each one."""
         ...
 
 
 class LexicalIndex(Protocol):
-    """Finds passages by their words; kept by the database itself, so never behind."""
+    """Full-text search of passages; the database maintains it, so it is always current."""
 
     async def search(self, scope: SearchScope, query: str, limit: int) -> Sequence[SearchHit]:
-        """Return the passages that match any word of a text, best first; any text is a good query."""
+        """Return the passages that match any word of a text, best first; every text is a valid query."""
         ...
 
     async def check(self, scope: SearchScope) -> Sequence[str]:
-        """Compare the words of a collection with its passages, mend, and return a sentence for each
+        """Compare a collection's full-text index with its passages, repair it, return a sentence for each
         difference."""
         ...
 
@@ -352,21 +354,21 @@ class BlobStore(Protocol):
     """The bytes of files, by file id."""
 
     def path(self, file_id: str) -> Path:
-        """Return where the bytes of a file are."""
+        """Return the path of the bytes of a file."""
         ...
 
     async def remove(self, file_ids: Iterable[str]) -> None:
-        """Delete the bytes of files; what is not there is fine."""
+        """Delete the bytes of files; missing ones are ignored."""
         ...
 
 
 class FileGrants(Protocol):
-    """Who may use a file: its owner, those whom access lists do not bind, and others through collections."""
+    """Access decisions for files: owners, exempt actors, and other actors through collections."""
 
     def is_exempt(self, actor: Actor) -> bool:
-        """Tell whether an actor may do everything with every file."""
+        """Return whether an actor has every permission on every file."""
         ...
 
     async def may(self, actor: Actor, file: File, permission: str) -> bool:
-        """Tell whether an actor has the permission (`read` or `write`) on a file."""
+        """Return whether an actor has the permission (`read` or `write`) on a file."""
         ...

@@ -1,4 +1,4 @@
-"""Takes one file from its bytes to searchable passages."""
+"""File processor: extracts, chunks, embeds and publishes the passages of a file."""
 
 import asyncio
 import hashlib
@@ -24,7 +24,7 @@ DEFAULT_RULES: Final = ChunkRules()
 
 
 class FileProcessor:
-    """Extracts, cuts, embeds and publishes one file at a time; any number may be under way."""
+    """Processes one file per call; calls for different files may run concurrently."""
 
     def __init__(
         self,
@@ -43,30 +43,29 @@ class FileProcessor:
         self._clock = clock
 
     async def process(self, file_id: str, size: SizeClass) -> bool:
-        """Do what is left to do for a file that has a job; nothing when it is gone.
+        """Do the remaining steps for a file that has a job; nothing when the file is removed.
 
-        False when its text was read and its passages are too many for the class: the next call, with another
-        class, does the rest. Each step is kept: a call that is cancelled or killed goes on where it was with
-        the next call. Raises GatewayError when the file has no passages yet: the kinds of Extractor and
-        Embedder.
+        Returns False when the text is extracted but has too many passages for the size class: the next call,
+        with a larger class, does the rest. Each step is stored, so the call after a cancelled or killed one
+        continues from there. Raises the GatewayErrors of Extractor and Embedder.
         """
         file = await self._stores.files.find(file_id)
         if file is None:
             return True
         key = QueueKey(file.user_id, size)
-        described = await self._staged(file, key)
-        # What is staged for a completed file is not in its record: it keeps its class.
+        described = await self._ensure_staged(file, key)
+        # The record of a completed file does not describe its staged text: the file keeps its class.
         if file.status is FileStatus.PENDING and size_class_of(file.size, described.chunks) > size:
             return False
-        with self._spaces.first():
+        with self._spaces.pause_reindex():
             await self._embed(described, key)
             await self._publish(described)
         return True
 
     async def fail(self, file_id: str, sentence: str) -> None:
-        """End the job of a file for good: it is failed, or stays what it was when it had been completed.
+        """Remove the job of a file and mark it failed; a completed file stays completed.
 
-        Of the versions that failed at one place only the newest stays.
+        Of several failed versions with the same path only the newest is kept.
         """
         removed: Sequence[str] = ()
         async with self._stores.transactor.transaction():
@@ -77,29 +76,30 @@ class FileProcessor:
             await self._stores.passages.unstage(file_id)
             if file.status is not FileStatus.COMPLETED:
                 now = self._clock()
-                nothing = replace(file, text_hash=None, characters=0, chunks=0, pages=None, blank_pages=0)
-                failed = replace(nothing, status=FileStatus.FAILED, error=sentence, updated_at=now)
+                without_text = replace(
+                    file, text_hash=None, characters=0, chunks=0, pages=None, blank_pages=0
+                )
+                failed = replace(without_text, status=FileStatus.FAILED, error=sentence, updated_at=now)
                 await self._stores.files.change(failed)
                 removed = await self._remove_failed(failed)
             self._updates.notify_after_commit(file_id)
-        log.warning("document %s cannot be processed: %s", file_id, sentence)
+        log.warning("cannot process document %s: %s", file_id, sentence)
         for former_id in removed:
             await self._updates.removed(former_id, ())
 
     async def rewrite(self, file: File, text: str) -> File:
-        """Make another text, which is not blank, the passages of a file that has no job, at once or not at
-        all.
+        """Replace the passages of a file without a job by those of a non-blank text, in one transaction.
 
-        Raises not_found when it is gone, and what Embedder raises.
+        Raises not_found when the file is removed, and the errors of Embedder.
         """
-        extraction = await asyncio.to_thread(_whole, text, self._rules)
+        extraction = await asyncio.to_thread(_extraction_of, text, self._rules)
         texts = [extraction.passage(chunk) for chunk in extraction.chunks]
-        described = await _described(file, extraction)
+        described = await _with_extraction(file, extraction)
         key = QueueKey(file.user_id, size_class_of(len(text), len(texts)))
-        with self._spaces.first():
+        with self._spaces.pause_reindex():
             targets = await self._targets()
             batches = [await embed_texts(texts, target, key) for target in targets]
-        # Nothing is staged outside of this block: without a job nobody would go on with it.
+        # Staged passages must not outlive this block: without a job nothing would publish them.
         async with self._stores.transactor.transaction():
             if await self._stores.files.find(file.id) is None:
                 raise not_found("file", file.id)
@@ -109,12 +109,12 @@ class FileProcessor:
             published = await self._publish_inside(described)
         if published is None:
             raise not_found("file", file.id)
-        await self._tell(published)
+        await self._notify(published)
         return published.file
 
-    async def _staged(self, file: File, key: QueueKey) -> File:
-        """Return the file as it will be published, once its passages are staged."""
-        # A completed file's record describes what is published, not what is staged beside it.
+    async def _ensure_staged(self, file: File, key: QueueKey) -> File:
+        """Stage the passages of a file unless they are; return the record to publish."""
+        # The record of a completed file describes its published text, not its staged one.
         is_described = file.status is FileStatus.PENDING and file.text_hash is not None
         if is_described and await self._stores.passages.is_staged(file.id):
             return file
@@ -122,13 +122,13 @@ class FileProcessor:
             raise invalid("the file is empty")
         path = self._stores.blobs.path(file.id)
         extraction = await self._extractor.extract(path, file.name, file.content_type, key)
-        described = await _described(file, extraction)
-        # Not in one transaction: others would wait for it.
+        described = await _with_extraction(file, extraction)
+        # Staging is outside of the transaction below, which would otherwise block other writers.
         await self._stores.passages.stage(file.id, extraction)
         async with self._stores.transactor.transaction():
             current = await self._stores.files.find(file.id)
             if current is not None and current.status is FileStatus.PENDING:
-                await self._stores.files.change(_merged(current, described))
+                await self._stores.files.change(_with_text_fields(current, described))
         return described
 
     async def _embed(self, file: File, key: QueueKey) -> None:
@@ -148,14 +148,14 @@ class FileProcessor:
         async with self._stores.transactor.transaction():
             published = await self._publish_inside(described)
         if published is not None:
-            await self._tell(published)
+            await self._notify(published)
 
     async def _publish_inside(self, described: File) -> "_Published | None":
-        """Publish in the caller's transaction; None when the file is gone."""
+        """Publish in the caller's transaction; None when the file is removed."""
         file = await self._stores.files.find(described.id)
         if file is None:
             return None
-        merged = _merged(file, described)
+        merged = _with_text_fields(file, described)
         done = replace(merged, status=FileStatus.COMPLETED, error=None, updated_at=self._clock())
         replaced = await self._stores.passages.find_replaced(file.id)
         collections = await self._stores.passages.publish(done)
@@ -165,7 +165,7 @@ class FileProcessor:
         return _Published(done, collections, replaced, removed)
 
     async def _remove_former(self, file: File, former_id: str) -> bool:
-        """Remove a file whose place another took, unless somebody else owns it or it is in use elsewhere."""
+        """Remove a replaced file, unless it has another owner or is in another collection."""
         former = await self._stores.files.find(former_id)
         if former is None or former.user_id != file.user_id:
             return False
@@ -175,9 +175,9 @@ class FileProcessor:
         return await self._stores.files.remove(former_id)
 
     async def _remove_failed(self, file: File) -> Sequence[str]:
-        """Remove the failed versions at a file's places but the newest: nothing else would take them away.
+        """Remove all but the newest failed version at the paths of a file; return the removed ids.
 
-        What somebody else owns, or is anywhere else too, stays.
+        Files of other owners and files that are also linked elsewhere are kept.
         """
         shared: dict[str, set[str]] = {file.id: set(await self._stores.files.collections_of(file.id))}
         for collection_id, other_id in await self._stores.passages.find_replaced(file.id):
@@ -194,7 +194,7 @@ class FileProcessor:
                 removed.append(each.id)
         return removed
 
-    async def _tell(self, published: "_Published") -> None:
+    async def _notify(self, published: "_Published") -> None:
         await self._updates.changed(published.file.id, published.collections)
         for collection_id, former_id in published.replaced:
             await self._updates.moved(former_id, [collection_id])
@@ -204,7 +204,7 @@ class FileProcessor:
 
 @dataclass(frozen=True, slots=True)
 class _Published:
-    """What a transaction did: `replaced` are links (collection, file), `removed` files."""
+    """Result of a publication: `replaced` links as (collection id, file id), and `removed` file ids."""
 
     file: File
     collections: Sequence[str]
@@ -212,14 +212,14 @@ class _Published:
     removed: Sequence[str]
 
 
-def _whole(text: str, rules: ChunkRules) -> ExtractionResult:
-    """Cut a text of one part; as in documents, letters stand in the place of their presentation forms."""
+def _extraction_of(text: str, rules: ChunkRules) -> ExtractionResult:
+    """Return the extraction of a plain text, one part, with Arabic presentation forms replaced by letters."""
     plain = replace_presentation_forms(text)
     return ExtractionResult(plain, split_text(plain, [TextPart(0, len(plain))], rules))
 
 
-async def _described(file: File, extraction: ExtractionResult) -> File:
-    """Return a file with what its record says about its text."""
+async def _with_extraction(file: File, extraction: ExtractionResult) -> File:
+    """Return a file with the fields that describe its extracted text."""
     text = extraction.text
     text_hash = await asyncio.to_thread(lambda: hashlib.sha256(text.encode()).hexdigest())
     return replace(
@@ -232,8 +232,8 @@ async def _described(file: File, extraction: ExtractionResult) -> File:
     )
 
 
-def _merged(current: File, described: File) -> File:
-    """Return the present record with another's description of the text."""
+def _with_text_fields(current: File, described: File) -> File:
+    """Return the current record with the text fields of another one."""
     return replace(
         current,
         text_hash=described.text_hash,

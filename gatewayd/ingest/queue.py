@@ -1,4 +1,4 @@
-"""The queue of files to process: leases, attempts, and the tasks that work on them."""
+"""Ingest queue: leases jobs, runs them as tasks, and retries or fails them."""
 
 import asyncio
 import contextlib
@@ -23,30 +23,32 @@ log = logging.getLogger(__name__)
 PERMANENT_ERROR_KINDS: Final = frozenset(
     {ErrorKind.INVALID_REQUEST, ErrorKind.TOO_LARGE, ErrorKind.EMPTY_CONTENT}
 )
-"""Failures that another attempt would meet again."""
+"""Errors that every retry would meet again."""
 
 COSTLY_ERROR_CODES: Final = frozenset({OUT_OF_TIME, WORKER_DIED})
-"""Failures of reading that take much of the machine: there is one other attempt, which may find it less
-busy."""
+"""Extraction failures that cost much CPU time or memory: one retry, when the machine may be less busy."""
 
 MAX_LEASES: Final = 20
-"""Leases after which a file is given up of whose attempts nobody heard: the gateway ended, each time."""
+"""Fail a file after this many leases that ended without a result (the gateway died each time)."""
 
 MAX_PAUSE_SECONDS: Final = 3600
 MAX_JITTER: Final = 1.25
-"""Chance makes a pause at most so many times as long; at least it is MIN_JITTER times as long."""
+"""A pause is multiplied by a random factor between MIN_JITTER and MAX_JITTER."""
 MIN_JITTER: Final = 0.75
 MIN_WAIT_SECONDS: Final = 1.0
 
 RELEASE_SECONDS: Final = 5.0
-"""How long the end of the queue waits for its leases to be given back."""
+"""Time limit for releasing the leases when the queue closes."""
 
 
 @dataclass(frozen=True, slots=True)
 class QueueOptions:
-    """How many files of one owner are worked on at a time in each size class, and how many more of others;
-    how often one is tried; seconds: of a lease, and of the pause after the first failure, which each further
-    one makes four times longer."""
+    """Limits of the queue.
+
+    In each size class `workers` files of one owner are processed at a time, and `others` more of other
+    owners. A file is tried `attempts` times. `lease` and `pause` are seconds; the pause follows the first
+    failure and is four times longer after each further one.
+    """
 
     workers: int = 3
     others: int = 8
@@ -57,7 +59,7 @@ class QueueOptions:
 
 @dataclass(frozen=True, slots=True)
 class QueueState:
-    """How many files wait, are worked on, and have failed."""
+    """Number of files that wait, are being processed, and have failed."""
 
     waiting: int
     working: int
@@ -65,10 +67,10 @@ class QueueState:
 
 
 class IngestQueue:
-    """Works through the jobs of the database, several of each size class at a time: the owners of files in
-    turn, of each the oldest first.
+    """Processes the jobs of the database, several of each size class at a time.
 
-    What is leased when the daemon is killed is begun again at the next start; one queue owns a database.
+    Owners take turns, and the jobs of one owner run oldest first. Jobs that were leased when the daemon was
+    killed start again at the next start, so a database has only one queue.
     """
 
     def __init__(
@@ -84,49 +86,49 @@ class IngestQueue:
         self._processor = processor
         self._tasks = tasks
         self._options = options
-        # Pauses and leases are durations, whatever the wall clock is set to.
+        # Pauses and leases are durations: changes of the wall clock must not affect them.
         self._clock = clock or ids.steady_clock()
         self._chance = chance
         self._owner = ids.new_id()
-        room = options.workers + options.others
-        self._backlog = JobBacklog(stores.jobs, self._owner, options.workers, room)
+        capacity = options.workers + options.others
+        self._backlog = JobBacklog(stores.jobs, self._owner, options.workers, capacity)
         self._working: dict[str, str] = {}
-        # Tasks that give a lease back: another round may have taken the job again already.
-        self._returning: set[str] = set()
-        # How attempts ended that could not be written down yet: the database was away.
-        self._unsettled: dict[str, tuple[IngestJob, GatewayError]] = {}
+        # Tasks that release a lease: another round may already have leased the job again.
+        self._releasing: set[str] = set()
+        # Failed attempts that are not recorded yet because the database was unreachable.
+        self._unrecorded: dict[str, tuple[IngestJob, GatewayError]] = {}
         self._renew_at = 0
         self._is_recovered = False
         self._woken = asyncio.Event()
         self._loop: str | None = None
 
     def start(self) -> None:
-        """Begin to work."""
+        """Start the queue's task."""
         self._loop = self._tasks.spawn("ingest queue", self._run())
 
     def wake(self) -> None:
-        """Look for jobs now: one was put into the queue."""
+        """Look for jobs now, because one was added."""
         self._woken.set()
 
     async def close(self) -> None:
-        """Stop the work and give the leases back; what was kept of it is gone on with at the next start."""
+        """Stop all tasks and release the leases; the next start continues from the stored steps."""
         if self._loop is not None:
             await self._tasks.stop(self._loop)
-        for task_id in [*self._working.values(), *self._returning]:
+        for task_id in [*self._working.values(), *self._releasing]:
             await self._tasks.stop(task_id)
         self._working.clear()
         try:
             async with asyncio.timeout(RELEASE_SECONDS):
                 await self._stores.jobs.release(self._owner)
         except (GatewayError, TimeoutError) as error:
-            # The next start voids them.
-            reason = full_message(error) or "the database takes its time"
-            log.warning("the leases of the ingest queue are not given back: %s", reason)
+            # The next start releases them.
+            reason = full_message(error) or f"the database did not answer in {RELEASE_SECONDS:.0f} s"
+            log.warning("cannot release the leases of the ingest queue: %s", reason)
 
     async def state(self) -> QueueState:
-        """Count the files of the queue, and those that failed."""
+        """Return the counts of waiting, active and failed files."""
         jobs = await self._stores.jobs.count()
-        # The task of a file that is done already may not have ended.
+        # The task of a completed file may still be ending.
         working = min(len(self._working), jobs)
         _, failed = await self._stores.files.list(status=FileStatus.FAILED, limit=1)
         return QueueState(jobs - working, working, failed)
@@ -137,21 +139,21 @@ class IngestQueue:
             try:
                 seconds = await self._round()
             except GatewayError as error:
-                log.warning("the ingest queue cannot go on now: %s", error.full_message)
+                log.warning("cannot run the ingest queue now: %s", error.full_message)
                 seconds = MIN_WAIT_SECONDS
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(seconds):
                     await self._woken.wait()
 
     async def _round(self) -> float | None:
-        """Hold what is worked on, begin what is due, and return the seconds until there may be more to do."""
+        """Renew leases, start due jobs, and return the seconds until the next round (None: until woken)."""
         if not self._is_recovered:
             await self._recover()
             self._is_recovered = True
         if self._working and self._clock() >= self._renew_at:
             await self._renew()
-        for file_id in list(self._unsettled):
-            await self._settle(*self._unsettled.pop(file_id))
+        for file_id in list(self._unrecorded):
+            await self._record_failure(*self._unrecorded.pop(file_id))
         now = self._clock()
         if self._backlog.has_room:
             for key, job in await self._backlog.lease(now=now, until=now + self._options.lease):
@@ -159,7 +161,7 @@ class IngestQueue:
         return await self._wait_seconds(now)
 
     async def _wait_seconds(self, now: int) -> float | None:
-        if self._unsettled:
+        if self._unrecorded:
             return MIN_WAIT_SECONDS
         times = [self._renew_at] if self._working else []
         if self._backlog.has_room:
@@ -170,10 +172,11 @@ class IngestQueue:
         return max(MIN_WAIT_SECONDS, float(min(times) - now)) if times else None
 
     async def _recover(self) -> None:
-        """Free what a killed daemon had leased.
+        """Release the leases of a killed daemon.
 
-        The attempt counts only when nothing came of it, and then a second one waits, so that other files come
-        first. No file waits longer than its pause, as it would when the clock was set back meanwhile.
+        The interrupted attempt counts only when it staged nothing. From the second such attempt on the file
+        also waits for a pause, so that other files run first. `hasten` limits the wait of each file to its
+        longest pause, in case the clock was set back.
         """
         for job in await self._stores.jobs.list(leased=True):
             free = replace(job, lease_owner="", lease_until=0)
@@ -196,7 +199,7 @@ class IngestQueue:
 
     def _begin(self, key: QueueKey, job: IngestJob) -> None:
         if job.file_id in self._working:
-            # Its lease ended while it was worked on: it is ours again.
+            # The lease expired during the processing, and this queue has leased the job again.
             self._backlog.end(key)
             return
         if not self._working:
@@ -208,18 +211,18 @@ class IngestQueue:
         try:
             if not await self._attempt(key, job):
                 del self._working[job.file_id]
-                self._returning.add(task_id)
-                await self._give_back(job)
+                self._releasing.add(task_id)
+                await self._requeue(job)
         finally:
-            # What nobody foresaw is logged with the task, and the lease ends in its time.
-            self._returning.discard(task_id)
+            # The task registry logs an unexpected error, and the lease expires.
+            self._releasing.discard(task_id)
             if self._working.get(job.file_id) == task_id:
                 del self._working[job.file_id]
             self._backlog.end(key)
             self.wake()
 
     async def _attempt(self, key: QueueKey, job: IngestJob) -> bool:
-        """Process a file and settle how that ended; False when it belongs to another size class."""
+        """Process a file and record a failure; False when the file belongs to a larger size class."""
         if job.attempts > MAX_LEASES:
             sentence = f"gave up: processing it was begun {MAX_LEASES} times and never ended"
             await self._processor.fail(job.file_id, sentence)
@@ -227,27 +230,27 @@ class IngestQueue:
         try:
             return await self._processor.process(job.file_id, key.size)
         except GatewayError as error:
-            await self._settle(job, error)
+            await self._record_failure(job, error)
             return True
 
-    async def _give_back(self, job: IngestJob) -> None:
-        """Have a file wait in the class that it turned out to be of; that was no attempt."""
+    async def _requeue(self, job: IngestJob) -> None:
+        """Release the job so that it waits in its real size class; this attempt does not count."""
         try:
-            await self._free(job.file_id, attempts=job.attempts - 1)
+            await self._release(job.file_id, attempts=job.attempts - 1)
         except GatewayError as error:
-            await self._settle(job, error)
+            await self._record_failure(job, error)
 
-    async def _settle(self, job: IngestJob, error: GatewayError) -> None:
-        """Write down how an attempt ended, with the next round when the database is away."""
+    async def _record_failure(self, job: IngestJob, error: GatewayError) -> None:
+        """Record a failed attempt, or retry in the next round when the database is unreachable."""
         try:
             await self._end(job, error)
         except GatewayError as failure:
             if failure.kind is not ErrorKind.UNAVAILABLE:
                 raise
-            self._unsettled[job.file_id] = (job, error)
+            self._unrecorded[job.file_id] = (job, error)
 
     async def _end(self, job: IngestJob, error: GatewayError) -> None:
-        """Give a file up, or have it tried again."""
+        """Mark a file failed, or postpone its job for another attempt."""
         if error.kind in PERMANENT_ERROR_KINDS:
             await self._processor.fail(job.file_id, error.message)
         elif self._is_last(job, error):
@@ -257,18 +260,21 @@ class IngestQueue:
             await self._postpone(job, error)
 
     def _is_last(self, job: IngestJob, error: GatewayError) -> bool:
-        """Tell whether a failure of this attempt is final; attempts that a kill ended do not make a first one
-        so."""
+        """Return whether the failure of this attempt is final.
+
+        A first failure is not final, however many attempts ended in a kill before it, unless only one attempt
+        is configured.
+        """
         has_failed = job.error is not None or self._options.attempts == 1
         return has_failed and (error.code in COSTLY_ERROR_CODES or job.attempts >= self._options.attempts)
 
     async def _postpone(self, job: IngestJob, error: GatewayError) -> None:
         pause = max(self._pause_after(job.attempts), error.retry_after or 0)
-        if await self._free(job.file_id, not_before=self._clock() + pause, error=error.message):
-            log.info("document %s is tried again in %s s: %s", job.file_id, pause, error.full_message)
+        if await self._release(job.file_id, not_before=self._clock() + pause, error=error.message):
+            log.info("document %s: next attempt in %s s: %s", job.file_id, pause, error.full_message)
 
-    async def _free(self, file_id: str, **changes: Any) -> bool:
-        """Give a lease back; False when it is no longer ours."""
+    async def _release(self, file_id: str, **changes: Any) -> bool:
+        """Release a lease; False when this queue no longer holds it."""
         async with self._stores.transactor.transaction():
             current = await self._stores.jobs.find(file_id)
             if current is None or current.lease_owner != self._owner:
@@ -277,7 +283,7 @@ class IngestQueue:
         return True
 
     def _pause_after(self, attempts: int) -> int:
-        """Return the seconds to wait after that many attempts, half of them by chance."""
+        """Return the seconds to wait after that many attempts, with jitter."""
         return round(
             self._longest_pause(attempts) * (MIN_JITTER + self._chance() * (MAX_JITTER - MIN_JITTER))
         )

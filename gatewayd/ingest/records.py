@@ -1,21 +1,27 @@
-"""What a document is made of on its way from an upload to passages."""
+"""Records of ingestion: files, jobs, chunks, embedding spaces, vectors and search hits."""
 
-from collections.abc import Mapping
+import hashlib
+import sys
+from array import array
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Any
+from typing import Any, Final
+
+ID_BYTES: Final = 8
+MARK_CHARACTERS: Final = 12
 
 
 class FileStatus(StrEnum):
-    """How far a file is (3.1)."""
+    """Status of a file (gatewayd-documents(7), STATES)."""
 
     # Stored only: uploaded with `process=false`.
     STORED = "stored"
-    # Waiting for a worker, or being worked on.
+    # Waiting for a worker, or being processed.
     PENDING = "pending"
-    # Its passages can be found.
+    # Its passages are searchable.
     COMPLETED = "completed"
-    # It has no passages; `File.error` says why.
+    # It has no passages; `File.error` is the reason.
     FAILED = "failed"
 
 
@@ -23,11 +29,10 @@ class FileStatus(StrEnum):
 class File:
     """A document. Timestamps are epoch seconds, `size` bytes.
 
-    `name` is for people and never a path. `digest` is the SHA-256 of the bytes in hexadecimal; `checksum` is
-    what the client calls the version it sent, the digest where it says nothing. `text_hash` is the SHA-256 of
-    the extracted text, None until there is one. `data` is the client's own metadata. `error` is a sentence
-    for the owner, set exactly when the status is failed. `blank_pages` counts those of its pages or slides
-    that have no text.
+    `name` is for display and never a path. `digest` is the SHA-256 of the bytes in hexadecimal; `checksum` is
+    the client's identifier of the version, by default the digest. `text_hash` is the SHA-256 of the extracted
+    text, None before the extraction. `data` is the client's own metadata. `error` is a sentence for the
+    owner, set exactly when the status is failed. `blank_pages` is the number of pages or slides without text.
     """
 
     id: str
@@ -51,11 +56,10 @@ class File:
 
 @dataclass(frozen=True, slots=True)
 class IngestJob:
-    """A file that waits for its passages.
+    """The job of processing a file; a file has at most one.
 
-    At most one exists for a file. It is free when `lease_until` is past, and due from `not_before` on (epoch
-    seconds). `attempts` counts the leases so far, whatever became of them. `error` is what ended the last
-    one.
+    It is free when `lease_until` is past, and due from `not_before` on (epoch seconds). `attempts` counts all
+    leases so far, finished or not. `error` is the error of the last attempt.
     """
 
     file_id: str
@@ -69,11 +73,11 @@ class IngestJob:
 
 @dataclass(frozen=True, slots=True)
 class TextPart:
-    """A piece of an extracted text that no chunk crosses: a page, a slide, a sheet, a chapter.
+    """A part of an extracted text whose borders no chunk crosses: a page, a slide, a sheet, a chapter.
 
     `start` and `end` are offsets in characters. `page` counts from 1 where the document has pages or slides.
-    `label` is the name of a sheet or chapter. `is_markdown` tells that lines of the text that begin with #
-    are headings. `columns` is where the names of the columns stand, when the part is a table that has them.
+    `label` is the name of a sheet or chapter. With `is_markdown`, lines of the text that begin with # are
+    headings. `columns` is the span of the column names of a table, None without them.
     """
 
     start: int
@@ -86,10 +90,10 @@ class TextPart:
 
 @dataclass(frozen=True, slots=True)
 class TextChunk:
-    """A stretch of a file's text, `text[start:end]`, small enough to be embedded; `number` counts from 0.
+    """A chunk of a file's text, `text[start:end]`, small enough to embed; `number` counts from 0.
 
-    `heading` is the path of headings, sheet or chapter it stands under, " > " between them. `columns` is
-    where the names of its columns stand, when it is rows of a table without them.
+    `heading` is the path of headings above it, or its sheet or chapter, joined by " > ". `columns` is the
+    span of the column names for table rows that do not contain them.
     """
 
     number: int
@@ -102,7 +106,7 @@ class TextChunk:
 
 @dataclass(frozen=True, slots=True)
 class ExtractionResult:
-    """A document's text and how it is cut; `text` holds no NUL and is never empty or blank."""
+    """The text of a document and its chunks; `text` contains no NUL and is never empty or blank."""
 
     text: str
     chunks: tuple[TextChunk, ...]
@@ -111,18 +115,18 @@ class ExtractionResult:
     blank_pages: int = 0
 
     def passage(self, chunk: TextChunk) -> str:
-        """Return the text of a chunk, below the names of its columns where it has some."""
+        """Return the text of a chunk, preceded by its column names if it has some."""
         text = self.text[chunk.start : chunk.end]
         return text if chunk.columns is None else f"{self.text[slice(*chunk.columns)]}\n{text}"
 
 
 @dataclass(frozen=True, slots=True)
 class EmbeddingSpace:
-    """The vectors of one embedding model, which compare with each other and with no others.
+    """An embedding space: vectors of one model, which are comparable with each other only.
 
-    `name` says everything that the vectors depend on: the kind of model, its name, its revision and the
-    prefixes, for example `builtin:minilm:q8f-1`. `dimension` is how many numbers a vector has; vectors have
-    the length 1.
+    `name` identifies everything that the vectors depend on: the kind of model, its name, its revision and the
+    prefixes, for example `builtin:minilm:q8f-1`. `dimension` is the number of components of a vector; vectors
+    have length 1.
     """
 
     name: str
@@ -130,14 +134,35 @@ class EmbeddingSpace:
 
 
 class EmbeddingPurpose(StrEnum):
-    """What a text is embedded for: some models are told."""
+    """Purpose of an embedded text: some models embed queries and passages differently."""
 
     PASSAGE = "passage"
     QUERY = "query"
 
 
+@dataclass(frozen=True, slots=True)
+class EmbeddingPrefixes:
+    """Texts that a model expects in front of each query and of each passage."""
+
+    query: str = ""
+    passage: str = ""
+
+    def before(self, purpose: EmbeddingPurpose) -> str:
+        """Return the prefix for the texts of a purpose."""
+        return self.query if purpose is EmbeddingPurpose.QUERY else self.passage
+
+    def mark(self, own: "EmbeddingPrefixes | None" = None) -> str:
+        """Return a suffix for the name of a space, "" for the model's `own` prefixes.
+
+        Different prefixes make incompatible vectors, so each pair of prefixes needs a space of its own.
+        """
+        if self == (own or EmbeddingPrefixes()):
+            return ""
+        return ":" + hashlib.sha256(f"{self.query}\0{self.passage}".encode()).hexdigest()[:MARK_CHARACTERS]
+
+
 class ScopeKind(StrEnum):
-    """What can be searched by itself."""
+    """Kind of a search scope."""
 
     COLLECTION = "collection"
     FILE = "file"
@@ -153,8 +178,8 @@ class SearchScope:
 
 @dataclass(frozen=True, slots=True)
 class VectorBatch:
-    """Passages of one file with their vectors: `ids` little-endian int64, `vectors` little-endian float32
-    rows."""
+    """Vectors of passages of one file: `ids` as little-endian int64, `vectors` as rows of little-endian
+    float32."""
 
     file_id: str
     ids: bytes
@@ -163,7 +188,24 @@ class VectorBatch:
 
 @dataclass(frozen=True, slots=True)
 class SearchHit:
-    """A passage that was found, with a score that compares within one search; more is better."""
+    """A found passage; scores are comparable within one search, higher is better."""
 
     passage_id: int
     score: float
+
+
+def pack_ids(ids: Sequence[int]) -> bytes:
+    """Return passage ids as little-endian int64, the form of `VectorBatch.ids`."""
+    numbers = array("q", ids)
+    if sys.byteorder == "big":
+        numbers.byteswap()
+    return numbers.tobytes()
+
+
+def unpack_ids(ids: bytes) -> Sequence[int]:
+    """Return the passage ids of a result of `pack_ids`."""
+    numbers = array("q")
+    numbers.frombytes(ids)
+    if sys.byteorder == "big":
+        numbers.byteswap()
+    return numbers

@@ -1,4 +1,4 @@
-"""Runs a reindex in the background, and says how far the vectors are."""
+"""Reindex in the background, and the report of its progress."""
 
 import logging
 from dataclasses import dataclass, replace
@@ -16,23 +16,24 @@ TASK: Final = "reindex"
 
 
 class ReindexProgress(StrEnum):
-    """How the vectors are."""
+    """State of the vectors."""
 
-    # Every passage has one in the space that is searched, which is the configured model's.
+    # Every passage has a vector in the active space, which is the configured model's.
     CURRENT = "current"
-    # A reindex has something to do.
+    # Some passages need a reindex.
     BEHIND = "behind"
-    # It is doing so.
+    # A reindex is running.
     RUNNING = "running"
-    # It has something to do, and the last one ended early, or the model cannot be asked.
+    # Some passages need a reindex, and the last one ended early or the model cannot be reached.
     FAILED = "failed"
 
 
 @dataclass(frozen=True, slots=True)
 class ReindexReport:
-    """How far the vectors are; `done` of `total` passages have one in the target, else in the active space.
+    """Progress of the vectors: `done` of `total` passages have a vector in the target space.
 
-    `active` names the space that is searched, `target` the one that is to be, "" when it is the same.
+    `active` is the name of the space that is searched, `target` that of the space being filled. When both are
+    the same space, `target` is "" and the counts are those of the active one.
     """
 
     progress: ReindexProgress
@@ -53,9 +54,9 @@ class ReindexRunner:
         self._task_id = ""
 
     async def start(self) -> None:
-        """Begin a reindex, or go on with one that ended early.
+        """Start a reindex, or continue one that ended early.
 
-        Raises conflict while one runs, not_configured without a model, and what the model raises.
+        Raises conflict while one runs, not_configured without a model, and the errors of the model.
         """
         if not await self._spaces.targets():
             raise GatewayError(ErrorKind.NOT_CONFIGURED, "cannot reindex: no embedding model can be used")
@@ -64,7 +65,7 @@ class ReindexRunner:
         self._task_id = self._tasks.spawn(TASK, self._run())
 
     async def report(self) -> ReindexReport:
-        """Return how far the vectors are."""
+        """Return the progress of the vectors."""
         active = await self._store.find_active()
         name = "" if active is None else active.name
         state = self._spaces.progress()
@@ -81,7 +82,7 @@ class ReindexRunner:
         )
 
     async def _target(self, active: str) -> tuple[str, str | None]:
-        """Return the configured model's space unless it is the active one, or why it is not known."""
+        """Return the name of the configured space ("" if it is the active one), and an error or None."""
         try:
             targets = await self._spaces.targets()
         except GatewayError as error:

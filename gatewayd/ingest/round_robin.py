@@ -1,4 +1,4 @@
-"""Fair scheduling: round robin over those who have work, the owners of files or their size classes."""
+"""Round-robin scheduling of work by owner (or by any other hashable key, such as a size class)."""
 
 import itertools
 from collections import Counter

@@ -1,4 +1,4 @@
-"""Files as clients of this API family see them (2.6; peer-compatible keys)."""
+"""Serializers of files, with the keys that clients of Open WebUI expect."""
 
 from typing import Any
 
@@ -8,7 +8,7 @@ JsonObject = dict[str, Any]
 
 
 def render_file(file: File, text: str | None = None) -> JsonObject:
-    """Return a file; `data` says how far it is and, where a `text` is given, holds that."""
+    """Return the JSON of a file; `data` contains its status and, if a `text` is passed, its content."""
     data: JsonObject = {} if file.status is FileStatus.STORED else render_status(file)
     if text is not None:
         data["content"] = text
@@ -25,7 +25,7 @@ def render_file(file: File, text: str | None = None) -> JsonObject:
 
 
 def render_metadata(file: File) -> JsonObject:
-    """Return what a collection tells of a file in it."""
+    """Return the JSON of a file inside a collection."""
     return {
         "id": file.id,
         "hash": file.text_hash,
@@ -36,16 +36,16 @@ def render_metadata(file: File) -> JsonObject:
 
 
 def render_status(file: File) -> JsonObject:
-    """Return the status object (2.6); what is only stored counts as pending."""
+    """Return the status object of a file; a stored file has the status pending."""
     status = FileStatus.PENDING if file.status is FileStatus.STORED else file.status
-    shown: JsonObject = {"status": status.value}
+    rendered: JsonObject = {"status": status.value}
     if file.status is FileStatus.FAILED:
-        shown["error"] = file.error
-    return shown
+        rendered["error"] = file.error
+    return rendered
 
 
 def file_warning(file: File) -> str | None:
-    """Return a sentence about what of a file cannot be found, None when nothing is known to be missing."""
+    """Return a warning about pages of a file without text, None without such pages."""
     if not file.blank_pages:
         return None
     return f"{file.blank_pages} of its {file.pages} pages have no text (scanned?)"

@@ -1,4 +1,4 @@
-"""The size classes of files: small files do not wait for large ones."""
+"""Size classes of files, which keep small files from waiting for large ones."""
 
 from dataclasses import dataclass
 from enum import IntEnum
@@ -6,7 +6,7 @@ from typing import Final
 
 
 class SizeClass(IntEnum):
-    """How large a file is, by its bytes and the number of its passages."""
+    """Size class of a file, by its bytes and its number of passages."""
 
     SMALL = 0
     MIDDLE = 1
@@ -15,7 +15,7 @@ class SizeClass(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class ClassLimit:
-    """The most bytes and passages of a file of a class."""
+    """Maximum bytes and passages of a file in a class."""
 
     size: SizeClass
     max_bytes: int
@@ -26,25 +26,25 @@ CLASS_LIMITS: Final = (
     ClassLimit(SizeClass.SMALL, 32 << 10, 32),
     ClassLimit(SizeClass.MIDDLE, 1 << 20, 1024),
 )
-"""Smallest class first; a file over all of them is large."""
+"""Limits, smallest class first; a file above all of them is LARGE."""
 
 
 @dataclass(frozen=True, slots=True)
 class QueueKey:
-    """What the order of work depends on: size classes take turns, and inside a class the owners."""
+    """Key of fair scheduling: round robin over size classes, and inside a class over owners."""
 
     owner: str
     size: SizeClass
 
 
 OTHER_WORK: Final = QueueKey("", SizeClass.MIDDLE)
-"""The key of work for no file."""
+"""Key of work that belongs to no file."""
 REINDEX: Final = QueueKey("", SizeClass.LARGE)
-"""The key of a reindex, whatever files it is at."""
+"""Key of a reindex, for files of any size and owner."""
 
 
 def size_class_of(size: int, passages: int) -> SizeClass:
-    """Return the class of a file with so many bytes and passages; before it is read it has none."""
+    """Return the class of a file by its bytes and passages (0 before the extraction)."""
     for limit in CLASS_LIMITS:
         if size <= limit.max_bytes and passages <= limit.max_passages:
             return limit.size

@@ -1,4 +1,4 @@
-"""Tells the vector index what was committed, and removes files everywhere."""
+"""Index updates after committed changes of files, and the removal of files."""
 
 import logging
 from collections.abc import Awaitable, Iterable
@@ -16,7 +16,7 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class IngestStores:
-    """Where documents are kept."""
+    """The stores of documents."""
 
     transactor: Transactor
     files: FileStore
@@ -26,7 +26,7 @@ class IngestStores:
 
 
 class IndexUpdates:
-    """What has to happen after a change of files is committed."""
+    """Updates of the vector index, the blobs and the waiters after a change of files is committed."""
 
     def __init__(self, index: VectorIndex, blobs: BlobStore, watch: FileWatch) -> None:
         self._index = index
@@ -34,37 +34,37 @@ class IndexUpdates:
         self.watch = watch
 
     async def changed(self, file_id: str, collections: Iterable[str]) -> None:
-        """A file's passages came or changed."""
+        """Refresh the index of a file whose passages were added or changed, and of its collections."""
         await notify_index(self._index.refresh(SearchScope(ScopeKind.FILE, file_id), file_id))
         await self.moved(file_id, collections)
 
     async def moved(self, file_id: str, collections: Iterable[str]) -> None:
-        """A file came into collections or went from them."""
+        """Refresh the index of collections to which a file was added or from which it was removed."""
         for collection_id in collections:
             await notify_index(self._index.refresh(SearchScope(ScopeKind.COLLECTION, collection_id), file_id))
 
     async def removed(self, file_id: str, collections: Iterable[str]) -> None:
-        """A file is gone."""
+        """Delete the bytes of a removed file and its vectors in the index."""
         await self._blobs.remove([file_id])
         await notify_index(self._index.forget(SearchScope(ScopeKind.FILE, file_id)))
         await self.moved(file_id, collections)
 
     def notify_after_commit(self, file_id: str) -> None:
-        """Wake those who wait for a file, once the present block has committed."""
+        """Wake the waiters of a file once the current transaction has committed."""
         after_commit(lambda: self.watch.notify(file_id))
 
 
 class FileRemoval:
-    """Removes files with everything that belongs to them."""
+    """Removes files with their rows, bytes and index entries."""
 
     def __init__(self, stores: IngestStores, updates: IndexUpdates) -> None:
         self._stores = stores
         self._updates = updates
 
     async def remove(self, file_id: str, *, unused: bool = False) -> bool:
-        """Remove a file; False when it is gone already, or with `unused` when a collection holds it.
+        """Remove a file; False when it does not exist, or with `unused` when a collection contains it.
 
-        Not inside a transaction: bytes do not come back.
+        Not inside a transaction: a rollback cannot restore the bytes.
         """
         async with self._stores.transactor.transaction():
             collections = await self._stores.files.collections_of(file_id)
@@ -78,8 +78,8 @@ class FileRemoval:
 
 
 async def notify_index(change: Awaitable[None]) -> None:
-    """Let the vector index learn of a change. A failure is logged: it is a cache, and its check mends it."""
+    """Apply a change to the vector index; a failure is only logged, because a check repairs the cache."""
     try:
         await change
     except GatewayError as error:
-        log.warning("the vector index missed a change until its next check: %s", error.full_message)
+        log.warning("cannot update the vector index before its next check: %s", error.full_message)

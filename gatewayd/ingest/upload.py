@@ -1,4 +1,4 @@
-"""Keeps new files for `knowledge.uploads`: the bytes first, then the record with its job, then the answer."""
+"""Storage of new files for `knowledge.uploads`: first the bytes, then the record with its job."""
 
 import re
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
@@ -10,24 +10,25 @@ from gatewayd import ids
 from gatewayd.accounts.texts import is_plain
 from gatewayd.errors import ErrorKind, GatewayError, invalid, shorten
 from gatewayd.ingest.blobs import ReceivedBytes
-from gatewayd.ingest.file_names import clean_name, file_extension
 from gatewayd.ingest.records import File, FileStatus, IngestJob
 from gatewayd.ingest.updates import IngestStores
+from gatewayd.text import compose_nfc
 from gatewayd.transactions import after_commit
 
 MAX_FIELD_CHARACTERS: Final = 255
+MAX_NAME_CHARACTERS: Final = 255
 
 _ID: Final = re.compile(r"[A-Za-z0-9_-]{1,64}")
 
 
 @dataclass(frozen=True, slots=True)
 class NewFile:
-    """What a client says about a file; `name` is as it came.
+    """The client's description of an upload; `name` is as the client sent it.
 
-    `data` is the client's metadata, which may stand behind the file: it is read once the stream has ended.
-    `checksum` is the client's own; where it is None that is `file_hash` of the metadata, or else the digest
-    of the bytes. Without `process` the file is only stored. `is_unlimited` exempts an administrator's files
-    from being counted. `id` is the one that the file is to have, None for a new one.
+    `data` is the client's metadata, which may follow the file in the request: it is read after the end of the
+    stream. `checksum` is the client's own; None selects `file_hash` of the metadata, or else the digest of
+    the bytes. Without `process` the file is only stored. `is_unlimited` exempts an administrator from the
+    maximum number of files. `id` is the requested id of the file, None for a generated one.
     """
 
     name: str
@@ -41,23 +42,23 @@ class NewFile:
 
     @property
     def knowledge_id(self) -> str:
-        """The collection that the metadata name, empty where they name none.
+        """The collection id in the metadata, "" without one.
 
-        Like the other two it raises invalid_request for what is no short text.
+        This property and the next two raise invalid_request unless the value is a short text.
         """
-        return self._told("knowledge_id")
+        return self._metadata_text("knowledge_id")
 
     @property
     def directory_id(self) -> str:
-        """The directory that the metadata name."""
-        return self._told("directory_id")
+        """The directory id in the metadata, "" without one."""
+        return self._metadata_text("directory_id")
 
     @property
     def file_hash(self) -> str:
-        """What the client calls this version of the file."""
-        return self._told("file_hash")
+        """The client's identifier of this version of the file, "" without one."""
+        return self._metadata_text("file_hash")
 
-    def _told(self, name: str) -> str:
+    def _metadata_text(self, name: str) -> str:
         value = self.data.get(name)
         if value is None:
             return ""
@@ -68,8 +69,10 @@ class NewFile:
 
 @dataclass(frozen=True, slots=True)
 class UploadRules:
-    """The largest size in bytes and the most files of a user, 0 for no limit; the extensions that are
-    processed, any when empty, in lower case without the dot."""
+    """Maximum size in bytes and maximum number of files of a user (0 for no limit), and the processed types.
+
+    `extensions` are in lower case without the dot; an empty set allows every type.
+    """
 
     max_size: int
     max_count: int
@@ -77,7 +80,7 @@ class UploadRules:
 
 
 class UploadService:
-    """Keeps files and puts them into the queue; `wake` tells the queue of a job."""
+    """Stores files and adds their jobs; `wake` wakes the queue."""
 
     def __init__(
         self,
@@ -91,30 +94,30 @@ class UploadService:
         self._wake = wake
         self._clock = clock
         self._new_id = new_id
-        self._chosen: set[str] = set()
+        self._reserved_ids: set[str] = set()
         self.rules = rules
 
     async def keep(
         self,
         upload: NewFile,
         stream: AsyncIterator[bytes],
-        also: Callable[[File], Awaitable[None]] | None = None,
+        on_add: Callable[[File], Awaitable[None]] | None = None,
     ) -> File:
-        """Keep a file for good and return its record; `also` runs in the transaction that adds it.
+        """Store a file and return its record; `on_add` runs in the transaction that adds the record.
 
-        Raises invalid_request for a name, id or extension that is refused, conflict for an id that is taken,
-        too_large over a limit, and what the stream or `also` raises; nothing is left then, nor when it is
-        cancelled.
+        Raises invalid_request for a refused name, id or extension, conflict for an id that is taken,
+        too_large above a limit, and the errors of the stream and of `on_add`. Nothing is stored when this
+        raises or is cancelled.
         """
         name = clean_name(upload.name)
         self._check(upload, name)
         await self._check_count(upload)
         if upload.id is None:
-            return await self._receive(self._new_id(), upload, name, stream, also)
-        with self._alone(upload.id):
+            return await self._receive(self._new_id(), upload, name, stream, on_add)
+        with self._reserved(upload.id):
             if await self._stores.files.find(upload.id) is not None:
-                raise _taken(upload.id)
-            return await self._receive(upload.id, upload, name, stream, also)
+                raise _id_taken(upload.id)
+            return await self._receive(upload.id, upload, name, stream, on_add)
 
     async def _receive(
         self,
@@ -122,17 +125,17 @@ class UploadService:
         upload: NewFile,
         name: str,
         stream: AsyncIterator[bytes],
-        also: Callable[[File], Awaitable[None]] | None,
+        on_add: Callable[[File], Awaitable[None]] | None,
     ) -> File:
         received = await self._stores.blobs.receive(file_id, stream, self.rules.max_size)
-        is_kept = False
+        is_added = False
         try:
             file = self._record(file_id, upload, name, received)
-            await self._add(file, upload, also)
-            is_kept = True
+            await self._add(file, upload, on_add)
+            is_added = True
         finally:
-            # A caller that is cancelled while the transaction ends has a file all the same.
-            if not is_kept and await self._stores.files.find(file_id) is None:
+            # A caller cancelled during the commit may have added the file nevertheless.
+            if not is_added and await self._stores.files.find(file_id) is None:
                 await self._stores.blobs.remove([file_id])
         return file
 
@@ -144,19 +147,21 @@ class UploadService:
             raise invalid(message, param="file", code="file_type_not_allowed")
 
     async def enqueue(self, file_id: str) -> None:
-        """Put a file into the queue, in the caller's transaction."""
+        """Add the job of a file, in the caller's transaction."""
         await self._stores.jobs.put(IngestJob(file_id, created_at=self._clock()))
         after_commit(self._wake)
 
-    async def _add(self, file: File, upload: NewFile, also: Callable[[File], Awaitable[None]] | None) -> None:
+    async def _add(
+        self, file: File, upload: NewFile, on_add: Callable[[File], Awaitable[None]] | None
+    ) -> None:
         async with self._block(upload):
-            # Others were received at the same time.
+            # Concurrent uploads may have reached the limit since the first check.
             await self._check_count(upload)
             await self._stores.files.add(file)
             if upload.process:
                 await self.enqueue(file.id)
-            if also is not None:
-                await also(file)
+            if on_add is not None:
+                await on_add(file)
 
     def _block(self, upload: NewFile) -> AbstractAsyncContextManager[None]:
         if self.rules.max_count and not upload.is_unlimited:
@@ -164,17 +169,17 @@ class UploadService:
         return self._stores.transactor.transaction()
 
     @contextmanager
-    def _alone(self, file_id: str) -> Iterator[None]:
-        """Be the only one who receives a file of an id that was chosen."""
+    def _reserved(self, file_id: str) -> Iterator[None]:
+        """Reserve a requested id in this process; raises conflict while another upload has reserved it."""
         if _ID.fullmatch(file_id) is None:
             raise invalid("cannot accept id: expected at most 64 letters, digits, - and _", param="id")
-        if file_id in self._chosen:
-            raise _taken(file_id)
-        self._chosen.add(file_id)
+        if file_id in self._reserved_ids:
+            raise _id_taken(file_id)
+        self._reserved_ids.add(file_id)
         try:
             yield
         finally:
-            self._chosen.discard(file_id)
+            self._reserved_ids.discard(file_id)
 
     def _check(self, upload: NewFile, name: str) -> None:
         if upload.process:
@@ -190,9 +195,7 @@ class UploadService:
             return
         _, count = await self._stores.files.list(user_id=upload.user_id, limit=1)
         if count >= self.rules.max_count:
-            message = (
-                f"cannot store the file: there are {self.rules.max_count} files already, the most allowed"
-            )
+            message = f"cannot store the file: the user already has {self.rules.max_count} files, the maximum"
             raise GatewayError(ErrorKind.TOO_LARGE, message, param="file", code="too_many_files")
 
     def _record(self, file_id: str, upload: NewFile, name: str, received: ReceivedBytes) -> File:
@@ -213,5 +216,29 @@ class UploadService:
         )
 
 
-def _taken(file_id: str) -> GatewayError:
+def clean_name(name: str, *, param: str = "file") -> str:
+    """Return the last component of a file name in NFC; invalid_request when it is empty or unusable."""
+    cleaned = last_component(name)
+    if not is_plain(cleaned):
+        raise invalid("cannot use the file name: it contains control characters", param=param)
+    if cleaned in {"", ".", ".."}:
+        raise invalid("cannot use the file name: it is empty", param=param)
+    if len(cleaned) > MAX_NAME_CHARACTERS:
+        raise invalid(
+            f"cannot use the file name: it is longer than {MAX_NAME_CHARACTERS} characters", param=param
+        )
+    return cleaned
+
+
+def last_component(name: str) -> str:
+    """Return the part after the last slash or backslash, in NFC."""
+    return compose_nfc(name.replace("\\", "/").rpartition("/")[2].strip())
+
+
+def file_extension(name: str) -> str:
+    """Return the part after the last dot of a name in lower case, "" without a dot."""
+    return name.rpartition(".")[2].lower() if "." in name else ""
+
+
+def _id_taken(file_id: str) -> GatewayError:
     return GatewayError(ErrorKind.CONFLICT, f"cannot store file {file_id!r}: the id is taken", param="id")

@@ -1,4 +1,5 @@
-"""Collections of files, the search in them, and the citations of what was found.
+"""Collections of files, retrieval from them, and citations of the retrieved passages.
 
-May be imported by `chat`, the adapters and the edge; imports `ingest`, accounts, catalog and what is below.
+May be imported by `pipeline`, the adapters and the edge; imports `ingest`, `accounts`, `catalog` and the
+modules on the layers below.
 """

@@ -1,4 +1,4 @@
-"""Who may read and change which collection, and the files in it."""
+"""Access control for collections and the files in them."""
 
 from collections.abc import Sequence
 
@@ -11,9 +11,9 @@ from gatewayd.knowledge.records import Collection
 
 
 class CollectionAccess:
-    """Decides from ownership and access lists (6.6); an `ingest.interfaces.FileGrants`.
+    """Decides from ownership and access lists; implements `ingest.interfaces.FileGrants`.
 
-    With `bypass_admins` administrators may everything. So may whoever holds the control socket.
+    With `bypass_admins` administrators have every permission. Clients of the control socket always have.
     """
 
     def __init__(self, collections: CollectionStore, *, bypass_admins: bool = True) -> None:
@@ -21,23 +21,23 @@ class CollectionAccess:
         self._bypass_admins = bypass_admins
 
     def is_exempt(self, actor: Actor) -> bool:
-        """Tell whether access lists do not bind an actor."""
+        """Return whether an actor is exempt from access lists."""
         return is_exempt(actor, bypass_admins=self._bypass_admins)
 
     def allows(self, actor: Actor, collection: Collection, permission: str) -> bool:
-        """Tell whether an actor may read or write (`permission`) a collection."""
+        """Return whether an actor has a permission (read or write) on a collection."""
         if self.is_exempt(actor) or collection.user_id == actor.user_id:
             return True
         return any(covers(grant, actor, permission) for grant in collection.grants)
 
     def reader(self, actor: Actor) -> tuple[str, Sequence[str]] | None:
-        """Return whose collections `CollectionStore.list` may show, None for everybody's."""
+        """Return the `reader` of `CollectionStore.list`: (user id, group ids), None for no restriction."""
         return None if self.is_exempt(actor) else (actor.user_id, actor.group_ids)
 
     async def may(self, actor: Actor, file: File, permission: str) -> bool:
-        """Tell whether an actor may read or write a file, as its owner or through a collection.
+        """Return whether an actor has a permission on a file, as its owner or through a collection.
 
-        A collection gives the right to write its files only when one account owns both.
+        A collection grants write access to a file only when one account owns both.
         """
         if self.is_exempt(actor) or file.user_id == actor.user_id:
             return True

@@ -1,4 +1,4 @@
-"""Compares the indexes of a collection with its passages."""
+"""Consistency checks of a collection's indexes against its passages."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -14,9 +14,9 @@ from gatewayd.knowledge.retrieval import QuerySpaces
 
 @dataclass(frozen=True, slots=True)
 class IndexCheckReport:
-    """What a collection has, completed `files` alone, and a sentence for each thing that did not fit.
+    """Counts of a collection's completed `files` and their passages, and a sentence for each problem.
 
-    `vectors` counts those of the space that is searched.
+    `vectors` counts the vectors of the active space.
     """
 
     collection: Collection
@@ -28,7 +28,7 @@ class IndexCheckReport:
 
 @dataclass(frozen=True, slots=True)
 class IndexChecks:
-    """Looks into the indexes of collections, and mends what can be made anew from the database."""
+    """Checks the indexes of collections, and repairs what can be rebuilt from the database."""
 
     collections: CollectionService
     passages: PassageStore
@@ -37,7 +37,7 @@ class IndexChecks:
     spaces: QuerySpaces
 
     async def check(self, actor: Actor, ref: str) -> IndexCheckReport:
-        """Compare, mend and count; `ref` as in `CollectionService.resolve`, and the actor may change it."""
+        """Check, repair and count; `ref` as in `CollectionService.resolve`. Needs write access."""
         collection = await self.collections.resolve(actor, ref)
         collection = await self.collections.get_writable(actor, collection.id)
         scope = SearchScope(ScopeKind.COLLECTION, collection.id)
@@ -48,12 +48,12 @@ class IndexChecks:
             problems += await self.index.check(space, scope)
             vectors = await self.passages.count_vectors(space.name, scope)
         passages = await self.passages.count(scope)
-        problems += [problem] if problem else _lacking(space, passages - vectors)
+        problems += [problem] if problem else _missing_vectors(space, passages - vectors)
         files = await self.collections.count_files(collection)
         return IndexCheckReport(collection, files, passages, vectors, problems)
 
     async def _space(self) -> tuple[EmbeddingSpace | None, str]:
-        """Return the space that is searched, or None and why vectors were not looked at."""
+        """Return the active space, or None and the reason why vectors were not checked."""
         try:
             found = await self.spaces.query()
         except GatewayError as error:
@@ -61,8 +61,8 @@ class IndexChecks:
         return (None, "") if found is None else (found[0], "")
 
 
-def _lacking(space: EmbeddingSpace | None, count: int) -> list[str]:
-    """Return what is to be done about passages without vectors; without a model there is nothing to do."""
+def _missing_vectors(space: EmbeddingSpace | None, count: int) -> list[str]:
+    """Return the problem of passages without vectors; none without a model."""
     if space is None or count <= 0:
         return []
-    return [f"not mended: {count} passages have no vector in {space.name}: a reindex makes them"]
+    return [f"not repaired: {count} passages have no vector in {space.name}: a reindex makes them"]

@@ -1,4 +1,4 @@
-"""What a model is given of documents, and how the caller sees where it came from (2.3, 2.4); pure."""
+"""Context of documents for a model, and the sources and citations for the client; pure functions."""
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
@@ -11,7 +11,7 @@ from gatewayd.knowledge.records import Passage
 Source = dict[str, Any]
 """`{"source": {...}, "document": [text], "metadata": [{...}], "distances": [number]}`."""
 
-# What a reference may carry whole: it stands in the documents already.
+# Fields of a reference that can contain a whole text, which `document` of the source already contains.
 CONTENT_FIELDS: Final = frozenset({"content", "data", "docs", "file", "files"})
 
 BUILTIN_TEMPLATE: Final = """\
@@ -39,7 +39,7 @@ _PLACEHOLDER: Final = re.compile(r"\{\{(?:CONTEXT|QUERY)\}\}|\[(?:context|query)
 _TAG: Final = re.compile(r"<(?=[\s/]*(?:source|context)\b)", re.IGNORECASE)
 _ATTRIBUTE: Final = str.maketrans({"&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;"})
 _CONTROL: Final = re.compile("[\x00-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
-"""Characters that steer terminals, turn the direction of writing, end lines, or cannot be encoded."""
+"""Control characters: terminal controls, bidirectional overrides, line ends, and unpaired surrogates."""
 
 MAX_ATTRIBUTE_CHARACTERS: Final = 400
 NOT_AVAILABLE: Final = "N/A"
@@ -48,7 +48,7 @@ NOT_AVAILABLE: Final = "N/A"
 def make_passages_source(
     reference: Mapping[str, Any], found: Sequence[Passage], space: EmbeddingSpace | None
 ) -> Source:
-    """Return the source for passages that were found through a reference."""
+    """Return the source of passages that were found through a reference."""
     return {
         "source": without_texts(reference),
         "document": [each.stored.text for each in found],
@@ -60,7 +60,8 @@ def make_passages_source(
 def make_full_text_source(
     reference: Mapping[str, Any], texts: Sequence[tuple[Mapping[str, Any], str]]
 ) -> Source:
-    """Return the source for whole texts, each with its metadata; nothing was measured, so no distances."""
+    """Return the source of full texts, each with its metadata; without distances, because none are
+    computed."""
     return {
         "source": without_texts(reference),
         "document": [text for _, text in texts],
@@ -69,12 +70,12 @@ def make_full_text_source(
 
 
 def without_texts(reference: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a reference as it was sent, without the texts that it may carry."""
+    """Return a reference as the client sent it, without the fields of CONTENT_FIELDS."""
     return {name: value for name, value in reference.items() if name not in CONTENT_FIELDS}
 
 
 def render_passage(passage: Passage, space: EmbeddingSpace | None) -> dict[str, Any]:
-    """Return what a caller is told about a passage; `page` counts from 0, `page_label` from 1."""
+    """Return the metadata of a passage for the client; `page` counts from 0, `page_label` from 1."""
     stored = passage.stored
     metadata: dict[str, Any] = {
         "file_id": stored.file_id,
@@ -98,7 +99,7 @@ def render_passage(passage: Passage, space: EmbeddingSpace | None) -> dict[str, 
 
 
 def file_metadata(file: File, path: str = "") -> dict[str, Any]:
-    """Return what a caller is told about a whole file, which lies at a path of the collection."""
+    """Return the metadata of a whole file for the client; `path` is its path in the collection."""
     metadata = {
         "file_id": file.id,
         "name": file.name,
@@ -110,19 +111,23 @@ def file_metadata(file: File, path: str = "") -> dict[str, Any]:
 
 
 def with_distinct_sources(sources: Sequence[Source]) -> list[Source]:
-    """Return the sources so that no two files have the same `metadata.source`, by which clients number them.
+    """Return the sources with a distinct `metadata.source` for each file: clients number files by it.
 
-    That is the name of a file, or its id where another document of the answer goes by the same name. Texts
-    of the request, which have no ids, have their places in the list behind their names but for the first one.
+    It is the name of the file, or its id where another document of the answer has the same name. Texts of
+    the request have no ids: from the second one of a name on, the name is followed by the position in the
+    list.
     """
     sources = _with_distinct_texts(sources)
     owners: dict[str, set[str]] = {}
-    for source, metadata in _described(sources):
+    for source, metadata in _with_metadata(sources):
         owner = _file_id(metadata)
-        for claimed in {owner, _place(source, metadata)} - {""}:
+        for claimed in {owner, _source_key(source, metadata)} - {""}:
             owners.setdefault(claimed, set()).add(owner)
     return [
-        {**source, "metadata": [_placed(source, metadata, owners) for metadata in source["metadata"]]}
+        {
+            **source,
+            "metadata": [_with_source_key(source, metadata, owners) for metadata in source["metadata"]],
+        }
         for source in sources
     ]
 
@@ -130,23 +135,23 @@ def with_distinct_sources(sources: Sequence[Source]) -> list[Source]:
 def render_context(sources: Iterable[Source]) -> str:
     """Return the `<source>` elements of all passages, one a line.
 
-    Their ids count the distinct places that passages come from, in the order in which they first appear: the
-    same file has one number wherever it is found.
+    An id numbers the distinct `metadata.source` values in the order of their first appearance: a file has the
+    same number in every source.
     """
     numbers: dict[str, int] = {}
     elements = []
     for source in sources:
         for text, metadata in zip(source["document"], source["metadata"], strict=True):
-            number = numbers.setdefault(_place(source, metadata), len(numbers) + 1)
+            number = numbers.setdefault(_source_key(source, metadata), len(numbers) + 1)
             elements.append(_element(number, source["source"], metadata, text))
     return "".join(elements)
 
 
 def render_template(template: str, context: str, query: str) -> str:
-    """Return a template with the context and the question in their places, once each time they are named.
+    """Return a template with the context and the question in place of its placeholders.
 
-    The built-in one stands in for an empty template; the context is put at the end of one that does not name
-    it. What looks like a placeholder in the context or the question stays as it is.
+    An empty template selects the built-in one. A template without a placeholder for the context gets the
+    context at its end. Placeholders inside the context or the question are not replaced.
     """
     template = template if template.strip() else BUILTIN_TEMPLATE
     has_context = "{{CONTEXT}}" in template or "[context]" in template
@@ -158,7 +163,7 @@ def _with_distinct_texts(sources: Sequence[Source]) -> list[Source]:
     firsts: dict[str, int] = {}
     distinct = []
     for number, source in enumerate(sources, 1):
-        places = [_place(source, metadata) for metadata in source["metadata"]]
+        places = [_source_key(source, metadata) for metadata in source["metadata"]]
         metadatas = [
             {**metadata, "source": f"{place} ({number})"}
             if metadata.get("file_id", "") is None and firsts.setdefault(place, number) != number
@@ -169,12 +174,12 @@ def _with_distinct_texts(sources: Sequence[Source]) -> list[Source]:
     return distinct
 
 
-def _described(sources: Iterable[Source]) -> Iterable[tuple[Source, Mapping[str, Any]]]:
+def _with_metadata(sources: Iterable[Source]) -> Iterable[tuple[Source, Mapping[str, Any]]]:
     return ((source, metadata) for source in sources for metadata in source["metadata"])
 
 
-def _place(source: Source, metadata: Mapping[str, Any]) -> str:
-    """Return what a passage is numbered by."""
+def _source_key(source: Source, metadata: Mapping[str, Any]) -> str:
+    """Return the key by which passages are numbered."""
     return str(metadata.get("source") or source["source"].get("id") or NOT_AVAILABLE)
 
 
@@ -183,15 +188,17 @@ def _file_id(metadata: Mapping[str, Any]) -> str:
     return value if isinstance(value, str) else ""
 
 
-def _placed(source: Source, metadata: Mapping[str, Any], owners: Mapping[str, set[str]]) -> Mapping[str, Any]:
+def _with_source_key(
+    source: Source, metadata: Mapping[str, Any], owners: Mapping[str, set[str]]
+) -> Mapping[str, Any]:
     file_id = _file_id(metadata)
-    is_shared = bool(file_id) and len(owners[_place(source, metadata)]) > 1
+    is_shared = bool(file_id) and len(owners[_source_key(source, metadata)]) > 1
     return {**metadata, "source": file_id} if is_shared else metadata
 
 
 def _element(number: int, reference: Mapping[str, Any], metadata: Mapping[str, Any], text: str) -> str:
     name, path = metadata.get("name") or reference.get("name"), metadata.get("path")
-    given = {
+    values = {
         "name": name,
         "path": None if path == name else path,
         "page": metadata.get("page_label"),
@@ -201,12 +208,12 @@ def _element(number: int, reference: Mapping[str, Any], metadata: Mapping[str, A
     }
     attributes = "".join(
         f' {attribute}="{_escaped(value)}"'
-        for attribute, value in given.items()
+        for attribute, value in values.items()
         if isinstance(value, str) and value
     )
     return f'<source id="{number}"{attributes}>{_TAG.sub("&lt;", text)}</source>\n'
 
 
 def _escaped(value: str) -> str:
-    """Return a text as the value of an attribute, on one line."""
+    """Return a text as an escaped attribute value on one line."""
     return _CONTROL.sub(" ", shorten(value, MAX_ATTRIBUTE_CHARACTERS)).translate(_ATTRIBUTE)

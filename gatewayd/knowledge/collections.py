@@ -1,4 +1,4 @@
-"""Collections: create, find, change, share and remove."""
+"""The collection service: create, find, change, share and remove collections."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -25,7 +25,7 @@ CHANGE_LOCK: Final = "collections"
 
 @dataclass(frozen=True, slots=True)
 class NewCollection:
-    """What a new collection starts with."""
+    """The initial fields of a new collection."""
 
     name: str
     description: str = ""
@@ -35,7 +35,7 @@ class NewCollection:
 
 @dataclass(frozen=True, slots=True)
 class CollectionChange:
-    """What to change in a collection; None leaves a field as it is."""
+    """Changes of a collection; None leaves a field unchanged."""
 
     name: str | None = None
     description: str | None = None
@@ -46,8 +46,8 @@ class CollectionChange:
 class CollectionService:
     """The collection service.
 
-    Errors: not_found for what the actor may not read, forbidden for what it may read but not change,
-    invalid_request naming the field.
+    Errors: not_found for a collection that the actor may not read, forbidden for one that they may read but
+    not change, invalid_request naming the field.
     """
 
     def __init__(
@@ -55,19 +55,19 @@ class CollectionService:
         store: CollectionStore,
         access: CollectionAccess,
         transactor: Transactor,
-        freshness: IndexNotifier,
+        notifier: IndexNotifier,
         clock: ids.Clock = ids.now,
     ) -> None:
         self._store = store
         self._access = access
         self._transactor = transactor
-        self._freshness = freshness
+        self._notifier = notifier
         self._clock = clock
 
     async def create(self, actor: Actor, new: NewCollection, *, owner_id: str | None = None) -> Collection:
-        """Add an empty collection of the actor's; needs the permission workspace.knowledge.
+        """Add an empty collection owned by the actor; needs the permission workspace.knowledge.
 
-        An administrator may make it the collection of another account (`owner_id`).
+        An administrator may name another account as the owner (`owner_id`).
         """
         if owner_id is not None and not actor.is_admin:
             raise GatewayError(ErrorKind.FORBIDDEN, "cannot make a collection for another account")
@@ -104,9 +104,9 @@ class CollectionService:
         return collection
 
     async def resolve(self, actor: Actor, ref: str) -> Collection:
-        """Return the readable collection with this id, or else of exactly this name.
+        """Return the readable collection with this id, or else the one with exactly this name.
 
-        Raises conflict, naming the ids, when several have the name.
+        Raises conflict, naming the ids, when several collections have the name.
         """
         found = await self._find(ref)
         if found is not None and self._access.allows(actor, found, READ):
@@ -124,15 +124,15 @@ class CollectionService:
         return readable[0]
 
     async def holding(self, file_ids: Sequence[str]) -> Mapping[str, Sequence[Collection]]:
-        """Return the collections that hold each of the files, whoever may read them."""
+        """Return the collections that contain each of the files, by file id, without an access check."""
         return await self._store.holding(file_ids)
 
     async def count_files(self, collection: Collection) -> int:
-        """Return how many completed files a collection has."""
+        """Return the number of completed files of a collection."""
         return await self._store.count_files(collection.id)
 
     async def has_files(self, collection: Collection) -> bool:
-        """Tell whether there is a completed file in a collection."""
+        """Return whether a collection has a completed file."""
         return await self._store.has_files(collection.id)
 
     async def list(
@@ -144,8 +144,11 @@ class CollectionService:
         offset: int = 0,
         limit: int | None = None,
     ) -> tuple[Sequence[Collection], int]:
-        """Return one page of what the actor may read, with files counted, last changed first, and the count;
-        with `orphaned` only of what removed accounts left."""
+        """Return one page of the collections that the actor may read, and the total count.
+
+        The collections have a `file_count` and are sorted by last change, newest first. `orphaned` selects
+        the collections of removed accounts.
+        """
         if not is_plain(query):
             return [], 0
         reader = self._access.reader(actor)
@@ -154,7 +157,7 @@ class CollectionService:
         )
 
     def may_write(self, actor: Actor, collection: Collection) -> bool:
-        """Tell whether an actor may change a collection."""
+        """Return whether an actor may change a collection."""
         return self._access.allows(actor, collection, WRITE)
 
     async def change(self, actor: Actor, collection_id: str, change: CollectionChange) -> Collection:
@@ -177,12 +180,12 @@ class CollectionService:
             return await self._put(replace(before, user_id=owner_id))
 
     async def set_grants(self, actor: Actor, collection_id: str, grants: Sequence[Grant]) -> Collection:
-        """Replace the access list and return the collection; grants that the actor may not give are left
-        out."""
+        """Replace the access list and return the collection; grants that the actor may not add are
+        dropped."""
         return await self.change(actor, collection_id, CollectionChange(grants=grants))
 
     async def touch(self, collection: Collection) -> Collection:
-        """Note that the files of a collection changed and return it as it is now."""
+        """Set `updated_at` after a change of a collection's files, and return the current record."""
         async with self._transactor.exclusive(CHANGE_LOCK):
             current = await self._find(collection.id)
             if current is None:
@@ -190,11 +193,11 @@ class CollectionService:
             return await self._put(current)
 
     async def remove(self, actor: Actor, collection_id: str) -> Collection:
-        """Delete a collection, whose files stay; returns it as it was."""
+        """Delete a collection but not its files; return the deleted record."""
         collection = await self.get_writable(actor, collection_id)
         if not await self._store.remove(collection_id):
             raise not_found("collection", collection_id)
-        await self._freshness.gone(collection_id)
+        await self._notifier.gone(collection_id)
         return collection
 
     async def _find(self, collection_id: str) -> Collection | None:

@@ -1,4 +1,4 @@
-"""The directories of collections, as clients that keep a tree in step make them (11.4)."""
+"""Directories of collections, made by sync clients (gatewayd-documents(7), KEEPING A DIRECTORY IN STEP)."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -18,8 +18,10 @@ MAX_DIRECTORIES: Final = 100_000
 
 @dataclass(frozen=True, slots=True)
 class DirectoryChange:
-    """What to change: None leaves the name; with `moves` the parent becomes `parent_id`, the root for
-    None."""
+    """Changes of a directory: None leaves the name unchanged.
+
+    With `moves` the parent becomes `parent_id`, None for the root.
+    """
 
     name: str | None = None
     parent_id: str | None = None
@@ -27,33 +29,37 @@ class DirectoryChange:
 
 
 class DirectoryService:
-    """Makes, moves and removes directories; changes need the right to change the collection."""
+    """Creates, moves and removes directories; changes need write access to the collection."""
 
-    def __init__(self, holdings: CollectionServices, members: CollectionMembers) -> None:
-        self._holdings = holdings
+    def __init__(self, services: CollectionServices, members: CollectionMembers) -> None:
+        self._services = services
         self._members = members
-        self._collections = holdings.collections
-        self._store = holdings.store
+        self._collections = services.collections
+        self._store = services.store
 
     async def list(self, actor: Actor, collection_id: str) -> Sequence[CollectionDirectory]:
-        """Return all directories."""
+        """Return all directories of a collection."""
         await self._collections.get(actor, collection_id)
         return await self._store.list_directories(collection_id)
 
     async def create(
         self, actor: Actor, collection_id: str, name: str, parent_id: str | None = None
     ) -> CollectionDirectory:
-        """Add a directory; conflict when there is one of this name beside it, invalid_request for a path of
-        over 4096 characters or 100 parts."""
+        """Add a directory.
+
+        Raises conflict when the parent has a directory of this name, invalid_request for a path of over 4096
+        characters or 100 parts.
+        """
         await self._collections.get_writable(actor, collection_id)
-        now = self._holdings.clock()
+        now = self._services.clock()
         directory = CollectionDirectory(
             ids.new_id(), collection_id, parent_id, _name(name), actor.user_id, updated_at=now, created_at=now
         )
-        async with self._holdings.transactor.exclusive(LINK_LOCK):
+        async with self._services.transactor.exclusive(LINK_LOCK):
             if await self._store.count_directories(collection_id) >= MAX_DIRECTORIES:
                 raise GatewayError(
-                    ErrorKind.TOO_LARGE, f"cannot make the directory: there are {MAX_DIRECTORIES} already"
+                    ErrorKind.TOO_LARGE,
+                    f"cannot create the directory: the collection already has {MAX_DIRECTORIES}",
                 )
             above = await self._store.find_line(collection_id, parent_id) if parent_id is not None else []
             _check_paths(directory_paths([*above, directory]))
@@ -63,20 +69,22 @@ class DirectoryService:
     async def change(
         self, actor: Actor, collection_id: str, directory_id: str, change: DirectoryChange
     ) -> CollectionDirectory:
-        """Rename or move a directory; its files go with it. Raises as `create` does."""
+        """Rename or move a directory with its files. Raises the errors of `create`."""
         await self._collections.get_writable(actor, collection_id)
-        async with self._holdings.transactor.exclusive(LINK_LOCK):
+        async with self._services.transactor.exclusive(LINK_LOCK):
             known = await self._store.list_directories(collection_id)
             before = _find(known, directory_id)
             directory = replace(
                 before,
                 name=before.name if change.name is None else _name(change.name),
                 parent_id=change.parent_id if change.moves else before.parent_id,
-                updated_at=self._holdings.clock(),
+                updated_at=self._services.clock(),
             )
             below = subtree({each.id: each.parent_id for each in known}, [directory_id])
             if directory.parent_id in below:
-                raise invalid("cannot move the directory: parent_id is below it", param="parent_id")
+                raise invalid(
+                    "cannot move the directory: parent_id is inside the directory", param="parent_id"
+                )
             _check_place(known, directory)
             paths = directory_paths([directory if each.id == directory_id else each for each in known])
             _check_paths({each: paths[each] for each in below})
@@ -87,13 +95,13 @@ class DirectoryService:
     async def remove(
         self, actor: Actor, collection_id: str, directory_id: str, *, move_files: bool = True
     ) -> None:
-        """Remove a directory and those below it.
+        """Remove a directory and all directories below it.
 
-        Its files move to the parent, or leave the collection and are deleted as
-        `CollectionMembers.remove_file` says.
+        With `move_files` its files move to the parent. Otherwise they are removed from the collection and
+        deleted under the conditions of `CollectionMembers.remove_file`.
         """
         await self._collections.get_writable(actor, collection_id)
-        async with self._holdings.transactor.exclusive(LINK_LOCK):
+        async with self._services.transactor.exclusive(LINK_LOCK):
             known = await self._store.list_directories(collection_id)
             directory = _find(known, directory_id)
             file_ids = await self._store.remove_directories(collection_id, [directory_id])
@@ -103,9 +111,9 @@ class DirectoryService:
             await self._members.remove_many(actor, collection_id, file_ids)
 
     async def remove_many(self, actor: Actor, collection_id: str, directory_ids: Sequence[str]) -> None:
-        """Remove directories; what is gone already is fine, and files in them stay in the collection."""
+        """Remove directories, ignoring missing ones; their files stay in the collection."""
         await self._collections.get_writable(actor, collection_id)
-        async with self._holdings.transactor.exclusive(LINK_LOCK):
+        async with self._services.transactor.exclusive(LINK_LOCK):
             known = {each.id for each in await self._store.list_directories(collection_id)}
             found = [each for each in directory_ids if each in known]
             if found:
@@ -117,7 +125,7 @@ class DirectoryService:
     ) -> None:
         """Put a file of the collection into a directory, None for the root."""
         await self._collections.get_writable(actor, collection_id)
-        async with self._holdings.transactor.exclusive(LINK_LOCK):
+        async with self._services.transactor.exclusive(LINK_LOCK):
             if directory_id is not None:
                 await get_ancestors(self._store, collection_id, directory_id)
             if not await self._store.move_files(collection_id, [file_id], directory_id):
@@ -138,7 +146,7 @@ def _check_place(known: Sequence[CollectionDirectory], directory: CollectionDire
         if each.id != directory.id and (each.parent_id, each.name) == (directory.parent_id, directory.name):
             raise GatewayError(
                 ErrorKind.CONFLICT,
-                f"cannot use name {directory.name!r}: the directory is there",
+                f"cannot use name {directory.name!r}: the parent has a directory of this name",
                 param="name",
             )
 
@@ -146,7 +154,7 @@ def _check_place(known: Sequence[CollectionDirectory], directory: CollectionDire
 def _check_paths(paths: Mapping[str, str]) -> None:
     if any(len(path) > MAX_PATH_CHARACTERS or path.count("/") >= MAX_PATH_LEVELS for path in paths.values()):
         raise invalid(
-            f"cannot put the directory there: its path would have over {MAX_PATH_CHARACTERS} characters"
+            f"cannot store the directory: its path would have over {MAX_PATH_CHARACTERS} characters"
             f" or {MAX_PATH_LEVELS} parts",
             param="name",
         )
@@ -155,5 +163,5 @@ def _check_paths(paths: Mapping[str, str]) -> None:
 def _name(name: str) -> str:
     text = clean(compose_nfc(name), "name")
     if "/" in text or text in {".", ".."}:
-        raise invalid("cannot accept name: it has a slash, or is . or ..", param="name")
+        raise invalid("cannot accept name: it contains a slash, or is . or ..", param="name")
     return text

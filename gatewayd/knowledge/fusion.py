@@ -1,4 +1,4 @@
-"""One order out of two: the passages that are similar in meaning and those that share words; pure."""
+"""Score fusion of dense and lexical search hits; pure functions."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from enum import StrEnum
@@ -8,15 +8,15 @@ from gatewayd.ingest.records import SearchHit
 
 RANK_CONSTANT: Final = 10
 WORD_WEIGHT: Final = 0.5
-"""What the lexical list counts unless the model or the settings say otherwise."""
+"""Default weight of the lexical hits, unless the model or the settings set another."""
 
 
 class FusionMethod(StrEnum):
-    """How two lists become one."""
+    """Method that combines the scores of two lists."""
 
-    # Each list's scores stretched to 0..1, then added by weight.
+    # Weighted sum of the scores of each list, scaled to 0..1.
     MINMAX = "minmax"
-    # Reciprocal ranks, added by weight.
+    # Weighted sum of reciprocal ranks.
     RRF = "rrf"
 
 
@@ -36,13 +36,13 @@ def fuse_scores(
 ) -> Mapping[int, float]:
     """Return a score from 0 to 1 for every passage of two lists, each ordered best first.
 
-    `weight` (0 to 1) is what the lexical list counts, the dense one counts the rest. A list without hits
-    counts nothing: the other decides alone.
+    `weight` (0 to 1) is the weight of the lexical list, 1 - `weight` that of the dense one. If one list is
+    empty, the other has the weight 1.
     """
     weight = min(max(weight, 0.0), 1.0)
     if not dense or not lexical:
         weight = 0.0 if dense else 1.0
-    scale = _stretched if fusion is FusionMethod.MINMAX else _reciprocal
+    scale = _scale_minmax if fusion is FusionMethod.MINMAX else _reciprocal_ranks
     fused = {hit.passage_id: 0.0 for hit in (*dense, *lexical)}
     for share, hits in ((1.0 - weight, dense), (weight, lexical)):
         for passage_id, score in scale(hits).items():
@@ -51,7 +51,7 @@ def fuse_scores(
 
 
 def sort_by_score(scores: Mapping[int, float]) -> list[tuple[int, float]]:
-    """Return ids with their scores, best first; of equal ones the older passage."""
+    """Return ids with their scores, best first; among equal scores the lower id first."""
     return sorted(scores.items(), key=lambda item: (-item[1], item[0]))
 
 
@@ -60,8 +60,8 @@ def cosine_to_similarity(cosine: float) -> float:
     return min(max((cosine + 1.0) / 2.0, 0.0), 1.0)
 
 
-def _stretched(hits: Sequence[SearchHit]) -> dict[int, float]:
-    """Return the scores with the worst as 0 and the best as 1; all 1 when they are equal."""
+def _scale_minmax(hits: Sequence[SearchHit]) -> dict[int, float]:
+    """Return the scores scaled linearly to 0 (worst) to 1 (best); all 1 when they are equal."""
     if not hits:
         return {}
     scores = [hit.score for hit in hits]
@@ -69,7 +69,7 @@ def _stretched(hits: Sequence[SearchHit]) -> dict[int, float]:
     return {hit.passage_id: min((hit.score - low) / span, 1.0) if span > 0 else 1.0 for hit in hits}
 
 
-def _reciprocal(hits: Sequence[SearchHit]) -> dict[int, float]:
-    """Return 1 for the first and less for each that follows."""
+def _reciprocal_ranks(hits: Sequence[SearchHit]) -> dict[int, float]:
+    """Return reciprocal-rank scores, scaled so that the first hit has 1."""
     best = RANK_CONSTANT + 1
     return {hit.passage_id: best / (RANK_CONSTANT + rank) for rank, hit in enumerate(hits, 1)}

@@ -1,4 +1,4 @@
-"""Access lists: the forms in which clients send them (6.6)."""
+"""Parser of access lists in the two forms of Open WebUI: `access_grants` and the older `access_control`."""
 
 from collections.abc import Mapping
 from typing import Any, Final
@@ -13,7 +13,7 @@ MAX_PRINCIPAL_CHARACTERS: Final = 64
 
 
 def read_grants(value: Any) -> tuple[Grant, ...]:
-    """Return the grants of an `access_grants` list; none for None. invalid_request names what is wrong."""
+    """Return the grants of an `access_grants` list, () for None; invalid_request names the wrong field."""
     if value is None:
         return ()
     if not isinstance(value, list) or len(value) > MAX_GRANTS:
@@ -24,7 +24,7 @@ def read_grants(value: Any) -> tuple[Grant, ...]:
 
 
 def from_access_control(value: Any) -> tuple[Grant, ...]:
-    """Return the grants of the former `access_control`: None is everybody's to read, {} is private."""
+    """Return the grants of an older `access_control`: None is readable by everybody, {} is private."""
     if value is None:
         return (Grant("user", EVERYBODY, READ),)
     if not isinstance(value, Mapping):
@@ -45,7 +45,7 @@ def _grant(row: Any, where: str) -> Grant:
     fields = [field for field in map(row.get, names) if isinstance(field, str)]
     if len(fields) != len(names):
         raise invalid(
-            f"cannot accept {where}: expected texts as principal_type, principal_id and permission",
+            f"cannot accept {where}: expected strings principal_type, principal_id and permission",
             param=where,
         )
     grant = Grant(*fields)

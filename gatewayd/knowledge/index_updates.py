@@ -1,4 +1,4 @@
-"""Tells the vector index what became of collections; called once the change is committed."""
+"""Vector index updates after committed changes of collections."""
 
 from collections.abc import Sequence
 
@@ -9,20 +9,20 @@ from gatewayd.tasks import TaskRegistry
 
 
 class IndexNotifier:
-    """Waits for the index, and goes on telling it when the caller is cancelled meanwhile."""
+    """Updates the index and waits for it; a cancelled caller does not interrupt the update."""
 
     def __init__(self, index: VectorIndex, tasks: TaskRegistry) -> None:
         self._index = index
         self._tasks = tasks
 
     async def changed(self, collection_id: str, file_ids: Sequence[str]) -> None:
-        """Tell that files came into a collection or went out of it."""
+        """Refresh the index of a collection for files that were added or removed."""
         if file_ids:
             work = self._refresh(SearchScope(ScopeKind.COLLECTION, collection_id), file_ids)
             await self._tasks.finish("refresh of the vector index", work)
 
     async def gone(self, collection_id: str) -> None:
-        """Tell that a collection is gone or empty."""
+        """Drop the index of a collection that was removed or emptied."""
         scope = SearchScope(ScopeKind.COLLECTION, collection_id)
         await self._tasks.finish("refresh of the vector index", notify_index(self._index.forget(scope)))
 

@@ -1,6 +1,6 @@
-"""What collections and retrieval need from storage and from rerankers.
+"""Interfaces of storage and rerankers that collections and retrieval use.
 
-The rules of `ingest.interfaces` hold here, too.
+The rules of `ingest.interfaces` apply here, too.
 """
 
 from collections.abc import Mapping, Sequence
@@ -18,11 +18,11 @@ class CollectionStore(Protocol):
         ...
 
     async def find(self, collection_id: str) -> Collection | None:
-        """Return the collection with this id and its grants, its files not counted."""
+        """Return the collection with this id and its grants; `file_count` is None."""
         ...
 
     async def find_by_name(self, name: str) -> Sequence[Collection]:
-        """Return the collections of exactly this name, oldest first, their files not counted."""
+        """Return the collections of exactly this name, oldest first; `file_count` is None."""
         ...
 
     async def list(
@@ -34,48 +34,48 @@ class CollectionStore(Protocol):
         offset: int = 0,
         limit: int | None = None,
     ) -> tuple[Sequence[Collection], int]:
-        """Return one page of collections with their files counted, last changed first, and the count of all.
+        """Return one page of collections with `file_count`, last changed first, and the total count.
 
-        `reader` (user id, group ids) limits them to those the user owns or has any grant on, None to nothing.
-        `orphaned` are those whose owner's account is gone. `query` is part of the name or description, in any
-        case.
+        `reader` (user id, group ids) selects the collections that the user owns or has any grant on; None
+        selects all. `orphaned` selects those whose owner's account is removed. `query` is a part of the name
+        or description, case-insensitive.
         """
         ...
 
     async def holding(self, file_ids: Sequence[str]) -> Mapping[str, Sequence[Collection]]:
-        """Return the collections that hold each of the files, oldest link first, their files not counted."""
+        """Return the collections that contain each of the files, oldest link first; `file_count` is None."""
         ...
 
     async def count_files(self, collection_id: str) -> int:
-        """Return how many completed files a collection has; slow where many are not completed."""
+        """Return the number of completed files of a collection; slow when many are not completed."""
         ...
 
     async def has_files(self, collection_id: str) -> bool:
-        """Tell whether a collection has a completed file."""
+        """Return whether a collection has a completed file."""
         ...
 
     async def change(self, collection: Collection) -> bool:
-        """Write owner, name, description, meta, grants and updated_at; False when it is gone."""
+        """Write owner, name, description, meta, grants and updated_at; False when it does not exist."""
         ...
 
     async def remove(self, collection_id: str) -> bool:
-        """Delete a collection with its grants, links, directories and words; files stay."""
+        """Delete a collection with its grants, links, directories and lexical index, but not its files."""
         ...
 
     async def link(self, link: CollectionLink) -> bool:
-        """Put a file into a collection, with its words when it is completed; False when it is in already.
+        """Link a file to a collection, and index its words when it is completed; False when it was linked.
 
-        A file that is in already keeps its link but takes over path, origin and directory, empty ones too.
-        Not_found without the collection.
+        An existing link takes over path, origin and directory, including empty ones. Raises not_found without
+        the collection.
         """
         ...
 
     async def unlink(self, collection_id: str, file_ids: Sequence[str]) -> Sequence[str]:
-        """Take files out, with their words; return those that were in."""
+        """Unlink files and remove their words from the index; return the ids of those that were linked."""
         ...
 
     async def find_links(self, collection_id: str, file_ids: Sequence[str]) -> Mapping[str, CollectionLink]:
-        """Return the links of those of the files that are in the collection, by file id."""
+        """Return the links of the given files in the collection, by file id."""
         ...
 
     async def list_files(
@@ -88,15 +88,15 @@ class CollectionStore(Protocol):
         offset: int = 0,
         limit: int | None = None,
     ) -> tuple[Sequence[tuple[CollectionLink, File]], int]:
-        """Return one page of files in any status, in the order of linking, and the count of all.
+        """Return one page of files in any status, in the order of linking, and the total count.
 
-        `origin` and `directory_id` limit them where not None, an empty `directory_id` to those in none;
-        `query` is part of the name, in any case.
+        `origin` and `directory_id` restrict the files where not None; an empty `directory_id` selects those
+        in no directory. `query` is a part of the name, case-insensitive.
         """
         ...
 
     async def find_same_text(self, collection_id: str, text_hash: str, *, but: str) -> str | None:
-        """Return another file than `but` in the collection that has this text, and lies at no path."""
+        """Return a file other than `but` in the collection that has this text and no path, None without."""
         ...
 
     async def add_directory(self, directory: CollectionDirectory) -> None:
@@ -104,53 +104,52 @@ class CollectionStore(Protocol):
         ...
 
     async def list_directories(self, collection_id: str) -> Sequence[CollectionDirectory]:
-        """Return the directories of a collection, parents before children where ids are ordered in time."""
+        """Return the directories of a collection by id: parents come first, since ids are ordered by time."""
         ...
 
     async def count_directories(self, collection_id: str) -> int:
-        """Return how many directories a collection has."""
+        """Return the number of directories of a collection."""
         ...
 
     async def find_line(self, collection_id: str, directory_id: str) -> Sequence[CollectionDirectory]:
-        """Return a directory of a collection and those above it, the highest first; none without it."""
+        """Return a directory and its ancestors, the highest first; empty without the directory."""
         ...
 
     async def move_files(
         self, collection_id: str, file_ids: Sequence[str], directory_id: str | None
     ) -> Sequence[str]:
-        """Put files of a collection into a directory, None for none; return those that are in the collection.
+        """Move files of a collection into a directory (None: the root); return the ids of the moved ones.
 
-        Files that belong to no origin lose their paths: another file may come there.
+        Files without an origin lose their paths, so that another file can take the path.
         """
         ...
 
     async def unplace(self, collection_id: str, directory_ids: Sequence[str]) -> None:
-        """Take the paths of the files in directories that belong to no origin: the directories moved."""
+        """Clear the paths of the files without an origin in directories that were moved."""
         ...
 
     async def change_directory(self, directory: CollectionDirectory) -> bool:
-        """Write name, parent and updated_at; False when it is gone.
+        """Write name, parent and updated_at; False when the directory does not exist.
 
-        Raises as `add_directory` does, and conflict when it would be inside itself.
+        Raises the errors of `add_directory`, and conflict when the directory would be inside itself.
         """
         ...
 
     async def remove_directories(self, collection_id: str, directory_ids: Sequence[str]) -> Sequence[str]:
-        """Delete directories with those below them; return the ids of the files in them, which stay
-        linked."""
+        """Delete directories and all below them; return the ids of their files, which stay linked."""
         ...
 
 
 class PassageReader(Protocol):
-    """Reads passages that were found."""
+    """Reads passages by id."""
 
     async def read(self, passage_ids: Sequence[int]) -> Mapping[int, StoredPassage]:
-        """Return those of the published passages that exist, by id."""
+        """Return the published ones of these passages, by id."""
         ...
 
 
 class Reranker(Protocol):
-    """Orders passages by how well they answer; failures as in `ingest.interfaces.Embedder`."""
+    """Scores passages by relevance to a query; raises the errors of `ingest.interfaces.Embedder`."""
 
     async def rerank(self, query: str, texts: Sequence[str]) -> Sequence[float]:
         """Return a score from 0 to 1 for each text, in order."""

@@ -1,4 +1,4 @@
-"""The files of collections: put in, taken out, one by one or many."""
+"""Members of collections: adds files to collections and removes them, singly or in batches."""
 
 import asyncio
 from collections.abc import Awaitable, Iterator, Sequence
@@ -24,7 +24,7 @@ MAX_WAIT_SECONDS: Final = 300.0
 PAGE_SIZE: Final = 500
 LINK_LOCK: Final = "collection files"
 
-# What is one file's own fault, and no reason to leave the others of a batch out.
+# Errors of one file, which do not stop the other files of a batch.
 PER_FILE_ERROR_KINDS: Final = frozenset(
     {ErrorKind.NOT_FOUND, ErrorKind.FORBIDDEN, ErrorKind.INVALID_REQUEST, ErrorKind.EMPTY_CONTENT}
 )
@@ -32,7 +32,7 @@ PER_FILE_ERROR_KINDS: Final = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class CollectionServices:
-    """What the services about the files of collections share."""
+    """The services and stores that the services for files of collections share."""
 
     collections: CollectionService
     store: CollectionStore
@@ -40,13 +40,13 @@ class CollectionServices:
     removal: FileRemoval
     access: CollectionAccess
     transactor: Transactor
-    freshness: IndexNotifier
+    notifier: IndexNotifier
     clock: ids.Clock = ids.now
 
 
 @dataclass(frozen=True, slots=True)
 class FileAddition:
-    """A file to put into a collection, and the directory there."""
+    """A file to add to a collection, and its directory there."""
 
     file_id: str
     directory_id: str | None = None
@@ -54,8 +54,7 @@ class FileAddition:
 
 @dataclass(frozen=True, slots=True)
 class MemberResult:
-    """What became of one file of many: `is_changed` when it came in or went out, `error` when it could
-    not."""
+    """Result for one file of a batch: `is_changed` when it was added or removed, else maybe an `error`."""
 
     file_id: str
     is_changed: bool = False
@@ -64,18 +63,18 @@ class MemberResult:
 
 
 class CollectionMembers:
-    """Puts files into collections and takes them out.
+    """Adds files to collections and removes them.
 
-    Every method needs the right to change the collection, except `list`. Files that the actor may not read
-    do not exist for it. A collection shows its files to all who may read it, so whoever puts a file in needs
-    the right to change that, too: what was shown to somebody is not theirs to show to others.
+    Every method except `list` needs write access to the collection. Files that the actor may not read do not
+    exist for them. All readers of a collection can read its files, so adding a file needs write access to the
+    file, too: read access does not include the right to share.
     """
 
-    def __init__(self, holdings: CollectionServices) -> None:
-        self._holdings = holdings
-        self._collections = holdings.collections
-        self._store = holdings.store
-        self._files = holdings.files
+    def __init__(self, services: CollectionServices) -> None:
+        self._services = services
+        self._collections = services.collections
+        self._store = services.store
+        self._files = services.files
 
     async def list(
         self,
@@ -87,14 +86,14 @@ class CollectionMembers:
         offset: int = 0,
         limit: int | None = None,
     ) -> tuple[Sequence[tuple[CollectionLink, File]], int]:
-        """Return one page of the files in any status, in the order in which they came, and the count."""
+        """Return one page of the files in any status, in the order of linking, and the total count."""
         await self._collections.get(actor, collection_id)
         return await self._store.list_files(
             collection_id, directory_id=directory_id, query=query, offset=offset, limit=limit
         )
 
     async def completed(self, actor: Actor, collection_id: str, limit: int) -> Sequence[File] | None:
-        """Return all files that can be searched; None when the collection has over `limit` files."""
+        """Return all completed files; None when the collection has over `limit` files."""
         found, total = await self.list(actor, collection_id, limit=limit)
         if total > limit:
             return None
@@ -109,11 +108,11 @@ class CollectionMembers:
         directory_id: str | None = None,
         wait: float = 0.0,
     ) -> Collection:
-        """Put a completed file in; a pending one is waited for up to `wait` seconds (300 at most).
+        """Add a completed file; wait up to `wait` seconds (300 at most) for a pending one.
 
-        One that is in already stays, and moves to the directory when one is given. Raises forbidden for a
-        file that the actor may only read, empty_content for one without passages, invalid_request (code
-        duplicate_content) for a text that another file of the collection has.
+        A file that is already a member stays, and moves to `directory_id` unless that is None. Raises
+        forbidden for a file that the actor may only read, empty_content for one without passages,
+        invalid_request (code duplicate_content) for a text that another file of the collection has.
         """
         collection = await self._collections.get_writable(actor, collection_id)
         if await self._add(actor, collection, FileAddition(file_id, directory_id), wait):
@@ -123,9 +122,9 @@ class CollectionMembers:
     async def add_many(
         self, actor: Actor, collection_id: str, additions: Sequence[FileAddition], *, wait: float = 0.0
     ) -> tuple[Collection, Sequence[MemberResult]]:
-        """Put files in, each for itself: one that cannot be added leaves the others alone.
+        """Add files independently: an error of one file does not affect the others.
 
-        Of all that are pending together those are waited for that are completed in `wait` seconds.
+        `wait` is the total number of seconds to wait for all pending files.
         """
         collection = await self._collections.get_writable(actor, collection_id)
         now = asyncio.get_running_loop().time
@@ -141,48 +140,48 @@ class CollectionMembers:
     async def preview_add(
         self, actor: Actor, collection_id: str, file_ids: Sequence[str]
     ) -> Sequence[MemberResult]:
-        """Return what `add_many` would make of files, each as if it were the only one; nothing changes."""
+        """Return the results that `add_many` would have for each file alone; changes nothing."""
         collection = await self._collections.get_writable(actor, collection_id)
         return [await _result(file_id, self._check(actor, collection, file_id)) for file_id in file_ids]
 
     async def preview_remove(
         self, actor: Actor, collection_id: str, file_ids: Sequence[str], *, delete_files: bool = True
     ) -> Sequence[MemberResult]:
-        """Return what `remove_many` would make of files; nothing changes."""
+        """Return the results that `remove_many` would have; changes nothing."""
         collection = await self._collections.get_writable(actor, collection_id)
         holding = await self._store.holding(file_ids)
         results = []
         for file_id in dict.fromkeys(file_ids):
             holders = [each.id for each in holding.get(file_id, ())]
             if collection.id not in holders:
-                results.append(MemberResult(file_id, error=_not_in(collection, file_id)))
+                results.append(MemberResult(file_id, error=_not_a_member(collection, file_id)))
                 continue
             file = await self._files.get(actor, file_id)
             is_last = delete_files and holders == [collection.id]
-            goes = is_last and await self._holdings.access.may(actor, file, WRITE)
+            goes = is_last and await self._services.access.may(actor, file, WRITE)
             results.append(MemberResult(file_id, is_changed=True, is_deleted=goes))
         return results
 
     async def update_file(self, actor: Actor, collection_id: str, file_id: str) -> Collection:
-        """Take over the present text of a file that is in; a changed text comes by itself once processed."""
+        """Refresh the index for a member file; changed texts are also indexed once they are processed."""
         collection = await self._collections.get_writable(actor, collection_id)
         file = await self._files.get(actor, file_id)
         if file_id not in await self._store.find_links(collection.id, [file_id]):
-            raise _not_in(collection, file_id)
+            raise _not_a_member(collection, file_id)
         _check_finished(file)
-        await self._holdings.freshness.changed(collection.id, [file_id])
+        await self._services.notifier.changed(collection.id, [file_id])
         return await self._collections.touch(collection)
 
     async def remove_file(
         self, actor: Actor, collection_id: str, file_id: str, *, delete_file: bool = True
     ) -> Collection:
-        """Take a file out; not_found when it is not in.
+        """Remove a file from a collection; not_found when it is not a member.
 
-        With `delete_file` the file itself goes too when the actor may write it and no other collection holds
-        it.
+        With `delete_file` the file itself is deleted, too, if the actor may write it and no other collection
+        contains it.
         """
         collection = await self._collections.get_writable(actor, collection_id)
-        result = await self._take_out(actor, collection, file_id, delete_file=delete_file)
+        result = await self._remove(actor, collection, file_id, delete_file=delete_file)
         if result.error is not None:
             raise result.error
         return await self._collections.touch(collection)
@@ -190,15 +189,15 @@ class CollectionMembers:
     async def remove_many(
         self, actor: Actor, collection_id: str, file_ids: Sequence[str], *, delete_files: bool = True
     ) -> Sequence[MemberResult]:
-        """Take files out, each for itself; those that are not in have a not_found error."""
+        """Remove files independently; results of files that are not members have a not_found error."""
         collection = await self._collections.get_writable(actor, collection_id)
         results = []
-        for piece in _pieces(list(dict.fromkeys(file_ids))):
+        for piece in _batches(list(dict.fromkeys(file_ids))):
             held = await self._store.find_links(collection.id, piece)
             results += [
-                await self._take_out(actor, collection, file_id, delete_file=delete_files)
+                await self._remove(actor, collection, file_id, delete_file=delete_files)
                 if file_id in held
-                else MemberResult(file_id, error=_not_in(collection, file_id))
+                else MemberResult(file_id, error=_not_a_member(collection, file_id))
                 for file_id in piece
             ]
         if any(result.is_changed for result in results):
@@ -206,10 +205,10 @@ class CollectionMembers:
         return results
 
     async def reset(self, actor: Actor, collection_id: str, *, directories: bool = True) -> Collection:
-        """Take all files out, which stay, and remove the directories."""
+        """Unlink all files without deleting them, and remove the directories."""
         collection = await self._collections.get_writable(actor, collection_id)
         while True:
-            async with self._holdings.transactor.exclusive(LINK_LOCK):
+            async with self._services.transactor.exclusive(LINK_LOCK):
                 page, _ = await self._store.list_files(collection.id, limit=PAGE_SIZE)
                 if page:
                     await self._store.unlink(collection.id, [file.id for _, file in page])
@@ -218,15 +217,15 @@ class CollectionMembers:
         if directories:
             known = await self._store.list_directories(collection.id)
             await self._store.remove_directories(collection.id, [each.id for each in known])
-        await self._holdings.freshness.gone(collection.id)
+        await self._services.notifier.gone(collection.id)
         return await self._collections.touch(collection)
 
     async def _add(self, actor: Actor, collection: Collection, addition: FileAddition, wait: float) -> bool:
-        """Put one file in; False when it was in already."""
+        """Add one file; False when it was already a member."""
         file = await self._files.get(actor, addition.file_id)
         if file.status is FileStatus.PENDING and wait > 0:
             file = await self._files.finished(file.id, min(wait, MAX_WAIT_SECONDS))
-        async with self._holdings.transactor.exclusive(LINK_LOCK):
+        async with self._services.transactor.exclusive(LINK_LOCK):
             if addition.directory_id is not None:
                 await get_ancestors(self._store, collection.id, addition.directory_id)
             known = (await self._store.find_links(collection.id, [file.id])).get(file.id)
@@ -239,14 +238,14 @@ class CollectionMembers:
                 file.id,
                 actor.user_id,
                 directory_id=addition.directory_id,
-                created_at=self._holdings.clock(),
+                created_at=self._services.clock(),
             )
             await self._store.link(link)
-        await self._holdings.freshness.changed(collection.id, [file.id])
+        await self._services.notifier.changed(collection.id, [file.id])
         return True
 
     async def _check(self, actor: Actor, collection: Collection, file_id: str) -> bool:
-        """Tell whether `_add` would put a file in; raises what it would raise."""
+        """Return whether `_add` would add a file; raises the errors of `_add`."""
         file = await self._files.get(actor, file_id)
         if file.status is not FileStatus.FAILED and await self._store.find_links(collection.id, [file.id]):
             return False
@@ -258,14 +257,14 @@ class CollectionMembers:
             await self._store.move_files(link.collection_id, [link.file_id], directory_id)
 
     async def _check_new(self, actor: Actor, collection: Collection, file: File) -> None:
-        if not await self._holdings.access.may(actor, file, WRITE):
+        if not await self._services.access.may(actor, file, WRITE):
             raise GatewayError(
                 ErrorKind.FORBIDDEN, f"cannot add file {file.id!r}: it is not yours to share", param="file_id"
             )
         _check_finished(file)
         if not file.text_hash:
             return
-        # A tree that is kept in step may hold one text at several places: those never count.
+        # A synchronised tree may contain the same text at several paths, which is no duplicate.
         other = await self._store.find_same_text(collection.id, file.text_hash, but=file.id)
         if other is not None:
             raise invalid(
@@ -275,25 +274,25 @@ class CollectionMembers:
                 code="duplicate_content",
             )
 
-    async def _take_out(
+    async def _remove(
         self, actor: Actor, collection: Collection, file_id: str, *, delete_file: bool
     ) -> MemberResult:
         goes = False
-        async with self._holdings.transactor.exclusive(LINK_LOCK):
+        async with self._services.transactor.exclusive(LINK_LOCK):
             if file_id not in await self._store.find_links(collection.id, [file_id]):
-                return MemberResult(file_id, error=_not_in(collection, file_id))
+                return MemberResult(file_id, error=_not_a_member(collection, file_id))
             if delete_file:
-                # The right to delete it may come from this very collection.
+                # Must precede `unlink`: the write access may come from this collection.
                 file = await self._files.get(actor, file_id)
-                goes = await self._holdings.access.may(actor, file, WRITE)
+                goes = await self._services.access.may(actor, file, WRITE)
             await self._store.unlink(collection.id, [file_id])
-        await self._holdings.freshness.changed(collection.id, [file_id])
-        is_deleted = goes and await self._holdings.removal.remove(file_id, unused=True)
+        await self._services.notifier.changed(collection.id, [file_id])
+        is_deleted = goes and await self._services.removal.remove(file_id, unused=True)
         return MemberResult(file_id, is_changed=True, is_deleted=is_deleted)
 
 
 async def _result(file_id: str, work: Awaitable[bool]) -> MemberResult:
-    """Return what became of one file of many, whose own faults leave the others alone."""
+    """Return the result for one file of a batch; errors of PER_FILE_ERROR_KINDS become part of it."""
     try:
         return MemberResult(file_id, is_changed=await work)
     except GatewayError as error:
@@ -302,7 +301,7 @@ async def _result(file_id: str, work: Awaitable[bool]) -> MemberResult:
         return MemberResult(file_id, error=error)
 
 
-def _pieces(file_ids: Sequence[str]) -> Iterator[Sequence[str]]:
+def _batches(file_ids: Sequence[str]) -> Iterator[Sequence[str]]:
     for start in range(0, len(file_ids), PAGE_SIZE):
         yield file_ids[start : start + PAGE_SIZE]
 
@@ -310,11 +309,11 @@ def _pieces(file_ids: Sequence[str]) -> Iterator[Sequence[str]]:
 async def get_ancestors(
     store: CollectionStore, collection_id: str, directory_id: str
 ) -> Sequence[CollectionDirectory]:
-    """Return a directory of a collection and those above it, the highest first; raises not_found."""
-    line = await store.find_line(collection_id, directory_id)
-    if not line:
+    """Return a directory and its ancestors, the highest first; raises not_found."""
+    ancestors = await store.find_line(collection_id, directory_id)
+    if not ancestors:
         raise not_found("directory", directory_id)
-    return line
+    return ancestors
 
 
 def _check_finished(file: File) -> None:
@@ -328,5 +327,5 @@ def _check_finished(file: File) -> None:
         )
 
 
-def _not_in(collection: Collection, file_id: str) -> GatewayError:
+def _not_a_member(collection: Collection, file_id: str) -> GatewayError:
     return not_found(f"in collection {collection.id!r} the file", file_id)

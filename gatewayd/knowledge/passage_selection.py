@@ -1,4 +1,4 @@
-"""Reads the best of what a search found, and leaves out what says the same twice or is no longer there."""
+"""Selection of the best passages of a search, without duplicates and stale index entries."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -22,9 +22,9 @@ class SelectedPassage:
 
 
 class PassageSelector:
-    """Reads passages, best first, until there are enough.
+    """Reads passages, best first, until the wanted number is reached.
 
-    An index is a cache: what it names counts only when the database has it in one of the scopes.
+    An index is a cache: a hit counts only if the database has the passage in one of the scopes.
     """
 
     def __init__(self, passages: PassageReader, files: FileStore, collections: CollectionStore) -> None:
@@ -35,7 +35,7 @@ class PassageSelector:
     async def pick(
         self, scopes: Sequence[SearchScope], passage_ids: Sequence[int], wanted: int
     ) -> Sequence[SelectedPassage]:
-        """Return up to `wanted` passages in the order of their ids, each text once."""
+        """Return up to `wanted` passages in the order of `passage_ids`, without duplicate texts."""
         picked: list[SelectedPassage] = []
         seen: set[str] = set()
         size = max(wanted, MIN_SLICE_SIZE)
@@ -63,7 +63,7 @@ class PassageSelector:
         ]
 
     async def _within(self, scopes: Sequence[SearchScope], file_ids: Sequence[str]) -> Mapping[str, str]:
-        """Return those of the files that are in one of the scopes now, with their paths there."""
+        """Return the paths of those files that are now in one of the scopes, by file id."""
         inside = {scope.id for scope in scopes if scope.kind is ScopeKind.FILE}.intersection(file_ids)
         paths = dict.fromkeys(inside, "")
         for scope in scopes:
@@ -75,5 +75,5 @@ class PassageSelector:
 
 
 def normalise_whitespace(text: str) -> str:
-    """Return a text with every white space as one blank: what is compared to find the same text twice."""
+    """Return a text with each run of white space as one blank, for the comparison of texts."""
     return " ".join(text.split())

@@ -1,4 +1,4 @@
-"""Paths in the directories of a collection; pure."""
+"""Paths in the directories of a collection; pure functions."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
@@ -13,18 +13,19 @@ MAX_PATH_LEVELS: Final = 100
 
 
 def normalise_path(path: str, name: str) -> str:
-    """Return a relative path in one spelling: `/` between its parts, composed characters.
+    """Return a relative path in canonical form: NFC, with single `/` between its parts.
 
-    Raises invalid_request naming the field for control characters, `.` and `..`, and over 4096 characters or
-    100 parts.
+    Raises invalid_request naming the field for control characters, for the parts `.` and `..`, and for over
+    4096 characters or 100 parts.
     """
     if len(path) > MAX_PATH_CHARACTERS or not is_plain(path):
         raise invalid(
-            f"cannot accept {name} {shorten(path)!r}: it is too long or has control characters", param=name
+            f"cannot accept {name} {shorten(path)!r}: it is too long or contains control characters",
+            param=name,
         )
     parts = [part for part in compose_nfc(path).split("/") if part]
     if any(part in {".", ".."} for part in parts):
-        raise invalid(f"cannot accept {name} {shorten(path)!r}: it has a part . or ..", param=name)
+        raise invalid(f"cannot accept {name} {shorten(path)!r}: it contains a part . or ..", param=name)
     if len(parts) > MAX_PATH_LEVELS:
         raise invalid(
             f"cannot accept {name} {shorten(path)!r}: it has over {MAX_PATH_LEVELS} parts", param=name
@@ -33,12 +34,12 @@ def normalise_path(path: str, name: str) -> str:
 
 
 def join_path(directory: str, name: str) -> str:
-    """Return the path of a name in a directory, "" being the root."""
+    """Return the path of a name in a directory ("" for the root)."""
     return f"{directory}/{name}" if directory else name
 
 
 def directory_paths(directories: Iterable[CollectionDirectory]) -> Mapping[str, str]:
-    """Return the path of each directory by its id; one whose parent is missing hangs on the root."""
+    """Return the path of each directory by its id; a directory without its parent counts as top-level."""
     known = {each.id: each for each in directories}
     paths: dict[str, str] = {}
     for each in known.values():
@@ -56,8 +57,10 @@ def directory_paths(directories: Iterable[CollectionDirectory]) -> Mapping[str, 
 def ancestor_directories(
     directories: Iterable[CollectionDirectory], directory_id: str | None
 ) -> Sequence[CollectionDirectory]:
-    """Return a directory and those above it, the highest first; none for the root, not_found for one that is
-    none."""
+    """Return a directory and its ancestors, the highest first; () for the root.
+
+    Raises not_found for an unknown directory.
+    """
     known = {each.id: each for each in directories}
     if directory_id is not None and directory_id not in known:
         raise not_found("directory", directory_id)
@@ -70,10 +73,9 @@ def ancestor_directories(
 
 
 def subtree(parents: Mapping[str, str | None], top_ids: Iterable[str]) -> Sequence[str]:
-    """Return those of the directories that there are and all below them, each once; below one the parents
-    first.
+    """Return the existing ones of some directories and all below them, each once, parents first.
 
-    `parents` has the parent of each directory.
+    `parents` maps each directory to its parent.
     """
     below: dict[str | None, list[str]] = {}
     for directory_id, parent_id in parents.items():
@@ -88,6 +90,6 @@ def subtree(parents: Mapping[str, str | None], top_ids: Iterable[str]) -> Sequen
 
 
 def ancestor_paths(path: str) -> Sequence[str]:
-    """Return a directory's path and those above it, the highest first; none for the root."""
+    """Return a directory's path and the paths of its ancestors, the highest first; empty for the root."""
     parts = path.split("/") if path else []
     return ["/".join(parts[:end]) for end in range(1, len(parts) + 1)]

@@ -1,4 +1,4 @@
-"""Makes files ready to be searched while somebody waits for it."""
+"""Synchronous processing of files for clients that wait for the result."""
 
 from gatewayd.accounts.records import Actor
 from gatewayd.errors import ErrorKind, GatewayError
@@ -9,7 +9,7 @@ from gatewayd.knowledge.scopes import FILE_PREFIX
 
 
 class SynchronousProcessing:
-    """Processes files and waits for up to five minutes; they go on being processed after that."""
+    """Processes files and waits up to five minutes; the processing continues after that."""
 
     def __init__(self, files: FileService, members: CollectionMembers) -> None:
         self._files = files
@@ -18,11 +18,12 @@ class SynchronousProcessing:
     async def process(
         self, actor: Actor, file_id: str, text: str | None = None, collection: str | None = None
     ) -> File:
-        """Return a file of the actor's once it is completed, and in the collection when one is named.
+        """Process a file, add it to a collection if one is named, and return it completed.
 
-        With `text` that becomes its text. Otherwise it is extracted, but not a finished one that is to be put
-        into a collection; one that is being processed is waited for. Raises empty_content with the reason
-        when that fails, timeout when it takes too long, and what `FileService` and `CollectionMembers` raise.
+        `text` replaces the text of the file. Without it the file is processed again, except a completed one
+        that is to be added to a collection; a pending one is only waited for. Raises empty_content with the
+        reason when the processing fails, timeout when it takes too long, and the errors of `FileService` and
+        `CollectionMembers`.
         """
         file = await self._files.get_writable(actor, file_id)
         if text is not None:
@@ -35,7 +36,7 @@ class SynchronousProcessing:
         return file
 
     async def finished(self, file: File) -> File:
-        """Return a file once it is completed; raises as `process` does."""
+        """Return a file once it is completed; raises the errors of `process`."""
         file = await self._files.finished(file.id, MAX_WAIT_SECONDS)
         match file.status:
             case FileStatus.COMPLETED:
@@ -50,7 +51,8 @@ class SynchronousProcessing:
 
 
 def parse_collection_name(name: str | None) -> str | None:
-    """Return the collection that a name stands for: none for a file's own."""
+    """Return the collection id in a collection name, None for the name of a file's own scope
+    (`file-<id>`)."""
     return None if name is None or name.startswith(FILE_PREFIX) else name
 
 

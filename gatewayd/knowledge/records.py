@@ -1,4 +1,4 @@
-"""What a collection is made of, and what a search in it finds."""
+"""Records of collections, their links and directories, and of passages."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -9,8 +9,10 @@ from gatewayd.catalog.records import Grant
 
 @dataclass(frozen=True, slots=True)
 class Collection:
-    """A named set of files (2.7). Timestamps are epoch seconds; `file_count` counts completed files, None
-    where nobody counted."""
+    """A named set of files. Timestamps are epoch seconds.
+
+    `file_count` is the number of completed files, None where the store does not count them.
+    """
 
     id: str
     user_id: str
@@ -27,9 +29,9 @@ class Collection:
 class CollectionLink:
     """A file in a collection.
 
-    `path` is where the file lies for the client that keeps the collection in step (for example
-    `guide/install.md`), empty when nobody does; `origin` tells such clients apart: "" for those of 11.4, the
-    directory for `gatewayctl ingest`.
+    `path` is the path of the file in the tree of the client that synchronises the collection (for example
+    `guide/install.md`), empty without such a client. `origin` distinguishes these clients: "" for sync
+    clients over HTTP, the directory for `gatewayctl ingest`.
     """
 
     collection_id: str
@@ -43,7 +45,7 @@ class CollectionLink:
 
 @dataclass(frozen=True, slots=True)
 class CollectionDirectory:
-    """A directory of a collection, as sync clients make them (11.4)."""
+    """A directory of a collection, created by a sync client."""
 
     id: str
     collection_id: str
@@ -56,7 +58,7 @@ class CollectionDirectory:
 
 @dataclass(frozen=True, slots=True)
 class StoredPassage:
-    """A passage as it is kept."""
+    """A stored passage; `start` is its offset in the text of the file, in characters."""
 
     id: int
     file_id: str
@@ -69,11 +71,11 @@ class StoredPassage:
 
 @dataclass(frozen=True, slots=True)
 class Passage:
-    """A passage that was found; `score` is 0 to 1 and orders one search.
+    """A found passage; `score` is 0 to 1 and comparable within one search.
 
     `similarity` is (cosine + 1) / 2, None without a vector. Ranks count from 1, None where that search did
-    not find it. `dense` is the cosine and `lexical` the raw word score behind the ranks. `path` is where the
-    file lies in the collection that was searched, "" where nobody said.
+    not find it. `dense` is the cosine and `lexical` the raw word score behind the ranks. `path` is the path
+    of the file in the searched collection, "" without one.
     """
 
     stored: StoredPassage

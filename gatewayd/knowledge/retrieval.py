@@ -1,4 +1,4 @@
-"""Finds the passages that answer a question, by meaning and by words."""
+"""Retrieval: hybrid search for the passages that answer a question, by vectors and by words."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -25,23 +25,23 @@ MAX_K: Final = 1000
 MAX_CONCURRENT_SCOPES: Final = 8
 RERANK_FACTOR: Final = 4
 
-Answer = TypeVar("Answer")
+Result = TypeVar("Result")
 
 
 class QuerySpaces(Protocol):
-    """Knows the embedding space that is searched."""
+    """Provides the active embedding space."""
 
     async def query(self) -> tuple[EmbeddingSpace, Embedder] | None:
-        """Return the space and the model of its questions, None when there is none."""
+        """Return the active space and its model for queries, None without one."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class SearchOptions:
-    """How to search. `k` passages at most; `threshold` (0 to 1) is the least similarity, 0 for any.
+    """Search options. `k` is the maximum number of passages; `threshold` (0 to 1) the minimum similarity.
 
-    With `hybrid` words count by `weight` (0 to 1), meaning the rest; without it meaning alone counts. A
-    reranker looks at `k_reranker` times 4 passages.
+    With `hybrid` the lexical score has the `weight` (0 to 1) and the dense score the rest; without it only
+    the dense score counts. A reranker scores 4 * `k_reranker` passages.
     """
 
     k: int = 5
@@ -54,7 +54,7 @@ class SearchOptions:
 
 @dataclass(frozen=True, slots=True)
 class SearchQuery:
-    """A question as it is searched: its words, and its vector in a space unless `problem` says why not."""
+    """A prepared question: its text, and its vector in a space; `problem` is the reason for no vector."""
 
     text: str
     space: EmbeddingSpace | None = None
@@ -64,7 +64,7 @@ class SearchQuery:
 
 @dataclass(frozen=True, slots=True)
 class RetrievalResult:
-    """The passages, best first, sentences about what could not be done, and the space that was searched."""
+    """The passages, best first, warnings about steps that failed, and the searched space."""
 
     passages: Sequence[Passage]
     warnings: Sequence[str] = ()
@@ -73,7 +73,7 @@ class RetrievalResult:
 
 @dataclass(frozen=True, slots=True)
 class SearchBackends:
-    """What a search reads."""
+    """The indexes and stores that a search reads."""
 
     index: VectorIndex
     words: LexicalIndex
@@ -84,7 +84,8 @@ class SearchBackends:
 
 @dataclass(frozen=True, slots=True)
 class _Hits:
-    """What each kind of search found, and where; `problem` says why vectors were not searched."""
+    """Hits of each kind of search, and the scope of each hit; `problem` is the reason for no vector
+    search."""
 
     dense: Sequence[SearchHit]
     lexical: Sequence[SearchHit]
@@ -93,18 +94,18 @@ class _Hits:
 
 
 class RetrievalService:
-    """Searches scopes. Whoever calls has checked that the actor may read them."""
+    """Searches scopes. The caller must check that the actor may read them."""
 
     def __init__(
-        self, library: SearchBackends, spaces: QuerySpaces, reranker: Reranker | None = None
+        self, backends: SearchBackends, spaces: QuerySpaces, reranker: Reranker | None = None
     ) -> None:
-        self._library = library
+        self._backends = backends
         self._spaces = spaces
         self._reranker = reranker
-        self._picker = PassageSelector(library.passages, library.files, library.collections)
+        self._selector = PassageSelector(backends.passages, backends.files, backends.collections)
 
     async def question(self, text: str, options: SearchOptions) -> SearchQuery:
-        """Return a question with its vector, to be searched several times."""
+        """Return a question with its vector, for use in several searches."""
         if options.hybrid and options.weight >= 1 and options.threshold <= 0:
             return SearchQuery(text)
         try:
@@ -122,8 +123,8 @@ class RetrievalService:
     ) -> RetrievalResult:
         """Return the passages of the scopes that answer a question best.
 
-        When vectors cannot be searched, words decide alone, the threshold does not apply, and a warning says
-        why.
+        When the vector search fails, the result is that of the lexical search without the threshold, and a
+        warning names the reason.
         """
         scopes = list(dict.fromkeys(scopes))
         if not scopes:
@@ -136,7 +137,7 @@ class RetrievalService:
         scores = _scores(hits, cosines, options)
         is_reranked = self._reranker is not None and options.hybrid
         wanted = max(options.k, options.k_reranker * RERANK_FACTOR) if is_reranked else options.k
-        picked = await self._picker.pick(scopes, [passage_id for passage_id, _ in scores], wanted)
+        picked = await self._selector.pick(scopes, [passage_id for passage_id, _ in scores], wanted)
         passages = _passages(picked, hits, dict(scores), cosines)
         warnings = _warnings(hits.problem, options)
         if self._reranker is not None and options.hybrid and passages:
@@ -147,10 +148,10 @@ class RetrievalService:
     async def _hits(
         self, scopes: Sequence[SearchScope], query: str | SearchQuery, options: SearchOptions
     ) -> tuple[SearchQuery, _Hits]:
-        """Search for words while the question gets its vector and vectors are searched."""
+        """Run the lexical search concurrently with the embedding of the question and the vector search."""
         limit = max(MIN_CANDIDATES, 4 * options.k)
         text = query.text if isinstance(query, SearchQuery) else query
-        by_words = _Lexical(self._library.words, text, limit)
+        by_words = _Lexical(self._backends.words, text, limit)
         lexical: Sequence[Sequence[SearchHit]] = ()
         if options.hybrid and options.weight > 0:
             nearest, lexical = await asyncio.gather(
@@ -173,13 +174,13 @@ class RetrievalService:
         if question.space is None or (options.hybrid and options.weight >= 1):
             return _Nearest(question, (), question.problem)
         try:
-            found = await _each(scopes, _Dense(self._library.index, question, limit))
+            found = await _each(scopes, _Dense(self._backends.index, question, limit))
         except GatewayError as error:
             return _Nearest(question, (), error.message)
         return _Nearest(question, found, question.problem)
 
     async def _cosines(self, hits: _Hits, question: SearchQuery) -> Mapping[int, float]:
-        """Return the cosine of every passage that was found and has a vector."""
+        """Return the cosine of every hit that has a vector, by passage id."""
         cosines = {hit.passage_id: hit.score for hit in hits.dense}
         if question.space is None or hits.problem:
             return cosines
@@ -187,14 +188,14 @@ class RetrievalService:
         for hit in hits.lexical:
             if hit.passage_id not in cosines:
                 unknown.setdefault(hits.within[hit.passage_id], []).append(hit.passage_id)
-        for found in await _each(list(unknown), _Cosines(self._library.index, question, unknown)):
+        for found in await _each(list(unknown), _Cosines(self._backends.index, question, unknown)):
             cosines.update(found)
         return cosines
 
 
 @dataclass(frozen=True, slots=True)
 class _Nearest:
-    """What vectors found in each scope; `problem` says why they were not searched."""
+    """Hits of the vector search for each scope; `problem` is the reason for no search."""
 
     question: SearchQuery
     hits: Sequence[Sequence[SearchHit]]
@@ -234,17 +235,17 @@ class _Cosines:
 
 
 async def _each(
-    scopes: Sequence[SearchScope], ask: Callable[[SearchScope], Awaitable[Answer]]
-) -> Sequence[Answer]:
-    """Ask about every scope, a few at a time, and return the answers in order."""
-    answers: list[Answer] = []
+    scopes: Sequence[SearchScope], ask: Callable[[SearchScope], Awaitable[Result]]
+) -> Sequence[Result]:
+    """Call `ask` for every scope, a few at a time, and return the results in order."""
+    results: list[Result] = []
     for start in range(0, len(scopes), MAX_CONCURRENT_SCOPES):
-        answers += await asyncio.gather(*map(ask, scopes[start : start + MAX_CONCURRENT_SCOPES]))
-    return answers
+        results += await asyncio.gather(*map(ask, scopes[start : start + MAX_CONCURRENT_SCOPES]))
+    return results
 
 
 def _scores(hits: _Hits, cosines: Mapping[int, float], options: SearchOptions) -> Sequence[tuple[int, float]]:
-    """Return the passages that are similar enough with their scores, best first."""
+    """Return the ids and scores of the hits above the threshold, best first."""
     if options.hybrid or hits.problem:
         scores = fuse_scores(hits.dense, hits.lexical, options.weight, options.fusion)
     else:
@@ -286,7 +287,7 @@ def _passages(
 async def _rerank(
     reranker: Reranker, question: str, passages: list[Passage]
 ) -> tuple[list[Passage], list[str]]:
-    """Return the passages in the reranker's order, or as they were with a sentence that says why."""
+    """Return the passages in the reranker's order, or unchanged with a warning when it fails."""
     try:
         scores = await reranker.rerank(question, [each.stored.text for each in passages])
     except GatewayError as error:

@@ -1,4 +1,4 @@
-"""What a name in a request may search: a collection, or a file as `file-<id>`."""
+"""Search scopes by name: a collection id, or `file-<id>` for a file."""
 
 from typing import Final
 
@@ -12,7 +12,7 @@ FILE_PREFIX: Final = "file-"
 
 
 class ScopeResolver:
-    """Turns names into scopes that the actor may read; not_found for all others."""
+    """Resolves names to scopes that the actor may read; not_found for all others."""
 
     def __init__(self, files: FileService, collections: CollectionService) -> None:
         self._files = files
@@ -28,7 +28,7 @@ class ScopeResolver:
 
 
 def file_scope(file: File) -> SearchScope:
-    """Return the scope of a completed file; raises empty_content, saying why, for any other."""
+    """Return the scope of a completed file; raises empty_content with the reason for any other."""
     problem = unfinished_reason(file)
     if problem:
         raise GatewayError(ErrorKind.EMPTY_CONTENT, f"cannot use file {file.id!r}: {problem}")
@@ -36,7 +36,7 @@ def file_scope(file: File) -> SearchScope:
 
 
 def unfinished_reason(file: File) -> str:
-    """Return why nothing can be found in a file, "" for a completed one."""
+    """Return the reason why a file is not searchable, "" for a completed one."""
     match file.status:
         case FileStatus.COMPLETED:
             return ""

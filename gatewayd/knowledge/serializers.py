@@ -1,4 +1,4 @@
-"""Collections, and what is found in them, as clients of this API family see them (2.7, 1.10)."""
+"""Serializers of collections and search results, with the keys that clients of Open WebUI expect."""
 
 from typing import Any
 
@@ -12,35 +12,35 @@ JsonObject = dict[str, Any]
 
 
 def render_collection(collection: Collection) -> JsonObject:
-    """Return a collection without its files."""
+    """Return the JSON of a collection without its files."""
     return {
         "id": collection.id,
         "user_id": collection.user_id,
         "name": collection.name,
         "description": collection.description,
         "meta": dict(collection.meta) or None,
-        "access_grants": [_show_grant(grant, collection.id) for grant in collection.grants],
+        "access_grants": [_render_grant(grant, collection.id) for grant in collection.grants],
         "created_at": collection.created_at,
         "updated_at": collection.updated_at,
     }
 
 
 def render_search_result(found: RetrievalResult) -> JsonObject:
-    """Return what a search found in the shape of 1.10: one list in each list, best first.
+    """Return the JSON of a search result: each value is a list that contains one list, best passage first.
 
-    `warnings` stands only where something could not be done.
+    `warnings` is present only when a step failed.
     """
     passages = found.passages
-    shown: JsonObject = {
+    result: JsonObject = {
         "ids": [[str(each.stored.id) for each in passages]],
         "documents": [[each.stored.text for each in passages]],
         "metadatas": [[render_passage(each, found.space) for each in passages]],
         "distances": [[each.score for each in passages]],
     }
     if found.warnings:
-        shown["warnings"] = list(found.warnings)
-    return shown
+        result["warnings"] = list(found.warnings)
+    return result
 
 
-def _show_grant(grant: Grant, collection_id: str) -> JsonObject:
+def _render_grant(grant: Grant, collection_id: str) -> JsonObject:
     return {**render_grant(grant), "resource_type": "knowledge", "resource_id": collection_id}

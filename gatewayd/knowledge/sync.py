@@ -1,4 +1,4 @@
-"""Keeps a collection in step with a tree elsewhere: what is new there, what changed, what is gone."""
+"""Synchronisation of a collection with a client's directory tree: compares the two and removes old files."""
 
 import asyncio
 from collections.abc import Iterable, Mapping, Sequence
@@ -7,8 +7,8 @@ from typing import Final
 
 from gatewayd.accounts.records import Actor
 from gatewayd.errors import ErrorKind, GatewayError, invalid, shorten
-from gatewayd.ingest.file_names import last_component
 from gatewayd.ingest.records import File, FileStatus
+from gatewayd.ingest.upload import last_component
 from gatewayd.knowledge.collections import CollectionService
 from gatewayd.knowledge.directories import DirectoryService
 from gatewayd.knowledge.members import CollectionMembers, CollectionServices
@@ -18,15 +18,15 @@ from gatewayd.knowledge.records import CollectionDirectory, CollectionLink
 MAX_ENTRIES: Final = 200_000
 MAX_CHECKSUM_CHARACTERS: Final = 255
 MAX_MANIFEST_CHARACTERS: Final = 64 * 1024 * 1024
-"""Of the paths of all directories that a tree needs."""
+"""Maximum total length of the paths of all directories of a manifest."""
 
 LinkedFile = tuple[CollectionLink, File]
-"""A file of a collection with its place."""
+"""A file of a collection with its link."""
 
 
 @dataclass(frozen=True, slots=True)
 class ManifestEntry:
-    """A file of a tree: its directory ("" for the root) and name, and what the client calls its version."""
+    """A file of the client's tree: directory ("" for the root), name, and the checksum of its version."""
 
     filename: str
     checksum: str
@@ -35,10 +35,10 @@ class ManifestEntry:
 
 @dataclass(frozen=True, slots=True)
 class TreeDiff:
-    """What a client of 11.4 does to bring a collection in step.
+    """The steps for a sync client to make a collection equal to its tree.
 
-    `modified` has the file to replace with each entry, `mkdir` paths with the parents first, `rmdir` the ids
-    of directories that no entry needs, `directories` the ids of the others by path.
+    `modified` contains the file that each entry replaces, `mkdir` the paths of missing directories, parents
+    first, `rmdir` the ids of directories that no entry needs, `directories` the ids of existing ones by path.
     """
 
     added: Sequence[ManifestEntry]
@@ -52,10 +52,11 @@ class TreeDiff:
 
 @dataclass(frozen=True, slots=True)
 class SyncComparison:
-    """How the files of an origin compare: paths to upload, and those that need nothing.
+    """Comparison of the files of an origin with the client's tree.
 
-    `pending` ones are on their way, `failed` ones have the content that failed before; the paths of the
-    `deleted` ones are gone.
+    `added` and `modified` are paths to upload, `unmodified` paths are complete. `pending` files are being
+    processed, `failed` ones have the content that failed before. The paths of `deleted` files are no longer
+    in the tree.
     """
 
     added: Sequence[str]
@@ -67,28 +68,28 @@ class SyncComparison:
 
 
 class CollectionSync:
-    """Compares and cleans up; needs the right to change the collection."""
+    """Compares trees with collections and cleans up; needs write access to the collection."""
 
     def __init__(
-        self, holdings: CollectionServices, members: CollectionMembers, directories: DirectoryService
+        self, services: CollectionServices, members: CollectionMembers, directories: DirectoryService
     ) -> None:
-        self._collections: CollectionService = holdings.collections
-        self._store = holdings.store
+        self._collections: CollectionService = services.collections
+        self._store = services.store
         self._members = members
         self._directories = directories
 
     async def diff(self, actor: Actor, collection_id: str, entries: Sequence[ManifestEntry]) -> TreeDiff:
-        """Compare a client's whole tree with the files that belong to no other origin."""
+        """Compare a client's whole tree with the files without an origin."""
         await self._collections.get_writable(actor, collection_id)
         directories = await self._store.list_directories(collection_id)
         held, _ = await self._store.list_files(collection_id, origin="")
         # Another thread, as there may be very many.
-        return await asyncio.to_thread(_differing, directories, held, entries)
+        return await asyncio.to_thread(_diff, directories, held, entries)
 
     async def compare(
         self, actor: Actor, collection_id: str, origin: str, entries: Sequence[ManifestEntry]
     ) -> SyncComparison:
-        """Compare all files of an origin with what the collection holds of it; `filename` is not read."""
+        """Compare all files of an origin with those of the collection; `path` is the full path here."""
         await self._collections.get_writable(actor, collection_id)
         if not origin:
             raise invalid("cannot compare: origin is empty", param="origin")
@@ -99,9 +100,9 @@ class CollectionSync:
     async def cleanup(
         self, actor: Actor, collection_id: str, file_ids: Sequence[str], directory_ids: Sequence[str] = ()
     ) -> int:
-        """Take files out, deleting those that nothing else holds, then remove directories.
+        """Remove files from the collection, delete those in no other one, then remove directories.
 
-        What is not there is fine. Returns how many files went.
+        Missing files and directories are ignored. Returns the number of removed files.
         """
         results = await self._members.remove_many(actor, collection_id, file_ids)
         if directory_ids:
@@ -109,7 +110,7 @@ class CollectionSync:
         return sum(result.is_changed for result in results)
 
 
-def _differing(
+def _diff(
     directories: Sequence[CollectionDirectory], held: Sequence[LinkedFile], entries: Sequence[ManifestEntry]
 ) -> TreeDiff:
     _check(entries)
@@ -117,7 +118,7 @@ def _differing(
     current = _newest(
         (join_path(paths.get(link.directory_id or "", ""), file.name), (link, file)) for link, file in held
     )
-    wanted = {_place(entry): entry for entry in entries}
+    wanted = {_path_of(entry): entry for entry in entries}
     added, modified, unmodified = [], [], 0
     for place, entry in wanted.items():
         found = current.get(place)
@@ -172,7 +173,7 @@ def _compared(versions: Mapping[str, Sequence[LinkedFile]], wanted: Mapping[str,
 def _current(found: Sequence[LinkedFile], checksum: str) -> LinkedFile:
     """Return the version to compare with, of several ordered by age.
 
-    It is the newest, but one that failed with other content left the version before it in its place.
+    It is the newest, unless that failed with other content: then it is the newest version that did not fail.
     """
     newest = found[-1]
     if newest[1].status is FileStatus.FAILED and newest[1].checksum != checksum:
@@ -182,7 +183,7 @@ def _current(found: Sequence[LinkedFile], checksum: str) -> LinkedFile:
 
 
 def _newest(placed: Iterable[tuple[str, LinkedFile]]) -> Mapping[str, LinkedFile]:
-    """Return the newest file at each place."""
+    """Return the newest file of each path."""
     current: dict[str, LinkedFile] = {}
     for place, held in placed:
         known = current.get(place)
@@ -195,13 +196,13 @@ def _age(file: File) -> tuple[int, str]:
     return file.created_at, file.id
 
 
-def _place(entry: ManifestEntry) -> str:
-    """Return where an entry lies, its name spelt as that of an upload."""
+def _path_of(entry: ManifestEntry) -> str:
+    """Return the path of an entry, with its name normalised like that of an upload."""
     return join_path(normalise_path(entry.path, "path"), last_component(entry.filename))
 
 
 def _needed(paths: Iterable[str]) -> Mapping[str, str]:
-    """Return the directories that paths need, parents first, with the spelling that the client uses."""
+    """Return the directories of paths, parents first: normalised path to the client's spelling."""
     needed: dict[str, str] = {}
     characters = 0
     for given in sorted(paths):
@@ -213,7 +214,7 @@ def _needed(paths: Iterable[str]) -> Mapping[str, str]:
         if characters > MAX_MANIFEST_CHARACTERS:
             raise GatewayError(
                 ErrorKind.TOO_LARGE,
-                "cannot compare: the directories are too many or too deep",
+                "cannot compare: the manifest has too many or too deep directories",
                 param="manifest",
             )
     return dict(sorted(needed.items(), key=lambda item: item[0].count("/")))
@@ -223,7 +224,7 @@ def _check(entries: Sequence[ManifestEntry]) -> None:
     if len(entries) > MAX_ENTRIES:
         raise GatewayError(
             ErrorKind.TOO_LARGE,
-            f"cannot compare: there are more than {MAX_ENTRIES} entries",
+            f"cannot compare: the manifest has more than {MAX_ENTRIES} entries",
             param="manifest",
         )
     for entry in entries:

@@ -1,4 +1,4 @@
-"""Uploads of documents, on their own or straight into a collection."""
+"""Uploads of documents, alone or directly into a collection."""
 
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
@@ -16,7 +16,7 @@ from gatewayd.knowledge.records import CollectionLink
 
 @dataclass(frozen=True, slots=True)
 class UploadDestination:
-    """Where an upload goes; see `records.Link`."""
+    """Destination of an upload; the fields are those of `records.CollectionLink`."""
 
     collection_id: str
     origin: str = ""
@@ -25,18 +25,18 @@ class UploadDestination:
 
 
 class DocumentUploads:
-    """The door for new files.
+    """Accepts new files.
 
-    Errors, all before anything is kept: forbidden without the permission chat.file_upload or the right to
-    change the collection, not_found for a collection or directory that is none, invalid_request naming the
-    field, and those of `ingest.intake.Intake.keep`.
+    Errors, all before a byte is stored: forbidden without the permission chat.file_upload or write access to
+    the collection, not_found for an unknown collection or directory, invalid_request naming the field, and
+    the errors of `ingest.upload.UploadService.keep`.
     """
 
-    def __init__(self, holdings: CollectionServices) -> None:
-        self._holdings = holdings
+    def __init__(self, services: CollectionServices) -> None:
+        self._services = services
 
     def check(self, actor: Actor) -> None:
-        """Raise forbidden when an actor may not upload: what is known before anything is received."""
+        """Raise forbidden when an actor may not upload; call it before the body is read."""
         if not actor.is_admin:
             require(actor, "chat", "file_upload")
 
@@ -47,46 +47,48 @@ class DocumentUploads:
         stream: AsyncIterator[bytes],
         place: UploadDestination | None = None,
     ) -> File:
-        """Keep a file and, in the same transaction, put it into its place; it shows there once completed.
+        """Store a file and, in the same transaction, link it to its destination.
 
-        Without a `place` the client's metadata (`upload.data`) may name one: `knowledge_id`, `directory_id`
-        and, from clients that keep a tree in step, `file_hash`, which becomes the file's checksum. The
-        metadata may come behind the file, and is read again when the stream has ended.
+        Without a `place` the client's metadata (`upload.data`) may contain one: `knowledge_id`,
+        `directory_id` and, from sync clients, `file_hash`, which becomes the file's checksum. The metadata
+        may follow the file in the request, so it is read again at the end of the stream.
         """
         self.check(actor)
-        known = place or _told_place(upload)
+        known = place or _destination_in(upload)
         if known is not None:
             await self._check(actor, known)
-        linking = _Linking(self._holdings, actor, upload, place)
-        return await self._holdings.files.intake.keep(upload, stream, linking)
+        linking = _LinkOnAdd(self._services, actor, upload, place)
+        return await self._services.files.uploads.keep(upload, stream, linking)
 
     async def _check(self, actor: Actor, place: UploadDestination) -> None:
-        await self._holdings.collections.get_writable(actor, place.collection_id)
+        await self._services.collections.get_writable(actor, place.collection_id)
         if place.directory_id is not None:
-            await get_ancestors(self._holdings.store, place.collection_id, place.directory_id)
+            await get_ancestors(self._services.store, place.collection_id, place.directory_id)
         if len(place.origin) > MAX_PATH_CHARACTERS or not is_plain(place.origin):
-            raise invalid("cannot accept origin: it is too long or has control characters", param="origin")
+            raise invalid(
+                "cannot accept origin: it is too long or contains control characters", param="origin"
+            )
         if bool(place.origin) != bool(normalise_path(place.path, "path")):
-            raise invalid("cannot accept the place: origin and path belong together", param="path")
+            raise invalid("cannot accept path: origin and path need each other", param="path")
 
 
-class _Linking:
-    """Puts a new file into its place, inside the transaction that adds it."""
+class _LinkOnAdd:
+    """Links a new file to its destination, inside the transaction that adds it."""
 
     def __init__(
-        self, holdings: CollectionServices, actor: Actor, upload: NewFile, place: UploadDestination | None
+        self, services: CollectionServices, actor: Actor, upload: NewFile, place: UploadDestination | None
     ) -> None:
-        self._holdings = holdings
+        self._services = services
         self._actor = actor
         self._upload = upload
         self._place = place
 
     async def __call__(self, file: File) -> None:
-        """Link the file, if it has a place; what may have changed while it was received is checked again."""
-        place, store = self._place or _told_place(self._upload), self._holdings.store
+        """Link the file, if it has a destination; repeats the checks, because the upload took time."""
+        place, store = self._place or _destination_in(self._upload), self._services.store
         if place is None:
             return
-        await self._holdings.collections.get_writable(self._actor, place.collection_id)
+        await self._services.collections.get_writable(self._actor, place.collection_id)
         path = place.path
         if not place.origin and self._upload.file_hash:
             path = await self._path(file, place)
@@ -104,15 +106,15 @@ class _Linking:
         await store.link(link)
 
     async def _path(self, file: File, place: UploadDestination) -> str:
-        """Return the path that a sync client knows the file by: it takes the place of its last version."""
-        store = self._holdings.store
+        """Return the path of the file in the tree of a sync client; it replaces the last version there."""
+        store = self._services.store
         if place.directory_id is None:
             return file.name
-        line = await get_ancestors(store, place.collection_id, place.directory_id)
-        return join_path(directory_paths(line)[place.directory_id], file.name)
+        ancestors = await get_ancestors(store, place.collection_id, place.directory_id)
+        return join_path(directory_paths(ancestors)[place.directory_id], file.name)
 
 
-def _told_place(upload: NewFile) -> UploadDestination | None:
+def _destination_in(upload: NewFile) -> UploadDestination | None:
     collection_id = upload.knowledge_id
     return (
         UploadDestination(collection_id, directory_id=upload.directory_id or None) if collection_id else None

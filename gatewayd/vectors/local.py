@@ -10,9 +10,8 @@ from typing import Any, Final
 
 from gatewayd.errors import ErrorKind, GatewayError
 from gatewayd.extras import PackageExtra, is_installed, missing_extra_error
-from gatewayd.ingest.embedding_prefixes import MARK_CHARACTERS, EmbeddingPrefixes
 from gatewayd.ingest.fair_gate import FairGate
-from gatewayd.ingest.records import EmbeddingPurpose, EmbeddingSpace
+from gatewayd.ingest.records import MARK_CHARACTERS, EmbeddingPrefixes, EmbeddingPurpose, EmbeddingSpace
 from gatewayd.ingest.size_classes import OTHER_WORK, QueueKey
 from gatewayd.sandbox.confinement import SandboxMode
 from gatewayd.tasks import TaskRegistry

@@ -12,8 +12,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gatewayd import ids
-from gatewayd.ingest.records import EmbeddingSpace, ExtractionResult, File, FileStatus, TextChunk, VectorBatch
-from gatewayd.ingest.vector_codec import pack_ids
+from gatewayd.ingest.records import (
+    EmbeddingSpace,
+    ExtractionResult,
+    File,
+    FileStatus,
+    TextChunk,
+    VectorBatch,
+    pack_ids,
+)
 from gatewayd.knowledge.records import Collection, CollectionLink
 from gatewayd.storage.collections import TortoiseCollections
 from gatewayd.storage.engine.database import Database

@@ -26,9 +26,10 @@ from gatewayd.ingest.records import (
     SearchScope,
     TextPart,
     VectorBatch,
+    pack_ids,
+    unpack_ids,
 )
 from gatewayd.ingest.size_classes import OTHER_WORK, QueueKey, size_class_of
-from gatewayd.ingest.vector_codec import pack_ids, unpack_ids
 from gatewayd.knowledge.records import CollectionLink, StoredPassage
 from tests.fakes.stores import Memory, Tables
 

@@ -110,7 +110,7 @@ class Ingest:
         """Accept a file of `owner`."""
         data = text.encode() if isinstance(text, str) else text
         fields = {"content_type": None, "user_id": "owner", "data": {}} | named
-        return await self.files.intake.keep(NewFile(name=name, **fields), stream(data))
+        return await self.files.uploads.keep(NewFile(name=name, **fields), stream(data))
 
     async def completed(self, name: str, text: str | bytes, **named: Any) -> File:
         """Accept a file and wait until it is processed."""

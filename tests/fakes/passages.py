@@ -18,8 +18,8 @@ from gatewayd.ingest.records import (
     SearchScope,
     TextChunk,
     VectorBatch,
+    pack_ids,
 )
-from gatewayd.ingest.vector_codec import pack_ids
 from gatewayd.knowledge.records import Collection, CollectionLink
 from gatewayd.storage.collections import TortoiseCollections
 from gatewayd.storage.engine.database import Database

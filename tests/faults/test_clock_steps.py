@@ -124,7 +124,7 @@ def test_a_step_of_the_clock_holds_nothing_up(tmp_path: Path, clock: Clock, step
         line, some = line_of(daemon, caller.token), Some()
         some.make(line)
         waiting = caller.upload("a.txt", b"The heron stands in shallow water.", {}).json["id"]
-        daemon.wait_for("is tried again in")
+        daemon.wait_for("next attempt in")
         clock.set(step)
         server = ThreadingHTTPServer(("127.0.0.1", port), Embeddings)
         threading.Thread(target=server.serve_forever, daemon=True).start()

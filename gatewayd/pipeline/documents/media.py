@@ -31,7 +31,7 @@ class MediaFiles:
             process=False,
             is_unlimited=actor.is_admin,
         )
-        file = await self._files.intake.keep(upload, _once(media.content))
+        file = await self._files.uploads.keep(upload, _once(media.content))
         return {
             "type": media.type,
             "id": file.id,

@@ -6,8 +6,17 @@ from contextlib import AsyncExitStack
 from typing import Any, Final
 
 from gatewayd.errors import ErrorKind, GatewayError, not_found
-from gatewayd.ingest.records import ExtractionResult, File, FileStatus, ScopeKind, SearchScope, VectorBatch
-from gatewayd.ingest.vector_codec import ID_BYTES, pack_ids, unpack_ids
+from gatewayd.ingest.records import (
+    ID_BYTES,
+    ExtractionResult,
+    File,
+    FileStatus,
+    ScopeKind,
+    SearchScope,
+    VectorBatch,
+    pack_ids,
+    unpack_ids,
+)
 from gatewayd.knowledge.records import StoredPassage
 from gatewayd.storage.engine.failures import translate_errors
 from gatewayd.storage.engine.fields import check_text, fits_columns

@@ -15,8 +15,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from gatewayd.errors import GatewayError
-from gatewayd.ingest.records import EmbeddingSpace, ScopeKind, SearchHit, SearchScope
-from gatewayd.ingest.vector_codec import unpack_ids
+from gatewayd.ingest.records import EmbeddingSpace, ScopeKind, SearchHit, SearchScope, unpack_ids
 from gatewayd.storage.engine.database import Database
 from gatewayd.storage.engine.failures import translate_errors
 from gatewayd.storage.engine.fields import fits_columns

@@ -8,8 +8,7 @@ import asyncio
 from collections.abc import AsyncIterator, Iterator, Sequence
 from typing import Any, Final
 
-from gatewayd.ingest.records import ScopeKind, SearchScope, VectorBatch
-from gatewayd.ingest.vector_codec import ID_BYTES
+from gatewayd.ingest.records import ID_BYTES, ScopeKind, SearchScope, VectorBatch
 from gatewayd.storage.engine.failures import translate_errors
 from gatewayd.storage.engine.fields import fits_columns
 from gatewayd.storage.engine.readers import QueryReader

@@ -7,9 +7,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from gatewayd.ingest.embedding_prefixes import EmbeddingPrefixes
 from gatewayd.ingest.fair_gate import FairGate
-from gatewayd.ingest.records import EmbeddingPurpose, EmbeddingSpace
+from gatewayd.ingest.records import EmbeddingPrefixes, EmbeddingPurpose, EmbeddingSpace
 from gatewayd.ingest.size_classes import OTHER_WORK, QueueKey
 from gatewayd.text import encodable
 from gatewayd.upstream.http.client import UpstreamClient

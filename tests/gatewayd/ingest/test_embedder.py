@@ -43,6 +43,6 @@ async def test_a_file_that_goes_meanwhile_ends_it(ingest: Ingest, tmp_path: Path
 
 async def test_vectors_of_another_shape_are_refused() -> None:
     target = EmbeddingTarget(EmbeddingSpace(NAME, 3), HashEmbedder())
-    with pytest.raises(GatewayError, match="256 bytes came, not 12") as refused:
+    with pytest.raises(GatewayError, match="expected 12 bytes, got 256") as refused:
         await target.embed(["text"], EmbeddingPurpose.PASSAGE)
     assert refused.value.kind is ErrorKind.UPSTREAM_FAILED

@@ -125,7 +125,7 @@ async def test_a_reindex_goes_on_where_it_ended(tmp_path: Path) -> None:
 async def test_one_reindex_at_a_time_and_new_files_first(tmp_path: Path) -> None:
     library = await filled(tmp_path)
     async with changing(tmp_path, library) as ingest:
-        with ingest.spaces.first():
+        with ingest.spaces.pause_reindex():
             running = ingest.tasks.spawn("reindex", ingest.spaces.reindex())
             while not ingest.spaces.progress().running:
                 await asyncio.sleep(0)
@@ -150,7 +150,7 @@ async def test_without_a_model_words_are_searched_until_a_reindex(
             await ingest.spaces.reindex()
         assert refused.value.kind is ErrorKind.NOT_CONFIGURED
     assert [record.message for record in caplog.records] == [
-        "documents get no vectors, only their words are searched: the model is not here"
+        "cannot embed documents, search uses words only: the model is not here"
     ]
     async with ingesting(tmp_path, library=library) as ingest:
         assert await ingest.vectors(files[0].id) == 0
@@ -175,7 +175,7 @@ async def test_a_former_model_that_cannot_be_opened_is_told_once(
     async with changing(tmp_path, library, others={}) as ingest:
         assert await searched(ingest) is None
         assert await entered(ingest) == [NEW]
-    sentence = f"only words are searched until a reindex: the model of {OLD} cannot be opened"
+    sentence = f"cannot open the model of {OLD}: search uses words only until a reindex"
     assert [record.message for record in caplog.records] == [sentence]
 
 
@@ -187,7 +187,7 @@ async def test_a_model_of_another_size_is_not_mixed_in(
     async with ingesting(tmp_path, library=library) as ingest:
         assert (await ingest.completed("a.txt", "text")).status is FileStatus.COMPLETED
         assert await entered(ingest) == []
-    assert f"test:hash:1 has {DIMENSION} dimensions now, its stored vectors have 3" in caplog.text
+    assert f"test:hash:1 now has {DIMENSION} dimensions, its stored vectors have 3" in caplog.text
 
 
 async def test_no_model_at_all(tmp_path: Path) -> None:

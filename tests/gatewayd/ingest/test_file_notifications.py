@@ -9,7 +9,7 @@ from gatewayd.ingest.file_notifications import FileWatch
 
 async def begin(watch: FileWatch, file_id: str) -> "asyncio.Task[None]":
     """Start to wait for a file."""
-    waiting = asyncio.get_running_loop().create_task(watch.wait(file_id, watch.now))
+    waiting = asyncio.get_running_loop().create_task(watch.wait(file_id, watch.version))
     await asyncio.sleep(0)
     return waiting
 
@@ -27,7 +27,7 @@ async def test_all_who_wait_for_a_file_are_woken() -> None:
 
 async def test_a_change_before_the_wait_is_not_missed() -> None:
     watch = FileWatch()
-    seen = watch.now
+    seen = watch.version
     watch.notify("a")
     await watch.wait("a", seen)
 
@@ -49,6 +49,6 @@ async def test_nobody_waits_once_it_is_over() -> None:
     assert not watch.is_over
     watch.end()
     await asyncio.gather(one, two)
-    await watch.wait("a", watch.now)
+    await watch.wait("a", watch.version)
     assert watch.is_over
     assert watch._waiting == {}

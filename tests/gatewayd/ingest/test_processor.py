@@ -137,7 +137,7 @@ async def test_failed_versions_elsewhere_or_of_somebody_else_stay(ingest: Ingest
 async def test_a_name_given_meanwhile_is_kept(ingest: Ingest) -> None:
     await ingest.queue.close()
     file = await ingest.upload("a.txt", "text")
-    described = await ingest.processor._staged(file, QueueKey("owner", SizeClass.LARGE))
+    described = await ingest.processor._ensure_staged(file, QueueKey("owner", SizeClass.LARGE))
     from_client = await ingest.files_store.find(file.id)
     assert from_client is not None
     assert from_client.text_hash == described.text_hash

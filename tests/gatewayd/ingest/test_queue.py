@@ -264,7 +264,7 @@ async def test_a_file_may_be_leased_again_before_its_return_has_ended(
 ) -> None:
     monkeypatch.setattr(size_classes, "CLASS_LIMITS", (ClassLimit(SizeClass.SMALL, 10_000, 1),))
     async with ingesting(tmp_path) as ingest:
-        plain = ingest.queue._free
+        plain = ingest.queue._release
 
         async def free(file_id: str, **changes: Any) -> bool:
             is_freed = await plain(file_id, **changes)
@@ -274,10 +274,10 @@ async def test_a_file_may_be_leased_again_before_its_return_has_ended(
             assert job is None or job.lease_owner
             return is_freed
 
-        monkeypatch.setattr(ingest.queue, "_free", free)
+        monkeypatch.setattr(ingest.queue, "_release", free)
         file = await ingest.upload("a.txt", "text " * 200)
         assert (await ingest.files.finished(file.id, 10)).status is FileStatus.COMPLETED
-        while ingest.queue._returning or ingest.queue._working:
+        while ingest.queue._releasing or ingest.queue._working:
             await asyncio.sleep(0)
         assert await ingest.queue.state() == QueueState(0, 0, 0)
 
@@ -521,7 +521,7 @@ async def test_a_stop_without_a_database_ends_well_and_says_so(
         monkeypatch.setattr(ingest.jobs, "release", fail)
         monkeypatch.setattr(queue_module, "RELEASE_SECONDS", 0.01)
         await ingest.queue.close()
-        assert "the leases of the ingest queue are not given back" in caplog.text
+        assert "cannot release the leases of the ingest queue" in caplog.text
 
 
 async def test_kills_are_no_failures(tmp_path: Path) -> None:

@@ -52,7 +52,7 @@ async def test_another_model_is_behind_until_it_is_filled(tmp_path: Path) -> Non
     async with ingesting(tmp_path, library=library, configured=model, others=others) as ingest:
         work = reindexing(ingest)
         assert await work.report() == ReindexReport(ReindexProgress.BEHIND, OLD, NEW, 0, 3)
-        with ingest.spaces.first():
+        with ingest.spaces.pause_reindex():
             await work.start()
             assert await work.report() == ReindexReport(ReindexProgress.RUNNING, OLD, NEW, 0, 3)
             with pytest.raises(GatewayError) as caught:

@@ -20,7 +20,7 @@ async def test_an_index_that_fails_stops_nobody(
     monkeypatch.setattr(ingest.index, "forget", fail)
     assert await FileRemoval(ingest.stores, ingest.updates).remove(file.id)
     assert ingest.index.learned[-1] == (SearchScope(ScopeKind.COLLECTION, "c"), file.id)
-    assert "the vector index missed a change until its next check: the disk is full" in caplog.text
+    assert "cannot update the vector index before its next check: the disk is full" in caplog.text
     assert not ingest.blobs.path(file.id).exists()
 
 

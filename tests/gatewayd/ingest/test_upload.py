@@ -1,4 +1,4 @@
-"""The door for new files."""
+"""Storage of new files, and their names."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -9,7 +9,7 @@ import pytest
 
 from gatewayd.errors import ErrorKind, GatewayError, invalid
 from gatewayd.ingest.records import File, FileStatus
-from gatewayd.ingest.upload import NewFile, UploadRules
+from gatewayd.ingest.upload import NewFile, UploadRules, clean_name, file_extension
 from tests.fakes.ingesting import NOON, Ingest, ingesting, stream
 
 TEXT_DIGEST = "982d9e3eb996f559e633f4d194def3761d909f5a3b647d1a851fead67c32c9d1"
@@ -180,3 +180,33 @@ async def test_two_at_once_do_not_share_an_id(ingest: Ingest) -> None:
     assert taken.value.kind is ErrorKind.CONFLICT
     go_on.set()
     assert ingest.blobs.path((await first).id).read_bytes() == b"text"
+
+
+@pytest.mark.parametrize(
+    ("name", "cleaned"),
+    [
+        ("a.txt", "a.txt"),
+        ("../../etc/passwd", "passwd"),
+        ("C:\\docs\\guide.pdf", "guide.pdf"),
+        (" e\u0301t\u00e9 .md ", "\u00e9t\u00e9 .md"),
+        ("x" * 255, "x" * 255),
+    ],
+)
+def test_the_last_component_counts(name: str, cleaned: str) -> None:
+    assert clean_name(name) == cleaned
+
+
+@pytest.mark.parametrize(
+    "name", ["", "dir/", "..", ".", " ", "a\0b", "a\nb", "\ud800", "x" * 256, "x" * 4000]
+)
+def test_other_names_are_refused(name: str) -> None:
+    with pytest.raises(GatewayError) as refused:
+        clean_name(name)
+    assert (refused.value.kind, refused.value.param) == (ErrorKind.INVALID_REQUEST, "file")
+
+
+@pytest.mark.parametrize(
+    ("name", "found"), [("a.PDF", "pdf"), ("a.tar.gz", "gz"), ("README", ""), ("a.", "")]
+)
+def test_extensions(name: str, found: str) -> None:
+    assert file_extension(name) == found

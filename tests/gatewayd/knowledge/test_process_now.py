@@ -28,7 +28,7 @@ async def services(tmp_path: Path) -> AsyncIterator[DocumentServices]:
 
 
 async def stored(services: DocumentServices) -> str:
-    file = await services.files.intake.keep(
+    file = await services.files.uploads.keep(
         NewFile("a.txt", None, "ann", {}, process=False), once(TEXT.encode())
     )
     return file.id

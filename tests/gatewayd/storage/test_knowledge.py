@@ -13,10 +13,16 @@ from gatewayd.ingest.blobs import LocalBlobs
 from gatewayd.ingest.file_notifications import FileWatch
 from gatewayd.ingest.files import FileService
 from gatewayd.ingest.processor import FileProcessor
-from gatewayd.ingest.records import EmbeddingPurpose, FileStatus, ScopeKind, SearchScope, VectorBatch
+from gatewayd.ingest.records import (
+    EmbeddingPurpose,
+    FileStatus,
+    ScopeKind,
+    SearchScope,
+    VectorBatch,
+    pack_ids,
+)
 from gatewayd.ingest.updates import FileRemoval, IndexUpdates, IngestStores
 from gatewayd.ingest.upload import NewFile, UploadRules, UploadService
-from gatewayd.ingest.vector_codec import pack_ids
 from gatewayd.knowledge.access import CollectionAccess
 from gatewayd.knowledge.collections import CollectionService, NewCollection
 from gatewayd.knowledge.directories import DirectoryChange, DirectoryService

@@ -3,8 +3,7 @@ from collections.abc import AsyncIterator
 import pytest
 
 from gatewayd.errors import ErrorKind, GatewayError
-from gatewayd.ingest.records import EmbeddingSpace, VectorBatch
-from gatewayd.ingest.vector_codec import pack_ids
+from gatewayd.ingest.records import EmbeddingSpace, VectorBatch, pack_ids
 from gatewayd.storage.engine.database import Database
 from tests.fakes.passages import SPACE, Shelf, direction, extraction, open_shelf
 

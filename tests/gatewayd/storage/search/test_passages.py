@@ -18,8 +18,9 @@ from gatewayd.ingest.records import (
     SearchScope,
     TextChunk,
     VectorBatch,
+    pack_ids,
+    unpack_ids,
 )
-from gatewayd.ingest.vector_codec import pack_ids, unpack_ids
 from gatewayd.knowledge.records import CollectionLink, StoredPassage
 from gatewayd.storage.engine.database import Database
 from gatewayd.storage.engine.location import sqlite

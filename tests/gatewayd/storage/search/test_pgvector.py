@@ -7,8 +7,7 @@ from dataclasses import replace
 import pytest
 from tortoise.connection import get_connection
 
-from gatewayd.ingest.records import EmbeddingSpace, FileStatus, ScopeKind, SearchScope, VectorBatch
-from gatewayd.ingest.vector_codec import pack_ids
+from gatewayd.ingest.records import EmbeddingSpace, FileStatus, ScopeKind, SearchScope, VectorBatch, pack_ids
 from gatewayd.knowledge.records import CollectionLink
 from gatewayd.storage.engine.database import Database
 from gatewayd.storage.search.pgvector import PgVectorIndex, open_pgvector

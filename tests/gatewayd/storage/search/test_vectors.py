@@ -2,8 +2,7 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from gatewayd.ingest.records import ScopeKind, SearchScope, VectorBatch
-from gatewayd.ingest.vector_codec import pack_ids, unpack_ids
+from gatewayd.ingest.records import ScopeKind, SearchScope, VectorBatch, pack_ids, unpack_ids
 from gatewayd.storage.engine.database import Database
 from gatewayd.storage.search import vectors
 from tests.fakes.passages import SPACE, Shelf, direction, extraction, open_shelf

@@ -26,7 +26,7 @@ async def test_a_reindex_makes_what_is_missing(control: Control, caplog: pytest.
     documents.library.tables.vectors.clear()
     state = await control.call(client.call, routes.GET_REINDEX)
     assert (state.state, state.done, state.total) == ("behind", 0, 2)
-    with caplog.at_level(logging.INFO, "gatewayd.audit"), documents.spaces.first():
+    with caplog.at_level(logging.INFO, "gatewayd.audit"), documents.spaces.pause_reindex():
         assert (await control.call(client.call, routes.START_REINDEX)).state == "running"
         assert (await refused(control, client.call, routes.START_REINDEX)).kind == "conflict"
     assert [line.getMessage() for line in caplog.records] == ["collection reindex"]

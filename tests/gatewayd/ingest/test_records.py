@@ -1,23 +1,29 @@
-"""What is put before texts that are embedded."""
+"""Passage ids as bytes, and prefixes of embedded texts."""
 
-from gatewayd.ingest.embedding_prefixes import EmbeddingPrefixes
-from gatewayd.ingest.records import EmbeddingPurpose
+from gatewayd.ingest.records import ID_BYTES, EmbeddingPrefixes, EmbeddingPurpose, pack_ids, unpack_ids
 
+IDS = [1, -2, 2**40]
 E5 = EmbeddingPrefixes("query: ", "passage: ")
 
 
-def test_each_purpose_has_its_own() -> None:
+def test_ids_are_packed_as_little_endian_numbers() -> None:
+    assert pack_ids(IDS) == b"".join(number.to_bytes(ID_BYTES, "little", signed=True) for number in IDS)
+    assert list(unpack_ids(pack_ids(IDS))) == IDS
+    assert pack_ids([]) == b""
+
+
+def test_each_purpose_has_its_own_prefix() -> None:
     assert [E5.before(purpose) for purpose in (EmbeddingPurpose.QUERY, EmbeddingPurpose.PASSAGE)] == [
         "query: ",
         "passage: ",
     ]
 
 
-def test_the_model_s_own_are_not_marked() -> None:
+def test_the_model_s_own_prefixes_are_not_marked() -> None:
     assert EmbeddingPrefixes().mark() == E5.mark(E5) == ""
 
 
-def test_others_are_told_apart() -> None:
+def test_other_prefixes_are_told_apart() -> None:
     marks = {
         prefixes.mark(own)
         for prefixes, own in (
