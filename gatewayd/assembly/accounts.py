@@ -33,9 +33,8 @@ from gatewayd.settings.permissions import PERMISSION_LEAVES
 from gatewayd.storage.engine.database import Database
 from gatewayd.storage.engine.readers import QueryReader
 from gatewayd.storage.groups import TortoiseGroups
-from gatewayd.storage.keys import TortoiseKeys
+from gatewayd.storage.keys import TortoiseKeys, TortoiseRevocations
 from gatewayd.storage.models import TortoiseModels
-from gatewayd.storage.revocations import TortoiseRevocations
 from gatewayd.storage.users import TortoiseUsers
 from gatewayd.storage.values import TortoiseValues
 from gatewayd.transactions import CallbackTransactor

@@ -134,8 +134,8 @@ class PluginDependencies:
 def make_extensions(parts: PluginDependencies) -> ExtensionServices:
     """Return the services; nothing is loaded before `open_extensions`."""
     settings, live, catalog = parts.settings, parts.live, parts.catalog
-    secret, sealing = signing_secret(settings).encode(), settings.enable_valve_encryption
-    store, values = TortoisePlugins(secret, sealing=sealing), TortoiseUserValves(secret, sealing=sealing)
+    secret, encrypt = signing_secret(settings).encode(), settings.enable_valve_encryption
+    store, values = TortoisePlugins(secret, encrypt=encrypt), TortoiseUserValves(secret, encrypt=encrypt)
     names, switches = OpenWebuiImports(), PluginSwitches()
     switches.configure(settings)
     around = CallServices(asyncio.get_running_loop(), live.events, values, names.make_request)

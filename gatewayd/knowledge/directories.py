@@ -61,7 +61,9 @@ class DirectoryService:
                     ErrorKind.TOO_LARGE,
                     f"cannot create the directory: the collection already has {MAX_DIRECTORIES}",
                 )
-            above = await self._store.find_line(collection_id, parent_id) if parent_id is not None else []
+            above = (
+                await self._store.find_ancestors(collection_id, parent_id) if parent_id is not None else []
+            )
             _check_paths(directory_paths([*above, directory]))
             await self._store.add_directory(directory)
         return directory
@@ -89,7 +91,7 @@ class DirectoryService:
             paths = directory_paths([directory if each.id == directory_id else each for each in known])
             _check_paths({each: paths[each] for each in below})
             await self._store.change_directory(directory)
-            await self._store.unplace(collection_id, below)
+            await self._store.clear_paths(collection_id, below)
         return directory
 
     async def remove(

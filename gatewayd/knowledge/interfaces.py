@@ -111,7 +111,7 @@ class CollectionStore(Protocol):
         """Return the number of directories of a collection."""
         ...
 
-    async def find_line(self, collection_id: str, directory_id: str) -> Sequence[CollectionDirectory]:
+    async def find_ancestors(self, collection_id: str, directory_id: str) -> Sequence[CollectionDirectory]:
         """Return a directory and its ancestors, the highest first; empty without the directory."""
         ...
 
@@ -124,7 +124,7 @@ class CollectionStore(Protocol):
         """
         ...
 
-    async def unplace(self, collection_id: str, directory_ids: Sequence[str]) -> None:
+    async def clear_paths(self, collection_id: str, directory_ids: Sequence[str]) -> None:
         """Clear the paths of the files without an origin in directories that were moved."""
         ...
 

@@ -310,7 +310,7 @@ async def get_ancestors(
     store: CollectionStore, collection_id: str, directory_id: str
 ) -> Sequence[CollectionDirectory]:
     """Return a directory and its ancestors, the highest first; raises not_found."""
-    ancestors = await store.find_line(collection_id, directory_id)
+    ancestors = await store.find_ancestors(collection_id, directory_id)
     if not ancestors:
         raise not_found("directory", directory_id)
     return ancestors

@@ -1,4 +1,4 @@
-"""Refuses events to chats that hold as much as they may."""
+"""Size limit of chats for message events."""
 
 import asyncio
 from dataclasses import dataclass
@@ -9,35 +9,36 @@ from gatewayd.storage.engine.failures import translate_errors
 from gatewayd.storage.messages import size_of_chat
 
 MEASURE_INTERVAL_BYTES: Final = 1024 * 1024
-"""Bytes that events write to a chat until it is measured again."""
+"""Bytes that events may write to a chat before it is measured again."""
 
 FULL_SECONDS: Final = 10.0
-"""For how long a chat that was found full is not measured again."""
+"""Time for which a full chat is not measured again."""
 
 MAX_COUNTED_CHATS: Final = 10_000
 
 
 @dataclass(slots=True)
 class WrittenBytes:
-    """What events have written to one chat since it was measured, and until when it counts as full."""
+    """Bytes that events wrote to one chat since it was measured, and the time until which it counts as
+    full."""
 
     count: int = 0
     full_until: float = 0.0
 
 
 class ChatSizes:
-    """Counts the bytes that events write to each chat, and measures a chat when they come to MEASURED_BYTES.
+    """Counts the bytes that events write to each chat, and measures a chat every MEASURE_INTERVAL_BYTES.
 
-    To measure a chat is to read all of it, which is too much for each short event. Each process counts by
-    itself, and forgets the chat of the oldest event when there are over MAX_COUNTED_CHATS of them. So a chat
-    passes its limit by at most one event and MEASURED_BYTES for each process.
+    Measuring reads the whole chat, which is too expensive for each short event. Each process has its own
+    counts, of MAX_COUNTED_CHATS chats at most; the chat with the oldest event is dropped first. So a chat
+    exceeds its limit by at most one event and MEASURE_INTERVAL_BYTES per process.
     """
 
     def __init__(self) -> None:
         self._written: dict[str, WrittenBytes] = {}
 
     async def check(self, chat_id: str, size: int) -> None:
-        """Count an event of so many bytes; too_large when the chat is full without it."""
+        """Count an event of `size` bytes; too_large when the chat is already full."""
         written = self._count(chat_id, size)
         now = asyncio.get_running_loop().time()
         if now < written.full_until:
@@ -62,6 +63,6 @@ class ChatSizes:
 
 
 def size_of_text(text: str) -> int:
-    """Return how many bytes a text has at most when it is stored."""
+    """Return the maximum number of bytes of a text in the database."""
     # NUL is replaced by a character that is not ASCII.
     return len(text) if text.isascii() and "\x00" not in text else 4 * len(text)

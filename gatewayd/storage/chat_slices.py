@@ -1,4 +1,4 @@
-"""Stores and deletes chats in several short transactions: SQLite has one writer, and others wait for it.
+"""Storage and deletion of chats in short transactions, because other writers wait for SQLite's one writer.
 
 A chat that is incomplete, not yet stored or partly deleted, has the tag UNFINISHED. No reader finds it, and
 the next start deletes what is left of it. So the chats of one addition appear together, or none of them does,
@@ -13,7 +13,7 @@ from tortoise.models import Model
 
 from gatewayd.chats.records import Chat, NewChat
 from gatewayd.storage.engine.failures import translate_errors
-from gatewayd.storage.engine.sanitiser import encode_large_sanitised
+from gatewayd.storage.engine.fields import encode_large_sanitised
 from gatewayd.storage.engine.statements import SqlStatement
 from gatewayd.storage.engine.transactions import write_transaction
 from gatewayd.storage.engine.upserts import insert_rows
@@ -33,7 +33,7 @@ FIRST_DELETED_ROWS: Final = 8
 """Messages that one statement deletes: the maximum, and the first number before any is timed."""
 
 UNFINISHED: Final = "UNFINISHED"
-"""The id of a tag that no user can give: ids of tags are in lower case."""
+"""Id of a tag that no user can set: ids of users' tags are in lower case."""
 
 IS_COMPLETE: Final = (
     f"NOT EXISTS (SELECT 1 FROM chat_tags u WHERE u.chat_id = c.id AND u.tag = '{UNFINISHED}')"  # noqa: S608
@@ -48,7 +48,7 @@ Key = tuple[str, str]
 async def add(chats: AsyncIterable[NewChat]) -> None:
     """Insert chats, all or none; no reader finds one before all are stored.
 
-    PostgreSQL takes one transaction for all: its other writers do not wait for it.
+    On PostgreSQL one transaction contains all, because other writers do not wait for it.
     """
     if SqlStatement(ChatRow._meta.db).is_postgres:
         async with write_transaction("add the chat"):
@@ -60,7 +60,7 @@ async def add(chats: AsyncIterable[NewChat]) -> None:
 async def hide(column: str, value: str) -> Sequence[str]:
     """Make the chats whose column has a value unfinished, and return their ids.
 
-    A chat whose row another process is about to delete is none of them.
+    Chats that another process is deleting are not included.
     """
     async with write_transaction("remove the chat") as client:
         statement = SqlStatement(client)
@@ -84,7 +84,7 @@ async def list_unfinished() -> Sequence[str]:
 
 
 async def purge(chat_ids: Sequence[str]) -> None:
-    """Delete unfinished chats with all that they have, in transactions of about MAX_SLICE_SECONDS."""
+    """Delete unfinished chats with their messages, in transactions of about MAX_SLICE_SECONDS."""
     left = list(chat_ids)
     rows = FIRST_DELETED_ROWS
     while left:
@@ -112,23 +112,23 @@ async def _delete_some(client: Any, chat_id: str, rows: int) -> bool:
     )
     if await rest.run(f"SELECT 1 FROM chat_messages WHERE chat_id = {rest.bind(chat_id)} LIMIT 1"):  # noqa: S608
         return False
-    # The foreign keys delete the tags and what was shared.
+    # The foreign keys delete the tags and the shared copy.
     await end.run(f"DELETE FROM chats WHERE id = {end.bind(chat_id)}")  # noqa: S608
     return True
 
 
 class _Addition:
-    """Stores chats; `is_sliced` for a transaction each slice, else the caller holds one around all."""
+    """Stores chats: with `is_sliced` in one transaction per slice, else in the caller's transaction."""
 
     def __init__(self, *, is_sliced: bool) -> None:
         self._is_sliced = is_sliced
         self._waiting: dict[type[Model], list[Record]] = {}
         self._rows = 0
         self._characters = 0
-        self._listed: set[Key] = set()
+        self._with_items: set[Key] = set()
         self._numbers: dict[Key, int] = {}
         """The messages that have items, and the numbers of those that are stored."""
-        self._begun: list[str] = []
+        self._started: list[str] = []
         """The ids of chats that earlier slices hold, and of those that a failed commit may have stored."""
 
     async def run(self, chats: AsyncIterable[NewChat]) -> None:
@@ -143,9 +143,9 @@ class _Addition:
                 await self._undo()
 
     async def _undo(self) -> None:
-        # A commit whose end was not waited for has made all of them complete, or none.
+        # After a cancelled commit either all of the chats are complete or none.
         unfinished = set(await list_unfinished())
-        await purge([each for each in self._begun if each in unfinished])
+        await purge([each for each in self._started if each in unfinished])
 
     async def _take(self, new: NewChat) -> None:
         chat_id = new.chat.id
@@ -156,7 +156,7 @@ class _Addition:
             key = (chat_id, message.id)
             await self._put(ChatMessageRow, await columns_of(chat_id, message, is_copy=new.is_copy))
             for kind, values in message.items.items():
-                self._listed.add(key)
+                self._with_items.add(key)
                 for value in await encode_list(kind, values, is_copy=new.is_copy):
                     await self._put(ChatMessageItemRow, {"message_id": key, "kind": kind, "value": value})
 
@@ -177,26 +177,26 @@ class _Addition:
         is_hidden = self._is_sliced and not is_last
         if is_hidden:
             tags = tags + [_tag_columns(chat["id"], UNFINISHED, UNFINISHED) for chat in chats]
-            self._begun += [chat["id"] for chat in chats]
+            self._started += [chat["id"] for chat in chats]
         async with write_transaction("add the chat") as client:
             await insert_rows(ChatRow, chats)
             await insert_rows(ChatTagRow, tags)
             await self._write_messages(waiting.get(ChatMessageRow, []), waiting.get(ChatMessageItemRow, []))
-            if not is_hidden and self._begun:
-                await _show(client, self._begun)
+            if not is_hidden and self._started:
+                await _show(client, self._started)
 
     async def _write_messages(self, messages: list[Record], items: list[Record]) -> None:
-        # While other threads compute, a row that is returned takes longer than its insertion.
-        returning = "number, chat_id, id" if self._listed else ""
+        # While other threads compute, returning a row takes longer than inserting it.
+        returning = "number, chat_id, id" if self._with_items else ""
         for row in await insert_rows(ChatMessageRow, messages, returning=returning):
             self._numbers[row["chat_id"], row["id"]] = row["number"]
         await insert_rows(
             ChatMessageItemRow, [{**item, "message_id": self._numbers[item["message_id"]]} for item in items]
         )
         if messages:
-            # Items of the last one may follow in the next slice.
+            # Items of the last message may follow in the next slice.
             last = (messages[-1]["chat_id"], messages[-1]["id"])
-            self._listed &= {last}
+            self._with_items &= {last}
             self._numbers = {key: number for key, number in self._numbers.items() if key == last}
 
 

@@ -1,4 +1,4 @@
-"""Chats, their tags and what was shared of them."""
+"""Store of chats, their tags and shared copies."""
 
 from collections.abc import AsyncIterator, Mapping, Sequence
 from typing import Any, Final
@@ -9,8 +9,7 @@ from gatewayd.errors import invalid, not_found
 from gatewayd.storage import chat_slices
 from gatewayd.storage.chat_slices import IS_COMPLETE, UNFINISHED, title_columns
 from gatewayd.storage.engine.failures import translate_errors
-from gatewayd.storage.engine.fields import decode_large, fits_columns
-from gatewayd.storage.engine.sanitiser import encode_large_sanitised
+from gatewayd.storage.engine.fields import decode_large, encode_large_sanitised, fits_columns
 from gatewayd.storage.engine.statements import SqlStatement, contains_pattern
 from gatewayd.storage.engine.transactions import write_transaction
 from gatewayd.storage.engine.upserts import upsert_rows
@@ -20,7 +19,7 @@ from gatewayd.storage.tables.chats import ChatRow, ChatTagRow, SharedChatRow
 from gatewayd.time_slices import LoopPacer
 
 ORDERS: Final = {"updated_at": "updated_at", "created_at": "created_at", "title": "title_key"}
-"""The column that each order of a listing goes by."""
+"""The column of each sort order."""
 FROM: Final = " FROM chats c LEFT JOIN shared_chats s ON s.chat_id = c.id"
 SELECT: Final = (
     "SELECT c.id, c.user_id, c.title, c.head, c.current_id, c.archived, c.pinned, c.folder_id, c.meta,"
@@ -71,7 +70,7 @@ class TortoiseChats:
         return found[0] if found else None
 
     async def list(self, query: ChatQuery) -> tuple[Sequence[Chat], int]:
-        """Return one page of chats without their messages, and the count of all that match."""
+        """Return one page of chats without their messages, and the total count."""
         if query.sort_by not in ORDERS:
             raise invalid(f"cannot order chats by {query.sort_by!r}", param="sort_by")
         statement = SqlStatement(ChatRow._meta.db)
@@ -99,7 +98,7 @@ class TortoiseChats:
             return await ChatRow.filter(id=chat_id).update(**await _changed(change), updated_at=at) > 0
 
     async def touch(self, chat_id: str, at: int) -> bool:
-        """Set `updated_at` alone, and write nothing when it is that already."""
+        """Set `updated_at`, unless it has this value already."""
         if not fits_columns(ChatRow, id=chat_id):
             return False
         with translate_errors("change the chat"):
@@ -117,11 +116,11 @@ class TortoiseChats:
         return await chat_slices.hide("user_id", user_id) if fits_columns(ChatRow, user_id=user_id) else []
 
     async def list_unfinished(self) -> Sequence[str]:
-        """Return the ids of the chats of which a process that died has left a part."""
+        """Return the ids of the incomplete chats that a killed process has left."""
         return await chat_slices.list_unfinished()
 
     async def purge(self, chat_ids: Sequence[str]) -> None:
-        """Delete unfinished chats, their messages, tags and what was shared."""
+        """Delete unfinished chats, their messages, tags and shared copies."""
         await chat_slices.purge(chat_ids)
 
     async def archive_all(self, user_id: str, *, archived: bool) -> None:
@@ -141,13 +140,13 @@ class TortoiseChats:
                 await ChatRow.filter(id__in=some).update(archived=archived)
 
     async def add_tag(self, chat_id: str, tag: Tag) -> None:
-        """Give a chat a tag; nothing happens when it has it. Raises not_found when there is no such chat."""
+        """Add a tag to a chat unless it has the tag; not_found without the chat."""
         row = ChatTagRow(chat_id=chat_id, tag=tag.id, name=tag.name)
         async with write_transaction("add the tag", not_found("chat", chat_id)):
             await ChatTagRow.bulk_create([row], ignore_conflicts=True)
 
     async def remove_tags(self, chat_id: str, tag_ids: Sequence[str] | None = None) -> None:
-        """Take these tags from a chat, or all."""
+        """Remove these tags of a chat, or all."""
         if not fits_columns(ChatTagRow, chat_id=chat_id):
             return
         gone = ChatTagRow.filter(chat_id=chat_id).exclude(tag=UNFINISHED)
@@ -157,7 +156,7 @@ class TortoiseChats:
             await gone.delete()
 
     async def tags(self, *, user_id: str | None = None, chat_id: str | None = None) -> Sequence[Tag]:
-        """Return the tags of a chat, or all that the chats of a user have, each once, by name."""
+        """Return the tags of a chat, or those of all chats of a user, each once, by name."""
         statement = SqlStatement(ChatTagRow._meta.db)
         conditions = [IS_COMPLETE]
         for column, value in (("c.user_id", user_id), ("c.id", chat_id)):
@@ -174,7 +173,7 @@ class TortoiseChats:
         return [Tag(**row) for row in rows]
 
     async def share(self, shared: SharedChat) -> None:
-        """Keep a chat as it is now, in place of what was shared of it before; not_found when it is gone."""
+        """Store a shared copy of a chat, replacing the former one; not_found without the chat."""
         columns = {
             "id": shared.id,
             "chat_id": shared.chat_id,
@@ -186,7 +185,7 @@ class TortoiseChats:
             await upsert_rows(SharedChatRow, [columns], ["chat_id"])
 
     async def find_shared(self, share_id: str) -> SharedChat | None:
-        """Return what was shared under an id."""
+        """Return the shared copy with this id."""
         if not fits_columns(SharedChatRow, id=share_id):
             return None
         with translate_errors("read a shared chat"):
@@ -204,7 +203,7 @@ class TortoiseChats:
         )
 
     async def unshare(self, chat_id: str) -> bool:
-        """Forget what was shared of a chat."""
+        """Delete the shared copy of a chat."""
         if not fits_columns(SharedChatRow, chat_id=chat_id):
             return False
         async with write_transaction("stop sharing the chat"):
@@ -227,7 +226,7 @@ async def _changed(change: ChatChange) -> dict[str, Any]:
 
 
 def _conditions(statement: SqlStatement, query: ChatQuery) -> list[str] | None:
-    """Return the conditions of a listing, None when no chat can fulfil them."""
+    """Return the SQL conditions of a query, None when no chat can match."""
     pattern = contains_pattern(query.text)
     texts = {"user_id": query.user_id, "folder_id": query.folder_id}
     possible = all(value is None or fits_columns(ChatRow, **{name: value}) for name, value in texts.items())
@@ -248,7 +247,7 @@ def _conditions(statement: SqlStatement, query: ChatQuery) -> list[str] | None:
 
 
 async def _read(statement: SqlStatement, sql: str) -> list[Chat]:
-    """Return the chats of a statement with their tags, in two statements."""
+    """Run a query of SELECT and return its chats with their tags, in two statements."""
     rows = await statement.run(sql)
     if not rows:
         return []

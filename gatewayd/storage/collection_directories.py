@@ -1,4 +1,4 @@
-"""Directories of collections."""
+"""Store of the directories of collections."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
@@ -17,7 +17,7 @@ from gatewayd.storage.tables.documents import (
     LinkRow,
 )
 
-# A directory and those above it; the depth ends what a damaged database could make a ring.
+# A directory and its ancestors; the depth limit ends a cycle in a damaged database.
 SELECT_ANCESTORS: Final = (
     "WITH RECURSIVE line(id, parent_id, depth) AS ("
     "SELECT id, parent_id, 0 FROM collection_directories WHERE collection_id = {collection} AND id = {id} "
@@ -26,19 +26,20 @@ SELECT_ANCESTORS: Final = (
     "SELECT d.* FROM line JOIN collection_directories d ON d.id = line.id ORDER BY line.depth DESC"
 )
 MAX_DEPTH: Final = 10_000
-# A sync client knows a file by its path: elsewhere it has none. An origin of ours knows it wherever it is.
+# A sync client over HTTP (no origin) identifies a file by its path, which a move invalidates. `gatewayctl
+# ingest` (with an origin) keeps its own paths.
 CLEAR_PLACE: Final = (
     "path = CASE WHEN origin = '' THEN '' ELSE path END, place = CASE WHEN origin = '' THEN '' ELSE place END"
 )
 
 
 class TortoiseCollectionDirectories:
-    """The part of `knowledge.interfaces.CollectionStore` about the directories of a collection."""
+    """The methods of `knowledge.interfaces.CollectionStore` for the directories of a collection."""
 
     async def add_directory(self, directory: CollectionDirectory) -> None:
-        """Insert a directory; conflict when its parent has one of this name.
+        """Insert a directory.
 
-        Not_found without the collection or the parent in it.
+        Raises conflict when its parent has one of this name, not_found without the collection or the parent.
         """
         async with write_transaction("add the directory"):
             await _lock(directory.collection_id)
@@ -63,14 +64,14 @@ class TortoiseCollectionDirectories:
         return [_directory_of(row) for row in rows]
 
     async def count_directories(self, collection_id: str) -> int:
-        """Return how many directories a collection has."""
+        """Return the number of directories of a collection."""
         if not fits_columns(CollectionRow, id=collection_id):
             return 0
         with translate_errors("count the directories of the collection"):
             return await DirectoryRow.filter(collection_id=collection_id).count()
 
-    async def find_line(self, collection_id: str, directory_id: str) -> Sequence[CollectionDirectory]:
-        """Return a directory of a collection and those above it, the highest first; none without it."""
+    async def find_ancestors(self, collection_id: str, directory_id: str) -> Sequence[CollectionDirectory]:
+        """Return a directory and its ancestors, the highest first; empty without the directory."""
         if not fits_columns(CollectionRow, id=collection_id) or not fits_columns(
             DirectoryRow, id=directory_id
         ):
@@ -84,14 +85,16 @@ class TortoiseCollectionDirectories:
     async def move_files(
         self, collection_id: str, file_ids: Sequence[str], directory_id: str | None
     ) -> Sequence[str]:
-        """Put files of a collection into a directory, None for none; those that belong to no origin lose
-        their paths. Returns the files that are in the collection."""
+        """Move files of a collection into a directory (None: the root); return the ids of the moved ones.
+
+        Files without an origin lose their paths.
+        """
         wanted = storable_ids(FileRow, file_ids)
         if not wanted or not fits_columns(CollectionRow, id=collection_id):
             return []
         async with write_transaction("move files of the collection") as client:
             statement = SqlStatement(client)
-            # What cannot be a directory is refused where it is stored.
+            # Raises for an id that the column cannot store.
             [place] = stored_values(LinkRow, {"directory_id": directory_id})
             target = statement.bind(place)
             mine, among = statement.bind(collection_id), statement.among(wanted)
@@ -101,8 +104,8 @@ class TortoiseCollectionDirectories:
             )
         return [row["file_id"] for row in rows]
 
-    async def unplace(self, collection_id: str, directory_ids: Sequence[str]) -> None:
-        """Take the paths of the files in directories that belong to no origin: the directories moved."""
+    async def clear_paths(self, collection_id: str, directory_ids: Sequence[str]) -> None:
+        """Clear the paths of the files without an origin in directories that were moved."""
         wanted = storable_ids(DirectoryRow, directory_ids)
         if not wanted or not fits_columns(CollectionRow, id=collection_id):
             return
@@ -115,9 +118,9 @@ class TortoiseCollectionDirectories:
             )
 
     async def change_directory(self, directory: CollectionDirectory) -> bool:
-        """Write name, parent and updated_at; False when it is gone.
+        """Write name, parent and updated_at; False when the directory does not exist.
 
-        Conflict and not_found as in `add_directory`, and conflict when it would be inside itself.
+        Raises the errors of `add_directory`, and conflict when the directory would be inside itself.
         """
         if not fits_columns(DirectoryRow, id=directory.id):
             return False
@@ -136,8 +139,7 @@ class TortoiseCollectionDirectories:
             return await mine.update(**columns) > 0
 
     async def remove_directories(self, collection_id: str, directory_ids: Sequence[str]) -> Sequence[str]:
-        """Delete directories with those below them; return the ids of the files in them, which stay linked,
-        in no directory."""
+        """Delete directories and all below them; return the ids of their files, which move to the root."""
         wanted = storable_ids(DirectoryRow, directory_ids)
         if not wanted or not fits_columns(CollectionRow, id=collection_id):
             return []
@@ -157,7 +159,7 @@ class TortoiseCollectionDirectories:
 
 
 async def _lock(collection_id: str) -> None:
-    """Make others who change the directories of a collection wait; not_found when it is gone."""
+    """Lock a collection for changes of its directories; not_found without it."""
     found = None
     if fits_columns(CollectionRow, id=collection_id):
         found = await CollectionRow.filter(id=collection_id).select_for_update(no_key=True).first()
@@ -172,7 +174,7 @@ async def _parents(collection_id: str) -> Mapping[str, str | None]:
 
 
 async def _check(directory: CollectionDirectory) -> None:
-    """See that the parent is there and has no other directory of this name."""
+    """Raise not_found without the parent, conflict when it has another directory of this name."""
     beside = DirectoryRow.filter(collection_id=directory.collection_id)
     parent_id = directory.parent_id
     if parent_id is not None and not (
@@ -180,7 +182,7 @@ async def _check(directory: CollectionDirectory) -> None:
     ):
         raise not_found("directory", parent_id)
     if not fits_columns(DirectoryRow, name=directory.name):
-        # What cannot be stored is refused where it is written.
+        # The write refuses the name with the reason.
         return
     if await beside.filter(parent_id=parent_id, name=directory.name).exclude(id=directory.id).exists():
         sentence = f"cannot store the directory: the name {shorten(directory.name)!r} is taken"
@@ -188,7 +190,7 @@ async def _check(directory: CollectionDirectory) -> None:
 
 
 async def _check_above(directory: CollectionDirectory) -> None:
-    """See that a directory does not get below itself."""
+    """Raise conflict when a directory would be below itself."""
     parents = await _parents(directory.collection_id)
     above = directory.parent_id
     while above is not None:

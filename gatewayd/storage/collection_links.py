@@ -1,4 +1,4 @@
-"""Files in collections."""
+"""Store of the links between collections and files."""
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
@@ -29,19 +29,19 @@ LINKED_FILE: Final = (
 
 
 class TortoiseCollectionLinks:
-    """The part of `knowledge.interfaces.CollectionStore` about the files in a collection.
+    """The methods of `knowledge.interfaces.CollectionStore` for the files of a collection.
 
-    `wake` is called when there are stale words to purge.
+    `wake` is called when stale words remain to be purged.
     """
 
     def __init__(self, wake: Callable[[], object] = lambda: None) -> None:
         self._wake = wake
 
     async def link(self, link: CollectionLink) -> bool:
-        """Put a file into a collection, with its words if it has any; False when it is in already.
+        """Link a file to a collection and index its words; False when it was linked.
 
-        A file that is in already keeps its link, but takes over path, origin and directory as they are given,
-        empty ones too. Not_found without the collection, conflict without the file.
+        An existing link takes over path, origin and directory, including empty ones. Raises not_found without
+        the collection, conflict without the file.
         """
         columns = _columns(link)
         async with write_transaction("add the file to the collection") as client:
@@ -61,7 +61,7 @@ class TortoiseCollectionLinks:
             return False
 
     async def unlink(self, collection_id: str, file_ids: Sequence[str]) -> Sequence[str]:
-        """Take files out, with their words; return those that were in."""
+        """Unlink files and remove their words from the index; return the ids of those that were linked."""
         wanted = storable_ids(FileRow, file_ids)
         if not wanted or not fits_columns(CollectionRow, id=collection_id):
             return []
@@ -82,7 +82,7 @@ class TortoiseCollectionLinks:
         return taken
 
     async def find_links(self, collection_id: str, file_ids: Sequence[str]) -> Mapping[str, CollectionLink]:
-        """Return the links of those of the files that are in the collection, by file id, in one statement."""
+        """Return the links of the given files in the collection, by file id, in one statement."""
         wanted = storable_ids(FileRow, file_ids)
         if not wanted or not fits_columns(CollectionRow, id=collection_id):
             return {}
@@ -105,28 +105,28 @@ class TortoiseCollectionLinks:
         offset: int = 0,
         limit: int | None = None,
     ) -> tuple[Sequence[tuple[CollectionLink, File]], int]:
-        """Return one page of files in any status, in the order of linking, and the count of all.
+        """Return one page of files in any status, in the order of linking, and the total count.
 
-        An empty `directory_id` limits them to those in no directory.
+        An empty `directory_id` selects the files in no directory.
         """
         statement = SqlStatement(LinkRow._meta.db)
-        source = _listed(statement, collection_id, (origin, directory_id), query)
+        source = _links_source(statement, collection_id, (origin, directory_id), query)
         if source is None:
             return [], 0
         counting = statement.copy()
         with translate_errors("list the files of the collection"):
             [counted] = await counting.run(f"SELECT COUNT(*) AS total FROM {source}")  # noqa: S608
             ids = f"SELECT l.id FROM {source} ORDER BY l.id{statement.window(offset, limit)}"  # noqa: S608
-            # In pieces, so that others have their turn while many are read.
+            # In batches, so that other queries run between them.
             wanted = [row["id"] for row in await statement.run(ids)]
             pieces = [wanted[at : at + BATCH_SIZE] for at in range(0, len(wanted), BATCH_SIZE)]
             found = [each for piece in pieces for each in await _read(piece)]
         return found, counted["total"]
 
     async def find_same_text(self, collection_id: str, text_hash: str, *, but: str) -> str | None:
-        """Return another file than `but` in the collection that has this text.
+        """Return a file other than `but` in the collection that has this text and no path.
 
-        Files that lie at a path never count: whoever keeps them in step may have the same text twice.
+        Files with a path are ignored: a synchronised tree may contain the same text twice.
         """
         if not fits_columns(FileRow, text_hash=text_hash, id=but) or not fits_columns(
             CollectionRow, id=collection_id
@@ -146,7 +146,7 @@ class TortoiseCollectionLinks:
 
 
 def place_key(origin: str, path: str) -> str:
-    """Return what a place in a collection is looked up by, empty for a file that lies at no path."""
+    """Return the lookup key of an origin and a path, "" without a path."""
     return digest(f"{origin}\x00{path}") if path else ""
 
 
@@ -159,11 +159,13 @@ async def _number(collection_id: str) -> int:
     return int(found[0])
 
 
-def _listed(
+def _links_source(
     statement: SqlStatement, collection_id: str, place: tuple[str | None, str | None], query: str
 ) -> str | None:
-    """Return where the links `l` that `list_files` asks for are, None when there can be none; `place` is
-    origin and directory."""
+    """Return the FROM and WHERE of the links `l` of `list_files`, None when none can match.
+
+    `place` is origin and directory.
+    """
     given = dict(zip(("origin", "directory_id"), place, strict=True))
     texts = {name: text for name, text in given.items() if text is not None}
     pattern = contains_pattern(query)

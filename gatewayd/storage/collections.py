@@ -1,4 +1,4 @@
-"""Collections with their access lists."""
+"""Store of collections and their access lists."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -30,17 +30,18 @@ UNFINISHED: Final = ", ".join(
     f"'{status.value}'" for status in FileStatus if status is not FileStatus.COMPLETED
 )
 SELECT: Final = "SELECT c.* FROM collections c"
-# One at a time: a subquery each, which ends in the index.
+# A subquery per collection uses the index only.
 COUNT_LINKS: Final = (
     "SELECT c.id AS id, (SELECT COUNT(*) FROM collection_files l WHERE l.collection_id = c.id) AS files"
     " FROM collections c WHERE c.id {among}"
 )
-# Most files are completed, and the others are found by their status: SQLite keeps the order of a cross join.
+# Most files are completed, so the others are selected by their status; SQLite keeps the order of a cross
+# join.
 COUNT_UNFINISHED: Final = (
     "SELECT l.collection_id AS id, COUNT(*) AS files FROM files f CROSS JOIN collection_files l"  # noqa: S608
     f" WHERE f.status IN ({UNFINISHED}) AND l.file_id = f.id{{only}} GROUP BY l.collection_id"
 )
-# Hexadecimal ones, so that 63 bits hold the number.
+# Hexadecimal digits: 60 bits, which fit into a signed 64-bit column.
 NUMBER_DIGITS: Final = 15
 
 
@@ -63,7 +64,7 @@ class TortoiseCollections(TortoiseCollectionLinks, TortoiseCollectionDirectories
             await fts.create(client, number)
 
     async def find(self, collection_id: str) -> Collection | None:
-        """Return the collection with this id and its grants; its files are not counted."""
+        """Return the collection with this id and its grants; `file_count` is None."""
         if not fits_columns(CollectionRow, id=collection_id):
             return None
         with translate_errors("read a collection"):
@@ -72,7 +73,7 @@ class TortoiseCollections(TortoiseCollectionLinks, TortoiseCollectionDirectories
         return found[0] if found else None
 
     async def find_by_name(self, name: str) -> Sequence[Collection]:
-        """Return the collections of exactly this name, oldest first; their files are not counted."""
+        """Return the collections of exactly this name, oldest first; `file_count` is None."""
         if not fits_columns(CollectionRow, name=name):
             return []
         with translate_errors("read collections"):
@@ -90,7 +91,7 @@ class TortoiseCollections(TortoiseCollectionLinks, TortoiseCollectionDirectories
         offset: int = 0,
         limit: int | None = None,
     ) -> tuple[Sequence[Collection], int]:
-        """Return one page of collections, last changed first, and the count of all, in five statements."""
+        """Return one page of collections, last changed first, and the total count, in five statements."""
         pattern = contains_pattern(query)
         if pattern is None or (reader is not None and not fits_columns(CollectionRow, user_id=reader[0])):
             return [], 0
@@ -117,7 +118,7 @@ class TortoiseCollections(TortoiseCollectionLinks, TortoiseCollectionDirectories
         return [replace(each, file_count=counts.get(each.id, 0)) for each in found], counted["total"]
 
     async def holding(self, file_ids: Sequence[str]) -> Mapping[str, Sequence[Collection]]:
-        """Return the collections that hold each of the files, oldest link first, in three statements."""
+        """Return the collections that contain each of the files, oldest link first, in three statements."""
         statement = SqlStatement(CollectionRow._meta.db)
         among = statement.among(storable_ids(FileRow, file_ids))
         with translate_errors("read the collections of files"):
@@ -134,7 +135,7 @@ class TortoiseCollections(TortoiseCollectionLinks, TortoiseCollectionDirectories
         return found
 
     async def count_files(self, collection_id: str) -> int:
-        """Return how many completed files a collection has."""
+        """Return the number of completed files of a collection."""
         if not fits_columns(CollectionRow, id=collection_id):
             return 0
         with translate_errors("count the files of the collection"):
@@ -142,7 +143,7 @@ class TortoiseCollections(TortoiseCollectionLinks, TortoiseCollectionDirectories
         return counts.get(collection_id, 0)
 
     async def has_files(self, collection_id: str) -> bool:
-        """Tell whether a collection has a completed file, without counting."""
+        """Return whether a collection has a completed file, without counting them."""
         if not fits_columns(CollectionRow, id=collection_id):
             return False
         statement = SqlStatement(CollectionRow._meta.db)
@@ -155,7 +156,7 @@ class TortoiseCollections(TortoiseCollectionLinks, TortoiseCollectionDirectories
             return bool(await statement.run(query))
 
     async def change(self, collection: Collection) -> bool:
-        """Write owner, name, description, meta, grants and updated_at; False when it is gone."""
+        """Write owner, name, description, meta, grants and updated_at; False when it does not exist."""
         columns = {**_columns(collection), "user_id": collection.user_id}
         if not fits_columns(CollectionRow, id=collection.id):
             return False
@@ -166,7 +167,7 @@ class TortoiseCollections(TortoiseCollectionLinks, TortoiseCollectionDirectories
         return True
 
     async def remove(self, collection_id: str) -> bool:
-        """Delete a collection; links and directories go along by their foreign keys, and files stay."""
+        """Delete a collection but not its files; foreign keys delete its links and directories."""
         if not fits_columns(CollectionRow, id=collection_id):
             return False
         async with write_transaction("remove the collection") as client:
@@ -178,19 +179,19 @@ class TortoiseCollections(TortoiseCollectionLinks, TortoiseCollectionDirectories
 
 
 async def _read(statement: SqlStatement, clauses: str) -> list[Collection]:
-    """Return the collections that the end of a statement asks for."""
+    """Run SELECT with these clauses and return its collections with their grants."""
     rows = await statement.run(f"{SELECT}{clauses}")
     access = await grants.read(GrantResource.KNOWLEDGE, [row["id"] for row in rows])
     return [_collection_of(row, access.get(row["id"], ())) for row in rows]
 
 
 async def _count(client: Any, ids: Sequence[str]) -> Mapping[str, int]:
-    """Return how many completed files collections have, by collection."""
+    """Return the number of completed files of collections, by collection id."""
     if not ids:
         return {}
     linked, unfinished = SqlStatement(client), SqlStatement(client)
     links = await linked.run(COUNT_LINKS.format(among=linked.among(ids)))
-    # For many, going once through the files is faster than looking each of them up in each collection.
+    # For several collections, one pass over the unfinished files is faster than one query per collection.
     only = f" AND l.collection_id = {unfinished.bind(ids[0])}" if len(ids) == 1 else ""
     rest = {row["id"]: row["files"] for row in await unfinished.run(COUNT_UNFINISHED.format(only=only))}
     return {row["id"]: max(row["files"] - rest.get(row["id"], 0), 0) for row in links}
@@ -199,7 +200,7 @@ async def _count(client: Any, ids: Sequence[str]) -> Mapping[str, int]:
 def _number_of(collection_id: str) -> int:
     """Return the number that names the lexical index of a collection.
 
-    It comes from the id, so that nobody has to wait to learn which number is free.
+    It is derived from the id: a sequence would make concurrent transactions wait.
     """
     return int(digest(collection_id)[:NUMBER_DIGITS], 16)
 

@@ -1,4 +1,4 @@
-"""Files, without their bytes and passages."""
+"""Store of files, without their bytes and passages."""
 
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from dataclasses import fields
@@ -20,11 +20,11 @@ from gatewayd.transactions import after_commit
 
 PAGE_SIZE: Final = 1000
 COLUMNS: Final = tuple(each.name for each in fields(File))
-"""The columns that a record is made of: those of the same names."""
+"""The columns of a record, which have the names of its fields."""
 
 
 class TortoiseFiles:
-    """Implements `ingest.interfaces.FileStore`; `wake` is called when there are stale passages to purge."""
+    """Implements `ingest.interfaces.FileStore`; `wake` is called when stale passages remain to be purged."""
 
     def __init__(self, wake: Callable[[], object] = lambda: None) -> None:
         self._wake = wake
@@ -43,7 +43,7 @@ class TortoiseFiles:
         return None if row is None else file_of(row)
 
     async def find_many(self, file_ids: Sequence[str]) -> Mapping[str, File]:
-        """Return those of the files that exist, by id, in one statement."""
+        """Return the existing ones of these files, by id, in one statement."""
         statement = SqlStatement(FileRow._meta.db)
         wanted = statement.among(
             [each for each in storable_ids(FileRow, file_ids) if not passage_removal.is_marker(each)]
@@ -63,7 +63,7 @@ class TortoiseFiles:
         offset: int = 0,
         limit: int | None = None,
     ) -> tuple[Sequence[File], int]:
-        """Return one page of files, newest first, and the count of all."""
+        """Return one page of files, newest first, and the total count."""
         name = like_pattern(pattern)
         if name is None or (user_id is not None and not fits_columns(FileRow, user_id=user_id)):
             return [], 0
@@ -87,7 +87,7 @@ class TortoiseFiles:
         return [file_from(row) for row in rows], counted["total"]
 
     async def change(self, file: File) -> bool:
-        """Write every field of a file; False when it is gone."""
+        """Write every field of a file; False when it does not exist."""
         columns = columns_of(file)
         if not fits_columns(FileRow, id=file.id):
             return False
@@ -95,11 +95,11 @@ class TortoiseFiles:
             return await FileRow.filter(id=file.id).update(**columns) > 0
 
     async def remove(self, file_id: str) -> bool:
-        """Delete a file; all but the words of its passages go along by their foreign keys."""
+        """Delete a file and the words of its passages; foreign keys delete the rest."""
         if not fits_columns(FileRow, id=file_id):
             return False
         async with write_transaction("remove the file") as client:
-            # In the order in which a publication locks them.
+            # The lock order of `publish`.
             await FileRow.filter(id=file_id).select_for_update()
             is_left = await passage_removal.discard(client, file_id)
             is_removed = await FileRow.filter(id=file_id).delete() > 0
@@ -108,7 +108,7 @@ class TortoiseFiles:
         return is_removed
 
     async def ids(self) -> AsyncIterator[str]:
-        """Yield the ids of all files, in order, a few in memory at a time."""
+        """Yield the ids of all files in ascending order, with one page in memory."""
         last = ""
         while True:
             with translate_errors("list files"):
@@ -121,7 +121,7 @@ class TortoiseFiles:
             last = str(found[-1])
 
     async def collections_of(self, file_id: str) -> Sequence[str]:
-        """Return the ids of the collections that hold a file, in the order of linking."""
+        """Return the ids of the collections that contain a file, in the order of linking."""
         if not fits_columns(FileRow, id=file_id):
             return []
         with translate_errors("read the collections of the file"):
@@ -132,7 +132,7 @@ class TortoiseFiles:
 
 
 def columns_of(file: File) -> dict[str, Any]:
-    """Return the columns of a file's row but its id."""
+    """Return the columns of a file's row without its id."""
     return {
         "user_id": file.user_id,
         "name": file.name,
@@ -160,7 +160,7 @@ def file_of(row: FileRow) -> File:
 
 
 def file_from(columns: Mapping[str, Any]) -> File:
-    """Return the record of the columns of a row, as the database gave them."""
+    """Return the record of a row as selected from the database, by column."""
     return File(
         id=columns["id"],
         user_id=columns["user_id"],

@@ -1,4 +1,4 @@
-"""The access lists of all kinds of resources."""
+"""Access lists of all kinds of resources."""
 
 from collections.abc import Mapping, Sequence
 from enum import StrEnum
@@ -11,7 +11,7 @@ from gatewayd.storage.tables.accounts import (
 
 
 class GrantResource(StrEnum):
-    """What has an access list, by the names that clients see (peer-compatible)."""
+    """Kind of a resource with an access list; the values are those of Open WebUI."""
 
     MODEL = "model"
     KNOWLEDGE = "knowledge"
@@ -21,7 +21,7 @@ class GrantResource(StrEnum):
 
 
 async def read(resource: GrantResource, ids: Sequence[str]) -> Mapping[str, tuple[Grant, ...]]:
-    """Return the access lists of those of the resources that have one, by id, in one statement."""
+    """Return the access lists of the given resources, by id, in one statement; empty lists are left out."""
     if not ids:
         return {}
     statement = SqlStatement(GrantRow._meta.db)
@@ -65,7 +65,7 @@ async def remove(resource: GrantResource, resource_id: str) -> None:
 def readable_condition(
     statement: SqlStatement, resource: GrantResource, column: str, reader: tuple[str, Sequence[str]]
 ) -> str:
-    """Return the condition that a user (id, ids of the groups) has a grant on what `column` is the id of."""
+    """Return the SQL condition that a reader (user id, group ids) has a grant on the resource id `column`."""
     user_id, group_ids = reader
     kind, users, groups = (
         statement.bind(resource.value),

@@ -1,4 +1,4 @@
-"""Groups and who is in them."""
+"""Store of groups and their members."""
 
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
@@ -23,7 +23,7 @@ from gatewayd.storage.tables.accounts import (
 from gatewayd.text import casefold_nfc
 
 BATCH_SIZE: Final = 500
-# What nobody named is called as the user is.
+# A member without a display name of the source has the name of the user.
 ON_CONFLICT_RENAME: Final = (
     "(group_id, user_id, source) DO UPDATE SET display = excluded.display WHERE excluded.display <> "
     "COALESCE(group_members.display, (SELECT COALESCE(u.display_name, u.name) FROM users u"
@@ -45,14 +45,14 @@ COUNT_OUTSIDE: Final = (
 class TortoiseGroups:
     """Implements `accounts.interfaces.GroupStore`.
 
-    What looks at all members of a group is read by `reader`, if there is one.
+    `reader`, if present, runs the queries over all members of a group.
     """
 
     def __init__(self, reader: QueryReader | None = None) -> None:
         self._reader = reader
 
     async def add(self, group: Group) -> None:
-        """Insert a group; conflict when the id, the name (any case) or an external id is taken."""
+        """Insert a group; conflict when the id, the name (case-insensitive) or an external id is taken."""
         async with write_transaction("add the group"):
             await GroupRow(**_columns(group)).save(force_create=True)
             await identity_index.update_lookups(
@@ -68,7 +68,7 @@ class TortoiseGroups:
         return None if row is None else group_from_row(row)
 
     async def find_by_name(self, name: str) -> Group | None:
-        """Return the group with this name, in any case."""
+        """Return the group with this name, case-insensitive."""
         if not fits_columns(GroupRow, name=name):
             return None
         with translate_errors("read a group"):
@@ -88,7 +88,7 @@ class TortoiseGroups:
         return [group_from_row(row) for row in rows]
 
     async def change(self, group: Group) -> bool:
-        """Write every field, and the external ids if they changed; conflict as in `add`."""
+        """Write every field, and the external ids if they changed; raises the errors of `add`."""
         columns = _columns(group)
         del columns["id"]
         async with write_transaction("change the group"):
@@ -101,7 +101,7 @@ class TortoiseGroups:
         return True
 
     async def remove(self, group_id: str) -> bool:
-        """Delete a group; its memberships go along by their foreign key."""
+        """Delete a group; a foreign key deletes its memberships."""
         if not fits_columns(GroupRow, id=group_id):
             return False
         async with write_transaction("remove the group"):
@@ -118,7 +118,7 @@ class TortoiseGroups:
             )
 
     async def list_group_ids(self, user_ids: Sequence[str]) -> Mapping[str, Sequence[str]]:
-        """Return the group ids of each of the users, one query for each five hundred users."""
+        """Return the group ids of each of the users, in one query per 500 users."""
         found: dict[str, dict[str, None]] = {}
         with translate_errors("list memberships"):
             for batch in _batches(user_ids):
@@ -130,7 +130,7 @@ class TortoiseGroups:
     async def list_sources(
         self, group_id: str, user_ids: Sequence[str]
     ) -> Mapping[str, Sequence[MembershipSource]]:
-        """Return who put each of the users into a group, one query for each five hundred users."""
+        """Return the sources of each user's membership in a group, in one query per 500 users."""
         if not fits_columns(GroupRow, id=group_id):
             return {}
         found: dict[str, list[MembershipSource]] = {}
@@ -142,7 +142,7 @@ class TortoiseGroups:
         return found
 
     async def count_by_source(self, group_id: str) -> Mapping[MembershipSource, int]:
-        """Return how many members each source has put into a group."""
+        """Return the number of members of a group by source."""
         if not fits_columns(GroupRow, id=group_id):
             return {}
         with translate_errors("count members"):
@@ -151,7 +151,7 @@ class TortoiseGroups:
         return {MembershipSource(source): users for source, users in counted}
 
     async def count_members_outside(self, group_id: str, group_ids: Sequence[str]) -> int:
-        """Return how many members but administrators are in none of the other groups, in one statement."""
+        """Return the number of members, without administrators, that are in none of the other groups."""
         if not fits_columns(GroupRow, id=group_id):
             return 0
         statement = SqlStatement(GroupRow._meta.db)
@@ -167,7 +167,7 @@ class TortoiseGroups:
     async def count_members(
         self, group_ids: Sequence[str], *, source: MembershipSource | None = None
     ) -> Mapping[str, int]:
-        """Return how many users there are by group, one query for each five hundred groups."""
+        """Return the number of members by group, in one query per 500 groups."""
         found: dict[str, int] = {}
         by_source = {} if source is None else {"source": source.value}
         with translate_errors("count members"):
@@ -186,16 +186,17 @@ class TortoiseGroups:
         at: int,
         displays: Mapping[str, str] | None = None,
     ) -> int:
-        """Add existing users whom the source has not added, and write what it calls them; return how many.
+        """Add existing users as members from a source, write their display names, and count the changes.
 
-        A statement for each five hundred users, however many members there are. Not_found without the group.
+        Runs one statement per 500 users, independent of the number of members. Raises not_found without the
+        group.
         """
         adding = _Adding(group_id, source, at, displays or {})
         async with _changing_members(group_id, "add members") as client:
             return sum([await _add(client, batch, adding) for batch in _batches(user_ids)])
 
     async def keep_members(self, group_id: str, user_ids: Sequence[str], *, source: MembershipSource) -> int:
-        """Remove all whom the source has added but these; return how many; not_found without the group."""
+        """Remove all members from a source except these; return their number; not_found without the group."""
         async with _changing_members(group_id, "remove members") as client:
             statement = SqlStatement(client)
             removed, _ = await client.execute_query(
@@ -209,12 +210,12 @@ class TortoiseGroups:
     async def remove_members(
         self, group_id: str, user_ids: Sequence[str], *, source: MembershipSource | None = None
     ) -> int:
-        """Remove users whom the source, None any, has added; return how many; not_found without the group."""
+        """Remove members from a source (None: any); return their number; not_found without the group."""
         async with _changing_members(group_id, "remove members") as client:
             return sum([await _remove(client, group_id, batch, source) for batch in _batches(user_ids)])
 
     async def touch(self, group_id: str, *, at: int, modified_us: int) -> None:
-        """Write when a group last changed."""
+        """Write the time of a group's last change."""
         if not fits_columns(GroupRow, id=group_id):
             return
         async with write_transaction("change the group"):
@@ -222,16 +223,16 @@ class TortoiseGroups:
 
 
 async def _locked(group_id: str) -> GroupRow | None:
-    """Return a group, and make others who change it or its members wait until the transaction ends.
+    """Return a group, locked against other changes of it and its members until the transaction ends.
 
-    They count only what they change themselves, and cannot wait for each other's members in a circle.
+    With the lock each change counts only its own rows, and two changes cannot deadlock on members.
     """
     return await GroupRow.filter(id=group_id).select_for_update(no_key=True).first()
 
 
 @asynccontextmanager
 async def _changing_members(group_id: str, what: str) -> AsyncIterator[Any]:
-    """Change the members of a group that exists, and lock it; not_found when it does not."""
+    """Begin a transaction that has locked a group; not_found without the group."""
     if not fits_columns(GroupRow, id=group_id):
         raise not_found("group", group_id)
     async with write_transaction(what) as client:
@@ -242,7 +243,7 @@ async def _changing_members(group_id: str, what: str) -> AsyncIterator[Any]:
 
 @dataclass(frozen=True, slots=True)
 class _Adding:
-    """The group that gets members, their source, the moment, and what the source calls some of them."""
+    """Parameters of an addition: group, source, time, and the source's display names by user id."""
 
     group_id: str
     source: MembershipSource
@@ -251,16 +252,16 @@ class _Adding:
 
 
 async def _add(client: Any, user_ids: Sequence[str], adding: _Adding) -> int:
-    """Add users and write what they are called; return how many were added or are called otherwise now."""
+    """Add users and write their display names; return how many were added or renamed."""
     column = MembershipRow._meta.fields_map["display"]
     displays = [column.to_db_value(adding.displays.get(user_id), MembershipRow) for user_id in user_ids]
     one, two, three, *places = [placeholder(client, place) for place in range(1, 2 * len(user_ids) + 4)]
-    # PostgreSQL takes a parameter in a list for a text.
+    # PostgreSQL assumes the type text for a parameter in VALUES.
     sent = ", ".join(
         f"({user_id}, CAST({display} AS TEXT))"
         for user_id, display in zip(places[::2], places[1::2], strict=True)
     )
-    # The order makes transactions lock the users alike.
+    # The order makes all transactions lock the users in the same order.
     query = (
         f"WITH sent (user_id, display) AS (VALUES {sent}) "  # noqa: S608 - no values
         "INSERT INTO group_members (group_id, user_id, source, created_at, display) "
@@ -283,12 +284,12 @@ async def _remove(
         f"DELETE FROM group_members WHERE group_id = {one} AND user_id IN ({', '.join(places)})"  # noqa: S608
         f"{by_source} RETURNING user_id"
     )
-    # A user is gone once, however many sources had added them.
+    # Count a user once, independent of the number of their sources.
     return len({row["user_id"] for row in await client.execute_query_dict(query, values)})
 
 
 def _batches(ids: Sequence[str]) -> Sequence[Sequence[str]]:
-    """Return the ids of users or groups that can be, each once, in parts small enough for one statement."""
+    """Return the storable ids of users or groups, each once, in batches for one statement."""
     ids = [each for each in dict.fromkeys(ids) if fits_columns(UserRow, id=each)]
     return [ids[start : start + BATCH_SIZE] for start in range(0, len(ids), BATCH_SIZE)]
 

@@ -1,4 +1,4 @@
-"""The queue of files to process."""
+"""Store of ingest jobs."""
 
 from collections.abc import Sequence
 from typing import Any, Final
@@ -15,9 +15,9 @@ from gatewayd.storage.tables.documents import (
 )
 
 MAX_WAITING_ROWS: Final = 2000
-"""Of a size class."""
+"""Maximum number of waiting jobs of a size class that one query returns."""
 
-# One user may have most of the jobs of a size class: the first ones of each user come before the second ones.
+# One user may have most of the jobs of a size class: the first job of each user precedes any second one.
 SELECT_WAITING: Final = (
     "WITH due AS (SELECT files.user_id, jobs.file_id, jobs.created_at, jobs.id, {size} AS size "
     "FROM ingest_jobs AS jobs JOIN files ON files.id = jobs.file_id "
@@ -29,7 +29,7 @@ SELECT_WAITING: Final = (
     "FROM placed WHERE place <= {limit}) "
     "SELECT user_id, file_id, size FROM ranked WHERE place_in_class <= {rows} ORDER BY size, place_in_class"
 )
-# The class of a file, as `size_class_of` tells it.
+# The result of `size_class_of` in SQL.
 SIZE_CLASS_CASE: Final = (
     "CASE "
     + " ".join(
@@ -38,8 +38,8 @@ SIZE_CLASS_CASE: Final = (
     )
     + f" ELSE {SizeClass.LARGE:d} END"
 )
-# The jobs that can be had are chosen once, and on PostgreSQL those that another daemon is taking are left to
-# it.
+# MATERIALIZED: the free jobs are selected once. On PostgreSQL jobs that another daemon has locked are
+# skipped.
 LEASE_JOBS: Final = (
     "WITH free AS MATERIALIZED (SELECT id FROM ingest_jobs "
     "WHERE file_id {files} AND not_before <= {now} AND lease_until <= {now}{skipping}) "
@@ -83,7 +83,7 @@ class TortoiseJobs:
         return None if row is None else _job_of(row)
 
     async def waiting(self, now: int, limit: int) -> Sequence[tuple[QueueKey, str]]:
-        """Return the due and free jobs, up to `limit` of each key, as (key, file)."""
+        """Return the due and free jobs, up to `limit` of each key, as (key, file id)."""
         statement = SqlStatement(JobRow._meta.db)
         places = {"limit": statement.bind(limit), "rows": statement.bind(MAX_WAITING_ROWS)}
         sql = SELECT_WAITING.format(now=statement.bind(now), size=SIZE_CLASS_CASE, **places)
@@ -94,11 +94,12 @@ class TortoiseJobs:
     async def lease(
         self, owner: str, file_ids: Sequence[str], *, now: int, until: int
     ) -> Sequence[IngestJob]:
-        """Take the jobs of some files that are due and free, counting an attempt; no two callers get one."""
+        """Lease the due and free jobs of some files and count an attempt; two callers never get the same
+        job."""
         if not file_ids:
             return []
         [holder] = stored_values(JobRow, {"lease_owner": owner})
-        async with write_transaction("take jobs") as client:
+        async with write_transaction("lease jobs") as client:
             statement = SqlStatement(client)
             places = {
                 "now": statement.bind(now),
@@ -112,18 +113,18 @@ class TortoiseJobs:
         return [_job_of(row) for row in sorted(rows, key=_age)]
 
     async def renew(self, file_id: str, owner: str, until: int) -> bool:
-        """Hold a lease for longer; False when it is no longer the owner's."""
+        """Extend a lease; False when `owner` no longer holds it."""
         if not fits_columns(JobRow, file_id=file_id, lease_owner=owner):
             return False
-        async with write_transaction("keep the job"):
+        async with write_transaction("renew the lease of the job"):
             mine = JobRow.filter(file_id=file_id, lease_owner=owner)
             return await mine.update(lease_until=until) > 0
 
     async def release(self, owner: str) -> None:
-        """Free all jobs of an owner and take back the attempt."""
+        """Release all leases of an owner and uncount their attempts."""
         if not owner or not fits_columns(JobRow, lease_owner=owner):
             return
-        async with write_transaction("give back jobs") as client:
+        async with write_transaction("release jobs") as client:
             statement = SqlStatement(client)
             await statement.run(RELEASE_JOBS.format(owner=statement.bind(owner)))
 
@@ -135,25 +136,25 @@ class TortoiseJobs:
             return await JobRow.filter(file_id=file_id).delete() > 0
 
     async def hasten(self, attempts: int, latest: int) -> None:
-        """Let the free jobs of so many attempts be due at `latest` that would be due later."""
+        """Set `not_before` of the free jobs with this number of attempts to `latest` where it is later."""
         async with write_transaction("change jobs"):
             late = JobRow.filter(attempts=attempts, lease_owner="", not_before__gt=latest)
             await late.update(not_before=latest)
 
     async def list(self, *, leased: bool = False) -> Sequence[IngestJob]:
-        """Return all jobs, or those that are `leased` to anybody, oldest first."""
+        """Return all jobs, or only the `leased` ones, oldest first."""
         wanted = JobRow.exclude(lease_owner="") if leased else JobRow.all()
         with translate_errors("list jobs"):
             rows = await wanted.order_by("created_at", "id")
         return [_job_of(row) for row in rows]
 
     async def count(self) -> int:
-        """Return how many jobs there are."""
+        """Return the number of jobs."""
         with translate_errors("count jobs"):
             return await JobRow.all().count()
 
     async def next_due(self, now: int) -> int | None:
-        """Return when the next of the jobs can be leased that cannot be now, None when there is none."""
+        """Return the earliest time after `now` at which another job becomes due or free, None without one."""
         statement = SqlStatement(JobRow._meta.db)
         sql = SELECT_NEXT_DUE.format(now=statement.bind(now))
         with translate_errors("read the queue"):

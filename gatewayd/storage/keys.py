@@ -1,4 +1,4 @@
-"""API keys by digest."""
+"""Store of API keys, and of revoked session tokens."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
@@ -9,6 +9,7 @@ from gatewayd.storage.engine.fields import fits_columns
 from gatewayd.storage.engine.transactions import placeholder, write_transaction
 from gatewayd.storage.tables.accounts import (
     ApiKeyRow,
+    RevocationRow,
 )
 from gatewayd.text import casefold_nfc
 
@@ -17,7 +18,7 @@ class TortoiseKeys:
     """Implements `accounts.interfaces.KeyStore`."""
 
     async def add(self, key: ApiKey) -> None:
-        """Insert a key; conflict when the user has one of this name (any case)."""
+        """Insert a key; conflict when the user has one of this name (case-insensitive)."""
         async with write_transaction("add the key"):
             await ApiKeyRow(**asdict(key), name_key=casefold_nfc(key.name)).save(force_create=True)
 
@@ -30,7 +31,7 @@ class TortoiseKeys:
         return None if row is None else _record_of(row)
 
     async def find_by_digest(self, digest: str) -> ApiKey | None:
-        """Return the key with this SHA-256."""
+        """Return the key with this SHA-256 digest."""
         if not fits_columns(ApiKeyRow, digest=digest):
             return None
         with translate_errors("read a key"):
@@ -55,7 +56,7 @@ class TortoiseKeys:
 
     async def touch(self, seen: Mapping[str, int]) -> None:
         """Write last_used_at for many keys in one transaction, never backwards."""
-        # In one order everywhere, so that two processes cannot wait for each other.
+        # The same order everywhere prevents a deadlock between processes.
         rows = [(at, key_id) for key_id, at in sorted(seen.items()) if fits_columns(ApiKeyRow, id=key_id)]
         async with write_transaction("write last-used times") as client:
             one, two = placeholder(client, 1), placeholder(client, 2)
@@ -64,6 +65,28 @@ class TortoiseKeys:
                 f" AND (last_used_at IS NULL OR last_used_at < {one})",
                 rows,
             )
+
+
+class TortoiseRevocations:
+    """Implements `accounts.interfaces.RevocationStore`."""
+
+    async def add(self, jti: str, user_id: str, expires_at: int) -> None:
+        """Store a token id as revoked, unless it is."""
+        row = RevocationRow(jti=jti, user_id=user_id, expires_at=expires_at)
+        async with write_transaction("revoke the session"):
+            await RevocationRow.bulk_create([row], ignore_conflicts=True)
+
+    async def contains(self, jti: str) -> bool:
+        """Return whether a token id is revoked."""
+        if not fits_columns(RevocationRow, jti=jti):
+            return False
+        with translate_errors("read a session"):
+            return await RevocationRow.exists(jti=jti)
+
+    async def prune(self, before: int) -> int:
+        """Delete tokens that expired before a time; return the number of deleted ones."""
+        async with write_transaction("delete revoked sessions"):
+            return await RevocationRow.filter(expires_at__lt=before).delete()
 
 
 def _record_of(row: ApiKeyRow) -> ApiKey:

@@ -1,4 +1,4 @@
-"""What events do to stored messages, each change atomic and within the limits of a message."""
+"""Changes of stored messages by events, each atomic and within the limits of a message."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
@@ -26,10 +26,10 @@ from gatewayd.text import MAX_NON_STARTERS, casefold_nfc, is_continuation, stora
 from gatewayd.time_slices import map_slices
 
 END_CHARACTERS: Final = MAX_NON_STARTERS + 2
-"""A character, the combining characters that it may have, and a joiner."""
+"""Maximum length of a character with its combining characters and a joiner."""
 
 VALUES_PER_PART: Final = 3
-"""The object, its type and its text."""
+"""JSON values of a text part: the object, its type and its text."""
 
 
 class TortoiseMessageEvents:
@@ -39,7 +39,7 @@ class TortoiseMessageEvents:
         self._sizes = ChatSizes()
 
     async def append_content(self, chat_id: str, message_id: str, text: str) -> bool:
-        """Add text to the end of the content; to a list, as a part of its own."""
+        """Append text to the content, or to a content list as a part of its own."""
         if not fits_columns(ChatMessageRow, chat_id=chat_id, id=message_id):
             return False
         check_content(text)
@@ -50,20 +50,20 @@ class TortoiseMessageEvents:
         return await _append_to_end(chat_id, message_id, text)
 
     async def replace_content(self, chat_id: str, message_id: str, text: str) -> bool:
-        """Make the content this text."""
+        """Replace the content by a text."""
         if not fits_columns(ChatMessageRow, chat_id=chat_id, id=message_id):
             return False
         check_content(text)
         await self._sizes.check(chat_id, size_of_text(text))
         text = await map_slices(storable, text)
         statement = SqlStatement(ChatMessageRow._meta.db)
-        said, key = statement.bind(text), statement.bind(await map_slices(casefold_nfc, text))
+        content, key = statement.bind(text), statement.bind(await map_slices(casefold_nfc, text))
         return await _update(
-            statement, f"content = {said}, content_key = {key}, parts = NULL", chat_id, message_id
+            statement, f"content = {content}, content_key = {key}, parts = NULL", chat_id, message_id
         )
 
     async def append_items(self, chat_id: str, message_id: str, kind: str, values: Sequence[Any]) -> bool:
-        """Add JSON values to the end of a list of a message, in their order."""
+        """Append JSON values to a list of a message, in their order."""
         if not fits_columns(ChatMessageRow, chat_id=chat_id, id=message_id):
             return False
         encoded = await self._encoded(chat_id, kind, values)
@@ -74,24 +74,24 @@ class TortoiseMessageEvents:
         return found is not None
 
     async def put_item(self, chat_id: str, message_id: str, kind: str, value: Mapping[str, Any]) -> bool:
-        """Put an object in the place of the one with the same `type` and `id` of a list, or at its end."""
+        """Replace the object with the same `type` and `id` in a list, or append it."""
         if not fits_columns(ChatMessageRow, chat_id=chat_id, id=message_id):
             return False
         [text] = await self._encoded(chat_id, kind, [value])
         async with write_transaction("add to the message"):
-            # Two that come at the same time would both find no object to replace.
+            # Without the lock two concurrent calls would both find no object to replace.
             found = await lock_message(chat_id, message_id)
             if found is None:
                 return False
             statement = SqlStatement(ChatMessageItemRow._meta.db)
-            if await statement.run(_replacement(statement, found["number"], kind, text)):
+            if await statement.run(_replacement_sql(statement, found["number"], kind, text)):
                 await check_list(found["number"], kind)
             else:
                 await append_items(found["number"], kind, [text])
         return True
 
     async def replace_items(self, chat_id: str, message_id: str, kind: str, values: Sequence[Any]) -> bool:
-        """Make a list of a message these values."""
+        """Replace a list of a message by these values."""
         if not fits_columns(ChatMessageRow, chat_id=chat_id, id=message_id):
             return False
         encoded = await self._encoded(chat_id, kind, values)
@@ -115,19 +115,19 @@ class TortoiseMessageEvents:
         return [decode(row["value"], f"the {kind} of message {message_id}") for row in rows]
 
     async def _encoded(self, chat_id: str, kind: str, values: Sequence[Any]) -> Sequence[str]:
-        """Return values for a list as JSON; too_large for more than a list, or the chat, has room for."""
+        """Return values for a list as JSON; too_large above the limits of a list or of the chat."""
         encoded = await encode_items(kind, values)
         await self._sizes.check(chat_id, check_items(kind, encoded))
         return encoded
 
 
 async def _append_to_end(chat_id: str, message_id: str, text: str) -> bool:
-    """Add text that may compose with the end of a content, whose key is folded anew from there on."""
+    """Append text that may compose with the last character of a content; refold the key from there on."""
     end = await _end_of_key(chat_id, message_id)
     for is_last in (False, False, True):
         if end is None:
             return False
-        # To fold a long text takes seconds, in which others write; seldom to the same message.
+        # Folding a long text takes seconds. Other writers run meanwhile, rarely on the same message.
         key = await map_slices(casefold_nfc, end + text)
         async with write_transaction("write the message"):
             found = await lock_message(chat_id, message_id)
@@ -141,11 +141,11 @@ async def _append_to_end(chat_id: str, message_id: str, text: str) -> bool:
 
 
 async def _append(chat_id: str, message_id: str, text: str, key: str, *, replaced: int = 0) -> bool:
-    """Add text to a content, and its folded form in place of so many characters at the end of the key."""
+    """Append text to a content; its folded form replaces the last `replaced` characters of the key."""
     statement = SqlStatement(ChatMessageRow._meta.db)
-    said, added = statement.bind(text), statement.bind(key)
+    content, added = statement.bind(text), statement.bind(key)
     part = {"type": "text", "text": text}
-    # Of no list, NULL, both make NULL.
+    # Both expressions are NULL when `parts` is NULL.
     if statement.is_postgres:
         parts = f"parts || {statement.bind(orjson.dumps([part]).decode())}::jsonb"
         length = "COALESCE(length(parts::text), length(content))"
@@ -160,22 +160,20 @@ async def _append(chat_id: str, message_id: str, text: str, key: str, *, replace
     if replaced:
         kept = f"substr(content_key, 1, length(content_key) - {statement.bind(replaced)})"
     changes = (
-        f"content = CASE WHEN parts IS NULL THEN content || {said} ELSE content END,"
+        f"content = CASE WHEN parts IS NULL THEN content || {content} ELSE content END,"
         f" content_key = {kept} || {added}, parts = {parts}"
     )
     condition = f" AND {length} <= {room} AND {values} <= {room_of_values}"
     if await _update(statement, changes, chat_id, message_id, condition):
         return True
-    if await _is_there(chat_id, message_id):
+    if await _exists(chat_id, message_id):
         raise content_too_large()
     return False
 
 
 async def _end_of_key(chat_id: str, message_id: str) -> str | None:
-    """Return the last character of a folded content, with all that may still compose with it.
-
-    None when there is no such message.
-    """
+    """Return the last character of a folded content with its combining characters, None without the
+    message."""
     statement = SqlStatement(ChatMessageRow._meta.db)
     end = (
         f"right(content_key, {END_CHARACTERS})"
@@ -205,14 +203,14 @@ async def _update(
     return bool(rows)
 
 
-async def _is_there(chat_id: str, message_id: str) -> bool:
+async def _exists(chat_id: str, message_id: str) -> bool:
     statement = SqlStatement(ChatMessageRow._meta.db)
     message = message_condition(statement, chat_id, message_id)
     with translate_errors("find the message"):
         return bool(await statement.run(f"SELECT 1 FROM chat_messages WHERE {message}"))  # noqa: S608
 
 
-def _replacement(statement: SqlStatement, number: int, kind: str, text: str) -> str:
+def _replacement_sql(statement: SqlStatement, number: int, kind: str, text: str) -> str:
     """Return the statement that replaces the first object with the `type` and `id` of an encoded one."""
     encoded = orjson.loads(text)
     written, names = statement.bind(text), ("type", "id")

@@ -1,4 +1,4 @@
-"""How long a stored message may become: its text, and each of its lists."""
+"""Size limits of a stored message: its text, and each of its lists."""
 
 from collections.abc import Sequence
 
@@ -8,15 +8,15 @@ from gatewayd.errors import ErrorKind, GatewayError
 
 
 def check_content(text: str) -> None:
-    """Refuse a text that is too long; too_large naming `content`."""
+    """Raise too_large, naming `content`, for a text above the limit."""
     if len(text) > MAX_CONTENT_CHARACTERS:
         raise content_too_large()
 
 
 def check_items(kind: str, values: Sequence[str], *, count: int = 0, size: int = 0) -> int:
-    """Return the bytes of encoded values.
+    """Return the number of bytes of encoded values.
 
-    Refuses those that a list of `count` values and `size` bytes has no room for; too_large.
+    Raises too_large when a list of `count` values and `size` bytes would exceed its limits with them.
     """
     added = sum(len(value.encode()) for value in values)
     if count + len(values) > MAX_ITEMS or size + added > MAX_ITEMS_BYTES:
@@ -30,7 +30,7 @@ def check_items(kind: str, values: Sequence[str], *, count: int = 0, size: int =
 
 
 def content_too_large() -> GatewayError:
-    """Return the error for a text that would become too long."""
+    """Return the error for a content above its limits."""
     return GatewayError(
         ErrorKind.TOO_LARGE,
         f"cannot write the message: its content would have over {MAX_CONTENT_CHARACTERS} characters,"

@@ -1,4 +1,4 @@
-"""The messages of chats, a row each, and the values of their lists, a row each."""
+"""Store of the messages of chats: one row per message, and one per value of its lists."""
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
@@ -8,8 +8,12 @@ from gatewayd.chats.json_limits import check_member
 from gatewayd.chats.records import Message, MessageChange, MessageState
 from gatewayd.errors import not_found
 from gatewayd.storage.engine.failures import translate_errors
-from gatewayd.storage.engine.fields import decode_large, fits_columns
-from gatewayd.storage.engine.sanitiser import encode_large_sanitised, encode_sanitised
+from gatewayd.storage.engine.fields import (
+    decode_large,
+    encode_large_sanitised,
+    encode_sanitised,
+    fits_columns,
+)
 from gatewayd.storage.engine.statements import SqlStatement, stored_values
 from gatewayd.storage.engine.transactions import write_transaction
 from gatewayd.storage.engine.upserts import insert_rows, upsert_rows
@@ -25,7 +29,7 @@ SELECT: Final = (
 
 
 class EncodedMessage(NamedTuple):
-    """A message as it is written: its columns, and its lists with a JSON text for each value."""
+    """A message encoded for the database: its columns, and its lists with a JSON text for each value."""
 
     columns: dict[str, Any]
     lists: Mapping[str, Sequence[str]]
@@ -35,7 +39,7 @@ class TortoiseMessages:
     """Implements `chats.interfaces.MessageStore`."""
 
     async def list(self, chat_id: str) -> Sequence[Message]:
-        """Return all messages of a chat in the order of their making."""
+        """Return all messages of a chat in the order of their creation."""
         if not fits_columns(ChatMessageRow, chat_id=chat_id):
             return []
         with translate_errors("read the messages of a chat"):
@@ -43,7 +47,7 @@ class TortoiseMessages:
             return await _read(statement, f"{SELECT} chat_id = {statement.bind(chat_id)} ORDER BY number")
 
     async def count(self, chat_id: str) -> int:
-        """Return how many messages a chat has."""
+        """Return the number of messages of a chat."""
         if not fits_columns(ChatMessageRow, chat_id=chat_id):
             return 0
         with translate_errors("count the messages of a chat"):
@@ -54,7 +58,7 @@ class TortoiseMessages:
         return int(row["total"])
 
     async def size(self, chat_id: str) -> int:
-        """Return how many bytes the messages of a chat hold."""
+        """Return the size of the messages of a chat in bytes."""
         if not fits_columns(ChatMessageRow, chat_id=chat_id):
             return 0
         with translate_errors("measure the messages of a chat"):
@@ -70,7 +74,7 @@ class TortoiseMessages:
         return found[0] if found else None
 
     async def branch(self, chat_id: str, message_id: str) -> Sequence[Message]:
-        """Return the messages from the root to this one; a parent that is missing or repeated ends it."""
+        """Return the messages from the root to this one; a missing or repeated parent counts as the root."""
         if not fits_columns(ChatMessageRow, chat_id=chat_id, id=message_id):
             return []
         with translate_errors("read the messages of a chat"):
@@ -81,7 +85,7 @@ class TortoiseMessages:
         return sorted(found, key=lambda message: order[message.id], reverse=True)
 
     async def put(self, chat_id: str, messages: Sequence[Message]) -> None:
-        """Insert messages, or replace them whole; not_found when there is no such chat."""
+        """Insert messages, or replace them completely; not_found without the chat."""
         encoded = await _encode(chat_id, messages)
         async with write_transaction("store messages", not_found("chat", chat_id)):
             await _write(encoded)
@@ -124,8 +128,8 @@ class TortoiseMessages:
         return True
 
     async def end_running(self, error: Mapping[str, Any]) -> int:
-        """Make every message in the state RUNNING done with `error`; return how many."""
-        async with write_transaction("end what was being answered") as client:
+        """Mark every message in the state RUNNING as done with `error`; return their number."""
+        async with write_transaction("end the running messages") as client:
             statement = SqlStatement(client)
             value = statement.bind(encode_sanitised(dict(error), "error"))
             if statement.is_postgres:
@@ -144,7 +148,7 @@ class TortoiseMessages:
 
 
 def message_condition(statement: SqlStatement, chat_id: str, message_id: str, table: str = "") -> str:
-    """Return the condition that a row of `chat_messages`, called `table` with a dot, is this message."""
+    """Return the SQL condition for the row of a message; `table` is an alias with a dot, or empty."""
     return f"{table}chat_id = {statement.bind(chat_id)} AND {table}id = {statement.bind(message_id)}"
 
 
@@ -161,7 +165,7 @@ async def lock_message(chat_id: str, message_id: str) -> dict[str, Any] | None:
 
 
 async def _encode(chat_id: str, messages: Sequence[Message]) -> Sequence[EncodedMessage]:
-    """Return messages as they are written; of one id the last counts."""
+    """Return encoded messages; of several messages with one id the last wins."""
     encoded = []
     for message in {each.id: each for each in messages}.values():
         lists = {kind: await encode_list(kind, values) for kind, values in message.items.items()}
@@ -170,7 +174,7 @@ async def _encode(chat_id: str, messages: Sequence[Message]) -> Sequence[Encoded
 
 
 async def _write(messages: Sequence[EncodedMessage]) -> None:
-    """Insert messages, or replace them whole, inside the caller's transaction."""
+    """Insert messages, or replace them completely, inside the caller's transaction."""
     records = [each.columns for each in messages]
     rows = await upsert_rows(ChatMessageRow, records, ["chat_id", "id"], returning="number, id")
     numbers = {row["id"]: row["number"] for row in rows}
@@ -190,7 +194,7 @@ async def _write(messages: Sequence[EncodedMessage]) -> None:
 async def encode_list(kind: str, values: Sequence[Any], *, is_copy: bool = False) -> Sequence[str]:
     """Return a whole list of a message as JSON, a text for each value.
 
-    Raises too_large for a list over its limits, unless it is a copy of one that is stored.
+    Raises too_large for a list above its limits, unless it is a copy of a stored list.
     """
     encoded = await _encoded(kind, values)
     if not is_copy:
@@ -199,7 +203,7 @@ async def encode_list(kind: str, values: Sequence[Any], *, is_copy: bool = False
 
 
 async def encode_items(kind: str, values: Sequence[Any]) -> Sequence[str]:
-    """Return values for a list of a message as JSON; too_large for one that could not be read back."""
+    """Return values for a list of a message as JSON; too_large for a value above the limits of a member."""
     pace = LoopPacer()
     for value in values:
         await pace.turn()
@@ -217,21 +221,21 @@ async def _encoded(kind: str, values: Sequence[Any]) -> Sequence[str]:
 
 
 async def replace_items(number: int, kind: str, values: Sequence[str]) -> None:
-    """Replace a list of a message by encoded values, inside the transaction that has locked it."""
+    """Replace a list of a message by encoded values, inside the transaction that has locked the message."""
     await ChatMessageItemRow.filter(message_id=number, kind=kind).delete()
     check_items(kind, values)
     await _insert_items(number, kind, values)
 
 
 async def append_items(number: int, kind: str, values: Sequence[str]) -> None:
-    """Add encoded values to a list of a message, inside the transaction that has locked it."""
+    """Append encoded values to a list of a message, inside the transaction that has locked the message."""
     count, size = await _size_of_list(number, kind)
     check_items(kind, values, count=count, size=size)
     await _insert_items(number, kind, values)
 
 
 async def check_list(number: int, kind: str) -> None:
-    """Refuse a list of a message that has become too large; too_large."""
+    """Raise too_large for a list of a message above its limits."""
     count, size = await _size_of_list(number, kind)
     check_items(kind, (), count=count, size=size)
 
@@ -243,7 +247,7 @@ async def _insert_items(number: int, kind: str, values: Sequence[str]) -> None:
 
 
 async def _size_of_list(number: int, kind: str) -> tuple[int, int]:
-    """Return how many values a list of a message has, and their bytes."""
+    """Return the number of values of a list of a message, and their bytes."""
     statement = SqlStatement(ChatMessageItemRow._meta.db)
     size = "octet_length(value::text)" if statement.is_postgres else "length(CAST(value AS BLOB))"
     [row] = await statement.run(
@@ -254,7 +258,7 @@ async def _size_of_list(number: int, kind: str) -> tuple[int, int]:
 
 
 async def size_of_chat(chat_id: str) -> int:
-    """Return how many bytes the messages of a chat hold, their lists with them."""
+    """Return the size of the messages of a chat with their lists, in bytes."""
     statement = SqlStatement(ChatMessageRow._meta.db)
     chat = statement.bind(chat_id)
     size = "octet_length({}::text)" if statement.is_postgres else "length(CAST({} AS BLOB))"
@@ -268,7 +272,7 @@ async def size_of_chat(chat_id: str) -> int:
 
 
 async def columns_of(chat_id: str, message: Message, *, is_copy: bool = False) -> dict[str, Any]:
-    """Return the columns of a message; too_large for a text over its limit, unless it is a copy."""
+    """Return the columns of a message; too_large for a text above its limit, unless it is a copy."""
     return {
         "chat_id": chat_id,
         "id": message.id,
@@ -283,7 +287,7 @@ async def columns_of(chat_id: str, message: Message, *, is_copy: bool = False) -
 
 
 async def _content(content: str, parts: list[Any] | None, *, is_copy: bool = False) -> dict[str, Any]:
-    """Return the columns of what a message says: a text, or a list, of which the texts can be searched."""
+    """Return the columns of a content: a text, or a list of parts, whose texts are searchable."""
     if parts is None:
         if not is_copy:
             check_content(content)
@@ -299,7 +303,7 @@ async def _content(content: str, parts: list[Any] | None, *, is_copy: bool = Fal
 
 
 async def _changed(change: MessageChange) -> dict[str, Any]:
-    """Return the columns that a change replaces, without the attributes, which are merged."""
+    """Return the columns that a change replaces, except the attributes, which are merged."""
     columns: dict[str, Any] = {}
     for name in ("role", "done", "state"):
         if getattr(change, name) is not None:
@@ -310,16 +314,16 @@ async def _changed(change: MessageChange) -> dict[str, Any]:
 
 
 async def _merged(attributes: str, changes: Mapping[str, Any]) -> str:
-    """Return the stored attributes of a message with changes merged in; a None takes one away."""
+    """Return the stored attributes of a message merged with changes; None removes an attribute."""
     merged = {**await decode_large(attributes, "the attributes of a message"), **changes}
     kept = {name: value for name, value in merged.items() if value is not None}
     return await encode_large_sanitised(kept, "attributes")
 
 
 async def _branch(chat_id: str, message_id: str) -> dict[str, int]:
-    """Return the numbers by id from this message to the root.
+    """Return the numbers of the messages by id, from this one to the root.
 
-    A recursive query would do it, too, but PostgreSQL plans it badly while it knows little of the table.
+    Not a recursive query: PostgreSQL plans it badly before the table has statistics.
     """
     statement = SqlStatement(ChatMessageRow._meta.db)
     rows = await statement.run(

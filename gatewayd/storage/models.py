@@ -1,4 +1,4 @@
-"""Model records with their access lists."""
+"""Store of model records and their access lists."""
 
 from collections.abc import Sequence
 
@@ -56,7 +56,7 @@ class TortoiseModels:
         if not fits_columns(ModelRow, id=model_id):
             return False
         async with write_transaction("remove the model record"):
-            # In the order of `put`, so that the two cannot wait for each other.
+            # The order of `put` prevents a deadlock.
             removed = await ModelRow.filter(id=model_id).delete() > 0
             await grants.remove(GrantResource.MODEL, model_id)
         return removed

@@ -1,4 +1,4 @@
-"""The ids of responses and their items, digested, with the users who received them."""
+"""Store of the digests of response and item ids, with the users who received them."""
 
 from collections.abc import Mapping, Sequence
 from typing import Final
@@ -15,16 +15,16 @@ BATCH_SIZE: Final = 500
 
 
 class TortoiseResponseIds:
-    """Implements `chat.interfaces.ResponseIdStore`."""
+    """Implements `ResponseIdStore` of the pipeline."""
 
     async def add(self, digests: Sequence[str], user_id: str, at: int) -> None:
-        """Remember who received ids; one that somebody received before stays theirs."""
+        """Store the user who received ids; an id that is already stored keeps its user."""
         rows = [ResponseIdRow(digest=digest, user_id=user_id, created_at=at) for digest in digests]
-        async with write_transaction("remember the ids of a response"):
+        async with write_transaction("store the ids of a response"):
             await ResponseIdRow.bulk_create(rows, batch_size=BATCH_SIZE, ignore_conflicts=True)
 
     async def owners(self, digests: Sequence[str]) -> Mapping[str, str]:
-        """Return the users who received ids, by digest; those of nobody are left out."""
+        """Return the users who received ids, by digest; unknown ids are left out."""
         with translate_errors("read the ids of a response"):
             statement = SqlStatement(ResponseIdRow._meta.db)
             rows = await statement.run(
@@ -33,7 +33,7 @@ class TortoiseResponseIds:
         return {row["digest"]: row["user_id"] for row in rows}
 
     async def prune(self, before: int, most: int) -> int:
-        """Forget ids received before a time, and of each user all but the `most` newest; return how many."""
+        """Delete ids received before a time, and all but the `most` newest of each user; return the count."""
         async with write_transaction("forget the ids of responses"):
             gone = await ResponseIdRow.filter(created_at__lt=before).delete()
         for user_id in await _users_with_over(most):

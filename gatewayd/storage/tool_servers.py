@@ -1,4 +1,4 @@
-"""Tool servers with their access lists."""
+"""Store of tool servers and their access lists."""
 
 from collections.abc import Sequence
 
@@ -14,7 +14,7 @@ from gatewayd.storage.tables.plugins import ToolServerRow
 
 
 class TortoiseToolServers:
-    """Implements `plugins.toolservers.ToolServerStore`; what is stored here has the origin DATABASE."""
+    """Implements `ToolServerStore` of `plugins.servers`; stored servers have the origin DATABASE."""
 
     async def list(self) -> Sequence[ToolServer]:
         """Return all servers with their grants, by id."""
@@ -61,7 +61,7 @@ class TortoiseToolServers:
         if not fits_columns(ToolServerRow, id=server_id):
             return False
         async with write_transaction("remove the tool server"):
-            # In the order of `put`, so that the two cannot wait for each other.
+            # The order of `put` prevents a deadlock.
             removed = await ToolServerRow.filter(id=server_id).delete() > 0
             await grants.remove(GrantResource.TOOL_SERVER, server_id)
         return removed

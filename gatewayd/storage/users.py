@@ -1,4 +1,4 @@
-"""Users and their password hashes."""
+"""Store of users and their password hashes."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -26,15 +26,15 @@ ORDERS: Final = frozenset({"name", "email", "role", "created_at", "updated_at", 
 class TortoiseUsers:
     """Implements `accounts.interfaces.UserStore`.
 
-    What looks at all users is read by `reader`, if there is one.
+    `reader`, if present, runs the queries over all users.
     """
 
     def __init__(self, reader: QueryReader | None = None) -> None:
         self._reader = reader
 
     async def add(self, user: User, password_hash: str | None) -> None:
-        """Insert a user and what they are looked up by; conflict when something is taken."""
-        with _address_named(user):
+        """Insert a user and their lookup rows; conflict when the address, a name or an id is taken."""
+        with _conflict_as_email(user):
             async with write_transaction("add the user"):
                 await UserRow(**_columns(user), password_hash=password_hash).save(force_create=True)
                 await identity_index.update_lookups(
@@ -58,7 +58,7 @@ class TortoiseUsers:
         return None if row is None else user_from_row(row)
 
     async def find_password_hash(self, user_id: str) -> str | None:
-        """Return the password hash, None when there is none."""
+        """Return the password hash of a user, None without one."""
         if not fits_columns(UserRow, id=user_id):
             return None
         with translate_errors("read a user"):
@@ -74,14 +74,14 @@ class TortoiseUsers:
         offset: int = 0,
         limit: int | None = None,
     ) -> tuple[Sequence[User], int]:
-        """Return one page and the count of all that fit."""
+        """Return one page of users whose name or address contains `query`, and the total count."""
         if order_by not in ORDERS:
             raise invalid(f"cannot order users by {order_by!r}", param="order_by")
         if not (fits_columns(UserRow, name_key=casefold_nfc(query)) or fits_columns(UserRow, email=query)):
             return [], 0
         found = UserRow.all()
         if query:
-            # Both columns are folded already, and SQLite could fold ASCII only.
+            # Both columns are case-folded: SQLite itself folds only ASCII.
             key = casefold_nfc(query)
             found = found.filter(Q(name_key__contains=key) | Q(email__contains=key))
         sign = "-" if descending else ""
@@ -113,16 +113,16 @@ class TortoiseUsers:
         return [found[user_id] for user_id in user_ids if user_id in found]
 
     async def change(self, user: User) -> bool:
-        """Write every field but the password, and what changed of the rest; conflict as in `add`."""
+        """Write the changed fields, except the password, and the lookup rows; raises the errors of `add`."""
         columns = _columns(user)
         del columns["id"]
-        with _address_named(user):
+        with _conflict_as_email(user):
             async with write_transaction("change the user"):
-                # Locked, so that what it is looked up by now is what this replaces.
+                # The lock keeps the present lookup rows unchanged until they are replaced.
                 row = await UserRow.filter(id=user.id).select_for_update(no_key=True).first()
                 if row is None:
                     return False
-                # A column that is written costs its indexes too, changed or not.
+                # Writing a column updates its indexes even if the value is the same.
                 changed = {name: value for name, value in columns.items() if value != getattr(row, name)}
                 if changed:
                     await UserRow.filter(id=user.id).update(**changed)
@@ -131,26 +131,26 @@ class TortoiseUsers:
         return True
 
     async def set_password_hash(self, user_id: str, password_hash: str | None) -> bool:
-        """Write the password hash alone."""
+        """Write the password hash of a user."""
         if not fits_columns(UserRow, id=user_id):
             return False
         async with write_transaction("change the password"):
             return await UserRow.filter(id=user_id).update(password_hash=password_hash) > 0
 
     async def remove(self, user_id: str) -> bool:
-        """Delete a user; memberships and keys go along by their foreign keys."""
+        """Delete a user; foreign keys delete their memberships and API keys."""
         if not fits_columns(UserRow, id=user_id):
             return False
         async with write_transaction("remove the user"):
             return await UserRow.filter(id=user_id).delete() > 0
 
     async def count(self) -> int:
-        """Return how many users exist."""
+        """Return the number of users."""
         with translate_errors("count users"):
             return await UserRow.all().count()
 
     async def count_active_admins(self) -> int:
-        """Return how many active administrators exist."""
+        """Return the number of active administrators."""
         with translate_errors("count users"):
             return await UserRow.filter(role=Role.ADMIN.value, active=True).count()
 
@@ -162,7 +162,7 @@ class TortoiseUsers:
 
     async def touch(self, seen: Mapping[str, int]) -> None:
         """Write last_active_at for many users in one transaction, never backwards."""
-        # In one order everywhere, so that two processes cannot wait for each other.
+        # The same order everywhere prevents a deadlock between processes.
         rows = [(at, user_id) for user_id, at in sorted(seen.items()) if fits_columns(UserRow, id=user_id)]
         async with write_transaction("write last-active times") as client:
             one, two = placeholder(client, 1), placeholder(client, 2)
@@ -228,8 +228,8 @@ def _columns(user: User) -> dict[str, Any]:
 
 
 @contextmanager
-def _address_named(user: User) -> Iterator[None]:
-    """Call a taken user name the address that it is, when the account was made by hand."""
+def _conflict_as_email(user: User) -> Iterator[None]:
+    """Report a taken user name as the taken e-mail address: without a provider both are the same."""
     try:
         yield
     except GatewayError as error:

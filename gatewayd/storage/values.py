@@ -1,4 +1,4 @@
-"""Stored JSON values by name."""
+"""Store of settings: JSON values by name."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -22,7 +22,7 @@ class TortoiseValues:
 
     async def put(self, values: Mapping[str, Any], *, at: int, by: str) -> None:
         """Write several values as one change."""
-        # In one order everywhere, so that two processes cannot wait for each other.
+        # The same order everywhere prevents a deadlock between processes.
         rows = [
             ValueRow(name=name, value=encode(value, name), updated_at=at, updated_by=by)
             for name, value in sorted(values.items())
@@ -34,7 +34,7 @@ class TortoiseValues:
                 )
 
     async def remove(self, names: Sequence[str]) -> int:
-        """Forget values; return how many were stored."""
+        """Delete values; return the number of deleted ones."""
         known = [name for name in names if fits_columns(ValueRow, name=name)]
         async with write_transaction("reset the settings"):
             return await ValueRow.filter(name__in=known).delete() if known else 0

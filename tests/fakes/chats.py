@@ -18,7 +18,7 @@ from gatewayd.chats.records import (
     Tag,
 )
 from gatewayd.errors import ErrorKind, GatewayError, not_found
-from gatewayd.storage.engine.sanitiser import encode_sanitised
+from gatewayd.storage.engine.fields import encode_sanitised
 from gatewayd.storage.message_limits import check_content, check_items
 
 

@@ -199,7 +199,7 @@ class MemoryCollections:
     async def count_directories(self, collection_id: str) -> int:
         return len(await self.list_directories(collection_id))
 
-    async def find_line(self, collection_id: str, directory_id: str) -> Sequence[CollectionDirectory]:
+    async def find_ancestors(self, collection_id: str, directory_id: str) -> Sequence[CollectionDirectory]:
         try:
             return ancestor_directories(await self.list_directories(collection_id), directory_id)
         except GatewayError:
@@ -213,7 +213,7 @@ class MemoryCollections:
             await self.link(replace(link, directory_id=directory_id, path=link.path if link.origin else ""))
         return list(found)
 
-    async def unplace(self, collection_id: str, directory_ids: Sequence[str]) -> None:
+    async def clear_paths(self, collection_id: str, directory_ids: Sequence[str]) -> None:
         for link in list(self._library.tables.links.values()):
             if link.collection_id == collection_id and link.directory_id in directory_ids:
                 await self.move_files(collection_id, [link.file_id], link.directory_id)

@@ -1,1 +1,1 @@
-"""The database engines: connections, transactions, migrations, field types."""
+"""Database engines: connections, transactions, migrations and column types."""

@@ -1,4 +1,4 @@
-"""Looks for damage to the database, on demand and within a time limit."""
+"""Check of the database for damage, on demand and with a time limit."""
 
 import asyncio
 import sqlite3
@@ -20,7 +20,7 @@ ACTION: Final = "check the database"
 MAX_PROBLEMS: Final = 20
 INTERRUPTED: Final = "SQLITE_INTERRUPT"
 PROGRESS_STEPS: Final = 100_000
-"""Steps of SQLite between two looks at the clock."""
+"""Virtual machine steps of SQLite between two checks of the time limit."""
 NO_DAMAGE: Final = "ok"
 
 READ_ALL: Final = """
@@ -33,8 +33,8 @@ SET LOCAL enable_bitmapscan = off
 class DatabaseCheck:
     """Reads the whole database.
 
-    SQLite checks its pages and indexes as PRAGMA quick_check does. Of PostgreSQL each value of each table is
-    read, which tells of damaged pages and, with checksums, of every changed bit.
+    On SQLite it runs PRAGMA quick_check over pages and indexes. On PostgreSQL it reads every value of every
+    table, which finds damaged pages and, with checksums, every changed bit.
     """
 
     def __init__(self, database: Database) -> None:
@@ -42,9 +42,9 @@ class DatabaseCheck:
         self._running = asyncio.Lock()
 
     async def run(self, seconds: float) -> Sequence[str]:
-        """Return a sentence for each damage that was found; without one, known damage is forgotten.
+        """Return a sentence for each damage; known damage is cleared when none is found.
 
-        Raises timeout when the check takes longer, conflict while another one runs, and unavailable.
+        Raises timeout after `seconds`, conflict while another check runs, and unavailable.
         """
         if self._running.locked():
             raise GatewayError(ErrorKind.CONFLICT, f"cannot {ACTION}: another check runs")
@@ -64,8 +64,8 @@ class DatabaseCheck:
         return problems
 
     async def _check_file(self, seconds: float) -> Sequence[str]:
-        """Check the file through a connection of its own, which has nothing in its cache."""
-        clock = _Clock(time.monotonic() + seconds)
+        """Check the file through a separate connection with an empty cache."""
+        clock = _Deadline(time.monotonic() + seconds)
         async with open_reader(self._database.location) as reader:
             if not isinstance(reader, SqliteReader):
                 raise RuntimeError("a database with a path is a file")
@@ -74,10 +74,10 @@ class DatabaseCheck:
                     found = await reader.run(lambda connection: _quick_check(connection, clock))
             except DamageError as error:
                 return [error.message]
-            except _LateError as error:
+            except _TimeLimitError as error:
                 raise TimeoutError from error
             finally:
-                # Who is cancelled, as at a stop of the daemon, does not wait for the rest.
+                # A cancelled check (at a stop of the daemon) ends at the next progress callback.
                 clock.due = 0.0
         return [] if found == [NO_DAMAGE] else [f"the database's file is damaged: {text}" for text in found]
 
@@ -92,8 +92,8 @@ class DatabaseCheck:
         return problems[:MAX_PROBLEMS]
 
 
-def _quick_check(connection: sqlite3.Connection, clock: "_Clock") -> list[str]:
-    """Return what SQLite finds, the word ok alone for nothing; raises _LateError when it takes too long."""
+def _quick_check(connection: sqlite3.Connection, clock: "_Deadline") -> list[str]:
+    """Return the findings of SQLite, only NO_DAMAGE without any; raises _TimeLimitError at the time limit."""
     connection.set_progress_handler(lambda: time.monotonic() >= clock.due, PROGRESS_STEPS)
     try:
         return [
@@ -101,7 +101,7 @@ def _quick_check(connection: sqlite3.Connection, clock: "_Clock") -> list[str]:
         ]
     except sqlite3.OperationalError as error:
         if error.sqlite_errorname == INTERRUPTED:
-            raise _LateError from error
+            raise _TimeLimitError from error
         raise
     finally:
         connection.set_progress_handler(None, 0)
@@ -112,16 +112,17 @@ async def _read_table(table: str) -> None:
         connection: Any = client
         await connection.lift_limits()
         await connection.execute_script(READ_ALL)
-        # Of values that are kept apart from their row, counting rows would read nothing.
+        # record_send reads the values that PostgreSQL stores outside of the row (TOAST), which count(*) does
+        # not.
         await connection.execute_query_dict(f'SELECT count(record_send(t)) FROM "{table}" AS t')  # noqa: S608
 
 
 @dataclass
-class _Clock:
-    """Until when a check may go on, in monotonic time."""
+class _Deadline:
+    """Deadline of a check, in monotonic time."""
 
     due: float
 
 
-class _LateError(Exception):
-    """The time limit of a check was reached."""
+class _TimeLimitError(Exception):
+    """The check reached its time limit."""

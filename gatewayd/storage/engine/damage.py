@@ -1,6 +1,6 @@
-"""Whether the database is known to be damaged: noted with its errors, until a check finds none.
+"""Known damage of the database: recorded from its errors, and cleared by a check that finds none.
 
-What is known belongs to the open database, which is found as the stores find it: by context.
+The record belongs to the open database and is found through a context variable, like the database itself.
 """
 
 from contextvars import ContextVar
@@ -9,22 +9,22 @@ from gatewayd.errors import ErrorKind, GatewayError
 
 
 class DamageError(GatewayError):
-    """The database says that what it has stored is not what was written."""
+    """The database reports that its stored data are damaged."""
 
 
 class DatabaseDamage:
-    """What is known of the damage to a database; `sentence` is None as long as there is none."""
+    """Known damage of a database; `sentence` is None without damage."""
 
     def __init__(self) -> None:
         self.sentence: str | None = None
 
     def note(self, sentence: str) -> None:
-        """Remember the first damage that was met."""
+        """Record damage; only the first sentence is stored."""
         if self.sentence is None:
             self.sentence = sentence
 
     def clear(self) -> None:
-        """Forget it: a check has found none."""
+        """Clear the record after a check without findings."""
         self.sentence = None
 
     def refuse(self) -> None:
@@ -37,14 +37,14 @@ _current: ContextVar[DatabaseDamage | None] = ContextVar("damage", default=None)
 
 
 def begin() -> DatabaseDamage:
-    """Return what the errors of the database that this context opens are noted in."""
+    """Return a new record for the database that this context opens."""
     damage = DatabaseDamage()
     _current.set(damage)
     return damage
 
 
 def note(sentence: str) -> None:
-    """Note damage to the open database; without one there is nobody to tell."""
+    """Record damage of the open database; does nothing without one."""
     damage = _current.get()
     if damage is not None:
         damage.note(sentence)

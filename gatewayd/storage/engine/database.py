@@ -1,4 +1,4 @@
-"""The open database: its connections, its transactions, and one daemon at a time."""
+"""The open database: connections, transactions, and the claim of one daemon."""
 
 from collections.abc import AsyncIterator
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
@@ -16,41 +16,41 @@ from gatewayd.storage.engine.location import APP, DatabaseLocation
 
 
 class DatabaseEngine(Protocol):
-    """What the engines of `sqlite` and `postgres` add to the ORM's client."""
+    """Methods that the engines in `sqlite` and `postgres` add to the ORM's client."""
 
     connection_name: str
-    """Under which the ORM knows it."""
+    """Name of the connection in the ORM."""
 
     async def claim(self, *, shared: bool) -> None:
-        """Keep other daemons out, or raise conflict."""
+        """Claim the database against other daemons; conflict when another one has it."""
         ...
 
     async def keep_claim(self) -> None:
-        """See that a claim still holds."""
+        """Renew a lost claim, or raise conflict."""
         ...
 
     async def release(self) -> None:
-        """Let others in."""
+        """Release the claim."""
         ...
 
     def schema_editor(self, transaction: Any) -> Any:
-        """Return what migrations change tables with."""
+        """Return the schema editor for migrations."""
         ...
 
     async def columns(self) -> list[dict[str, str]]:
-        """Return the `table` and `column` of every column there is."""
+        """Return the `table` and `column` of every column in the database."""
         ...
 
     async def exclude(self, transaction: Any, name: str) -> None:
-        """Wait until no other transaction excludes by this name."""
+        """Wait for the lock of this name, which the transaction holds until its end."""
         ...
 
     async def snapshot(self, label: str) -> Path | None:
-        """Copy the database, None when that is not for us to do."""
+        """Copy the database and return the path, None for a server, whose administrator makes backups."""
         ...
 
     def migrating(self) -> AbstractAsyncContextManager[Any]:
-        """Run a block that changes tables, in one transaction."""
+        """Run a block that changes the schema, in one transaction."""
         ...
 
     async def execute_query_dict(self, query: str, values: list[Any] | None = None) -> list[dict[str, Any]]:
@@ -58,28 +58,30 @@ class DatabaseEngine(Protocol):
         ...
 
     async def forget(self) -> None:
-        """Let go of memory that is kept for speed alone."""
+        """Free the memory of caches."""
         ...
 
 
 class Database:
-    """Implements `commits.Transactor`; the stores work inside it.
+    """Implements `transactions.Transactor`; the stores work inside it.
 
-    It must be opened before the listeners, in the task that starts them: the stores find it by context. One
-    task at a time may use a transaction; a task that was started inside one, and outlives it, is outside.
+    Open it before the listeners, in the task that starts them: the stores find it through a context variable.
+    Only one task at a time may use a transaction. A task that outlives the transaction in which it was
+    started then works outside of it.
     """
 
     def __init__(self, location: DatabaseLocation, context: TortoiseContext, damage: DatabaseDamage) -> None:
         self.location = location
         self.damage = damage
-        """What is known of damage to it."""
+        """Known damage of this database."""
         self._context = context
         self._engine: Any = context.db()
 
     @classmethod
     @asynccontextmanager
     async def open(cls, location: DatabaseLocation) -> AsyncIterator["Database"]:
-        """Connect; not_configured when it cannot be opened, unavailable while a server cannot be reached."""
+        """Connect; not_configured when the database cannot be opened, unavailable for an unreachable
+        server."""
         async with AsyncExitStack() as stack:
             context = await stack.enter_async_context(TortoiseContext())
             damage = begin()
@@ -91,7 +93,7 @@ class Database:
                 await database.ping()
             except (GatewayError, ConfigurationError) as error:
                 kind = ErrorKind.NOT_CONFIGURED
-                # A server may be down for a while, a file that cannot be opened stays so.
+                # An unreachable server may return; a file that cannot be opened needs the administrator.
                 if isinstance(error, GatewayError) and not location.is_sqlite:
                     kind = error.kind
                 sentence = f"cannot open the database {location.address}: {error}"
@@ -100,31 +102,31 @@ class Database:
 
     @property
     def engine(self) -> DatabaseEngine:
-        """What is particular to SQLite or PostgreSQL."""
+        """The engine for SQLite or PostgreSQL."""
         engine: DatabaseEngine = self._engine
         return engine
 
     async def ping(self) -> None:
-        """Return when the database answers; unavailable when it does not, conflict when it is not ours."""
+        """Return when the database answers; unavailable without an answer, conflict without the claim."""
         with translate_errors("reach the database"):
             await self.engine.keep_claim()
             await self.engine.execute_query_dict("SELECT 1")
 
     async def forget(self) -> None:
-        """Let go of memory that is kept for speed alone."""
+        """Free the memory of caches."""
         with translate_errors("free memory"):
             await self.engine.forget()
 
     async def own(self, *, shared: bool = False) -> None:
-        """Be the only daemon on this database until it is closed; conflict when there is another.
+        """Claim the database for this daemon until it is closed; conflict when another daemon has it.
 
-        With `shared`, on PostgreSQL only, others may be there that are `shared` too.
+        Several daemons may have a `shared` claim on a PostgreSQL database.
         """
         with translate_errors("own the database"):
             await self.engine.claim(shared=shared)
 
     def expected_columns(self) -> frozenset[tuple[str, str]]:
-        """Return the table and name of every column that the rows have."""
+        """Return the table and name of every column of the row classes."""
         apps = self._context.apps
         rows = apps[APP].values() if apps else ()
         return frozenset(
@@ -135,15 +137,15 @@ class Database:
 
     @asynccontextmanager
     async def transaction(self) -> AsyncIterator[None]:
-        """Commit everything inside the block at its end, or nothing when it raises; blocks may nest."""
+        """Commit all changes of the block at its end, or none when it raises; blocks may nest."""
         async with in_transaction():
             yield
 
     @asynccontextmanager
     async def exclusive(self, name: str) -> AsyncIterator[None]:
-        """Be a transaction that excludes every other `exclusive(name)`, in other processes too.
+        """Run a transaction that excludes all others of this name, also in other processes.
 
-        On SQLite every transaction excludes every other.
+        On SQLite a transaction excludes all others.
         """
         async with in_transaction() as transaction:
             with translate_errors("wait for other changes"):
@@ -152,7 +154,7 @@ class Database:
 
     @asynccontextmanager
     async def rehearsal(self) -> AsyncIterator[None]:
-        """Be a transaction that is always rolled back; what raises inside still raises."""
+        """Run a transaction that is always rolled back; errors of the block still propagate."""
         try:
             async with in_transaction():
                 yield
@@ -161,5 +163,5 @@ class Database:
             return
 
 
-class _RolledBack(Exception):  # noqa: N818 - a way out, not a failure
+class _RolledBack(Exception):  # noqa: N818 - control flow, not a failure
     """Ends a rehearsal."""

@@ -1,7 +1,7 @@
-"""Valves as they are stored: as they are, or sealed under a key that is made of the gateway's secret.
+"""Encryption of stored valves with a key that is derived from the gateway's secret.
 
-What is sealed is a JSON text that begins with MARK, what is not is an object; so both are read, whatever is
-written now.
+Encrypted valves are a JSON string that begins with ENCRYPTED_PREFIX, plain ones are a JSON object, so both
+can be read whether or not encryption is enabled.
 """
 
 import base64
@@ -16,47 +16,47 @@ from gatewayd.storage.engine.fields import decode, encode
 
 ENCRYPTED_PREFIX: Final = "sealed:1:"
 UNREADABLE_CODE: Final = "valves_sealed"
-"""The code of the error for valves that cannot be opened."""
+"""Error code of valves that cannot be decrypted."""
 
 DERIVATION_INFO: Final = b"gatewayd valves of plugins"
 
 
 class ValveCipher:
-    """Writes and reads valves. Without a secret it neither seals nor opens."""
+    """Encodes and decodes valves. Without a secret it neither encrypts nor decrypts."""
 
-    def __init__(self, secret: bytes | None, *, sealing: bool = True) -> None:
+    def __init__(self, secret: bytes | None, *, encrypt: bool = True) -> None:
         self._fernet = None if secret is None else Fernet(_key_of(secret))
-        self._sealing = sealing
+        self._encrypts = encrypt
 
     def encode(self, values: dict[str, Any]) -> str:
-        """Return the text of a `Json` column; invalid_request naming `valves` for what cannot be stored."""
+        """Return the text for a `JsonColumn`; invalid_request naming `valves` for an unstorable value."""
         text = encode(values, "valves")
-        if self._fernet is None or not self._sealing:
+        if self._fernet is None or not self._encrypts:
             return text
         return encode(f"{ENCRYPTED_PREFIX}{self._fernet.encrypt(text.encode()).decode()}", "valves")
 
-    def decode(self, text: str, whose: str) -> dict[str, Any]:
-        """Return the values; not_configured, naming `whose` ("function weather"), when it cannot."""
-        found = decode(text, f"the valves of {whose}")
+    def decode(self, text: str, owner: str) -> dict[str, Any]:
+        """Return the values; not_configured, naming `owner` ("function weather"), if decryption fails."""
+        found = decode(text, f"the valves of {owner}")
         if isinstance(found, str):
-            found = decode(self._open(found, whose), f"the valves of {whose}")
+            found = decode(self._decrypt(found, owner), f"the valves of {owner}")
         values: dict[str, Any] = found
         return values
 
-    def _open(self, sealed: str, whose: str) -> str:
+    def _decrypt(self, encrypted: str, owner: str) -> str:
         if self._fernet is None:
-            raise _refusal(whose, "they are encrypted, and there is no secret key")
+            raise _refusal(owner, "they are encrypted, and there is no secret key")
         try:
-            return self._fernet.decrypt(sealed.removeprefix(ENCRYPTED_PREFIX)).decode()
+            return self._fernet.decrypt(encrypted.removeprefix(ENCRYPTED_PREFIX)).decode()
         except InvalidToken as error:
-            raise _refusal(whose, "they were encrypted with another secret key, or are damaged") from error
+            raise _refusal(owner, "they were encrypted with another secret key, or are damaged") from error
 
 
 def _key_of(secret: bytes) -> bytes:
     return base64.urlsafe_b64encode(HKDF(SHA256(), 32, salt=None, info=DERIVATION_INFO).derive(secret))
 
 
-def _refusal(whose: str, reason: str) -> GatewayError:
+def _refusal(owner: str, reason: str) -> GatewayError:
     return GatewayError(
-        ErrorKind.NOT_CONFIGURED, f"cannot read the valves of {whose}: {reason}", code=UNREADABLE_CODE
+        ErrorKind.NOT_CONFIGURED, f"cannot read the valves of {owner}: {reason}", code=UNREADABLE_CODE
     )

@@ -1,8 +1,8 @@
-"""Where the errors of the database libraries end: each becomes a `GatewayError`.
+"""Translation of the database libraries' errors to `GatewayError`.
 
-Codes are compared, never texts. Of a driver's text only the names of the columns in a broken unique
-constraint are taken: the rest may hold values, and values may be secret. The driver's error stays the cause,
-without its detail.
+It compares error codes, never texts. The only part of a driver's text that it uses are the column names of a
+violated unique constraint: the rest may contain values, which may be secret. The driver's error is the cause
+of the GatewayError, without its detail.
 """
 
 import os
@@ -26,7 +26,7 @@ BROKEN_SECONDS: Final = 10
 
 
 class FailureReason(NamedTuple):
-    """What a code means for the caller."""
+    """Meaning of an error code: kind, reason in words, and seconds until a retry."""
 
     kind: ErrorKind
     text: str
@@ -39,8 +39,10 @@ UNREACHABLE: Final = FailureReason(ErrorKind.UNAVAILABLE, "the database cannot b
 CONFLICTING_CHANGE: Final = FailureReason(ErrorKind.UNAVAILABLE, "another change came first", BUSY_SECONDS)
 DISK_FULL: Final = FailureReason(ErrorKind.UNAVAILABLE, "the database's disk is full", BROKEN_SECONDS)
 DISK_FAILED: Final = FailureReason(ErrorKind.UNAVAILABLE, "the database's disk failed", BROKEN_SECONDS)
-GIVEN_UP: Final = FailureReason(ErrorKind.UNAVAILABLE, "the database gave up the whole change", BUSY_SECONDS)
-MISSING_REFERENCE: Final = FailureReason(ErrorKind.CONFLICT, "what it refers to does not exist")
+ROLLED_BACK: Final = FailureReason(
+    ErrorKind.UNAVAILABLE, "the database rolled back the whole change", BUSY_SECONDS
+)
+MISSING_REFERENCE: Final = FailureReason(ErrorKind.CONFLICT, "a row that it refers to does not exist")
 DAMAGED: Final = FailureReason(ErrorKind.INTERNAL, "the database's file is damaged")
 NO_DATABASE: Final = FailureReason(ErrorKind.INTERNAL, "the file is no SQLite database")
 DAMAGED_FILES: Final = FailureReason(ErrorKind.INTERNAL, "the database's files are damaged")
@@ -48,7 +50,7 @@ DAMAGED_INDEX: Final = FailureReason(ErrorKind.INTERNAL, "an index of the databa
 DAMAGE_REASONS: Final = frozenset({DAMAGED, NO_DATABASE, DAMAGED_FILES, DAMAGED_INDEX})
 UNSTORABLE: Final = FailureReason(ErrorKind.INVALID_REQUEST, "a value is too long or cannot be stored")
 
-# The result code of SQLite, or the primary code in it, which is the first two words.
+# By the extended result code of SQLite, or its first two words, the primary result code.
 SQLITE_REASONS: Final = {
     "SQLITE_CONSTRAINT_FOREIGNKEY": MISSING_REFERENCE,
     "SQLITE_BUSY": LOCKED,
@@ -66,7 +68,7 @@ SQLITE_REASONS: Final = {
     "SQLITE_TOOBIG": UNSTORABLE,
 }
 
-# SQLSTATE, or the class that its first two characters are.
+# By SQLSTATE, or its first two characters, the class.
 SQLSTATE_REASONS: Final = {
     "23503": MISSING_REFERENCE,
     "25006": FailureReason(ErrorKind.UNAVAILABLE, "the database may not be written", BROKEN_SECONDS),
@@ -88,7 +90,7 @@ SQLSTATE_REASONS: Final = {
 }
 
 SEVERAL_ERRORS: Final = re.compile(r"\[Errno (\d+)\]")
-"""The numbers in the error of asyncio for a host that has several addresses."""
+"""The error numbers in asyncio's error for a host with several addresses."""
 
 UNIQUE_VIOLATIONS: Final = frozenset({"SQLITE_CONSTRAINT_UNIQUE", "SQLITE_CONSTRAINT_PRIMARYKEY"})
 FIELD_NAMES: Final = {"email": "e-mail address", "user_name": "user name", "external_id": "external id"}
@@ -98,15 +100,15 @@ _server: ContextVar[str | None] = ContextVar("database server", default=None)
 
 
 def set_server_name(address: str | None) -> None:
-    """Say where the server is whose database this context opens; None for a file."""
+    """Set the address of the database server of this context, None for a file."""
     _server.set(address)
 
 
 @contextmanager
 def translate_errors(what: str, missing: GatewayError | None = None) -> Iterator[None]:
-    """Translate what the ORM, a driver or the system raises inside; `what` completes "cannot ...".
+    """Translate the errors of the ORM, a driver or the system; `what` completes "cannot ...".
 
-    `missing` is raised instead when a row would refer to one that does not exist.
+    `missing` is raised instead for a violated foreign key.
     """
     try:
         yield
@@ -115,28 +117,28 @@ def translate_errors(what: str, missing: GatewayError | None = None) -> Iterator
 
 
 def make_failure(what: str, error: Exception, missing: GatewayError | None = None) -> GatewayError:
-    """Return the error to raise for a foreign one; none is ever taken for success.
+    """Return the GatewayError for a library's error; unknown errors become internal.
 
-    A DamageError is noted, so that the health of the daemon tells it.
+    A DamageError is also recorded for the daemon's health.
     """
     inner = error.args[0] if isinstance(error, BaseORMException) and error.args else None
     cause = inner if isinstance(inner, Exception) else error
     if isinstance(cause, DBConnectionError) and isinstance(cause.__cause__, Exception):
-        # The ORM's own words for a database that is not there.
+        # The ORM wraps the driver's connection error.
         cause = cause.__cause__
-    columns = _taken_columns(cause)
+    columns = _conflicting_columns(cause)
     if getattr(cause, "detail", None):
-        # It holds values of rows, and a traceback would show them.
+        # The detail contains values of rows, and a traceback would show them.
         vars(cause)["detail"] = None
     if columns:
-        return _taken(what, columns)
+        return _conflict(what, columns)
     reason = _reason(cause)
     if reason is MISSING_REFERENCE and missing is not None:
         return missing
     if reason in DAMAGE_REASONS:
         damage.note(reason.text)
         return DamageError(reason.kind, f"cannot {what}: {reason.text}")
-    # A request that is wrong is so at any server: its sentence needs no place.
+    # The address matters only for errors of the server, not for those of the request.
     place = _server.get() if reason.kind in {ErrorKind.UNAVAILABLE, ErrorKind.NOT_CONFIGURED} else None
     return GatewayError(
         reason.kind, f"cannot {what}: {reason.text}", retry_after=reason.retry_after, place=place
@@ -144,7 +146,7 @@ def make_failure(what: str, error: Exception, missing: GatewayError | None = Non
 
 
 def unstorable_error(field: str, reason: str) -> GatewayError:
-    """Return the error for a value that its column cannot hold."""
+    """Return the error for a value that its column cannot store."""
     name = field.removesuffix("_key")
     return invalid(f"cannot store {name}: {reason}", param=name)
 
@@ -160,11 +162,11 @@ def _reason(error: Exception) -> FailureReason:
     if isinstance(state, str):
         known = SQLSTATE_REASONS.get(state) or SQLSTATE_REASONS.get(state[:2])
         return known or FailureReason(ErrorKind.INTERNAL, f"the database refused (SQLSTATE {state})")
-    if getattr(error, "is_given_up", False):
-        return GIVEN_UP
+    if getattr(error, "is_rolled_back", False):
+        return ROLLED_BACK
     if isinstance(error, TimeoutError):
         return TIMED_OUT
-    # Before ValueError: a certificate that is refused is both.
+    # Must precede ValueError: the error of a refused certificate is both.
     if isinstance(error, OSError):
         return UNREACHABLE._replace(text=f"{UNREACHABLE.text}{_system_cause(error)}")
     if isinstance(error, ValueError):
@@ -175,7 +177,7 @@ def _reason(error: Exception) -> FailureReason:
 
 
 def _system_cause(error: OSError) -> str:
-    """Return why the system could not connect, in brackets: of several addresses, the reason of the first."""
+    """Return the system's reason for a failed connection in brackets, for the first of several addresses."""
     if isinstance(error, ssl.SSLError):
         return f" (TLS: {(getattr(error, 'reason', None) or 'failed').replace('_', ' ').lower()})"
     if isinstance(error, socket.gaierror):
@@ -184,7 +186,7 @@ def _system_cause(error: OSError) -> str:
     return f" ({os.strerror(numbers[0]).lower()})" if numbers else ""
 
 
-def _taken_columns(error: Exception) -> Sequence[str]:
+def _conflicting_columns(error: Exception) -> Sequence[str]:
     if getattr(error, "sqlite_errorname", "") in UNIQUE_VIOLATIONS:
         # The text ends with the columns, each with its table.
         return [path.rpartition(".")[2] for path in str(error).partition(": ")[2].split(", ")]
@@ -195,7 +197,7 @@ def _taken_columns(error: Exception) -> Sequence[str]:
     return ()
 
 
-def _taken(what: str, columns: Sequence[str]) -> GatewayError:
+def _conflict(what: str, columns: Sequence[str]) -> GatewayError:
     field = columns[-1].removesuffix("_key")
     return GatewayError(
         ErrorKind.CONFLICT,

@@ -1,7 +1,7 @@
-"""Column types that refuse, alike on every engine, what an engine could not give back unchanged.
+"""Column types that refuse, on every engine alike, values that some engine cannot store unchanged.
 
-SQLite would store a text of any length, PostgreSQL refuses NUL bytes, and each driver has its own words for a
-number that is too big. Here each is an refusal that names the field, before any SQL is sent.
+SQLite stores texts of any length, PostgreSQL refuses NUL bytes, and each driver has its own error for a
+number that is too large. These types raise invalid_request naming the field before any SQL is sent.
 """
 
 import math
@@ -15,20 +15,20 @@ from gatewayd import json_decoder, json_encoder
 from gatewayd.errors import ErrorKind, GatewayError
 from gatewayd.json_decoder import JsonLimits
 from gatewayd.storage.engine.failures import unstorable_error
-from gatewayd.text import MAX_INTEGER, MAX_STORED_DEPTH, MIN_INTEGER, storage_fault
+from gatewayd.text import MAX_INTEGER, MAX_STORED_DEPTH, MIN_INTEGER, storable_value, storage_fault
 from gatewayd.time_slices import SLICE_CHARACTERS, LoopPacer
 
 MIN_WHOLE, MAX_WHOLE = -(2**63), 2**63 - 1
 MIN_LARGE_CHARACTERS = 256 * 1024
 UNLIMITED_JSON = JsonLimits(MAX_WHOLE, MAX_WHOLE, depth=2 * MAX_STORED_DEPTH, has_exact_integers=False)
-"""What is stored was counted when it came."""
+"""Limits for stored JSON, which was checked when it was written."""
 
-# An index entry of PostgreSQL holds a third of a page.
+# An index entry of PostgreSQL has at most a third of a page.
 MAX_INDEXED_BYTES = 2600
 
 
 def check_text(value: str, field: str, max_length: int | None = None) -> None:
-    """Refuse NUL characters, lone surrogates and more than `max_length` characters."""
+    """Raise invalid_request for NUL characters, unpaired surrogates and over `max_length` characters."""
     if max_length is not None and len(value) > max_length:
         raise unstorable_error(field, f"it has {len(value)} characters, more than {max_length}")
     fault = storage_fault(value)
@@ -37,7 +37,7 @@ def check_text(value: str, field: str, max_length: int | None = None) -> None:
 
 
 def fits_columns(row: type[Model], **values: str) -> bool:
-    """Tell whether a row could hold these texts; one that it could not hold is in no row."""
+    """Return whether a row can store these texts; no row needs to be searched for one that it cannot."""
     try:
         for name, value in values.items():
             row._meta.fields_map[name].to_db_value(value, row)
@@ -47,13 +47,13 @@ def fits_columns(row: type[Model], **values: str) -> bool:
 
 
 def encode(value: Any, field: str) -> str:
-    """Return a JSON value as the text that a `JsonColumn` column holds."""
+    """Return a JSON value as the text for a `JsonColumn`."""
     _check_json(value, field)
     return orjson.dumps(value).decode()
 
 
 async def encode_large(value: Any, field: str) -> str:
-    """Return what `encode` returns, of a value with long texts, without holding up the event loop."""
+    """Return what `encode` returns, for a value with long texts, without blocking the event loop."""
     await _check_large(value, field)
     parts = await json_encoder.encode(value)
     if len(parts) == 1:
@@ -66,14 +66,40 @@ async def encode_large(value: Any, field: str) -> str:
     return "".join(decoded)
 
 
+def encode_sanitised(value: Any, field: str) -> str:
+    """Return what `encode` returns; a value of a model, plugin or client is sanitised first if need be.
+
+    NUL characters and unpaired surrogates become U+FFFD, a float that is no JSON number becomes null. Raises
+    invalid_request for a value that is nested too deeply or is no JSON value.
+    """
+    try:
+        return encode(value, field)
+    except GatewayError:
+        return encode(_sanitised_value(value), field)
+
+
+async def encode_large_sanitised(value: Any, field: str) -> str:
+    """Return what `encode_sanitised` returns, for a value with long texts, without blocking the event
+    loop."""
+    try:
+        return await encode_large(value, field)
+    except GatewayError:
+        return await encode_large(_sanitised_value(value), field)
+
+
+def _sanitised_value(value: Any) -> Any:
+    """Return a sanitised value; too deep and non-JSON parts are unchanged, and `encode` refuses them."""
+    return storable_value(value, lambda odd: odd, MAX_STORED_DEPTH + 1)
+
+
 async def _check_large(value: Any, field: str) -> None:
-    """Check a value; a long text, which `check_text` would copy, is looked at in slices."""
+    """Check a value; long texts, which `check_text` would copy, are checked in slices."""
     pace = LoopPacer()
     left: list[tuple[Any, int]] = [(value, 0)]
     while left:
         one, depth = left.pop()
         if depth > MAX_STORED_DEPTH:
-            raise _deep(field)
+            raise _too_deep(field)
         if isinstance(one, str) and len(one) > SLICE_CHARACTERS:
             for start in range(0, len(one), SLICE_CHARACTERS):
                 check_text(one[start : start + SLICE_CHARACTERS], field)
@@ -86,12 +112,12 @@ async def _check_large(value: Any, field: str) -> None:
 
 
 def encode_optional(value: Any, field: str) -> str | None:
-    """Return a JSON value as text, and None (no value at all) as None."""
+    """Return a JSON value as text; None (no value) stays None."""
     return None if value is None else encode(value, field)
 
 
 def decode(text: str | None, where: str) -> Any:
-    """Return the JSON value of a column; internal, naming `where` it stood, when it is damaged."""
+    """Return the JSON value of a column; internal, naming `where`, when the text is damaged."""
     if text is None:
         return None
     try:
@@ -101,14 +127,14 @@ def decode(text: str | None, where: str) -> Any:
 
 
 async def decode_large(text: str | None, where: str) -> Any:
-    """Return what `decode` returns, of a text of any length, without holding up the event loop."""
-    # The sliced decoder takes lists and objects; a text alone is decoded fast.
+    """Return what `decode` returns, for a text of any length, without blocking the event loop."""
+    # The sliced decoder accepts lists and objects only; a plain string is decoded fast.
     if text is None or len(text) <= MIN_LARGE_CHARACTERS or not text.startswith(("{", "[")):
         return decode(text, where)
     try:
         return await json_decoder.decode(text.encode(), UNLIMITED_JSON)
     except GatewayError:
-        # It also refuses what bodies may not have and other writers may, such as long names.
+        # The sliced decoder also refuses values that only request bodies must not have, such as long names.
         return decode(text, where)
 
 
@@ -121,7 +147,7 @@ def _check_json(root: Any, field: str) -> None:
     while left:
         value, depth = left.pop()
         if depth > MAX_STORED_DEPTH:
-            raise _deep(field)
+            raise _too_deep(field)
         if isinstance(value, dict | list | tuple):
             left += _members(value, depth, field)
         else:
@@ -131,15 +157,15 @@ def _check_json(root: Any, field: str) -> None:
 def _members(
     value: dict[Any, Any] | list[Any] | tuple[Any, ...], depth: int, field: str
 ) -> list[tuple[Any, int]]:
-    """Return what is in a value, names too, and how deep that stands."""
+    """Return the members of a value, including names, with their depth."""
     if not isinstance(value, dict):
         return [(part, depth + 1) for part in value]
     if not all(isinstance(key, str) for key in value):
-        raise unstorable_error(field, "an object in it has a name that is no text")
+        raise unstorable_error(field, "an object in it has a name that is no string")
     return [(part, depth + 1) for pair in value.items() for part in pair]
 
 
-def _deep(field: str) -> GatewayError:
+def _too_deep(field: str) -> GatewayError:
     return unstorable_error(field, f"it is nested more than {MAX_STORED_DEPTH} levels deep")
 
 
@@ -148,20 +174,20 @@ def _check_scalar(value: Any, field: str) -> None:
         check_text(value, field)
     elif isinstance(value, float):
         if not math.isfinite(value):
-            raise unstorable_error(field, f"it holds {value}, which is no JSON number")
+            raise unstorable_error(field, f"it contains {value}, which is no JSON number")
     elif isinstance(value, bool) or value is None:
         return
     elif not isinstance(value, int):
-        raise unstorable_error(field, f"it holds a {type(value).__name__}, which is no JSON value")
+        raise unstorable_error(field, f"it contains a {type(value).__name__}, which is no JSON value")
     elif not MIN_INTEGER <= value <= MAX_INTEGER:
-        raise unstorable_error(field, "it holds a whole number of more than 64 bits")
+        raise unstorable_error(field, "it contains a whole number of more than 64 bits")
 
 
 class NameColumn(fields.CharField[Any]):
-    """A text of at most `max_length` characters that can be indexed, in code point order on every engine."""
+    """An indexable text of at most `max_length` characters, sorted by code point on every engine."""
 
     def to_db_value(self, value: Any, instance: Any) -> str | None:
-        """Return the text itself, once checked."""
+        """Return the checked text unchanged."""
         if value is None:
             return None
         text = str(value)
@@ -183,7 +209,7 @@ class TextColumn(fields.TextField):
     """A text of any length."""
 
     def to_db_value(self, value: Any, instance: Any) -> str | None:
-        """Return the text itself, once checked."""
+        """Return the checked text unchanged."""
         if value is None:
             return None
         check_text(str(value), self.model_field_name)
@@ -191,10 +217,9 @@ class TextColumn(fields.TextField):
 
 
 class JsonColumn(fields.TextField):
-    """JSON as text, made by `encode` and read by `decode`.
+    """JSON as text, written by `encode` and read by `decode`.
 
-    The ORM's own JSON column takes a text for JSON that is already encoded, so that the value "1" would come
-    back as the number 1.
+    The ORM's own JSON column treats a string as encoded JSON, so the value "1" would be read as the number 1.
     """
 
     class _db_postgres:  # noqa: N801 - the name that the ORM looks for
@@ -205,7 +230,7 @@ class IntegerColumn(fields.BigIntField):
     """A whole number of 64 bits; also the type of epoch seconds."""
 
     def to_db_value(self, value: Any, instance: Any) -> int | None:
-        """Return the number itself, once checked."""
+        """Return the checked number unchanged."""
         if value is None:
             return None
         if isinstance(value, bool) or not isinstance(value, int):

@@ -1,4 +1,4 @@
-"""Where the database is: one address, checked, as the configuration of the engine."""
+"""Location of the database: parses an address and builds the engine's configuration."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -25,7 +25,7 @@ NETWORK_FILE_SYSTEMS: Final = frozenset(
 
 SSL_MODES: Final = ("disable", "allow", "prefer", "require", "verify-ca", "verify-full")
 
-# How patient the server is with one statement, in milliseconds; a migration lifts the limits.
+# Time limits of the server in milliseconds; a migration lifts the first two.
 SESSION_TIMEOUTS: Final = {
     "lock_timeout": "5000",
     "statement_timeout": "8000",
@@ -48,12 +48,12 @@ class DatabaseLocation:
 
     @property
     def connection(self) -> str:
-        """The name of the connection; tortoise caches statements by name, and the engines' differ."""
+        """Name of the connection: tortoise caches statements by name, and the engines need different ones."""
         return "sqlite" if self.is_sqlite else "postgresql"
 
     @property
     def address(self) -> str:
-        """Where the database is, without the user's name and password."""
+        """Address of the database, without user name and password."""
         if self.path is not None:
             return str(self.path)
         host = str(self.credentials["host"])
@@ -66,7 +66,7 @@ class DatabaseLocation:
         return None if self.is_sqlite else self.address
 
     def config(self) -> dict[str, Any]:
-        """Return the configuration that tortoise opens."""
+        """Return the configuration for tortoise."""
         return {
             "connections": {self.connection: {"engine": self.engine, "credentials": self.credentials}},
             "apps": {
@@ -80,16 +80,17 @@ class DatabaseLocation:
 
 
 def parse(url: str, pool_size: int = 10) -> DatabaseLocation:
-    """Return the location that an address names.
+    """Return the location of an address.
 
-    `sqlite:///relative`, `sqlite:////absolute`, `postgresql://user:password@host:port/name?sslmode=require`
-    (also `?host=/directory` of a unix socket); not_configured for anything else, without a password in it.
+    Accepts `sqlite:///relative`, `sqlite:////absolute`,
+    `postgresql://user:password@host:port/name?sslmode=require` (also `?host=/directory` of a unix socket).
+    Raises not_configured for anything else; its message contains no password.
     """
     try:
         parts = split_url(url)
         port = parts.port
     except ValueError as error:
-        raise _refusal("it is no address, or its port is no port") from error
+        raise _refusal("it is no valid URL, or its port is no number") from error
     if parts.scheme == "sqlite":
         return _sqlite(parts)
     if parts.scheme in {"postgresql", "postgres"}:
@@ -98,7 +99,7 @@ def parse(url: str, pool_size: int = 10) -> DatabaseLocation:
 
 
 def sqlite(path: Path) -> DatabaseLocation:
-    """Return the location of a SQLite file, opened so that a commit is on the disk when it returns."""
+    """Return the location of a SQLite file, with settings that make each commit durable."""
     credentials = {
         "file_path": str(path),
         "busy_timeout": 5000,
@@ -111,7 +112,7 @@ def sqlite(path: Path) -> DatabaseLocation:
 
 
 def refuse_network_file_system(path: Path, mounts: str) -> None:
-    """Raise not_configured when the file lies on a network file system, where SQLite's locks do not hold.
+    """Raise not_configured for a file on a network file system, where SQLite's locks are unreliable.
 
     `mounts` is the text of /proc/self/mounts.
     """
@@ -139,7 +140,7 @@ def _sqlite(parts: SplitResult) -> DatabaseLocation:
     if parts.netloc:
         raise _refusal("a file is named after sqlite:/// (relative) or sqlite://// (absolute)")
     if path in {"", ":memory:"} or path.endswith("/"):
-        raise _refusal("expected the path of a file, for nothing in memory would last")
+        raise _refusal("expected the path of a file: a database in memory is lost at the end of the process")
     if parts.query:
         raise _refusal(f"a file has no options, not {_names(parse_qsl(parts.query))}")
     return sqlite(Path(path))
@@ -156,7 +157,7 @@ def _postgres(parts: SplitResult, port: int | None, pool_size: int) -> DatabaseL
         "password": unquote(parts.password or "") or None,
         "database": unquote(parts.path.removeprefix("/")) or "gatewayd",
         "minsize": 1,
-        # One connection holds the claim on the database, and does nothing else.
+        # One extra connection only holds the claim on the database.
         "maxsize": pool_size + 1,
         "timeout": 5,
         "server_settings": dict(SESSION_TIMEOUTS),
@@ -175,7 +176,7 @@ def _port(text: str) -> int:
     if not text:
         return 0
     if not (text.isascii() and text.isdecimal() and 0 < int(text) < 65536):
-        raise _refusal("its port is no port")
+        raise _refusal("its port is no number from 1 to 65535")
     return int(text)
 
 

@@ -1,4 +1,4 @@
-"""One daemon on one state directory, and on one database file."""
+"""File locks that allow one daemon per state directory and per database file."""
 
 import fcntl
 import os
@@ -14,10 +14,10 @@ BOOT_ID: Final = Path("/proc/sys/kernel/random/boot_id")
 
 
 class FileLock:
-    """A lock on a file that says who holds it: process id and boot id, for people to read.
+    """A lock on a file that contains its holder's process id and boot id, for display.
 
-    The kernel lets it go when the process ends, however it ends. The file stays: were it removed, two
-    processes could lock two files of one name.
+    The kernel releases the lock when the process ends in any way. The file is never deleted: otherwise two
+    processes could lock two files of the same name.
     """
 
     def __init__(self, path: Path, what: str, param: str = "database_url") -> None:
@@ -27,7 +27,7 @@ class FileLock:
         self._descriptor: int | None = None
 
     def acquire(self) -> None:
-        """Take the lock; conflict names its holder, not_configured says why it cannot be made."""
+        """Acquire the lock; conflict names its holder, not_configured the OS error of an unusable file."""
         try:
             descriptor = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         except OSError as error:
@@ -51,7 +51,7 @@ class FileLock:
         self._descriptor = descriptor
 
     def release(self) -> None:
-        """Let the lock go; doing it twice is no error."""
+        """Release the lock if it is held."""
         if self._descriptor is not None:
             os.close(self._descriptor)
             self._descriptor = None
@@ -59,7 +59,7 @@ class FileLock:
 
 @contextmanager
 def lock_folder(folder: Path) -> Iterator[None]:
-    """Hold the state directory for this process, making it when it is absent; raises like `FileLock`."""
+    """Lock the state directory, creating it if missing; raises the errors of `FileLock.acquire`."""
     what = f"the state directory {folder}"
     try:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)

@@ -1,7 +1,7 @@
-"""Bringing a database to this version's schema: each migration in one transaction, by one process at a time.
+"""Migration of a database to this version's schema: one transaction per migration, one process at a time.
 
-A SQLite database is copied first. A crash rolls back, so an interrupted run is simply run again. A schema
-that is half migrated all the same (by another tool, by hand) is refused.
+A SQLite database is copied first. A crash rolls back, so an interrupted run can be repeated. A schema that is
+only half migrated (by another tool or by hand) is refused.
 """
 
 import importlib
@@ -29,10 +29,10 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class MigrationStatus:
-    """What is applied and what this version knows, both in order.
+    """The applied migrations and those that this version ships, both in order.
 
-    `tables` are all tables there are. `missing` are the columns (`users.email`) that the applied migrations
-    should have made and that are not there; it is only filled when nothing is pending.
+    `tables` contains all tables of the database. `missing` contains the columns (`users.email`) that the
+    applied migrations should have created; it is filled only when nothing is pending.
     """
 
     applied: Sequence[str]
@@ -47,12 +47,12 @@ class MigrationStatus:
 
     @property
     def pending(self) -> Sequence[str]:
-        """What this version knows and the database lacks."""
+        """The shipped migrations that are not applied."""
         return [name for name in self.known if name not in self.applied]
 
 
 async def read_status(database: Database, package: str = MIGRATIONS) -> MigrationStatus:
-    """Return the state of the schema; reads two tables and imports no migration."""
+    """Return the status of the schema; reads two tables and imports no migration."""
     with translate_errors("read the schema"):
         columns = {(row["table"], row["column"]) for row in await database.engine.columns()}
         applied = await _applied(database.engine) if (HISTORY, "name") in columns else []
@@ -76,7 +76,7 @@ def known_migrations(package: str = MIGRATIONS) -> Sequence[str]:
 
 
 def check(status: MigrationStatus) -> None:
-    """Raise not_configured, saying what to do, unless the schema is this version's."""
+    """Raise not_configured, with the remedy, unless the schema is that of this version."""
     unknown = [name for name in status.applied if name not in status.known]
     if unknown:
         raise GatewayError(
@@ -104,9 +104,9 @@ def check(status: MigrationStatus) -> None:
 
 
 async def migrate(location: DatabaseLocation) -> Sequence[str]:
-    """Apply what is pending and return the names; raises like `check` when that cannot be.
+    """Apply the pending migrations and return their names; raises the errors of `check`.
 
-    Conflict when a daemon works on the database.
+    Raises conflict while a daemon uses the database.
     """
     async with Database.open(location) as database:
         await database.own()
@@ -114,9 +114,9 @@ async def migrate(location: DatabaseLocation) -> Sequence[str]:
 
 
 async def migrate_open(database: Database, package: str = MIGRATIONS) -> Sequence[str]:
-    """Apply what is pending to an open database and return the names.
+    """Apply the pending migrations to an open database and return their names.
 
-    A SQLite file that is not fresh is first copied to `<file>.before-<migration>`.
+    A SQLite file that is not empty is first copied to `<file>.before-<migration>`.
     """
     status = await read_status(database, package)
     if status.is_fresh:
@@ -129,8 +129,8 @@ async def migrate_open(database: Database, package: str = MIGRATIONS) -> Sequenc
             copy = await database.engine.snapshot(f"before-{pending[0]}")
         if copy is not None:
             log.info("copied the database before migrating", extra={"path": str(copy)})
-    past = _Past(package, database.engine.connection_name)
-    return [name for name in pending if await _apply(database, past, name)]
+    state = _ModelState(package, database.engine.connection_name)
+    return [name for name in pending if await _apply(database, state, name)]
 
 
 def _check_migratable(status: MigrationStatus) -> None:
@@ -141,8 +141,8 @@ def _check_migratable(status: MigrationStatus) -> None:
             raise
 
 
-class _Past:
-    """What the applied migrations have made of the models: worked out once for all that follow."""
+class _ModelState:
+    """State of the models after the applied migrations, computed once for all following ones."""
 
     def __init__(self, package: str, connection: str) -> None:
         self._package = package
@@ -150,7 +150,7 @@ class _Past:
         self._known: set[str] = set()
 
     async def add(self, name: str, editor: Any = None) -> None:
-        """Take one more migration into account; with an editor it also changes the schema."""
+        """Apply one more migration to the state, and with an editor to the schema."""
         if name in self._known:
             return
         migration: type[Migration] = importlib.import_module(f"{self._package}.{name}").Migration
@@ -158,8 +158,8 @@ class _Past:
         self._known.add(name)
 
 
-async def _apply(database: Database, past: _Past, name: str) -> bool:
-    """Apply one migration and record it, all or nothing; False when another process was faster."""
+async def _apply(database: Database, state: _ModelState, name: str) -> bool:
+    """Apply one migration and record it in one transaction; False when another process has applied it."""
     with translate_errors("migrate the database"):
         async with database.engine.migrating() as transaction:
             await database.engine.exclude(transaction, "gatewayd migrations")
@@ -170,8 +170,8 @@ async def _apply(database: Database, past: _Past, name: str) -> bool:
             if name in before:
                 return False
             for earlier in before:
-                await past.add(earlier)
-            await past.add(name, editor)
+                await state.add(earlier)
+            await state.add(name, editor)
             await recorder.record_applied(APP, name)
     log.info("migrated", extra={"migration": name})
     return True

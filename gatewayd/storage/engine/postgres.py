@@ -1,4 +1,4 @@
-"""PostgreSQL through asyncpg: a pool of connections, one of which holds the claim on the database."""
+"""PostgreSQL engine on asyncpg: a pool of connections, one of which holds the claim on the database."""
 
 import asyncio
 import hashlib
@@ -25,14 +25,14 @@ log = logging.getLogger(__name__)
 ACQUIRE_SECONDS = 8.0
 
 STATEMENT_SECONDS = 10.0
-"""After which a statement is given up with its connection: the server's own limits, of 8 seconds and less,
-hold only while the server and the network to it live."""
+"""Time limit after which a statement is aborted by closing its connection. The server's own limits, of 8
+seconds and less, do not work when the server or the network is dead."""
 
 CLAIM_SECONDS = 5.0
-"""A claim takes no time either; what feeds the watchdog asks for one after the other."""
+"""Time limit of a claim, which is short because the watchdog's health check waits for it."""
 
 ROLLBACK_SECONDS = 2.0
-"""A rollback takes no time, and the end of a connection is one, too."""
+"""Time limit of a rollback, after which the connection is closed, which also rolls back."""
 
 FOREIGN_ERRORS = (asyncpg.PostgresError, asyncpg.InterfaceError, asyncpg.InternalClientError, OSError)
 
@@ -50,39 +50,39 @@ WHERE locktype = 'advisory' AND granted AND objsubid = 1
 
 
 def lock_key(name: str) -> int:
-    """Return the signed 64-bit number that stands for a name among PostgreSQL's advisory locks."""
+    """Return the key of PostgreSQL's advisory lock for a name, a signed 64-bit number."""
     return int.from_bytes(hashlib.sha256(f"gatewayd:{name}".encode()).digest()[:8], "big", signed=True)
 
 
 class LostConnectionError(OperationalError):
-    """The driver has no connection any more, and no SQLSTATE to say so."""
+    """The driver has lost its connection, without an SQLSTATE."""
 
     is_lost_connection = True
 
 
-class _Lease:
-    """One pooled connection for one statement, or with `is_patient` for those that take their time."""
+class _PooledConnection:
+    """One pooled connection for one statement, with `is_unlimited` without the time limit."""
 
-    def __init__(self, engine: "PostgresEngine", *, is_patient: bool = False) -> None:
+    def __init__(self, engine: "PostgresEngine", *, is_unlimited: bool = False) -> None:
         self._engine = engine
         self._connection: Any = None
-        self._is_patient = is_patient
-        self._alarm: CallbackTimer | None = None
+        self._is_unlimited = is_unlimited
+        self._timer: CallbackTimer | None = None
 
     async def __aenter__(self) -> Any:
-        self._connection = await self._engine.take()
-        if not self._is_patient:
-            self._alarm = _end_later(self._connection)
+        self._connection = await self._engine.take_connection()
+        if not self._is_unlimited:
+            self._timer = _terminate_after(self._connection)
         return self._connection
 
     async def __aexit__(self, *_: object) -> None:
-        if self._alarm is not None:
-            self._alarm.cancel()
-        await self._engine.give(self._connection)
+        if self._timer is not None:
+            self._timer.cancel()
+        await self._engine.return_connection(self._connection)
 
 
 class PostgresEngine(AsyncpgDBClient):
-    """The pool."""
+    """The connection pool."""
 
     def __init__(self, **options: Any) -> None:
         super().__init__(application_name=f"gatewayd (pid {os.getpid()})", **options)
@@ -92,43 +92,43 @@ class PostgresEngine(AsyncpgDBClient):
         self._shared = False
 
     async def claim(self, *, shared: bool) -> None:
-        """Hold an advisory lock until released; raise conflict when another gatewayd has it.
+        """Hold an advisory lock until `release`; conflict when another gatewayd has it.
 
-        Any number of processes may hold it `shared`; then nobody can have it alone.
+        Several processes may hold it `shared`, which excludes an exclusive holder.
         """
         self._shared = shared
-        connection = await _wrapped(self.take)
+        connection = await _wrap_errors(self.take_connection)
         claimed = False
         try:
-            with _hurried(connection, CLAIM_SECONDS):
-                await self._lock_out(connection)
+            with _time_limit(connection, CLAIM_SECONDS):
+                await self._acquire_claim(connection)
             claimed = True
         finally:
             if not claimed:
-                await self.give(connection)
+                await self.return_connection(connection)
         self._claim = connection
         self._claimed = True
 
     async def forget(self) -> None:
-        """Do nothing: the driver keeps no values."""
+        """Do nothing: the driver caches no values."""
 
     async def keep_claim(self) -> None:
-        """Claim the database again when the connection that held the claim was lost, or raise conflict."""
+        """Renew the claim if its connection was lost; conflict when another gatewayd has it."""
         async with self._claim_lock:
             if self._claimed and not await self._is_claim_held():
                 await self.claim(shared=self._shared)
 
     async def release(self) -> None:
-        """Let others in: a connection that goes back to the pool loses its locks."""
+        """Release the claim: a connection that returns to the pool loses its locks."""
         self._claimed = False
-        await self._give_claim()
+        await self._return_claim()
 
     async def create_connection(self, with_db: bool) -> None:
         """Open the pool."""
-        await _wrapped(super().create_connection, with_db=with_db)
+        await _wrap_errors(super().create_connection, with_db=with_db)
 
-    async def take(self) -> Any:
-        """Return a connection of the pool, waiting for one a while."""
+    async def take_connection(self) -> Any:
+        """Return a connection of the pool, waiting up to ACQUIRE_SECONDS for one."""
         if not self._pool:
             async with self._pool_init_lock:
                 if not self._pool:
@@ -136,49 +136,49 @@ class PostgresEngine(AsyncpgDBClient):
         pool: Any = self._pool
         return await pool.acquire(timeout=ACQUIRE_SECONDS)
 
-    async def give(self, connection: Any) -> None:
-        """Put a connection back; a pool that was closed meanwhile has taken it already.
+    async def return_connection(self, connection: Any) -> None:
+        """Return a connection to the pool, unless the pool was closed.
 
-        One that breaks at this moment is closed by the pool, which opens another. What was done with it is
-        done, or has failed by itself.
+        The pool closes a connection that breaks at this moment and opens another; the statements on it have
+        already succeeded or failed.
         """
         if self._pool:
             try:
                 await self._pool.release(connection)
             except FOREIGN_ERRORS as error:
-                log.debug("a connection to the database broke when it was put back: %r", error)
+                log.debug("cannot return a connection to the pool: %r", error)
 
     def acquire_connection(self) -> Any:
-        """Return the context of one statement."""
-        return _Lease(self)
+        """Return the context manager of one statement's connection."""
+        return _PooledConnection(self)
 
     def schema_editor(self, transaction: Any) -> AsyncpgSchemaEditor:
-        """Return what migrations change tables with."""
+        """Return the schema editor for migrations."""
         return AsyncpgSchemaEditor(transaction, atomic=True)
 
     async def columns(self) -> list[dict[str, str]]:
-        """Return the `table` and `column` of every column there is."""
+        """Return the `table` and `column` of every column in the database."""
         rows: list[dict[str, str]] = await self.execute_query_dict(COLUMNS)
         return rows
 
     async def exclude(self, transaction: Any, name: str) -> None:
-        """Wait until no other transaction, in any process, excludes by this name."""
+        """Wait for the lock of this name, which the transaction holds until its end, across processes."""
         await transaction.execute_query("SELECT pg_advisory_xact_lock($1)", [lock_key(f"exclusive:{name}")])
 
     async def snapshot(self, label: str) -> Path | None:
-        """Copy nothing: a server's backups are its administrator's."""
+        """Copy nothing: the administrator of the server makes its backups."""
         return None
 
     async def run_alone(self, *statements: str) -> None:
-        """Run statements that cannot be in a transaction, on one connection, however long they take."""
-        async with _Lease(self, is_patient=True) as connection:
-            # The pool sets the limits back.
+        """Run statements that cannot be in a transaction, on one connection without time limits."""
+        async with _PooledConnection(self, is_unlimited=True) as connection:
+            # The pool resets the limits.
             for statement in ("SET statement_timeout = 0", "SET lock_timeout = 0", *statements):
-                await _wrapped(connection.execute, statement)
+                await _wrap_errors(connection.execute, statement)
 
     @asynccontextmanager
     async def migrating(self) -> AsyncIterator[Any]:
-        """Run a block that changes tables, in one transaction without time limits of the server."""
+        """Run a block that changes the schema, in one transaction without time limits of the server."""
         async with self._in_transaction() as transaction:
             await transaction.lift_limits()
             await transaction.execute_script("SET LOCAL lock_timeout = 0")
@@ -187,37 +187,37 @@ class PostgresEngine(AsyncpgDBClient):
     @asynccontextmanager
     async def _in_transaction(self) -> AsyncIterator[Any]:  # type: ignore[override]
         with translate_errors("reach the database"):
-            connection = await _wrapped(self.take)
+            connection = await _wrap_errors(self.take_connection)
         try:
             async with run_transaction(PostgresTransaction(self, connection)) as transaction:
                 yield transaction
         finally:
-            # A released connection is reset: whatever failed, no transaction stays open.
-            await self.give(connection)
+            # The pool resets a released connection, so no transaction stays open after an error.
+            await self.return_connection(connection)
 
     async def _is_claim_held(self) -> bool:
         if self._claim is None:
             return False
         try:
-            with _hurried(self._claim, CLAIM_SECONDS):
+            with _time_limit(self._claim, CLAIM_SECONDS):
                 await self._claim.fetchval("SELECT 1")
         except FOREIGN_ERRORS:
-            await self._give_claim()
+            await self._return_claim()
             return False
         return True
 
-    async def _give_claim(self) -> None:
+    async def _return_claim(self) -> None:
         claim, self._claim = self._claim, None
         if claim is not None:
-            await self.give(claim)
+            await self.return_connection(claim)
 
-    async def _lock_out(self, connection: Any) -> None:
+    async def _acquire_claim(self, connection: Any) -> None:
         key = lock_key("daemon")
         function = "pg_try_advisory_lock_shared" if self._shared else "pg_try_advisory_lock"
-        if await _wrapped(connection.fetchval, f"SELECT {function}($1)", key):
+        if await _wrap_errors(connection.fetchval, f"SELECT {function}($1)", key):
             return
         halves = (key >> 32) & 0xFFFFFFFF, key & 0xFFFFFFFF
-        holder = await _wrapped(connection.fetchval, HOLDER, *halves)
+        holder = await _wrap_errors(connection.fetchval, HOLDER, *halves)
         raise GatewayError(
             ErrorKind.CONFLICT,
             f"cannot use the database {self.database}: another {holder or 'gatewayd'} uses it, "
@@ -228,113 +228,113 @@ class PostgresEngine(AsyncpgDBClient):
     async def _translate_exceptions(
         self, func: Callable[..., Awaitable[Any]], *args: Any, **kwargs: Any
     ) -> Any:
-        return await _wrapped(func, self, *args, **kwargs)
+        return await _wrap_errors(func, self, *args, **kwargs)
 
 
 class PostgresTransaction(TransactionWrapper):
-    """A transaction on one connection. Once over, it passes what still reaches it on to the engine.
+    """A transaction on one connection. After its end it passes later statements to the engine.
 
-    That is what a task finds that was started inside the transaction and outlives it.
+    Such statements come from tasks that were started inside the transaction and outlive it.
     """
 
     def __init__(self, engine: PostgresEngine, connection: Any) -> None:
         super().__init__(engine)
         self._connection = connection
-        self._is_patient = False
-        self.finished_part = ""
+        self._is_unlimited = False
+        self.finished_savepoint = ""
 
     async def begin(self) -> None:
-        """Start it."""
+        """Start the transaction."""
         await self.execute_script("BEGIN")
 
     async def lift_limits(self) -> None:
-        """Let the statements that follow take their time."""
+        """Lift the time limits of the following statements."""
         await self.execute_script("SET LOCAL statement_timeout = 0")
-        self._is_patient = True
+        self._is_unlimited = True
 
     @property
-    def is_given_up(self) -> bool:
-        """Whether the connection is lost, and the transaction with it."""
+    def is_rolled_back(self) -> bool:
+        """Whether the connection, and with it the transaction, is lost."""
         return _is_lost(self._connection)
 
     async def commit(self) -> None:
-        """Commit; raise when PostgreSQL rolled back, which to it is a status and no error."""
-        with self._hurry():
-            status = await _wrapped(self._connection.execute, "COMMIT")
+        """Commit; raise when PostgreSQL rolled back, which it reports as a status and not as an error."""
+        with self._statement_limit():
+            status = await _wrap_errors(self._connection.execute, "COMMIT")
         self._finalized = True
         if status != "COMMIT":
             raise OperationalError("the transaction was rolled back by the database")
 
     async def rollback(self) -> None:
-        """Undo what there is; a connection that cannot even do that is cut, which undoes it too."""
+        """Roll back; if that fails, close the connection, which rolls back, too."""
         self._finalized = True
         if _is_lost(self._connection):
             return
         ended = False
         try:
-            with _hurried(self._connection, ROLLBACK_SECONDS):
-                await self._undo()
+            with _time_limit(self._connection, ROLLBACK_SECONDS):
+                await self._roll_back()
             ended = True
         except FOREIGN_ERRORS as error:
-            log.debug("a rollback failed, and its connection is cut: %r", error)
+            log.debug("cannot roll back, closing the connection: %r", error)
         finally:
             if not ended and not _is_lost(self._connection):
                 self._connection.terminate()
 
-    async def _undo(self) -> None:
+    async def _roll_back(self) -> None:
         if not self._connection.is_in_transaction():
-            # A cancelled BEGIN may still be under way: the driver sends nothing before that has an answer.
+            # A cancelled BEGIN may still be running: this statement waits for its end.
             await self._connection.execute("SELECT 1")
         if self._connection.is_in_transaction():
             await self._connection.execute("ROLLBACK")
 
     async def copy_rows(self, table: str, columns: Sequence[str], rows: bytes) -> None:
-        """Insert rows that are in the format of PostgreSQL's binary COPY."""
+        """Insert rows in the format of PostgreSQL's binary COPY."""
         copy, source = self._connection.copy_to_table, io.BytesIO(rows)
-        with self._hurry():
-            await _wrapped(copy, table, source=source, columns=columns, format="binary")
+        with self._statement_limit():
+            await _wrap_errors(copy, table, source=source, columns=columns, format="binary")
 
     def acquire_connection(self) -> Any:
-        """Return the context of one statement."""
+        """Return the context manager of one statement's connection."""
         return self._parent.acquire_connection() if self._finalized else super().acquire_connection()
 
     def _in_transaction(self) -> Any:
         return self._parent._in_transaction() if self._finalized else run_savepoint(self)
 
-    def _hurry(self) -> AbstractContextManager[None]:
-        return nullcontext() if self._is_patient or self._finalized else _hurried(self._connection)
+    def _statement_limit(self) -> AbstractContextManager[None]:
+        return nullcontext() if self._is_unlimited or self._finalized else _time_limit(self._connection)
 
     async def _translate_exceptions(
         self, func: Callable[..., Awaitable[Any]], *args: Any, **kwargs: Any
     ) -> Any:
-        with self._hurry():
-            return await _wrapped(func, self, *args, **kwargs)
+        with self._statement_limit():
+            return await _wrap_errors(func, self, *args, **kwargs)
 
 
 @contextmanager
-def _hurried(connection: Any, seconds: float | None = None) -> Iterator[None]:
-    """Give the block seconds, STATEMENT_SECONDS unless told, to use a connection, which then ends."""
-    alarm = _end_later(connection, seconds)
+def _time_limit(connection: Any, seconds: float | None = None) -> Iterator[None]:
+    """Close a connection if the block takes longer than `seconds` (None: STATEMENT_SECONDS)."""
+    timer = _terminate_after(connection, seconds)
     try:
         yield
     finally:
-        alarm.cancel()
+        timer.cancel()
 
 
-def _end_later(connection: Any, seconds: float | None = None) -> CallbackTimer:
+def _terminate_after(connection: Any, seconds: float | None = None) -> CallbackTimer:
     return CallbackTimer(seconds or STATEMENT_SECONDS, connection.terminate)
 
 
 def _is_lost(connection: Any) -> bool:
-    """Tell whether a connection is closed; one that is, the pool has taken back, and it answers nothing."""
+    """Return whether a connection is closed; the pool has then taken it back, and it raises on every call."""
     try:
         return bool(connection.is_closed())
     except asyncpg.InterfaceError:
         return True
 
 
-async def _wrapped(function: Callable[..., Awaitable[Any]], *args: Any, **named: Any) -> Any:
-    """Call a function, and wrap what asyncpg or the network raises in the ORM's errors."""
+async def _wrap_errors(function: Callable[..., Awaitable[Any]], *args: Any, **named: Any) -> Any:
+    """Call a function, and wrap the errors of asyncpg and the network in the ORM's errors."""
     try:
         return await function(*args, **named)
     except asyncpg.IntegrityConstraintViolationError as error:
@@ -342,11 +342,11 @@ async def _wrapped(function: Callable[..., Awaitable[Any]], *args: Any, **named:
     except asyncpg.InterfaceError as error:
         raise (OperationalError(error) if isinstance(error, ValueError) else LostConnectionError()) from error
     except asyncpg.InternalClientError as error:
-        # The server has ended the connection, and the driver has yet to notice.
+        # The server has closed the connection, which the driver has not noticed yet.
         raise LostConnectionError() from error
     except FOREIGN_ERRORS as error:
         raise OperationalError(error) from error
 
 
 client_class = PostgresEngine
-"""The name by which the ORM finds the class."""
+"""Name under which the ORM finds the class."""

@@ -1,6 +1,6 @@
-"""Bulk reads that keep nobody waiting: on SQLite through a second connection, in a thread of its own.
+"""Readers for long queries: on SQLite a second connection in its own thread, so that writers do not wait.
 
-What a reader sees is committed; a change that is not committed yet is invisible to it on SQLite.
+On SQLite a reader sees committed changes only.
 """
 
 import asyncio
@@ -26,7 +26,7 @@ T = TypeVar("T")
 
 
 class QueryReader(Protocol):
-    """Runs queries that only read; parameters are called $1, $2 and so on, columns go by position."""
+    """Runs read-only queries; parameters are $1, $2 and so on, columns are by position."""
 
     is_sqlite: bool
 
@@ -36,7 +36,7 @@ class QueryReader(Protocol):
 
 
 class SqliteReader:
-    """A read-only connection to the file, opened with the first query."""
+    """A read-only connection to the file, opened by the first query."""
 
     is_sqlite = True
 
@@ -53,21 +53,21 @@ class SqliteReader:
         )
 
     async def ping(self) -> None:
-        """Return when the file can be read; unavailable when another file, or none, has its name."""
+        """Return when the file can be read; unavailable when it was replaced or deleted."""
         with translate_errors("reach the database"):
             await self.run(self._check)
 
     async def run(self, work: Callable[[sqlite3.Connection], T]) -> T:
-        """Call a function with the connection, in its thread; all it reads is of one moment."""
+        """Call a function with the connection, in its thread; all its reads see one snapshot."""
         return await asyncio.get_running_loop().run_in_executor(self._thread, self._run, work)
 
     async def close(self) -> None:
-        """Let queries end, and close the connection."""
+        """Wait for running queries and close the connection."""
         await asyncio.get_running_loop().run_in_executor(self._thread, self._close)
         self._thread.shutdown()
 
     def _run(self, work: Callable[[sqlite3.Connection], T]) -> T:
-        connection = self._opened()
+        connection = self._open()
         connection.execute("BEGIN")
         try:
             return work(connection)
@@ -81,12 +81,12 @@ class SqliteReader:
         except FileNotFoundError:
             found = None
         if found is None or self._file is None or not os.path.samestat(found, self._file):
-            # What is written now is lost with the process.
+            # Writes to a deleted file are lost at the end of the process.
             raise GatewayError(
                 ErrorKind.UNAVAILABLE, "cannot reach the database: its file was moved or deleted"
             )
 
-    def _opened(self) -> sqlite3.Connection:
+    def _open(self) -> sqlite3.Connection:
         if self._connection is None:
             address = f"file:{quote(str(self._path.resolve()))}?mode=ro"
             connection = sqlite3.connect(address, uri=True, isolation_level=None)
@@ -101,7 +101,7 @@ class SqliteReader:
 
 
 class PoolReader:
-    """PostgreSQL's own pool, or the transaction that the task is in."""
+    """Reads through PostgreSQL's pool, or through the transaction of the current task."""
 
     is_sqlite = False
 
@@ -117,7 +117,10 @@ class PoolReader:
 
 
 async def read_column(reader: QueryReader | None, statement: SqlStatement, query: str) -> Sequence[Any]:
-    """Return the only column of a query with the parameters of a statement; None reads as the task does."""
+    """Return the only column of a query with the parameters of a statement.
+
+    Without a reader the query runs on the connection of the current task.
+    """
     if reader is None:
         return [value for row in await statement.run(query) for value in row.values()]
     return [row[0] for row in await reader.rows(query, *statement.values)]
@@ -125,7 +128,7 @@ async def read_column(reader: QueryReader | None, statement: SqlStatement, query
 
 @asynccontextmanager
 async def open_reader(location: DatabaseLocation) -> AsyncIterator[SqliteReader | PoolReader]:
-    """Yield the reader of a database that is open, and close it."""
+    """Yield the reader of an open database, and close it."""
     if location.path is None:
         yield PoolReader(location.connection)
         return
@@ -139,10 +142,10 @@ async def open_reader(location: DatabaseLocation) -> AsyncIterator[SqliteReader 
 
 @asynccontextmanager
 async def open_ping(database: Database) -> AsyncIterator[Callable[[], Awaitable[None]]]:
-    """Yield what returns when a database that is open answers, and raises as `Database.ping` does.
+    """Yield a health check of an open database, which raises the errors of `Database.ping`.
 
-    It raises internal as long as the database is known to be damaged. On SQLite it has a connection of its
-    own, which waits for no change and for no bulk read.
+    It raises internal while the database is known to be damaged. On SQLite it has its own connection, which
+    does not wait for writers or long queries.
     """
     async with open_reader(database.location) as reader:
         answer = reader.ping if isinstance(reader, SqliteReader) else database.ping

@@ -1,7 +1,7 @@
-"""SQLite: one connection, durable commits.
+"""SQLite engine: one connection with durable commits.
 
-With one connection there is one writer: a lock of the event loop makes each transaction wait for the one
-before. Commits are flushed to the disk in the connection's own thread.
+One connection means one writer: an asyncio lock makes each transaction wait for the previous one. Commits are
+synced to disk in the connection's thread.
 """
 
 import asyncio
@@ -19,12 +19,12 @@ from tortoise.migrations.schema_editor import SqliteSchemaEditor
 from gatewayd.errors import ErrorKind, GatewayError
 from gatewayd.fsync import sync_to_disk
 from gatewayd.storage.engine.lock import FileLock
-from gatewayd.storage.engine.transactions import GivenUpError, run_savepoint, run_transaction
+from gatewayd.storage.engine.transactions import RolledBackError, run_savepoint, run_transaction
 from gatewayd.time_slices import LoopPacer
 
 ROW_BATCH_SIZE = 500
 CACHED_STATEMENTS = 128
-"""Statements that the module keeps ready, each with the values that it was last run with."""
+"""Statements that the sqlite3 module caches, each with the values of its last run."""
 
 COLUMNS = """
 SELECT tables.name AS "table", columns.name AS "column"
@@ -34,7 +34,7 @@ WHERE tables.type = 'table' AND tables.name NOT LIKE 'sqlite\\_%' ESCAPE '\\'
 
 
 class SlicedRows(SqliteClient):
-    """Makes many rows into dictionaries without holding up the event loop."""
+    """Client that converts many rows to dictionaries without blocking the event loop."""
 
     async def execute_query_dict(self, query: str, values: list[Any] | None = None) -> list[dict[str, Any]]:
         """Return the rows of a statement."""
@@ -50,7 +50,7 @@ class SlicedRows(SqliteClient):
 
 
 class SqliteEngine(SlicedRows):
-    """The connection to the file; its credentials are pragmas, in the order in which they are set."""
+    """The connection to the file; `options` are pragmas in the order of their execution."""
 
     def __init__(self, file_path: str, **options: Any) -> None:
         super().__init__(file_path, **options)
@@ -58,7 +58,7 @@ class SqliteEngine(SlicedRows):
         self._claim = FileLock(self._path.with_name(f"{self._path.name}.lock"), f"the database {file_path}")
 
     async def claim(self, *, shared: bool) -> None:
-        """Keep every other daemon away from the file, wherever its state directory is."""
+        """Lock the file against other daemons, including those with another state directory."""
         if shared:
             raise GatewayError(
                 ErrorKind.NOT_CONFIGURED,
@@ -71,11 +71,11 @@ class SqliteEngine(SlicedRows):
         """Do nothing: the lock lasts as long as the process."""
 
     async def release(self) -> None:
-        """Let others in."""
+        """Release the claim."""
         self._claim.release()
 
     async def create_connection(self, with_db: bool) -> None:
-        """Open the file once, with every pragma that durability needs."""
+        """Open the file once, with the pragmas for durability."""
         if self._connection:
             return
         # SQLite gives its log files the mode of the database.
@@ -94,17 +94,17 @@ class SqliteEngine(SlicedRows):
         await self._post_connect()
 
     async def forget(self) -> None:
-        """Let go of the values of statements that were run: of a large one there are as many bytes."""
+        """Free the values in the statement cache, which can be large, by running other statements."""
         for number in range(CACHED_STATEMENTS):
             await self.execute_query_dict(f"SELECT {number}")
         await self.execute_query_dict("PRAGMA shrink_memory")
 
     def schema_editor(self, transaction: Any) -> SqliteSchemaEditor:
-        """Return what migrations change tables with."""
+        """Return the schema editor for migrations."""
         return SqliteSchemaEditor(transaction, atomic=True)
 
     async def columns(self) -> list[dict[str, str]]:
-        """Return the `table` and `column` of every column there is."""
+        """Return the `table` and `column` of every column in the database."""
         rows: list[dict[str, str]] = await self.execute_query_dict(COLUMNS)
         return rows
 
@@ -112,27 +112,28 @@ class SqliteEngine(SlicedRows):
         """Do nothing: a transaction of the only connection excludes every other."""
 
     async def snapshot(self, label: str) -> Path | None:
-        """Copy the database beside itself as `<file>.<label>`, replacing an older copy."""
+        """Copy the database to `<file>.<label>`, replacing an older copy."""
         target = self._path.with_name(f"{self._path.name}.{label}")
         part = target.with_name(f"{target.name}.part")
-        await asyncio.to_thread(_create_anew, part)
+        await asyncio.to_thread(_recreate, part)
         await self.execute_query("VACUUM INTO ?", [str(part)])
-        await asyncio.to_thread(_put_in_place, part, target)
+        await asyncio.to_thread(_replace_synced, part, target)
         return target
 
     @asynccontextmanager
     async def migrating(self) -> AsyncIterator[Any]:
-        """Run a block that changes tables, in one transaction.
+        """Run a block that changes the schema, in one transaction.
 
-        SQLite changes a column by making the table anew, and dropping the old one must not cascade. So
-        foreign keys are off, set outside the transaction as they must be, and checked before the commit.
+        SQLite changes a column by recreating the table, and dropping the old table must not cascade. So
+        foreign keys are disabled, which is possible only outside of the transaction, and checked before the
+        commit.
         """
         await self.execute_query("PRAGMA foreign_keys=OFF")
         try:
             async with self._in_transaction() as transaction:
                 yield transaction
                 if await transaction.execute_query_dict("PRAGMA foreign_key_check"):
-                    raise GatewayError(ErrorKind.INTERNAL, "cannot migrate: rows would refer to nothing")
+                    raise GatewayError(ErrorKind.INTERNAL, "cannot migrate: a foreign key would be violated")
         finally:
             await self.execute_query("PRAGMA foreign_keys=ON")
 
@@ -145,43 +146,46 @@ class SqliteEngine(SlicedRows):
 
 
 class SqliteTransaction(SlicedRows, SqliteTransactionWrapper):
-    """A transaction on the connection. Once over, it passes what still reaches it on to the engine.
+    """A transaction on the connection. After its end it passes later statements to the engine.
 
-    That is what a task finds that was started inside the transaction and outlives it.
+    Such statements come from tasks that were started inside the transaction and outlive it.
     """
 
     def __init__(self, engine: SqliteEngine) -> None:
         super().__init__(engine)
-        self.finished_part = ""
+        self.finished_savepoint = ""
 
     async def begin(self) -> None:
-        """Take the write lock at once: one taken in mid-transaction could not be waited for."""
+        """Acquire the write lock at the start: an upgrade later in the transaction cannot wait for it."""
         await self._connection.execute_fetchall("BEGIN IMMEDIATE")
 
     @property
-    def is_given_up(self) -> bool:
-        """Whether SQLite has rolled back by itself, as it does when the disk is full."""
+    def is_rolled_back(self) -> bool:
+        """Whether SQLite has rolled back by itself, for example because the disk is full."""
         return not self._finalized and not self._connection.in_transaction
 
     async def commit(self) -> None:
-        """Commit; raise when SQLite has rolled back already."""
-        if self.is_given_up:
-            raise GivenUpError
+        """Commit; raise when SQLite has already rolled back."""
+        if self.is_rolled_back:
+            raise RolledBackError
         await super().commit()
 
     async def rollback(self) -> None:
-        """Undo what there is."""
+        """Roll back."""
         self._finalized = True
         await self._connection.rollback()
 
     def acquire_connection(self) -> Any:
-        """Return the context of one statement; after a rollback by SQLite it would be a change by itself."""
-        if self.is_given_up:
-            raise GivenUpError
+        """Return the context manager of one statement.
+
+        Raises after a rollback by SQLite, when the statement would be committed alone.
+        """
+        if self.is_rolled_back:
+            raise RolledBackError
         return self._parent.acquire_connection() if self._finalized else super().acquire_connection()
 
     async def execute_script(self, query: str) -> None:
-        """Run statements one by one: sqlite3's `executescript` would commit the transaction first."""
+        """Run statements one by one, because sqlite3's `executescript` would first commit the transaction."""
         statement = ""
         for piece in query.split(";"):
             statement += f"{piece};"
@@ -201,16 +205,16 @@ def _create(path: Path) -> None:
         raise GatewayError(ErrorKind.NOT_CONFIGURED, f"cannot use {path}: {reason}") from error
 
 
-def _create_anew(path: Path) -> None:
+def _recreate(path: Path) -> None:
     path.unlink(missing_ok=True)
     os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
 
 
-def _put_in_place(part: Path, target: Path) -> None:
+def _replace_synced(part: Path, target: Path) -> None:
     sync_to_disk(part)
     part.replace(target)
     sync_to_disk(target.parent)
 
 
 client_class = SqliteEngine
-"""The name by which the ORM finds the class."""
+"""Name under which the ORM finds the class."""

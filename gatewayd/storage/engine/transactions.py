@@ -1,7 +1,7 @@
-"""Transactions that survive cancellation, nest, and cannot pretend to have committed.
+"""Transactions that are safe under cancellation, nest, and report a failed commit.
 
-The ORM's own contexts keep a lock or a pooled connection for ever when BEGIN fails or is cancelled; these
-give back what they took on every way out.
+The ORM's own context managers leak a lock or a pooled connection when BEGIN fails or is cancelled; these
+release both in every case.
 """
 
 from collections.abc import AsyncIterator, Iterator
@@ -21,38 +21,38 @@ T = TypeVar("T", bound="Transaction")
 
 
 def placeholder(client: Any, position: int) -> str:
-    """Return how the engine's SQL refers to a parameter, counted from 1."""
+    """Return the placeholder of a parameter in the engine's SQL; positions count from 1."""
     return f"${position}" if client.capabilities.dialect == "postgres" else f"?{position}"
 
 
-class GivenUpError(OperationalError):
-    """The database has rolled back a whole transaction by itself, and nothing more can be done in it."""
+class RolledBackError(OperationalError):
+    """The database has rolled back a whole transaction by itself; no statement can run in it."""
 
-    is_given_up = True
+    is_rolled_back = True
 
 
 class Transaction(Protocol):
     """One transaction on one connection."""
 
     connection_name: str
-    finished_part: str
-    """The savepoint of the last part that ended well and is not released yet, empty for none."""
+    finished_savepoint: str
+    """The savepoint of the last successful nested block that is not released yet, "" for none."""
 
     @property
-    def is_given_up(self) -> bool:
-        """Whether the database has ended it, so that nothing is left to undo."""
+    def is_rolled_back(self) -> bool:
+        """Whether the database has already rolled it back."""
         ...
 
     async def begin(self) -> None:
-        """Start it."""
+        """Start the transaction."""
         ...
 
     async def commit(self) -> None:
-        """Make it durable; raise when the engine has not."""
+        """Commit; raise when the engine has not committed."""
         ...
 
     async def rollback(self) -> None:
-        """Undo what there is, which may be nothing when it never began or did commit."""
+        """Roll back; does nothing when the transaction never began or has committed."""
         ...
 
     async def execute_script(self, query: str) -> None:
@@ -62,11 +62,11 @@ class Transaction(Protocol):
 
 @asynccontextmanager
 async def write_transaction(what: str, missing: GatewayError | None = None) -> AsyncIterator[Any]:
-    """Change the database, as a transaction or, inside one, as a part that can fail alone.
+    """Run a block in a transaction or, inside another one, in a savepoint that can fail alone.
 
-    Without the part, PostgreSQL would give up a whole transaction for one broken constraint. `what` completes
-    "cannot ...", `missing` is raised when a row would refer to one that does not exist. Yields the ORM's
-    client, for SQL of one's own.
+    Without the savepoint, PostgreSQL aborts the whole transaction for one violated constraint. `what`
+    completes "cannot ...", `missing` is raised for a violated foreign key. Yields the ORM's client for custom
+    SQL.
     """
     with translate_errors(what, missing):
         async with in_transaction() as client:
@@ -75,7 +75,7 @@ async def write_transaction(what: str, missing: GatewayError | None = None) -> A
 
 @asynccontextmanager
 async def run_transaction(transaction: T) -> AsyncIterator[T]:
-    """Run the block in a transaction that the ORM's queries of this task use; commit at its end."""
+    """Run the block in a transaction, which the ORM's queries of this task use; commit at its end."""
     finished = False
     try:
         with translate_errors("begin the change"):
@@ -93,26 +93,27 @@ async def run_transaction(transaction: T) -> AsyncIterator[T]:
 
 @asynccontextmanager
 async def run_savepoint(transaction: T) -> AsyncIterator[T]:
-    """Run the block as a part that can fail alone.
+    """Run the block in a savepoint, so that it can fail alone.
 
-    Only one task at a time may use a transaction: savepoints are a stack. One that ended well is released
-    with the next statement about parts; until then it takes no part in anything, and the end of the
-    transaction or of the part around it releases it, too.
+    Savepoints are a stack, so only one task at a time may use a transaction. A successful savepoint is
+    released together with the next savepoint statement; the end of the transaction or of the enclosing
+    savepoint releases it, too. Until then it has no effect.
     """
     name = f"part_{next(_names)}"
-    released = f"RELEASE SAVEPOINT {transaction.finished_part}; " if transaction.finished_part else ""
+    former = transaction.finished_savepoint
+    released = f"RELEASE SAVEPOINT {former}; " if former else ""
     finished = False
     with translate_errors("begin the change"):
         await transaction.execute_script(f"{released}SAVEPOINT {name}")
-    transaction.finished_part = ""
+    transaction.finished_savepoint = ""
     try:
         yield transaction
         finished = True
     finally:
         if finished:
-            transaction.finished_part = name
-        elif not transaction.is_given_up:
-            transaction.finished_part = ""
+            transaction.finished_savepoint = name
+        elif not transaction.is_rolled_back:
+            transaction.finished_savepoint = ""
             with translate_errors("undo the change"):
                 await transaction.execute_script(f"ROLLBACK TO SAVEPOINT {name}; RELEASE SAVEPOINT {name}")
 

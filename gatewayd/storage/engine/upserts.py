@@ -1,4 +1,4 @@
-"""Inserting rows, or replacing those that are there."""
+"""Inserts and upserts of many rows in few statements."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
@@ -8,15 +8,15 @@ from tortoise.models import Model
 from gatewayd.storage.engine.statements import SqlStatement, stored_values
 
 BATCH_SIZE: Final = 500
-"""Rows of one statement; SQLite takes 32766 parameters."""
+"""Rows per statement; SQLite allows 32766 parameters."""
 
 
 async def insert_rows(
     row: type[Model], records: Sequence[Mapping[str, Any]], *, returning: str = ""
 ) -> list[dict[str, Any]]:
-    """Insert rows given by column, in their order; all have the same columns.
+    """Insert records (values by column) in their order; all have the same columns.
 
-    Return the columns `returning` of every row, in no order.
+    Returns the columns `returning` of every row, in no particular order.
     """
     return await _run(row, records, f" RETURNING {returning}" if returning else "")
 
@@ -24,9 +24,10 @@ async def insert_rows(
 async def upsert_rows(
     row: type[Model], records: Sequence[Mapping[str, Any]], keys: Sequence[str], *, returning: str = ""
 ) -> list[dict[str, Any]]:
-    """Insert rows, or replace the other columns of those with the same `keys`, which differ in `records`.
+    """Insert records, or replace the other columns of existing rows with the same `keys`.
 
-    Return the columns `returning` of every row, in no order.
+    No two records may have the same keys. Returns the columns `returning` of every row, in no particular
+    order.
     """
     if not records:
         return []

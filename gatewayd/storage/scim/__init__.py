@@ -1,1 +1,1 @@
-"""SCIM queries over users and groups: predicates, columns, identity look-ups."""
+"""SCIM queries of users and groups: predicates, columns and identity look-ups."""

@@ -1,7 +1,7 @@
-"""Where the attributes of users and groups are stored: the tables that conditions are compiled from.
+"""SQL columns of the SCIM attributes of users and groups, from which conditions are compiled.
 
-The only text that reaches SQL is in here. What a provider calls a member of a group cannot be searched: it is
-kept for the answer alone.
+Only text of this module becomes SQL. The display name of a group member is not searchable: it is stored for
+replies only.
 """
 
 from collections.abc import Mapping
@@ -14,7 +14,7 @@ from gatewayd.scim.records import ResourceType
 
 
 class ValueType(StrEnum):
-    """How the values of an attribute are stored."""
+    """Storage type of an attribute's values."""
 
     FOLDED = "folded"
     EXACT = "exact"
@@ -26,10 +26,10 @@ class ValueType(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class ValueTable:
-    """A table of values beside a resource: `owner` is the resource's id in it, `rows` what is selected from.
+    """A side table of values of a resource: `owner` is its column of the resource's id, `rows` its FROM.
 
-    `provider` is the column that tells whose value it is. Without `is_multiple` a resource has at most one
-    value; with it, `order` tells the first.
+    `provider` is the column of the provider that a value belongs to. Without `is_multiple` a resource has at
+    most one value; with it, `order` sorts them.
     """
 
     owner: str
@@ -41,9 +41,9 @@ class ValueTable:
 
 @dataclass(frozen=True, slots=True)
 class AttributeColumn:
-    """Where an attribute is: an expression over a row of the resource or, if there is one, of `side`.
+    """SQL of an attribute: an expression over a row of the resource or, if present, of the `side` table.
 
-    An absent text is empty, if it `is_optional`. Of a constant the expression is the value.
+    An absent text is stored as "" if it `is_optional`. For a constant, `sql` is the value itself.
     """
 
     sql: str
@@ -54,9 +54,9 @@ class AttributeColumn:
 
 @dataclass(frozen=True, slots=True)
 class AttributeTable:
-    """The attributes of a resource by name in lower case; `wholes` has the complex ones.
+    """The attributes of a resource by name in lower case; `wholes` contains the complex ones.
 
-    A whole is the table of its values, or an expression that tells whether there is one.
+    A complex attribute is the table of its values, or an expression for its presence.
     """
 
     id: str
@@ -117,7 +117,7 @@ USER_ATTRIBUTES_BY_SUBJECT: Final = AttributeTable(
     {**USER_ATTRIBUTES.fields, "externalid": AttributeColumn("x.subject", ValueType.EXACT, SUBJECTS)},
     USER_ATTRIBUTES.wholes,
 )
-"""The attributes of users, when an external id means the subject that OAuth knows a user by."""
+"""The attributes of users when `externalId` is the subject of the user's OAuth account."""
 
 GROUP_ATTRIBUTES: Final = AttributeTable(
     "g.id",
@@ -136,7 +136,7 @@ GROUP_ATTRIBUTES: Final = AttributeTable(
 
 
 def attribute_table(resource: ResourceType, *, by_subject: bool = False) -> AttributeTable:
-    """Return where the attributes of a resource type are."""
+    """Return the attribute table of a resource type."""
     if resource is ResourceType.GROUP:
         return GROUP_ATTRIBUTES
     return USER_ATTRIBUTES_BY_SUBJECT if by_subject else USER_ATTRIBUTES

@@ -1,4 +1,4 @@
-"""Users and groups by condition, for provisioning: a page in at most two statements."""
+"""SCIM directory: pages of users and groups by condition, each in at most two statements."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -54,8 +54,8 @@ Item = TypeVar("Item")
 
 
 @dataclass(frozen=True, slots=True)
-class _Kind:
-    """A resource type with its table, and what that is called in statements."""
+class _ResourceTable:
+    """A resource type with its row class, table name and alias in statements."""
 
     resource: ResourceType
     row: type[Model]
@@ -63,16 +63,15 @@ class _Kind:
     alias: str
 
 
-USERS: Final = _Kind(ResourceType.USER, UserRow, "users", "u")
-GROUPS: Final = _Kind(ResourceType.GROUP, GroupRow, "groups", "g")
+USERS: Final = _ResourceTable(ResourceType.USER, UserRow, "users", "u")
+GROUPS: Final = _ResourceTable(ResourceType.GROUP, GroupRow, "groups", "g")
 
 
 class TortoiseDirectory:
     """Implements `scim.interfaces.Directory`.
 
-    Lists of users and groups are read by `reader`, if there is one: a filter that no index serves takes a
-    while, and on SQLite everything else waits for the one connection. What a transaction has not committed
-    yet is invisible to it.
+    `reader`, if present, lists users and groups: a filter without an index is slow, and on SQLite all other
+    statements would wait for the one connection. The reader does not see uncommitted changes.
     """
 
     def __init__(self, reader: QueryReader | None = None) -> None:
@@ -96,7 +95,7 @@ class TortoiseDirectory:
     async def list_members_of(self, group_ids: Sequence[str]) -> Mapping[str, Sequence[MembershipReference]]:
         """Return the members of each of the groups, in the order of their creation.
 
-        A statement for each thousand of them, so that others are served in between.
+        Runs one statement per BATCH_SIZE members, so that other statements run in between.
         """
         known = storable_ids(GROUPS.row, group_ids)
         found: dict[str, list[MembershipReference]] = {}
@@ -111,7 +110,7 @@ class TortoiseDirectory:
         return found
 
     async def list_known(self, user_ids: Sequence[str]) -> frozenset[str]:
-        """Return which of the ids are users."""
+        """Return the ids that belong to users."""
         ids = storable_ids(UserRow, user_ids)
         known: set[str] = set()
         with translate_errors("list users"):
@@ -124,7 +123,7 @@ class TortoiseDirectory:
         return frozenset(known)
 
     async def count(self) -> ResourceCounts:
-        """Return how much there is, in one statement."""
+        """Return the counts of users, groups and memberships, in one statement."""
         with translate_errors("count users and groups"):
             statement = SqlStatement(USERS.row._meta.db)
             [row] = await statement.run(
@@ -134,11 +133,11 @@ class TortoiseDirectory:
 
 
 async def _page(
-    kind: _Kind, query: ResourceQuery, record_of: Callable[[Any], Item], reader: QueryReader | None
+    kind: _ResourceTable, query: ResourceQuery, record_of: Callable[[Any], Item], reader: QueryReader | None
 ) -> ResourcePage[Item]:
-    """Return a page; when it shows where the end is, nothing is counted.
+    """Return a page; the total is counted only when the page does not contain the last item.
 
-    The ids of a page are found first, by an index alone, so that what comes before it is never read.
+    The ids of the page are selected first, from an index only, so that rows before the page are not read.
     """
     offset, limit = (min(max(number, 0), MAX_WHOLE - 1) for number in (query.offset, query.limit))
     statement = SqlStatement(kind.row._meta.db)
@@ -161,7 +160,7 @@ async def _page(
     if 0 < len(found) <= limit or (limit > 0 and not found and offset == 0):
         return ResourcePage(items, offset + len(items))
     [row] = await _read(counting, f"SELECT COUNT(*) AS total FROM {table}{where}", ["total"], reader)  # noqa: S608
-    # Others may have removed some meanwhile.
+    # The count may be lower, after concurrent removals.
     return ResourcePage(items, max(row["total"], offset + len(items) if items else 0))
 
 
@@ -175,7 +174,7 @@ async def _read(
     return [dict(zip(columns, row, strict=True)) for row in rows]
 
 
-def _order(kind: _Kind, query: ResourceQuery, scope: ConditionContext) -> str:
+def _order(kind: _ResourceTable, query: ResourceQuery, scope: ConditionContext) -> str:
     identifier = f"{kind.alias}.id"
     if query.sort is None:
         return identifier
@@ -186,7 +185,7 @@ def _order(kind: _Kind, query: ResourceQuery, scope: ConditionContext) -> str:
 
 
 async def _groups_of(user_ids: Sequence[str]) -> Mapping[str, Sequence[MembershipReference]]:
-    """Return the groups of users by user."""
+    """Return the groups of users, by user id."""
     known = storable_ids(USERS.row, user_ids)
     if not known:
         return {}
@@ -199,7 +198,7 @@ async def _groups_of(user_ids: Sequence[str]) -> Mapping[str, Sequence[Membershi
 
 
 async def _members_after(group_ids: Sequence[str], after: tuple[str, str]) -> list[dict[str, Any]]:
-    """Return the next thousand members of groups after a group and a user, in the order of their ids."""
+    """Return the next BATCH_SIZE members of groups after (group id, user id), sorted by these ids."""
     statement = SqlStatement(GROUPS.row._meta.db)
     return await statement.run(
         SELECT_MEMBERS.format(

@@ -1,4 +1,4 @@
-"""Rows that users and groups are looked up by, kept beside theirs: addresses, external ids, subjects."""
+"""Lookup rows of users and groups: e-mail addresses, external ids and OAuth subjects."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
@@ -18,13 +18,13 @@ from gatewayd.storage.tables.accounts import (
 from gatewayd.text import casefold_nfc
 
 Lookups = Mapping[type[Model], Sequence[Mapping[str, Any]]]
-"""What each table should hold of one user or group, by column, without whose it is."""
+"""The rows of each lookup table for one user or group, by column, without the owner's column."""
 
 NO_LOOKUPS: Final[Lookups] = {}
 
 
 def keys_of(user: User) -> dict[str, str]:
-    """Return the keys of what is shown of a user, by column."""
+    """Return the folded keys of a user's displayed names, by column."""
     person = display_identity(user)
     texts = {
         "user_name_key": person.user_name,
@@ -37,7 +37,7 @@ def keys_of(user: User) -> dict[str, str]:
 
 
 def of_user(user: User) -> Lookups:
-    """Return the rows that a user should have."""
+    """Return the lookup rows of a user."""
     return {
         UserEmailRow: [
             {
@@ -53,14 +53,14 @@ def of_user(user: User) -> Lookups:
 
 
 def of_group(group: Group) -> Lookups:
-    """Return the rows that a group should have."""
+    """Return the lookup rows of a group."""
     return {GroupExternalIdRow: _named(group.scim, "external_id", "external_id")}
 
 
 async def update_lookups(owner: Mapping[str, str], before: Lookups, after: Lookups) -> None:
-    """Make the rows of an owner (`{"user_id": id}`) what they should be, where that has changed.
+    """Replace the lookup rows of an owner (`{"user_id": id}`) in the tables that changed.
 
-    Two statements for each table that changed, one when it held nothing.
+    Runs two statements per changed table, one if it had no rows.
     """
     for table, records in after.items():
         former = before.get(table, ())
@@ -72,7 +72,8 @@ async def update_lookups(owner: Mapping[str, str], before: Lookups, after: Looku
 
 
 def _named(providers: Mapping[str, Any] | None, member: str, column: str) -> list[dict[str, str]]:
-    """Return what each provider calls somebody; other shapes, and what is empty, are no names."""
+    """Return the identifier `member` of each provider's entry, as rows; empty and non-text values are
+    skipped."""
     names = {
         provider: object_or_empty(entry).get(member) for provider, entry in object_or_empty(providers).items()
     }

@@ -1,13 +1,13 @@
-"""Conditions as SQL predicates, from the attribute tables of `searchable`.
+"""Compiler of SCIM conditions to SQL predicates, with the attribute tables of `columns`.
 
-Every value is a parameter. Each part of a predicate is true or false and never null, so that NOT of it is its
-contrary. SQLite bounds how deep an expression may be (1000, counted anew for each query in it) and how much a
-parser may remember (100 symbols): NOT goes down to the comparisons, a long chain becomes a balanced tree, and
-what is deep comes first.
+Every value is a parameter. Each part of a predicate is true or false and never null, so that NOT negates it.
+SQLite limits the depth of an expression (1000, counted separately for each subquery) and the stack of its
+parser (100 symbols). So NOT is moved down to the comparisons, a long chain becomes a balanced tree, and the
+deeper operand comes first.
 
-Texts are compared folded unless their attribute is case-exact, in the order of code points. Of a multi-valued
-attribute one value suffices, also for NE, which holds for an attribute without values too (RFC 7644 section
-3.4.2.2). A text that no column can hold (with a NUL character, a lone surrogate) compares with nothing.
+Texts are compared case-folded unless their attribute is case-exact, in the order of code points. A condition
+on a multi-valued attribute is true if it is true for one value; NE is also true without values (RFC 7644,
+3.4.2.2). A text that no column can store (with a NUL character or an unpaired surrogate) equals no value.
 """
 
 import operator as python
@@ -67,15 +67,15 @@ CONSTANTS: Final[Mapping[Operator, Callable[[str, str], bool]]] = {
 _Positive = CompareCondition | PresentCondition | ElementCondition | AllCondition | AnyCondition
 
 Bind = Callable[[Any], str]
-"""Takes a value as a parameter of the statement and returns how the SQL refers to it."""
+"""Adds a value as a parameter of the statement and returns its placeholder."""
 
 
 @dataclass(frozen=True, slots=True)
 class ConditionContext:
-    """What a condition is compiled for.
+    """Context of a compilation: the resource type, the SQL dialect and the parameters.
 
-    The rows of the resource are called `u` (users) or `g` (groups) in the statement. `provider` and
-    `by_subject` are as in `scim.records.Query`.
+    The alias of the resource's table is `u` (users) or `g` (groups). `provider` and `by_subject` are those of
+    `scim.records.ResourceQuery`.
     """
 
     resource: ResourceType
@@ -86,36 +86,36 @@ class ConditionContext:
 
     @property
     def table(self) -> AttributeTable:
-        """Where the attributes are."""
+        """The attribute table of the resource."""
         return attribute_table(self.resource, by_subject=self.by_subject)
 
     @property
     def is_postgres(self) -> bool:
-        """Whether it is for PostgreSQL, and for SQLite otherwise."""
+        """Whether the dialect is PostgreSQL's; otherwise it is SQLite's."""
         return self.dialect == "postgres"
 
 
 @dataclass(frozen=True, slots=True)
 class SortOrder:
-    """How to sort by an attribute: by `sql`, and what tells that it is absent, None when it never is."""
+    """SQL to sort by an attribute, and the condition of its absence, None when it is never absent."""
 
     sql: str
     absent: str | None = None
 
 
 def compile_condition(condition: Condition, scope: ConditionContext) -> str:
-    """Return the SQL that is true for the resources that a condition asks for.
+    """Return the SQL predicate of a condition.
 
-    Raises invalid_request, code `invalidFilter`, for an attribute that is not in the tables, an operator or a
-    value that its type does not have, and more than a hundred levels.
+    Raises invalid_request, code `invalidFilter`, for an unknown attribute, an operator or a value that its
+    type does not have, and more than a hundred levels.
     """
     return _Compiler(scope).clause(condition, True).text
 
 
 def compile_order(attribute: str, scope: ConditionContext) -> SortOrder:
-    """Return how to sort by an attribute: several values by their first, the primary one if there is one.
+    """Return the SQL to sort by an attribute; a multi-valued one sorts by its primary or first value.
 
-    Raises invalid_request, code `invalidValue`, for one that is not in the tables.
+    Raises invalid_request, code `invalidValue`, for an unknown attribute.
     """
     field = scope.table.fields.get(attribute.lower())
     if field is None or field.type is ValueType.CONSTANT:
@@ -131,9 +131,9 @@ def compile_order(attribute: str, scope: ConditionContext) -> SortOrder:
 
 @dataclass(frozen=True, slots=True)
 class _Clause:
-    """A piece of a predicate; `joiner` is its outermost operator, unless it needs no brackets.
+    """A part of a predicate; `joiner` is its outermost operator, "" when it needs no brackets.
 
-    `height` is about how deep it is, `open` about how many symbols a parser has to remember in it.
+    `height` approximates its depth, `open` the number of symbols on the parser's stack.
     """
 
     text: str
@@ -143,20 +143,21 @@ class _Clause:
 
     @property
     def rank(self) -> tuple[int, int]:
-        """How deep it is, to sort by."""
+        """Sort key by depth."""
         return self.height, self.open
 
 
 @dataclass(frozen=True, slots=True)
 class _Compiler:
-    """Compiles conditions on resources or, in brackets, on the values of one attribute (`within`)."""
+    """Compiles conditions on resources or, inside a value filter, on the values of one attribute
+    (`within`)."""
 
     scope: ConditionContext
     within: ValueTable | None = None
     depth: int = 0
 
     def clause(self, condition: Condition, holds: bool) -> _Clause:
-        """Return the clause that is true when the condition holds, or when it does not."""
+        """Return the clause of a condition, or of its negation unless `holds`."""
         condition, holds = _without_not(condition, holds)
         if isinstance(condition, AllCondition | AnyCondition):
             return self._chain(condition, holds)
@@ -213,7 +214,7 @@ class _Compiler:
         return _COMPARISONS[field.type](field, condition, self.scope)
 
     def _of(self, field: AttributeColumn, row: str) -> str:
-        """Return that a resource has a value for which `row` is true."""
+        """Return the predicate that a resource has a value for which `row` is true."""
         return row if field.side is None or self.within is not None else self._some(field.side, row)
 
     def _some(self, side: ValueTable, row: str) -> str:
@@ -226,7 +227,7 @@ class _Compiler:
         if field is None:
             raise _refused(f"{self.scope.resource} cannot be searched by {attribute!r}")
         if self.within is not None and field.side is not self.within:
-            raise _refused(f"{attribute!r} is no part of the values to select from")
+            raise _refused(f"{attribute!r} is no attribute of the values to select from")
         return field
 
     def _deeper(self) -> "_Compiler":
@@ -254,7 +255,7 @@ def _joiner(condition: Condition, holds: bool) -> str:
 def _flat(
     condition: AllCondition | AnyCondition, holds: bool, joiner: str
 ) -> Iterator[tuple[Condition, bool]]:
-    """Return the parts of a chain, and those of chains in it that the same operator joins."""
+    """Return the operands of a chain, including those of nested chains with the same operator."""
     left: list[tuple[Condition, bool]] = [(condition, holds)]
     while left:
         part, wanted = _without_not(*left.pop())
@@ -265,7 +266,7 @@ def _flat(
 
 
 def _joined(parts: Sequence[_Clause], joiner: str) -> _Clause:
-    """Return the parts joined by an operator, as a tree that is as low as it can be."""
+    """Return the parts joined by an operator, as a tree of minimal height."""
     queue = [(part.rank, place, part) for place, part in enumerate(parts)]
     heapify(queue)
     place = len(queue)
@@ -278,7 +279,7 @@ def _joined(parts: Sequence[_Clause], joiner: str) -> _Clause:
 
 
 def _pair(first: _Clause, second: _Clause, joiner: str) -> _Clause:
-    """Return two clauses joined; operators of one kind join from the left, and AND comes before OR."""
+    """Return two clauses joined: operators are left-associative, and AND binds more tightly than OR."""
     left, right = first.text, second.text
     before, after = first.open, second.open + 2
     if (joiner, first.joiner) == ("AND", "OR"):
@@ -317,14 +318,14 @@ def _text(field: AttributeColumn, condition: CompareCondition, scope: ConditionC
 
 
 def _prefix(sql: str, prefix: str, bind: Bind) -> str:
-    """Return that a text starts with a prefix, as a range of an index."""
+    """Return the predicate that a text starts with a prefix, as a range that can use an index."""
     end = _after(prefix)
     start = f"{sql} >= {bind(prefix)}"
     return start if end is None else f"({start} AND {sql} < {bind(end)})"
 
 
 def _after(prefix: str) -> str | None:
-    """Return the first text after all those that start with a prefix, None when nothing comes after them."""
+    """Return the upper bound of the texts that start with a prefix, None when there is none."""
     head = prefix.rstrip(chr(LAST_CHARACTER))
     if not head:
         return None
@@ -346,7 +347,7 @@ def _moment(field: AttributeColumn, condition: CompareCondition, scope: Conditio
     if compare not in SQL_OPERATORS:
         raise _refused(f"{condition.attribute!r} has no operator {compare}")
     if rest:
-        # Between two seconds: what comes after it begins with the next, what comes before ends with this.
+        # A time between two seconds: later values begin with the next second, earlier ones end with this one.
         if compare is Operator.EQ:
             return FALSE
         compare = Operator.GT if compare in {Operator.GT, Operator.GE} else Operator.LE
@@ -376,7 +377,7 @@ _COMPARISONS: Final[
 
 
 def _checked(condition: CompareCondition, kind: type[Any]) -> Any:
-    # A bool is an int too.
+    # isinstance would accept a bool as an int.
     if type(condition.value) is not kind:
         raise _refused(f"{condition.attribute!r} cannot be compared with a {type(condition.value).__name__}")
     return condition.value

@@ -1,1 +1,1 @@
-"""Search in passages: full text, vectors, and the tables behind them."""
+"""Passages and the search in them: full text, vectors, and their tables."""

@@ -1,9 +1,9 @@
-"""Words of scripts that do not put blanks between words: pairs of neighbouring characters; pure.
+"""Bigram segmentation of scripts without blanks between words; pure functions.
 
-The analysers of both databases take a run of Chinese, Japanese, Korean or Thai for one word, so that nothing
-within it is found. Here a run ABC becomes the words AB, BC and, for its end, C. A query for AB finds it, one
-for ABC as the phrase AB BC, and one for B or C as the beginning of a word. Text in other scripts stays as it
-is. Passages keep what is made of them here: to make something else takes a migration.
+The text analysers of both databases treat a run of Chinese, Japanese, Korean or Thai as one word, so that no
+part of it is found. Here a run ABC becomes the words AB, BC and, for its end, C. A query for AB matches the
+word AB, one for ABC the phrase AB BC, and one for B or C the prefix of a word. Text in other scripts is
+unchanged. Passages store the segmented text, so a change of the segmentation needs a migration.
 """
 
 import re
@@ -26,42 +26,42 @@ _SCRIPTS: Final = (
 )
 _RUN: Final = re.compile(f"[{_SCRIPTS}]+")
 MAX_PHRASES: Final = 8
-"""Runs of a query that are looked for as phrases."""
+"""Maximum number of runs of a query that are searched as phrases."""
 MAX_PHRASE_PAIRS: Final = 64
-"""Pairs of one phrase: what is longer is looked for by its beginning."""
+"""Maximum number of pairs of a phrase; a longer run is searched by its beginning."""
 
 
 @dataclass(frozen=True, slots=True)
 class SegmentedQuery:
-    """A query whose runs are pairs, with a blank on each side, and these in order for each longer run."""
+    """A query with segmented runs, and the phrase (pairs in order) of each run of over two characters."""
 
     text: str
     phrases: tuple[str, ...] = ()
 
 
 def segment_text(text: str) -> str | None:
-    """Return a text as its words are indexed; None when that is the text itself."""
-    return _RUN.sub(_indexed, text) if _RUN.search(text) else None
+    """Return the segmented text for the index, None when it equals the text."""
+    return _RUN.sub(_segment_run, text) if _RUN.search(text) else None
 
 
 def segment_query(text: str) -> SegmentedQuery:
-    """Return a query as its words are looked for."""
+    """Return the segmented query."""
     runs = [_pairs(_letters(run)) for run in _RUN.findall(text)]
     phrases = dict.fromkeys(" ".join(pairs[:MAX_PHRASE_PAIRS]) for pairs in runs if len(pairs) > 1)
-    return SegmentedQuery(_RUN.sub(_queried, text), tuple(phrases)[:MAX_PHRASES])
+    return SegmentedQuery(_RUN.sub(_query_run, text), tuple(phrases)[:MAX_PHRASES])
 
 
 def is_letter(word: str) -> bool:
-    """Tell whether a word is one character of these scripts: words are to be found that begin with it."""
+    """Return whether a word is a single character of these scripts, which is searched as a prefix."""
     return len(word) == 1 and _RUN.match(word) is not None
 
 
-def _indexed(match: re.Match[str]) -> str:
+def _segment_run(match: re.Match[str]) -> str:
     letters = _letters(match[0])
     return f" {' '.join(letters[at : at + 2] for at in range(len(letters)))} "
 
 
-def _queried(match: re.Match[str]) -> str:
+def _query_run(match: re.Match[str]) -> str:
     return f" {' '.join(_pairs(_letters(match[0])))} "
 
 
@@ -70,7 +70,7 @@ def _pairs(letters: str) -> list[str]:
 
 
 def _letters(run: str) -> str:
-    """Return a run in its common form, without marks: analysers do not agree on what these are."""
+    """Return a run in NFKC, folded and without marks, which the analysers treat differently."""
     folded = casefold_nfkc(run)
     if folded.isalpha():
         return folded

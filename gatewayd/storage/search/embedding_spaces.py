@@ -1,4 +1,4 @@
-"""Embedding spaces, and how far the vectors in them are."""
+"""Store of embedding spaces, and the counts of their vectors."""
 
 from collections.abc import Sequence
 from typing import Any, Final
@@ -32,7 +32,7 @@ SELECT_COUNTS: Final = (
 
 
 def vector_table(space_id: int) -> str:
-    """Return the name of the table with the vectors of a space that pgvector searches."""
+    """Return the name of pgvector's table with the vectors of a space."""
     return f"space_vectors_{int(space_id)}"
 
 
@@ -43,7 +43,7 @@ class TortoiseSpaces:
         self._reader = reader
 
     async def add(self, space: EmbeddingSpace) -> None:
-        """Insert a space; nothing when it is known."""
+        """Insert a space unless it exists."""
         row = SpaceRow(name=space.name, dimension=space.dimension, is_active=False)
         async with write_transaction("add the embedding space"):
             await SpaceRow.bulk_create([row], ignore_conflicts=True)
@@ -54,15 +54,15 @@ class TortoiseSpaces:
             return [_space_of(row) for row in await SpaceRow.all().order_by("id")]
 
     async def find_active(self) -> EmbeddingSpace | None:
-        """Return the space that is searched, None before the first."""
+        """Return the space that is searched, None before the first `activate`."""
         with translate_errors("read the embedding space"):
             row = await SpaceRow.filter(is_active=True).order_by("id").first()
         return None if row is None else _space_of(row)
 
     async def activate(self, name: str) -> None:
-        """Search in this space from now on; not_found when it is not known."""
+        """Make a space the one that is searched; not_found without it."""
         async with write_transaction("change the embedding space"):
-            # Everybody locks all of them in one order.
+            # All transactions lock the rows in the same order.
             known = await SpaceRow.all().order_by("id").select_for_update()
             if name not in {row.name for row in known}:
                 raise not_found("embedding space", name)
@@ -70,14 +70,14 @@ class TortoiseSpaces:
             await SpaceRow.filter(name=name).update(is_active=True)
 
     async def remove(self, name: str) -> None:
-        """Delete a space and its vectors, a few at a time, so that others can write in between."""
+        """Delete a space and its vectors, in batches between which others can write."""
         if not fits_columns(SpaceRow, name=name):
             return
         with translate_errors("remove the embedding space"):
             row = await SpaceRow.get_or_none(name=name)
         if row is None:
             return
-        while await _remove_some(row.id):
+        while await _remove_batch(row.id):
             pass
         async with write_transaction("remove the embedding space") as client:
             await SpaceRow.filter(id=row.id).delete()
@@ -85,7 +85,7 @@ class TortoiseSpaces:
                 await client.execute_script(f"DROP TABLE IF EXISTS {vector_table(row.id)}")
 
     async def behind(self, name: str, limit: int) -> Sequence[str]:
-        """Return up to `limit` completed files with passages that lack vectors in a space, oldest first."""
+        """Return the ids of up to `limit` completed files that lack vectors in a space, oldest first."""
         if not fits_columns(SpaceRow, name=name):
             return []
         with translate_errors("look for files without vectors"):
@@ -93,23 +93,23 @@ class TortoiseSpaces:
         return [row[0] for row in rows]
 
     async def counts(self, name: str) -> tuple[int, int]:
-        """Return how many published passages have a vector in a space, and how many there are."""
+        """Return the number of published passages with a vector in a space, and the number of all."""
         known = name if fits_columns(SpaceRow, name=name) else ""
         with translate_errors("count vectors"):
             [[present, needed]] = await self._reader.rows(SELECT_COUNTS, known)
         return int(present), int(needed)
 
 
-async def _remove_some(space_id: int) -> bool:
+async def _remove_batch(space_id: int) -> bool:
     async with write_transaction("remove vectors"):
-        some: list[Any] = list(
+        batch_ids: list[Any] = list(
             await VectorBatchRow.filter(space_id=space_id)
             .limit(REMOVAL_BATCH_SIZE)
             .values_list("id", flat=True)
         )
-        if some:
-            await VectorBatchRow.filter(id__in=some).delete()
-    return bool(some)
+        if batch_ids:
+            await VectorBatchRow.filter(id__in=batch_ids).delete()
+    return bool(batch_ids)
 
 
 def _space_of(row: SpaceRow) -> EmbeddingSpace:

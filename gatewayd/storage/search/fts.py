@@ -1,8 +1,8 @@
-"""The words of collections on SQLite: one FTS5 table for each, of the words of the passages and nothing else.
+"""Full-text indexes of collections on SQLite: one contentless FTS5 table per collection.
 
-On PostgreSQL the words are a column of the passages, and nothing is done here. `client` is what
-`transactions.writing` yields; `number` is the collection's. The texts stay in the table of the passages, so
-words must be taken out before the passages that they come from are removed.
+On PostgreSQL the words are a column of the passages, and these functions do nothing. `client` is the value of
+`transactions.write_transaction`; `number` is the collection's. The texts are only in the passages, so words
+must be removed from the index before their passages.
 """
 
 from collections.abc import Sequence
@@ -15,11 +15,11 @@ from gatewayd.storage.tables.documents import (
 
 TOKENIZER: Final = "porter unicode61"
 INDEXED: Final = "COALESCE(segmented, text)"
-"""What of a passage is indexed."""
-# SQLite goes through the ids, not through all passages of the file.
+"""SQL for the indexed text of a passage."""
+# The unary + makes SQLite scan the range of ids instead of all passages of the file.
 IN_ID_RANGE: Final = "+file_id = ?1 AND id BETWEEN ?2 AND ?3"
-# What a search may find in the table of words of a collection, whose id is ?3. The words of staged passages,
-# and of those that left it, may be in it, too.
+# The condition for visible hits in the collection ?3: its table may also contain words of staged passages and
+# of files that are no longer linked.
 IS_VISIBLE: Final = (
     "EXISTS (SELECT 1 FROM passages p JOIN collection_files l ON l.file_id = p.file_id "
     "WHERE p.id = {id} AND NOT p.staged AND l.collection_id = ?3)"
@@ -32,16 +32,16 @@ def table(number: int) -> str:
 
 
 def ranked_query(name: str, *, visible: bool = False) -> str:
-    """Return the query for the best `?2` passages of a table that match `?1`, with scores: more is better.
+    """Return the query for the best `?2` passages of a table that match `?1`, with scores (higher is better).
 
-    With `visible`, of those that a search may find in the collection `?3`, which takes longer.
+    With `visible` it returns only visible passages of the collection `?3`, which is slower.
     """
     only = f" AND {IS_VISIBLE.format(id=f'{name}.rowid')}" if visible else ""
     return f"SELECT rowid, -rank FROM {name} WHERE {name} MATCH ?1{only} ORDER BY rank, rowid LIMIT ?2"  # noqa: S608
 
 
 async def create(client: Any, number: int) -> None:
-    """Make the empty table of a new collection."""
+    """Create the empty table of a new collection."""
     if has_tables(client):
         await client.execute_query(
             f"CREATE VIRTUAL TABLE {table(number)} USING fts5(text, content='', tokenize='{TOKENIZER}')"
@@ -49,13 +49,13 @@ async def create(client: Any, number: int) -> None:
 
 
 async def drop(client: Any, number: int) -> None:
-    """Remove the table of a collection, if it is there."""
+    """Drop the table of a collection, if it exists."""
     if has_tables(client):
         await client.execute_query(f"DROP TABLE IF EXISTS {table(number)}")
 
 
 async def collection_numbers(client: Any, file_id: str) -> Sequence[int]:
-    """Return the numbers of the collections that hold a file."""
+    """Return the numbers of the collections that contain a file."""
     statement = SqlStatement(client)
     rows = await statement.run(
         "SELECT c.number AS number FROM collection_files l JOIN collections c ON c.id = l.collection_id "  # noqa: S608
@@ -65,27 +65,29 @@ async def collection_numbers(client: Any, file_id: str) -> Sequence[int]:
 
 
 async def add(client: Any, number: int, file_id: str) -> None:
-    """Add the words of a file's published passages to a collection; those that are in stay as they are."""
+    """Add the words of a file's published passages to a collection, except those already in it."""
     if has_tables(client):
         await _add(client, number, "file_id = ?1 AND staged = 0", [file_id])
 
 
 async def add_staged(client: Any, number: int, file_id: str, first: int, last: int) -> None:
-    """Add the words of those of a file's staged passages that have an id from `first` to `last`."""
+    """Add the words of a file's staged passages with ids from `first` to `last`."""
     await _add(client, number, f"{IN_ID_RANGE} AND staged = 1", [file_id, first, last])
 
 
 async def remove(client: Any, number: int, file_id: str, *, staged: bool | None = None) -> None:
-    """Remove the words of a file's passages from a collection, those of them that are in; only of the staged
-    or the published ones unless `staged` is None."""
+    """Remove the words of a file's passages from a collection.
+
+    `staged` restricts this to staged (True) or published (False) passages, None selects both.
+    """
     if has_tables(client):
         which = "" if staged is None else f" AND staged = {int(staged)}"
-        await _take(client, number, f"file_id = ?1{which}", [file_id])
+        await _remove_where(client, number, f"file_id = ?1{which}", [file_id])
 
 
 async def remove_between(client: Any, number: int, file_id: str, first: int, last: int) -> None:
-    """Remove the words of those of a file's passages that have an id from `first` to `last`."""
-    await _take(client, number, IN_ID_RANGE, [file_id, first, last])
+    """Remove the words of a file's passages with ids from `first` to `last`."""
+    await _remove_where(client, number, IN_ID_RANGE, [file_id, first, last])
 
 
 async def _add(client: Any, number: int, which: str, values: Sequence[Any]) -> None:
@@ -97,9 +99,9 @@ async def _add(client: Any, number: int, which: str, values: Sequence[Any]) -> N
     )
 
 
-async def _take(client: Any, number: int, which: str, values: Sequence[Any]) -> None:
+async def _remove_where(client: Any, number: int, which: str, values: Sequence[Any]) -> None:
     name = table(number)
-    # FTS5 has to be told the text that it is to forget, and must never be told one it does not know.
+    # A contentless FTS5 table needs the text to delete, which must be the text that was inserted.
     await client.execute_query(
         f"INSERT INTO {name} ({name}, rowid, text) SELECT 'delete', id, {INDEXED} FROM passages "  # noqa: S608
         f"WHERE {which} AND {_is_in(name)}",
@@ -108,7 +110,7 @@ async def _take(client: Any, number: int, which: str, values: Sequence[Any]) -> 
 
 
 async def rebuild_if_different(client: Any, collection_id: str, number: int) -> Sequence[str]:
-    """Make the words of a collection those of its passages; return a sentence for each difference."""
+    """Rebuild or complete the words of a collection; return a sentence for each difference."""
     if not has_tables(client):
         return []
     name = table(number)
@@ -117,13 +119,13 @@ async def rebuild_if_different(client: Any, collection_id: str, number: int) -> 
     sentences = []
     if not there or strays[0]["strays"]:
         reason = f"{strays[0]['strays']} passages that are not in it" if there else "no table of words"
-        sentences.append(f"collection {collection_id} had {reason}; its words were made anew")
+        sentences.append(f"collection {collection_id} had {reason}; its words were rebuilt")
         await drop(client, number)
         await create(client, number)
-    lacking = await client.execute_query_dict(_lacking(name), [collection_id])
-    if lacking and not sentences:
-        sentences.append(f"collection {collection_id} lacked the words of {len(lacking)} files")
-    for row in lacking:
+    missing = await client.execute_query_dict(_files_without_words(name), [collection_id])
+    if missing and not sentences:
+        sentences.append(f"collection {collection_id} lacked the words of {len(missing)} files")
+    for row in missing:
         await add(client, number, row["file_id"])
     return sentences
 
@@ -133,13 +135,13 @@ def _strays(name: str) -> str:
         f"SELECT COUNT(*) AS strays FROM {name}_docsize d WHERE NOT EXISTS (SELECT 1 FROM passages p "  # noqa: S608
         "JOIN collection_files l ON l.file_id = p.file_id "
         "WHERE p.id = d.id AND l.collection_id = ?1)"
-        # What is marked meanwhile is about to be removed.
+        # Passages of a marker are being removed.
         " AND NOT EXISTS (SELECT 1 FROM passages p JOIN files f ON f.id = p.file_id "
         f"WHERE p.id = d.id AND f.status = '{REMOVED}')"
     )
 
 
-def _lacking(name: str) -> str:
+def _files_without_words(name: str) -> str:
     return (
         "SELECT DISTINCT p.file_id AS file_id FROM collection_files l "  # noqa: S608 - a number
         "JOIN passages p ON p.file_id = l.file_id WHERE l.collection_id = ?1 AND NOT p.staged "
@@ -148,10 +150,10 @@ def _lacking(name: str) -> str:
 
 
 def _is_in(name: str) -> str:
-    # As an IN, SQLite would go through the whole collection for every file.
+    # With IN, SQLite would scan the whole collection for every file.
     return f"EXISTS (SELECT 1 FROM {name}_docsize WHERE {name}_docsize.id = passages.id)"  # noqa: S608
 
 
 def has_tables(client: Any) -> bool:
-    """Tell whether the words of collections are in tables of their own, as they are on SQLite."""
+    """Return whether collections have tables of words, as on SQLite."""
     return bool(client.capabilities.dialect == "sqlite")

@@ -1,7 +1,7 @@
-"""Finding passages by their words.
+"""Full-text search of passages.
 
-On SQLite a collection has a table of words of its own, and a single file gets one in memory when it is
-searched. On PostgreSQL the words are a column of the passages.
+On SQLite a collection has its own FTS5 table, and a single file gets one in memory when it is searched. On
+PostgreSQL the words are a column of the passages.
 """
 
 import logging
@@ -34,15 +34,14 @@ log = logging.getLogger(__name__)
 MAX_QUERY_CHARACTERS: Final = 10_000
 MAX_TERMS: Final = 32
 MIN_WEIGHED_PASSAGES: Final = 300
-# What is not a word is a separator, to FTS5 as well.
+# FTS5 treats the same characters as separators.
 TERM_PATTERN: Final = re.compile(r"[^\W_]+")
 SPACED_TERM_PATTERN: Final = re.compile(r"[^\s\x00]+")
 
 SELECT_NEWEST: Final = "SELECT MAX(id) FROM passages WHERE file_id = $1 AND NOT staged"
 SELECT_TEXTS: Final = f"SELECT id, {fts.INDEXED} FROM passages WHERE file_id = $1 AND NOT staged ORDER BY id"  # noqa: S608
 
-# The words of a text as they are searched: stems, without those that are everywhere; and which share of all
-# passages has each, 0 where that is not known.
+# The stems of a text without stop words, with the share of all passages that contains each (0 if unknown).
 SELECT_STEMS: Final = (
     "SELECT word, COALESCE(share, 0)::float8 "
     "FROM UNNEST(tsvector_to_array(to_tsvector('english', $1))) AS word LEFT JOIN "
@@ -55,8 +54,8 @@ SELECT_SIZES: Final = (
     "SELECT (SELECT COALESCE(SUM(chunks), 0)::bigint FROM files JOIN {files} ON f.file_id = files.id), "
     "(SELECT GREATEST(reltuples, 0)::bigint FROM pg_class WHERE oid = to_regclass('passages'))"
 )
-# The best ones by the share of a passage that the words are; PostgreSQL knows no rare and frequent words, so
-# the best of these are those whose words few of them have.
+# PostgreSQL's rank ignores how rare a word is. So the best passages by rank are ranked again, with each word
+# weighted by its rareness among them.
 SELECT_MATCHING: Final = (
     "WITH found AS MATERIALIZED (SELECT p.id, p.words FROM {source} "
     "WHERE p.words @@ $1::tsquery ORDER BY ts_rank(p.words, $1::tsquery, 1) DESC, p.id LIMIT $4), "
@@ -67,12 +66,12 @@ SELECT_MATCHING: Final = (
     "SELECT id, SUM(rank * weight)::float8 AS score FROM ranks JOIN weights USING (word) "
     "GROUP BY id ORDER BY score DESC, id LIMIT $3"
 )
-# The OFFSET makes the planner look at the passages of the scope and at no others, however many there are.
+# The OFFSET makes the planner scan the passages of the scope only.
 SCOPE_PASSAGES: Final = (
     "{files} CROSS JOIN LATERAL "
     "(SELECT id, words FROM passages WHERE file_id = f.file_id AND NOT staged OFFSET 0) p"
 )
-# Here it looks at the passages with certain words, whosever they are, and at no more than are worth it.
+# Scans passages with certain words in all scopes, up to the limit $7.
 WORD_PASSAGES: Final = (
     "(SELECT id, words FROM passages WHERE words @@ $6::tsquery AND NOT staged "
     "AND EXISTS (SELECT 1 FROM {files} WHERE f.file_id = passages.file_id) LIMIT $7) p"
@@ -85,7 +84,7 @@ SCOPE_FILES: Final = {
 
 @asynccontextmanager
 async def open_lexical(reader: SqliteReader | PoolReader) -> AsyncIterator[LexicalIndex]:
-    """Yield the lexical index of the database that the reader reads, and close it."""
+    """Yield the lexical index of the reader's database, and close it."""
     if isinstance(reader, PoolReader):
         yield PostgresLexical(reader)
         return
@@ -97,19 +96,19 @@ async def open_lexical(reader: SqliteReader | PoolReader) -> AsyncIterator[Lexic
 
 
 def split_terms(query: str, pattern: re.Pattern[str] = TERM_PATTERN) -> list[str]:
-    """Return the different words of a text, the longest ones when there are too many."""
+    """Return the distinct words of a text, only the longest MAX_TERMS of more."""
     found = list(dict.fromkeys(word.lower() for word in pattern.findall(query[:MAX_QUERY_CHARACTERS])))
     return sorted(found, key=len, reverse=True)[:MAX_TERMS] if len(found) > MAX_TERMS else found
 
 
-def _asked(query: str) -> SegmentedQuery:
-    """Return a query as its words are looked for, with plain letters beside presentation forms.
+def _segmented_query(query: str) -> SegmentedQuery:
+    """Return the segmented query, with plain letters in addition to Arabic presentation forms.
 
-    A query that is copied from a document may have such forms, and the text that was read of it has not.
+    A query copied from a document may contain presentation forms, which the extracted text does not.
     """
-    asked = query[:MAX_QUERY_CHARACTERS]
-    plain = replace_presentation_forms(asked)
-    return segment_query(asked if plain == asked else f"{plain} {asked}")
+    text = query[:MAX_QUERY_CHARACTERS]
+    plain = replace_presentation_forms(text)
+    return segment_query(text if plain == text else f"{plain} {text}")
 
 
 class SqliteLexical:
@@ -122,8 +121,8 @@ class SqliteLexical:
 
     async def search(self, scope: SearchScope, query: str, limit: int) -> Sequence[SearchHit]:
         """Return the passages that match any word of a text, best first."""
-        asked = _asked(query)
-        wanted = [*split_terms(asked.text), *asked.phrases]
+        segmented = _segmented_query(query)
+        wanted = [*split_terms(segmented.text), *segmented.phrases]
         if not wanted or limit < 1 or not fits_columns(FileRow, id=scope.id):
             return []
         with translate_errors("search words"):
@@ -132,14 +131,14 @@ class SqliteLexical:
             return await self._reader.run(lambda reading: self._search(reading, scope.id, wanted, limit))
 
     async def check(self, scope: SearchScope) -> Sequence[str]:
-        """Compare the words of a collection with its passages, mend, and return what differed."""
+        """Compare the words of a collection with its passages, repair them, and return the differences."""
         if scope.kind is ScopeKind.FILE or not fits_columns(CollectionRow, id=scope.id):
             return []
         try:
             await passage_removal.purge()
         except GatewayError as error:
-            # What is to be mended may be why.
-            log.warning("stale passages cannot be removed before a check: %s", error.full_message)
+            # The damage that the check repairs may be the cause.
+            log.warning("cannot remove stale passages before a check: %s", error.full_message)
         async with write_transaction("check the words of the collection") as client:
             row = await CollectionRow.get_or_none(id=scope.id)
             return [] if row is None else await fts.rebuild_if_different(client, row.id, row.number)
@@ -162,7 +161,7 @@ class SqliteLexical:
         if found is not None:
             return found
         texts = await self._reader.rows(SELECT_TEXTS, file_id)
-        # Between the two queries it may have been published anew, or removed.
+        # The file may have been published again or removed between the two queries.
         version = file_id, max((number for number, _ in texts), default=0)
         return await self._files.search_new(version, texts, match, limit)
 
@@ -175,8 +174,8 @@ class PostgresLexical:
 
     async def search(self, scope: SearchScope, query: str, limit: int) -> Sequence[SearchHit]:
         """Return the passages that match any word of a text, best first."""
-        asked = _asked(query)
-        text = " ".join(split_terms(asked.text, SPACED_TERM_PATTERN)).encode(errors="replace").decode()
+        segmented = _segmented_query(query)
+        text = " ".join(split_terms(segmented.text, SPACED_TERM_PATTERN)).encode(errors="replace").decode()
         if not text or limit < 1 or not fits_columns(FileRow, id=scope.id):
             return []
         with translate_errors("search words"):
@@ -185,13 +184,15 @@ class PostgresLexical:
                 return []
             query = SELECT_SIZES.format(files=SCOPE_FILES[scope.kind].format("$1"))
             [[size, total]] = await self._reader.rows(query, scope.id)
-            shares = {_quoted(stem): share for stem, share in stems}
-            phrases = await self._reader.rows(SELECT_PHRASES, list(asked.phrases)) if asked.phrases else []
+            shares = {_stem_query(stem): share for stem, share in stems}
+            phrases = (
+                await self._reader.rows(SELECT_PHRASES, list(segmented.phrases)) if segmented.phrases else []
+            )
             shares |= {f"({phrase})": 0.0 for [phrase] in phrases if phrase}
             wanted = TermPlan(shares, size, total)
             found: list[SearchHit] = []
             for rare in wanted.steps():
-                found = _continued(found, await self._search(scope, wanted.words, limit, rare))
+                found = _append_hits(found, await self._search(scope, wanted.words, limit, rare))
                 if len(found) >= limit or not rare:
                     break
         return found[:limit]
@@ -199,7 +200,7 @@ class PostgresLexical:
     async def _search(
         self, scope: SearchScope, wanted: Sequence[str], limit: int, rare: str = ""
     ) -> Sequence[SearchHit]:
-        """Return the best passages of those that match `rare`, of all when that is empty."""
+        """Return the best passages among those that match `rare`, or among all when it is empty."""
         source = (WORD_PASSAGES if rare else SCOPE_PASSAGES).format(
             files=SCOPE_FILES[scope.kind].format("$2")
         )
@@ -210,18 +211,18 @@ class PostgresLexical:
         return [SearchHit(*row) for row in rows]
 
     async def check(self, scope: SearchScope) -> Sequence[str]:
-        """Return nothing: the column is made by the database from the text beside it."""
+        """Return nothing: the database generates the column from the text."""
         return []
 
 
-def _quoted(stem: str) -> str:
-    """Return a stem as the query that it alone is."""
+def _stem_query(stem: str) -> str:
+    """Return the tsquery of a single stem."""
     escaped = stem.replace("\\", "\\\\").replace("'", "''")
     return f"'{escaped}':*" if is_letter(stem) else f"'{escaped}'"
 
 
-def _continued(found: Sequence[SearchHit], more: Sequence[SearchHit]) -> list[SearchHit]:
-    """Return what was found with more behind it, whose scores are made smaller than those before."""
+def _append_hits(found: Sequence[SearchHit], more: Sequence[SearchHit]) -> list[SearchHit]:
+    """Return hits followed by more hits, whose scores are scaled below those of the first ones."""
     known = {hit.passage_id for hit in found}
     least = min((hit.score for hit in found), default=0.0)
     most = max((hit.score for hit in more), default=0.0)

@@ -1,10 +1,10 @@
-"""Removal of passages on SQLite: of removed files, of former texts, and of words that leave a collection.
+"""Removal of stale passages on SQLite: of removed files, of replaced texts, and words of unlinked files.
 
 SQLite has one writer, and removing the words of a large file takes seconds. So the change that makes passages
 stale only moves them to a marker, a row of `files` that no store returns. `purge` removes them in short
-transactions, their words first: FTS5 has to be told the text that it is to forget. After a kill the next
-start goes on with the markers that are left. Few passages are removed at once, and so are all on PostgreSQL,
-where nobody else waits for it.
+transactions, their words first, because FTS5 needs the text to delete. After a kill the next start continues
+with the remaining markers. A small number of passages is removed immediately; so are all passages on
+PostgreSQL, where other writers do not wait.
 """
 
 import asyncio
@@ -28,13 +28,13 @@ from gatewayd.storage.tables.documents import (
 log = logging.getLogger(__name__)
 
 MAX_PART_ROWS: Final = 200
-"""Passages whose words one transaction adds or removes: of Chinese text about 0.1 s."""
+"""Passages whose words one transaction adds or removes; takes about 0.1 s for Chinese text."""
 
 RETRY_SECONDS: Final = 10.0
 
 MIN_ID_LENGTH: Final = 33
 MARKER_PREFIX: Final = "~"
-"""What the id of a marker begins with, and no id of a file."""
+"""Prefix of the ids of markers; no id of a file has it."""
 
 MARKER_COLUMNS: Final = {
     "user_id": "",
@@ -51,15 +51,15 @@ MARKER_COLUMNS: Final = {
 
 
 def is_marker(file_id: str) -> bool:
-    """Tell whether an id is that of a marker."""
+    """Return whether an id is the id of a marker."""
     return file_id.startswith(MARKER_PREFIX)
 
 
 async def discard(client: Any, file_id: str, *, staged: bool | None = None) -> bool:
-    """Remove the passages of a file, only the staged or the published ones unless `staged` is None.
+    """Remove the passages of a file: the staged (True) or the published (False) ones, or both (None).
 
-    Their words leave all collections that hold the file. True when some of this is left to `purge`; nobody
-    finds the passages in either case.
+    Their words are removed from all collections that contain the file. Returns True when a part is left to
+    `purge`; searches do not find the passages in either case.
     """
     which = {"file_id": file_id} if staged is None else {"file_id": file_id, "staged": staged}
     count = await PassageRow.filter(**which).count()
@@ -68,7 +68,7 @@ async def discard(client: Any, file_id: str, *, staged: bool | None = None) -> b
     if not fts.has_tables(client):
         await PassageRow.filter(**which).delete()
         return False
-    # Words may still be in a collection that the file has left.
+    # A collection that no longer contains the file may still have its words.
     numbers = {*await fts.collection_numbers(client, file_id), *_numbers(await _marker(file_id))}
     if count > MAX_PART_ROWS:
         marker = await _mark(file_id, numbers)
@@ -81,15 +81,14 @@ async def discard(client: Any, file_id: str, *, staged: bool | None = None) -> b
 
 
 async def detach(client: Any, number: int, file_ids: Sequence[str]) -> bool:
-    """Remove the words of files from a collection that holds them no longer; True when some are left to
-    `purge`."""
+    """Remove the words of unlinked files from a collection; True when some are left to `purge`."""
     if not fts.has_tables(client):
         return False
     is_left = False
-    room = MAX_PART_ROWS
+    remaining = MAX_PART_ROWS
     for file_id in file_ids:
-        room -= await PassageRow.filter(file_id=file_id).count()
-        if room >= 0:
+        remaining -= await PassageRow.filter(file_id=file_id).count()
+        if remaining >= 0:
             await fts.remove(client, number, file_id)
         else:
             await _mark(file_id, {number})
@@ -98,13 +97,13 @@ async def detach(client: Any, number: int, file_ids: Sequence[str]) -> bool:
 
 
 async def prepare(file_id: str) -> None:
-    """Add the words of a file's staged passages to its collections, so that publishing has few to add."""
+    """Add the words of a file's staged passages to its collections in advance, so that `publish` is short."""
     client = PassageRow._meta.db
     if not fts.has_tables(client):
         return
     with translate_errors("read the passages of the file"):
         parts = await _parts(file_id, staged=True)
-    # One part is as fast with the rest of what is published.
+    # A single part is just as fast inside of `publish`.
     for first, last in parts if len(parts) > 1 else ():
         async with write_transaction("add the words of the file") as client:
             for number in await fts.collection_numbers(client, file_id):
@@ -112,9 +111,9 @@ async def prepare(file_id: str) -> None:
 
 
 async def purge() -> None:
-    """Remove what is stale, in short transactions between which others write.
+    """Remove stale passages and words, in short transactions between which others write.
 
-    Raises the first failure, after what can be removed has been.
+    Raises the first failure after it has tried all markers.
     """
     with translate_errors("look for stale passages"):
         markers: list[Any] = list(await FileRow.filter(status=REMOVED).values_list("id", flat=True))
@@ -130,30 +129,30 @@ async def purge() -> None:
 
 
 class StaleSweeper:
-    """Purges what is stale, at the start and when it is told that there is more."""
+    """Purges stale passages at the start and after each `wake`."""
 
     def __init__(self) -> None:
         self._woken = asyncio.Event()
 
     def wake(self) -> None:
-        """Look again: something became stale."""
+        """Purge again, because passages became stale."""
         self._woken.set()
 
     async def run(self) -> None:
-        """Purge for ever."""
+        """Purge in an endless loop."""
         while True:
             self._woken.clear()
             try:
                 await purge()
             except GatewayError as error:
-                log.warning("stale passages cannot be removed now: %s", error.message)
+                log.warning("cannot remove stale passages now: %s", error.message)
                 await asyncio.sleep(RETRY_SECONDS)
             else:
                 await self._woken.wait()
 
 
 async def _purge(marker: str) -> bool:
-    """Remove what a marker has now; False when there is more since."""
+    """Remove the present passages and words of a marker; False when it has got more since."""
     with translate_errors("read stale passages"):
         row = await FileRow.get_or_none(id=marker)
         if row is None:
@@ -167,7 +166,7 @@ async def _purge(marker: str) -> bool:
     for first, last in others:
         await _detach_part(marker, file_id, first, last)
     async with write_transaction("remove stale passages"):
-        # It counts how often it was marked; one that was made anew meanwhile has passages.
+        # `updated_at` counts the calls of `_mark`; a recreated marker has passages.
         if not await PassageRow.filter(file_id=marker).exists():
             await FileRow.filter(id=marker, updated_at=row.updated_at).delete()
         return not await FileRow.filter(id=marker).exists()
@@ -182,7 +181,7 @@ async def _remove_part(marker: str, first: int, last: int) -> None:
 
 
 async def _detach_part(marker: str, file_id: str, first: int, last: int) -> None:
-    """Remove the words of some passages from the collections that hold their file no longer."""
+    """Remove the words of some passages from the collections that no longer contain their file."""
     async with write_transaction("remove stale words") as client:
         row = await FileRow.get_or_none(id=marker)
         for number in await _existing(_numbers(row) - {*await fts.collection_numbers(client, file_id)}):
@@ -190,7 +189,7 @@ async def _detach_part(marker: str, file_id: str, first: int, last: int) -> None
 
 
 async def _mark(file_id: str, numbers: Iterable[int]) -> str:
-    """Note that words of a file's passages are stale in collections; return the id of the marker."""
+    """Record in the marker of a file that its words are stale in collections; return the marker's id."""
     row = await _marker(file_id)
     data = encode({"file": file_id, "numbers": sorted({*_numbers(row), *numbers})}, "data")
     if row is None:
@@ -206,7 +205,7 @@ async def _marker(file_id: str) -> FileRow | None:
 
 
 def _marker_id(file_id: str) -> str:
-    # As long as the id where that is long enough: SQLite then changes the rows of passages in place.
+    # As long as the file id if possible: SQLite then updates the rows of passages in place.
     return f"{MARKER_PREFIX}{digest(file_id)}"[: max(len(file_id), MIN_ID_LENGTH)]
 
 
@@ -215,12 +214,12 @@ def _data(row: FileRow) -> Any:
 
 
 def _numbers(row: FileRow | None) -> set[int]:
-    """Return the collections that a marker names."""
+    """Return the numbers of the collections in a marker."""
     return set() if row is None else set(_data(row)["numbers"])
 
 
 async def _existing(numbers: Iterable[int]) -> Sequence[int]:
-    """Return those of the collections that are there: the words of a removed one are gone with it."""
+    """Return the numbers of existing collections; the words of a removed one were dropped with its table."""
     found: list[Any] = list(
         await CollectionRow.filter(number__in=list(numbers))
         .order_by("number")
@@ -230,7 +229,7 @@ async def _existing(numbers: Iterable[int]) -> Sequence[int]:
 
 
 async def _parts(file_id: str, **which: Any) -> Sequence[tuple[int, int]]:
-    """Return the first and the last id of each part of the passages of a file."""
+    """Return the first and last id of each part of the passages of a file, at most MAX_PART_ROWS each."""
     parts: list[tuple[int, int]] = []
     last = 0
     while True:

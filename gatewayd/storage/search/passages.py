@@ -1,4 +1,4 @@
-"""Texts and passages, and how staged ones take the place of those that can be found."""
+"""Store of texts and passages: staging, publication, and their vectors."""
 
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
@@ -41,11 +41,11 @@ from gatewayd.transactions import after_commit
 FLOAT_BYTES: Final = 4
 PAGE_SIZE: Final = 500
 STAGING_BATCH_SIZE: Final = 2000
-"""Passages that are kept in one transaction: about 2 MB."""
+"""Passages that one transaction inserts, about 2 MB."""
 INSERT_TEXT: Final = "INSERT INTO file_texts (file_id, staged, text) VALUES ({}, {}, {})"
 COLUMNS: Final = ("file_id", "staged", "number", "start", "page", "heading", "text", "segmented")
 
-# A text comes a second time: do all of its passages have vectors?
+# The oldest completed file with the same text whose passages all have vectors.
 SELECT_TWIN: Final = (
     "SELECT id FROM (SELECT f.id, f.created_at, "
     "(SELECT COUNT(*) FROM passages p WHERE p.file_id = f.id AND NOT p.staged) AS needed, "
@@ -59,7 +59,7 @@ SELECT_PAIRS: Final = (
     "ON t.file_id = {target} AND t.staged AND t.number = s.number "
     "WHERE s.file_id = {source} AND NOT s.staged AND s.start = t.start AND s.text = t.text ORDER BY t.id"
 )
-# Links of the same place. One that is newer, of a file that waits itself, will take this file's place.
+# Links with the same place key. A newer link of a pending file is excluded: that file will replace this one.
 SELECT_REPLACED: Final = (
     "SELECT o.id AS id, o.file_id AS file_id, o.collection_id AS collection_id, c.number AS number "
     "FROM collection_files l JOIN collection_files o ON o.collection_id = l.collection_id "
@@ -77,7 +77,7 @@ FILE_PASSAGES: Final = "passages p WHERE p.file_id = $1"
 class TortoisePassages(TortoiseVectors):
     """Implements `ingest.interfaces.PassageStore` and `knowledge.interfaces.PassageReader`.
 
-    `wake` is called when there are stale passages to purge.
+    `wake` is called when stale passages remain to be purged.
     """
 
     def __init__(self, reader: QueryReader, wake: Callable[[], object] = lambda: None) -> None:
@@ -86,11 +86,12 @@ class TortoisePassages(TortoiseVectors):
         self._texts = reader
 
     async def stage(self, file_id: str, extraction: ExtractionResult) -> None:
-        """Keep a text and its chunks for a file, instead of what was staged for it; conflict without it.
+        """Stage a text and its chunks for a file, replacing earlier staged ones; conflict without the file.
 
-        SQLite has one writer: there others write between the parts, unless the caller is in a transaction.
+        On SQLite, which has one writer, others can write between the batches, unless the caller has begun a
+        transaction.
         """
-        # In a thread and in parts: there may be many, and others are to be answered meanwhile.
+        # In a thread and in batches, because there may be many rows.
         rows = await asyncio.to_thread(_rows, file_id, extraction)
         async with AsyncExitStack() as stack:
             if SqlStatement(PassageRow._meta.db).is_postgres:
@@ -98,20 +99,20 @@ class TortoisePassages(TortoiseVectors):
             await self.unstage(file_id)
             for at in range(0, len(rows), STAGING_BATCH_SIZE):
                 await _insert_staged(rows[at : at + STAGING_BATCH_SIZE])
-            # Last: without its text nothing is staged.
+            # The text is last: passages without a staged text do not count as staged.
             async with write_transaction("keep the text of the file") as client:
                 query = INSERT_TEXT.format(*_places(client, 3))
                 await client.execute_query(query, [file_id, True, extraction.text])
 
     async def is_staged(self, file_id: str) -> bool:
-        """Tell whether a text is staged for a file."""
+        """Return whether a text is staged for a file."""
         if not fits_columns(FileRow, id=file_id):
             return False
         with translate_errors("look for a text"):
             return await FileTextRow.filter(file_id=file_id, staged=True).exists()
 
     async def missing(self, file_id: str, space: str, limit: int) -> Sequence[tuple[int, str]]:
-        """Return the ids and texts of the first passages that lack a vector, staged if any are."""
+        """Return the ids and texts of the first passages without a vector: staged ones if there are any."""
         if not fits_columns(FileRow, id=file_id) or not fits_columns(SpaceRow, name=space):
             return []
         with translate_errors("look for passages without vectors"):
@@ -119,7 +120,8 @@ class TortoisePassages(TortoiseVectors):
             batches = await _batches(file_id, space, staged=staged)
             passages = PassageRow.filter(file_id=file_id, staged=staged).order_by("number")
             last = max((_ends(ids)[1] for ids in batches), default=0)
-            # Vectors come in the order of the passages: if none was left out, those behind them are missing.
+            # Vectors are added in the order of the passages: without a gap, the missing ones follow the last
+            # one.
             if last and await passages.filter(id__lte=last).count() * ID_BYTES == sum(map(len, batches)):
                 passages = passages.filter(id__gt=last)
             elif last:
@@ -131,9 +133,9 @@ class TortoisePassages(TortoiseVectors):
         return [(number, text) for number, text in found]
 
     async def add_vectors(self, space: str, batch: VectorBatch) -> None:
-        """Keep vectors for passages that have none; those whose passage is gone are dropped.
+        """Store vectors of passages that have none; vectors of removed passages are dropped.
 
-        Not_found without the space; internal when there are not as many vectors as ids.
+        Raises not_found without the space, internal when the numbers of vectors and ids differ.
         """
         async with write_transaction("keep vectors"):
             row = await SpaceRow.get_or_none(name=space) if fits_columns(SpaceRow, name=space) else None
@@ -142,14 +144,14 @@ class TortoisePassages(TortoiseVectors):
             await _add_vectors(row, batch)
 
     async def prepare(self, file_id: str) -> None:
-        """Do what takes long of `publish` and changes nothing that is found, in short transactions."""
+        """Do the slow part of `publish` in advance, in short transactions; search results do not change."""
         if fits_columns(FileRow, id=file_id):
             await passage_removal.prepare(file_id)
 
     async def publish(self, file: File) -> Sequence[str]:
-        """Make what is staged the passages of a file, as one change, and write the record.
+        """Replace the passages of a file by the staged ones and write its record, in one transaction.
 
-        Returns the collections that hold it; not_found when the file is gone.
+        Returns the ids of the collections that contain the file; not_found without the file.
         """
         columns = columns_of(file)
         is_left = False
@@ -177,7 +179,7 @@ class TortoisePassages(TortoiseVectors):
         return list(collections)
 
     async def find_replaced(self, file_id: str) -> Sequence[tuple[str, str]]:
-        """Return the links that `publish` would remove now: (collection, file)."""
+        """Return the links that `publish` would remove now, as (collection id, file id)."""
         if not fits_columns(FileRow, id=file_id):
             return []
         with translate_errors("look for what the file replaces"):
@@ -185,7 +187,7 @@ class TortoisePassages(TortoiseVectors):
         return [(link["collection_id"], link["file_id"]) for link in links]
 
     async def unstage(self, file_id: str) -> None:
-        """Drop what is staged for a file."""
+        """Delete the staged text and passages of a file."""
         if fits_columns(FileRow, id=file_id):
             async with write_transaction("drop the staged text") as client:
                 await FileRow.filter(id=file_id).select_for_update()
@@ -206,7 +208,7 @@ class TortoisePassages(TortoiseVectors):
         return rows[0][0] if rows else None
 
     async def count(self, scope: SearchScope) -> int:
-        """Return how many published passages a scope has."""
+        """Return the number of published passages of a scope."""
         if not fits_columns(FileRow, id=scope.id):
             return 0
         source = COLLECTION_PASSAGES if scope.kind is ScopeKind.COLLECTION else FILE_PASSAGES
@@ -232,7 +234,7 @@ class TortoisePassages(TortoiseVectors):
         return rows[0]["id"] if rows else None
 
     async def copy_vectors(self, source_id: str, file_id: str, space: str) -> bool:
-        """Give the staged passages of a file the vectors of a twin's; False when they do not match."""
+        """Copy the vectors of another file to the staged passages of a file; False when they do not match."""
         if (
             not fits_columns(FileRow, id=source_id)
             or not fits_columns(FileRow, id=file_id)
@@ -253,7 +255,7 @@ class TortoisePassages(TortoiseVectors):
         return True
 
     async def read(self, passage_ids: Sequence[int]) -> Mapping[int, StoredPassage]:
-        """Return those of the published passages that exist, by id."""
+        """Return the published ones of these passages, by id."""
         found: dict[int, StoredPassage] = {}
         wanted = list(dict.fromkeys(passage_ids))
         for at in range(0, len(wanted), PAGE_SIZE):
@@ -272,7 +274,7 @@ def _places(client: Any, count: int) -> list[str]:
 
 
 def _rows(file_id: str, extraction: ExtractionResult) -> list[tuple[Any, ...]]:
-    """Return the values of COLUMNS for each chunk; invalid_request for a text that cannot be kept."""
+    """Return the values of COLUMNS for each chunk; invalid_request for an unstorable text."""
     check_text(extraction.text, "text")
     rows: list[tuple[Any, ...]] = []
     for chunk in extraction.chunks:
@@ -286,14 +288,14 @@ def _rows(file_id: str, extraction: ExtractionResult) -> list[tuple[Any, ...]]:
 
 async def _insert_staged(rows: Sequence[tuple[Any, ...]]) -> None:
     async with write_transaction("keep the passages of the file") as client:
-        # Not by the ORM, which would check them again, here.
+        # Plain SQL: the ORM would check the values again, in the event loop.
         places = ", ".join(_places(client, len(COLUMNS)))
         query = f"INSERT INTO passages ({', '.join(COLUMNS)}) VALUES ({places})"  # noqa: S608
         await client.execute_many(query, list(rows))
 
 
 async def _batches(file_id: str, space: str, **which: Any) -> Sequence[bytes]:
-    """Return the ids of each batch of vectors of a file, in the order of the ids within each."""
+    """Return the packed ids of each batch of vectors of a file; a batch is sorted by id."""
     batches = VectorBatchRow.filter(file_id=file_id, space__name=space, **which)
     found: list[Any] = list(await batches.values_list("ids", flat=True))
     return [bytes(ids) for ids in found if ids]
@@ -311,8 +313,8 @@ async def _add_vectors(space: SpaceRow, batch: VectorBatch) -> None:
     if len(batch.vectors) != len(ids) * width:
         raise GatewayError(
             ErrorKind.INTERNAL,
-            f"cannot keep vectors of file {batch.file_id}: {len(ids)} of dimension {space.dimension} are not "
-            f"{len(batch.vectors)} bytes",
+            f"cannot store vectors of file {batch.file_id}: expected {len(ids)} of dimension "
+            f"{space.dimension}, got {len(batch.vectors)} bytes",
         )
     # The lock keeps `publish` from changing which passages are staged.
     if (
@@ -321,7 +323,7 @@ async def _add_vectors(space: SpaceRow, batch: VectorBatch) -> None:
         or not await FileRow.filter(id=batch.file_id).select_for_update()
     ):
         return
-    # What is beside these passages is not looked at: a file may have many thousands.
+    # Only batches near these passages are read, because a file may have many thousands.
     low, high = min(ids), max(ids)
     near = [one for one in await _batches(batch.file_id, space.name) if _ends(one)[1] >= low]
     have = {number for one in near if _ends(one)[0] <= high for number in unpack_ids(one)}
@@ -339,7 +341,7 @@ async def _add_vectors(space: SpaceRow, batch: VectorBatch) -> None:
 
 
 async def _lock_collections(client: Any, file_id: str) -> dict[str, int]:
-    """Return id and number of the collections that hold a file; other files are published in them later."""
+    """Return numbers by id of the collections that contain a file, locked against other publications."""
     statement = SqlStatement(client)
     lock = " FOR UPDATE OF c" if client.capabilities.dialect == "postgres" else ""
     rows = await statement.run(
@@ -356,7 +358,7 @@ async def _replaced(client: Any, file_id: str) -> list[dict[str, Any]]:
 
 
 async def _pairs(client: Any, source_id: str, file_id: str) -> dict[int, int]:
-    """Return which staged passage each published one of a twin is; empty unless all of both match."""
+    """Return the staged passage id for each published one of another file; empty unless all match."""
     statement = SqlStatement(client)
     places = {"source": statement.bind(source_id), "target": statement.bind(file_id)}
     rows = await statement.run(SELECT_PAIRS.format(**places))

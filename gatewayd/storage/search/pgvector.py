@@ -1,8 +1,8 @@
-"""Nearest vectors with PostgreSQL's extension pgvector.
+"""Vector index on PostgreSQL's extension pgvector.
 
-Each space has a table of its own, made when it is first used, with the vectors of all published passages.
-Rows go with their passages by a foreign key, and `refresh` brings new ones. What a killed process did not
-bring is found by the first search of each scope.
+Each space has its own table, created on first use, with the vectors of all published passages. A foreign key
+deletes rows with their passages, and `refresh` copies new ones. The first search of each scope copies vectors
+that a killed process did not copy.
 """
 
 import logging
@@ -31,14 +31,13 @@ from gatewayd.tasks import TaskRegistry
 log = logging.getLogger(__name__)
 
 MAX_EXACT_PASSAGES: Final = 20_000
-"""Passages of a scope that are all compared; more are searched by a graph."""
+"""Maximum number of passages of a scope for an exact search; larger scopes use the HNSW index."""
 EXTENSION: Final = "vector"
 MAX_GRAPH_DIMENSIONS: Final = 2000
 MIN_GRAPH_VERSION: Final = (0, 8)
 EF_SEARCH_RANGE: Final = range(500, 1001)
 GRAPH_MEMORY_BYTES: Final = 512 << 20
-"""Bytes that PostgreSQL may take to build a graph, if it is not set to more; without them it takes much
-longer."""
+"""Minimum memory of PostgreSQL for the build of an HNSW index, which is much slower with less."""
 
 SCOPE_FILES: Final = {
     ScopeKind.COLLECTION: "(SELECT file_id FROM collection_files WHERE collection_id = $1) s",
@@ -51,8 +50,8 @@ CREATE_TABLE: Final = (
     'file_id VARCHAR(64) COLLATE "C" NOT NULL, vector vector({dimension}) NOT NULL); '
     "CREATE INDEX IF NOT EXISTS idx_{table}_file ON {table} (file_id, passage_id)"
 )
-# Vectors of length 1: the inner product, whose negative <#> is, is the cosine.
-# The OFFSET makes the planner look at the files of the scope, whatever else there is.
+# For vectors of length 1 the inner product is the cosine; <#> is its negative.
+# The OFFSET makes the planner scan the files of the scope only.
 SELECT_EXACT: Final = (
     "SELECT v.passage_id, v.vector <#> $2::real[]::vector AS distance FROM {scope} CROSS JOIN LATERAL "
     "(SELECT passage_id, vector FROM {table} WHERE file_id = s.file_id OFFSET 0) v "
@@ -95,9 +94,9 @@ class _Table:
 
 
 class PgVectorIndex:
-    """Implements `ingest.interfaces.VectorIndex`; made by `open_pgvector`.
+    """Implements `ingest.interfaces.VectorIndex`; created by `open_pgvector`.
 
-    `exact_up_to` is the size of a scope from which on a graph is used, which a task of `tasks` builds.
+    Scopes of `exact_up_to` passages or more use an HNSW index, which a task of `tasks` builds.
     """
 
     def __init__(
@@ -106,7 +105,7 @@ class PgVectorIndex:
         self._tasks = tasks
         self._has_graphs = has_graphs
         self._exact_up_to = exact_up_to
-        self._made: set[int] = set()
+        self._created: set[int] = set()
         self._complete: set[tuple[int, SearchScope]] = set()
         self._building: set[str] = set()
 
@@ -126,14 +125,13 @@ class PgVectorIndex:
                 found = await self._search_graph(table, scope, wanted, limit)
                 if len(found) == limit:
                     return found
-            rows = await _rows(_filled(SELECT_EXACT, table, scope), [scope.id, wanted, limit])
+            rows = await _rows(_format_query(SELECT_EXACT, table, scope), [scope.id, wanted, limit])
         return [_hit(row) for row in rows]
 
     async def similarities(
         self, space: EmbeddingSpace, scope: SearchScope, vector: bytes, passage_ids: Sequence[int]
     ) -> Mapping[int, float]:
-        """Return the cosines of those of the passages that have a vector in the space and are in the
-        scope."""
+        """Return the cosines of the passages that are in the scope and have a vector in the space."""
         if not passage_ids or not fits_columns(FileRow, id=scope.id):
             return {}
         with translate_errors("compare vectors"):
@@ -142,29 +140,29 @@ class PgVectorIndex:
                 return {}
             await self._complete_scope(table, scope)
             values = [scope.id, _floats(vector), list(passage_ids)]
-            rows = await _rows(_filled(SELECT_SIMILARITIES, table, scope), values)
+            rows = await _rows(_format_query(SELECT_SIMILARITIES, table, scope), values)
         return {hit.passage_id: hit.score for hit in map(_hit, rows)}
 
     async def refresh(self, scope: SearchScope, file_id: str) -> None:
-        """Bring the vectors of a file that are not here yet, in every space."""
+        """Copy the missing vectors of a file to the tables of all spaces."""
         if not fits_columns(FileRow, id=file_id):
             return
         alone = SearchScope(ScopeKind.FILE, file_id)
         with translate_errors("read the embedding spaces"):
             spaces = await SpaceRow.all().order_by("id")
         for row in spaces:
-            table = await self._made_table(row)
+            table = await self._ensure_table(row)
             if await self._behind(table, alone):
-                await _bring(table, file_id)
+                await _copy_missing(table, file_id)
 
     async def forget(self, scope: SearchScope) -> None:
-        """Look at a scope again before its next search; its rows went with their passages."""
+        """Check a scope again before its next search; its rows are deleted with their passages."""
         self._complete = {each for each in self._complete if each[1] != scope}
 
     async def check(self, space: EmbeddingSpace, scope: SearchScope) -> Sequence[str]:
-        """Compare the rows with the batches, mend, and return a sentence for each file that differed.
+        """Compare the rows with the batches, repair them, and return a sentence for each file that differed.
 
-        What nobody has brought yet is brought, and is no difference.
+        Vectors that were not copied yet are copied first and are no difference.
         """
         with translate_errors("read the embedding spaces"):
             table = await self._table(space)
@@ -177,37 +175,37 @@ class PgVectorIndex:
         return [sentence for sentence in checked if sentence]
 
     async def _table(self, space: EmbeddingSpace) -> _Table | None:
-        """Return the table of a space, made if need be; None when the space is not known."""
+        """Return the table of a space, created if necessary; None for an unknown space."""
         row = await SpaceRow.get_or_none(name=space.name) if fits_columns(SpaceRow, name=space.name) else None
-        return None if row is None else await self._made_table(row)
+        return None if row is None else await self._ensure_table(row)
 
-    async def _made_table(self, row: SpaceRow) -> _Table:
+    async def _ensure_table(self, row: SpaceRow) -> _Table:
         table = _Table(row.id, vector_table(row.id), row.dimension)
-        if row.id not in self._made:
+        if row.id not in self._created:
             async with write_transaction("make the table of vectors") as client:
                 await client.execute_script(CREATE_TABLE.format(table=table.name, dimension=table.dimension))
-            self._made.add(row.id)
+            self._created.add(row.id)
         return table
 
     async def _complete_scope(self, table: _Table, scope: SearchScope) -> None:
-        """Bring what is missing, once for each scope: others may have been killed before they could."""
+        """Copy the missing vectors, once per scope: a process may have been killed before it did."""
         place = table.space_id, scope
         if place in self._complete:
             return
         for file_id in await self._behind(table, scope):
-            await _bring(table, file_id)
+            await _copy_missing(table, file_id)
         self._complete.add(place)
 
     async def _behind(self, table: _Table, scope: SearchScope) -> Sequence[str]:
         with translate_errors("compare the vectors"):
-            rows = await _rows(_filled(SELECT_BEHIND, table, scope), [scope.id, table.space_id])
+            rows = await _rows(_format_query(SELECT_BEHIND, table, scope), [scope.id, table.space_id])
         return [row[0] for row in rows]
 
     async def _use_graph(self, table: _Table, scope: SearchScope) -> bool:
-        """Tell whether a scope is big and the graph is there; begin to build it when it is not."""
+        """Return whether a scope is large and the HNSW index exists; start to build a missing one."""
         if not self._has_graphs or table.dimension > MAX_GRAPH_DIMENSIONS:
             return False
-        [[size]] = await _rows(_filled(SELECT_SIZE, table, scope), [scope.id])
+        [[size]] = await _rows(_format_query(SELECT_SIZE, table, scope), [scope.id])
         if size < self._exact_up_to:
             return False
         built = await _rows(SELECT_IS_BUILT, [table.graph])
@@ -222,7 +220,7 @@ class PgVectorIndex:
         try:
             await _build_graph(table)
         except GatewayError as error:
-            log.warning("no graph for vectors could be built: %s", error.full_message)
+            log.warning("cannot build the HNSW index: %s", error.full_message)
         finally:
             self._building.discard(table.graph)
 
@@ -231,19 +229,19 @@ class PgVectorIndex:
     ) -> Sequence[SearchHit]:
         width = min(max(4 * limit, EF_SEARCH_RANGE.start), EF_SEARCH_RANGE.stop - 1)
         async with write_transaction("search vectors") as client:
-            # Only the graph gives the nearest ones in order.
+            # Makes the planner use the HNSW index.
             await client.execute_script(
                 f"SET LOCAL hnsw.ef_search = {width}; SET LOCAL hnsw.iterative_scan = relaxed_order; "
                 "SET LOCAL enable_sort = off; SET LOCAL enable_seqscan = off"
             )
             _, rows = await client.execute_query(
-                _filled(SELECT_BY_GRAPH, table, scope), [scope.id, wanted, limit]
+                _format_query(SELECT_BY_GRAPH, table, scope), [scope.id, wanted, limit]
             )
         return [_hit(row) for row in rows]
 
 
 async def open_pgvector(database: Database, tasks: TaskRegistry) -> PgVectorIndex | None:
-    """Return the index of a PostgreSQL database; None where pgvector is not installed or not allowed."""
+    """Return the index of a PostgreSQL database; None where pgvector is not installed or not permitted."""
     if database.location.is_sqlite:
         return None
     try:
@@ -252,13 +250,13 @@ async def open_pgvector(database: Database, tasks: TaskRegistry) -> PgVectorInde
         with translate_errors("use pgvector"):
             [[version]] = await _rows("SELECT extversion FROM pg_extension WHERE extname = $1", [EXTENSION])
     except GatewayError as error:
-        log.info("pgvector is not used: %s", error.full_message)
+        log.info("not using pgvector: %s", error.full_message)
         return None
     numbers = tuple(int(number) for number in version.split(".")[:2])
     return PgVectorIndex(tasks, has_graphs=numbers >= MIN_GRAPH_VERSION)
 
 
-def _filled(query: str, table: _Table, scope: SearchScope) -> str:
+def _format_query(query: str, table: _Table, scope: SearchScope) -> str:
     return query.format(table=table.name, scope=SCOPE_FILES[scope.kind])
 
 
@@ -282,33 +280,33 @@ def _array(vectors: bytes) -> "array[float]":
 
 
 def _hit(row: Sequence[Any]) -> SearchHit:
-    # Rounding can make it a little more than 1.
+    # A rounding error can make the cosine exceed 1.
     return SearchHit(row[0], min(max(-float(row[1]), -1.0), 1.0))
 
 
-async def _bring(table: _Table, file_id: str) -> None:
-    """Copy those vectors of a file that are not in the table yet."""
-    async with _holding(file_id) as client:
+async def _copy_missing(table: _Table, file_id: str) -> None:
+    """Copy the vectors of a file that are not in the table yet."""
+    async with _locked_file(file_id) as client:
         if client is None:
             return
-        present = {row[0] for row in await _present(client, table, file_id)}
+        present = {row[0] for row in await _stored_vectors(client, table, file_id)}
         async for batch in _batches(table, file_id):
             lacking = {
-                number: row for number, row in _unpacked(table, batch).items() if number not in present
+                number: row for number, row in _unpack_batch(table, batch).items() if number not in present
             }
             if lacking:
                 await _copy(client, table, file_id, lacking)
 
 
 async def _check_file(table: _Table, file_id: str) -> str | None:
-    """Mend the rows of a file and say what was wrong with them."""
+    """Repair the rows of a file; return a sentence about the differences, None without any."""
     lacking, wrong = 0, []
-    async with _holding(file_id) as client:
+    async with _locked_file(file_id) as client:
         if client is None:
             return None
-        present = {row[0]: bytes(row[1]) for row in await _present(client, table, file_id)}
+        present = {row[0]: bytes(row[1]) for row in await _stored_vectors(client, table, file_id)}
         async for batch in _batches(table, file_id):
-            for number, vector in _unpacked(table, batch).items():
+            for number, vector in _unpack_batch(table, batch).items():
                 stored = present.pop(number, None)
                 lacking += stored is None
                 wrong += [number] if stored not in {None, vector} else []
@@ -318,20 +316,21 @@ async def _check_file(table: _Table, file_id: str) -> str | None:
             await client.execute_query(delete, [wrong])
     if not lacking and not wrong:
         return None
-    await _bring(table, file_id)
+    await _copy_missing(table, file_id)
     return f"the vectors of file {file_id} differed: {lacking} were missing, {len(wrong)} were wrong"
 
 
 @asynccontextmanager
-async def _holding(file_id: str) -> AsyncIterator[Any]:
-    """Begin a change, until whose end nobody publishes, removes or brings a file; yield None without it."""
+async def _locked_file(file_id: str) -> AsyncIterator[Any]:
+    """Begin a transaction that locks a file against publication, removal and copies; yield None without
+    it."""
     async with write_transaction("copy vectors to their table") as client:
         await client.lift_limits()
         yield client if await FileRow.filter(id=file_id).select_for_update() else None
 
 
-async def _present(client: Any, table: _Table, file_id: str) -> Sequence[Sequence[Any]]:
-    """Return the passages of a file that are in the table, each with its vector as PostgreSQL sends it."""
+async def _stored_vectors(client: Any, table: _Table, file_id: str) -> Sequence[Sequence[Any]]:
+    """Return (passage id, vector) of a file from the table; vectors in pgvector's binary format."""
     query = f"SELECT passage_id, vector_send(vector) FROM {table.name} WHERE file_id = $1"  # noqa: S608
     rows: Sequence[Sequence[Any]]
     _, rows = await client.execute_query(query, [file_id])
@@ -339,15 +338,15 @@ async def _present(client: Any, table: _Table, file_id: str) -> Sequence[Sequenc
 
 
 async def _batches(table: _Table, file_id: str) -> AsyncIterator[VectorBatchRow]:
-    """Yield the published batches of a file, one in memory at a time."""
+    """Yield the published batches of a file, with one in memory at a time."""
     published = VectorBatchRow.filter(file_id=file_id, space_id=table.space_id, staged=False)
     numbers: Sequence[Any] = await published.order_by("id").values_list("id", flat=True)
     for number in numbers:
         yield await VectorBatchRow.get(id=number)
 
 
-def _unpacked(table: _Table, batch: VectorBatchRow) -> dict[int, bytes]:
-    """Return the vectors of a batch by passage, each as PostgreSQL sends it."""
+def _unpack_batch(table: _Table, batch: VectorBatchRow) -> dict[int, bytes]:
+    """Return the vectors of a batch by passage id, in pgvector's binary format."""
     numbers = _array(batch.vectors)
     if sys.byteorder == "little":
         numbers.byteswap()
@@ -357,7 +356,7 @@ def _unpacked(table: _Table, batch: VectorBatchRow) -> dict[int, bytes]:
 
 
 async def _copy(client: Any, table: _Table, file_id: str, vectors: Mapping[int, bytes]) -> None:
-    """Insert vectors by PostgreSQL's binary COPY: a row is a count of values, and each value has a length."""
+    """Insert vectors with binary COPY, where a row is its number of values, then a length and bytes each."""
     name = file_id.encode()
     middle = struct.pack(f">i{len(name)}s", len(name), name)
     parts = [b"PGCOPY\n\xff\r\n\x00", bytes(8)]
@@ -368,9 +367,9 @@ async def _copy(client: Any, table: _Table, file_id: str, vectors: Mapping[int, 
 
 
 async def _build_graph(table: _Table) -> None:
-    """Build the graph of a table while others use it; what an earlier try has left is dropped."""
+    """Build the HNSW index of a table concurrently; drops the remains of an earlier attempt first."""
     engine: Any = SpaceRow._meta.db
-    with translate_errors("build a graph of vectors"):
+    with translate_errors("build the HNSW index"):
         await engine.run_alone(
             SET_GRAPH_MEMORY.format(bytes=GRAPH_MEMORY_BYTES),
             f"DROP INDEX CONCURRENTLY IF EXISTS {table.graph}",

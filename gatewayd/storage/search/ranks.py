@@ -1,9 +1,9 @@
-"""The best passages of a table of words on SQLite, without a look at every passage that has a frequent word.
+"""Ranking of passages on SQLite without scoring every passage that contains a frequent word.
 
-FTS5 ranks each passage that matches, which takes long where a word is in a hundred thousand of them. But a
-word in more than half of the passages counts for nothing, and the best ones have a rare word, too. So the
-passages with a rare word are ranked: by their rare words, and where they have frequent ones by all. Where
-there are too few of them, those with the two rarest of the frequent words come next, then those with one.
+FTS5 scores each passage that matches, which is slow for a word in a hundred thousand passages. But a word in
+more than half of the passages has no weight, and the best passages also contain a rare word. So the passages
+with a rare word are ranked: by their rare words, and by all words where they also contain frequent ones. If
+these are too few, passages with the two rarest frequent words follow, then those with one.
 """
 
 import sqlite3
@@ -15,27 +15,28 @@ from gatewayd.storage.search.bigrams import is_letter
 from gatewayd.storage.search.fts import IS_VISIBLE, ranked_query
 
 MAX_RANKED_PASSAGES: Final = 1_500
-"""Passages that are ranked for a query, about."""
+"""Approximate maximum number of passages that are scored for a query."""
 MAX_KNOWN_WORDS: Final = 4_096
-"""Frequent words whose counts are remembered."""
+"""Maximum number of frequent words with cached counts."""
 MAX_SIZE_DRIFT: Final = 0.1
-"""The growth of a table after which its counts are taken anew."""
+"""Relative change of a table's size after which its cached counts are stale."""
 
 
 def match_any(words: Sequence[str]) -> str:
-    """Return what matches any of the words or phrases; none of them has a quote.
+    """Return the FTS5 query that matches any of the words or phrases, which must contain no quotes.
 
-    A character that is no word by itself matches the words that begin with it.
+    A single character of a script without blanks is searched as a prefix.
     """
     return " OR ".join(f'"{word}"*' if is_letter(word) else f'"{word}"' for word in words)
 
 
 class PassageRanking:
-    """Ranks passages in the thread of one connection."""
+    """Ranks passages; used only in the thread of one connection."""
 
     def __init__(self, ranked: int = MAX_RANKED_PASSAGES) -> None:
         self._ranked = ranked
-        # (table, word) -> the size of the table at the time, and in how many of its passages the word was.
+        # (table, word) -> the size of the table at the time of the count, and the number of passages with the
+        # word.
         self._frequent: dict[tuple[str, str], tuple[int, int]] = {}
 
     def search(
@@ -46,22 +47,24 @@ class PassageRanking:
         limit: int,
         collection_id: str | None = None,
     ) -> list[SearchHit]:
-        """Return the best passages of a table that have any of the words; with the id of its collection only
-        those that a search may find."""
-        divided = self._divide(reading, name, words, limit)
-        found = _ranked(reading, ranked_query(name), divided, limit)
-        # Hardly ever are there words of others, and their passages take none of the places.
-        if collection_id is not None and _has_others(reading, found, collection_id):
-            found = _ranked(reading, ranked_query(name, visible=True), divided, limit, collection_id)
+        """Return the best passages of a table that contain any of the words.
+
+        With a `collection_id` only the visible passages of that collection.
+        """
+        split = self._split_by_frequency(reading, name, words, limit)
+        found = _ranked(reading, ranked_query(name), split, limit)
+        # Invisible hits are rare, so the slower query for visible ones runs only if there are any.
+        if collection_id is not None and _has_invisible(reading, found, collection_id):
+            found = _ranked(reading, ranked_query(name, visible=True), split, limit, collection_id)
         best = sorted(found.items(), key=lambda pair: (-pair[1], pair[0]))[:limit]
         return [SearchHit(passage_id, score) for passage_id, score in best]
 
-    def _divide(
+    def _split_by_frequency(
         self, reading: sqlite3.Connection, name: str, words: Sequence[str], limit: int
     ) -> tuple[list[str], list[str]]:
-        """Return the words whose passages can all be ranked, and the frequent ones, the rarest of them first.
+        """Return the rare words, whose passages can all be ranked, and the frequent words, rarest first.
 
-        Those in more than half of the passages are left out where there are others.
+        Words in more than half of the passages are left out if there are others.
         """
         [[size]] = reading.execute(f"SELECT COUNT(*) FROM {name}_docsize")  # noqa: S608 - a number
         if size <= self._ranked // 2:
@@ -79,7 +82,7 @@ class PassageRanking:
         return rare, frequent
 
     def _count(self, reading: sqlite3.Connection, name: str, word: str, size: int) -> int:
-        """Return in how many passages a word is, or one more than half of them when it is in more."""
+        """Return the number of passages with a word, at most one more than half of all passages."""
         then, known = self._frequent.get((name, word), (0, 0))
         if then and abs(size - then) <= MAX_SIZE_DRIFT * then:
             return known
@@ -93,15 +96,15 @@ class PassageRanking:
 
 
 def _ranked(
-    reading: sqlite3.Connection, query: str, divided: tuple[list[str], list[str]], limit: int, *values: str
+    reading: sqlite3.Connection, query: str, split: tuple[list[str], list[str]], limit: int, *values: str
 ) -> dict[int, float]:
-    """Return the scores of the passages of a query that may be among the best."""
-    rare, frequent = divided
+    """Return the scores of the candidates for the best passages of a query."""
+    rare, frequent = split
     found: dict[int, float] = {}
     if rare:
         found = dict(reading.execute(query, (match_any(rare), limit, *values)))
     if rare and frequent:
-        # Their scores are whole here, of both kinds of words.
+        # These scores include both kinds of words.
         found.update(
             reading.execute(query, (f"({match_any(rare)}) AND ({match_any(frequent)})", limit, *values))
         )
@@ -112,8 +115,8 @@ def _ranked(
     return found
 
 
-def _has_others(reading: sqlite3.Connection, found: Iterable[int], collection_id: str) -> bool:
-    """Tell whether any of some passages is none that a search may find in a collection."""
+def _has_invisible(reading: sqlite3.Connection, found: Iterable[int], collection_id: str) -> bool:
+    """Return whether any of some passages is invisible in a collection."""
     numbers = ", ".join(f"({number})" for number in found)
     if not numbers:
         return False

@@ -1,7 +1,7 @@
-"""In which order passages are looked up by their words on PostgreSQL, the rarest words first.
+"""Order of full-text look-ups on PostgreSQL: the rarest words first.
 
-To look at every passage of a large collection takes long, and so does ranking all those that have a frequent
-word. How frequent a word is, PostgreSQL's own statistics tell.
+Scanning every passage of a large collection is slow, and so is ranking all passages with a frequent word. The
+frequency of words comes from PostgreSQL's statistics.
 """
 
 import math
@@ -10,21 +10,20 @@ from dataclasses import dataclass
 from typing import Final
 
 MAX_SCANNED_PASSAGES: Final = 4_000
-"""Passages of a scope that are all looked at."""
+"""Maximum number of passages of a scope that is scanned completely."""
 MAX_MATCHED_PASSAGES: Final = 3_000
-"""Passages with certain words that are looked at."""
+"""Maximum number of passages with certain words that one step scans."""
 FEW_PASSAGES: Final = 1_000
 MANY_PASSAGES: Final = 20_000
 UNKNOWN_SHARE: Final = 0.002
-"""The share of passages that a word may have of which nothing is known: it is rare, or there are no
-statistics yet."""
+"""Assumed share of passages for a word without statistics: it is rare, or there are no statistics yet."""
 
 
 @dataclass(frozen=True, slots=True)
 class TermPlan:
-    """Words, each as the query for itself, with the share of all passages that has it, 0 if not known.
+    """The words of a query, each as its tsquery, with their shares of all passages (0 if unknown).
 
-    `size` is the number of passages in the scope, `total` that of all; both are estimates.
+    `size` is the number of passages in the scope, `total` the number of all; both are estimates.
     """
 
     shares: Mapping[str, float]
@@ -33,16 +32,16 @@ class TermPlan:
 
     @property
     def words(self) -> Sequence[str]:
-        """The words."""
+        """The words as tsqueries."""
         return list(self.shares)
 
     @property
     def _all(self) -> int:
-        # PostgreSQL counts now and then only.
+        # PostgreSQL updates its estimate of the total only now and then.
         return max(self.total, self.size)
 
     def steps(self) -> Iterator[str]:
-        """Yield what to look up, until enough was found; an empty text is to look at all of the scope."""
+        """Yield the tsqueries to look up one after the other; "" means a scan of the whole scope."""
         if self.size > MAX_SCANNED_PASSAGES:
             seen = set()
             for words, is_all in self._parts():
@@ -57,7 +56,7 @@ class TermPlan:
         yield ""
 
     def _parts(self) -> Iterator[tuple[Sequence[str], bool]]:
-        """Yield the words to look up, and whether a passage must have all of them."""
+        """Yield the words of each step, and whether a passage must contain all of them."""
         ordered = sorted(self.shares, key=lambda word: (self._share(word), word))
         few = self._rarest(ordered, FEW_PASSAGES)
         if few:
@@ -76,7 +75,7 @@ class TermPlan:
         return ordered
 
     def _is_worth_it(self, words: Sequence[str], *, is_all: bool) -> bool:
-        """Tell whether fewer passages are looked at than there are in the scope."""
+        """Return whether the step scans fewer passages than the scope has."""
         shares = [self._share(word) for word in words]
         expected = self._all * (math.prod(shares) if is_all else sum(shares))
         return min(expected, MAX_MATCHED_PASSAGES * self._all / self.size) <= self.size

@@ -1,7 +1,7 @@
-"""The published vectors, read in bulk.
+"""Bulk reads of published vectors.
 
-Passage ids and vectors lie packed in batches of one file, as `ingest.records.VectorBatch` says. A batch is
-never changed, so it is enough to list the batches of one moment and then to read them a few at a time.
+Passage ids and vectors are stored in batches of one file (`ingest.records.VectorBatch`). A batch never
+changes, so a list of the present batches is a snapshot, whose batches can be read page by page.
 """
 
 import asyncio
@@ -38,28 +38,29 @@ class TortoiseVectors:
         self._reader = reader
 
     async def load(self, space: str, scope: SearchScope) -> AsyncIterator[VectorBatch]:
-        """Yield the vectors of a scope, oldest ids first, a few in memory at a time.
+        """Yield the vectors of a scope by ascending passage id, with one page in memory.
 
-        What is removed meanwhile is left out, what is published meanwhile does not come.
+        Batches that are removed meanwhile are left out, and those that are published meanwhile are not
+        included.
         """
         for page in _pages(await self._list(space, scope)):
             for batch in await self._read(page):
                 yield batch
 
     async def load_file(self, space: str, scope: SearchScope, file_id: str) -> Sequence[VectorBatch]:
-        """Return what `load` yields of one file; empty when it is not in the scope or has no vectors."""
+        """Return the batches of one file; empty when it is not in the scope or has no vectors."""
         found: list[VectorBatch] = []
         for page in _pages(await self._list(space, scope, file_id)):
             found += await self._read(page)
         return found
 
     async def load_ids(self, space: str, scope: SearchScope) -> AsyncIterator[tuple[str, bytes]]:
-        """Yield the file and the ids of each batch that `load` would yield."""
+        """Yield the file id and the passage ids of each batch of `load`."""
         for _, file_id, ids, _ in await self._list(space, scope):
             yield file_id, ids
 
     async def count_vectors(self, space: str, scope: SearchScope) -> int:
-        """Return how many vectors a scope has."""
+        """Return the number of vectors of a scope."""
         if not fits_columns(SpaceRow, name=space) or not fits_columns(FileRow, id=scope.id):
             return 0
         query = f"SELECT COALESCE(SUM(LENGTH(b.ids)), 0) FROM {SCOPE_SOURCES[scope.kind]}{IS_PUBLISHED}"  # noqa: S608
@@ -68,7 +69,8 @@ class TortoiseVectors:
         return int(size) // ID_BYTES
 
     async def _list(self, space: str, scope: SearchScope, file_id: str | None = None) -> list[Sequence[Any]]:
-        """Return id, file, passage ids and size of the batches of a scope, or of one file in it, in order."""
+        """Return id, file id, passage ids and size of the batches of a scope, or of one file in it,
+        sorted."""
         values = [space, scope.id] if file_id is None else [space, scope.id, file_id]
         if not fits_columns(SpaceRow, name=space) or not all(
             fits_columns(FileRow, id=each) for each in values[1:]
@@ -81,11 +83,11 @@ class TortoiseVectors:
         )
         with translate_errors("list vectors"):
             rows = await self._reader.rows(query, *values)
-        # Another thread, as there may be many.
+        # In a thread, because there may be many.
         return await asyncio.to_thread(sorted, rows, key=_age)
 
     async def _read(self, page: Sequence[int]) -> list[VectorBatch]:
-        """Return the batches with these ids that are still there, in this order."""
+        """Return the existing ones of these batches, in this order."""
         numbers = ", ".join(map(str, page))
         query = f"SELECT id, file_id, ids, vectors FROM vector_batches WHERE id IN ({numbers})"  # noqa: S608
         with translate_errors("read vectors"):
@@ -99,7 +101,7 @@ def _age(batch: Sequence[Any]) -> tuple[int, int]:
 
 
 def _pages(batches: Sequence[Sequence[Any]]) -> Iterator[Sequence[int]]:
-    """Divide batches into pages that are small enough to be read at once."""
+    """Split batches into pages of at most PAGE_BYTES and PAGE_BATCHES; a larger batch is a page."""
     page: list[int] = []
     size = 0
     for number, _, _, length in batches:

@@ -1,1 +1,1 @@
-"""The tables: a row is how a record is kept; everything else works with records."""
+"""Row classes of the database tables; other packages use records instead."""

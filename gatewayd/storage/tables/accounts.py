@@ -1,7 +1,7 @@
-"""The tables of accounts and models. A row is how a record is kept; everything else works with records.
+"""Tables of accounts and models: row classes, which only stores use.
 
-A change here needs a migration; a test compares the two. Columns called `*_key` hold the form in which a name
-is compared. The docstring of a row becomes the comment of its table: plain words, no quotes, no semicolon.
+A change here needs a migration; a test compares the two. A column `*_key` contains a case-folded name for
+comparisons. The docstring of a row becomes the comment of its table: plain words, no quotes, no semicolon.
 """
 
 from typing import Any
@@ -11,11 +11,11 @@ from tortoise.models import Model
 
 from gatewayd.storage.engine.fields import IntegerColumn, JsonColumn, NameColumn, TextColumn
 
-# Folding a text to one case makes at most three characters of each.
+# Case folding makes at most three characters of one.
 KEY_LENGTH = 3 * 255
 ADDRESS_LENGTH = 320
 ADDRESS_KEY_LENGTH = 3 * ADDRESS_LENGTH
-# A provider and what it calls somebody share an index entry, which holds 2600 bytes.
+# A provider and its identifier share an index entry of at most 2600 bytes.
 PROVIDER_LENGTH = 128
 FOREIGN_ID_LENGTH = 512
 
@@ -58,7 +58,8 @@ class UserRow(Model):
     class Meta:
         table = "users"
         unique_together = (("user_name_key",),)
-        # They cover a search in display names in the order of creation, and one for a name or in its order.
+        # Covering indexes for a search in display names in the order of creation, and by name or in its
+        # order.
         indexes = (("id", "display_name_key"), ("display_name_key", "id"))
 
 
@@ -188,7 +189,7 @@ class ResponseIdRow(Model):
 
     class Meta:
         table = "response_ids"
-        # The newest ones of a user.
+        # The newest ids of a user.
         indexes = (("user_id", "created_at"),)
 
 

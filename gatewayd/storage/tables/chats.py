@@ -1,4 +1,4 @@
-"""The tables of stored chats; what `rows` says of its rows holds for these."""
+"""Tables of stored chats; the rules are in `accounts`."""
 
 from typing import Any
 
@@ -30,7 +30,7 @@ class ChatRow(Model):
 
     class Meta:
         table = "chats"
-        # A user's last changed ones.
+        # The last changed chats of a user.
         indexes = (("user_id", "updated_at", "id"),)
 
 
@@ -66,7 +66,7 @@ class ChatMessageRow(Model):
     class Meta:
         table = "chat_messages"
         unique_together = (("chat", "id"),)
-        # A whole chat in order, and the children of a message.
+        # The messages of a chat in order, and the children of a message.
         indexes = (("chat_id", "number"), ("chat_id", "parent_id"))
 
 

@@ -1,4 +1,4 @@
-"""The tables of documents: files, texts, passages, vectors, jobs, collections; rules as in `accounts`."""
+"""Tables of documents: files, texts, passages, vectors, jobs, collections; the rules are in `accounts`."""
 
 from typing import Any, Final
 
@@ -9,7 +9,7 @@ from gatewayd.storage.engine.fields import IntegerColumn, JsonColumn, NameColumn
 from gatewayd.storage.tables.accounts import KEY_LENGTH
 
 REMOVED: Final = "removed"
-"""The status of a row of `files` that is a marker of stale passages and no file: see `storage.stale`."""
+"""Status of a row of `files` that is a marker of stale passages (`storage.search.passage_removal`)."""
 
 
 class FileRow(Model):
@@ -36,7 +36,7 @@ class FileRow(Model):
 
     class Meta:
         table = "files"
-        # A user's newest ones.
+        # The newest files of a user.
         indexes = (("user_id", "created_at", "id"),)
 
 
@@ -64,7 +64,7 @@ class PassageRow(Model):
     page = IntegerColumn(null=True)
     heading = TextColumn(null=True)
     text = TextColumn()
-    # What is indexed in place of the text, where that has scripts without blanks.
+    # Segmented text that is indexed instead of `text`, for scripts without blanks.
     segmented = TextColumn(null=True)
 
     class Meta:
@@ -149,7 +149,7 @@ class LinkRow(Model):
     class Meta:
         table = "collection_files"
         unique_together = (("collection", "file"),)
-        # A page of a collection's files is in the order of linking.
+        # Pages of a collection's files in the order of linking.
         indexes = (("collection_id", "place"), ("collection_id", "id"))
 
 

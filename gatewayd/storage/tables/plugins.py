@@ -1,4 +1,4 @@
-"""The tables of plugins and tool servers; what `rows` says of its rows holds for these."""
+"""Tables of plugins and tool servers; the rules are in `accounts`."""
 
 from typing import Any
 

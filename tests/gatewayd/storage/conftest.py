@@ -18,10 +18,9 @@ from gatewayd.storage.engine.location import DatabaseLocation, parse, sqlite
 from gatewayd.storage.engine.migrate import migrate
 from gatewayd.storage.engine.readers import open_reader
 from gatewayd.storage.groups import TortoiseGroups
-from gatewayd.storage.keys import TortoiseKeys
+from gatewayd.storage.keys import TortoiseKeys, TortoiseRevocations
 from gatewayd.storage.message_events import TortoiseMessageEvents
 from gatewayd.storage.messages import TortoiseMessages
-from gatewayd.storage.revocations import TortoiseRevocations
 from gatewayd.storage.users import TortoiseUsers
 from gatewayd.storage.values import TortoiseValues
 from gatewayd.transactions import Transactor

@@ -107,10 +107,10 @@ async def test_directories_go_with_those_below_and_their_files_stay(collections:
 
 
 async def test_a_line_leads_from_the_root(collections: TortoiseCollections) -> None:
-    assert await collections.find_line("c1", "c") == [TREE[0], TREE[1], TREE[2]]
-    assert await collections.find_line("c1", "d") == [TREE[3]]
+    assert await collections.find_ancestors("c1", "c") == [TREE[0], TREE[1], TREE[2]]
+    assert await collections.find_ancestors("c1", "d") == [TREE[3]]
     for collection_id, directory_id in (("c1", "z"), ("c2", "a"), ("c1", "x"), ("c1", "\x00"), ("\x00", "a")):
-        assert await collections.find_line(collection_id, directory_id) == []
+        assert await collections.find_ancestors(collection_id, directory_id) == []
 
 
 async def test_counting(collections: TortoiseCollections) -> None:
@@ -130,13 +130,13 @@ async def test_files_that_move_lose_the_paths_of_no_origin(collections: Tortoise
     moved = await collections.move_files("c1", ["f1", "f2", "f9", "\x00"], "b")
     assert sorted(moved) == ["f1", "f2"]
     assert await places(collections) == {"f1": ("", "b"), "f2": ("a/f2", "b"), "f3": ("a/f3", "a")}
-    await collections.unplace("c1", ["a", "b", "\x00"])
+    await collections.clear_paths("c1", ["a", "b", "\x00"])
     assert await places(collections) == {"f1": ("", "b"), "f2": ("a/f2", "b"), "f3": ("", "a")}
     assert len(await collections.move_files("c1", ["f1", "f2"], None)) == 2
     assert await places(collections) == {"f1": ("", None), "f2": ("a/f2", None), "f3": ("", "a")}
     assert await collections.move_files("c2", ["f1"], None) == []
     assert await collections.move_files("\x00", ["f1"], None) == []
-    await collections.unplace("\x00", ["a"])
+    await collections.clear_paths("\x00", ["a"])
     # Another file may come to the place that was left.
     await TortoiseFiles().add(file("f4"))
     assert await collections.link(link("c1", "f4", path="a/f1"))

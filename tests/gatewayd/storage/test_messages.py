@@ -280,10 +280,10 @@ async def test_texts_are_encoded_before_others_have_to_wait(
 
         return call
 
-    for name in ("in_slices", "encode_list", "encode_items", "writing"):
+    for name in ("map_slices", "encode_list", "encode_items", "write_transaction"):
         monkeypatch.setattr(messages, name, recorded(name, getattr(messages, name)))
     await stored.messages.put("c1", [message("m1", content="x", items={"files": [1]})])
-    assert order == ["encode_list", "in_slices", "in_slices", "writing"]
+    assert order == ["encode_list", "map_slices", "map_slices", "write_transaction"]
     order.clear()
     await stored.messages.change("c1", "m1", MessageChange(content="y", items={"files": [2]}))
-    assert order == ["in_slices", "in_slices", "encode_items", "writing"]
+    assert order == ["map_slices", "map_slices", "encode_items", "write_transaction"]

@@ -149,7 +149,7 @@ async def test_sealing_may_be_switched_on_and_off(database: Database) -> None:
     await TortoisePlugins().put(FULL)
     assert list(await TortoisePlugins(SECRET).list()) == [FULL]
     await TortoisePlugins(SECRET).put(FULL)
-    off = TortoisePlugins(SECRET, sealing=False)
+    off = TortoisePlugins(SECRET, encrypt=False)
     assert list(await off.list()) == [FULL]
     await off.put(FULL)
     assert list(await TortoisePlugins().list()) == [FULL]

@@ -22,7 +22,7 @@ def test_with_a_secret_they_are_sealed_each_time_anew() -> None:
 
 
 def test_what_is_switched_off_still_opens() -> None:
-    off = ValveCipher(b"k", sealing=False)
+    off = ValveCipher(b"k", encrypt=False)
     assert off.decode(ValveCipher(b"k").encode(VALUES), "x") == VALUES
     assert orjson.loads(off.encode(VALUES)) == VALUES
     assert ValveCipher(b"k").decode(off.encode(VALUES), "x") == VALUES

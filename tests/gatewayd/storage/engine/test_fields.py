@@ -15,6 +15,7 @@ from gatewayd.storage.engine.fields import (
     encode,
     encode_large,
     encode_optional,
+    encode_sanitised,
     fits_columns,
 )
 from gatewayd.storage.tables.accounts import (
@@ -45,7 +46,7 @@ def nested(depth: int) -> list[object]:
     [
         (float("nan"), "no JSON number"),
         ([float("-inf")], "no JSON number"),
-        ({1: 2}, "no text"),
+        ({1: 2}, "no string"),
         ({"a": {b"b"}}, "no JSON value"),
         ("\x00", "NUL"),
         ({"\x00": 1}, "NUL"),
@@ -139,3 +140,29 @@ async def test_a_long_value_that_is_damaged_is_told_by_its_place(text: str) -> N
     with pytest.raises(GatewayError, match="cannot read the files: the stored JSON is damaged") as caught:
         await decode_large(text, "the files")
     assert caught.value.kind is ErrorKind.INTERNAL
+
+
+@pytest.mark.parametrize(
+    ("value", "kept"),
+    [
+        ({"b": [1, "\ud800"], "a": None}, '{"b":[1,"\ufffd"],"a":null}'),
+        ({"\x00": (float("nan"), float("-inf"), 1.5, True)}, '{"\ufffd":[null,null,1.5,true]}'),
+        ("fine", '"fine"'),
+    ],
+)
+def test_a_value_is_sanitised(value: Any, kept: str) -> None:
+    assert encode_sanitised(value, "x") == kept
+
+
+@pytest.mark.parametrize("value", [object(), {1: 1}, b"x", 2**64])
+def test_what_cannot_be_sanitised_is_refused(value: Any) -> None:
+    with pytest.raises(GatewayError, match="cannot store x"):
+        encode_sanitised(["\x00", value], "x")
+
+
+def test_what_is_nested_too_deeply_is_refused_and_not_walked_through() -> None:
+    value: Any = "\x00"
+    for _ in range(100_000):
+        value = [value]
+    with pytest.raises(GatewayError, match="100 levels"):
+        encode_sanitised(value, "x")

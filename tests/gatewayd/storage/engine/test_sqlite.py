@@ -134,13 +134,13 @@ async def test_a_full_disk_is_never_success(opened: Database) -> None:
 
 async def test_a_block_that_goes_on_after_a_full_disk_is_all_or_nothing(opened: Database) -> None:
     await fill(opened)
-    with pytest.raises(GatewayError, match="gave up the whole change") as refused:
+    with pytest.raises(GatewayError, match="rolled back the whole change") as refused:
         async with opened.transaction():
             await TortoiseUsers().add(user("c"), None)
             with pytest.raises(GatewayError, match="disk is full"):
                 await TortoiseUsers().add(user("b", profile_image_url="x" * 1_000_000), None)
             # SQLite has rolled back: in no way may this be a change by itself.
-            with pytest.raises(GatewayError, match="gave up the whole change"):
+            with pytest.raises(GatewayError, match="rolled back the whole change"):
                 await TortoiseUsers().touch({"a": 9})
     assert refused.value.kind is ErrorKind.UNAVAILABLE
     stored = {each.id: each.last_active_at for each in (await TortoiseUsers().list())[0]}

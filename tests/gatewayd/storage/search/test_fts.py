@@ -90,7 +90,7 @@ async def test_what_is_missing_is_mended(shelf: Shelf) -> None:
 async def test_what_does_not_belong_is_mended(shelf: Shelf) -> None:
     await get_connection("sqlite").execute_query("DELETE FROM collection_files WHERE file_id = 'f'")
     assert await shelf.words.check(A) == [
-        "collection a had 2 passages that are not in it; its words were made anew"
+        "collection a had 2 passages that are not in it; its words were rebuilt"
     ]
     assert await shelf.find(A, "apple") == ["apple tree"]
     assert await shelf.words.check(A) == []
@@ -99,7 +99,7 @@ async def test_what_does_not_belong_is_mended(shelf: Shelf) -> None:
 @pytest.mark.parametrize("location", ["sqlite"], indirect=True)
 async def test_a_lost_table_is_made_anew(shelf: Shelf) -> None:
     await get_connection("sqlite").execute_query(f"DROP TABLE {fts.table(await number())}")
-    assert await shelf.words.check(A) == ["collection a had no table of words; its words were made anew"]
+    assert await shelf.words.check(A) == ["collection a had no table of words; its words were rebuilt"]
     assert set(await shelf.find(A, "apple")) == {"apple pie", "apple tree"}
 
 

@@ -356,7 +356,7 @@ async def test_what_cannot_be_removed_holds_up_nothing_else_and_no_check(
     # The words of the other collection are gone.
     assert await indexed(shelf) == OTHER
     assert await shelf.words.check(SearchScope(ScopeKind.COLLECTION, "b"))
-    assert "stale passages cannot be removed before a check" in caplog.text
+    assert "cannot remove stale passages before a check" in caplog.text
     assert sorted(await indexed_texts(shelf.database, row.number)) == sorted(OLD)
     await passage_removal.purge()
     assert not await FileRow.filter(status=REMOVED).exists()
@@ -381,7 +381,7 @@ async def test_the_sweeper_goes_on_when_it_is_woken_and_after_a_failure(
     shelf.files._wake = sweeper.wake
     running = asyncio.create_task(sweeper.run())
     await purged.wait()
-    assert "cannot be removed now: the database is away" in caplog.text
+    assert "cannot remove stale passages now: the database is away" in caplog.text
     purged.clear()
     await shelf.files.remove("f")
     await purged.wait()
