@@ -1,4 +1,4 @@
 """Local embedding models and the local vector index: the only users of onnxruntime, fastembed and hnswlib.
 
-Imported by the assembly alone. The vectors in the database are the truth: everything here can be thrown away.
+Only the assembly imports it. The database is authoritative: models, indexes and checkpoints can be rebuilt.
 """

@@ -1,8 +1,8 @@
-"""What a model's process runs: a text in, a row of numbers out.
+"""Interface of an inference model: it turns a text into a row of numbers.
 
-A model is described by a mapping with `engine` (`models.Engine`), `task` (embed, rerank), `name` (one that
-fastembed knows, or any with a path), `path` (a folder, or None: downloaded once into the folder `cache`) and
-`pooling` (mean, cls, none).
+A mapping describes a model: `engine` (`models.catalogue.ModelEngine`), `task` (embed, rerank), `name` (one
+that fastembed knows, or any with a path), `path` (a folder, or None for a download into the folder `cache`)
+and `pooling` (mean, cls, none).
 """
 
 from collections.abc import Mapping
@@ -16,20 +16,20 @@ Header = Mapping[str, Any]
 
 
 class InferenceModel(Protocol):
-    """Computes a row of `width` numbers for a text of a request; from any thread."""
+    """Computes a row of `width` numbers for a text of a request. Thread-safe."""
 
     @property
     def width(self) -> int:
-        """Return how many numbers a text gets."""
+        """Return the number of values per text."""
         ...
 
     def compute(self, text: str, request: Header) -> Row:
-        """Return the row of a text; `request` is the rest of what was asked."""
+        """Return the row of a text; `request` holds the other fields of the request."""
         ...
 
 
 def normalise_row(found: NDArray[Any]) -> Row:
-    """Return a vector as one of length 1; one of zeros becomes one of no numbers, which is refused."""
+    """Return a vector scaled to length 1; a zero vector becomes NaNs, which the worker refuses."""
     row: Row = np.array(found, dtype=np.float32)
     with np.errstate(invalid="ignore"):
         row /= np.linalg.norm(row)

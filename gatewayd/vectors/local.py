@@ -1,4 +1,4 @@
-"""Embeds with a model on this machine, in a process of its own."""
+"""Embedder with a model on this machine, which runs in a child process."""
 
 import asyncio
 import logging
@@ -26,19 +26,19 @@ BUILD_MODULE: Final = "gatewayd.vectors.models.build"
 OFFLINE_ENVIRONMENT: Final = {"HF_HUB_OFFLINE": "1"}
 POOLINGS: Final = ("mean", "cls")
 MODEL_FILES: Final = (catalogue.GRAPH_FILE, catalogue.TOKENIZER_FILE, "tokenizer_config.json", "config.json")
-"""What the folder of a model must hold."""
+"""Files that the folder of a model must hold."""
 
 NICENESS: Final = 10
 DOWNLOAD_SECONDS: Final = 3600.0
-"""How long a model may take to be opened that is downloaded first."""
+"""Time-out of opening a model that is downloaded first."""
 PASSAGE_BATCH_SIZE: Final = 16
-"""Passages of one turn: about half a second for one thread."""
+"""Passages per request to the process: about half a second for one thread."""
 PASSAGE_TIME_FACTOR: Final = 10
-"""How many times the limit of a question the passages of a turn may take: their threads are patient."""
+"""Time-out of a batch of passages as a multiple of that of a query: their threads have low priority."""
 
 
 class LocalKind(StrEnum):
-    """Where a model comes from."""
+    """Origin of a model."""
 
     # From a Python package: minilm, e5-small.
     BUILTIN = "builtin"
@@ -50,13 +50,13 @@ class LocalKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class LocalOptions:
-    """Which model, and how it is run.
+    """Model, and options of its process.
 
     `model` is a name, or the path of the folder for the kind directory. `folder` is the state directory,
-    which models are kept in. Prefixes are put before texts; None means those that belong to the model.
-    `threads` work on passages, one more on queries. `sandbox` is how the process is confined, but for a model
-    that is downloaded. `seconds` is the limit for the vector of a question. `environment` is what a download
-    needs of the environment, for example proxies.
+    which holds the models. Prefixes precede the texts; None selects those of the model. `threads` threads
+    embed passages, one more embeds queries. `sandbox` confines the process, unless the model is downloaded.
+    `seconds` is the time-out of a query. `environment` holds the environment variables of a download, for
+    example proxies.
     """
 
     kind: LocalKind
@@ -73,21 +73,21 @@ class LocalOptions:
 
 
 class LocalEmbedder:
-    """An `ingest.interfaces.Embedder` over a process that is started on first use and ended when idle."""
+    """An `ingest.interfaces.Embedder` whose process starts on first use and ends when idle."""
 
     def __init__(self, options: LocalOptions, tasks: TaskRegistry) -> None:
         builtin = catalogue.find_builtin(options.model) if options.kind is LocalKind.BUILTIN else None
         self._options = options
         self._builtin = builtin
         self._tasks = tasks
-        self._own = (
+        self._default_prefixes = (
             EmbeddingPrefixes(builtin.query_prefix, builtin.content_prefix)
             if builtin
             else EmbeddingPrefixes()
         )
         self._prefixes = EmbeddingPrefixes(
-            self._own.query if options.query_prefix is None else options.query_prefix,
-            self._own.passage if options.content_prefix is None else options.content_prefix,
+            self._default_prefixes.query if options.query_prefix is None else options.query_prefix,
+            self._default_prefixes.passage if options.content_prefix is None else options.content_prefix,
         )
         self._space: EmbeddingSpace | None = None
         self._passages = FairGate(options.threads + 1)
@@ -95,14 +95,14 @@ class LocalEmbedder:
 
     @property
     def pid(self) -> int | None:
-        """The id of the process while it runs."""
+        """The id of the process, None while it does not run."""
         return self._process.pid
 
     async def space(self) -> EmbeddingSpace:
-        """Return the space of the vectors.
+        """Return the embedding space of the vectors.
 
-        Raises not_configured when the model is not installed; models that are not built in may raise
-        unavailable, as they are loaded once.
+        Raises not_configured if the model is not installed. A model that is not built in is loaded to learn
+        its dimension, which may raise unavailable.
         """
         if self._space is None:
             self._space = await self._find_space()
@@ -113,8 +113,8 @@ class LocalEmbedder:
     ) -> bytes:
         """Return a vector of length 1 for each text, in order, as little-endian float32.
 
-        Queries overtake passages, which take turns by `key`. Raises GatewayError: not_configured,
-        unavailable, upstream_failed, and timeout when the process does not answer.
+        Queries overtake passages; batches of passages take turns by `key`. Raises GatewayError:
+        not_configured, unavailable, upstream_failed, and timeout if the process does not answer.
         """
         if not texts:
             return b""
@@ -126,12 +126,12 @@ class LocalEmbedder:
         found = []
         for start in range(0, len(prefixed), PASSAGE_BATCH_SIZE):
             async with self._passages.held(key):
-                turn = prefixed[start : start + PASSAGE_BATCH_SIZE]
-                found.append(await self._process.rows(turn, request, seconds * PASSAGE_TIME_FACTOR))
+                batch = prefixed[start : start + PASSAGE_BATCH_SIZE]
+                found.append(await self._process.rows(batch, request, seconds * PASSAGE_TIME_FACTOR))
         return b"".join(found)
 
     async def warm(self) -> None:
-        """Make the model ready and start its process; raises GatewayError as `embed` does."""
+        """Build the model if needed and start its process; raises GatewayError as `embed` does."""
         await self._process.start()
 
     async def close(self) -> None:
@@ -140,7 +140,7 @@ class LocalEmbedder:
 
     async def _find_space(self) -> EmbeddingSpace:
         options, builtin = self._options, self._builtin
-        mark = self._prefixes.mark(self._own)
+        mark = self._prefixes.mark(self._default_prefixes)
         if builtin is not None:
             describe_model(options, "embed")
             catalogue.find_source(builtin)
@@ -154,7 +154,7 @@ class LocalEmbedder:
         return EmbeddingSpace(name + mark, width)
 
     async def _opening(self) -> Mapping[str, Any]:
-        """Return how the process opens the model."""
+        """Return the request that opens the model in the process."""
         options = self._options
         opening = describe_model(options, "embed")
         if self._builtin is None:
@@ -163,7 +163,7 @@ class LocalEmbedder:
         return {**opening, "path": str(folder), "pooling": pooling}
 
     async def _made(self, model: PackagedModel) -> tuple[Path, str]:
-        """Return a built-in model's folder and how its output is pooled, making it first if needed."""
+        """Return the folder of a built-in model and its pooling; build the folder if needed."""
         folder = catalogue.model_folder(self._options.folder, model)
         if await asyncio.to_thread(catalogue.is_ready, folder, model):
             return folder, "none"
@@ -172,9 +172,11 @@ class LocalEmbedder:
             await self._build(model)
         except WorkerDiedError as error:
             if not model.is_usable_as_shipped:
-                sentence = f"cannot make the embedding model {model.name!r} ready: the process {error.reason}"
+                sentence = f"cannot build the embedding model {model.name!r}: the process {error.reason}"
                 raise GatewayError(ErrorKind.NOT_CONFIGURED, sentence) from error
-            log.warning("cannot make the fast form of the model %r: the process %s", model.name, error.reason)
+            log.warning(
+                "cannot build the fast form of the model %r: the process %s", model.name, error.reason
+            )
             shipped = await asyncio.to_thread(catalogue.make_shipped_folder, self._options.folder, model)
             return shipped, "mean"
         return folder, "none"
@@ -188,7 +190,7 @@ class LocalEmbedder:
 
 
 def open_process(options: LocalOptions, opening: Prepare, tasks: TaskRegistry) -> ModelProcess:
-    """Return what keeps the process of a model, which `opening` describes."""
+    """Return the supervisor of the process of a model, which `opening` describes."""
     is_downloaded = options.kind is LocalKind.FASTEMBED
     return ModelProcess(
         options.model,
@@ -201,7 +203,7 @@ def open_process(options: LocalOptions, opening: Prepare, tasks: TaskRegistry) -
 
 
 def describe_model(options: LocalOptions, task: str) -> dict[str, Any]:
-    """Return what `vectors.child` opens; not_configured when the model cannot be used as it is given."""
+    """Return the description of a model for `vectors.worker`; raise not_configured if it is unusable."""
     builtin = catalogue.find_builtin(options.model) if options.kind is LocalKind.BUILTIN else None
     extra = PackageExtra.FASTEMBED if builtin is None else builtin.extra
     if extra is not None and not is_installed(extra):
@@ -209,7 +211,7 @@ def describe_model(options: LocalOptions, task: str) -> dict[str, Any]:
     if options.kind is LocalKind.DIRECTORY:
         missing = [name for name in MODEL_FILES if not Path(options.model, name).is_file()]
         if missing:
-            raise _refused(options.model, f"its folder has no {', no '.join(missing)}")
+            raise _refused(options.model, f"its folder lacks {', '.join(missing)}")
         if options.pooling not in POOLINGS:
             raise _refused(options.model, f"its pooling must be {' or '.join(POOLINGS)}")
     return {

@@ -1,4 +1,4 @@
-"""Threads that work through jobs in order: many patient ones for passages, a prompt one for queries."""
+"""Job queues with threads of their own: low priority for passages, normal priority for queries."""
 
 import queue
 import threading
@@ -11,11 +11,11 @@ from gatewayd.workers import make_nice
 Job = Callable[[], None]
 
 PASSAGE_NICENESS: Final = 10
-"""What is added to the niceness of threads whose jobs can wait."""
+"""Increment of the niceness of threads for passages."""
 
 
 class JobThread:
-    """A queue of jobs with threads that end with the process."""
+    """A queue of jobs with daemon threads; `is_patient` lowers their priority."""
 
     def __init__(self, name: str, threads: int, *, is_patient: bool) -> None:
         self._jobs: queue.SimpleQueue[Job] = queue.SimpleQueue()
@@ -24,7 +24,7 @@ class JobThread:
             threading.Thread(target=self._work, name=f"{name} {number}", daemon=True).start()
 
     def put(self, job: Job) -> None:
-        """Have a job done after those that were put before."""
+        """Append a job to the queue."""
         self._jobs.put(job)
 
     def _work(self) -> None:
@@ -38,5 +38,5 @@ class JobThread:
 
 def lower_priority() -> None:
     """Add to the niceness of the calling thread."""
-    # By its own number: a confined process may do that and no more.
+    # Thread id 0 is the calling thread: a confined process may change no other.
     make_nice(0, PASSAGE_NICENESS)

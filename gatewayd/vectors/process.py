@@ -1,4 +1,4 @@
-"""Keeps the process of one model: started when needed, replaced when it died, ended when it is idle."""
+"""Supervisor of the process of one model: starts it on use, replaces it if it dies, ends it when idle."""
 
 import asyncio
 import contextlib
@@ -17,12 +17,12 @@ log = logging.getLogger(__name__)
 CHILD: Final = "gatewayd.vectors.worker"
 IDLE_SECONDS: Final = 600.0
 OPEN_SECONDS: Final = 120.0
-"""How long a model on this machine may take to be opened."""
+"""Time-out of opening a model on this machine."""
 ANSWER_SECONDS: Final = 60.0
 MAX_ATTEMPTS: Final = 2
 
 ENVIRONMENT: Final = {
-    # One heap: threads that allocate from their own keep several times what they use.
+    # One heap: with a heap per thread, threads keep several times the memory that they use.
     "MALLOC_ARENA_MAX": "1",
     "OMP_NUM_THREADS": "1",
     "OPENBLAS_NUM_THREADS": "1",
@@ -30,11 +30,11 @@ ENVIRONMENT: Final = {
 }
 
 Prepare = Callable[[], Awaitable[Mapping[str, Any]]]
-"""Returns the request that opens the model; raises GatewayError when there is none."""
+"""Returns the request that opens the model; raises GatewayError if the model is unusable."""
 
 
 class ModelProcess:
-    """Asks the process of a model; `name` is what failures call it."""
+    """Client and supervisor of the process of a model; `name` stands in error messages."""
 
     def __init__(
         self,
@@ -52,7 +52,7 @@ class ModelProcess:
         self._idle_seconds = idle_seconds
         self._open_seconds = open_seconds
         self._watching = ""
-        # Who waits for the process that is being started, and the task that starts it.
+        # The result of a start in progress, and the id of the task that starts the process.
         self._opening: asyncio.Future[WorkerProcess] | None = None
         self._opener = ""
         self._starting = asyncio.Lock()
@@ -64,7 +64,7 @@ class ModelProcess:
 
     @property
     def pid(self) -> int | None:
-        """The id of the process while it runs."""
+        """The id of the process, None while it does not run."""
         return self._worker.pid if self._worker is not None and self._worker.is_alive else None
 
     async def start(self) -> None:
@@ -72,9 +72,9 @@ class ModelProcess:
         await self._started()
 
     async def width(self) -> int:
-        """Return how many numbers a text gets, starting the process if it was never started.
+        """Return the number of values per text; start the process if it never ran.
 
-        Raises GatewayError: not_configured, unavailable, and what preparing the model raises.
+        Raises GatewayError: not_configured, unavailable, and what `prepare` raises.
         """
         if not self._width:
             await self._started()
@@ -85,9 +85,9 @@ class ModelProcess:
     ) -> bytes:
         """Return a row of little-endian float32 for each text.
 
-        A process that dies meanwhile is replaced once; one that does not answer in time is killed. Raises
-        GatewayError as `width` does, timeout after `seconds`, and upstream_failed when the model computed no
-        numbers.
+        A process that dies meanwhile is replaced once; a process that does not answer in time is killed.
+        Raises GatewayError as `width` does, timeout after `seconds`, and upstream_failed if the model
+        computed no finite numbers.
         """
         message = {**request, "texts": [encodable(text) for text in texts]}
         loop = asyncio.get_running_loop()
@@ -111,7 +111,7 @@ class ModelProcess:
         raise self._unavailable(reason)
 
     async def close(self) -> None:
-        """End the process, and start none again."""
+        """End the process for good."""
         self._is_closed = True
         await self._tasks.stop(self._opener)
         async with self._starting:
@@ -125,7 +125,7 @@ class ModelProcess:
             raise self._late(seconds) from error
 
     async def _started(self) -> WorkerProcess:
-        """Return the process; one that has to be started is started also when who waits for it gives up."""
+        """Return the process, starting it if needed; a start continues if its caller is cancelled."""
         if self._is_closed:
             raise self._unavailable("is not started while the gateway stops")
         if self._worker is not None and self._worker.is_alive:
@@ -149,7 +149,7 @@ class ModelProcess:
             self._opening = None
             if not opening.done():
                 opening.set_exception(failure)
-                # All who waited may have given up.
+                # Retrieves the exception: every caller may have been cancelled.
                 opening.exception()
 
     async def _start(self) -> WorkerProcess:
@@ -177,7 +177,7 @@ class ModelProcess:
             self._watching = self._tasks.spawn(name, self._watch(worker))
 
     async def _watch(self, worker: WorkerProcess) -> None:
-        """End a process that has had nothing to do for long."""
+        """End a process that was idle for `idle_seconds`."""
         loop = asyncio.get_running_loop()
         while worker is self._worker and worker.is_alive:
             left = self._used + self._idle_seconds - loop.time()

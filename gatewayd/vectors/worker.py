@@ -1,14 +1,14 @@
-"""The process that runs one embedding model or cross-encoder: `python -m gatewayd.vectors.worker`.
+"""Child process that runs one embedding model or cross-encoder: `python -m gatewayd.vectors.worker`.
 
-The first request is `{"do": "open", "threads", ...}` with the description of a model (`interfaces`), answered
-by `{"width"}`. A model in a folder is opened when the process has confined itself to that folder, as
-`sandbox` says. Those that follow have `texts` and `priority` (query, passage), and `purpose` or `query` as
-the model needs it; the answer's bytes are rows of little-endian float32. Passages are worked on by `threads`
-patient threads, queries by one of their own.
+The first request is `{"do": "open", "threads", ...}` with the description of a model (`interfaces`); the
+reply is `{"width"}`. The process confines itself to the folder of the model, as `sandbox` says, before it
+opens the model. Later requests have `texts` and `priority` (query, passage), and `purpose` or `query` as the
+model needs it; the bytes of the reply are rows of little-endian float32. `threads` threads of low priority
+compute passages, one further thread computes queries.
 
-Texts are computed one by one. Those computed together share the scale that int8 products are rounded to, so
-a text's vector would depend on its neighbours; and with passages of usual length it is not slower, but takes
-less memory. Any failure that is not foreseen ends the process: whoever started it starts another.
+Texts are computed one by one. In a batch, texts share the scale to which int8 products are rounded, so the
+vector of a text would depend on its neighbours. For passages of usual length a batch is not faster and takes
+more memory. An unexpected failure ends the process; the parent starts another.
 """
 
 import os
@@ -38,23 +38,23 @@ LOADERS: Final = {
     ModelEngine.WORDPIECE: "gatewayd.vectors.models.wordpiece",
     ModelEngine.FASTEMBED: "gatewayd.vectors.models.fastembed_models",
 }
-"""Loaded in the sandbox: a library of it starts a thread, and only threads that begin later are confined."""
+"""Modules that are imported inside the sandbox: they start threads, and only later threads are confined."""
 
 
 class AnswerWriter(Protocol):
-    """Where answers go; `workers.Parent`."""
+    """Destination of replies; `workers.ParentPipe` is one."""
 
     def answer(self, message: Header, header: Header, blob: bytes = b"") -> None:
-        """Answer a message; from any thread."""
+        """Answer a message. Thread-safe."""
         ...
 
     def refuse(self, message: Header, error: GatewayError) -> None:
-        """Answer a message with a failure; from any thread."""
+        """Answer a message with an error. Thread-safe."""
         ...
 
 
 class EmbeddingWorker:
-    """Answers requests with a model."""
+    """Computes requests with a model in threads."""
 
     def __init__(self, answers: AnswerWriter, model: "InferenceModel", threads: int) -> None:
         self._answers = answers
@@ -63,15 +63,15 @@ class EmbeddingWorker:
         self._queries = JobThread("queries", 1, is_patient=False)
 
     def take(self, message: Header) -> None:
-        """Start on a request; it is answered when its last text is done."""
-        lane = self._queries if message["priority"] == QUERY else self._passages
+        """Queue the texts of a request; it is answered when its last text is done."""
+        threads = self._queries if message["priority"] == QUERY else self._passages
         call = _Call(self._answers, self._model, message)
         for place in range(len(message["texts"])):
-            lane.put(partial(call.run, place))
+            threads.put(partial(call.run, place))
 
 
 class _Call:
-    """One request."""
+    """Progress of one request."""
 
     def __init__(self, answers: AnswerWriter, model: "InferenceModel", message: Header) -> None:
         self._answers = answers
@@ -82,7 +82,7 @@ class _Call:
         self._rows = np.empty((len(message["texts"]), model.width), dtype="<f4")
 
     def run(self, place: int) -> None:
-        """Compute one row, and answer when it was the last."""
+        """Compute one row; answer the request if it was the last."""
         self._rows[place] = self._model.compute(self._message["texts"][place], self._message)
         with self._counting:
             self._left -= 1
@@ -95,22 +95,22 @@ class _Call:
             self._answers.answer(self._message, {}, self._rows.tobytes())
             return
         error = GatewayError(
-            ErrorKind.UPSTREAM_FAILED, "cannot use what the model computed: it has no numbers"
+            ErrorKind.UPSTREAM_FAILED, "cannot use the result of the model: it has values that are not finite"
         )
         self._answers.refuse(self._message, error)
 
 
 def main() -> None:
-    """Answer until the parent closes the pipe."""
+    """Answer requests until the parent closes the pipe."""
     threading.excepthook = _give_up
     parent = ParentPipe()
     messages = parent.messages()
     opening = next(messages, None)
-    serving = None if opening is None else _opened(parent, opening[0])
+    worker = None if opening is None else _opened(parent, opening[0])
     for message, _ in messages:
-        if serving is not None:
-            serving.take(message)
-    # Threads that are inside of the model cannot be ended in another way.
+        if worker is not None:
+            worker.take(message)
+    # Threads inside the model cannot be stopped otherwise.
     os._exit(0)
 
 
@@ -128,7 +128,7 @@ def _opened(parent: ParentPipe, message: Header) -> EmbeddingWorker | None:
 
 
 def _give_up(failure: Any) -> None:
-    """End the process: a thread of it has failed."""
+    """End the process after the failure of a thread."""
     traceback.print_exception(failure.exc_value, file=sys.stderr)
     sys.stderr.flush()
     os._exit(1)

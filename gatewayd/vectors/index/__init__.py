@@ -1,1 +1,1 @@
-"""The local vector index: flat and HNSW indexes, their files, their memory."""
+"""Local vector index: flat and HNSW indexes, their checkpoint files and their memory budget."""

@@ -1,8 +1,8 @@
-"""Graphs on disk: two generations of each, believed only when every byte is as it was written.
+"""Checkpoints of HNSW graphs on disk: two generations of each graph, verified by SHA-256 before use.
 
-A checkpoint is two files, `<scope kind>-<digest>.<digest of the space>.<generation>` with `.hnsw` and
-`.json`; the header is written last, so a body without one was never finished. Everything here blocks and is
-called in threads.
+A checkpoint is two files, `<scope kind>-<digest>.<digest of the space>.<generation>` with the suffixes
+`.hnsw` (body) and `.json` (header). The header is written last, so a body without a header is incomplete. All
+functions block: call them in threads.
 """
 
 import base64
@@ -30,7 +30,7 @@ log = logging.getLogger(__name__)
 
 FORMAT_VERSION: Final = 1
 MAX_GENERATIONS: Final = 2
-"""Generations of one graph."""
+"""Number of generations that are kept of one graph."""
 FILE_NAME: Final = re.compile(r"((?:collection|file)-[0-9a-f]{32}\.[0-9a-f]{16})\.(\d{8})\.(hnsw|json)")
 TEMPORARY_SUFFIX: Final = ".part"
 BLOCK_BYTES: Final = 1 << 20
@@ -38,26 +38,26 @@ BLOCK_BYTES: Final = 1 << 20
 
 @dataclass(frozen=True, slots=True)
 class CheckpointKey:
-    """What one index is of."""
+    """Identity of one index: a scope in an embedding space."""
 
     space: EmbeddingSpace
     scope: SearchScope
 
     @property
     def stem(self) -> str:
-        """How the names of its files begin: nothing that anybody chose is in a name."""
+        """The common start of its file names. It holds digests only, no text from a user."""
         return f"{scope_stem(self.scope)}.{_digest(self.space.name)[:16]}"
 
 
 class GraphCheckpoints:
-    """The checkpoints of a folder, which only one process may use."""
+    """Checkpoints in a folder. Only one process may use the folder."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
         self._changing = threading.Lock()
 
     def open(self) -> Sequence[CheckpointKey]:
-        """Make the folder, remove what is unfinished or too old, and return what there are checkpoints of."""
+        """Create the folder, delete incomplete and old generations, and return the remaining keys."""
         self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         with self._changing:
             for path in self._folder.glob(f"*{TEMPORARY_SUFFIX}"):
@@ -73,7 +73,7 @@ class GraphCheckpoints:
         return [key for stem in stems if (key := self._owner(stem)) is not None]
 
     def write(self, key: CheckpointKey, snapshot: GraphSnapshot, is_wanted: Callable[[], bool]) -> None:
-        """Keep a graph, unless it is no longer wanted once it is written; OSError when the disk refuses."""
+        """Write a checkpoint; discard it if `is_wanted` is false after the write. Raises OSError."""
         with self._changing:
             generations = self._generations(key.stem)
             name = f"{key.stem}.{(generations[0] if generations else 0) + 1:08d}"
@@ -91,13 +91,13 @@ class GraphCheckpoints:
                     _temporary(path).unlink(missing_ok=True)
 
     def read(self, key: CheckpointKey) -> HnswIndex | None:
-        """Return the newest graph that is whole; those that are not are removed."""
+        """Return the newest intact graph, None if there is none; delete damaged checkpoints."""
         for generation in self._generations(key.stem):
             try:
                 return self._read(key, f"{key.stem}.{generation:08d}")
             except (OSError, ValueError, KeyError, TypeError, RuntimeError) as error:
                 log.warning(
-                    "a checkpoint is not used: %s",
+                    "cannot use a checkpoint: %s",
                     error,
                     extra={"scope": key.scope.id, "generation": generation},
                 )
@@ -106,7 +106,7 @@ class GraphCheckpoints:
         return None
 
     def verify(self, key: CheckpointKey) -> Sequence[str]:
-        """Remove the checkpoints that are not whole, and return a sentence for each."""
+        """Delete damaged checkpoints and return a sentence for each."""
         found: list[str] = []
         with self._changing:
             for generation in self._generations(key.stem):
@@ -129,7 +129,7 @@ class GraphCheckpoints:
 
     def _drop(self, stem: str, generations: Iterable[int]) -> None:
         for generation in generations:
-            # The header first: a body alone is nothing.
+            # The header first: a body without a header is ignored.
             for ending in ("json", "hnsw"):
                 (self._folder / f"{stem}.{generation:08d}.{ending}").unlink(missing_ok=True)
 
@@ -151,22 +151,22 @@ class GraphCheckpoints:
         expected = {"version": FORMAT_VERSION, **_owner_fields(key)}
         wrong = [field for field, value in expected.items() if content[field] != value]
         if wrong:
-            raise ValueError(f"its header has another {wrong[0]}")
+            raise ValueError(f"its header has a different {wrong[0]}")
         with (self._folder / f"{name}.hnsw").open("rb") as file:
             if hashlib.file_digest(file, "sha256").hexdigest() != content["sha256"]:
-                raise ValueError("its content is not what was written")
+                raise ValueError("the SHA-256 of its content does not match the header")
         return content
 
     def _read(self, key: CheckpointKey, name: str) -> HnswIndex:
         content = self._check(key, name)
         passages = _unpacked(content["ids"]), _unpacked(content["labels"])
         if len(passages[0]) != content["count"] or len(passages[1]) != content["count"]:
-            raise ValueError("its header has another count")
+            raise ValueError("its header has a different count")
         return HnswIndex.restored(self._folder / f"{name}.hnsw", key.space.dimension, passages)
 
 
 def scope_stem(scope: SearchScope) -> str:
-    """Return how the names of all files about a scope begin."""
+    """Return the common start of the names of all files of a scope."""
     return f"{scope.kind}-{_digest(scope.id)[:32]}"
 
 
@@ -195,7 +195,7 @@ def _content(path: Path) -> Mapping[str, Any]:
     header = orjson.loads(path.read_bytes())
     content: Mapping[str, Any] = header["content"]
     if _content_digest(content) != header["check"]:
-        raise ValueError("its header is not what was written")
+        raise ValueError("the SHA-256 of its header does not match")
     return content
 
 

@@ -1,4 +1,4 @@
-"""Vectors in memory that are all compared: exact, and fast enough up to some ten thousand."""
+"""Flat index: exact search that compares the query with every vector; fast up to tens of thousands."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -15,15 +15,15 @@ Scored = list[tuple[int, float]]
 """Passage ids with cosines, best first."""
 
 NO_OWNER = -1
-"""The id of a row that was removed."""
+"""The id of a removed row."""
 BYTES_PER_ENTRY = 100
-"""About what one entry of a dictionary of numbers takes."""
+"""Approximate memory of one entry of a dictionary with integer keys."""
 GROWTH_FACTOR = 1.5
 
 
 @dataclass(slots=True)
 class _State:
-    """What one search sees. Rows past the count are nobody's yet; a row never moves."""
+    """The data that one search reads. Rows from `count` on are unused; a row never moves."""
 
     rows: Rows
     owners: Ids
@@ -32,7 +32,7 @@ class _State:
 
 
 class FlatIndex:
-    """Rows of one dimension with an id each. One thread may write while others search."""
+    """Vectors of one dimension, each with a passage id. One thread may write while others search."""
 
     def __init__(self, dimension: int, room: int = 0) -> None:
         self.dimension = dimension
@@ -55,10 +55,10 @@ class FlatIndex:
         return list(self._state.row_of)
 
     def add(self, ids: Sequence[int], new: Rows) -> None:
-        """Append rows whose ids are not in."""
+        """Append vectors. The index must not hold their ids yet."""
         state = self._state
         if state.count + len(ids) > len(state.rows):
-            state = self._moved(len(self) + len(ids))
+            state = self._reallocated(len(self) + len(ids))
         start, end = state.count, state.count + len(ids)
         state.rows[start:end] = new
         state.owners[start:end] = ids
@@ -67,22 +67,22 @@ class FlatIndex:
         self._state = state
 
     def remove(self, ids: Iterable[int]) -> None:
-        """Take rows out; ids that are not in are fine. No later search finds them."""
+        """Remove vectors; unknown ids are ignored. No later search finds them."""
         state = self._state
         for passage_id in ids:
             row = state.row_of.pop(passage_id, None)
             if row is not None:
                 state.owners[row] = NO_OWNER
         if state.count > 2 * len(state.row_of):
-            self._state = self._moved(len(state.row_of))
+            self._state = self._reallocated(len(state.row_of))
 
     def rows(self, ids: Sequence[int]) -> Rows:
-        """Return the vectors of ids that are all in."""
+        """Return the vectors of ids. The index must hold all of them."""
         state = self._state
         return state.rows[[state.row_of[passage_id] for passage_id in ids]]
 
     def search(self, query: Rows, limit: int) -> Scored:
-        """Return the `limit` rows most similar to a vector of length 1."""
+        """Return the `limit` passages most similar to a vector of length 1."""
         state = self._state
         count = state.count
         if not count or limit <= 0:
@@ -91,17 +91,17 @@ class FlatIndex:
         scores[state.owners[:count] == NO_OWNER] = -np.inf
         best = np.argpartition(scores, -limit)[-limit:] if limit < count else np.arange(count)
         found = zip(state.owners[best].tolist(), scores[best].tolist(), strict=True)
-        # A row may have gone since its score was taken.
+        # A row may be removed after its score is computed.
         return sort_by_score((passage_id, score) for passage_id, score in found if passage_id != NO_OWNER)
 
     def similarities(self, query: Rows, ids: Iterable[int]) -> Scored:
-        """Return the cosines of those of the ids that are in, in any order."""
+        """Return the cosines of the ids that the index holds, in any order."""
         state = self._state
         held = [(one, row) for one in ids if (row := state.row_of.get(one)) is not None]
         scores = cosines(state.rows[[row for _, row in held]], query) if held else np.empty(0)
         return [(one, score) for (one, _), score in zip(held, scores.tolist(), strict=True)]
 
-    def _moved(self, needed: int) -> _State:
+    def _reallocated(self, needed: int) -> _State:
         state = self._state
         bigger = self._allocate(int(needed * GROWTH_FACTOR))
         bigger.count = len(state.row_of)
@@ -119,8 +119,8 @@ class FlatIndex:
 def cosines(rows: Rows, query: Rows) -> Rows:
     """Return the products of rows with a vector.
 
-    Not by `@`, which gives every product to all cores: they spin ten times as long as the work takes, and the
-    slowest answers wait for a core that is busy.
+    It does not use `@`: BLAS spreads each product over all cores, which spin ten times as long as the work
+    takes, and the slowest searches then wait for a busy core.
     """
     products: Rows = np.vecdot(rows, query)
     return products
@@ -132,23 +132,25 @@ def sort_by_score(found: Iterable[tuple[int, float]]) -> Scored:
 
 
 def check_query(vector: bytes, dimension: int) -> Rows:
-    """Return a query; internal when it is not a vector of this dimension."""
+    """Return the query vector as floats; raise internal if it does not have this dimension."""
     if len(vector) != 4 * dimension:
-        message = f"cannot search: the vector has {len(vector)} bytes, the space {dimension} numbers"
+        message = f"cannot search: the vector has {len(vector)} bytes, expected {dimension} float32 numbers"
         raise GatewayError(ErrorKind.INTERNAL, message)
     return np.frombuffer(vector, "<f4").astype(np.float32, copy=False)
 
 
 def unpack_batches(batches: Sequence[VectorBatch], dimension: int) -> tuple[list[int], Rows]:
-    """Return the ids and rows of batches; internal when they do not fit each other or the dimension."""
+    """Return the ids and rows of batches; raise internal if their sizes do not match the dimension."""
     ids: list[int] = []
     for batch in batches:
         own = unpack_ids(batch.ids)
         if len(batch.ids) % 8 or len(batch.vectors) != 4 * dimension * len(own):
             message = (
-                f"cannot read the vectors of file {batch.file_id!r}: {len(own)} ids and {dimension} numbers"
+                f"cannot read the vectors of file {batch.file_id!r}: {len(batch.vectors)} bytes do not match"
             )
-            raise GatewayError(ErrorKind.INTERNAL, f"{message} each do not make {len(batch.vectors)} bytes")
+            raise GatewayError(
+                ErrorKind.INTERNAL, f"{message} {len(own)} ids with {dimension} float32 numbers each"
+            )
         ids += own
     rows = np.frombuffer(b"".join(batch.vectors for batch in batches), "<f4")
     return ids, rows.astype(np.float32, copy=False).reshape(len(ids), dimension)
@@ -161,5 +163,5 @@ def unpack_ids(packed: bytes) -> list[int]:
 
 
 def pack_ids(ids: Iterable[int]) -> bytes:
-    """Return ids in order, as little-endian int64: the smallest way to remember them."""
+    """Return the ids in ascending order as packed little-endian int64."""
     return np.array(sorted(ids), "<i8").tobytes()

@@ -1,7 +1,7 @@
-"""The file of a graph: the one that hnswlib reads, written without its help.
+"""Writer and reader of the hnswlib index file format.
 
-hnswlib holds the interpreter's lock while it writes, which would stop the daemon for half a second per
-hundred thousand vectors. A copy of its state takes a sixth of that, and is written at leisure.
+hnswlib holds the interpreter lock while it saves a file, which would stop the daemon for half a second per
+100,000 vectors. A copy of its state takes a sixth of that; another thread then writes the copy.
 """
 
 import hashlib
@@ -16,8 +16,7 @@ import numpy as np
 from gatewayd.vectors.index.flat_index import Ids
 
 HEADER_STRUCT: Final = struct.Struct("<QQQQQQiIQQQdQ")
-"""offset of level 0, room, count, bytes per element, offsets of label and vector, levels, entry point, most
-links above and on level 0, links, level factor, candidates."""
+"""The fields of `HEADER_KEYS`, in their order."""
 HEADER_KEYS: Final = (
     "offset_level0",
     "max_elements",
@@ -34,13 +33,13 @@ HEADER_KEYS: Final = (
     "ef_construction",
 )
 DELETED_FLAG_OFFSET: Final = 2
-"""Where an element says that it was removed, in its lowest bit."""
+"""Offset of the byte of an element whose lowest bit marks it as deleted."""
 SIZE_STRUCT: Final = struct.Struct("<I")
 
 
 @dataclass(frozen=True, slots=True)
 class GraphSnapshot:
-    """A graph as it was at one moment: the state of hnswlib, and which label each passage has."""
+    """Consistent copy of a graph: the state of hnswlib, and the label of each passage id."""
 
     state: Mapping[str, Any]
     ids: Ids
@@ -62,20 +61,20 @@ class GraphSnapshot:
 
 
 class StoredVectors:
-    """The elements in a file, mapped; ValueError when it is no file of a graph of this dimension."""
+    """Memory-mapped elements of a file; ValueError if it is not an HNSW file of this dimension."""
 
     def __init__(self, path: Path, dimension: int) -> None:
         with path.open("rb") as file:
             head = file.read(HEADER_STRUCT.size)
         if len(head) < HEADER_STRUCT.size:
-            raise ValueError("the file of a graph is too short")
+            raise ValueError("the HNSW file is too short")
         values = dict(zip(HEADER_KEYS, HEADER_STRUCT.unpack(head), strict=True))
         self.count = int(values["cur_element_count"])
         width, at, vector = (
             int(values[key]) for key in ("size_data_per_element", "label_offset", "offset_data")
         )
         if at + 8 != width or vector + 4 * dimension != at:
-            raise ValueError("the vectors of a graph have another dimension")
+            raise ValueError("the vectors of the HNSW file have a different dimension")
         shape = (self.count, width)
         elements = (
             np.memmap(path, np.uint8, "r", HEADER_STRUCT.size, shape)
@@ -84,15 +83,15 @@ class StoredVectors:
         )
         labels = np.ascontiguousarray(elements[:, at:]).view("<u8").ravel().astype(np.int64)
         if not np.array_equal(np.sort(labels), np.arange(self.count)):
-            raise ValueError("the labels of a graph have gaps")
+            raise ValueError("the labels of the HNSW file have gaps")
         self._element_of = np.argsort(labels)
         self._bytes: memoryview = elements.reshape(-1).data
         self._width, self._vector, self._length = width, vector, 4 * dimension
         self.live = np.sort(labels[elements[:, DELETED_FLAG_OFFSET] & 1 == 0])
-        """The labels that were not removed, in order."""
+        """The labels that are not marked as deleted, in ascending order."""
 
     def digests(self, labels: Sequence[int]) -> dict[bytes, int]:
-        """Return the labels by the digest of their vectors."""
+        """Return the labels, keyed by the digest of their vectors."""
         starts = (self._element_of[labels] * self._width + self._vector).tolist() if labels else []
         return {
             vector_digest(self._bytes[at : at + self._length]): one
@@ -101,5 +100,5 @@ class StoredVectors:
 
 
 def vector_digest(row: bytes | memoryview) -> bytes:
-    """Return what tells one vector from another."""
+    """Return a 16-byte BLAKE2b digest by which equal vectors are found."""
     return hashlib.blake2b(row, digest_size=16).digest()

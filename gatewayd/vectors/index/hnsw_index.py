@@ -1,8 +1,8 @@
-"""Vectors in a navigable graph: a search visits some hundred of them, whatever their number.
+"""HNSW index: approximate search in a navigable small-world graph, over hnswlib.
 
-hnswlib keeps the vectors, too. What it cannot bear is kept from it here: resizing (a full graph is replaced
-by a larger one), equal vectors (more than a few dozen of them make an island that a search does not leave),
-and more answers asked for than there are.
+hnswlib stores the vectors too. This module works around its limits: an index is never resized (a larger one
+replaces a full one), equal vectors share one label (more than a few dozen equal vectors form an island that a
+search does not leave), and a query never asks for more results than the index holds.
 """
 
 import contextlib
@@ -27,42 +27,44 @@ from gatewayd.vectors.index.hnsw_file import GraphSnapshot, StoredVectors, vecto
 
 log = logging.getLogger(__name__)
 hnswlib = find_library(PackageExtra.GRAPH)
-"""None without the extra: then nothing here is called."""
+"""The module hnswlib, None without the extra `graph`; then no HNSW index is made."""
 
 HNSW_M: Final = 16
+"""Number of links of a vector on each level above 0 (m); twice as many on level 0."""
 EF_CONSTRUCTION: Final = 100
-"""How many candidates a new vector's neighbours are chosen from (ef_construction)."""
+"""Number of candidates from which the neighbours of a new vector are chosen (ef_construction)."""
 MIN_EF_SEARCH: Final = 512
-"""How many candidates a search follows at least: a millisecond, and few are missed in a graph of 40,000."""
+"""Minimum number of candidates of a search (ef_search): about 1 ms, with few misses among 40,000 vectors."""
 MAX_EF_SEARCH: Final = 16_384
 VECTORS_PER_CANDIDATE: Final = 90
-"""With one candidate for so many vectors a search finds as much in a large graph as in a small one."""
+"""Vectors per candidate of a search: this ratio keeps the recall of large graphs that of small ones."""
 BATCH_SIZE: Final = 128
-"""Rows that are read at once: reading holds the interpreter's lock."""
+"""Vectors that are read at a time: reading holds the interpreter lock."""
 MIN_CAPACITY: Final = 64
 BYTES_PER_LINK_LIST: Final = 2 * HNSW_M * 4 + 64
 
 
 class HnswIndex:
-    """Passages by their vectors. One thread may write while others search.
+    """HNSW index of passages. One thread may write while others search.
 
-    A label stands for one vector and for all passages that have it; labels are never used again.
+    A label stands for one vector and for all passages with that vector. A label is never reused.
     """
 
-    def __init__(self, dimension: int, room: int) -> None:
+    def __init__(self, dimension: int, capacity: int) -> None:
         self.dimension = dimension
-        self.room = room
+        self.capacity = capacity
         self._index = hnswlib.Index("ip", dimension)
-        self._index.init_index(room, M=HNSW_M, ef_construction=EF_CONSTRUCTION)
+        self._index.init_index(capacity, M=HNSW_M, ef_construction=EF_CONSTRUCTION)
         self._label_of: dict[int, int] = {}
         self._label_by_digest: dict[bytes, int] = {}
-        self._first: Ids = np.full(room, NO_OWNER, np.int64)
+        # The passages of each label: the first one in an array, further ones in a dictionary.
+        self._first: Ids = np.full(capacity, NO_OWNER, np.int64)
         self._others: dict[int, tuple[int, ...]] = {}
         self._next = 0
         self._live = 0
         self._min_ef_search = MIN_EF_SEARCH
         self.ef_search = 0
-        self._follow_size()
+        self._update_ef_search()
 
     def __len__(self) -> int:
         return len(self._label_of)
@@ -77,27 +79,27 @@ class HnswIndex:
 
     @property
     def free(self) -> int:
-        """How many more vectors it can take."""
-        return self.room - self._next
+        """Number of vectors that can still be added."""
+        return self.capacity - self._next
 
     @property
     def count(self) -> int:
-        """How many vectors it has, with those that were removed."""
+        """Number of vectors, with the removed ones."""
         return self._next
 
     @property
     def waste(self) -> float:
-        """Which part of its vectors was removed, 0 to 1."""
+        """Fraction of removed vectors, 0 to 1."""
         return 1 - self._live / self._next if self._next else 0.0
 
     @property
     def size(self) -> int:
-        """Bytes of memory, about."""
+        """Approximate bytes of memory."""
         vectors = self._next * (4 * self.dimension + BYTES_PER_LINK_LIST)
-        return vectors + self.room * 70 + 3 * len(self) * BYTES_PER_ENTRY
+        return vectors + self.capacity * 70 + 3 * len(self) * BYTES_PER_ENTRY
 
     def add(self, ids: Sequence[int], rows: Rows) -> None:
-        """Insert passages that are not in; at most `free` of them."""
+        """Insert at most `free` passages. The index must not hold their ids yet."""
         labels: list[int] = []
         chosen: list[int] = []
         for number, passage_id in enumerate(ids):
@@ -105,7 +107,7 @@ class HnswIndex:
             label = self._label_by_digest.get(digest, NO_OWNER)
             if label == NO_OWNER or self._first[label] == NO_OWNER:
                 label = self._next
-                # In this order: a search reads them the other way round.
+                # A search reads these fields in the opposite order.
                 self._live += 1
                 self._next += 1
                 self._first[label] = passage_id
@@ -117,15 +119,15 @@ class HnswIndex:
             self._label_of[passage_id] = label
         if labels:
             self._index.add_items(rows[chosen], np.array(labels), num_threads=1)
-            self._follow_size()
+            self._update_ef_search()
 
     def remove(self, ids: Iterable[int]) -> None:
-        """Take passages out; ids that are not in are fine. No later search finds them."""
+        """Remove passages; unknown ids are ignored. No later search finds them."""
         for passage_id in ids:
             label = self._label_of.pop(passage_id, None)
             if label is None:
                 continue
-            left = tuple(other for other in self._standing(label) if other != passage_id)
+            left = tuple(other for other in self._passages_of(label) if other != passage_id)
             if left:
                 self._first[label] = left[0]
                 self._others[label] = left[1:]
@@ -136,7 +138,7 @@ class HnswIndex:
             self._live -= 1
 
     def rows(self, ids: Sequence[int]) -> Rows:
-        """Return the vectors of ids that are all in; only while nobody writes."""
+        """Return the vectors of ids. The index must hold all of them; the caller holds the write lock."""
         _, rows = self.fetch([self._label_of[passage_id] for passage_id in ids])
         return rows
 
@@ -144,58 +146,58 @@ class HnswIndex:
         """Return about the `limit` passages most similar to a vector of length 1."""
         found: Scored = []
         for label, score in self.nearest(query, limit):
-            found += ((passage_id, score) for passage_id in self._standing(label))
+            found += ((passage_id, score) for passage_id in self._passages_of(label))
             if len(found) >= limit:
                 break
         return sort_by_score(found[:limit])
 
     def similarities(self, query: Rows, ids: Iterable[int]) -> Scored:
-        """Return the cosines of those of the ids that are in, in any order."""
+        """Return the cosines of the ids that the index holds, in any order."""
         label_of = {one: label for one in ids if (label := self._label_of.get(one)) is not None}
         labels, rows = self.fetch(list(label_of.values()))
         scores = dict(zip(labels, cosines(rows, query).tolist(), strict=True))
         return [(one, scores[label]) for one, label in label_of.items() if label in scores]
 
     def widen(self, ef_search: int) -> None:
-        """Have searches follow so many candidates, whatever the size; at most MAX_EF_SEARCH."""
+        """Raise the minimum ef_search of later searches; at most MAX_EF_SEARCH."""
         self._min_ef_search = min(ef_search, MAX_EF_SEARCH)
-        self._follow_size()
+        self._update_ef_search()
 
     def labels(self, start: int, end: int) -> list[int]:
-        """Return the labels from one number up to another that stand for passages."""
+        """Return the labels in [start, end) that stand for passages."""
         found: list[int] = (
             np.flatnonzero(self._first[start : min(end, self._next)] != NO_OWNER) + start
         ).tolist()
         return found
 
     def snapshot(self) -> GraphSnapshot:
-        """Return a copy of everything, to be written to a file; only while nobody writes."""
+        """Return a copy of the whole index for a file. The caller holds the write lock."""
         ids = np.fromiter(self._label_of.keys(), np.int64, len(self))
         labels = np.fromiter(self._label_of.values(), np.int64, len(self))
         return GraphSnapshot(self._index.__getstate__()[0], ids, labels)
 
     @classmethod
     def restored(cls, path: Path, dimension: int, passages: tuple[Ids, Ids]) -> Self:
-        """Return the graph of a file; `passages` are the ids and labels of its snapshot.
+        """Return the index of a file; `passages` are the ids and labels of its snapshot.
 
-        Raises ValueError or RuntimeError when they do not fit each other.
+        Raises ValueError or RuntimeError if the passages do not match the file.
         """
         stored = StoredVectors(path, dimension)
         graph = cls(dimension, 0)
-        graph.room = graph_capacity(stored.count)
+        graph.capacity = graph_capacity(stored.count)
         graph._index = hnswlib.Index("ip", dimension)
-        graph._index.load_index(str(path), graph.room)
-        graph._first = np.full(graph.room, NO_OWNER, np.int64)
+        graph._index.load_index(str(path), graph.capacity)
+        graph._first = np.full(graph.capacity, NO_OWNER, np.int64)
         graph._next = stored.count
-        graph._place(*passages, stored)
+        graph._restore_labels(*passages, stored)
         graph.ef_search = 0
-        graph._follow_size()
+        graph._update_ef_search()
         return graph
 
-    def _place(self, ids: Ids, labels: Ids, stored: StoredVectors) -> None:
+    def _restore_labels(self, ids: Ids, labels: Ids, stored: StoredVectors) -> None:
         used, where = np.unique(labels, return_index=True)
         if not np.array_equal(used, stored.live):
-            raise ValueError("the passages of a graph are not those of its vectors")
+            raise ValueError("the passages of the header do not match the labels of the HNSW file")
         self._first[used] = ids[where]
         self._live = len(used)
         self._label_of = dict(zip(ids.tolist(), labels.tolist(), strict=True))
@@ -206,8 +208,8 @@ class HnswIndex:
 
     def nearest(self, query: Rows, limit: int) -> list[tuple[int, float]]:
         """Return about the `limit` labels whose vectors are most similar to a vector of length 1."""
-        # A search fails when it meets a vector that is being added, or finds fewer than it was asked for. One
-        # for all there are misses some when others come meanwhile.
+        # A query raises RuntimeError if it meets a vector that is being added, or if it finds fewer results
+        # than it asks for. A query for all vectors misses some if others are added meanwhile.
         for _ in range(2):
             first_new = self._next
             count = min(limit, self._live)
@@ -217,14 +219,12 @@ class HnswIndex:
                 labels, distances = self._index.knn_query(query, count, num_threads=1)
                 if count == limit or first_new == self._next:
                     return list(zip(labels[0].tolist(), (1 - distances[0]).tolist(), strict=True))
-        log.warning(
-            "a graph of vectors had to be searched in full", extra={"asked": limit, "live": self._live}
-        )
+        log.warning("an HNSW query failed, comparing all vectors", extra={"limit": limit, "live": self._live})
         labels, rows = self.fetch(self.labels(0, self._next))
         return sort_by_score(zip(labels, cosines(rows, query).tolist(), strict=True))[:limit]
 
     def fetch(self, labels: list[int]) -> tuple[list[int], Rows]:
-        """Return the vectors of labels, without those that are not there (any more, or yet)."""
+        """Return the labels that the index holds, with their vectors; other labels are left out."""
         held: list[int] = []
         rows = [np.empty((0, self.dimension), np.float32)]
         pieces = [labels[at : at + BATCH_SIZE] for at in range(0, len(labels), BATCH_SIZE)]
@@ -239,17 +239,17 @@ class HnswIndex:
                 held += piece
         return held, np.concatenate(rows)
 
-    def _follow_size(self) -> None:
+    def _update_ef_search(self) -> None:
         ef_search = max(self._min_ef_search, min(self._next // VECTORS_PER_CANDIDATE, MAX_EF_SEARCH))
         if ef_search != self.ef_search:
             self._index.set_ef(ef_search)
             self.ef_search = ef_search
 
-    def _standing(self, label: int) -> tuple[int, ...]:
+    def _passages_of(self, label: int) -> tuple[int, ...]:
         first = int(self._first[label])
         return () if first == NO_OWNER else (first, *self._others.get(label, ()))
 
 
 def graph_capacity(count: int) -> int:
-    """Return how large a graph of so many vectors is made: it grows by being built anew."""
+    """Return the capacity of a new index for `count` vectors; it grows by a rebuild only."""
     return max(2 * count, MIN_CAPACITY)

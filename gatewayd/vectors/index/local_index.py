@@ -1,4 +1,4 @@
-"""The local vector index: scopes are loaded on their first query, and kept as memory allows."""
+"""Local vector index: loads a scope on its first query and keeps it within the memory budget."""
 
 import asyncio
 import sys
@@ -21,16 +21,16 @@ from gatewayd.vectors.index.scope_index import IndexRules, IndexServices, ScopeI
 from gatewayd.vectors.index.threads import IndexThreads
 
 MAX_GRAPHS: Final = 99
-"""Graphs in memory: an empty one takes megabytes."""
+"""Maximum number of HNSW graphs in memory: an empty one takes megabytes."""
 UPKEEP_SECONDS: Final = 30.0
 
 
 class LocalIndex:
     """Implements `ingest.interfaces.VectorIndex`.
 
-    `folder` holds checkpoints of the largest scopes; only one process may use it. `budget` is how many bytes
-    of memory the loaded scopes may take; one that is over it alone is held alone. Without the extra `graph`
-    every scope is a flat index, whatever its size.
+    `folder` holds checkpoints of the largest scopes; only one process may use it. `budget` is the memory of
+    the loaded scopes in bytes; a scope that exceeds it is loaded alone. Without the extra `graph` every scope
+    is a flat index, whatever its size.
     """
 
     def __init__(
@@ -51,7 +51,7 @@ class LocalIndex:
         self._reloads = ReloadWatch(budget)
         self._cache = ScopeCache(budget, MAX_GRAPHS, self._reloads)
         self._tasks = tasks
-        # Ids of tasks: those that tend a scope, and those that write one that is held no longer.
+        # Ids of tasks: those that maintain a loaded scope, and those that save an evicted one.
         self._tending: dict[ScopeIndex, str] = {}
         self._leaving: dict[ScopeIndex, str] = {}
         self._upkeep: list[str] = []
@@ -63,23 +63,23 @@ class LocalIndex:
 
     @property
     def recall(self) -> tuple[float, int] | None:
-        """The lowest recall that was measured of a graph with its ef_search, None without one."""
+        """The lowest measured recall of a loaded graph with its ef_search, None without a measurement."""
         measured = [loaded.recall for loaded in self._cache if loaded.recall is not None]
         least = min(measured, key=lambda found: found.recall, default=None)
         return None if least is None else (least.recall, least.ef_search)
 
     @property
     def reloads(self) -> int:
-        """How many scopes were loaded again soon after they were let go for want of memory."""
+        """Number of scopes that were loaded again soon after their eviction for memory."""
         return self._reloads.count
 
     @property
     def problem(self) -> str | None:
-        """What is wrong with the size of the memory, None when nothing is."""
+        """A sentence if the memory budget is too small, else None."""
         return self._reloads.problem
 
     async def open(self) -> None:
-        """Prepare the folder; checkpoints that nobody needs any more are removed in the background."""
+        """Prepare the folder, and start a task that removes unneeded checkpoints."""
         keys = await self._threads.work(self._checkpoints.open)
         self._upkeep = [
             self._tasks.spawn("old checkpoints", self._sweep(keys)),
@@ -87,7 +87,7 @@ class LocalIndex:
         ]
 
     async def close(self) -> None:
-        """Write what is newer than its checkpoint, and end everything."""
+        """Save the scopes that changed since their checkpoint, and stop the tasks and threads."""
         unsaved = [*self._leaving, *self._cache]
         for task in [*self._upkeep, *self._leaving.values(), *self._tending.values()]:
             await self._tasks.stop(task)
@@ -106,29 +106,28 @@ class LocalIndex:
     async def similarities(
         self, space: EmbeddingSpace, scope: SearchScope, vector: bytes, passage_ids: Sequence[int]
     ) -> Mapping[int, float]:
-        """Return the cosines of those of the passages that have a vector in the space and are in the
-        scope."""
+        """Return the cosines of the passages that have a vector in the space and belong to the scope."""
         query = check_query(vector, space.dimension)
         loaded = await self._open(CheckpointKey(space, scope))
         return {one: _cosine(score) for one, score in await loaded.similarities(query, passage_ids)}
 
     async def refresh(self, scope: SearchScope, file_id: str) -> None:
-        """Learn that a file's passages in a scope came, changed or went; idempotent.
+        """Apply the current passages of a file to the loaded indexes of a scope; idempotent.
 
-        It ends well even when the caller is cancelled.
+        The refresh completes even if the caller is cancelled.
         """
         for loaded in self._cache.of(scope):
             await self._tasks.finish(f"vectors of file {file_id}", self._refresh(loaded, file_id))
 
     async def forget(self, scope: SearchScope) -> None:
-        """Drop everything about a scope, checkpoints too: it is gone."""
+        """Drop the indexes and checkpoints of a deleted scope."""
         leaving = [loaded for loaded in self._leaving if loaded.key.scope == scope]
         for loaded in [*self._cache.of(scope), *leaving]:
             await self._drop(loaded)
         await self._threads.work(self._checkpoints.remove, scope_stem(scope))
 
     async def check(self, space: EmbeddingSpace, scope: SearchScope) -> Sequence[str]:
-        """Compare with the database, mend what differs, and return a sentence for each difference."""
+        """Compare with the database, correct differences, and return a sentence for each."""
         key = CheckpointKey(space, scope)
         damaged = await self._threads.work(self._checkpoints.verify, key)
         loaded = await self._open(key)
@@ -142,7 +141,7 @@ class LocalIndex:
             loaded = ScopeIndex(key, self._tools)
             self._cache.put(loaded)
         if not loaded.is_ready:
-            # Others wait for the same: it goes on when this caller leaves.
+            # Other callers wait for the same load: it continues if this caller is cancelled.
             await self._tasks.finish(f"vectors of {key.scope.kind} {key.scope.id}", loaded.open())
             self._settle(loaded)
         return loaded
@@ -151,18 +150,18 @@ class LocalIndex:
         try:
             await loaded.refresh(file_id)
         except GatewayError:
-            # What is loaded may be wrong now: the next query reads it anew.
+            # The loaded vectors may be stale now: the next query reads them again.
             await self._drop(loaded)
             raise
         self._settle(loaded)
 
     async def _drop(self, loaded: ScopeIndex) -> None:
         loaded.is_wanted = False
-        self._cache.take(loaded)
+        self._cache.remove(loaded)
         await self._stop_tending(loaded)
 
     def _settle(self, loaded: ScopeIndex) -> None:
-        """Make room for a scope that has changed, and have done in the background what it needs."""
+        """Evict scopes for a scope that has changed, and start its maintenance in the background."""
         for gone in self._cache.measure(loaded):
             self._leaving[gone] = self._tasks.spawn("checkpoint of unused vectors", self._leave(gone))
         if loaded in self._cache and loaded.is_due and loaded not in self._tending:
@@ -180,7 +179,7 @@ class LocalIndex:
         task = self._tending.get(loaded)
         if task is not None:
             await self._tasks.stop(task)
-            # A task that is stopped before its first step has no end of its own.
+            # A task that is stopped before its first step never runs its `finally`.
             self._tending.pop(loaded, None)
 
     async def _leave(self, loaded: ScopeIndex) -> None:

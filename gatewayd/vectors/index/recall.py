@@ -1,4 +1,4 @@
-"""How much a graph finds of what a sample with all vectors does, and wider searches if it is little."""
+"""Recall check of an HNSW index against exact search; it raises ef_search if the recall is too low."""
 
 import asyncio
 import logging
@@ -16,31 +16,31 @@ log = logging.getLogger(__name__)
 
 MIN_RECALL: Final = 0.95
 NEAREST_COUNT: Final = 10
-"""The neighbours of a vector that are to be found."""
+"""Number of nearest neighbours that a search has to find (the k of recall@k)."""
 SAMPLE_SIZE: Final = 50
-"""Vectors whose neighbours are looked for."""
+"""Number of vectors that serve as queries."""
 SLICE_SIZE: Final = 512
-"""Vectors that are compared with the sample at once: some milliseconds."""
+"""Vectors that are compared with the sample at a time: some milliseconds."""
 QUERIES_PER_STEP: Final = 5
-"""Searches that are made at once."""
+"""Searches per step."""
 PAUSE_SECONDS: Final = 0.05
-"""Between two slices, for all other work. A thread of lower priority would not do: it has to wait for a core
-while it holds the interpreter's lock, and the event loop with it.
+"""Pause between two slices, for other work. A thread of lower priority would not help: it waits for a core
+while it holds the interpreter lock, and the event loop waits with it.
 """
 TOLERANCE: Final = 1e-5
-"""The difference of scores that are equal: both ways round differently."""
+"""Maximum difference of scores that count as equal: exact and HNSW search round differently."""
 
 
 @dataclass(frozen=True, slots=True)
 class GraphRecall:
-    """Which part (0 to 1) of the nearest vectors searches find that follow `ef_search` candidates."""
+    """Recall@10 (0 to 1) of searches with `ef_search` candidates."""
 
     recall: float
     ef_search: int
 
 
 class NeighbourSample:
-    """Vectors of a graph as queries: compared with all others, slice by slice, and then searched for."""
+    """A sample of vectors as queries, with their exact neighbours, which are found slice by slice."""
 
     def __init__(self, graph: HnswIndex) -> None:
         self._graph = graph
@@ -53,30 +53,30 @@ class NeighbourSample:
         return len(self._sample)
 
     def compare(self, start: int) -> None:
-        """Compare with the vectors of a slice."""
+        """Compare the sample with the vectors of the slice at `start`."""
         labels, rows = self._graph.fetch(self._graph.labels(start, start + SLICE_SIZE))
         scores = cosines(rows, self._rows[:, np.newaxis])
-        # A search that finds the query itself has found nothing.
+        # The query itself does not count as its neighbour.
         scores[np.array(labels) == np.array(self._sample)[:, np.newaxis]] = -np.inf
         known = np.concatenate((self._best, scores), axis=1)
         self._best = np.partition(known, -NEAREST_COUNT, axis=1)[:, -NEAREST_COUNT:]
 
     def found(self, start: int, end: int) -> tuple[int, int]:
-        """Return how many neighbours of some queries a search finds, and how many there are."""
+        """Return, for the queries in [start, end), how many neighbours a search finds, and of how many."""
         hits = wanted = 0
         for own, query, best in list(zip(self._sample, self._rows, self._best, strict=True))[start:end]:
-            there = best[np.isfinite(best)]
-            wanted += len(there)
-            if len(there):
+            exact = best[np.isfinite(best)]
+            wanted += len(exact)
+            if len(exact):
                 scores = [
                     score for label, score in self._graph.nearest(query, NEAREST_COUNT + 1) if label != own
                 ]
-                hits += sum(bool(score >= there.min() - TOLERANCE) for score in scores[: len(there)])
+                hits += sum(bool(score >= exact.min() - TOLERANCE) for score in scores[: len(exact)])
         return hits, wanted
 
 
 class RecallCheck:
-    """Measures the recall of the graph of a scope, and corrects it, in slices with pauses between them."""
+    """Measures and corrects the recall of the graph of a scope, in slices with pauses between them."""
 
     def __init__(self, graph: HnswIndex, threads: IndexThreads, scope_id: str) -> None:
         self._graph = graph
@@ -84,7 +84,7 @@ class RecallCheck:
         self._scope_id = scope_id
 
     async def run(self, is_wanted: Callable[[], bool]) -> GraphRecall | None:
-        """Return the recall, with the searches widened if it was too low; None once nobody wants it."""
+        """Return the recall, after raising ef_search if it was too low; None if `is_wanted` turns false."""
         sample = await self._threads.work(NeighbourSample, self._graph)
         for start in range(0, self._graph.count, SLICE_SIZE):
             if not is_wanted():
@@ -97,10 +97,10 @@ class RecallCheck:
                 return None
             self._graph.widen(2 * found.ef_search)
             found = await self._measure(sample)
-        self._tell(first, found)
+        self._log(first, found)
         return found
 
-    def _tell(self, first: GraphRecall, found: GraphRecall) -> None:
+    def _log(self, first: GraphRecall, found: GraphRecall) -> None:
         if first.recall < MIN_RECALL:
             before = {"recall_before": first.recall, "ef_search_before": first.ef_search}
             log.log(

@@ -1,4 +1,4 @@
-"""Notices collections that load each other out of memory."""
+"""Detector of scopes that evict each other from memory again and again."""
 
 import logging
 import time
@@ -12,15 +12,15 @@ from gatewayd.vectors.index.checkpoints import CheckpointKey
 log = logging.getLogger(__name__)
 
 SOON_SECONDS: Final = 300.0
-"""A scope that is loaded again within this time was let go too early."""
+"""A scope that is loaded again within this time was evicted too early."""
 REPEAT_SECONDS: Final = 600.0
-"""The warning is logged at most once in this time, and shown for as long."""
+"""The warning is logged at most once in this time, and `problem` returns it for as long."""
 MAX_REMEMBERED_EVICTIONS: Final = 1000
 
 
 @dataclass(frozen=True, slots=True)
 class _Eviction:
-    """A scope was let go for another one, at a time; sizes are bytes."""
+    """Eviction of a scope in favour of another one; sizes are in bytes."""
 
     size: int
     other: CheckpointKey
@@ -29,7 +29,7 @@ class _Eviction:
 
 
 class ReloadWatch:
-    """Counts scopes that are loaded again soon after they were let go for want of memory, and warns."""
+    """Counts scopes that are loaded again soon after their eviction for memory, and logs a warning."""
 
     def __init__(self, budget: int, clock: Callable[[], float] = time.monotonic) -> None:
         self._budget = budget
@@ -41,18 +41,18 @@ class ReloadWatch:
 
     @property
     def problem(self) -> str | None:
-        """The sentence that was logged last, for some minutes."""
+        """The last logged sentence, for `REPEAT_SECONDS`; None afterwards."""
         return self._sentence if self._is_warned() else None
 
-    def let_go(self, key: CheckpointKey, size: int, other: CheckpointKey, other_size: int) -> None:
-        """Note that a scope is no longer in memory, because there is another one."""
+    def note_eviction(self, key: CheckpointKey, size: int, other: CheckpointKey, other_size: int) -> None:
+        """Record the eviction of a scope in favour of another one."""
         self._evictions.pop(key, None)
         self._evictions[key] = _Eviction(size, other, other_size, self._clock())
         if len(self._evictions) > MAX_REMEMBERED_EVICTIONS:
             self._evictions.popitem(last=False)
 
-    def load(self, key: CheckpointKey) -> None:
-        """Note that a scope is loaded."""
+    def note_load(self, key: CheckpointKey) -> None:
+        """Record that a scope is loaded."""
         eviction = self._evictions.pop(key, None)
         if eviction is None or self._clock() - eviction.at > SOON_SECONDS:
             return

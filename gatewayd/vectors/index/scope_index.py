@@ -1,7 +1,7 @@
-"""The vectors of one scope in memory: a matrix, and beside it a graph where there are many.
+"""Index of one scope in memory: a flat index, and an HNSW index beside it for a large scope.
 
-What is new enters the matrix and is found at once; from there the graph takes it over in the background. The
-lock is held by whoever changes anything; searches take none.
+New vectors enter the flat index and are found at once; a background task moves them to the HNSW index. Every
+change holds the lock; searches do not take it.
 """
 
 import asyncio
@@ -30,27 +30,28 @@ from gatewayd.vectors.index.threads import IndexThreads
 log = logging.getLogger(__name__)
 
 MAX_INLINE_VECTORS: Final = 2_000
-"""Vectors that are compared so fast that a thread is not worth its while."""
+"""Maximum number of vectors that are compared on the event loop: a thread would cost more than it saves."""
 COPY_BATCH_SIZE: Final = 128
-"""Vectors that enter a graph under one hold of the lock: some tens of milliseconds."""
+"""Vectors that are copied into a graph per hold of the lock: some tens of milliseconds."""
 BATCH_BYTES: Final = 4 << 20
-"""Vectors that are put into the matrix at once while reading."""
+"""Bytes of vectors that are read and added to the flat index at a time."""
 PROBED_FILES: Final = 8
-"""Files whose vectors are compared with those of a checkpoint."""
+"""Number of files whose vectors are compared with those of a checkpoint."""
 MAX_RELOADED_FILES: Final = 200
-"""Files that are read one by one rather than with all others."""
+"""Maximum number of files that are read one by one; for more, all vectors of the scope are read."""
 FIXED_BYTES: Final = 4_096
 BYTES_PER_FILE: Final = 250
 
 
 @dataclass(frozen=True, slots=True)
 class IndexRules:
-    """When what is done.
+    """Thresholds of the maintenance of an index.
 
-    From `threshold` vectors on there is a graph, below half of it no more. `tail` of them wait in the matrix
-    before the graph takes them over. A graph is built anew when a part of it over `waste` was removed. A
-    checkpoint is written after `changes`, and when there was none for `idle` seconds. What a graph finds is
-    compared with what there is when it is new, when it has grown by `growth`, and every `check` seconds.
+    A scope has an HNSW graph from `threshold` vectors on and loses it below half of that. The graph takes
+    over the vectors of the flat index when they are `tail`. It is rebuilt when the fraction of removed
+    vectors exceeds `waste`. A checkpoint is written after `changes` changes, and after `idle` seconds without
+    a change. Recall is measured for a new graph, after growth by the fraction `growth`, and every `check`
+    seconds.
     """
 
     threshold: int = 20_000
@@ -64,7 +65,7 @@ class IndexRules:
 
 @dataclass(frozen=True, slots=True)
 class IndexServices:
-    """What every loaded scope works with."""
+    """Services that all loaded scopes share."""
 
     reader: VectorReader
     checkpoints: GraphCheckpoints
@@ -73,7 +74,7 @@ class IndexServices:
 
 
 class ScopeIndex:
-    """One scope in one space."""
+    """Index of one scope in one embedding space."""
 
     def __init__(self, key: CheckpointKey, tools: IndexServices) -> None:
         self.key = key
@@ -82,12 +83,12 @@ class ScopeIndex:
         self.changed_at = time.monotonic()
         self.parts = FlatAndHnsw(FlatIndex(key.space.dimension))
         self.recall: GraphRecall | None = None
-        # The graph whose recall was measured last, its size then, and when that was.
+        # The graph of the last recall check, its size at that time, and the time.
         self._checked: tuple[HnswIndex | None, int, float] = (None, 0, 0.0)
         self._tools = tools
         self._threads = tools.threads
         self._rules = tools.rules
-        # The passages of each file, packed: what is alive.
+        # The packed ids of the passages of each file: the ids that the index is to hold.
         self._files: dict[str, bytes] = {}
         self._changes = 0
         self._lock = asyncio.Lock()
@@ -99,21 +100,21 @@ class ScopeIndex:
 
     @property
     def has_graph(self) -> bool:
-        """Whether a graph answers."""
+        """Whether the scope has an HNSW graph."""
         return self.parts.graph is not None
 
     @property
     def is_due(self) -> bool:
-        """Whether `tend` has something to do."""
+        """Whether maintenance is due: `tend` has something to do."""
         return self.is_ready and self._due() is not None
 
     @property
     def is_unsaved(self) -> bool:
-        """Whether there is a graph that is newer than its checkpoints."""
+        """Whether the graph changed since its last checkpoint."""
         return self.has_graph and self._changes > 0
 
     async def open(self) -> None:
-        """Read everything, unless that is done."""
+        """Load the vectors of the scope from a checkpoint or the database; once only."""
         async with self._lock:
             if self.is_ready:
                 return
@@ -125,31 +126,31 @@ class ScopeIndex:
     async def search(self, query: Rows, limit: int) -> Scored:
         """Return the passages most similar to a vector of length 1, best first."""
         parts = self.parts
-        if parts.graph is None and len(parts.matrix) <= MAX_INLINE_VECTORS:
+        if parts.graph is None and len(parts.flat) <= MAX_INLINE_VECTORS:
             return parts.search(query, limit)
         return await self._threads.search(parts.search, query, limit)
 
     async def similarities(self, query: Rows, ids: Sequence[int]) -> Scored:
-        """Return the cosines of those of the passages that are in."""
+        """Return the cosines of the passages that the index holds."""
         parts = self.parts
         if parts.graph is None and len(ids) <= MAX_INLINE_VECTORS:
             return parts.similarities(query, ids)
         return await self._threads.search(parts.similarities, query, ids)
 
     async def refresh(self, file_id: str) -> None:
-        """Read the vectors of one file again; nothing when nothing was read yet."""
+        """Read the vectors of one file again; do nothing if the scope is not loaded yet."""
         async with self._lock:
             if self.is_ready:
                 batches = await self._read_file(file_id)
                 await self._threads.work(self._replace, file_id, batches)
 
     async def tend(self) -> None:
-        """Do what is due, one after the other."""
+        """Do the maintenance that is due, one step after the other."""
         while self.is_wanted and (work := self._due()) is not None:
             await work()
 
     async def save(self) -> None:
-        """Write a checkpoint of the graph, unless the newest one is as new."""
+        """Write a checkpoint of the graph if it changed since the last one."""
         async with self._lock:
             graph = self.parts.graph
             if graph is None or not self._changes:
@@ -160,17 +161,17 @@ class ScopeIndex:
         try:
             await self._threads.work(write, self.key, snapshot, lambda: self.is_wanted)
         except OSError as error:
-            # The database has everything: the next start takes longer, that is all.
-            log.warning("a checkpoint was not written: %s", error, extra={"scope": self.key.scope.id})
+            # No data is lost: the next start reads the vectors from the database, which takes longer.
+            log.warning("cannot write a checkpoint: %s", error, extra={"scope": self.key.scope.id})
 
     async def compare(self) -> Sequence[str]:
-        """Compare with the database, read again what differs, and return a sentence for each difference."""
+        """Compare with the database, reload files that differ, and return a sentence for each difference."""
         sentences: list[str] = []
         for file_id in await self._suspects():
-            # Whoever waited to refresh it has done so by now: what still differs is no change under way.
+            # Pending refreshes have completed by now: a difference that remains is no concurrent change.
             async with self._lock:
                 batches = await self._read_file(file_id)
-                sentences += await self._threads.work(self._mend, file_id, batches)
+                sentences += await self._threads.work(self._correct, file_id, batches)
         async with self._lock:
             strays = await self._threads.work(self._remove_strays)
         return [*sentences, f"the index held {strays} passages of no file"] if strays else sentences
@@ -178,12 +179,12 @@ class ScopeIndex:
     # Reading
 
     async def _read_all(self, count: int) -> None:
-        matrix = FlatIndex(self.key.space.dimension, count)
+        flat = FlatIndex(self.key.space.dimension, count)
         held: dict[str, list[int]] = {}
         async for batches in self._batches():
-            await self._threads.work(_take, matrix, held, batches)
+            await self._threads.work(_add_batches, flat, held, batches)
         self._files = await self._threads.work(pack_by_file, held)
-        self.parts = FlatAndHnsw(matrix)
+        self.parts = FlatAndHnsw(flat)
 
     async def _batches(self) -> AsyncIterator[Sequence[VectorBatch]]:
         """Yield all vectors of the scope, some megabytes at a time."""
@@ -202,67 +203,67 @@ class ScopeIndex:
         return await self._tools.reader.load_file(self.key.space.name, self.key.scope, file_id)
 
     async def _restore(self) -> bool:
-        """Take over a checkpoint, and what came and went since; False when there is none to be trusted."""
+        """Load a checkpoint and the changes since; return False without a valid one."""
         graph = await self._threads.work(self._tools.checkpoints.read, self.key)
         if graph is None:
             return False
         packed: dict[str, bytes] = {}
         async for file_id, ids in self._tools.reader.load_ids(self.key.space.name, self.key.scope):
             packed[file_id] = packed.get(file_id, b"") + ids
-        late = await self._threads.work(files_behind, graph, packed)
+        missing = await self._threads.work(files_behind, graph, packed)
         parts = FlatAndHnsw(FlatIndex(self.key.space.dimension), graph)
-        if not await self._is_genuine(parts, {one: packed[one] for one in packed.keys() - late}):
-            log.warning("a checkpoint is not of this database", extra={"scope": self.key.scope.id})
+        if not await self._is_genuine(parts, {one: packed[one] for one in packed.keys() - missing}):
+            log.warning("cannot use a checkpoint: another database", extra={"scope": self.key.scope.id})
             await self._threads.work(self._tools.checkpoints.remove, self.key.stem)
             return False
         self.parts = parts
         self._files = await self._threads.work(sort_packed, packed)
-        await self._threads.work(self._forget_others, late)
-        await self._catch_up(late)
+        await self._threads.work(self._forget_others, missing)
+        await self._catch_up(missing)
         return True
 
     async def _is_genuine(self, parts: FlatAndHnsw, packed: Mapping[str, bytes]) -> bool:
-        """Compare the newest vectors: a database that was restored gives the same ids once more."""
+        """Compare the newest vectors: a restored database assigns the same ids to other passages."""
         for file_id in await self._threads.work(newest_files, packed, PROBED_FILES):
             batches = await self._read_file(file_id)
             if await self._threads.work(_differing, parts, batches):
                 return False
         return True
 
-    async def _catch_up(self, late: set[str]) -> None:
-        if len(late) <= MAX_RELOADED_FILES:
-            for file_id in late:
+    async def _catch_up(self, missing: set[str]) -> None:
+        if len(missing) <= MAX_RELOADED_FILES:
+            for file_id in missing:
                 await self._threads.work(self._replace, file_id, await self._read_file(file_id))
             return
         wanted: dict[str, list[VectorBatch]] = {}
         async for batches in self._batches():
             for batch in batches:
-                if batch.file_id in late:
+                if batch.file_id in missing:
                     wanted.setdefault(batch.file_id, []).append(batch)
-        for file_id in late:
+        for file_id in missing:
             await self._threads.work(self._replace, file_id, wanted.get(file_id, []))
 
     # Writing: in a thread, with the lock
 
-    def _forget_others(self, late: set[str]) -> None:
-        for file_id in late:
-            # A graph may have taken over a file in part.
+    def _forget_others(self, missing: set[str]) -> None:
+        for file_id in missing:
+            # The graph may hold part of a file.
             self._files[file_id] = b""
         self._changes += self._remove_strays()
 
     def _remove_strays(self) -> int:
-        """Take out what is of no file; return how many passages."""
+        """Remove the passages that belong to no file; return their number."""
         strays = self.parts.ids - self._alive()
         self.parts.remove(strays)
         return len(strays)
 
     def _replace(self, file_id: str, batches: Sequence[VectorBatch]) -> None:
-        """Make these the vectors of a file. They never change for one id."""
+        """Replace the vectors of a file. The vector of an id never changes."""
         ids, rows = unpack_batches(batches, self.key.space.dimension)
         old = set(unpack_ids(self._files.get(file_id, b"")))
         places = [place for place, one in enumerate(ids) if one not in self.parts]
         if places:
-            self.parts.matrix.add([ids[place] for place in places], rows[places])
+            self.parts.flat.add([ids[place] for place in places], rows[places])
         gone = old.difference(ids)
         self.parts.remove(gone)
         self._files[file_id] = pack_ids(ids)
@@ -278,17 +279,17 @@ class ScopeIndex:
     def _alive(self) -> set[int]:
         return set(unpack_ids(b"".join(self._files.values())))
 
-    # What is due
+    # Maintenance
 
     def _due(self) -> Callable[[], Awaitable[None]] | None:
-        matrix, graph, rules = self.parts.matrix, self.parts.graph, self._rules
+        flat, graph, rules = self.parts.flat, self.parts.graph, self._rules
         if graph is None:
-            return self._build if len(matrix) >= rules.threshold else None
-        if len(matrix) + len(graph) < rules.threshold // 2:
+            return self._build if len(flat) >= rules.threshold else None
+        if len(flat) + len(graph) < rules.threshold // 2:
             return self._flatten
-        if graph.waste > rules.waste or (len(matrix) >= rules.tail and graph.free < len(matrix)):
+        if graph.waste > rules.waste or (len(flat) >= rules.tail and graph.free < len(flat)):
             return self._build
-        if len(matrix) >= rules.tail:
+        if len(flat) >= rules.tail:
             return self._absorb
         if self._changes >= rules.changes:
             return self.save
@@ -300,7 +301,7 @@ class ScopeIndex:
         return checked is not graph or has_grown or time.monotonic() - at >= self._rules.check
 
     async def _check_recall(self) -> None:
-        """Compare what the graph finds with what there is."""
+        """Measure the recall of the graph, and raise its ef_search if it is too low."""
         graph = self.parts.graph
         if graph is not None:
             self._checked = graph, len(graph), time.monotonic()
@@ -308,7 +309,7 @@ class ScopeIndex:
             self.recall = await check.run(lambda: self.is_wanted)
 
     async def _build(self) -> None:
-        """Make a graph of everything, in the place of the one there may be."""
+        """Build a new graph of all vectors; it replaces the present one."""
         async with self._lock:
             waiting = await self._threads.work(self._all_ids)
         graph = HnswIndex(self.key.space.dimension, graph_capacity(len(waiting)))
@@ -316,10 +317,10 @@ class ScopeIndex:
         self._changes = max(self._changes, self._rules.changes)
 
     async def _absorb(self) -> None:
-        """Let the graph take over what is in the matrix."""
+        """Move the vectors of the flat index to the graph."""
         graph = self.parts.graph
         if graph is not None:
-            await self._fill(graph, sorted(self.parts.matrix.ids[: graph.free]))
+            await self._fill(graph, sorted(self.parts.flat.ids[: graph.free]))
 
     async def _fill(self, graph: HnswIndex, waiting: Sequence[int]) -> None:
         for start in range(0, len(waiting), COPY_BATCH_SIZE):
@@ -329,22 +330,22 @@ class ScopeIndex:
             await self._threads.work(self._settle, graph)
 
     def _settle(self, graph: HnswIndex) -> None:
-        """Let a graph answer, and the matrix hold the rest only."""
+        """Use a graph for searches, with a flat index for the vectors that it lacks."""
         alive = self._alive()
         graph.remove(set(graph.ids) - alive)
         rest = sorted(one for one in alive if one not in graph)
-        matrix = FlatIndex(self.key.space.dimension, len(rest))
-        self.parts.copy(rest, matrix)
-        # A new object: whoever searches the former one misses nothing.
-        self.parts = FlatAndHnsw(matrix, graph)
+        flat = FlatIndex(self.key.space.dimension, len(rest))
+        self.parts.copy(rest, flat)
+        # A new object: a search that still reads the former one misses nothing.
+        self.parts = FlatAndHnsw(flat, graph)
 
     async def _flatten(self) -> None:
-        """Do without a graph."""
+        """Move all vectors to the flat index, and drop the graph and its checkpoints."""
         async with self._lock:
             ids = await self._threads.work(self._all_ids)
-            matrix = FlatIndex(self.key.space.dimension, len(ids))
-            await self._threads.work(self.parts.copy, ids, matrix)
-            self.parts = FlatAndHnsw(matrix)
+            flat = FlatIndex(self.key.space.dimension, len(ids))
+            await self._threads.work(self.parts.copy, ids, flat)
+            self.parts = FlatAndHnsw(flat)
             self.recall = None
             await self._threads.work(self._tools.checkpoints.remove, self.key.stem)
 
@@ -368,25 +369,25 @@ class ScopeIndex:
                 wrong.add(batch.file_id)
         return wrong
 
-    def _mend(self, file_id: str, batches: Sequence[VectorBatch]) -> Sequence[str]:
+    def _correct(self, file_id: str, batches: Sequence[VectorBatch]) -> Sequence[str]:
         ids, rows = unpack_batches(batches, self.key.space.dimension)
         missing = sum(one not in self.parts for one in ids)
         gone = len(set(unpack_ids(self._files.get(file_id, b""))).difference(ids))
         differing = self.parts.differing(ids, rows)
-        # What has another vector is taken out first.
+        # Passages with another vector are removed first.
         self.parts.remove(ids)
         self._replace(file_id, batches)
         counts = {"were missing": missing, "were gone from the file": gone, "had other vectors": differing}
         return [f"{count} passages of file {file_id!r} {what}" for what, count in counts.items() if count]
 
 
-def _take(matrix: FlatIndex, held: dict[str, list[int]], batches: Sequence[VectorBatch]) -> None:
+def _add_batches(flat: FlatIndex, held: dict[str, list[int]], batches: Sequence[VectorBatch]) -> None:
     for batch in batches:
-        ids, rows = unpack_batches([batch], matrix.dimension)
-        places = [place for place, one in enumerate(ids) if one not in matrix]
-        matrix.add([ids[place] for place in places], rows[places])
+        ids, rows = unpack_batches([batch], flat.dimension)
+        places = [place for place, one in enumerate(ids) if one not in flat]
+        flat.add([ids[place] for place in places], rows[places])
         held.setdefault(batch.file_id, []).extend(ids)
 
 
 def _differing(parts: FlatAndHnsw, batches: Sequence[VectorBatch]) -> int:
-    return parts.differing(*unpack_batches(batches, parts.matrix.dimension))
+    return parts.differing(*unpack_batches(batches, parts.flat.dimension))

@@ -1,4 +1,4 @@
-"""Threads of the indexes' own, so that searches never wait behind somebody else's work."""
+"""Thread pools of the vector indexes, apart from others so that searches never wait for other work."""
 
 import asyncio
 import contextlib
@@ -18,7 +18,7 @@ WORK_THREADS: Final = 2
 
 
 class IndexThreads:
-    """Some threads for searches, others for what takes long; none is started before it is needed."""
+    """One pool for searches, one for slow work; threads start on first use."""
 
     def __init__(self) -> None:
         self._searching = ThreadPoolExecutor(SEARCH_THREADS, "vector-search")
@@ -27,14 +27,14 @@ class IndexThreads:
     async def search(
         self, function: Callable[Given, Result], *given: Given.args, **also: Given.kwargs
     ) -> Result:
-        """Return what a function that changes nothing returns."""
+        """Run a read-only function in a search thread and return its result."""
         call = functools.partial(function, *given, **also)
         return await asyncio.get_running_loop().run_in_executor(self._searching, call)
 
     async def work(
         self, function: Callable[Given, Result], *given: Given.args, **also: Given.kwargs
     ) -> Result:
-        """Return what a function returns, which has ended when this has, even by a cancellation."""
+        """Run a function in a work thread and return its result; a cancellation waits for its end."""
         call = functools.partial(function, *given, **also)
         job = asyncio.get_running_loop().run_in_executor(self._working, call)
         try:
@@ -44,10 +44,10 @@ class IndexThreads:
                 with contextlib.suppress(asyncio.CancelledError):
                     await asyncio.wait([job])
             if not job.cancelled() and (error := job.exception()) is not None:
-                log.warning("what was cancelled has failed as well: %s", error)
+                log.warning("cancelled index job failed: %s", error)
             raise
 
     def close(self) -> None:
-        """Wait for what runs, and end the threads."""
+        """Wait for running jobs, and end the threads."""
         self._searching.shutdown()
         self._working.shutdown()

@@ -1,1 +1,1 @@
-"""Embedding models and cross-encoders, and how the built-in ones are made."""
+"""Embedding models and cross-encoders, and the build of the built-in ones."""

@@ -1,12 +1,11 @@
-"""The process that makes a built-in model ready, and ends: `python -m gatewayd.vectors.models.build`.
+"""Child process that builds a built-in model: `python -m gatewayd.vectors.models.build`.
 
-It asks for `{"model", "state"}` and answers `{"folder"}`.
+Request: `{"model", "state"}`. Reply: `{"folder"}`.
 
-Here alone ONNX files are read and written (`onnxfile`), with protobuf, which onnxruntime needs anyway; the
-package `onnx` is only what the tests read them back with. To drop `onnxfile`, `fused`, `minilm` and `e5`,
-the folders that they make would have to come ready: in packages that a release publishes, with a folder for
-processors that need reduced weights and one for others. Then `models` would hold the hashes of their files
-in place of that of the weights, and this process would go.
+Only this process reads and writes ONNX files (`onnx_file`). It uses protobuf, which onnxruntime needs anyway;
+the package `onnx` serves the tests only. A release that published the built folders as packages (one for
+processors that need reduced weights, one for others) would replace this process, `onnx_file`, `onnx_writer`,
+`minilm` and `e5`; `catalogue` would then hold the hashes of the published files.
 """
 
 from functools import partial
@@ -20,14 +19,14 @@ from gatewayd.vectors.models.catalogue import E5_SMALL, MINILM, PackagedModel
 from gatewayd.workers import ParentPipe
 
 FILLS: Final = {MINILM.name: "gatewayd.vectors.models.minilm", E5_SMALL.name: "gatewayd.vectors.models.e5"}
-"""The modules whose `fill` writes a model; that of e5-small needs libraries of the extra `multilingual`."""
+"""Modules whose `fill` writes a model; e5-small needs libraries of the extra `multilingual`."""
 
 
 def build(state: Path, model: PackagedModel) -> Path:
-    """Make a model's folder below the state directory unless it is ready, and return it.
+    """Build the folder of a model below the state directory unless it is ready, and return it.
 
-    Raises not_configured when its package is missing or holds something else, internal when the folder cannot
-    be written.
+    Raises not_configured if the package is missing or holds other weights, internal if the folder cannot be
+    written.
     """
     folder = catalogue.model_folder(state, model)
     is_reduced = catalogue.needs_reduction()
@@ -41,7 +40,7 @@ def build(state: Path, model: PackagedModel) -> Path:
 
 
 def main() -> None:
-    """Answer until the parent closes the pipe."""
+    """Answer requests until the parent closes the pipe."""
     parent = ParentPipe()
     for message, _ in parent.messages():
         try:

@@ -1,7 +1,7 @@
-"""The built-in embedding models: where their weights come from, and the folders they are made ready in.
+"""Catalogue of the built-in embedding models: the origin of their weights, and their built folders.
 
-A model's folder holds what fastembed reads and a manifest with hashes. It appears by one rename, so it is
-whole or not there, and it is made again when it does not fit its manifest.
+The folder of a model holds the files that fastembed reads and a manifest with their hashes. One rename
+creates it, so it is never incomplete. It is built again if it does not match its manifest.
 """
 
 import fcntl
@@ -24,7 +24,7 @@ from gatewayd.extras import PackageExtra
 from gatewayd.fsync import sync_to_disk
 
 MODELS_FOLDER: Final = "models"
-"""The folder below the state directory."""
+"""Folder of the models below the state directory."""
 
 GRAPH_FILE: Final = "model.onnx"
 MANIFEST_FILE: Final = "manifest.json"
@@ -39,7 +39,7 @@ Fill = Callable[[Path], None]
 
 
 class ModelEngine(StrEnum):
-    """The libraries that run models; the values stand in descriptions."""
+    """Libraries that run models; the values of the field `engine`."""
 
     # onnxruntime and a WordPiece tokenizer: the default model.
     WORDPIECE = "wordpiece"
@@ -49,12 +49,12 @@ class ModelEngine(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class PackagedModel:
-    """A model whose weights come in a Python package.
+    """A model whose weights a Python package ships.
 
-    `revision` names the arithmetic and changes with anything that changes vectors. `member` is the file with
-    the weights, `sha256` its hash. `is_usable_as_shipped` tells that this file is a graph itself.
-    `word_weight` (0 to 1) is how much words count beside its vectors in a hybrid search, None as much as
-    beside any others. `extra` is what it needs beside the default installation.
+    `revision` names the arithmetic; every change of the vectors changes it. `member` is the file with the
+    weights, `sha256` its hash. `is_usable_as_shipped` says that this file is an ONNX graph itself.
+    `word_weight` (0 to 1) is the weight of words against vectors in a hybrid search, None for the default.
+    `extra` is the package extra that it needs.
     """
 
     name: str
@@ -104,7 +104,7 @@ BUILTINS: Final = {model.name: model for model in (MINILM, E5_SMALL)}
 
 
 def find_builtin(name: str) -> PackagedModel:
-    """Return a built-in model; not_configured for a name that is none."""
+    """Return a built-in model; raise not_configured for an unknown name."""
     model = BUILTINS.get(name)
     if model is None:
         known = " or ".join(sorted(BUILTINS))
@@ -113,8 +113,7 @@ def find_builtin(name: str) -> PackagedModel:
 
 
 def find_source(model: PackagedModel) -> Path:
-    """Return the file with the weights, without importing anything of its package; not_configured without
-    it."""
+    """Return the file with the weights without importing its package; raise not_configured without it."""
     spec = importlib.util.find_spec(model.package)
     folders = spec.submodule_search_locations if spec is not None else None
     found = next((path for folder in folders or () if (path := Path(folder, model.member)).is_file()), None)
@@ -124,13 +123,13 @@ def find_source(model: PackagedModel) -> Path:
 
 
 def model_folder(state: Path, model: PackagedModel, *, is_shipped: bool = False) -> Path:
-    """Return where a model is made ready."""
+    """Return the path of the folder of a model."""
     form = "shipped" if is_shipped else model.revision.partition("-")[0]
     return state / MODELS_FOLDER / f"{model.name}-{form}"
 
 
 def is_ready(folder: Path, model: PackagedModel) -> bool:
-    """Tell whether a folder holds the model, unchanged since it was made, in a form for this processor."""
+    """Tell whether a folder holds the unchanged model in a form for this processor."""
     try:
         manifest = orjson.loads((folder / MANIFEST_FILE).read_bytes())
         return (
@@ -144,10 +143,10 @@ def is_ready(folder: Path, model: PackagedModel) -> bool:
 
 
 def make_folder(folder: Path, model: PackagedModel, fill: Fill, *, is_reduced: bool) -> None:
-    """Make a model's folder unless it is ready; calls at the same time, from any process, make it once.
+    """Build the folder of a model unless it is ready; concurrent calls of all processes build it once.
 
-    Raises not_configured when the source is missing or not the expected one, OSError when the folder cannot
-    be written, and what `fill` raises.
+    Raises not_configured if the source is missing or has another hash, OSError if the folder cannot be
+    written, and what `fill` raises.
     """
     source = find_source(model)
     folder.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -170,7 +169,7 @@ def make_folder(folder: Path, model: PackagedModel, fill: Fill, *, is_reduced: b
 
 
 def make_shipped_folder(state: Path, model: PackagedModel) -> Path:
-    """Make the folder of a model as its package ships it, and return it: needs no other library."""
+    """Build the folder of a model from the shipped graph and return it; needs no further library."""
     folder = model_folder(state, model, is_shipped=True)
 
     def fill(part: Path) -> None:
@@ -200,7 +199,7 @@ def digest(path: Path) -> str:
 
 
 def _complete(folder: Path, model: PackagedModel, *, is_reduced: bool) -> None:
-    """Add what fastembed reads beside the graph and the tokenizer, then the manifest."""
+    """Add the other files that fastembed reads, then the manifest."""
     token, number = model.padding
     _write(folder / "config.json", {"pad_token_id": number})
     _write(folder / "special_tokens_map.json", {"pad_token": token})
@@ -225,7 +224,7 @@ def _write(path: Path, content: dict[str, Any]) -> None:
 
 @contextmanager
 def _locked(path: Path) -> Iterator[None]:
-    """Hold a lock that the system frees when the process dies."""
+    """Hold a file lock, which the kernel releases if the process dies."""
     descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX)

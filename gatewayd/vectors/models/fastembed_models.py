@@ -1,4 +1,4 @@
-"""Models that fastembed runs: those that the package does not bring, and e5-small."""
+"""Embedding models and cross-encoders that fastembed runs: e5-small and all models that are not built in."""
 
 import math
 from typing import Any, Final
@@ -14,14 +14,14 @@ from gatewayd.vectors.interfaces import Header, InferenceModel, Row, normalise_r
 from gatewayd.vectors.models.catalogue import GRAPH_FILE
 
 LOCAL: Final = "local/model"
-"""The name under which a folder's model is known to fastembed."""
+"""Name under which the model of a folder is registered with fastembed."""
 
 POOLINGS: Final = {"mean": PoolingType.MEAN, "cls": PoolingType.CLS, "none": PoolingType.DISABLED}
 SAMPLE: Final = "a sample"
 
 
 class FastembedModel:
-    """An embedding model; `purpose` in the request says what the texts are."""
+    """Embedding model; the field `purpose` of the request says whether texts are queries or passages."""
 
     def __init__(self, description: Header) -> None:
         self._model = TextEmbedding(**_arguments(description, TextEmbedding))
@@ -40,7 +40,7 @@ class FastembedModel:
 
 
 class CrossEncoder:
-    """A model that scores texts as answers to the `query` in the request."""
+    """Cross-encoder that scores texts as answers to the field `query` of the request."""
 
     def __init__(self, description: Header) -> None:
         self._model = TextCrossEncoder(**_arguments(description, TextCrossEncoder))
@@ -48,24 +48,24 @@ class CrossEncoder:
 
     @property
     def width(self) -> int:
-        """Return that a text gets one score."""
+        """Return 1: one score per text."""
         return 1
 
     def compute(self, text: str, request: Header) -> Row:
         """Return a score from 0 to 1."""
         (logit,) = self._model.rerank(request["query"], [text])
-        # Beyond these the float32 result is the same, and the exponential of more than 709 is none.
+        # Beyond these bounds the float32 result is the same, and math.exp overflows above 709.
         bounded = min(max(float(logit), -80.0), 80.0)
         return np.array([1 / (1 + math.exp(-bounded))], dtype=np.float32)
 
 
 def load(description: Header) -> InferenceModel:
-    """Load a model; not_configured for a name that is not known, ValueError for files that are no model."""
+    """Load a model; raises not_configured for an unknown name, ValueError for invalid files."""
     return CrossEncoder(description) if description["task"] == "rerank" else FastembedModel(description)
 
 
 def _arguments(description: Header, family: type[TextEmbedding] | type[TextCrossEncoder]) -> dict[str, Any]:
-    """Return what a family's model is made with; one in a folder is made known first."""
+    """Return the constructor arguments of a model; register it first if it is in a folder."""
     common = {"threads": 1, "enable_cpu_mem_arena": False}
     name, path = description["name"], description["path"]
     if path is None:
@@ -82,5 +82,5 @@ def _arguments(description: Header, family: type[TextEmbedding] | type[TextCross
         )
     else:
         family.add_custom_model(LOCAL, sources=source, model_file=GRAPH_FILE)
-    # Without a folder for downloads one is looked for and made, which a confined process cannot.
+    # Without `cache_dir` fastembed creates one, which a confined process cannot.
     return {**common, "model_name": LOCAL, "specific_model_path": path, "cache_dir": path}

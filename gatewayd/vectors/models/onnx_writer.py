@@ -1,8 +1,8 @@
-"""Writes BERT-like encoders as ONNX graphs of fused operators whose large products run in int8.
+"""Writer of BERT-like encoders as ONNX graphs of fused operators whose large products run in int8.
 
-Weights are int8 with a scale for each output, activations are quantised as they come (unsigned, per tensor).
-The graph reads `input_ids` and `attention_mask`, both [batch, tokens] int64, and gives `sentence_embedding`,
-[batch, width] float32: the mean over the tokens of each text. Only builds of models need this module.
+Weights are int8 with a scale per output; activations are quantised dynamically (unsigned, per tensor). The
+graph reads `input_ids` and `attention_mask`, both [batch, tokens] int64, and returns `sentence_embedding`,
+[batch, width] float32: the mean over the tokens of each text. Only the build of models uses this module.
 """
 
 from collections.abc import Sequence
@@ -27,7 +27,7 @@ Floats = NDArray[np.float32]
 
 @dataclass(frozen=True, slots=True)
 class QuantisedMatrix:
-    """An int8 matrix [inputs, outputs] with a scale for each output, and the bias that is added after it."""
+    """An int8 matrix [inputs, outputs] with a scale per output, and the bias of the linear map."""
 
     values: NDArray[np.int8]
     scales: Floats
@@ -64,7 +64,7 @@ class EncoderLayer:
 
 @dataclass(frozen=True, slots=True)
 class EncoderWeights:
-    """All weights of an encoder; `positions` is [longest text, width] with the token type added."""
+    """All weights of an encoder; `positions` is [maximum tokens, width] with the token type added."""
 
     words: QuantisedTable
     positions: Floats
@@ -92,8 +92,8 @@ def join_matrices(matrices: Sequence[QuantisedMatrix]) -> QuantisedMatrix:
 def write_encoder(encoder: EncoderWeights, path: Path, *, is_reduced: bool) -> None:
     """Write an encoder as an ONNX file.
 
-    `is_reduced` leaves one bit of each weight out: processors without VNNI add pairs of products in 16 bits,
-    where full ones overflow.
+    `is_reduced` drops one bit of each weight: processors without VNNI add pairs of products in 16 bits, which
+    would overflow otherwise.
     """
     writer = _Writer(is_reduced=is_reduced)
     state = writer.embedded(encoder)
@@ -112,7 +112,7 @@ class _Writer:
         self._constants: list[Any] = []
 
     def constant(self, array: NDArray[np.generic]) -> str:
-        """Keep an array and return its name."""
+        """Add a constant array and return its name."""
         name = f"c{len(self._constants)}"
         self._constants.append(onnx_file.make_tensor(array, name))
         return name

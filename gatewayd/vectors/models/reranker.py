@@ -1,4 +1,4 @@
-"""Orders passages with a cross-encoder on this machine, in a process of its own."""
+"""Reranker with a cross-encoder on this machine, which runs in a child process."""
 
 from array import array
 from collections.abc import Mapping, Sequence
@@ -20,8 +20,8 @@ class LocalReranker:
     async def rerank(self, query: str, texts: Sequence[str]) -> Sequence[float]:
         """Return a score from 0 to 1 for each text, in order.
 
-        Raises GatewayError: not_configured, unavailable, upstream_failed, and timeout when the process does
-        not answer.
+        Raises GatewayError: not_configured, unavailable, upstream_failed, and timeout if the process does not
+        answer.
         """
         if not texts:
             return []

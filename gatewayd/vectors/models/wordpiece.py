@@ -1,4 +1,4 @@
-"""BERT-like embedding models in a folder, run by onnxruntime: of the default model this is all there is."""
+"""BERT-like embedding models in a folder, run by onnxruntime with a WordPiece tokenizer."""
 
 from pathlib import Path
 
@@ -14,7 +14,7 @@ INPUT_IDS, MASK, TYPES = "input_ids", "attention_mask", "token_type_ids"
 
 
 class WordPieceEmbedding:
-    """An embedding model; it makes no difference what the texts are for."""
+    """Embedding model that treats queries and passages alike."""
 
     def __init__(self, description: Header) -> None:
         folder = Path(description["path"])
@@ -35,7 +35,7 @@ class WordPieceEmbedding:
 
     def compute(self, text: str, request: Header) -> Row:
         """Return a vector of length 1."""
-        # One text on the calling thread: others would not be those that the sandbox gives their priority.
+        # One text, on the calling thread: threads of the tokenizer would not have its priority.
         (ids,) = self._tokenizer.encode_batch_list([text], max_length=MAX_TEXT_TOKENS, parallel=False)
         given = np.array([ids], np.int64)
         values = {INPUT_IDS: given, MASK: np.ones_like(given), TYPES: np.zeros_like(given)}
@@ -45,5 +45,5 @@ class WordPieceEmbedding:
 
 
 def load(description: Header) -> WordPieceEmbedding:
-    """Load a model; ValueError or an error of onnxruntime for files that are no model."""
+    """Load a model; raises ValueError or an error of onnxruntime for invalid files."""
     return WordPieceEmbedding(description)

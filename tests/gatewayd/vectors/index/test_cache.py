@@ -98,20 +98,20 @@ def test_graphs_are_few(cache: ScopeCache) -> None:
     graphs = [Sized(name, 1, has_graph=True) for name in "abc"]
     assert hold(cache, *graphs[:2], Sized("m", 1)) == []
     assert hold(cache, graphs[2]) == ["a"]
-    cache.take(graphs[2])
+    cache.remove(graphs[2])
     assert hold(cache, Sized("d", 1, has_graph=True)) == []
 
 
 def test_what_was_taken_counts_no_more(cache: ScopeCache) -> None:
     a, other = Sized("a", 60), Sized("a", 60)
     hold(cache, a)
-    cache.take(a)
-    cache.take(a)
+    cache.remove(a)
+    cache.remove(a)
     assert cache.size == 0
     assert cache.measure(a) == []
     assert cache.size == 0
     hold(cache, other)
-    cache.take(a)
+    cache.remove(a)
     assert cache.find(other.key) is other
 
 

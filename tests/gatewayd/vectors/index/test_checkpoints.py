@@ -97,7 +97,7 @@ def test_a_damaged_one_is_never_used(
     damage(newest)
     assert read_count(kept) == 10
     if newest.suffix == ".hnsw" or damage is not Path.unlink:
-        assert "a checkpoint is not used" in caplog.text
+        assert "cannot use a checkpoint" in caplog.text
         assert [name for name in names(tmp_path) if "00000002" in name] == []
     damage(next((tmp_path / "vectors").glob(f"*1.{ending}")))
     assert read_count(kept) is None
@@ -196,7 +196,10 @@ def test_verifying_tells_and_removes(kept: GraphCheckpoints, tmp_path: Path) -> 
     assert kept.verify(KEY) == []
     flip(next((tmp_path / "vectors").glob("*2.hnsw")))
     (sentence,) = kept.verify(KEY)
-    assert sentence == "a checkpoint was damaged and is removed: its content is not what was written"
+    assert (
+        sentence
+        == "a checkpoint was damaged and is removed: the SHA-256 of its content does not match the header"
+    )
     assert kept.verify(KEY) == []
     assert read_count(kept) == 10
 

@@ -33,42 +33,42 @@ def watch(clock: Clock) -> ReloadWatch:
     return ReloadWatch(512 * MIB, clock)
 
 
-def let_go(watch: ReloadWatch) -> None:
-    watch.let_go(A, 300 * MIB, B, 250 * MIB + 1)
+def evict(watch: ReloadWatch) -> None:
+    watch.note_eviction(A, 300 * MIB, B, 250 * MIB + 1)
 
 
 def test_what_is_loaded_again_soon_is_told_once_in_a_while(
     watch: ReloadWatch, clock: Clock, caplog: pytest.LogCaptureFixture
 ) -> None:
     for _ in range(3):
-        let_go(watch)
-        watch.load(A)
+        evict(watch)
+        watch.note_load(A)
     assert caplog.messages == [SENTENCE]
     assert watch.problem == SENTENCE
     assert watch.count == 3
     clock.now = REPEAT_SECONDS
     assert watch.problem is None
-    let_go(watch)
-    watch.load(A)
+    evict(watch)
+    watch.note_load(A)
     assert caplog.messages == [SENTENCE] * 2
 
 
 def test_what_is_loaded_again_later_or_for_the_first_time_is_nothing_to_tell(
     watch: ReloadWatch, clock: Clock, caplog: pytest.LogCaptureFixture
 ) -> None:
-    watch.load(A)
-    let_go(watch)
-    watch.load(B)
+    watch.note_load(A)
+    evict(watch)
+    watch.note_load(B)
     clock.now = SOON_SECONDS + 1
-    watch.load(A)
+    watch.note_load(A)
     assert (watch.count, watch.problem, caplog.messages) == (0, None, [])
 
 
 def test_only_the_latest_are_remembered(watch: ReloadWatch, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(reloads, "MAX_REMEMBERED_EVICTIONS", 1)
-    watch.let_go(A, 1, B, 1)
-    watch.let_go(B, 1, A, 1)
-    watch.load(A)
+    watch.note_eviction(A, 1, B, 1)
+    watch.note_eviction(B, 1, A, 1)
+    watch.note_load(A)
     assert watch.count == 0
-    watch.load(B)
+    watch.note_load(B)
     assert watch.count == 1
