@@ -1,4 +1,4 @@
-"""Events: what their types mean, who hears them, and calls that wait for a user.
+"""Events: their types, their delivery to subscribers, and calls that wait for the answer of a user.
 
-May be imported by plugins, chat, the adapters and the edge.
+The packages above it may import it: the pipeline, the HTTP edge and the adapters.
 """

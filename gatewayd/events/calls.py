@@ -1,4 +1,7 @@
-"""Questions to users that wait for an answer: confirmation, input and execute (6.1, 6.5)."""
+"""Calls that ask a user and wait for the answer: confirmation, input and execute.
+
+gatewayd-plugins(7), EVENTS describes them for plugins.
+"""
 
 import asyncio
 from collections import OrderedDict
@@ -14,14 +17,14 @@ from gatewayd.events.records import Event, EventCall, EventTarget, Payload
 from gatewayd.events.rooms import Subscription
 
 GRACE_SECONDS: Final = 5.0
-"""How long a call waits for a user who does not listen, or not any more."""
+"""How long a call waits for a user without a live connection."""
 
 MAX_REMEMBERED_CALLS: Final = 1000
-"""Answered calls that are known as such, over all users."""
+"""Maximum number of answered calls that are remembered, over all users."""
 
 
-class CallTimeout(TimeoutError):  # noqa: N818 - it is one, and says so
-    """Nobody answered: in time, or at all because the user does not listen."""
+class CallTimeout(TimeoutError):  # noqa: N818 - a time-out, named like its base
+    """No answer came in time, or the user has no live connection."""
 
 
 @dataclass(eq=False, slots=True)
@@ -32,10 +35,10 @@ class _Waiting:
 
 
 class EventCalls:
-    """Asks users and takes their answers. `timeout` is in seconds, 0 for none.
+    """Sends calls to users and collects their answers. `timeout` is in seconds, 0 for none.
 
-    A call goes to the session that it is for, or to all sessions of the user when that one is gone; those who
-    connect later get it then. Any of them may answer, and the first answer counts.
+    A call goes to the session of its target, or to all sessions of the user if that session is gone; a
+    session that connects later gets it then. Any of these sessions may answer; the first answer counts.
     """
 
     def __init__(self, hub: Hub, *, timeout: float, grace: float = GRACE_SECONDS) -> None:
@@ -43,15 +46,15 @@ class EventCalls:
         self._timeout = timeout or None
         self._grace = grace
         self._waiting: dict[str, dict[str, _Waiting]] = {}
-        # The users by the ids of the calls that they answered.
+        # Call id -> id of the user who answered it.
         self._answered: OrderedDict[str, str] = OrderedDict()
         hub.watch(self)
 
     async def ask(self, target: EventTarget, event: Event) -> Any:
-        """Return the user's answer, any JSON value.
+        """Send a call and return the answer of the user, any JSON value.
 
-        Raises CallTimeout when there is none in time, or no session for 5 s; RuntimeError with the client's
-        words when it says that it failed. A caller that is cancelled takes its call back.
+        Raises CallTimeout without an answer in time or without a session for 5 s; RuntimeError with the
+        message of the client if it reports a failure. A cancellation withdraws the call.
         """
         call = EventCall(ids.new_id(), target, event, ids.now())
         waiting = _Waiting(call, asyncio.get_running_loop().create_future())
@@ -60,7 +63,7 @@ class EventCalls:
         try:
             self._hub.tell(self._addressed(call), payload_of(call))
             self._hub.tell(self._hub.listeners(EVERYBODY, target.chat_id), _payload_with_user(call))
-            self._look(waiting)
+            self._update_grace(waiting)
             async with TimeLimit(self._timeout):
                 return await waiting.answer
         except CallTimeout:
@@ -73,21 +76,21 @@ class EventCalls:
             self._end(waiting)
 
     def pending(self, user_id: str) -> Sequence[EventCall]:
-        """Return the calls that wait for a user, oldest first."""
+        """Return the unanswered calls to a user, oldest first."""
         return [waiting.call for waiting in self._waiting.get(user_id, {}).values()]
 
     def every(self) -> Sequence[EventCall]:
-        """Return the calls that wait for any user, oldest first."""
+        """Return the unanswered calls to all users, oldest first."""
         waiting = [each.call for mine in self._waiting.values() for each in mine.values()]
         return sorted(waiting, key=lambda call: call.created_at)
 
     def find_user(self, call_id: str) -> str | None:
-        """Return the id of the user whom a call asks, or asked; None when no such call is known."""
+        """Return the id of the user of a call, answered or not; None for an unknown call."""
         asked = (user_id for user_id, mine in self._waiting.items() if call_id in mine)
         return next(asked, self._answered.get(call_id))
 
     def answer(self, user_id: str, call_id: str, result: Any) -> None:
-        """Give a call its result; conflict when it has one, not_found when this user has no such call."""
+        """Set the result of a call; raise conflict if it has one, not_found if the user has no such call."""
         self._open(user_id, call_id).answer.set_result(result)
         self._remember(user_id, call_id)
 
@@ -99,7 +102,7 @@ class EventCalls:
         self._remember(user_id, call_id)
 
     def joined(self, listener: Subscription) -> None:
-        """Give a new listener the calls that wait for somebody like it."""
+        """Send the unanswered calls to a new subscriber if they are addressed to it."""
         if listener.opened.user_id == EVERYBODY:
             for call in self.every():
                 if listener.wants_events_of(call.target.chat_id):
@@ -108,24 +111,24 @@ class EventCalls:
         for waiting in list(self._waiting.get(listener.opened.user_id, {}).values()):
             if listener in self._addressed(waiting.call):
                 self._hub.tell([listener], payload_of(waiting.call))
-            self._look(waiting)
+            self._update_grace(waiting)
 
     def left(self, listener: Subscription) -> None:
-        """Give the calls of a session that went to the others."""
+        """Send the unanswered calls of a closed session to the other sessions of the user."""
         for waiting in list(self._waiting.get(listener.opened.user_id, {}).values()):
             if waiting.call.target.session_id == listener.opened.session_id:
                 self._hub.tell(self._addressed(waiting.call), payload_of(waiting.call))
-            self._look(waiting)
+            self._update_grace(waiting)
 
     def _addressed(self, call: EventCall) -> Sequence[Subscription]:
-        """Return the listeners to ask: the session that the call is for alone, so that a script runs once."""
+        """Return the addressed subscribers: the session of the target alone if it lives, else all."""
         target = call.target
         listeners = self._hub.listeners(target.user_id, target.chat_id)
         wanted = [one for one in listeners if one.opened.session_id == target.session_id]
         return wanted or listeners
 
-    def _look(self, waiting: _Waiting) -> None:
-        """Begin or end the grace of a call, by whether somebody hears it."""
+    def _update_grace(self, waiting: _Waiting) -> None:
+        """Start or stop the grace period of a call: it runs while the user has no live connection."""
         target = waiting.call.target
         is_heard = self._hub.is_live(target.user_id, target.chat_id)
         if is_heard and waiting.grace is not None:
@@ -133,9 +136,9 @@ class EventCalls:
             waiting.grace = None
         elif not is_heard and waiting.grace is None:
             loop = asyncio.get_running_loop()
-            waiting.grace = loop.call_later(self._grace, self._give_up, waiting)
+            waiting.grace = loop.call_later(self._grace, self._expire, waiting)
 
-    def _give_up(self, waiting: _Waiting) -> None:
+    def _expire(self, waiting: _Waiting) -> None:
         if not waiting.answer.done():
             asked = waiting.call.event.type
             waiting.answer.set_exception(
@@ -166,7 +169,7 @@ class EventCalls:
 
 
 def payload_of(call: EventCall) -> Payload:
-    """Return a call as listeners get it."""
+    """Return the payload of a call for subscribers."""
     return {
         "chat_id": call.target.chat_id,
         "message_id": call.target.message_id,

@@ -1,4 +1,4 @@
-"""Reads what plugins emit."""
+"""Parser of the events that plugins emit."""
 
 import logging
 from types import MappingProxyType
@@ -11,24 +11,24 @@ from gatewayd.events.json_values import to_json
 log = logging.getLogger(__name__)
 
 Envelope = dict[str, Any]
-"""An event as JSON: `type` is a text that is not empty, `data` is there; further members are kept."""
+"""An event as JSON with a non-empty `type` and with `data`; further members stay."""
 
 
 def parse_event(value: Any) -> Envelope | None:
-    """Return an emitted value as an envelope of its own, None when it is no event: nonsense is never raised.
+    """Return a copy of an emitted value as an envelope, None for an invalid event; never raises.
 
-    An event without `data` gets an empty object (`chat:tasks:cancel` is sent so).
+    An event without `data` gets an empty object (`chat:tasks:cancel` has none).
     """
     if not isinstance(value, dict | MappingProxyType | BaseModel):
-        log.debug("event dropped: it is no object", extra={"found": type(value).__name__})
+        log.debug("cannot send an event: it is not an object", extra={"found": type(value).__name__})
         return None
     try:
         event = to_json(value)
     except ValueError as error:
-        log.debug("event dropped: %s", error)
+        log.debug("cannot send an event: %s", error)
         return None
     if not isinstance(event, dict) or not isinstance(event.get("type"), str) or not event["type"]:
-        log.debug("event dropped: it has no type")
+        log.debug("cannot send an event: it has no type")
         return None
     event.setdefault("data", {})
     return event

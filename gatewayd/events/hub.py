@@ -1,6 +1,6 @@
-"""Who hears an event: rooms by user, bounded queues, and a bounded replay.
+"""Delivery of events to subscribers: a room per user, bounded queues and a bounded replay.
 
-All of it runs on one event loop. A frame is made once, whatever number of listeners gets it.
+The hub runs on one event loop. It encodes a frame once for all subscribers.
 """
 
 import asyncio
@@ -15,33 +15,33 @@ from gatewayd.events.records import EventFrame, Payload, SessionInfo
 from gatewayd.events.rooms import BufferedFrame, EventLimits, Room, Subscription
 
 EVERYBODY: Final = "*"
-"""In place of a user's id: whoever listens so hears the events of all users, and is nobody's listener."""
+"""Pseudo user id: its subscribers get the events of all users and are not subscribers of any user."""
 
 BEAT_FRAME: Final = b": keep-alive\n\n"
 BEAT_SECONDS: Final = 15.0
 TICK_SECONDS: Final = 1.0
 LISTENERS_PER_BATCH: Final = 100
-"""Listeners that get their beat before the loop does something else."""
+"""Number of subscribers that get a keep-alive before the loop yields."""
 
 MAX_NUMBER_DIGITS: Final = 18
 
 
 class ListenerObserver(Protocol):
-    """Wants to know who listens."""
+    """Observer of subscribers that join and leave."""
 
     def joined(self, listener: Subscription) -> None:
-        """Hear of a listener that came."""
+        """Handle a new subscriber."""
         ...
 
     def left(self, listener: Subscription) -> None:
-        """Hear of a listener that went."""
+        """Handle a subscriber that has left."""
         ...
 
 
 class Hub:
-    """Gives frames to the listeners of a user, and to those who come back what they missed.
+    """Sends frames to the subscribers of a user, and replays missed frames after a reconnect.
 
-    `run` is to be spawned once: it is the keep-alive of all listeners.
+    Spawn `run` once: it keeps the connections of all subscribers alive.
     """
 
     def __init__(
@@ -58,27 +58,27 @@ class Hub:
         self._today = today
         self._boot = ids.new_secret(4)
         self._number = 0
-        # The newest frame that was not kept because its user had no room.
-        self._unkept = 0
+        # Number of the newest frame that was not buffered because its user had no room.
+        self._last_unbuffered = 0
         self._rooms: dict[str, Room] = {}
         self._watchers: list[ListenerObserver] = []
         self._is_open = True
         bus.subscribe(self._receive)
 
     def watch(self, watcher: ListenerObserver) -> None:
-        """Tell a watcher of every listener that comes and goes from now on."""
+        """Notify `watcher` of every subscriber that joins or leaves from now on."""
         self._watchers.append(watcher)
 
     async def publish(self, user_id: str, chat_id: str, payload: Payload, about: str = "") -> None:
-        """Give an event to all listeners of a user, in every process; each hub numbers it by itself.
+        """Send an event to all subscribers of a user, in every process; each hub has its own numbering.
 
-        Without a listener it is kept for those who were there in the last ten minutes, instead of an older
-        one that is `about` the same.
+        The room buffers it for subscribers of the last ten minutes that reconnect. It replaces an older
+        buffered event with the same `about`.
         """
         await self._bus.publish(user_id, EventFrame(chat_id, to_json_bytes(payload), about))
 
     def tell(self, listeners: Sequence[Subscription], payload: Payload) -> None:
-        """Give a frame to these listeners alone; it has no id and is not kept."""
+        """Send a frame to these subscribers only; it has no id and is not buffered."""
         wire = b"data: %b\n\n" % to_json_bytes(payload)
         for listener in listeners:
             listener.push(wire)
@@ -91,14 +91,13 @@ class Hub:
         chat_id: str | None = None,
         session_id: str | None = None,
     ) -> Subscription:
-        """Return a new listener of a user, of one chat or of all, which goes on after the frame `last_id`.
+        """Return a new subscriber of a user, of one chat or of all, which resumes after the frame `last_id`.
 
-        Its session has a new id unless one is given, which nobody else may have.
+        Its session has a new id unless `session_id` is given, which must be unique. `opened.gap` says that
+        later frames are lost: too old, or from before a restart; those still buffered are replayed. The
+        caller closes the subscriber.
 
-        `opened.gap` tells that frames after it are lost: too old, or from before a restart. What is kept of
-        them comes all the same. The listener is to be closed.
-
-        For EVERYBODY the frames have `user_id` too.
+        The frames of EVERYBODY have `user_id` too.
         """
         now = self._clock()
         room = self._room(user_id)
@@ -117,7 +116,7 @@ class Hub:
             if kept.number > start and listener.wants_events_of(kept.chat_id)
         ]
         if missed:
-            # In one piece: what is kept may be more than what may wait.
+            # In one piece: the replay may have more frames than the queue allows.
             listener.push(b"".join(missed))
         if not self._is_open:
             listener.close()
@@ -128,17 +127,17 @@ class Hub:
         return listener
 
     def listeners(self, user_id: str, chat_id: str | None = None) -> Sequence[Subscription]:
-        """Return the listeners of a user who hear a chat, or all, those that came first first."""
+        """Return the subscribers of a user for a chat, or all, oldest first."""
         room = self._rooms.get(user_id)
         found = () if room is None else room.listeners.values()
         return [one for one in found if chat_id is None or one.wants_events_of(chat_id)]
 
     def is_live(self, user_id: str, chat_id: str | None = None) -> bool:
-        """Tell whether anybody listens for a user, to a chat if one is named."""
+        """Tell whether a user has a subscriber, for the chat if one is named."""
         return bool(self.listeners(user_id, chat_id))
 
     def put_out(self, user_id: str | None = None, *, only_keys: bool = False) -> None:
-        """Close all listeners of a user, or of everybody, at once; `only_keys` those that came by API key."""
+        """Close the subscribers of a user, or of all users; with `only_keys` those with an API key."""
         rooms = [self._rooms[user_id]] if user_id in self._rooms else []
         for room in self._rooms.values() if user_id is None else rooms:
             for listener in list(room.listeners.values()):
@@ -146,18 +145,18 @@ class Hub:
                     listener.close()
 
     def close(self) -> None:
-        """Close all listeners, and those that still come: the gateway stops."""
+        """Close all subscribers, and each later one on arrival: the gateway stops."""
         self._is_open = False
         self.put_out()
 
     async def run(self) -> None:
-        """Keep the listeners' connections alive and forget what nobody waits for, until cancelled."""
+        """Send keep-alives and drop expired rooms and frames, until cancelled."""
         while True:
             await asyncio.sleep(TICK_SECONDS)
             await self.tick()
 
     async def tick(self) -> None:
-        """Give a comment to every listener that got nothing for 15 s, and drop what is kept too long."""
+        """Send a comment to every subscriber that got nothing for 15 s; drop expired rooms and frames."""
         now = self._clock()
         self._end_expired()
         for user_id, room in list(self._rooms.items()):
@@ -166,7 +165,9 @@ class Hub:
                 del self._rooms[user_id]
                 if user_id == EVERYBODY:
                     continue
-                self._unkept = max(self._unkept, room.frames[-1].number if room.frames else room.floor)
+                self._last_unbuffered = max(
+                    self._last_unbuffered, room.frames[-1].number if room.frames else room.floor
+                )
         due = now - BEAT_SECONDS + TICK_SECONDS
         for count, listener in enumerate(list(self._silent(due)), 1):
             listener.push(BEAT_FRAME)
@@ -177,8 +178,8 @@ class Hub:
     def _room(self, user_id: str) -> Room:
         room = self._rooms.get(user_id)
         if room is None:
-            # What was kept for the users was not kept for who hears all of them.
-            floor = self._number if user_id == EVERYBODY else self._unkept
+            # Frames that rooms of users buffered are not buffered for EVERYBODY.
+            floor = self._number if user_id == EVERYBODY else self._last_unbuffered
             room = self._rooms[user_id] = Room(self._limits, floor)
         return room
 
@@ -192,7 +193,7 @@ class Hub:
     def _silent(self, due: float) -> Iterator[Subscription]:
         for room in self._rooms.values():
             for listener in room.listeners.values():
-                # Who has not taken the last frame yet needs no further one.
+                # A subscriber with a frame in its queue needs no keep-alive.
                 if listener.touched <= due and listener.is_idle:
                     yield listener
 
@@ -205,7 +206,7 @@ class Hub:
         if user_id in self._rooms:
             self._deliver(self._rooms[user_id], frame, frame.payload)
         else:
-            self._unkept = self._number
+            self._last_unbuffered = self._number
 
     def _deliver(self, room: Room, frame: EventFrame, payload: bytes) -> None:
         now = self._clock()
@@ -217,7 +218,7 @@ class Hub:
                 listener.touched = now
 
     def _seen(self, last_id: str) -> int | None:
-        """Return the number in an id of ours, None for an id of before the start or of nobody."""
+        """Return the number in a frame id of this hub, None for an older or foreign id."""
         boot, _, digits = last_id.rpartition("-")
         if (
             boot != self._boot

@@ -1,4 +1,4 @@
-"""What events need: stored messages to write to, and a bus between processes."""
+"""Interfaces that events use: effects on stored messages, and the bus between processes."""
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Protocol
@@ -7,34 +7,34 @@ from gatewayd.events.records import EventFrame
 
 
 class MessageEffects(Protocol):
-    """Writes to stored messages, each one atomic statement, right under concurrency (6.5).
+    """Writes to stored messages. Each write is one atomic statement and safe under concurrency.
 
-    All return False, and do nothing, when there is no such message. They are committed on return. Whoever
-    writes raises too_large when the content or the list would be over the limits of a message.
+    All writes return False, and do nothing, if there is no such message. They are committed on return. They
+    raise too_large if the content or the list would exceed the limits of a message.
     """
 
     async def append_content(self, chat_id: str, message_id: str, text: str) -> bool:
-        """Add text to the end of the content."""
+        """Append text to the content."""
         ...
 
     async def replace_content(self, chat_id: str, message_id: str, text: str) -> bool:
-        """Make the content this text."""
+        """Replace the content."""
         ...
 
     async def append_items(self, chat_id: str, message_id: str, kind: str, values: Sequence[Any]) -> bool:
-        """Add JSON values to the end of `statusHistory`, `embeds`, `files` or `sources`, in their order."""
+        """Append JSON values, in order, to the list `statusHistory`, `embeds`, `files` or `sources`."""
         ...
 
     async def put_item(self, chat_id: str, message_id: str, kind: str, value: Mapping[str, Any]) -> bool:
-        """Put an object in the place of the one with the same `type` and `id` of a list, or at its end."""
+        """Replace the object of a list with the same `type` and `id`, or append it."""
         ...
 
     async def replace_items(self, chat_id: str, message_id: str, kind: str, values: Sequence[Any]) -> bool:
-        """Make a list of a message these values."""
+        """Replace a list of a message."""
         ...
 
     async def items(self, chat_id: str, message_id: str, kind: str) -> Sequence[Any]:
-        """Return the values of a list of a message, oldest first; empty when there is no such message."""
+        """Return the values of a list of a message, oldest first; empty if there is no such message."""
         ...
 
 
@@ -42,9 +42,9 @@ class Bus(Protocol):
     """Carries frames between the processes of one gateway."""
 
     async def publish(self, user_id: str, frame: EventFrame) -> None:
-        """Give a frame to the listeners in every process, this one included."""
+        """Send a frame to the hubs of all processes, this one included."""
         ...
 
     def subscribe(self, listener: Callable[[str, EventFrame], None]) -> None:
-        """Call the listener with the user's id and each frame that any process publishes."""
+        """Call `listener` with the user id and the frame of every publish of any process."""
         ...

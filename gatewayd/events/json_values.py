@@ -1,4 +1,4 @@
-"""Foreign values as JSON: what a plugin sends may be anything, and must not fail where it is written."""
+"""Conversion of arbitrary values from plugins to JSON that always serialises."""
 
 from types import MappingProxyType
 from typing import Any, Final
@@ -9,23 +9,23 @@ from pydantic import BaseModel
 from gatewayd.text import MAX_JSON_DEPTH
 
 MAX_EXACT_INTEGER: Final = 2**63
-"""Integers beyond this, which no JSON reader keeps exactly, become floats."""
+"""Integers beyond this become floats: JSON readers do not keep them exactly."""
 
 _OPTIONS: Final = orjson.OPT_NON_STR_KEYS | orjson.OPT_SERIALIZE_NUMPY
 
-# What readers of text take for a line end although event streams do not (WHATWG HTML, section 9.2.6).
+# Characters that text readers take for a line end although event streams do not (WHATWG HTML, 9.2.6).
 _LINE_ENDS: Final = ((b"\xe2\x80\xa8", b"\\u2028"), (b"\xe2\x80\xa9", b"\\u2029"), (b"\xc2\x85", b"\\u0085"))
 
 
 def to_json(value: Any) -> Any:
-    """Return a copy of a value that is JSON: models become objects, sets lists, what is unknown its type.
+    """Return a JSON copy of a value: models become objects, sets lists, other values their type name.
 
-    Code of the value itself is not run. Raises ValueError when it nests too deep.
+    No code of the value runs. Raises ValueError if it nests too deep.
     """
     try:
         data = orjson.dumps(value, _known, _OPTIONS)
     except TypeError:
-        # A lone surrogate, a number over 64 bits or a value that holds itself.
+        # An unpaired surrogate, an integer over 64 bits or a value that contains itself.
         return _cleaned(value, MAX_JSON_DEPTH)
     copy = orjson.loads(data)
     if data.count(b"[") + data.count(b"{") > MAX_JSON_DEPTH:
@@ -34,7 +34,7 @@ def to_json(value: Any) -> Any:
 
 
 def to_json_bytes(value: Any) -> bytes:
-    """Return a value of `to_json` as JSON on one line, whatever a reader takes for a line end."""
+    """Return a value of `to_json` as JSON bytes on one line; line-separator characters are escaped."""
     data = orjson.dumps(value)
     for found, escaped in _LINE_ENDS:
         if found in data:

@@ -1,4 +1,4 @@
-"""What events do to the stored message they are about (6.5)."""
+"""Effects of events on stored messages. gatewayd-plugins(7), EVENTS lists them by type."""
 
 import logging
 from collections.abc import Mapping
@@ -11,35 +11,38 @@ from gatewayd.events.records import Effect, EventTarget
 log = logging.getLogger(__name__)
 
 CODE_EXECUTION: Final = "code_execution"
-"""The `type` of a source that is `{"type", "id", "name", "code", "language", "result"?}` (6.2)."""
+"""The `type` of a source that describes executed code.
+
+Such a source is `{"type", "id", "name", "code", "language", "result"?}`.
+"""
 
 _UNSTORED: Final = ("local:", "temporary:", "channel:")
 
-# Which list of the payload goes into which list of the message; a status and a source go in whole.
+# Effect -> the list in the payload whose values it appends. A status or a source is appended whole.
 _LISTS: Final = {Effect.APPEND_EMBEDS: "embeds", Effect.APPEND_FILES: "files"}
 
 
 def is_kept(chat_id: str) -> bool:
-    """Tell whether a chat id is one of those under which chats are stored, and not of a temporary chat."""
+    """Tell whether a chat id names a stored chat and not a temporary one."""
     return bool(chat_id) and not chat_id.startswith(_UNSTORED)
 
 
 def is_stored(target: EventTarget) -> bool:
-    """Tell whether there can be a stored message behind a target."""
+    """Tell whether a target may name a stored message."""
     return bool(target.message_id) and is_kept(target.chat_id)
 
 
 class StoredEffects:
-    """Writes the effect of one event and says what listeners are told."""
+    """Stores the effect of an event and returns the payload for subscribers."""
 
     def __init__(self, store: MessageEffects) -> None:
         self._store = store
 
     async def apply(self, target: EventTarget, effect: Effect, data: Mapping[str, Any]) -> Mapping[str, Any]:
-        """Change the stored message and return the payload to deliver: `data` itself, or for a list the
-        whole of it, old values first, as pages put it in place of what they show.
+        """Change the stored message, if it exists, and return the payload to deliver.
 
-        Nothing is stored when there is no such message.
+        The payload is `data` itself. For a list it has the whole list, old values first: pages replace the
+        list that they show.
         """
         chat_id, message_id = target.chat_id, target.message_id
         match effect:
@@ -71,12 +74,12 @@ class StoredEffects:
         try:
             whole = await self._store.items(chat_id, message_id, kind)
         except GatewayError as error:
-            # The values are stored: a failure now would have them stored again.
-            log.warning("listeners get the new values of a list alone: %s", error.full_message)
+            # The values are stored: after a failure the caller would store them again.
+            log.warning("cannot send a whole list, sending its new values: %s", error.full_message)
             return data
         return {**data, field: list(whole)}
 
 
 def _is_execution(source: Mapping[str, Any]) -> bool:
-    """Tell whether a source is one of code that runs, which is sent anew under its id when it has ended."""
+    """Tell whether a source describes executed code, which is sent again with its id when it has ended."""
     return source.get("type") == CODE_EXECUTION and isinstance(source.get("id"), str)

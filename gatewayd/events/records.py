@@ -1,4 +1,4 @@
-"""Events, where they go, and what listeners get."""
+"""Events, their targets, and the frames that subscribers get."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -8,10 +8,10 @@ from typing import Any
 
 @dataclass(frozen=True, slots=True)
 class EventTarget:
-    """Whose event it is, and of which message.
+    """The user, chat, message and session of an event.
 
-    `chat_id` and `message_id` are empty where nothing is stored. `session_id` is any text. `request_id` is
-    for the log alone, empty where no request is known.
+    `chat_id` and `message_id` are empty if nothing is stored. `session_id` is any text. `request_id` is for
+    the log only, empty without a request.
     """
 
     user_id: str
@@ -22,21 +22,21 @@ class EventTarget:
 
     @property
     def log_fields(self) -> dict[str, str]:
-        """What a line of the log says about it."""
+        """The fields of a log line about an event of this target."""
         named = {"request_id": self.request_id, "chat_id": self.chat_id, "message_id": self.message_id}
         return {name: value for name, value in named.items() if value}
 
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """One event (2.9). `data` is an object for every type but `chat:title` and `chat:tags`."""
+    """One event. `data` is an object for every type but `chat:title` and `chat:tags`."""
 
     type: str
     data: Any
 
 
 class Effect(StrEnum):
-    """What an event does to the stored message (6.5)."""
+    """Effect of an event on the stored message; the values name the changed list or operation."""
 
     NONE = "none"
     APPEND_STATUS = "statusHistory"
@@ -48,7 +48,7 @@ class Effect(StrEnum):
 
 
 class EventHelper(StrEnum):
-    """Which helper sends an event (6.1)."""
+    """The plugin helper that sends an event: `__event_emitter__` or `__event_call__`."""
 
     EMITTER = "emitter"
     CALL = "call"
@@ -56,11 +56,11 @@ class EventHelper(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class EventFrame:
-    """An event as listeners get it.
+    """An event for subscribers.
 
-    `payload` is the JSON of `{"chat_id", "message_id", "data": {"type", "data"}}`, and `chat_id` what
-    listeners of one chat are chosen by. Of the frames that are `about` the same, whoever comes back needs
-    the newest alone; "" is about nothing else's.
+    `payload` is the JSON of `{"chat_id", "message_id", "data": {"type", "data"}}`; `chat_id` selects the
+    subscribers of one chat. A reconnecting subscriber needs only the newest frame of each `about`; frames
+    with an empty `about` are all needed.
     """
 
     chat_id: str
@@ -70,7 +70,7 @@ class EventFrame:
 
 @dataclass(frozen=True, slots=True)
 class EventCall:
-    """A question to a user that waits for its answer."""
+    """A call to a user that waits for its answer."""
 
     id: str
     target: EventTarget
@@ -80,7 +80,7 @@ class EventCall:
 
 @dataclass(frozen=True, slots=True)
 class SessionInfo:
-    """What a listener is told first: its session, and from where it goes on; `gap` when frames are lost."""
+    """First message to a subscriber: its session, its resume position, `gap` for lost frames."""
 
     session_id: str
     user_id: str

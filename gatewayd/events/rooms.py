@@ -1,4 +1,4 @@
-"""One user's room: who listens, and the frames that are kept for clients that connect again."""
+"""Room of one user: its subscribers, and the buffered frames for clients that reconnect."""
 
 import asyncio
 from collections import deque
@@ -11,7 +11,7 @@ from gatewayd.events.records import SessionInfo
 
 @dataclass(frozen=True, slots=True)
 class EventLimits:
-    """What is kept and what may wait: frames, bytes and seconds, per user or per listener."""
+    """Limits of the queue of a subscriber, and of the replay buffer of a user: frames, bytes and seconds."""
 
     queue_frames: int = 1000
     queue_bytes: int = 8 * 1024 * 1024
@@ -21,7 +21,7 @@ class EventLimits:
 
 
 class BufferedFrame(NamedTuple):
-    """A frame as it was sent: its number, its chat, its bytes, when that was, and what it is about."""
+    """A sent frame: its number, chat, bytes, time (monotonic seconds) and `about`."""
 
     number: int
     chat_id: str
@@ -31,11 +31,12 @@ class BufferedFrame(NamedTuple):
 
 
 class Subscription:
-    """One listener: a bounded queue of bytes that are ready to be sent.
+    """One subscriber: a bounded queue of bytes that are ready to be sent.
 
-    `opened` is what the listener is told first, `position` the id from which it goes on. At `until`, in epoch
-    seconds, its credential ends and so does it. `has_key` says that an API key let it in. Who does not take
-    what waits is closed, and comes back with the id of the last frame that it got.
+    `opened` is the first message to the subscriber, `position` the id after which it starts. At `until`
+    (epoch seconds) its credential expires and the subscriber is closed. `has_key` says that it used an API
+    key. A subscriber whose queue is full is closed; its client reconnects with the id of the last frame that
+    it got.
     """
 
     __slots__ = (
@@ -81,11 +82,11 @@ class Subscription:
 
     @property
     def is_idle(self) -> bool:
-        """Whether nothing waits to be sent."""
+        """Whether the queue is empty."""
         return not self._waiting
 
     def push(self, wire: bytes) -> None:
-        """Let bytes wait to be sent; a listener with too many waiting is closed."""
+        """Append bytes to the queue; close the subscriber if the queue is full."""
         if self.is_closed:
             return
         is_full = len(self._waiting) >= self._limits.queue_frames or (
@@ -99,7 +100,7 @@ class Subscription:
         self._wake()
 
     async def next(self) -> bytes:
-        """Return all that waits, at least one frame; b"" once the listener is closed. For one reader."""
+        """Wait for and return the whole queue; b"" once the subscriber is closed. For one reader."""
         while not self._waiting and not self.is_closed:
             self._waker = asyncio.get_running_loop().create_future()
             try:
@@ -112,7 +113,7 @@ class Subscription:
         return ready
 
     def close(self) -> None:
-        """Leave the room; what waits is thrown away. May be called again."""
+        """Leave the room and discard the queue. Idempotent."""
         if self.is_closed:
             return
         self.is_closed = True
@@ -127,10 +128,10 @@ class Subscription:
 
 @dataclass(slots=True)
 class Room:
-    """The listeners of one user, and the last frames for those who come back.
+    """The subscribers of one user, and the replay buffer of its last frames.
 
-    `floor` is the number of the newest frame that is lost: who has seen less than that has a gap. A frame
-    that is not kept because a newer one says the same and more is not lost.
+    `floor` is the number of the newest lost frame: a subscriber that resumes before it has a gap. A frame
+    that a newer one with the same `about` replaces is not lost.
     """
 
     limits: EventLimits
@@ -141,7 +142,7 @@ class Room:
     empty_since: float = 0.0
 
     def keep(self, frame: BufferedFrame) -> None:
-        """Keep a frame in place of an older one about the same, and drop the oldest ones over the limits."""
+        """Buffer a frame in place of an older one with the same `about`; drop the oldest over the limits."""
         if frame.about:
             self._replace(frame.about)
         self.frames.append(frame)
@@ -152,12 +153,12 @@ class Room:
             self._drop()
 
     def prune(self, now: float) -> None:
-        """Drop the frames that are too old."""
+        """Drop expired frames."""
         while self.frames and self.frames[0].at < now - self.limits.replay_seconds:
             self._drop()
 
     def is_expired_room(self, now: float) -> bool:
-        """Tell whether nobody has listened for so long that nobody is expected back."""
+        """Tell whether the room has had no subscriber for `replay_seconds`."""
         return not self.listeners and self.empty_since < now - self.limits.replay_seconds
 
     def _replace(self, about: str) -> None:

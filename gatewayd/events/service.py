@@ -1,4 +1,4 @@
-"""The one door for events: what plugins, runs and external tools emit and ask."""
+"""Event service: the single entry for events and calls of plugins, runs and external tools."""
 
 import logging
 from dataclasses import dataclass
@@ -22,7 +22,7 @@ _OF_CONTENT: Final = frozenset({Effect.APPEND_CONTENT, Effect.REPLACE_CONTENT})
 
 
 class EventService:
-    """Stores what an event does to its message, then tells the listeners of the user."""
+    """Stores the effect of an event on its message, then sends the event to the subscribers of the user."""
 
     def __init__(
         self, effects: MessageEffects, hub: Hub, calls: EventCalls, deferred: DeferredWrites
@@ -31,31 +31,31 @@ class EventService:
         self._hub = hub
         self._deferred = deferred
         self._calls = calls
-        self._turns: KeyedLocks[tuple[str, str, str]] = KeyedLocks()
+        self._message_locks: KeyedLocks[tuple[str, str, str]] = KeyedLocks()
 
     async def emit(self, target: EventTarget, event: Any) -> bool:
-        """Send an event (6.1): its effect is stored first, browser or no browser, then it is delivered.
+        """Store the effect of an event, then deliver it; subscribers are not required.
 
-        The events of one message stay in their order. What is no event is dropped. A payload that does not
-        fit a type is delivered and not stored. While the database is away the event is delivered, and its
-        effect is written later. False when the effect is lost, which is logged; the event is delivered all
-        the same. Raises too_large, and delivers nothing, when the message would become too long.
+        The events of one message keep their order. An invalid event is dropped. An event whose payload does
+        not match its type is delivered and not stored. During a database outage the event is delivered, and
+        its effect is written later. Returns False if the effect is lost, which is logged; the event is
+        delivered all the same. Raises too_large, and delivers nothing, if the message would become too long.
         """
         envelope = parse_event(event)
         if envelope is None:
             return True
         effect = self._effect_of(target, envelope)
-        async with self._turns.of(_line(target)):
+        async with self._message_locks.of(_lock_key(target)):
             change = _Change(target, effect, envelope)
             is_kept = await self._store(change)
             await self._publish(target, envelope)
-            change.is_told = True
+            change.is_delivered = True
         return is_kept
 
     async def accept(self, target: EventTarget, event: Any) -> None:
-        """Store and deliver an event of a caller who can send it again (4.9).
+        """Store and deliver an event of a caller who can repeat it, such as an external tool.
 
-        Raises what the store raises, and unavailable while earlier writes to the message wait for the
+        Raises the errors of the store, and unavailable while earlier writes to the message wait for the
         database; then nothing is stored or delivered.
         """
         envelope = parse_event(event)
@@ -63,21 +63,21 @@ class EventService:
             return
         effect = self._effect_of(target, envelope)
         change = _Change(target, effect, envelope)
-        async with self._turns.of(_line(target)):
+        async with self._message_locks.of(_lock_key(target)):
             if effect is not Effect.NONE:
                 async with self._deferred.turn(change.key):
                     await self._apply(change)
             await self._publish(target, envelope)
 
     async def call(self, target: EventTarget, event: Any) -> Any:
-        """Ask the user (6.1) and return the answer, any JSON value.
+        """Send a call to the user and return the answer, any JSON value.
 
-        Raises `calls.CallTimeout` when nobody answers in time or nobody is there, RuntimeError when the
-        client says that it failed, or when the event is not one to ask with.
+        Raises `calls.CallTimeout` without an answer in time or without a live connection; RuntimeError if the
+        client reports a failure or the event type is not a call.
         """
         envelope = parse_event(event)
         if envelope is None:
-            raise RuntimeError("cannot ask the user: the event is no object with a type")
+            raise RuntimeError("cannot ask the user: the event is not an object with a type")
         asked = Event(envelope["type"], envelope["data"])
         row = find_type(asked.type)
         if row is None or row.helper is not EventHelper.CALL:
@@ -86,18 +86,18 @@ class EventService:
         fault = row.check(asked.data)
         if fault is not None:
             raise RuntimeError(f"cannot ask the user: {fault.field} is not {fault.expected}")
-        # What was emitted before is shown before.
-        async with self._turns.of(_line(target)):
+        # Events that were emitted before the call are delivered before it.
+        async with self._message_locks.of(_lock_key(target)):
             pass
         return await self._calls.ask(target, asked)
 
     def is_allowed_outside(self, name: str) -> bool:
-        """Tell whether tools outside of the gateway may send events of a type (6.4)."""
+        """Tell whether external tools may send events of a type."""
         row = find_type(name)
         return row is not None and row.external
 
     def find_fault(self, name: str, data: Any) -> PayloadFault | None:
-        """Return what is wrong with a payload; nothing ever is with a type of somebody's own."""
+        """Return the fault of a payload, None without one and for every unknown type."""
         row = find_type(name)
         return None if row is None else row.check(data)
 
@@ -109,7 +109,7 @@ class EventService:
         fault = row.check(data)
         if fault is not None:
             log.warning(
-                "event not stored: %s is not %s",
+                "cannot store an event: %s is not %s",
                 fault.field,
                 fault.expected,
                 extra={"type": name, **target.log_fields},
@@ -118,7 +118,7 @@ class EventService:
         return row.effect_of(name)
 
     async def _store(self, change: "_Change") -> bool:
-        """Store an effect now, or later; False when it is lost."""
+        """Store an effect now or later; return False if it is lost."""
         if change.effect is Effect.NONE:
             return True
         try:
@@ -129,19 +129,19 @@ class EventService:
             if error.kind is ErrorKind.TOO_LARGE:
                 raise
             extra = {"type": change.envelope["type"], **change.target.log_fields}
-            log.error("event not stored: %s", error.full_message, extra=extra)
+            log.error("cannot store an event: %s", error.full_message, extra=extra)
             return False
         return True
 
     def _writing(self, change: "_Change") -> Work:
-        """Return what stores an effect; listeners get a list whole that was not whole when they got it."""
+        """Return the write of an effect; a late write of a list delivers the event again, with the list."""
 
         async def write(is_superseded: bool) -> None:
             if is_superseded and change.effect in _OF_CONTENT:
                 return
-            told = change.envelope["data"]
+            delivered = change.envelope["data"]
             await self._apply(change)
-            if change.is_told and change.envelope["data"] is not told:
+            if change.is_delivered and change.envelope["data"] is not delivered:
                 await self._publish(change.target, change.envelope)
 
         return write
@@ -162,19 +162,19 @@ class EventService:
 
 @dataclass(slots=True)
 class _Change:
-    """What an event does to its message."""
+    """An event with its effect on its message."""
 
     target: EventTarget
     effect: Effect
     envelope: Envelope
-    is_told: bool = False
+    is_delivered: bool = False
 
     @property
     def key(self) -> Key:
         return self.target.chat_id, self.target.message_id
 
 
-def _line(target: EventTarget) -> tuple[str, str, str]:
+def _lock_key(target: EventTarget) -> tuple[str, str, str]:
     return target.user_id, target.chat_id, target.message_id
 
 
@@ -190,7 +190,7 @@ def _field(effect: Effect) -> str:
 
 
 def _about(target: EventTarget, envelope: Envelope) -> str:
-    """Return what an event that tells the whole answer so far is about, "" for every other one."""
+    """Return the replay key of an event that holds the whole answer so far, "" for other events."""
     data = envelope["data"]
     if envelope["type"] != "chat:completion" or not isinstance(data, dict) or data.keys() != {"content"}:
         return ""

@@ -1,4 +1,4 @@
-"""The event types, in the order of sections 6.2 and 6.5 of the interface specification."""
+"""Table of the event types, in the order of gatewayd-plugins(7), EVENTS."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -7,11 +7,11 @@ from typing import Any, Final, NamedTuple
 from gatewayd.events.records import Effect, EventHelper
 
 UNSTORED_PREFIX: Final = "chat:"
-"""Names that begin so are delivered and never stored; the short names beside them are (6.5)."""
+"""Events whose name has this prefix are delivered and never stored; their short names are stored."""
 
 
 class PayloadFault(NamedTuple):
-    """What is wrong with a payload: the field, as `data.content`, and what it should be."""
+    """Fault of a payload: the field, for example `data.content`, and the expected type."""
 
     field: str
     expected: str
@@ -22,10 +22,10 @@ PayloadCheck = Callable[[Any], PayloadFault | None]
 
 @dataclass(frozen=True, slots=True)
 class EventType:
-    """One row: what the event is called, what it carries, who sends it and what it does.
+    """One row of gatewayd-plugins(7), EVENTS: names, payload, sender and effect of an event type.
 
-    `check` finds the fault of a payload. `effect` is that of the names without the prefix `chat:`. `external`
-    says that tools outside of the gateway may send it (6.4).
+    `check` returns the fault of a payload. `effect` applies to the names without the prefix `chat:`.
+    `external` says that external tools may send the event.
     """
 
     name: str
@@ -41,7 +41,7 @@ class EventType:
         return (self.name, *self.aliases)
 
     def effect_of(self, name: str) -> Effect:
-        """Return what an event of this type does under one of its names."""
+        """Return the effect of an event that is sent with one of the names of the type."""
         return Effect.NONE if name.startswith(UNSTORED_PREFIX) else self.effect
 
 
@@ -81,7 +81,6 @@ def _member(field: str, kind: type, expected: str) -> PayloadCheck:
 
 
 EVENT_TYPES: Final = (
-    # Section 6.2.
     EventType("status", (), check_object, effect=Effect.APPEND_STATUS, external=True),
     EventType("chat:completion", (), check_object),
     EventType(
@@ -102,26 +101,26 @@ EVENT_TYPES: Final = (
     EventType("source", ("citation",), check_object, effect=Effect.APPEND_SOURCES, external=True),
     EventType("notification", (), check_object, external=True),
     EventType("chat:message:favorite", (), check_object),
-    EventType("confirmation", (), check_object, EventHelper.CALL),
-    EventType("input", (), check_object, EventHelper.CALL),
-    EventType("execute", (), text_check("code"), EventHelper.CALL),
-    # Section 6.5, and below the table of 6.2.
     EventType("chat:message:embeds", ("embeds",), list_check("embeds"), effect=Effect.APPEND_EMBEDS),
     EventType("chat:message:error", (), check_object),
     EventType("chat:message:follow_ups", (), check_object),
-    # What the gateway itself tells a page about a chat.
+    # Events of the gateway itself about a chat.
     EventType("chat:active", (), check_object),
     EventType("chat:list", (), check_object),
     EventType("chat:outlet", (), check_object),
     EventType("chat:tasks:cancel", (), check_object),
+    # Calls.
+    EventType("confirmation", (), check_object, EventHelper.CALL),
+    EventType("input", (), check_object, EventHelper.CALL),
+    EventType("execute", (), text_check("code"), EventHelper.CALL),
 )
-"""Every type that the gateway knows; others are delivered as they are and never stored."""
+"""All known types. Events of other types are delivered unchanged and never stored."""
 
 _BY_NAME: Final = {name: row for row in EVENT_TYPES for name in row.names}
 
 
 def find_type(name: str) -> EventType | None:
-    """Return the row of a name, an alias too; None for a type of somebody's own."""
+    """Return the row of a name or alias; None for an unknown type."""
     return _BY_NAME.get(name)
 
 
@@ -131,5 +130,5 @@ def names_of(helper: EventHelper) -> tuple[str, ...]:
 
 
 def external_names() -> tuple[str, ...]:
-    """Return the names of all types that tools outside of the gateway may send (6.4)."""
+    """Return the names of all types that external tools may send."""
     return tuple(name for row in EVENT_TYPES if row.external for name in row.names)

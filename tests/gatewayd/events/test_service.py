@@ -305,8 +305,8 @@ async def test_a_call_comes_after_what_was_emitted_before() -> None:
 @pytest.mark.parametrize(
     ("event", "words"),
     [
-        (None, "no object with a type"),
-        ({}, "no object with a type"),
+        (None, "not an object with a type"),
+        ({}, "not an object with a type"),
         ({"type": "status", "data": {}}, "only confirmation, input, execute can"),
         ({"type": "own:type", "data": {}}, "only confirmation, input, execute can"),
         ({"type": "execute", "data": {}}, "data.code is not a string"),

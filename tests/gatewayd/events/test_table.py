@@ -1,4 +1,4 @@
-"""Tests for gatewayd.events.table: the rows of sections 6.2, 6.4 and 6.5, compared line by line."""
+"""Tests for gatewayd.events.table: the rows of gatewayd-plugins(7), EVENTS, line by line."""
 
 from typing import Any
 
@@ -18,9 +18,6 @@ IN_ORDER = [
     ("source", "citation"),
     ("notification",),
     ("chat:message:favorite",),
-    ("confirmation",),
-    ("input",),
-    ("execute",),
     ("chat:message:embeds", "embeds"),
     ("chat:message:error",),
     ("chat:message:follow_ups",),
@@ -28,9 +25,12 @@ IN_ORDER = [
     ("chat:list",),
     ("chat:outlet",),
     ("chat:tasks:cancel",),
+    ("confirmation",),
+    ("input",),
+    ("execute",),
 ]
 
-# Section 6.5: what each stored name does.
+# The effect of each stored name.
 STORED = {
     "status": Effect.APPEND_STATUS,
     "message": Effect.APPEND_CONTENT,
@@ -44,7 +44,7 @@ STORED = {
 NAMES = [name for row in IN_ORDER for name in row]
 
 
-def test_the_rows_stand_in_the_order_of_the_specification() -> None:
+def test_the_rows_stand_in_the_order_of_the_manual() -> None:
     assert [row.names for row in EVENT_TYPES] == IN_ORDER
 
 
@@ -55,11 +55,11 @@ def test_short_names_are_stored_and_no_other_is(name: str) -> None:
     assert row.effect_of(name) is STORED.get(name, Effect.NONE)
 
 
-def test_calls_are_the_three_of_the_specification() -> None:
+def test_calls_are_the_three_of_the_manual() -> None:
     assert names_of(EventHelper.CALL) == ("confirmation", "input", "execute")
 
 
-def test_what_may_come_from_outside_is_the_list_of_6_4() -> None:
+def test_what_may_come_from_outside_is_the_list_of_the_manual() -> None:
     expected = {"status", "notification", "chat:message:delta", "message", "chat:message", "replace"}
     expected |= {"files", "chat:message:files", "source", "citation"}
     assert set(external_names()) == expected
