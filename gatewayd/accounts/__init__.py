@@ -1,4 +1,4 @@
-"""Who may do what: users, groups, permissions, keys, sessions, passwords.
+"""Accounts and access: users, groups, permissions, keys, sessions, passwords.
 
-Imported by `chat` and everything above it; imports only `tasks`, `errors` and `ids`.
+`plugins`, `pipeline` and the packages above them import it; it imports only the ground floor.
 """

@@ -1,4 +1,4 @@
-"""Whom pending accounts may ask."""
+"""Contact of the administrator for pending accounts."""
 
 from gatewayd.accounts.runtime_settings import RuntimeSettings
 from gatewayd.accounts.users import Users
@@ -6,16 +6,17 @@ from gatewayd.errors import invalid, not_found
 
 
 class AdminContact:
-    """Tells the name and address of the administrator, as far as the settings let it be known."""
+    """Name and e-mail address of the administrator, if the settings publish them."""
 
     def __init__(self, users: Users, runtime: RuntimeSettings) -> None:
         self._users = users
         self._runtime = runtime
 
     async def show(self) -> tuple[str, str]:
-        """Return name and e-mail: those of ADMIN_EMAIL, else of the first administrator.
+        """Return name and e-mail address: that of ADMIN_EMAIL, else that of the first administrator.
 
-        Raises invalid_request when SHOW_ADMIN_DETAILS is off (peer-compatible), not_found without any.
+        Raises invalid_request if SHOW_ADMIN_DETAILS is off, as Open WebUI does; not_found without an
+        administrator.
         """
         if not self._runtime.flag("SHOW_ADMIN_DETAILS"):
             raise invalid("cannot show the administrator: SHOW_ADMIN_DETAILS is off", code="hidden")

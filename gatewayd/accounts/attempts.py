@@ -1,4 +1,4 @@
-"""Counts attempts in sliding windows, by name and by network, in bounded memory."""
+"""Attempt counters in sliding windows, by name and by network, in bounded memory."""
 
 import ipaddress
 from collections import OrderedDict, deque
@@ -14,14 +14,14 @@ WIDE_PREFIX: Final = 48
 
 @dataclass(frozen=True, slots=True)
 class AttemptLimit:
-    """So many failures in so many seconds."""
+    """Maximum number of tries in a period of seconds."""
 
     tries: int
     seconds: int
 
 
 class AttemptCounter:
-    """Counts tries by name in a sliding window; remembers a bounded number of names."""
+    """Counts tries by name in a sliding window, for at most `MAX_TRACKED` names."""
 
     def __init__(self, limit: AttemptLimit, clock: ids.Clock) -> None:
         self._limit = limit
@@ -29,7 +29,7 @@ class AttemptCounter:
         self._times: OrderedDict[str, deque[int]] = OrderedDict()
 
     def wait(self, name: str) -> int:
-        """Return the seconds until another try is allowed, 0 for now."""
+        """Return the seconds until the next try is allowed, 0 if it is allowed now."""
         times = self._times.get(name)
         if times is None:
             return 0
@@ -48,7 +48,7 @@ class AttemptCounter:
             self._times.popitem(last=False)
 
     def uncount_latest(self, name: str) -> None:
-        """Uncount the latest try: it succeeded, or was none."""
+        """Uncount the latest try: it succeeded, or no password was checked."""
         times = self._times.get(name)
         if times:
             times.pop()
@@ -61,10 +61,10 @@ class AttemptCounter:
 
 
 def network_of(peer: str) -> str:
-    """Return the network that counts as one client: an IPv4 address, the /64 of an IPv6 address."""
+    """Return the network that counts as one client: the IPv4 address, or the /64 of an IPv6 address."""
     address = _parse(peer)
     if isinstance(address, ipaddress.IPv6Address):
-        # One household has a whole /64.
+        # One site has at least a whole /64.
         return str(ipaddress.ip_network((address, 64), strict=False))
     return peer[:64] if address is None else str(address)
 

@@ -1,4 +1,4 @@
-"""From a credential to an actor: the one door for keys and sessions."""
+"""Authenticator: the single place that turns a key or session token into an actor."""
 
 import hmac
 from collections import OrderedDict
@@ -23,10 +23,10 @@ class _Touchable(Protocol):
 
 
 class Authenticator:
-    """Knows who sends a credential.
+    """Authenticates credentials.
 
-    Actors are cached by the SHA-256 of the whole credential, and forgotten the moment a change to their user
-    is published. Switches, endpoint lists and expiry are looked at on every call.
+    Actors are cached by the SHA-256 of the whole credential; a published change of a user drops the actors of
+    that user. Switches, endpoint lists and expiry are checked on every call.
     """
 
     def __init__(
@@ -45,18 +45,18 @@ class Authenticator:
         self._clock = clock
         self._cache: OrderedDict[str, Actor] = OrderedDict()
         self._cached_of: dict[str, set[str]] = {}
-        # Raised by every change: an actor whose reading a change interrupted is not kept.
+        # Every change increments it: an actor is not cached if a change occurred while it was read.
         self._generation = 0
         self._seen_users: dict[str, int] = {}
         self._seen_keys: dict[str, int] = {}
         changes.subscribe(self._on_change)
 
     async def authenticate(self, credential: str, method: str, path: str) -> Actor:
-        """Return who sends `credential` with this method for this routed path.
+        """Return the actor of `credential` for a request with this method and routed path.
 
-        Raises unauthenticated when it is unknown, expired or revoked or the account is deactivated; forbidden
-        when it is a key and keys are off, the permission is missing, or the path is not among the allowed
-        endpoints.
+        Raises unauthenticated if the credential is unknown, expired or revoked, or the account is
+        deactivated; forbidden for a key if keys are off, the permission is missing, or the endpoint is not
+        allowed.
         """
         if not credential or len(credential) > MAX_CREDENTIAL:
             raise _unknown()
@@ -75,9 +75,9 @@ class Authenticator:
         return actor
 
     async def flush(self) -> None:
-        """Write when keys were last used and users last active; the daemon calls it now and then.
+        """Write the times of the last use of keys and the last activity of users; called periodically.
 
-        What cannot be written is kept for the next time, and the failure is raised.
+        Raises the error of a failed write; the next call writes its times.
         """
         users, self._seen_users = self._seen_users, {}
         keys, self._seen_keys = self._seen_keys, {}
@@ -87,7 +87,7 @@ class Authenticator:
             await _touch(self._keys, keys)
             keys = {}
         finally:
-            # Newer times came in meanwhile and win.
+            # Times that were recorded meanwhile are newer and win.
             self._seen_users = {**users, **self._seen_users}
             self._seen_keys = {**keys, **self._seen_keys}
 

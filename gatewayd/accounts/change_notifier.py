@@ -1,4 +1,4 @@
-"""Tell this process that accounts changed, so that nobody decides by an old copy."""
+"""In-process notification of account changes, which invalidates cached rights."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -9,11 +9,11 @@ from gatewayd.transactions import after_commit
 
 @dataclass(frozen=True, slots=True)
 class AccountChange:
-    """What one user may do has changed; `user_id` None means everybody.
+    """Change of the rights of a user, or of all users if `user_id` is None.
 
-    `is_out` says that the account was removed, deactivated or made pending: what it has open must end.
-    `asks_again` says that its role, its password, a session or a key changed or ended: what stays open for
-    hours must be asked for again.
+    `is_out` says that the account was removed, deactivated or made pending: its open connections must end.
+    `asks_again` says that its role, its password, a session or a key changed or ended: long-lived connections
+    must authenticate again.
     """
 
     user_id: str | None
@@ -25,7 +25,7 @@ ChangeListener = Callable[[AccountChange], None]
 
 
 class AccountChangeNotifier:
-    """Carries every committed change to its listeners, in process and at once."""
+    """Notifies listeners in this process of every committed change, synchronously."""
 
     def __init__(self) -> None:
         self._listeners: list[ChangeListener] = []
@@ -35,7 +35,7 @@ class AccountChangeNotifier:
         self._listeners.append(listener)
 
     def publish(self, change: AccountChange) -> None:
-        """Tell the listeners: now, or when the transaction that surrounds the call has committed."""
+        """Notify the listeners now, or after the commit if the call is inside a transaction."""
         after_commit(partial(self._deliver, change))
 
     def _deliver(self, change: AccountChange) -> None:

@@ -9,16 +9,16 @@ from gatewayd.errors import ErrorKind, GatewayError
 
 
 class CurrentRights:
-    """Reads role, groups and permissions again: the body of a request may take minutes."""
+    """Reads role, groups and permissions again after the body of a request, which may take minutes."""
 
     def __init__(self, users: UserStore, rules: KeyRules) -> None:
         self._users = users
         self._rules = rules
 
     async def of(self, actor: Actor) -> Actor:
-        """Return an actor with the rights that its account has now.
+        """Return the actor with the current rights of its account.
 
-        An actor of the control socket keeps every right. Raises unauthenticated when the account was removed,
+        An actor of the control socket keeps every right. Raises unauthenticated if the account was removed,
         deactivated or made pending.
         """
         if actor.kind is CredentialKind.CONTROL:
@@ -27,7 +27,7 @@ class CurrentRights:
         if user is None or not user.is_verified:
             raise GatewayError(
                 ErrorKind.UNAUTHENTICATED,
-                "cannot go on: the account was deactivated, removed or made pending",
+                "cannot continue the request: the account was deactivated, removed or made pending",
             )
         rights = await self._rules.rights(user)
         return replace(actor, user=user, group_ids=rights.group_ids, permissions=rights.permissions)

@@ -1,4 +1,4 @@
-"""Device cookies: they tell a browser in which an account signed in before (OWASP, device cookies)."""
+"""Device cookies, which mark a browser in which an account signed in before (OWASP, device cookies)."""
 
 import hashlib
 import hmac
@@ -12,9 +12,9 @@ NONCE_BYTES: Final = 16
 
 
 class DeviceCookies:
-    """Issues and reads device cookies: signed, each for one account, `nonce.end.signature`.
+    """Issues and reads device cookies: signed, for one account each, in the form `nonce.end.signature`.
 
-    A device cookie gives no right. Failed sign-ins of its browser are counted apart from those of strangers.
+    A device cookie grants no right. Failed sign-ins of its browser have a counter of their own.
     """
 
     def __init__(self, secret: str, clock: ids.Clock = ids.now) -> None:
@@ -22,12 +22,12 @@ class DeviceCookies:
         self._clock = clock
 
     def issue(self, email: str) -> str:
-        """Return a new device cookie for the account with this address, as `email_key` returns it."""
+        """Return a new device cookie for the account with this address (a value of `email_key`)."""
         head = f"{ids.new_secret(NONCE_BYTES)}.{self._clock() + LIFE_SECONDS}"
         return f"{head}.{self._sign(email, head)}"
 
     def find(self, email: str, cookie: str) -> str | None:
-        """Return the nonce of a device cookie; None unless it is good for this account now."""
+        """Return the nonce of a device cookie; None unless it is valid for this account now."""
         if not cookie or len(cookie) > MAX_CHARACTERS or not cookie.isascii():
             return None
         head, _, signature = cookie.rpartition(".")

@@ -1,4 +1,4 @@
-"""What is shown of a person: what the identity provider said, or what the account tells."""
+"""Display identity of an account: the data of its identity provider, or data derived from the account."""
 
 from dataclasses import replace
 
@@ -6,11 +6,11 @@ from gatewayd.accounts.records import Email, ProviderIdentity, User
 
 
 def display_identity(user: User) -> ProviderIdentity:
-    """Return what the provider sent; for an account made by hand what the account can tell.
+    """Return the identity that the provider sent, or derive one for an account that no provider made.
 
-    Then the user name is the e-mail address, the given name the display name up to its first blank, and the
-    family name the rest. A name without a blank is both: providers want a user with either (Okta's test of
-    SCIM servers).
+    A derived user name is the e-mail address, the given name is the display name up to its first blank, and
+    the family name is the rest. A name without a blank is both: providers expect both names (Okta's test
+    suite for SCIM servers).
     """
     if user.identity.user_name is not None:
         return user.identity
@@ -32,7 +32,7 @@ def address_of(identity: ProviderIdentity) -> str:
 
 
 def with_email(identity: ProviderIdentity, email: str) -> ProviderIdentity:
-    """Return the identity of an account that was given another e-mail address by hand."""
+    """Return the identity after a change of the e-mail address by an administrator or user."""
     main = _main(identity)
     if main is None and identity.user_name is not None:
         return replace(identity, emails=(Email(email, primary=True),))
@@ -41,10 +41,10 @@ def with_email(identity: ProviderIdentity, email: str) -> ProviderIdentity:
 
 
 def with_name(identity: ProviderIdentity, name: str) -> ProviderIdentity:
-    """Return the identity of an account that was given another display name by hand."""
+    """Return the identity after a change of the display name by an administrator or user."""
     return identity if identity.user_name is None else replace(identity, display_name=name)
 
 
 def _main(identity: ProviderIdentity) -> Email | None:
-    """Return the address that is that of the account."""
+    """Return the primary address, else the first."""
     return next((each for each in identity.emails if each.primary), next(iter(identity.emails), None))

@@ -1,9 +1,9 @@
-"""Which endpoints API keys may reach: the entries of API_KEYS_ALLOWED_ENDPOINTS.
+"""Endpoint rules for API keys: the entries of API_KEYS_ALLOWED_ENDPOINTS.
 
-An entry is a path, and reaches that path and everything below it (`/api/models`). One that ends with a slash
-reaches that exact collection only (`/api/v1/files/`), one that ends with `*` every path that starts so. A
-method may stand in front (`GET /api/models`), and GET includes HEAD. The trailing slash of a request makes no
-difference. Entries are separated by commas.
+An entry is a path and covers that path and everything below it (`/api/models`). An entry that ends with a
+slash covers that exact collection only (`/api/v1/files/`); an entry that ends with `*` covers every path with
+that prefix. A method may precede the path (`GET /api/models`); GET includes HEAD. The trailing slash of a
+request makes no difference. Commas separate entries.
 """
 
 import re
@@ -17,27 +17,27 @@ _IMPOSSIBLE: Final = re.compile(r"//|/\.\.?(?:/|$)|[\s?#%\\]")
 
 @dataclass(frozen=True, slots=True)
 class EndpointRule:
-    """One entry; `method` is None for any."""
+    """One entry; a `method` of None stands for every method."""
 
     method: str | None
     path: str
 
     def allows(self, method: str, path: str) -> bool:
-        """Tell whether a request is covered; `path` is the routed path without query."""
+        """Tell whether the entry covers a request; `path` is the routed path without query."""
         if self.method is not None and self.method != method and (self.method, method) != ("GET", "HEAD"):
             return False
         if not self.path.startswith("/"):
             return False
-        here = _trim(path)
+        requested = _trim(path)
         if self.path.endswith("*"):
-            return here.startswith(self.path[:-1]) or f"{here}/" == self.path[:-1]
+            return requested.startswith(self.path[:-1]) or f"{requested}/" == self.path[:-1]
         if self.path.endswith("/"):
-            return here == _trim(self.path)
-        return here == self.path or here.startswith(f"{self.path}/")
+            return requested == _trim(self.path)
+        return requested == self.path or requested.startswith(f"{self.path}/")
 
 
 def parse(text: str) -> tuple[EndpointRule, ...]:
-    """Return the entries of a comma-separated list; blanks around and between are dropped."""
+    """Return the entries of a comma-separated list without surrounding blanks."""
     entries = []
     for part in text.split(","):
         entry = part.strip()
@@ -48,7 +48,7 @@ def parse(text: str) -> tuple[EndpointRule, ...]:
 
 
 def allows(entries: Sequence[EndpointRule], method: str, path: str) -> bool:
-    """Tell whether an entry covers the request; no entry at all covers nothing."""
+    """Tell whether any entry covers the request; an empty list covers nothing."""
     return any(entry.allows(method.upper(), path) for entry in entries)
 
 

@@ -1,4 +1,4 @@
-"""Groups: create, change, remove, and who is in them."""
+"""Group service: create, change and remove groups, and manage their members."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -16,7 +16,7 @@ from gatewayd.transactions import Transactor
 MAX_DESCRIPTION: Final = 10_000
 MAX_MEMBERS_AT_ONCE: Final = 10_000
 MAX_ANNOUNCED_ONE_BY_ONE: Final = 100
-"""Users whose change is announced for each; a change of more is one of anybody."""
+"""Maximum number of users for a notification each; a change of more users is one notification for all."""
 
 CHANGE_LOCK: Final = "groups"
 
@@ -59,14 +59,14 @@ class Groups:
         return group
 
     async def get(self, group_id: str) -> Group:
-        """Return a group; not_found when there is none."""
+        """Return a group; raise not_found without it."""
         group = await self._groups.find(group_id) if is_plain(group_id) else None
         if group is None:
             raise not_found("group", group_id)
         return group
 
     async def resolve(self, ref: str) -> Group:
-        """Return the group with this id, or else this name; not_found when there is none."""
+        """Return the group with this id, else with this name; raise not_found without it."""
         group = None
         if is_plain(ref):
             group = await self._groups.find(ref) or await self._groups.find_by_name(ref.strip())
@@ -79,11 +79,11 @@ class Groups:
         return await self._groups.find(group_id) if is_plain(group_id) else None
 
     async def list(self, user_id: str | None = None) -> Sequence[Group]:
-        """Return all groups, or those of one user, by name."""
+        """Return all groups, or those of one user, sorted by name."""
         return await self._groups.list(user_id=user_id)
 
     async def change(self, group_id: str, change: GroupChange) -> Group:
-        """Change a group and return it; its members' rights change with it."""
+        """Change a group and return it; the rights of its members change with it."""
         async with self._transactor.exclusive(CHANGE_LOCK):
             before = await self.get(group_id)
             group = _changed(before, change)
@@ -96,7 +96,7 @@ class Groups:
         return group
 
     async def remove(self, group_id: str) -> None:
-        """Delete a group; its members keep their accounts and lose what it granted."""
+        """Delete a group; its members keep their accounts and lose its permissions."""
         if not is_plain(group_id) or not await self._groups.remove(group_id):
             raise not_found("group", group_id)
         self._changes.publish(AccountChange(None))
@@ -104,27 +104,27 @@ class Groups:
     async def count_members(
         self, groups: Sequence[Group], source: MembershipSource | None = None
     ) -> Mapping[str, int]:
-        """Return how many users `source`, None any, has in each of the groups, by group id."""
+        """Return the number of members that `source` (None: any source) added, by group id."""
         counts = await self._groups.count_members([group.id for group in groups], source=source)
         return {group.id: counts.get(group.id, 0) for group in groups}
 
     async def count_by_source(self, group_id: str) -> Mapping[MembershipSource, int]:
-        """Return how many members each source has put into the group."""
+        """Return the number of members that each source added to the group."""
         return await self._groups.count_by_source(_plain(group_id))
 
     async def count_members_outside(self, group_id: str, group_ids: Sequence[str]) -> int:
-        """Return how many members are in none of the other groups; administrators do not count."""
+        """Return the number of members that are in none of the other groups, without administrators."""
         return await self._groups.count_members_outside(_plain(group_id), group_ids)
 
     async def list_member_ids(self, group_id: str) -> Sequence[str]:
-        """Return the ids of the members by name."""
+        """Return the ids of the members, sorted by name."""
         await self.get(group_id)
         return await self._groups.list_member_ids(group_id)
 
     async def list_sources(
         self, group_id: str, user_ids: Sequence[str]
     ) -> Mapping[str, Sequence[MembershipSource]]:
-        """Return who put each of the users into the group, by user id; who is no member is absent."""
+        """Return the sources of each membership, by user id; users who are not members are absent."""
         await self.get(group_id)
         return await self._groups.list_sources(group_id, user_ids)
 
@@ -135,9 +135,9 @@ class Groups:
         source: MembershipSource = MembershipSource.MANUAL,
         displays: Mapping[str, str] | None = None,
     ) -> int:
-        """Add users, leaving out unknown ones and those whom `source` has added; return how many.
+        """Add users, except unknown ones and those whom `source` already added; return how many.
 
-        `displays` is what the source calls some of them, by user id; one who is called otherwise from now on
+        `displays` holds display names from the source, by user id; a member with a changed display name
         counts as added.
         """
         wanted = _checked_ids(user_ids)
@@ -154,9 +154,9 @@ class Groups:
         source: MembershipSource,
         displays: Mapping[str, str] | None = None,
     ) -> tuple[int, int]:
-        """Make these users all that `source` has in the group; return how many were added, how many removed.
+        """Replace the members that `source` added by these users; return how many were added and removed.
 
-        What other sources added stays. `displays` is as in `add_members`.
+        Members of other sources stay. `displays` is as in `add_members`.
         """
         wanted = _checked_ids(user_ids)
         async with self._transactor.transaction():
@@ -170,7 +170,7 @@ class Groups:
     async def remove_members(
         self, group_id: str, user_ids: Sequence[str], source: MembershipSource | None = None
     ) -> int:
-        """Remove users whom `source`, None any, has added; return how many."""
+        """Remove users that `source` (None: any source) added; return how many."""
         wanted = _checked_ids(user_ids)
         async with self._transactor.transaction():
             removed = await self._groups.remove_members(_plain(group_id), wanted, source=source)
@@ -179,9 +179,9 @@ class Groups:
         return removed
 
     async def ensure(self, new: NewGroup) -> tuple[Group, EnsureOutcome]:
-        """Make sure that a group of this name (any case) exists, with the description and permissions given.
+        """Create or update the group with this name (any case), with the given description and permissions.
 
-        Permissions are put over those that are there; what `new` leaves empty stays as it is.
+        Permissions override the present ones leaf by leaf; an empty field of `new` leaves the present value.
         """
         existing = await self._groups.find_by_name(clean(new.name, "name"))
         if existing is None:

@@ -1,8 +1,8 @@
-"""What the account services need from storage; every implementation passes one conformance suite.
+"""Storage interfaces of the account services; every implementation passes one conformance suite.
 
-All changes are committed and flushed when a method returns, or, inside a block of `commits.Transactor`,
-when it ends. Stores make no ids and no timestamps. `find_*` returns None when there is nothing; `change` and
-`remove` return False when there was nothing to change.
+A change is committed and flushed when the method returns, or at the end of a surrounding block of
+`transactions.Transactor`. Stores make no ids and no timestamps. `find_*` returns None without a match;
+`change` and `remove` return False without a match.
 """
 
 from collections.abc import Mapping, Sequence
@@ -14,14 +14,14 @@ from gatewayd.accounts.records import ApiKey, Group, MembershipSource, User
 class UserStore(Protocol):
     """Users and their password hashes.
 
-    `add` and `change` keep beside the user what is looked up by: the shown user name and e-mail addresses
-    (`identities.shown`), the external id of each provider in `scim`, the subject of each in `oauth`. No two
-    users have the same e-mail, username, shown user name (any case), or external id or subject of one
-    provider.
+    `add` and `change` also write the lookup keys of the user: the displayed user name and e-mail addresses
+    (`display_identity`), the external id per provider in `scim`, the subject per provider in `oauth`. No two
+    users have the same e-mail address, username, displayed user name (any case), or external id or subject of
+    one provider.
     """
 
     async def add(self, user: User, password_hash: str | None) -> None:
-        """Insert a user; raise conflict, with the code `taken` and the field, when something is taken."""
+        """Insert a user; raise conflict, with the code `taken` and the field, for a taken value."""
         ...
 
     async def find(self, user_id: str) -> User | None:
@@ -33,7 +33,7 @@ class UserStore(Protocol):
         ...
 
     async def find_password_hash(self, user_id: str) -> str | None:
-        """Return the password hash, None when the user is unknown or has no password."""
+        """Return the password hash, None if the user is unknown or has no password."""
         ...
 
     async def list(
@@ -45,25 +45,25 @@ class UserStore(Protocol):
         offset: int = 0,
         limit: int | None = None,
     ) -> tuple[Sequence[User], int]:
-        """Return one page of users whose name or e-mail contains `query` (any case), and the count of all.
+        """Return one page of users whose name or e-mail contains `query` (any case), and the total count.
 
         `order_by` is one of name, email, role, created_at, updated_at, last_active_at.
         """
         ...
 
     async def list_ids(self, *, query: str = "") -> Sequence[str]:
-        """Return the ids of all users whom `list` finds for `query`, by created_at.
+        """Return the ids of all users that `list` finds for `query`, sorted by created_at.
 
-        What the task itself has not committed yet may be missing.
+        Uncommitted changes of the calling task may be missing.
         """
         ...
 
     async def list_by_ids(self, user_ids: Sequence[str]) -> Sequence[User]:
-        """Return the users with these ids, in their order; those that are gone are left out."""
+        """Return the users with these ids, in this order; unknown ids are left out."""
         ...
 
     async def change(self, user: User) -> bool:
-        """Write every field of a user but the password; raise conflict as `add` does."""
+        """Write every field of a user except the password; raise conflict as `add` does."""
         ...
 
     async def set_password_hash(self, user_id: str, password_hash: str | None) -> bool:
@@ -71,19 +71,19 @@ class UserStore(Protocol):
         ...
 
     async def remove(self, user_id: str) -> bool:
-        """Delete a user with the memberships and keys."""
+        """Delete a user with their memberships and keys."""
         ...
 
     async def count(self) -> int:
-        """Return how many users exist."""
+        """Return the number of users."""
         ...
 
     async def count_active_admins(self) -> int:
-        """Return how many active administrators exist."""
+        """Return the number of active administrators."""
         ...
 
     async def find_first_admin_id(self) -> str | None:
-        """Return the id of the oldest administrator, by created_at then id; nobody else may change him."""
+        """Return the id of the primary administrator: the oldest one by created_at, then id."""
         ...
 
     async def touch(self, seen: Mapping[str, int]) -> None:
@@ -92,14 +92,14 @@ class UserStore(Protocol):
 
 
 class GroupStore(Protocol):
-    """Groups and who is in them.
+    """Groups and their members.
 
-    A user is in a group once for each `MembershipSource` that says so. No two groups have the same name (any
-    case) or the same external id of one provider.
+    A user has one membership of a group per `MembershipSource`. No two groups have the same name (any case)
+    or the same external id of one provider.
     """
 
     async def add(self, group: Group) -> None:
-        """Insert a group; raise conflict, with the code `taken` and the field, when something is taken."""
+        """Insert a group; raise conflict, with the code `taken` and the field, for a taken value."""
         ...
 
     async def find(self, group_id: str) -> Group | None:
@@ -111,7 +111,7 @@ class GroupStore(Protocol):
         ...
 
     async def list(self, *, user_id: str | None = None) -> Sequence[Group]:
-        """Return all groups, or those of one user, by name, with member counts."""
+        """Return all groups, or those of one user, sorted by name, with member counts."""
         ...
 
     async def change(self, group: Group) -> bool:
@@ -123,34 +123,34 @@ class GroupStore(Protocol):
         ...
 
     async def list_member_ids(self, group_id: str) -> Sequence[str]:
-        """Return the ids of the members by name.
+        """Return the ids of the members, sorted by name.
 
-        What the task itself has not committed yet may be missing.
+        Uncommitted changes of the calling task may be missing.
         """
         ...
 
     async def list_group_ids(self, user_ids: Sequence[str]) -> Mapping[str, Sequence[str]]:
-        """Return the group ids of each of the users, each once; users without groups are absent."""
+        """Return the distinct group ids of each user; users without groups are absent."""
         ...
 
     async def list_sources(
         self, group_id: str, user_ids: Sequence[str]
     ) -> Mapping[str, Sequence[MembershipSource]]:
-        """Return who put each of the users into a group, by user id; those who are no members are absent."""
+        """Return the sources of the membership of each user, by user id; non-members are absent."""
         ...
 
     async def count_by_source(self, group_id: str) -> Mapping[MembershipSource, int]:
-        """Return how many members each source has put into a group; sources without any are absent."""
+        """Return the number of members per source; sources without members are absent."""
         ...
 
     async def count_members_outside(self, group_id: str, group_ids: Sequence[str]) -> int:
-        """Return how many members of a group are in none of the other groups; administrators do not count."""
+        """Return the number of members that are in none of the other groups, without administrators."""
         ...
 
     async def count_members(
         self, group_ids: Sequence[str], *, source: MembershipSource | None = None
     ) -> Mapping[str, int]:
-        """Return how many users `source`, None any, has in each of the groups; empty groups are absent."""
+        """Return the number of members that `source` (None: any) added per group; empty groups are absent."""
         ...
 
     async def add_members(
@@ -162,26 +162,26 @@ class GroupStore(Protocol):
         at: int,
         displays: Mapping[str, str] | None = None,
     ) -> int:
-        """Add the existing users among `user_ids` whom `source` has not added yet; return how many.
+        """Add the existing users among `user_ids` that `source` has not added yet; return how many.
 
-        `displays` is what the source calls some of them, by user id, each at most 255 characters; otherwise
-        they are called as they are shown. A member who is called otherwise from now on counts as added. Raise
+        `displays` holds display names from the source, by user id, of at most 255 characters; other members
+        have the display name of their account. A member with a changed display name counts as added. Raise
         not_found without such a group.
         """
         ...
 
     async def keep_members(self, group_id: str, user_ids: Sequence[str], *, source: MembershipSource) -> int:
-        """Remove all whom `source` has added but these; return how many. Raise not_found as `add_members`."""
+        """Remove all members of `source` except these; return how many. Raise not_found as `add_members`."""
         ...
 
     async def remove_members(
         self, group_id: str, user_ids: Sequence[str], *, source: MembershipSource | None = None
     ) -> int:
-        """Remove users whom `source`, None any, has added; return how many users. Raise as `add_members`."""
+        """Remove users that `source` (None: any) added; return how many. Raise not_found as `add_members`."""
         ...
 
     async def touch(self, group_id: str, *, at: int, modified_us: int) -> None:
-        """Write when a group last changed, in seconds and in microseconds."""
+        """Write the time of the last change of a group, in seconds and in microseconds."""
         ...
 
 
@@ -189,7 +189,7 @@ class KeyStore(Protocol):
     """API keys by digest."""
 
     async def add(self, key: ApiKey) -> None:
-        """Insert a key; raise conflict when the user already has one of this name (any case)."""
+        """Insert a key; raise conflict if the user already has one with this name (any case)."""
         ...
 
     async def find(self, key_id: str) -> ApiKey | None:
@@ -214,10 +214,10 @@ class KeyStore(Protocol):
 
 
 class RevocationStore(Protocol):
-    """Session tokens that were ended before they expired."""
+    """Session tokens that were revoked before they expired."""
 
     async def add(self, jti: str, user_id: str, expires_at: int) -> None:
-        """Remember a token id as revoked; doing it twice is no error."""
+        """Store a token id as revoked; idempotent."""
         ...
 
     async def contains(self, jti: str) -> bool:
@@ -225,7 +225,7 @@ class RevocationStore(Protocol):
         ...
 
     async def prune(self, before: int) -> int:
-        """Forget tokens that expired before this time; return how many."""
+        """Delete the ids of tokens that expired before this time; return how many."""
         ...
 
 
@@ -237,9 +237,9 @@ class ValueStore(Protocol):
         ...
 
     async def put(self, values: Mapping[str, Any], *, at: int, by: str) -> None:
-        """Write several values as one change; `by` names who did it, for the audit."""
+        """Write several values as one change; `by` is the id of the actor, for the audit."""
         ...
 
     async def remove(self, names: Sequence[str]) -> int:
-        """Forget values, so that the configured ones show again; return how many were stored."""
+        """Delete stored values, so that the configured ones apply again; return how many were stored."""
         ...

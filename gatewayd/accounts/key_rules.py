@@ -1,4 +1,4 @@
-"""When an API key may be created and used (interface specification, 5.2)."""
+"""Rules for the creation and use of API keys: the global switch, the permission and the endpoint list."""
 
 from dataclasses import dataclass
 
@@ -12,14 +12,14 @@ from gatewayd.errors import ErrorKind, GatewayError
 
 @dataclass(frozen=True, slots=True)
 class UserRights:
-    """The groups of a user and what they and the defaults add up to."""
+    """The groups of a user, and the permissions that they and the defaults add up to."""
 
     group_ids: tuple[str, ...]
     permissions: PermissionTree
 
 
 class KeyRules:
-    """Computes a user's rights, and decides about API keys by both levels and the endpoint list."""
+    """Computes the rights of a user, and checks API keys by switch, permission and endpoint list."""
 
     def __init__(self, groups: GroupStore, permissions: Permissions, runtime: RuntimeSettings) -> None:
         self._groups = groups
@@ -36,7 +36,7 @@ class KeyRules:
         )
 
     def missing(self, user: User, permissions: PermissionTree) -> list[str]:
-        """Return a sentence for each thing that keeps this user from having API keys."""
+        """Return a sentence for each reason why this user may not have API keys."""
         sentences = []
         if not user.active:
             sentences.append("the account is deactivated")
@@ -47,7 +47,7 @@ class KeyRules:
         return sentences
 
     def check(self, user: User, permissions: PermissionTree, verb: str) -> None:
-        """Raise forbidden ("cannot use an API key: ...") that says everything that is missing."""
+        """Raise forbidden ("cannot use an API key: ...") with all reasons; `verb` is create, use, ..."""
         sentences = self.missing(user, permissions)
         if sentences:
             code = "api_key_permission" if self._runtime.flag("ENABLE_API_KEYS") else "api_keys_disabled"
@@ -56,7 +56,7 @@ class KeyRules:
             )
 
     def check_endpoint(self, method: str, path: str) -> None:
-        """Raise forbidden when keys are restricted to endpoints that this request is not among."""
+        """Raise forbidden if keys are restricted to endpoints that do not cover this request."""
         if not self._runtime.flag("ENABLE_API_KEYS_ENDPOINT_RESTRICTIONS"):
             return
         text = self._runtime.text("API_KEYS_ALLOWED_ENDPOINTS")

@@ -1,4 +1,4 @@
-"""API keys: issue, list, revoke."""
+"""API key service: issue, list and revoke keys."""
 
 from collections.abc import Sequence
 from typing import Final
@@ -20,7 +20,7 @@ DEFAULT_NAME: Final = "API key"
 
 
 class Keys:
-    """Makes keys whose value is shown once and never stored, and ends them."""
+    """Issues and revokes keys. The value of a key is returned once and never stored."""
 
     def __init__(
         self, keys: KeyStore, rules: KeyRules, changes: AccountChangeNotifier, clock: ids.Clock = ids.now
@@ -38,23 +38,24 @@ class Keys:
         *,
         until: int | None = None,
     ) -> tuple[ApiKey, str]:
-        """Return a new key and its value, which nobody can read again.
+        """Return a new key and its value, which cannot be read again.
 
-        Without a name it gets one that is free. `until` is when the key that asks ends, None for any other
-        caller: no key makes one that outlives it. Raises forbidden when either level of 5.2 is missing,
-        invalid_request for a bad name or expiry, conflict when the user has a key of this name.
+        Without a name the key gets a free one. `until` is the expiry of the key of the caller, None for
+        another credential: a key cannot create a key that outlives it. Raises forbidden if keys are switched
+        off or the permission is missing, invalid_request for a bad name or expiry, conflict if the user has a
+        key with this name.
         """
         await self.check(user, "create")
         if until is not None and expires_at is not None and expires_at > until:
             raise invalid(
-                "cannot accept expires_at: it is later than the end of the key that asks", param="expires_at"
+                "cannot accept expires_at: it is later than the expiry of your own key", param="expires_at"
             )
         return await self.make(user, name, until if expires_at is None else expires_at)
 
     async def make(
         self, user: User, name: str | None = None, expires_at: int | None = None
     ) -> tuple[ApiKey, str]:
-        """Do what `issue` does without asking whether the user may: for setup, which grants it beside."""
+        """Create a key as `issue` does, without a check of the right: for setup, which grants it."""
         now = self._clock()
         if expires_at is not None and not now < expires_at <= MAX_EXPIRES_AT:
             raise invalid("cannot accept expires_at: it is not in the future", param="expires_at")
@@ -83,14 +84,14 @@ class Keys:
         return await self._keys.list(user_id=user_id)
 
     async def get(self, key_id: str) -> ApiKey:
-        """Return a key; not_found when there is none."""
+        """Return a key; raise not_found without it."""
         key = await self._keys.find(key_id)
         if key is None:
             raise not_found("API key", key_id)
         return key
 
     async def revoke(self, key_id: str, user_id: str | None = None) -> None:
-        """End a key at once; not_found when there is none, or none of this user."""
+        """Revoke a key at once; raise not_found if there is none, or it belongs to another user."""
         key = await self.get(key_id)
         if user_id is not None and key.user_id != user_id:
             raise not_found("API key", key_id)
@@ -99,7 +100,7 @@ class Keys:
         self._changes.publish(AccountChange(key.user_id, asks_again=True))
 
     async def revoke_all(self, user_id: str) -> int:
-        """End every key of a user; return how many there were."""
+        """Revoke all keys of a user; return how many."""
         count = 0
         for key in await self._keys.list(user_id=user_id):
             count += await self._keys.remove(key.id)
@@ -107,9 +108,9 @@ class Keys:
         return count
 
     async def why(self, user: User) -> Sequence[str]:
-        """Return what keeps the user from creating and using keys, one sentence each."""
+        """Return the reasons why the user may not create and use keys, one sentence each."""
         return self._rules.missing(user, (await self._rules.rights(user)).permissions)
 
     async def check(self, user: User, verb: str) -> None:
-        """Raise forbidden, saying what is missing, when the user may not `verb` (use, create, ...) keys."""
+        """Raise forbidden with the reasons if the user may not `verb` (use, create, ...) keys."""
         self._rules.check(user, (await self._rules.rights(user)).permissions, verb)

@@ -18,7 +18,7 @@ _SEPARATOR: Final = re.compile(r"[\W_]+")
 
 
 def check_password(password: str, param: str = "password") -> None:
-    """Raise invalid_request when a password is empty, over 4096 bytes, or no valid text."""
+    """Raise invalid_request if a password is empty, over 4096 bytes, or not valid Unicode."""
     try:
         size = len(password.encode())
     except UnicodeEncodeError:
@@ -30,15 +30,15 @@ def check_password(password: str, param: str = "password") -> None:
 
 
 def common_passwords() -> frozenset[str]:
-    """Return the most common passwords of eight characters and more, in lower case."""
+    """Return the 10,000 most common passwords with at least eight characters, in lower case."""
     text = files("gatewayd").joinpath("accounts", "data", "common-passwords.txt").read_text("ascii")
     return frozenset(text.split())
 
 
 class PasswordRules:
-    """Refuses short and guessable passwords; no kind of character is required.
+    """Refuses short and guessable passwords; no character classes are required.
 
-    `words` are words of the context besides `PRODUCT_WORDS`: the name of the gateway.
+    `words` are further words of the context beside `PRODUCT_WORDS`: the name of the gateway.
     """
 
     def __init__(
@@ -54,9 +54,9 @@ class PasswordRules:
     def check(self, password: str, about: Iterable[str], param: str = "password") -> None:
         """Raise invalid_request (code `weak_password`) for a weak password.
 
-        `about` are the e-mail address and the names of its owner. Weak is a password with fewer characters
-        than the minimum, one of the most common, one repeated character, one row (`abcdefgh`), and a word of
-        the context with or without digits and signs around it.
+        `about` are the e-mail address and the names of the owner. A password is weak if it has fewer
+        characters than the minimum, is one of the most common, is one repeated character or one sequence
+        (`abcdefgh`), or is a word of the context with or without digits and signs around it.
         """
         check_password(password, param)
         if len(password) < self._min:
@@ -65,7 +65,7 @@ class PasswordRules:
         if plain in self._common:
             raise _weak(param, "it is one of the most common passwords")
         if _is_row(plain):
-            raise _weak(param, "it is one character or one row of characters")
+            raise _weak(param, "it is one repeated character or a sequence of characters")
         if {plain, _word_of(plain)} & (self._words | _forms(about)):
             raise _weak(param, "it is an address or a name that belongs to the account or the gateway")
 
@@ -77,7 +77,7 @@ def _word_of(text: str) -> str:
 
 
 def _forms(texts: Iterable[str]) -> set[str]:
-    """Return the texts, the sides of addresses and the words, unless they are too short to mean something."""
+    """Return the texts, the two sides of addresses and the words, if they have at least three characters."""
     whole = [text.casefold() for text in texts]
     plain = [*whole, *(side for text in whole for side in text.split("@"))]
     words = [word for text in plain for word in _SEPARATOR.split(text)]

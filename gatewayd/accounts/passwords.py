@@ -1,4 +1,4 @@
-"""Hash and verify passwords with argon2id, off the event loop and a few at a time."""
+"""Password hashing with argon2id in a small thread pool."""
 
 import asyncio
 import os
@@ -14,7 +14,7 @@ from gatewayd.accounts.password_rules import PasswordRules, check_password
 from gatewayd.errors import ErrorKind, GatewayError
 
 MAX_WAITING: Final = 64
-"""Passwords that wait to be hashed: about a second of work."""
+"""Maximum number of waiting passwords: about a second of work."""
 
 MAX_THREADS: Final = 2
 
@@ -22,9 +22,9 @@ Result = TypeVar("Result")
 
 
 class Passwords:
-    """argon2id with 19 MiB, two passes and one lane, in its own small thread pool.
+    """argon2id with 19 MiB, two passes and a parallelism of one, in a thread pool of its own.
 
-    Half of the processors at most hash, so that a crowd that signs in leaves room for the others.
+    The pool uses at most half of the processors, so that many sign-ins leave capacity for other requests.
     """
 
     def __init__(self, rules: PasswordRules | None = None) -> None:
@@ -33,23 +33,23 @@ class Passwords:
         self._hasher = PasswordHasher(time_cost=2, memory_cost=19 * 1024, parallelism=1)
         self._pool = ThreadPoolExecutor(max_workers=threads, thread_name_prefix="passwords")
         self._waiting = 0
-        # Verified against when there is no hash, so that an unknown account costs as much as a known one.
+        # Checked in place of a missing hash, so that an unknown account takes as long as a known one.
         self._dummy = self._hasher.hash(ids.new_secret())
 
     def check_new(self, password: str, about: Iterable[str], param: str = "password") -> None:
-        """Raise invalid_request (code `weak_password`) for a password that may not be chosen.
+        """Raise invalid_request (code `weak_password`) for a weak new password.
 
-        `about` are texts that describe its owner: address and names.
+        `about` are the e-mail address and the names of the owner.
         """
         self._rules.check(password, about, param)
 
     async def hash(self, password: str) -> str:
-        """Return the encoded argon2id hash; invalid_request for an unusable one, unavailable when busy."""
+        """Return the encoded argon2id hash; raise invalid_request if unusable, unavailable when busy."""
         check_password(password)
         return await self._run(lambda: self._hasher.hash(password))
 
     async def verify(self, password_hash: str | None, password: str) -> bool:
-        """Tell whether the password fits; the same work is done when there is no hash (None)."""
+        """Tell whether a password matches its hash; a hash of None costs the same work."""
         try:
             check_password(password)
         except GatewayError:
@@ -62,7 +62,7 @@ class Passwords:
         return self._hasher.check_needs_rehash(password_hash)
 
     def close(self) -> None:
-        """Wait for what runs and stop the threads."""
+        """Wait for running jobs and stop the threads."""
         self._pool.shutdown(wait=True, cancel_futures=True)
 
     def _fits(self, password_hash: str, password: str) -> bool:

@@ -1,4 +1,4 @@
-"""The permission tree: its leaves, its arithmetic, and the default permissions."""
+"""Permission tree: its leaves, the merge of trees, and the default permissions."""
 
 import difflib
 import logging
@@ -14,7 +14,7 @@ from gatewayd.transactions import after_commit
 
 log = logging.getLogger(__name__)
 
-# The name under which the default permissions are kept among the stored values.
+# Name of the stored value that holds the default permissions.
 STORED_NAME: Final = "USER_PERMISSIONS"
 
 
@@ -60,17 +60,17 @@ BUILTIN_PERMISSIONS: Final[PermissionTree] = {
     "settings": {"interface": True},
 }
 
-# A leaf that restricts instead of granting, so "administrators may everything" leaves it off.
+# Leaves that restrict instead of granting: administrators do not have them.
 RESTRICTIONS: Final = frozenset({("chat", "temporary_enforced")})
 
 
 def copy(tree: Mapping[str, Mapping[str, bool]]) -> PermissionTree:
-    """Return a tree that shares nothing with the given one."""
+    """Return a deep copy of a tree."""
     return {section: dict(leaves) for section, leaves in tree.items()}
 
 
 def check(tree: Any) -> PermissionTree:
-    """Return a partial tree as given; invalid_request naming the first unknown leaf or wrong value."""
+    """Return a copy of a partial tree; raise invalid_request naming an unknown leaf or wrong value."""
     if not isinstance(tree, Mapping):
         raise invalid("cannot accept permissions: expected an object", param="permissions")
     for section, leaves in tree.items():
@@ -87,7 +87,7 @@ def check(tree: Any) -> PermissionTree:
 
 
 def known_leaves(tree: Any) -> PermissionTree:
-    """Return the leaves of a tree that this version knows; what clients of other versions add is dropped."""
+    """Return the leaves of a tree that this version knows; leaves of other versions are dropped."""
     if not isinstance(tree, Mapping):
         raise invalid("cannot accept permissions: expected an object", param="permissions")
     kept: dict[str, Any] = {}
@@ -100,12 +100,12 @@ def known_leaves(tree: Any) -> PermissionTree:
 
 
 def overlay(base: PermissionTree, partial: PermissionTree) -> PermissionTree:
-    """Return `base` with the leaves of `partial` put over it."""
+    """Return `base`, with its leaves overridden by those of `partial`."""
     return {section: {**leaves, **partial.get(section, {})} for section, leaves in base.items()}
 
 
 def merge(base: PermissionTree, partial: PermissionTree) -> PermissionTree:
-    """Return `base` with every leaf that `partial` grants; nothing is ever taken away (6.3)."""
+    """Return `base` with every leaf that `partial` grants; no leaf of `base` is revoked."""
     merged = copy(base)
     for section, leaves in partial.items():
         for leaf, granted in leaves.items():
@@ -115,7 +115,7 @@ def merge(base: PermissionTree, partial: PermissionTree) -> PermissionTree:
 
 
 def differences(before: PermissionTree, after: PermissionTree) -> dict[str, bool]:
-    """Return the leaves of `after` that `before` has otherwise, `{"features.api_keys": True}`."""
+    """Return the leaves of `after` that differ from `before`, for example `{"features.api_keys": True}`."""
     return {
         f"{section}.{leaf}": value
         for section, leaves in after.items()
@@ -127,8 +127,8 @@ def differences(before: PermissionTree, after: PermissionTree) -> dict[str, bool
 class Permissions:
     """The default permissions: built in, then configured, then stored by an administrator.
 
-    `configured` holds only the leaves that the configuration names. With `persistent` the stored tree wins
-    over them, else they win and cannot be changed at run time.
+    `configured` holds only the leaves that the configuration names. With `persistent` the stored tree
+    overrides them; otherwise they override the stored tree and cannot be changed at run time.
     """
 
     def __init__(
@@ -149,28 +149,28 @@ class Permissions:
         self._defaults = self._combine({})
 
     async def load(self) -> None:
-        """Read the stored tree; at start, and when another process changed it."""
+        """Read the stored tree: at start, and after a change by another process."""
         self._stored = known_leaves((await self._values.load()).get(STORED_NAME, {}))
         self._defaults = self._combine(self._stored)
 
     def configure(self, configured: PermissionTree) -> None:
-        """Take what a reloaded configuration names; what is stored stays stored."""
+        """Apply the leaves of a reloaded configuration; the stored tree stays."""
         self._configured = check(configured)
         self._defaults = self._combine(self._stored)
         self._changes.publish(AccountChange(None))
 
     def defaults(self) -> PermissionTree:
-        """Return the complete default tree, which accounts with the role user have."""
+        """Return the complete default tree, which applies to accounts with the role user."""
         return copy(self._defaults)
 
     def initial(self) -> PermissionTree:
-        """Return the default tree as it is while nothing is stored: built in, then configured."""
+        """Return the default tree without stored values: built in, then configured."""
         return overlay(copy(BUILTIN_PERMISSIONS), self._configured)
 
     async def set_defaults(self, tree: PermissionTree, by: str) -> PermissionTree:
-        """Store a tree and return it complete; a missing leaf gets its built-in value.
+        """Store a tree and return the complete one; a missing leaf gets its built-in value.
 
-        Raises invalid_request for an unknown leaf, conflict for one that the configuration holds fast.
+        Raises invalid_request for an unknown leaf, conflict for a leaf that the configuration fixes.
         """
         wanted = overlay(copy(BUILTIN_PERMISSIONS), check(tree))
         combined = self._combine(wanted)
@@ -189,11 +189,11 @@ class Permissions:
         return copy(combined)
 
     def effective_permissions(self, user: User, groups: Iterable[Group]) -> PermissionTree:
-        """Return what a user may do.
+        """Return the effective permissions of a user.
 
-        Role user: the defaults and everything that a group grants. Administrators: everything, except that
-        `features.api_keys` comes from a group alone, as the default permissions apply to the role user only
-        (5.2). Pending accounts see the defaults without `features.api_keys`.
+        Role user: the defaults and all grants of the groups. Administrators: everything, but
+        `features.api_keys` only from a group, as the default permissions apply to the role user only. Pending
+        accounts: the defaults without `features.api_keys`.
         """
         tree = self.defaults()
         if user.role is Role.ADMIN:
@@ -217,7 +217,7 @@ class Permissions:
 
 
 def require(actor: Actor, section: str, leaf: str) -> None:
-    """Raise forbidden, naming the permission, when an actor lacks it."""
+    """Raise forbidden, naming the permission, if an actor lacks it."""
     if not actor.may(section, leaf):
         raise GatewayError(
             ErrorKind.FORBIDDEN,
@@ -227,9 +227,9 @@ def require(actor: Actor, section: str, leaf: str) -> None:
 
 
 def is_exempt(actor: Actor, *, bypass_admins: bool) -> bool:
-    """Tell whether access lists do not bind an actor: administrators, if `bypass_admins` or on the socket.
+    """Tell whether an actor bypasses access lists: administrators by `bypass_admins` or control socket.
 
-    Whoever holds the control socket may everything, whatever is set for those who come over HTTP.
+    The actor of the control socket may do everything; the setting applies to administrators over HTTP.
     """
     return actor.is_admin and (bypass_admins or actor.kind is CredentialKind.CONTROL)
 

@@ -1,4 +1,4 @@
-"""What an account is made of."""
+"""Records of users, groups, keys, sessions and actors."""
 
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -9,7 +9,7 @@ PermissionTree = dict[str, dict[str, bool]]
 
 
 class Role(StrEnum):
-    """The role of a user (peer-compatible names)."""
+    """The role of a user, with the names of Open WebUI."""
 
     ADMIN = "admin"
     USER = "user"
@@ -17,7 +17,7 @@ class Role(StrEnum):
 
 
 class CredentialKind(StrEnum):
-    """How an actor proved who it is."""
+    """The kind of credential of an actor."""
 
     KEY = "key"
     SESSION = "session"
@@ -26,7 +26,7 @@ class CredentialKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Email:
-    """One e-mail address as an identity provider sent it (2.1)."""
+    """One e-mail address as an identity provider sent it (RFC 7643, 4.1.2)."""
 
     value: str
     type: str = "work"
@@ -35,7 +35,7 @@ class Email:
 
 @dataclass(frozen=True, slots=True)
 class ProviderRole:
-    """A role of a person at an identity provider, as it was sent; it gives no right here."""
+    """A role of a person at an identity provider, as it was sent; it grants no right in the gateway."""
 
     value: str | None = None
     display: str | None = None
@@ -45,11 +45,11 @@ class ProviderRole:
 
 @dataclass(frozen=True, slots=True)
 class ProviderIdentity:
-    """What an identity provider says about a person, as it was sent.
+    """Data of an identity provider about a person, as it was sent.
 
-    Accounts made by hand have none: their `user_name` is None, and `identities.shown` tells it from the
-    account. At most one of `emails` is primary. The primary one, else the first, else the user name is,
-    normalised, the e-mail address of the account.
+    Accounts that no provider made have none: their `user_name` is None, and `display_identity` derives one
+    from the account. At most one of `emails` is primary. The e-mail address of the account is the normalised
+    primary address, else the first one, else the user name.
     """
 
     user_name: str | None = None
@@ -66,10 +66,10 @@ class User:
     """A person or program with an account. Timestamps are epoch seconds.
 
     `email` is normalised (NFKC, case-folded, stripped) and unique. `active` is False for a deactivated
-    account, whose role is kept. Raising `token_version` ends every session. `oauth` and `scim` are keyed by
-    provider name (2.3): `{"okta": {"sub": "..."}}` and `{"okta": {"external_id": "..."}}`. `profile` holds
-    the display fields that the gateway stores and never interprets. `modified_us` is when the account last
-    changed, in microseconds.
+    account, which keeps its role. An increment of `token_version` ends every session. `oauth` and `scim` are
+    keyed by provider name: `{"okta": {"sub": "..."}}` and `{"okta": {"external_id": "..."}}`. `profile` holds
+    display fields that the gateway stores and never interprets. `modified_us` is the time of the last change,
+    in microseconds.
     """
 
     id: str
@@ -93,21 +93,21 @@ class User:
 
     @property
     def is_verified(self) -> bool:
-        """Whether the account is active and more than pending."""
+        """Whether the account is active and not pending."""
         return self.active and self.role is not Role.PENDING
 
     @property
     def shown_role(self) -> Role:
-        """The role that clients see: a deactivated account looks like a pending one (peer-compatible)."""
+        """The role that clients see: Open WebUI knows no deactivated accounts, so they appear as pending."""
         return self.role if self.active else Role.PENDING
 
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """A named set of users; `permissions` is a partial tree that can only add rights (6.3).
+    """A named set of users; `permissions` is a partial tree that can only add rights.
 
-    `scim` is keyed by provider name, as in `User`. `modified_us` is when the group or its members last
-    changed, in microseconds.
+    `scim` is keyed by provider name, as in `User`. `modified_us` is the time of the last change of the group
+    or its members, in microseconds.
     """
 
     id: str
@@ -125,7 +125,7 @@ class Group:
 
 @dataclass(frozen=True, slots=True)
 class ApiKey:
-    """An API key (2.8). `digest` is the SHA-256 of the whole value; `prefix` is safe to show."""
+    """An API key. `digest` is the SHA-256 of the whole value; `prefix` is safe to display."""
 
     id: str
     user_id: str
@@ -139,7 +139,7 @@ class ApiKey:
 
 @dataclass(frozen=True, slots=True)
 class SessionClaims:
-    """What a session token says: the user, its version, an id of its own and its life (epoch seconds)."""
+    """Claims of a session token: user, token version, token id, issue and expiry times (epoch seconds)."""
 
     user_id: str
     token_version: int
@@ -150,9 +150,9 @@ class SessionClaims:
 
 @dataclass(frozen=True, slots=True)
 class Actor:
-    """Who asks, with everything that access decisions need; computed once per credential and cached.
+    """The authenticated caller with all data for access decisions; computed once per credential and cached.
 
-    `expires_at` is when the credential itself ends, None for never. `key_id` and `jti` tell which one it was.
+    `expires_at` is the expiry of the credential, None for none. `key_id` or `jti` identifies the credential.
     """
 
     user: User
@@ -165,12 +165,12 @@ class Actor:
 
     @property
     def user_id(self) -> str:
-        """The id of the user who asks."""
+        """The id of the user."""
         return self.user.id
 
     @property
     def key_expires_at(self) -> int | None:
-        """When the API key that asks ends; None for a key without an end, and for another credential."""
+        """Expiry of the API key; None for a key without expiry and for another credential."""
         return self.expires_at if self.kind is CredentialKind.KEY else None
 
     @property
@@ -180,16 +180,16 @@ class Actor:
 
     @property
     def is_verified(self) -> bool:
-        """Whether the account is active and more than pending."""
+        """Whether the account is active and not pending."""
         return self.user.is_verified
 
     def may(self, section: str, leaf: str) -> bool:
-        """Tell whether the effective permissions have the leaf, for example `("features", "api_keys")`."""
+        """Tell whether the effective permissions grant a leaf, for example `("features", "api_keys")`."""
         return self.permissions.get(section, {}).get(leaf, False)
 
 
 class EnsureOutcome(StrEnum):
-    """What an `ensure` did."""
+    """Outcome of an `ensure`."""
 
     CREATED = "created"
     CHANGED = "changed"
@@ -198,7 +198,7 @@ class EnsureOutcome(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class NewUser:
-    """What a new account starts with; without a password nobody can sign in to it."""
+    """Data of a new account; an account without a password has no sign-in."""
 
     email: str
     name: str
@@ -215,11 +215,11 @@ class NewUser:
 
 @dataclass(frozen=True, slots=True)
 class UserChange:
-    """What to change in an account; None leaves a field as it is.
+    """Changes of an account; a field of None stays unchanged.
 
-    An empty `username` takes it away. `profile` is merged into what is there, and a None in it takes an entry
-    away; `settings` and `info` are merged at their first level; `oauth`, `scim` and `identity` are replaced,
-    and `{}` takes the first two away.
+    An empty `username` removes it. `profile` is merged, and a None in it removes an entry; `settings` and
+    `info` are merged at their first level; `oauth`, `scim` and `identity` are replaced, and `{}` removes
+    `oauth` or `scim`.
     """
 
     email: str | None = None
@@ -238,9 +238,9 @@ class UserChange:
 
 
 class MembershipSource(StrEnum):
-    """Who put a user into a group: an administrator, DEFAULT_GROUP_ID at sign-up, or a provider.
+    """Source of a membership: an administrator, DEFAULT_GROUP_ID at sign-up, or an identity provider.
 
-    One user may be in a group by several sources at once.
+    A user may be in a group by several sources at once.
     """
 
     MANUAL = "manual"
@@ -251,7 +251,7 @@ class MembershipSource(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class NewGroup:
-    """What a new group starts with; `user_id` is who made it."""
+    """Data of a new group; `user_id` is its creator."""
 
     name: str
     description: str = ""
@@ -264,9 +264,9 @@ class NewGroup:
 
 @dataclass(frozen=True, slots=True)
 class GroupChange:
-    """What to change in a group; None leaves a field as it is, everything else replaces it.
+    """Changes of a group; a field of None stays unchanged, any other value replaces it.
 
-    An empty `scim` takes it away.
+    An empty `scim` removes it.
     """
 
     name: str | None = None

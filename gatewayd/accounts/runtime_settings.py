@@ -1,4 +1,4 @@
-"""Settings that an administrator changes while the gateway runs."""
+"""Runtime settings, which an administrator changes while the gateway runs."""
 
 import difflib
 import logging
@@ -19,12 +19,12 @@ log = logging.getLogger(__name__)
 
 UNIT_SECONDS: Final = {"ms": 0.001, "s": 1, "m": 60, "h": 3600, "d": 86_400, "w": 604_800}
 _DURATION: Final = re.compile(r"([0-9]{1,9}(?:\.[0-9]{1,6})?)(ms|s|m|h|d|w)")
-# Every session ends: "never" (-1 or 0) means ten years, which is also the longest.
+# Every session expires: -1 and 0 mean the maximum of ten years.
 MAX_SESSION_SECONDS: Final = 315_360_000
 
 
 def parse_lifetime(text: str) -> int:
-    """Return the seconds of a duration such as `4w`, `-1` and `0` being the longest; ValueError otherwise."""
+    """Return the seconds of a duration such as `4w`; `-1` and `0` are the maximum. Raises ValueError."""
     if text in {"-1", "0"}:
         return MAX_SESSION_SECONDS
     match = _DURATION.fullmatch(text)
@@ -74,9 +74,9 @@ def _address(value: Any) -> str:
 
 @dataclass(frozen=True, slots=True)
 class RuntimeSettingDefinition:
-    """One setting: its name, what it is when nobody says otherwise, and the check of its values.
+    """One setting: its name, its default value and the check of its values.
 
-    `check` returns the value to keep and raises ValueError("expected ...").
+    `check` returns the value to store and raises ValueError("expected ...").
     """
 
     name: str
@@ -85,7 +85,7 @@ class RuntimeSettingDefinition:
     summary: str
 
 
-# In the order of the admin settings body (peer-compatible names).
+# Names and order are those of the admin settings body of Open WebUI.
 DEFINITIONS: Final[tuple[RuntimeSettingDefinition, ...]] = (
     RuntimeSettingDefinition(
         "SHOW_ADMIN_DETAILS", True, _boolean, "show the administrator's address to pending accounts"
@@ -119,7 +119,7 @@ _BY_NAME: Final = {definition.name: definition for definition in DEFINITIONS}
 
 @dataclass(frozen=True, slots=True)
 class ConfiguredValue:
-    """What the configuration says; `origin` names where, `explicit` is False for a built-in default."""
+    """A value from the configuration; `origin` names its source, `explicit` is False for a default."""
 
     value: Any
     origin: str
@@ -128,7 +128,10 @@ class ConfiguredValue:
 
 @dataclass(frozen=True, slots=True)
 class RuntimeValue:
-    """A setting as it is now: `origin` is `stored` or the configuration's; `configured` shows on a reset."""
+    """Current value of a setting: `origin` is `stored` or that of the configuration.
+
+    `configured` is the value after a reset.
+    """
 
     name: str
     value: bool | str
@@ -139,10 +142,10 @@ class RuntimeValue:
 
 
 class RuntimeSettings:
-    """The values in force: stored ones over configured ones.
+    """Values in force: stored values override configured ones.
 
-    Without `persistent`, what the configuration names explicitly wins and cannot be set. A name that
-    `configured` does not hold has its built-in default. Values are checked when they enter; reads are local.
+    Without `persistent`, explicitly configured values override stored ones and cannot be set. A name that
+    `configured` lacks has its default. Values are checked on entry; reads use memory only.
     """
 
     def __init__(
@@ -163,42 +166,42 @@ class RuntimeSettings:
         self._combine()
 
     def configure(self, configured: Mapping[str, ConfiguredValue]) -> None:
-        """Take what a reloaded configuration says; what is stored stays stored."""
+        """Apply the values of a reloaded configuration; stored values stay."""
         self._configured = _configured_all(configured)
         self._combine()
         self._changes.publish(AccountChange(None))
 
     async def load(self) -> None:
-        """Read the stored values; at start, and when another process changed them."""
+        """Read the stored values: at start, and after a change by another process."""
         found = await self._values.load()
         stored: dict[str, bool | str] = {}
         for name in _BY_NAME.keys() & found.keys():
             try:
                 stored[name] = _BY_NAME[name].check(found[name])
             except ValueError as error:
-                log.warning("stored setting ignored", extra={"setting": name, "reason": str(error)})
+                log.warning("cannot use a stored setting", extra={"setting": name, "reason": str(error)})
         self._stored = stored
         self._combine()
 
     def get(self, name: str) -> bool | str:
-        """Return the value in force; not_found for an unknown name."""
+        """Return the value in force; raise not_found for an unknown name."""
         value = self._in_force.get(name)
         return self.describe(name).value if value is None else value
 
     def flag(self, name: str) -> bool:
-        """Return a switch; KeyError for an unknown name."""
+        """Return a boolean value; raise KeyError for an unknown name."""
         return bool(self._in_force[name])
 
     def text(self, name: str) -> str:
-        """Return a text."""
+        """Return a text value; raise not_found for an unknown name."""
         return str(self.get(name))
 
     def session_seconds(self) -> int:
-        """Return how long a new session lasts."""
+        """Return the lifetime of a new session."""
         return parse_lifetime(self.text("JWT_EXPIRES_IN"))
 
     def describe(self, name: str) -> RuntimeValue:
-        """Return one setting with its origin; not_found, with the nearest name, for an unknown one."""
+        """Return one setting with its origin; raise not_found, with the nearest name, if unknown."""
         definition = _definition(name)
         configured = self._configured[name]
         use_stored = name in self._stored and not self._is_fixed(name)
@@ -216,26 +219,26 @@ class RuntimeSettings:
         return [self.describe(definition.name) for definition in DEFINITIONS]
 
     def configured_origin(self, name: str) -> str:
-        """Return where the configured value of a setting comes from."""
+        """Return the source of the configured value of a setting."""
         return self._configured[_definition(name).name].origin
 
     def may_set(self, name: str) -> bool:
-        """Tell whether a value can be stored, or is held fast by the configuration."""
+        """Tell whether a value can be stored; False if the configuration fixes it."""
         return not self._is_fixed(_definition(name).name)
 
     def known(self, values: Mapping[str, Any]) -> dict[str, Any]:
-        """Return the values that this version has settings for; other clients send more."""
+        """Return the values whose names this version knows; clients of other versions send more."""
         return {name: value for name, value in values.items() if name in _BY_NAME}
 
     def checked(self, values: Mapping[str, Any]) -> dict[str, bool | str]:
-        """Return values as they would be stored; not_found or invalid_request naming the key."""
+        """Return values in their stored form; raise not_found or invalid_request naming the key."""
         return {name: _check(_definition(name), value) for name, value in values.items()}
 
     async def set(self, values: Mapping[str, Any], by: str) -> None:
-        """Store several values as one change; `by` says who did it.
+        """Store several values as one change; `by` is the id of the actor.
 
-        Raises not_found for an unknown name, invalid_request naming the key for a wrong value, conflict when
-        the configuration holds the key fast. Setting such a key to the value it has is no error.
+        Raises not_found for an unknown name, invalid_request naming the key for a wrong value, conflict for a
+        key that the configuration fixes. Setting such a key to its present value is no error.
         """
         checked = self.checked(values)
         fixed = [name for name in checked if self._is_fixed(name)]
@@ -255,7 +258,7 @@ class RuntimeSettings:
         self._changes.publish(AccountChange(None))
 
     async def reset(self, names: Sequence[str]) -> int:
-        """Forget stored values, so that the configured ones are in force; return how many were stored."""
+        """Delete stored values, so that the configured ones apply; return how many were stored."""
         wanted = [_definition(name).name for name in names]
         removed = await self._values.remove(wanted)
         after_commit(lambda: self._forget(wanted))
@@ -275,7 +278,7 @@ class RuntimeSettings:
         self._combine()
 
     def _combine(self) -> None:
-        """Note the values in force: every request reads some."""
+        """Recompute the values in force, which every request reads."""
         stored = {name: value for name, value in self._stored.items() if not self._is_fixed(name)}
         self._in_force = {name: each.value for name, each in self._configured.items()} | stored
 

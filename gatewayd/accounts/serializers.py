@@ -1,4 +1,4 @@
-"""Accounts and groups as clients of this API family and plugins see them (peer-compatible keys)."""
+"""Serializers of accounts and groups for clients and plugins, with the keys of Open WebUI."""
 
 from collections.abc import Sequence
 from dataclasses import asdict
@@ -8,7 +8,7 @@ from gatewayd.accounts.groups import Groups
 from gatewayd.accounts.records import Group, User
 
 PROVISIONING_FIELDS: Final = frozenset({"scim", "modified_us"})
-"""What a group has for SCIM alone."""
+"""Fields of a group that only SCIM uses."""
 
 
 PROFILE_FIELDS: Final = (
@@ -22,11 +22,11 @@ PROFILE_FIELDS: Final = (
     "status_message",
     "status_expires_at",
 )
-"""What an account tells of its profile; None where it does not."""
+"""Profile fields of an account; absent ones are rendered as None."""
 
 
 def render_user(user: User) -> dict[str, Any]:
-    """Return a whole account; that of a deactivated one has the role pending."""
+    """Return all fields of an account; a deactivated account has the role pending."""
     return {
         "id": user.id,
         "email": user.email,
@@ -46,7 +46,7 @@ def render_user(user: User) -> dict[str, Any]:
 
 
 async def render_groups(groups: Sequence[Group], service: Groups) -> list[dict[str, Any]]:
-    """Return groups without their members, which are counted, and without what providers call them."""
+    """Return groups with their member counts and without the fields of SCIM."""
     counts = await service.count_members(groups)
     rows = [asdict(group) | {"member_count": counts[group.id]} for group in groups]
     return [{name: value for name, value in row.items() if name not in PROVISIONING_FIELDS} for row in rows]

@@ -1,7 +1,8 @@
-"""Session tokens: HS256 JSON web tokens that this gateway alone issues and reads.
+"""Session tokens: HS256 JSON web tokens (RFC 7519) that only this gateway issues and reads.
 
-The only importer of `jose`. The library is kept on a short rein: it never sees a header but ours, never
-chooses an algorithm, and the claims are checked here, because it neither requires them nor uses our clock.
+The only importer of `jose`. The library never sees a header other than `_HEADER` and never chooses an
+algorithm. This module checks the claims itself: the library neither requires them nor uses the clock of the
+gateway.
 """
 
 import json
@@ -20,11 +21,11 @@ ALGORITHM: Final = "HS256"
 MAX_TOKEN_CHARACTERS: Final = 2048
 MIN_SECRET_BYTES: Final = 32
 LEEWAY_SECONDS: Final = 86_400
-"""By how much the clock may have been set back since a session was issued."""
-# {"alg":"HS256","typ":"JWT"}: the one header there is. Everything else is refused before it is parsed.
+"""Maximum set-back of the clock after a session was issued."""
+# {"alg":"HS256","typ":"JWT"}: the only accepted header. Others are refused before they are parsed.
 _HEADER: Final = "eyJhbGciOiJIUzI1NiIsInR5cCI6IkpXVCJ9"
 _CLAIMS: Final = {"id", "sub", "ver", "jti", "iat", "exp"}
-# Our own checks follow; the library's compare with its own clock.
+# `_checked` replaces these checks of the library, which use its own clock.
 _OPTIONS: Final = {"verify_aud": False, "verify_iat": False, "verify_exp": False, "verify_nbf": False}
 
 
@@ -49,11 +50,11 @@ class Sessions:
         self._revocations = revocations
         self._changes = changes
         self._clock = clock
-        # A session whose end is forgotten would live again when the clock is set right.
+        # A revocation that is deleted too early would revive its session after a correction of the clock.
         self._prune_clock = prune_clock or ids.retention_clock()
 
     def issue(self, user: User, lifetime_seconds: int, until: int | None = None) -> tuple[str, SessionClaims]:
-        """Return a token for the user, and what it says; it ends at `until` if that comes first."""
+        """Return a token for the user, and its claims; it expires at `until` if that comes first."""
         now = self._clock()
         ends = now + lifetime_seconds
         if until is not None:
@@ -70,9 +71,9 @@ class Sessions:
         return jwt.encode(body, self._secret, algorithm=ALGORITHM), claims
 
     def read(self, token: str) -> SessionClaims:
-        """Return what a token says; unauthenticated unless this gateway signed it and it has not expired.
+        """Return the claims of a token; raise unauthenticated unless the signature and expiry are valid.
 
-        Revocation, the user and the token version are for the caller to check.
+        The caller checks revocation, user and token version.
         """
         if len(token) > MAX_TOKEN_CHARACTERS or not token.isascii() or token.count(".") != 2:
             raise _refused()
@@ -85,16 +86,16 @@ class Sessions:
         return self._checked(body)
 
     async def is_revoked(self, claims: SessionClaims) -> bool:
-        """Tell whether the session was ended before its time."""
+        """Tell whether the session was revoked."""
         return await self._revocations.contains(claims.jti)
 
     async def revoke(self, claims: SessionClaims) -> None:
-        """End this session at once; doing it twice is no error."""
+        """Revoke a session at once; idempotent."""
         await self._revocations.add(claims.jti, claims.user_id, claims.expires_at)
         self._changes.publish(AccountChange(claims.user_id, asks_again=True))
 
     async def prune(self) -> int:
-        """Forget revocations of tokens that have expired anyway; return how many."""
+        """Delete revocations of expired tokens; return how many."""
         return await self._revocations.prune(self._prune_clock() - LEEWAY_SECONDS)
 
     def _checked(self, body: dict[str, Any]) -> SessionClaims:

@@ -1,4 +1,4 @@
-"""The first administrator, with everything that a first call needs."""
+"""Setup of a new gateway: the first administrator with a group and an API key."""
 
 from dataclasses import dataclass
 from typing import Final
@@ -13,12 +13,12 @@ from gatewayd.errors import ErrorKind, GatewayError
 from gatewayd.transactions import Transactor
 
 ALREADY_SET_UP: Final = "already_set_up"
-"""The code of the conflict when an account exists."""
+"""Error code of the conflict if an account exists."""
 
 
 @dataclass(frozen=True, slots=True)
 class SetupResult:
-    """What was made; `key_value` is shown once, `password_value` is None when the caller chose it."""
+    """The created records; `password_value` is None if the caller chose the password."""
 
     user: User
     group: Group
@@ -28,7 +28,7 @@ class SetupResult:
 
 
 class Setup:
-    """Makes a gateway usable in one step, once."""
+    """Creates the first administrator, group and key in one transaction, once."""
 
     def __init__(
         self, users: Users, groups: Groups, keys: Keys, runtime: RuntimeSettings, transactor: Transactor
@@ -40,10 +40,10 @@ class Setup:
         self._transactor = transactor
 
     async def run(self, email: str, name: str, password: str | None, group: str = "api-users") -> SetupResult:
-        """Make an administrator, a group that may have API keys with him in it, and his first key.
+        """Create an administrator, a group with the permission for API keys that contains them, and a key.
 
-        API keys are switched on, sign-up is switched off where the configuration allows it. All or nothing;
-        conflict when an account exists, or when the configuration holds ENABLE_API_KEYS off.
+        API keys are switched on; sign-up is switched off if the configuration allows it. All or nothing.
+        Raises conflict if an account exists, or if the configuration fixes ENABLE_API_KEYS as off.
         """
         generated = ids.new_secret(12) if password is None else None
         new = NewUser(
@@ -69,7 +69,7 @@ class Setup:
         return SetupResult(user, made, key, value, generated)
 
     async def ensure(self, email: str, name: str, password: str) -> User | None:
-        """Make the first administrator and switch sign-up off; None when an account exists."""
+        """Create the first administrator and switch sign-up off; return None if an account exists."""
         async with self._transactor.exclusive(FIRST_ADMIN_LOCK):
             return await self._make_first(NewUser(email, name, role=Role.ADMIN, password=password))
 

@@ -1,4 +1,4 @@
-"""Sign-in with e-mail address and password, and the limits of failed tries."""
+"""Sign-in with e-mail address and password, with limits of failed tries."""
 
 from collections import OrderedDict
 from collections.abc import Sequence
@@ -18,18 +18,19 @@ from gatewayd.errors import ErrorKind, GatewayError, invalid
 FAILURE_SECONDS: Final = 900
 ACCOUNT_SECONDS: Final = 3600
 WIDE_FACTOR: Final = 4
-"""Failures of one /48 of IPv6, as a multiple of those of one address."""
+"""Limit of failures of one IPv6 /48, as a multiple of the limit of one address."""
 
 AttemptCounts = Sequence[tuple[AttemptCounter, str]]
-"""Counters, each with the name under which a try counts there."""
+"""Counters, each with the name under which a try is counted."""
 
 
 @dataclass(frozen=True, slots=True)
 class SignInLimits:
     """Maximum numbers of failed tries.
 
-    `failures` of one address on one account and `by_address` of one address on all accounts in 15 minutes;
-    `by_account` of all unknown addresses on one account in an hour, and as many of all its device cookies.
+    `failures`: of one address on one account in 15 minutes. `by_address`: of one address on all accounts in
+    15 minutes. `by_account`: of all unknown addresses on one account in an hour, and the same for all its
+    device cookies.
     """
 
     failures: int = 10
@@ -39,20 +40,20 @@ class SignInLimits:
 
 @dataclass(frozen=True, slots=True)
 class SignInClient:
-    """The address that a sign-in comes from, and its device cookie, "" without one."""
+    """The client of a sign-in: its address, and its device cookie, "" without one."""
 
     peer: str
     device_cookie: str = ""
 
 
 class KnownNetworks:
-    """The latest pairs of an account and a network from which it signed in; `MAX_TRACKED` of them."""
+    """The latest `MAX_TRACKED` pairs of an account and a network from which it signed in."""
 
     def __init__(self) -> None:
         self._pairs: OrderedDict[str, None] = OrderedDict()
 
     def add(self, pair: str) -> None:
-        """Remember a pair."""
+        """Store a pair, and drop the oldest one above the limit."""
         self._pairs[pair] = None
         self._pairs.move_to_end(pair)
         if len(self._pairs) > attempts.MAX_TRACKED:
@@ -63,10 +64,10 @@ class KnownNetworks:
 
 
 class SignIn:
-    """Checks e-mail and password. Every failure has one text and costs the same work.
+    """Checks e-mail address and password. Every failure has the same text and takes the same time.
 
-    Failures of strangers do not count against a browser with a device cookie, nor against a network from
-    which the account signed in.
+    Failures of unknown clients do not count against a browser with a device cookie, nor against a network
+    from which the account signed in.
     """
 
     def __init__(
@@ -97,8 +98,8 @@ class SignIn:
     async def sign_in(self, email: str, password: str, client: SignInClient) -> User:
         """Return the account.
 
-        Raises invalid_request (code `invalid_credentials`) when the pair does not fit, rate_limited with
-        `retry_after` after too many failures, forbidden when passwords are not accepted at all.
+        Raises invalid_request (code `invalid_credentials`) for a wrong e-mail address or password,
+        rate_limited with `retry_after` after too many failures, forbidden if password sign-in is off.
         """
         if not self._enabled:
             raise GatewayError(
@@ -124,11 +125,10 @@ class SignIn:
         return user
 
     async def confirm(self, who: Actor, password: str) -> None:
-        """Check the present password of a session before it is changed.
+        """Check the present password before a change (ASVS 5.0, 6.2.3 and 7.5.1).
 
-        Raises forbidden for an API key, invalid_request (param `password`) when the password is wrong,
-        rate_limited after as many failures as one address may have on one account (ASVS 5.0, 6.2.3 and
-        7.5.1).
+        Raises forbidden for an API key, invalid_request (param `password`) for a wrong password, rate_limited
+        after `failures` wrong passwords in 15 minutes.
         """
         if who.kind is not CredentialKind.SESSION:
             raise GatewayError(ErrorKind.FORBIDDEN, "cannot change the password with an API key: sign in")
@@ -145,13 +145,14 @@ class SignIn:
         self._by_session_user.forget(who.user_id)
 
     def issue_device_cookie(self, user: User) -> str:
-        """Return the device cookie for a browser in which this user has just signed in."""
+        """Return a new device cookie for the browser in which this user has just signed in."""
         return self._devices.issue(user.email)
 
     def _counts(self, account: str, pair: str, client: SignInClient) -> AttemptCounts:
-        """Return what counts a try: the device cookie, or the network when there is none or it is used up.
+        """Return the counters of a try: those of the device cookie, else those of the network.
 
-        Each sign-in issues a device cookie. Those of one account together have the limit of strangers.
+        A device cookie at its limit does not count. Each sign-in issues a device cookie; all cookies of an
+        account share one limit.
         """
         device = self._devices.find(account, client.device_cookie)
         if device is not None:
@@ -162,8 +163,8 @@ class SignIn:
         if pair in self._known:
             return by_pair
         network, site = network_of(client.peer), wide_network_of(client.peer)
-        by_stranger = [*by_pair, (self._by_account, account), (self._by_peer, network)]
-        return by_stranger if site is None else [*by_stranger, (self._by_site, site)]
+        by_network = [*by_pair, (self._by_account, account), (self._by_peer, network)]
+        return by_network if site is None else [*by_network, (self._by_site, site)]
 
     async def _check(self, account: str, password: str) -> User | None:
         user = await self._users.find_by_email(account) if account else None
@@ -176,7 +177,7 @@ class SignIn:
 
 
 def _claim(counts: AttemptCounts, refusal: str) -> None:
-    """Count a try before its password is checked, so that the limit holds for tries at once, or refuse it."""
+    """Count a try or raise rate_limited. It is counted before the check, so concurrent tries are limited."""
     wait = _wait(counts)
     if wait:
         raise GatewayError(ErrorKind.RATE_LIMITED, refusal, retry_after=wait)

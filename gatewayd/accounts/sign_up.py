@@ -1,4 +1,4 @@
-"""People who create their own account."""
+"""Sign-up: people create their own accounts."""
 
 import logging
 from dataclasses import dataclass, replace
@@ -20,7 +20,7 @@ EVERYBODY: Final = ""
 
 @dataclass(frozen=True, slots=True)
 class SignUpOptions:
-    """`initial_admin` allows the first account; `limit` and `by_address` are sign-ups in an hour."""
+    """`initial_admin` allows the first account; `limit` and `by_address` are maximum sign-ups per hour."""
 
     initial_admin: bool = False
     limit: int = 100
@@ -28,7 +28,7 @@ class SignUpOptions:
 
 
 class SignUp:
-    """Creates accounts as the settings allow; a first one is an administrator's and switches sign-up off."""
+    """Creates accounts as the settings allow; the first one is an administrator and switches sign-up off."""
 
     def __init__(
         self,
@@ -49,9 +49,9 @@ class SignUp:
     async def sign_up(self, new: NewUser, peer: str) -> User:
         """Add an account with the default role and group; `peer` is the address of the client.
 
-        Raises forbidden when sign-up is off (ENABLE_SIGNUP) and when the first account would be made,
-        rate_limited with `retry_after` after too many sign-ups, conflict for an address that is in use; the
-        work for one in use is the same as for a new one.
+        Raises forbidden if sign-up is off (ENABLE_SIGNUP) or the first account is not allowed, rate_limited
+        with `retry_after` after too many sign-ups, conflict for a taken e-mail address. A taken address takes
+        as long as a new one.
         """
         self._check_open()
         if not await self._may_be_next():
@@ -86,7 +86,7 @@ class SignUp:
         self._by_all.uncount_latest(EVERYBODY)
 
     async def is_open(self) -> bool:
-        """Tell whether a sign-up would be accepted now."""
+        """Tell whether sign-up is possible now."""
         return self._runtime.flag("ENABLE_SIGNUP") and await self._may_be_next()
 
     async def _may_be_next(self) -> bool:
@@ -99,13 +99,13 @@ class SignUp:
             if self._runtime.may_set("ENABLE_SIGNUP"):
                 await self._runtime.set({"ENABLE_SIGNUP": False}, by=user.id)
             return
-        # Whoever waited while the first signed up finds the door closed.
+        # The sign-up of the first administrator switches sign-up off: check again under the lock.
         self._check_open()
         group_id = self._runtime.text("DEFAULT_GROUP_ID")
         if not group_id:
             return
         if await self._groups.find(group_id) is None:
-            log.warning("default group does not exist", extra={"group": group_id})
+            log.warning("cannot find the group of DEFAULT_GROUP_ID", extra={"group": group_id})
             return
         await self._groups.add_members(group_id, [user.id], MembershipSource.DEFAULT)
 
@@ -121,6 +121,6 @@ class SignUp:
 def _not_set_up() -> GatewayError:
     return GatewayError(
         ErrorKind.FORBIDDEN,
-        "cannot sign up: the gateway has no administrator yet, gatewayctl setup makes one",
+        "cannot sign up: the gateway has no administrator yet; create one with gatewayctl setup",
         code="not_set_up",
     )

@@ -1,4 +1,4 @@
-"""Normalise and check the texts that people type in: addresses, names, pictures, free objects."""
+"""Checks and normal forms of entered texts: e-mail addresses, names, pictures, free JSON objects."""
 
 import json
 import re
@@ -12,7 +12,7 @@ MAX_EMAIL: Final = 254
 MAX_LOCAL_BYTES: Final = 64
 MAX_LABEL_BYTES: Final = 63
 MAX_SENT_EMAIL: Final = 1024
-"""Characters of an address as it is sent; normalisation can make it shorter."""
+"""Maximum characters of an address before normalisation, which can shorten it."""
 
 MAX_NAME: Final = 255
 MAX_PICTURE: Final = 262_144
@@ -22,10 +22,10 @@ _PICTURE: Final = re.compile(r"https?://|/(?!/)|data:image/(?:png|jpeg|gif|webp)
 _NOT_PLAIN: Final = re.compile("[\x00-\x1f\x7f-\x9f\ud800-\udfff]")
 """Control characters and surrogates (the general categories Cc and Cs)."""
 
-# Line and paragraph separators, and what embeds, overrides or isolates a direction (UAX 9, section 2).
+# Line and paragraph separators, and characters that embed, override or isolate a direction (UAX 9, 2).
 _FORGING: Final = re.compile("[\u2028\u2029\u202a-\u202e\u2066-\u2069]")
 
-# What is white space, or is not seen: control and format characters, Default_Ignorable_Code_Point (UAX 44),
+# White space and invisible characters: control and format characters, Default_Ignorable_Code_Point (UAX 44),
 # private use, and the blank pattern of Braille.
 _INVISIBLE: Final = re.compile(
     r"[\s\x00-\x20\x7f-\xa0\xad\u034f\u0600-\u0605\u061c\u06dd\u070f\u0890\u0891\u08e2\u115f\u1160\u17b4\u17b5"
@@ -34,7 +34,7 @@ _INVISIBLE: Final = re.compile(
     r"\U000e0000-\U000e0fff\U000f0000-\U0010ffff]"
 )
 _LOCAL: Final = re.compile(r"[\w.!#$%&'*+/=?^`{|}~\x80-\U0010ffff-]+")
-"""`atext` and dots, and what RFC 6531 adds; dots may stand anywhere, as in addresses that are in use."""
+"""`atext` and dots, with the additions of RFC 6531; dots may be anywhere, as in existing addresses."""
 
 _LABEL: Final = re.compile(r"(?!-)[^\x00-,./:-@\[-`{-\x7f\u3002]+(?<!-)")
 
@@ -42,30 +42,30 @@ _ESCAPED_NUL: Final = re.compile(r"(?<!\\)(?:\\\\)*\\u0000")
 
 
 def is_plain(value: str) -> bool:
-    """Tell whether a text has neither control characters nor lone surrogates."""
+    """Tell whether a text has neither control characters nor unpaired surrogates."""
     return _NOT_PLAIN.search(value) is None
 
 
 def email_key(value: str) -> str:
-    """Return the form by which addresses are found: NFKC, case-folded, stripped; "" when no account has it.
+    """Return the lookup key of an address: NFKC, case-folded, stripped; "" if no account can have it.
 
-    An address that an earlier release accepted is found, although `normalise_email` refuses it now.
+    It accepts addresses of earlier releases that `normalise_email` refuses.
     """
     key = casefold_nfkc(value).strip() if len(value) <= MAX_SENT_EMAIL else ""
     return key if "@" in key and len(key) <= MAX_EMAIL and is_plain(key) else ""
 
 
 def normalise_email(value: str) -> str:
-    """Return the form in which addresses are stored and compared: NFKC, case-folded, stripped.
+    """Return the stored form of an address: NFKC, case-folded, stripped.
 
     Raises invalid_request (param `email`) unless it is a local part and a domain of at most 254 characters
-    together: RFC 5321, sections 4.1.2 and 4.5.3.1, with the characters that RFC 6531 adds as far as they can
-    be seen, without quoted local parts and address literals.
+    together (RFC 5321, 4.1.2 and 4.5.3.1), with the visible characters that RFC 6531 adds, without quoted
+    local parts and address literals.
     """
     address = email_key(value)
     local, _, domain = address.partition("@")
-    is_seen = _INVISIBLE.search(address) is None
-    if not (is_seen and _is_local_part(local) and _is_domain(domain)):
+    is_visible = _INVISIBLE.search(address) is None
+    if not (is_visible and _is_local_part(local) and _is_domain(domain)):
         raise invalid("cannot accept email: it is not a valid e-mail address", param="email")
     return address
 
@@ -81,13 +81,13 @@ def _is_domain(domain: str) -> bool:
 def _is_label(label: str) -> bool:
     if _LABEL.fullmatch(label) is None:
         return False
-    # RFC 3492: what is not ASCII is sent in letters, behind "xn--".
+    # A label that is not ASCII is sent as Punycode after "xn--" (RFC 3492).
     length = len(label) if label.isascii() else len(label.encode("punycode")) + len("xn--")
     return length <= MAX_LABEL_BYTES
 
 
 def clean(value: str, name: str, *, longest: int = MAX_NAME, empty: bool = False) -> str:
-    """Return a one-line text stripped; invalid_request naming the field when it is empty, too long or odd."""
+    """Return a stripped line of text; raise invalid_request if empty, too long or with control codes."""
     text = value.strip()
     if not text and not empty:
         raise invalid(f"cannot accept {name}: it is empty", param=name)
@@ -99,7 +99,7 @@ def clean(value: str, name: str, *, longest: int = MAX_NAME, empty: bool = False
 
 
 def clean_person(value: str) -> str:
-    """Return the name of a person, without what would turn around the text beside it."""
+    """Return a stripped name; raise invalid_request for characters that change the text direction."""
     text = clean(value, "name")
     if _FORGING.search(text) is not None:
         raise invalid("cannot accept name: it has characters that change the direction of text", param="name")
@@ -107,18 +107,18 @@ def clean_person(value: str) -> str:
 
 
 def strip_direction_marks(name: str) -> str:
-    """Return a name from a provider as `clean_person` accepts it; the provider's own text stays as it is."""
+    """Return a name from a provider in a form that `clean_person` accepts."""
     return _FORGING.sub("", name)
 
 
 def clean_long(value: str, name: str, *, longest: int) -> str:
-    """Return a text that may have several lines; invalid_request naming the field otherwise."""
+    """Return a stripped text of one or several lines; raise invalid_request naming the field."""
     clean("".join(value.split("\n")).replace("\r", "").replace("\t", ""), name, longest=longest, empty=True)
     return value.strip()
 
 
 def clean_picture(value: str) -> str:
-    """Return the address of a profile picture: a path, http(s), or an embedded png, jpeg, gif or webp."""
+    """Return the address of a profile picture: a path, an http(s) URL, or a data URL of an image."""
     text = clean(value, "profile_image_url", longest=MAX_PICTURE, empty=True)
     if not _PICTURE.match(text):
         raise invalid(
@@ -129,12 +129,12 @@ def clean_picture(value: str) -> str:
 
 
 def object_or_empty(value: object) -> Mapping[str, Any]:
-    """Return a JSON object as it is, and an empty one in place of anything else that may be stored."""
+    """Return a stored JSON object, or an empty one in place of any other stored value."""
     return value if isinstance(value, Mapping) else {}
 
 
 def clean_object(value: Mapping[str, Any], name: str) -> dict[str, Any]:
-    """Return a free JSON object as a new dict; too_large over 256 KiB, invalid_request when it is odd."""
+    """Return a copy of a JSON object; raise too_large over 256 KiB, invalid_request if it is not JSON."""
     try:
         text = json.dumps(value)
     except (TypeError, ValueError):

@@ -1,4 +1,4 @@
-"""Accounts: create, change, remove, and the rules that keep somebody in charge."""
+"""Account service: create, change and remove accounts; the last active administrator stays."""
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from dataclasses import replace
@@ -24,20 +24,20 @@ from gatewayd.transactions import Transactor
 
 SORT_FIELDS: Final = ("name", "email", "role", "created_at", "updated_at", "last_active_at")
 USERS_PER_PAGE: Final = 100
-"""Accounts that are read at a time of a list that may have any number."""
-# Held while the first account may be made (16 people can sign up at once) ...
+"""Accounts that are read at a time from a list of any length."""
+# Held during a sign-up: concurrent sign-ups make one first administrator.
 FIRST_ADMIN_LOCK: Final = "first-admin"
-# ... and while accounts change, so that two administrators cannot demote each other at the same moment.
+# Held during a change: two administrators cannot demote each other at the same time.
 CHANGE_LOCK: Final = "users"
 
 AfterSignUp = Callable[[User, bool], Awaitable[None]]
 
 
 class Users:
-    """The account service. `by` is who asks; None is the operator on the control socket.
+    """The account service. `by` is the actor; None is the operator on the control socket.
 
-    Errors: invalid_request naming the field, conflict for a taken e-mail or username and for the last active
-    administrator, forbidden for what nobody may do to himself or to the primary administrator.
+    Errors: invalid_request naming the field; conflict for a taken e-mail address or username and for the last
+    active administrator; forbidden for a change of the own role or of the primary administrator.
     """
 
     def __init__(
@@ -65,13 +65,13 @@ class Users:
         return user
 
     def check_new(self, new: NewUser) -> None:
-        """Raise invalid_request naming the field when no account can be made of `new`."""
+        """Raise invalid_request naming the field if `new` is not a valid account."""
         user = self._checked(new)
         if new.password is not None:
             self._passwords.check_new(new.password, _about(user))
 
     async def sign_up(self, new: NewUser, then: AfterSignUp | None = None) -> User:
-        """Add an account; the first one ever becomes administrator, however many sign up at once.
+        """Add an account; the first account becomes administrator, also with concurrent sign-ups.
 
         `then(user, is_first)` runs in the same transaction.
         """
@@ -88,7 +88,7 @@ class Users:
         return user
 
     async def get(self, user_id: str) -> User:
-        """Return an account; not_found when there is none."""
+        """Return an account; raise not_found without it."""
         user = await self.find(user_id)
         if user is None:
             raise not_found("user", user_id)
@@ -99,7 +99,7 @@ class Users:
         return await self._users.find(user_id) if is_plain(user_id) else None
 
     async def resolve(self, ref: str) -> User:
-        """Return the account with this id or e-mail address; not_found when there is none."""
+        """Return the account with this id or e-mail address; raise not_found without it."""
         if address := email_key(ref):
             user = await self._users.find_by_email(address)
             if user is not None:
@@ -115,7 +115,7 @@ class Users:
         offset: int = 0,
         limit: int | None = None,
     ) -> tuple[Sequence[User], int]:
-        """Return one page and the count of all; invalid_request for an unknown order."""
+        """Return one page and the total count; raise invalid_request for an unknown order."""
         if order_by not in SORT_FIELDS:
             raise invalid(
                 f"cannot order by {order_by!r}: expected one of {', '.join(SORT_FIELDS)}", param="order_by"
@@ -133,15 +133,15 @@ class Users:
         return await self._users.list_ids(query=clean(query, "query", empty=True))
 
     async def pages(self, user_ids: Sequence[str]) -> AsyncIterator[Sequence[User]]:
-        """Yield the accounts with these ids in their order, a hundred at a time; those gone are left out.
+        """Yield the accounts with these ids, in this order, 100 at a time; unknown ids are left out.
 
-        Others are served between two pages.
+        Other requests are served between two pages.
         """
         for start in range(0, len(user_ids), USERS_PER_PAGE):
             yield await self._users.list_by_ids(user_ids[start : start + USERS_PER_PAGE])
 
     async def count(self) -> int:
-        """Return how many accounts there are."""
+        """Return the number of accounts."""
         return await self._users.count()
 
     async def list_group_ids(self, users: Sequence[User]) -> Mapping[str, Sequence[str]]:
@@ -149,16 +149,16 @@ class Users:
         return await self._groups.list_group_ids([user.id for user in users])
 
     async def find_primary(self) -> User | None:
-        """Return the oldest administrator, whom nobody else may change over HTTP."""
+        """Return the primary administrator: the oldest one, whom other users cannot change over HTTP."""
         first = await self._users.find_first_admin_id()
         return await self._users.find(first) if first is not None else None
 
     async def change(
         self, user_id: str, change: UserChange, by: Actor | None, *, field: str = "password"
     ) -> User:
-        """Change an account and return it; a password, role change or deactivation ends its sessions.
+        """Change an account and return it; a new password or role or a deactivation ends its sessions.
 
-        `field` is what the caller calls a new password.
+        `field` is the name of the new password in errors.
         """
         user = await self.get(user_id)
         await self._check_right(user, change, by)
@@ -183,9 +183,9 @@ class Users:
         return user
 
     async def change_as_shown(self, user_id: str, change: UserChange, by: Actor | None) -> User:
-        """Change an account for a client that sees a deactivated one as pending (`User.shown_role`).
+        """Change an account for a client that sees a deactivated account as pending (`User.shown_role`).
 
-        The role pending leaves such an account as it is, any other role activates it.
+        The role pending leaves such an account unchanged; any other role activates it.
         """
         user = await self.get(user_id)
         if not user.active and change.role is Role.PENDING:
@@ -195,11 +195,11 @@ class Users:
         return await self.change(user_id, change, by)
 
     async def set_password(self, user_id: str, password: str, *, field: str = "password") -> None:
-        """Give an account a password and end its sessions; `field` as in `change`."""
+        """Set the password of an account and end its sessions; `field` as in `change`."""
         await self.change(user_id, UserChange(password=password), None, field=field)
 
     async def remove(self, user_id: str, by: Actor | None) -> None:
-        """Delete an account with its memberships and keys; not_found when there is none."""
+        """Delete an account with its memberships and keys; raise not_found without it."""
         async with self._transactor.exclusive(CHANGE_LOCK):
             user = await self.get(user_id)
             if by is not None and by.user_id == user_id:
@@ -211,9 +211,9 @@ class Users:
         self._changes.publish(AccountChange(user_id, is_out=True))
 
     async def ensure(self, new: NewUser) -> tuple[User, EnsureOutcome]:
-        """Make sure that an account with this e-mail exists, with this name, role, password and username.
+        """Create or update the account with this e-mail address: name, role, password and username.
 
-        A password that fits already is no change; what `new` leaves out stays as it is.
+        A password that matches already is no change; absent fields of `new` leave the present values.
         """
         existing = await self._users.find_by_email(normalise_email(new.email))
         if existing is None:
@@ -280,23 +280,23 @@ class Users:
             raise GatewayError(ErrorKind.FORBIDDEN, "cannot change the primary administrator")
 
     async def _check_admins(self, before: User, after: User) -> None:
-        if not _is_in_charge(before) or _is_in_charge(after):
+        if not _is_active_admin(before) or _is_active_admin(after):
             return
         if await self._users.count_active_admins() <= 1:
             raise GatewayError(
                 ErrorKind.CONFLICT,
-                f"cannot take away the last active administrator {before.email!r}",
+                f"cannot remove, demote or deactivate the last active administrator {before.email!r}",
                 param="role",
                 code="last_administrator",
             )
 
 
 def _about(user: User) -> Sequence[str]:
-    """Return the texts that describe a person, of which no password is made."""
+    """Return the texts about a person that their password must not contain."""
     return [user.email, user.name, user.username or ""]
 
 
-def _is_in_charge(user: User) -> bool:
+def _is_active_admin(user: User) -> bool:
     return user.active and user.role is Role.ADMIN
 
 
@@ -311,7 +311,7 @@ def _changed(user: User, change: UserChange) -> User:
         fields["email"] = normalise_email(change.email)
     if change.name is not None:
         fields["name"] = clean_person(change.name)
-    fields["identity"] = change.identity or _followed(user, fields)
+    fields["identity"] = change.identity or _changed_identity(user, fields)
     if change.role is not None:
         fields["role"] = change.role
     if change.active is not None:
@@ -323,8 +323,8 @@ def _changed(user: User, change: UserChange) -> User:
     return replace(user, **fields, **_changed_objects(user, change))
 
 
-def _followed(user: User, fields: Mapping[str, Any]) -> ProviderIdentity:
-    """Return the identity of a user whose name and address change by hand."""
+def _changed_identity(user: User, fields: Mapping[str, Any]) -> ProviderIdentity:
+    """Return the identity of a user after a change of name or e-mail address."""
     identity = user.identity
     if fields.get("email", user.email) != user.email:
         identity = with_email(identity, fields["email"])
