@@ -1,4 +1,4 @@
-"""Documents to text, by what they hold and not by how they are called; run in worker processes with limits.
+"""Text extraction from documents, by content and not by file name, in worker processes with limits.
 
-Imported by the assembly alone.
+Only the assembly imports it.
 """

@@ -1,4 +1,4 @@
-"""The process that reads documents and cuts them into chunks, one at a time (`python -m`)."""
+"""Child process that extracts documents and splits them into chunks: `python -m gatewayd.extract.child`."""
 
 import math
 import resource
@@ -19,21 +19,22 @@ from gatewayd.workers import ParentPipe
 
 
 def main() -> None:
-    """Answer `{path, name, content_type}` with a text and its chunks (`answers`) until nobody asks.
+    """Answer requests until the parent closes the pipe.
 
-    The answer to a manual page is `{is_roff}` and the page; asked again with HTML of it, this is its text.
+    A request is `{path, name, content_type}`; the reply is a text with its chunks (`messages`). The reply to
+    a manual page in roff is `{is_roff}` and the page; a second request has the HTML of the page as its bytes.
 
     The first argument is a JSON object with `text` (characters), `size`, `overlap`, `tokens` (of chunks),
-    `seconds` (processor time for a document) and `sandbox`, the second one the folder of documents.
+    `seconds` (processor time of a document) and `sandbox`, the second one the folder of documents.
     """
     options = orjson.loads(sys.argv[1])
     limits = DocumentLimits(text=options["text"])
     rules = ChunkRules(options["size"], options["overlap"], options["tokens"])
     parent = ParentPipe()
-    # Nothing is left but the folder of the documents.
+    # The process keeps access to the folder of the documents only.
     confinement.apply_sandbox(SandboxMode(options["sandbox"]), [Path(sys.argv[2])])
     for message, formatted in parent.messages():
-        _allow(options["seconds"])
+        _limit_cpu_time(options["seconds"])
         try:
             header, blob = _extract(message, formatted, limits, rules)
         except GatewayError as error:
@@ -58,8 +59,8 @@ def _extract(
     return pack_answer(document, chunks, AnswerLimits(limits.text, rules.size))
 
 
-def _allow(seconds: float) -> None:
-    """Give the next document its processor time: the kernel ends the process when it takes more."""
+def _limit_cpu_time(seconds: float) -> None:
+    """Limit the processor time of the next document: the kernel kills the process above it."""
     used = resource.getrusage(resource.RUSAGE_SELF)
     _, hard = resource.getrlimit(resource.RLIMIT_CPU)
     soft = math.ceil(used.ru_utime + used.ru_stime + seconds)

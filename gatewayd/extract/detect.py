@@ -1,4 +1,4 @@
-"""Tells what a file is by what it holds; name and media type only decide between kinds of text."""
+"""Format detection by content; name and media type only decide between kinds of text."""
 
 import re
 import struct
@@ -21,8 +21,8 @@ ARCHIVE: Final = "it is an archive ({}); unpack it and upload the documents in i
 PROGRAM: Final = "it is a program ({}), not a document"
 DATA: Final = "it is a data file ({}), not a document"
 
-# Beginnings of files that are refused: where, what, which sentence, its word. A beginning that a text may
-# have, too, counts only when zeros follow.
+# Signatures of refused files: offset, bytes, sentence, name of the format. A signature that a text may start
+# with counts only if the file also has NUL bytes.
 REFUSED_SIGNATURES: Final = (
     (0, b"\x89PNG\r\n\x1a\n", IMAGE, "PNG"),
     (0, b"\xff\xd8\xff", IMAGE, "JPEG"),
@@ -77,20 +77,20 @@ REFUSED_SIGNATURES: Final = (
     (0, b"wOF2", DATA, "font"),
 )
 
-# The part of an office document that an archive has, and what the document is then.
+# Member of an archive -> format of the office document.
 ARCHIVE_MEMBERS: Final = (
     ("word/document.xml", DocumentFormat.DOCX),
     ("ppt/presentation.xml", DocumentFormat.PPTX),
     ("xl/workbook.xml", DocumentFormat.XLSX),
 )
-# Beginnings of the media type of an OpenDocument or EPUB archive.
+# Start of the media type of an OpenDocument or EPUB archive -> format.
 MIMETYPES: Final = (
     ("application/vnd.oasis.opendocument.text", DocumentFormat.ODT),
     ("application/vnd.oasis.opendocument.spreadsheet", DocumentFormat.ODS),
     ("application/vnd.oasis.opendocument.presentation", DocumentFormat.ODP),
     ("application/epub+zip", DocumentFormat.EPUB),
 )
-# Streams of an OLE container, and what it is then.
+# Stream of an OLE container -> reason of the refusal.
 OLE_STREAMS: Final = (
     ("EncryptedPackage", ENCRYPTED),
     ("WordDocument", "it is in the old Word format; save it as .docx and upload that"),
@@ -105,7 +105,7 @@ DOCTYPE: Final = re.compile(r"<!doctype[^>]*>\s*", re.I)
 HTML: Final = re.compile(r"<(?:!doctype\s+html|html|head|body)\b", re.I)
 SVG: Final = re.compile(r"<svg\b", re.I)
 TAG: Final = re.compile(r"</?(?:p|div|a|b|br|h[1-6]|table|ul|ol|span|meta|title|pre)\b[^<>]*>", re.I)
-# A page of roff begins with a request or a comment, and says soon what it is.
+# A roff page starts with a request or a comment; its head has a request of man(7) or mdoc(7).
 ROFF: Final = re.compile(r"\s*[.']")
 ROFF_TABLES: Final = re.compile(r"\s*'\\\" [a-z]*t")
 MANUAL: Final = re.compile(r"^\.[ \t]*(?:TH|Dd|Dt)[ \t]", re.M)
@@ -139,22 +139,22 @@ TYPES: Final = {
 
 
 def detect_format(source: DocumentSource) -> DocumentFormat:
-    """Return what a file is; DocumentError when it is nothing that is read."""
+    """Return the format of a file; raise DocumentError for a format without a reader."""
     if source.data is not None:
-        return _told_by_head(source, source.data[:HEAD_BYTES])
+        return _detect_by_head(source, source.data[:HEAD_BYTES])
     with source.path.open("rb") as file:
         head = file.read(HEAD_BYTES)
         if not head:
             raise DocumentError("it is empty")
         if head.startswith(OLE):
-            return _told_by_streams(file)
+            return _detect_by_streams(file)
     if head.startswith(ZIP):
-        return _told_by_members(source)
-    return _told_by_head(source, head)
+        return _detect_by_members(source)
+    return _detect_by_head(source, head)
 
 
-def _told_by_head(source: DocumentSource, head: bytes) -> DocumentFormat:
-    # Some writers put something before the PDF, and some files have one inside.
+def _detect_by_head(source: DocumentSource, head: bytes) -> DocumentFormat:
+    # Some writers put other bytes before the PDF, and files of other formats may contain one.
     if head.startswith(b"%PDF-"):
         return DocumentFormat.PDF
     _refuse_known(head)
@@ -180,8 +180,8 @@ def _is_ascii_text(magic: bytes) -> bool:
 
 
 def _kind_of_text(source: DocumentSource, head: bytes) -> DocumentFormat:
-    """Return the kind of a text; whether it is one shows when it is decoded."""
-    # Zeros between the letters are those of UTF-16.
+    """Return the kind of a text; binary data is refused later, when it is decoded."""
+    # NUL bytes between letters come from UTF-16.
     text = head.replace(b"\0", b"").decode("latin-1").lstrip("\xef\xbb\xbf\xff\xfe")
     suggested = SUFFIXES.get(PurePath(source.name).suffix.lower())
     if suggested is None:
@@ -209,7 +209,7 @@ def _kind_of_text(source: DocumentSource, head: bytes) -> DocumentFormat:
 
 
 def _past_comments(text: str, before: re.Match[str] | None) -> int:
-    """Return where the first markup that is no comment begins; nothing is read twice, ended or not."""
+    """Return the offset of the first markup after comments, in linear time."""
     at = before.end() if before is not None else 0
     while text.startswith("<!--", at):
         end = text.find("-->", at + len("<!--"))
@@ -227,7 +227,7 @@ def _is_mail(text: str) -> bool:
     return len({name.lower() for name in MAIL_FIELD.findall(block)}) >= MAIL_FIELDS_NEEDED
 
 
-def _told_by_members(source: DocumentSource) -> DocumentFormat:
+def _detect_by_members(source: DocumentSource) -> DocumentFormat:
     with open_archive(source.path, source.limits) as archive:
         names = set(archive.namelist())
         if "mimetype" in names:
@@ -244,7 +244,7 @@ def _told_by_members(source: DocumentSource) -> DocumentFormat:
     raise DocumentError(ARCHIVE.format("zip"))
 
 
-def _told_by_streams(file: BinaryIO) -> DocumentFormat:
+def _detect_by_streams(file: BinaryIO) -> DocumentFormat:
     names = _stream_names(file)
     for name, sentence in OLE_STREAMS:
         if name in names:
@@ -257,7 +257,7 @@ def _told_by_streams(file: BinaryIO) -> DocumentFormat:
 def _stream_names(file: BinaryIO) -> set[str]:
     """Return the names in the directory of an OLE container ([MS-CFB] 2.2, 2.3, 2.6).
 
-    Only the part of the allocation table that the header names is followed, which serves the first 7 MB.
+    It follows only the part of the allocation table that the header lists, which covers the first 7 MB.
     """
     file.seek(0)
     header = file.read(512)

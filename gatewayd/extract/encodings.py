@@ -1,4 +1,4 @@
-"""Bytes to text, in whatever encoding they are."""
+"""Detection of the encoding of texts, and decoding."""
 
 import codecs
 import re
@@ -16,7 +16,7 @@ BYTE_ORDER_MARKS: Final = (
     (codecs.BOM_UTF16_LE, "utf-16-le"),
     (codecs.BOM_UTF16_BE, "utf-16-be"),
 )
-# Blanks are no sign of ASCII: they are also the first bytes of letters of India in UTF-16.
+# Without the blank, which is also the first byte of Indic letters in UTF-16.
 PRINTABLE: Final = bytes(range(0x20, 0x7F))
 MAX_PRINTABLE_SHARE: Final = 0.75
 WIDE_ENCODINGS: Final = ("utf-32-le", "utf-32-be", "utf-16-le", "utf-16-be")
@@ -25,15 +25,15 @@ SMALL_SAMPLE_CHARACTERS: Final = 4096
 MAX_CONTROL_SHARE: Final = 0.02
 CONTROLS: Final = re.compile("[\x00-\x06\x0e-\x1a\x1c-\x1f\x7f]")
 REPLACEMENT: Final = "\ufffd"
-# Codecs that nobody's texts are in, and which can take very long.
+# Codecs that no document uses; they can take very long.
 EXCLUDED_CODECS: Final = {"idna", "punycode", "unicode-escape", "raw-unicode-escape", "undefined"}
-# What the web reads these names as.
+# Superset encodings that browsers use for these names.
 ALIASES: Final = {"iso8859-1": "cp1252", "ascii": "cp1252", "gb2312": "gb18030", "gbk": "gb18030"}
 CHARSET: Final = re.compile(r"charset\s*=\s*\"?([a-z0-9_:.-]{1,40})", re.IGNORECASE)
 BINARY: Final = "it is not text but binary data of an unknown kind"
 
-# Letters beyond ASCII of languages that are written in Latin script: what the guessing library confuses.
-# Letters of one language are never those of another by chance, for whole texts.
+# Letters beyond ASCII of languages in Latin script, whose encodings charset_normalizer confuses. With a wrong
+# encoding the letters of a whole text never match one language.
 LANGUAGE_LETTERS: Final = tuple(
     frozenset(letters + letters.upper())
     for letters in (
@@ -76,19 +76,19 @@ COMMON_SIGNS: Final = frozenset(
 )
 MIN_LATIN_SHARE: Final = 0.9
 MAX_ACCENT_SHARE: Final = 0.4
-# What the characters of Chinese, Japanese and Korean texts are in, of the many more that Unicode has.
+# Chinese, Japanese and Korean characters, and the encodings whose repertoire is the common ones among them.
 CJK_CHARACTERS: Final = re.compile("[\u3400-\u9fff\uac00-\ud7a3]+")
 CJK_ENCODINGS: Final = ("gb2312", "big5hkscs", "shift_jis", "iso2022_kr")
 MIN_COMMON_SHARE: Final = 0.9
-# A text in another script may have rare ones alone, in names.
+# A text in another script may have only rare characters, in names.
 MAX_RARE_SHARE: Final = 0.05
 BLANKS: Final = " \n\u3001\u3002"
 SAMPLE_COUNT: Final = 4
-"""Pieces of a text, from its beginning to its end, that are looked at."""
+"""Number of samples of a text, spread over its whole length."""
 
 
 def decode(data: bytes, declared: str | None = None) -> str:
-    """Return the text of some bytes; `declared` is the encoding that they or a header claim."""
+    """Return the text of bytes; `declared` is the encoding that they or a header declare."""
     for mark, encoding in BYTE_ORDER_MARKS:
         if data.startswith(mark):
             data = data[len(mark) :]
@@ -105,12 +105,12 @@ def decode(data: bytes, declared: str | None = None) -> str:
         text = _attempt(data, encoding)
         if text is not None:
             return _checked(text)
-    # Whatever is declared of those, which make letters of any bytes.
+    # Single-byte Latin encodings decode any bytes, so their declaration counts last.
     return _damaged_utf8(data) or _checked(_attempt(data, known) or _guess(data))
 
 
 def charset_of(content_type: str | None) -> str | None:
-    """Return the encoding that a media type names."""
+    """Return the charset parameter of a media type, None without one."""
     found = CHARSET.search(content_type or "")
     return found[1] if found else None
 
@@ -125,9 +125,9 @@ def _attempt(data: bytes, encoding: str) -> str | None:
 
 
 def _damaged_utf8(data: bytes) -> str | None:
-    """Return a text in UTF-8 of which some bytes are broken, as transport leaves them; else None.
+    """Return a text in UTF-8 with some broken bytes, for example from transport; else None.
 
-    In texts of other encodings at most one of four sequences beyond ASCII is one of UTF-8 by chance.
+    In texts of other encodings at most one of four sequences beyond ASCII is valid UTF-8 by chance.
     """
     text = data.decode("utf-8", "replace")
     broken = text.count(REPLACEMENT) - data.count(REPLACEMENT.encode())
@@ -136,7 +136,7 @@ def _damaged_utf8(data: bytes) -> str | None:
 
 
 def _known(declared: str | None) -> str:
-    """Return the codec of a declared encoding, "" for none that makes text of bytes."""
+    """Return the codec of a declared encoding, "" without a usable one."""
     try:
         name = codecs.lookup((declared or "").strip("\"' ")).name
         b"a".decode(name, "replace")
@@ -149,9 +149,9 @@ def _known(declared: str | None) -> str:
 
 
 def _decode_wide(data: bytes) -> str:
-    """Decode UTF-16 or UTF-32 without a mark.
+    """Decode UTF-16 or UTF-32 without a byte order mark.
 
-    Half of the bytes of Latin texts in these are zeros, and few of those of others are letters.
+    Half of the bytes of Latin texts in these encodings are NUL; few bytes of other texts are ASCII letters.
     """
     sample = data[:SAMPLE_CHARACTERS]
     is_narrow = len(sample.translate(None, PRINTABLE)) < len(sample) * (1 - MAX_PRINTABLE_SHARE)
@@ -159,12 +159,12 @@ def _decode_wide(data: bytes) -> str:
     plausible = [text for text in texts if text is not None and _makes_sense(text)]
     if not plausible:
         raise DocumentError("it holds NUL bytes, so it is not text but binary data of an unknown kind")
-    # Letters of the wrong byte order can be letters of another script, blanks are none.
+    # With the wrong byte order letters can become letters of another script, but blanks vanish.
     return max(plausible, key=_blanks)
 
 
 def _sensible(text: str, encoding: str) -> str:
-    """Return a text behind a mark: the two bytes of that of UTF-16 may begin binary data as well."""
+    """Return a text with a byte order mark; raise DocumentError if it is binary data with the same start."""
     if encoding in WIDE_ENCODINGS and not _makes_sense(text):
         raise DocumentError(BINARY)
     return text
@@ -179,27 +179,26 @@ def _blanks(text: str) -> int:
 
 
 def _samples(text: str) -> list[str]:
-    """Return pieces of a text: binary data may begin with what looks like one."""
+    """Return samples over the whole text: binary data may start like a text."""
     step = max(len(text) // SAMPLE_COUNT, SMALL_SAMPLE_CHARACTERS)
     return [text[at : at + SMALL_SAMPLE_CHARACTERS] for at in range(0, len(text), step)]
 
 
 def _is_plausible(sample: str) -> bool:
-    """Whether nearly all characters have a meaning, and are in use.
+    """Tell whether nearly all characters are assigned and common.
 
-    Those of the wrong byte order and pairs of any bytes are without one, or of the many rare characters of
-    the East.
+    A wrong byte order or binary data yields unassigned characters or rare CJK characters.
     """
-    senseless = sum(
+    unassigned = sum(
         unicodedata.category(character) in {"Cc", "Cn", "Co"}
         for character in sample
         if character not in "\t\n\r\f"
     )
-    east = "".join(CJK_CHARACTERS.findall(sample))
-    common = max(len(east.encode(encoding, "ignore").decode(encoding)) for encoding in CJK_ENCODINGS)
-    rare = len(east) - common
-    is_in_use = common >= len(east) * MIN_COMMON_SHARE or rare <= len(sample) * MAX_RARE_SHARE
-    return senseless <= len(sample) * MAX_CONTROL_SHARE and is_in_use
+    cjk = "".join(CJK_CHARACTERS.findall(sample))
+    common = max(len(cjk.encode(encoding, "ignore").decode(encoding)) for encoding in CJK_ENCODINGS)
+    rare = len(cjk) - common
+    is_in_use = common >= len(cjk) * MIN_COMMON_SHARE or rare <= len(sample) * MAX_RARE_SHARE
+    return unassigned <= len(sample) * MAX_CONTROL_SHARE and is_in_use
 
 
 def _guess(data: bytes) -> str:
@@ -213,13 +212,13 @@ def _guess(data: bytes) -> str:
         len(HALF_WIDTH.findall(text[:SAMPLE_CHARACTERS]))
         > len(text[:SAMPLE_CHARACTERS]) * MAX_HALF_WIDTH_SHARE
     ):
-        # Nobody writes whole texts in these; they are the bytes of Russian letters.
+        # No text consists of half-width forms: these are the bytes of Russian letters in KOI8-R.
         return data.decode("koi8-r", "replace")
     return text
 
 
 def _latin_share(sample: bytes, encoding: str) -> float:
-    """Return how many of the bytes beyond ASCII are letters of one language, 0..1."""
+    """Return the fraction (0 to 1) of characters beyond ASCII that are letters of one language."""
     text = _attempt(sample, encoding)
     if text is None:
         return 0.0
@@ -233,7 +232,7 @@ def _latin_share(sample: bytes, encoding: str) -> float:
 
 
 def _is_sign(character: str) -> bool:
-    """Whether a character is one that texts in any language have between words."""
+    """Tell whether a character is punctuation that occurs in any language."""
     return character in COMMON_SIGNS
 
 

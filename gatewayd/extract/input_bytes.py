@@ -1,4 +1,4 @@
-"""Reads the bytes of documents that are read whole."""
+"""Bytes of documents that are read as a whole, with limits, and decompression of gzip."""
 
 import zlib
 from typing import Final
@@ -9,11 +9,11 @@ from gatewayd.extract.text_builder import DocumentError
 BLOCK_BYTES: Final = 1 << 16
 GZIP_WINDOW: Final = 31
 MAX_CHARACTER_BYTES: Final = 4
-"""Bytes that a character takes at most."""
+"""Maximum bytes of a character."""
 
 
 def read_bytes(source: DocumentSource) -> bytes:
-    """Return the bytes of a document; DocumentError when there are more than its text may have."""
+    """Return the bytes of a document; raise DocumentError above `max_document_bytes`."""
     if source.data is not None:
         return source.data
     size, most = source.path.stat().st_size, max_document_bytes(source.limits)
@@ -25,7 +25,7 @@ def read_bytes(source: DocumentSource) -> bytes:
 
 
 def read_gzip(source: DocumentSource) -> bytes:
-    """Return what is in a gzip file (RFC 1952), which may be made of several."""
+    """Return the content of a gzip file (RFC 1952) of one or more members."""
     most = max_document_bytes(source.limits)
     pieces: list[bytes] = []
     length = 0
@@ -50,5 +50,5 @@ def read_gzip(source: DocumentSource) -> bytes:
 
 
 def max_document_bytes(limits: DocumentLimits) -> int:
-    """Return how many bytes a document has at most that is read whole."""
+    """Return the maximum bytes of a document that is read as a whole."""
     return max(limits.entry, limits.text * MAX_CHARACTER_BYTES)

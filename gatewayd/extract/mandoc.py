@@ -1,7 +1,7 @@
-"""The process that has mandoc(1) format manual pages (`python -m`): mandoc reads what strangers wrote.
+"""Child process that renders untrusted manual pages with mandoc(1): `python -m gatewayd.extract.mandoc`.
 
-Arguments are the file of mandoc, the sandbox (`SandboxMode`) and the most bytes of an answer. A message is a
-page in roff, the answer HTML. mandoc inherits the limits of this process.
+Arguments: the file of mandoc, the sandbox (`SandboxMode`) and the maximum bytes of a reply. A request is a
+page in roff, the reply its HTML. mandoc inherits the limits of this process.
 """
 
 import contextlib
@@ -20,17 +20,17 @@ from gatewayd.sandbox import confinement
 from gatewayd.sandbox.confinement import SandboxMode
 from gatewayd.workers import ParentPipe, die_with_parent
 
-# A page is UTF-8; characters that its font has not are written as they are.
+# Input is UTF-8; the HTML output writes every character unchanged.
 OPTIONS: Final = ("-T", "html", "-K", "utf-8")
 MAX_STATUS: Final = 4
-"""With a higher one mandoc has formatted nothing; lower ones tell how many faults a page has."""
+"""Maximum exit status with output; lower ones are the severity of the faults of a page."""
 
 
 def main() -> None:
-    """Answer until the parent closes the pipe."""
+    """Answer requests until the parent closes the pipe."""
     program, sandbox, limit = Path(sys.argv[1]), SandboxMode(sys.argv[2]), int(sys.argv[3])
     parent = ParentPipe()
-    # A page can include files below the current directory: this one has none, and gets none.
+    # A page can include files below the current directory: a deleted one has no files.
     folder = tempfile.mkdtemp()
     os.chdir(folder)
     Path(folder).rmdir()
@@ -48,17 +48,17 @@ def main() -> None:
 def format_page(program: Path, sandbox: SandboxMode, page: bytes, limit: int) -> bytes:
     """Return a page as HTML.
 
-    Raises invalid_request when mandoc fails or writes more than `limit` bytes, OSError or SubprocessError
-    when it cannot be started.
+    Raises invalid_request if mandoc fails or writes more than `limit` bytes, OSError or SubprocessError if it
+    cannot be started.
     """
     confine = partial(_confine, sandbox, program)
-    # The program is the one that the daemon has found; it gets no word of the page as argument.
+    # The daemon determined the program; no argument comes from the page.
     with Popen(  # noqa: S603
         [program, *OPTIONS], stdin=PIPE, stdout=PIPE, stderr=DEVNULL, env={}, preexec_fn=confine
     ) as process:
         if process.stdin is None or process.stdout is None:
             raise RuntimeError("mandoc was started with pipes")
-        # It has read a page before it writes, or has failed.
+        # mandoc reads the whole page before it writes, unless it fails.
         with contextlib.suppress(BrokenPipeError):
             process.stdin.write(page)
             process.stdin.close()

@@ -1,7 +1,7 @@
-"""What the process that reads documents answers: packed there, read and checked by the daemon.
+"""Replies of the reader process: packed there, unpacked and validated by the daemon.
 
-A document may have taken its reader over, so every field is checked. A text has many chunks, so no step takes
-long.
+A malicious document may control its reader, so the daemon checks every field. A text has many chunks, which
+are read in tables of limited size.
 """
 
 import codecs
@@ -17,39 +17,39 @@ from gatewayd.ingest.records import ExtractionResult, TextChunk
 from gatewayd.workers import MAX_FRAME_BYTES
 
 ROWS_PER_TABLE: Final = 500
-"""Chunks that are read at a time: a table is one JSON text."""
+"""Chunks per table; a table is one JSON text."""
 
 BLOCK_BYTES: Final = 1 << 20
 BYTES_PER_CHARACTER: Final = 6
-"""Of an answer for each character of the longest text: four of the text itself, and two of its chunks."""
+"""Maximum bytes of a reply per character of the longest text: four for the text, two for its chunks."""
 EXTRA_BYTES: Final = 1 << 20
-"""Of an answer besides."""
+"""Further bytes of a reply."""
 MAX_HEADING_CHARACTERS: Final = 1000
 MAX_REPETITIONS: Final = 20
-"""Characters of all chunks for each character of the text: neighbours overlap by half of a chunk at most."""
+"""Maximum characters of all chunks per character of the text: chunks overlap by at most a half."""
 MAX_PAGES: Final = (1 << 31) - 1
-"""What the database holds."""
+"""Maximum of the database column."""
 
 
 @dataclass(frozen=True, slots=True)
 class AnswerLimits:
-    """Maximum number of characters of a text, and of one chunk of it."""
+    """Maximum number of characters of a text and of one chunk."""
 
     text: int
     chunk: int
 
     @property
     def total(self) -> int:
-        """The maximum number of bytes of an answer without its header."""
+        """The maximum number of bytes of a reply without its header."""
         return min(EXTRA_BYTES + BYTES_PER_CHARACTER * self.text, MAX_FRAME_BYTES)
 
 
 def pack_answer(
     document: ExtractedDocument, chunks: Sequence[TextChunk], limits: AnswerLimits
 ) -> tuple[dict[str, Any], bytes]:
-    """Return the header and the bytes of an answer: the text, and tables of chunks behind it.
+    """Return the header and the bytes of a reply: the text, followed by tables of chunks.
 
-    Raises invalid_request when that is more than the daemon takes.
+    Raises invalid_request if it exceeds the limits of the daemon.
     """
     text = document.text.encode()
     tables = [
@@ -80,11 +80,11 @@ def _row(chunk: TextChunk) -> tuple[object, ...]:
 
 
 def unpack_answer(header: Mapping[str, Any], blob: bytes, limits: AnswerLimits) -> ExtractionResult:
-    """Return what an answer says; invalid_request when it is none. Takes time: not for the event loop."""
+    """Return the result in a reply; raise invalid_request for an invalid one. Slow: call it in a thread."""
     try:
         return _unpacked(header, memoryview(blob), limits)
     except (ValueError, TypeError, LookupError) as error:
-        sentence = "cannot read the file: its reader answered with what is no text; it is damaged"
+        sentence = "cannot read the file: its reader sent an invalid reply; the file is damaged"
         raise GatewayError(ErrorKind.INVALID_REQUEST, sentence) from error
 
 
@@ -119,11 +119,11 @@ def _chunks(tables: memoryview, count: int, length: int, longest: int) -> Iterat
             names = None if columns is None else tuple(columns)
             chunk = TextChunk(index, start, end, page, heading, names)
             if not _is_chunk(chunk, number, length):
-                raise ValueError("a chunk is not a stretch of the text")
+                raise ValueError("a chunk is not a range of the text")
             characters = chunk.end - chunk.start + _columns_size(chunk.columns)
             left -= characters
             if left < 0 or characters > longest:
-                raise ValueError("the chunks are longer than those of such a text can be")
+                raise ValueError("the chunks are too long for the text")
             yield chunk
             number += 1
         tables = tables[4 + size :]
@@ -142,7 +142,7 @@ def _is_chunk(chunk: TextChunk, number: int, length: int) -> bool:
 
 
 def _is_stretch(columns: tuple[int, ...] | None, length: int) -> bool:
-    """Tell whether the names of columns stand somewhere in a text, or there are none."""
+    """Tell whether the column names are a range of the text, or absent."""
     if columns is None:
         return True
     start, end = columns
@@ -150,7 +150,7 @@ def _is_stretch(columns: tuple[int, ...] | None, length: int) -> bool:
 
 
 def _columns_size(columns: tuple[int, int] | None) -> int:
-    """Return the characters that names of columns add to a chunk."""
+    """Return the number of characters that column names add to a chunk."""
     return 0 if columns is None else columns[1] - columns[0] + 1
 
 

@@ -1,7 +1,7 @@
-"""The processes that read documents: started when they are needed, bounded, and ended when they rest.
+"""Pool of reader processes: they start on use, are limited in number, and end when idle.
 
-A document may take over the process that reads it, which could read and change those that come after. So a
-process reads the documents of one owner only.
+A malicious document may control its reader process, which could then read and change later documents. So a
+process reads documents of one owner only.
 """
 
 import asyncio
@@ -31,25 +31,25 @@ from gatewayd.workers import MAX_HEADER_BYTES, WorkerDiedError, WorkerLateError,
 CHILD: Final = "gatewayd.extract.child"
 MANDOC: Final = "gatewayd.extract.mandoc"
 MAX_HTML_BYTES: Final = 64 * MB
-"""Of a manual page."""
+"""Maximum bytes of the HTML of a manual page."""
 NICENESS: Final = 10
-# The ends that a document brings about, each time that it is read: faults in a reader, mostly for want of
+# Signals of crashes that a document causes each time it is read: faults in a reader, mostly from lack of
 # memory.
 FAULTS: Final = {signal.SIGSEGV, signal.SIGABRT, signal.SIGBUS, signal.SIGILL, signal.SIGFPE, signal.SIGTRAP}
 
 
 @dataclass(frozen=True, slots=True)
 class PoolOptions:
-    """How many processes there are and what a document may take in one.
+    """Number of reader processes, and limits of a document in one.
 
-    One more is for small documents. There are `spare` processes more for small documents and for owners who
-    have none at work, while others have been read for more than `turn` seconds. `memory` is the bytes of
-    address space of a process. `seconds` is processor time for a document; by the clock it may take
-    `patience` times that, for the machine may be busy. `text_limit` is the characters of its text. A process
-    is for one owner; it is replaced after `documents` of them or when it holds `resident` bytes, and ended
-    when it had nothing to do for `idle` seconds or another owner's turn comes. `folder` is where the
-    processes find their documents: on the file system that these are on. `sandbox` says how they are
-    confined.
+    `workers` documents are read at a time, and one more if it is small. Up to `spare` further processes serve
+    small documents and owners without a document in work, while others take more than `turn` seconds.
+    `memory` is the maximum bytes of address space of a process. `seconds` is the maximum processor time of a
+    document; its wall-clock limit is `patience` times that, as the machine may be busy. `text_limit` is the
+    maximum characters of its text. A process serves one owner. It is replaced after `documents` documents or
+    when it holds `resident` bytes, and ended when it was idle for `idle` seconds or another owner needs its
+    place. `folder` holds the folders of the processes, on the same file system as the documents. `sandbox`
+    confines the processes.
     """
 
     folder: Path
@@ -68,8 +68,8 @@ class PoolOptions:
 
 
 @dataclass(frozen=True, slots=True)
-class _Resting:
-    """A process without work, for documents of an owner, since a time of the loop."""
+class _IdleReader:
+    """An idle process of an owner; `since` is a time of the loop."""
 
     reader: ReaderProcess
     owner: str
@@ -83,8 +83,8 @@ class ExtractorPool:
         self._options = options
         self._tasks = tasks
         self._slots = ReaderSlots(options.workers, options.spare, options.turn)
-        # The one that has rested longest first.
-        self._resting: list[_Resting] = []
+        # Longest idle first.
+        self._idle: list[_IdleReader] = []
         self._busy: set[ReaderProcess] = set()
         self._formatters: set[WorkerProcess] = set()
         self._reaper: str | None = None
@@ -109,10 +109,10 @@ class ExtractorPool:
     async def extract(
         self, path: Path, name: str, content_type: str | None, key: QueueKey
     ) -> ExtractionResult:
-        """Return the text and the chunks of the document at `path`; waits while no process is free for it."""
+        """Return the text and the chunks of the document at `path`; wait for a free process."""
         message = {"name": name, "content_type": content_type}
         async with self._slots.held(key):
-            reader = await self._take(key.owner)
+            reader = await self._acquire(key.owner)
             is_good = False
             try:
                 header, blob = await self._read(reader, path, message)
@@ -121,16 +121,16 @@ class ExtractorPool:
                 is_good = error.kind is not ErrorKind.TIMEOUT and error.code != OVER_MEMORY
                 raise
             finally:
-                self._give_back(reader, key.owner, is_good=is_good)
+                self._release(reader, key.owner, is_good=is_good)
         return await asyncio.to_thread(unpack_answer, header, blob, self._answer_limits)
 
     async def close(self) -> None:
-        """End all processes; who waits for one gets unavailable."""
+        """End all processes; waiting calls raise unavailable."""
         self._is_closed = True
         if self._reaper is not None:
             await self._tasks.stop(self._reaper)
-        readers = [*self._busy, *(each.reader for each in self._resting)]
-        self._resting.clear()
+        readers = [*self._busy, *(each.reader for each in self._idle)]
+        self._idle.clear()
         for reader in readers:
             reader.worker.kill()
         for worker in self._formatters:
@@ -138,16 +138,16 @@ class ExtractorPool:
         for reader in readers:
             await reader.close()
 
-    async def _take(self, owner: str) -> ReaderProcess:
-        """Return a process that has read nothing of another owner; it replaces one that rests."""
+    async def _acquire(self, owner: str) -> ReaderProcess:
+        """Return an idle process of the owner, or a new one in place of the longest idle process."""
         if self._is_closed:
             raise GatewayError(ErrorKind.UNAVAILABLE, "cannot read documents: the gateway is stopping")
-        while (resting := self._pop(owner)) is not None:
-            if resting.owner == owner and resting.reader.is_usable:
-                self._busy.add(resting.reader)
-                return resting.reader
-            self._end(resting.reader)
-            if resting.owner != owner:
+        while (idle := self._pop(owner)) is not None:
+            if idle.owner == owner and idle.reader.is_usable:
+                self._busy.add(idle.reader)
+                return idle.reader
+            self._end(idle.reader)
+            if idle.owner != owner:
                 break
         reader = await ReaderProcess.start(self._options.folder, self._worker_options, self._tasks)
         if self._is_closed:
@@ -155,17 +155,17 @@ class ExtractorPool:
         self._busy.add(reader)
         return reader
 
-    def _pop(self, owner: str) -> _Resting | None:
-        """Take the process of an owner that has rested shortest, or else the one that has rested longest."""
-        if not self._resting:
+    def _pop(self, owner: str) -> _IdleReader | None:
+        """Remove and return the last used idle process of the owner, else the longest idle process."""
+        if not self._idle:
             return None
-        own = [each for each in self._resting if each.owner == owner]
-        found = own[-1] if own else self._resting[0]
-        self._resting.remove(found)
+        own = [each for each in self._idle if each.owner == owner]
+        found = own[-1] if own else self._idle[0]
+        self._idle.remove(found)
         return found
 
     def _end(self, reader: ReaderProcess) -> None:
-        """End a process at once: a document may have taught it to wait."""
+        """Kill a process: one that a document controls may ignore a request to end."""
         reader.worker.kill()
         self._tasks.spawn(f"end of worker {reader.worker.pid}", reader.close())
 
@@ -179,7 +179,7 @@ class ExtractorPool:
         return await self._answer(reader.worker.call({**message, "path": ""}, html, self._patience))
 
     async def _format(self, page: bytes) -> bytes:
-        """Return a manual page as HTML: mandoc makes it, in a process of its own for each page."""
+        """Return a manual page as HTML; each page has a mandoc process of its own."""
         program = shutil.which("mandoc")
         if program is None:
             sentence = "cannot read the manual page: mandoc is not installed"
@@ -233,29 +233,29 @@ class ExtractorPool:
         sentence = f"cannot read the file: its reader {death.reason}"
         return GatewayError(ErrorKind.UNAVAILABLE, sentence, code=WORKER_DIED)
 
-    def _give_back(self, reader: ReaderProcess, owner: str, *, is_good: bool) -> None:
-        """Keep a process for the next document of its owner, or end it."""
+    def _release(self, reader: ReaderProcess, owner: str, *, is_good: bool) -> None:
+        """Make a process idle for the next document of its owner, or end it."""
         worker = reader.worker
         self._busy.discard(reader)
         is_worn = worker.calls >= self._options.documents or worker.resident > self._options.resident
         if self._is_closed or not is_good or is_worn or not worker.is_alive:
             self._end(reader)
             return
-        self._resting.append(_Resting(reader, owner, asyncio.get_running_loop().time()))
+        self._idle.append(_IdleReader(reader, owner, asyncio.get_running_loop().time()))
         if self._reaper is None:
             self._reaper = self._tasks.spawn("end of workers without work", self._reap())
 
     async def _reap(self) -> None:
-        """End the processes that rest for too long, until none rests."""
+        """End processes after `idle` seconds without work, until none is idle."""
         loop = asyncio.get_running_loop()
         try:
-            while self._resting:
-                longest = self._resting[0]
+            while self._idle:
+                longest = self._idle[0]
                 left = longest.since + self._options.idle - loop.time()
                 if left > 0:
                     await asyncio.sleep(left)
                 else:
-                    del self._resting[0]
+                    del self._idle[0]
                     await longest.reader.close()
         finally:
             self._reaper = None

@@ -1,4 +1,4 @@
-"""One process that reads documents, with a folder in which it finds the one that it is to read."""
+"""A reader process with a private folder for the document that it reads."""
 
 import asyncio
 import os
@@ -18,16 +18,16 @@ DOCUMENT: Final = "document"
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ReaderProcess:
-    """A worker, and the only folder of documents that it can open files in."""
+    """A worker, and the only folder in which it can open documents."""
 
     worker: WorkerProcess
     folder: Path
 
     @classmethod
     async def start(cls, parent: Path, options: WorkerOptions, tasks: TaskRegistry) -> Self:
-        """Start a process with a new folder below `parent`, which is its last argument.
+        """Start a process with a new folder below `parent`; the folder is its last argument.
 
-        Raises unavailable when that is not possible.
+        Raises unavailable if the folder or process cannot be created.
         """
         try:
             folder = await asyncio.to_thread(_made, parent)
@@ -41,19 +41,19 @@ class ReaderProcess:
 
     @property
     def is_usable(self) -> bool:
-        """Whether it can be asked: the process runs, and nobody has removed its folder."""
+        """Whether the process runs and its folder exists."""
         return self.worker.is_alive and self.folder.is_dir()
 
     async def ask(
         self, path: Path, message: dict[str, Any], seconds: float = MAX_ANSWER_SECONDS
     ) -> tuple[Any, bytes]:
-        """Return the answer to a message about the file at `path`, as `WorkerProcess.call` does.
+        """Send a request about the file at `path` and return the reply, as `WorkerProcess.call` does.
 
-        unavailable when there is no such file.
+        Raises unavailable if the file does not exist.
         """
         document = self.folder / DOCUMENT
         try:
-            await asyncio.to_thread(_hand_over, path, document)
+            await asyncio.to_thread(_link_or_copy, path, document)
         except OSError as error:
             raise _failure(error) from error
         try:
@@ -72,8 +72,8 @@ def _made(parent: Path) -> Path:
     return Path(tempfile.mkdtemp(prefix=FOLDER, dir=parent))
 
 
-def _hand_over(path: Path, document: Path) -> None:
-    """Give a file a second name; where the file system has no such names, copy it."""
+def _link_or_copy(path: Path, document: Path) -> None:
+    """Make a hard link to a file, or a copy if the file system has no hard links."""
     document.unlink(missing_ok=True)
     try:
         os.link(path, document)

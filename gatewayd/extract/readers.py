@@ -1,4 +1,4 @@
-"""Reads a document of any kind that is known."""
+"""Dispatch of a document to the reader of its format."""
 
 import importlib
 import struct
@@ -17,7 +17,7 @@ from gatewayd.extract.text_builder import DocumentError
 
 ReadFunction = Callable[[DocumentSource], ExtractedDocument]
 
-# The module and function that read a format, imported when it is met first, and what it is called.
+# Format -> module and function of its reader (imported on first use), and its name in errors.
 READERS: Final = {
     DocumentFormat.PDF: ("pdf", "read_pdf", "PDF"),
     DocumentFormat.EPUB: ("pdf", "read_epub", "EPUB book"),
@@ -36,7 +36,7 @@ READERS: Final = {
     DocumentFormat.JSON: ("notebooks", "read", "JSON text"),
     DocumentFormat.TEXT: ("plain", "read_text", "text"),
 }
-# Formats that need no file of their own, so that they may be in a gzip file.
+# Formats whose readers need no file; only these are read inside a gzip file.
 GZIP_FORMATS: Final = {
     *(
         DocumentFormat.RTF,
@@ -49,7 +49,7 @@ GZIP_FORMATS: Final = {
     ),
 }
 
-# What the standard library and the readers' libraries raise when a document is not what it says it is.
+# Exceptions of the standard library and of third-party readers for damaged documents.
 DAMAGE_ERRORS: Final = (
     ArithmeticError,
     AssertionError,
@@ -72,9 +72,9 @@ def read_document(
 ) -> ExtractedDocument:
     """Return the text of a document; `name` and `content_type` are hints.
 
-    `formatted` is what mandoc has made of the manual page in it.
+    `formatted` is the HTML that mandoc rendered from it, b"" for other documents.
 
-    Raises invalid_request with a sentence for whoever uploaded it.
+    Raises invalid_request with a sentence for the user who uploaded it.
     """
     source = DocumentSource(path, name, content_type, limits, formatted=formatted)
     what = "file"
@@ -98,10 +98,10 @@ def read_document(
 
 def _inner_format(source: DocumentSource) -> DocumentFormat:
     if not source.data:
-        raise DocumentError("what is in it is empty")
+        raise DocumentError("its content is empty")
     format_ = detect_format(source)
     if format_ not in GZIP_FORMATS:
-        raise DocumentError("what is in it is not a text; unpack it and upload that")
+        raise DocumentError("its content is not a text; unpack it and upload that")
     return format_
 
 

@@ -1,4 +1,4 @@
-"""What a reader is given and what it returns."""
+"""Input, limits and result of the document readers."""
 
 from dataclasses import dataclass
 from enum import StrEnum
@@ -9,11 +9,11 @@ from gatewayd.ingest.records import TextPart
 
 MB: Final = 1_000_000
 OVER_MEMORY: Final = "over_memory"
-"""The code of a failure for want of memory, after which the process is not used again."""
+"""Error code of a lack of memory, after which the process is not used again."""
 
 
 class DocumentFormat(StrEnum):
-    """What a file can be that is read."""
+    """Formats with a reader."""
 
     PDF = "pdf"
     EPUB = "epub"
@@ -36,10 +36,11 @@ class DocumentFormat(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class DocumentLimits:
-    """What a document may take.
+    """Limits of a document.
 
-    `text` is characters of extracted text, `expanded` and `entry` are bytes of an archive and of one of its
-    entries after decompression, `ratio` is what an entry may grow by, `pages` counts pages.
+    `text` is the characters of extracted text. `expanded` and `entry` are the bytes of an archive and of one
+    of its entries after decompression. `ratio` is the expansion factor of an entry. `entries` and `pages` are
+    counts.
     """
 
     text: int = 32 * 1024 * 1024
@@ -54,7 +55,7 @@ class DocumentLimits:
 class DocumentSource:
     """A document to be read; `name` and `content_type` are hints.
 
-    `data` is what was in a gzip file, `formatted` the HTML that mandoc has made of a manual page.
+    `data` is the content of a gzip file, `formatted` the HTML that mandoc rendered from a manual page.
     """
 
     path: Path
@@ -67,8 +68,11 @@ class DocumentSource:
 
 @dataclass(frozen=True, slots=True)
 class ExtractedDocument:
-    """A text that is not blank, its parts in order, how many pages or slides it has, its title, and how many
-    of the pages have no text. With `is_roff` the text is a manual page that mandoc is yet to format."""
+    """The text of a document, which is not blank, with its parts in order.
+
+    `pages` is the number of pages or slides, `blank_pages` the number of those without text. With `is_roff`
+    the text is a manual page that mandoc has yet to render.
+    """
 
     text: str
     parts: tuple[TextPart, ...]

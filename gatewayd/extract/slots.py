@@ -1,4 +1,4 @@
-"""Slots for documents that are read at a time, given in turns."""
+"""Fair allocation of slots for documents that are read at the same time."""
 
 import asyncio
 from typing import Final
@@ -7,17 +7,17 @@ from gatewayd.ingest.fair_gate import FairGate, GateRequest
 from gatewayd.ingest.size_classes import QueueKey, SizeClass
 
 SMALL_SLOTS: Final = 1
-"""Slots for small documents only."""
+"""Additional slots for small documents only."""
 MAX_OWN_SMALL: Final = 2
-"""Small documents of one owner at a time when every slot is taken: one may turn out to be long."""
+"""Maximum small documents of one owner at a time if every slot is taken: one may turn out to be slow."""
 
 
 class ReaderSlots(FairGate):
-    """Lets `count` documents be read at a time, of one owner and of all, and one more if it is small.
+    """Admits `count` documents at a time over all owners, and one more if it is small.
 
-    A document that has been read for more than `turn` seconds does not count while another waits of an owner
-    who has none at work, or a small one; there are at most `spare` slots more for that, and the last one is
-    for owners who have none.
+    A document in work for more than `turn` seconds does not count while a small document waits, or a document
+    of an owner without one in work. At most `spare` further slots exist for that; the last one is for owners
+    without a document in work.
     """
 
     def __init__(self, count: int, spare: int, turn: float) -> None:
@@ -57,6 +57,6 @@ class ReaderSlots(FairGate):
 
 
 def _counted(requests: list[GateRequest], key: QueueKey) -> int:
-    """Return how many slots documents take from one of a key: those for small ones are not its own."""
+    """Return the number of slots that count for a key: a large document does not count the small slot."""
     small = sum(request.key.size is SizeClass.SMALL for request in requests)
     return len(requests) - (0 if key.size is SizeClass.SMALL else min(SMALL_SLOTS, small))

@@ -1,4 +1,4 @@
-"""Collects the text of a document, part by part, within the limit."""
+"""Builder of the text of a document, part by part, within a limit."""
 
 import re
 from typing import Final
@@ -19,7 +19,7 @@ ENCRYPTED: Final = "it is encrypted; remove the password and upload it again"
 
 
 class DocumentError(Exception):
-    """A document cannot be read, now or later; `reason` completes "cannot read the PDF: "."""
+    """A document that can never be read; `reason` completes "cannot read the PDF: "."""
 
     def __init__(self, reason: str) -> None:
         super().__init__(reason)
@@ -27,7 +27,7 @@ class DocumentError(Exception):
 
 
 class TextBuilder:
-    """The text so far. What is written belongs to the part that `end_part` ends."""
+    """Collects a text in parts: written text belongs to the part that the next `end_part` ends."""
 
     def __init__(self, limit: int) -> None:
         self._limit = limit
@@ -41,7 +41,7 @@ class TextBuilder:
         self._columns: tuple[int, int] | None = None
 
     def write(self, text: str) -> None:
-        """Append a text as it is but for characters that no text has."""
+        """Append a text after `clean_text`; raise DocumentError above the limit."""
         text = clean_text(text)
         if not text:
             return
@@ -54,7 +54,7 @@ class TextBuilder:
         self._is_visible = self._is_visible or VISIBLE.search(text) is not None
 
     def write_columns(self, line: str) -> None:
-        """Append the line that names the columns of the table that the part is."""
+        """Append the header line of the table that the part consists of."""
         start = self._length
         self.write(line)
         self._columns = (start, self._length - line.endswith("\n"))
@@ -62,7 +62,7 @@ class TextBuilder:
     def end_part(
         self, *, page: int | None = None, label: str | None = None, is_markdown: bool = False
     ) -> None:
-        """End a page, sheet or chapter; nothing remains of one that holds nothing to see."""
+        """End a page, sheet or chapter; a part without visible text is dropped."""
         if self._is_visible:
             self.write("\n")
             label = single_line(label)
@@ -79,7 +79,7 @@ class TextBuilder:
     def finish(
         self, *, pages: int | None = None, title: str | None = None, nothing: str = NO_TEXT
     ) -> ExtractedDocument:
-        """Return the document; `nothing` is the reason when there is no text."""
+        """Return the document; raise DocumentError with the reason `nothing` without text."""
         if not self._parts:
             raise DocumentError(nothing)
         text, parts = "".join(self._pieces), tuple(self._parts)
@@ -87,27 +87,26 @@ class TextBuilder:
 
 
 def clean_text(text: str) -> str:
-    """Return a text with plain line ends and letters, without control characters and halves of surrogate
-    pairs."""
+    """Return a text with LF line ends, without presentation forms, control characters and surrogates."""
     text = well_formed(text)
     return CONTROLS.sub("", LINE_ENDS.sub("\n", replace_presentation_forms(text)))
 
 
 def single_line(text: str | None) -> str | None:
-    """Return a title or label on one line, None when it is blank."""
+    """Return a title or label on one line, None if it is blank."""
     return shorten(" ".join(clean_text(text).split()), MAX_TITLE_CHARACTERS) or None if text else None
 
 
 def markdown_heading(level: int, text: str) -> str:
-    """Return a heading as a line of Markdown, "" when it is blank."""
+    """Return a heading as a line of Markdown, "" if it is blank."""
     line = " ".join(text.split())
     return f"{'#' * min(max(level, 1), 6)} {line}\n\n" if line else ""
 
 
 def table_row(cells: list[str]) -> str:
-    """Return a row of a table as a line with a tab between cells, "" when all are blank.
+    """Return a row of a table as a line with a tab between cells, "" if all are blank.
 
-    A sheet may have thousands of empty cells between two.
+    Long runs of empty cells are shortened: a sheet may have thousands of them in a row.
     """
     line = WIDE_GAPS.sub("\t" * MAX_GAP_TABS, "\t".join(" ".join(cell.split()) for cell in cells).rstrip())
     return f"{line}\n" if line else ""

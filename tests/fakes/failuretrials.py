@@ -101,7 +101,7 @@ FAILURES: Mapping[str, Callable[[Path], Awaitable[str]]] = {
     "ingest_text_limit": refused_by_packer,
     "cannot read the file: its reader @; it is damaged, or it takes more than @ MB of memory "
     "(ingest_memory_limit)": lambda folder: refused_by_pool(folder, b"text", ends=signal.SIGSEGV),
-    "cannot read the file: its reader answered with what is no text; it is damaged": disbelieved,
+    "cannot read the file: its reader sent an invalid reply; the file is damaged": disbelieved,
     "gave up after @ attempts: @": lambda folder: failed(folder, *[away()] * 9),
     "gave up: processing it was begun 20 times and never ended": begun_often,
 }

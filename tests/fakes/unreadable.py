@@ -68,15 +68,15 @@ TRIALS: Final[Mapping[str, Trial]] = {
     "its archive has @ entries, more than @": (documents.word(), {"entries": 1}),
     "its archive expands to @ MB, more than @ MB": (documents.word(), {"expanded": 9}),
     "an entry of its archive expands to @ MB, more than @ MB": (documents.word(), {"entry": 9}),
-    "an entry of its archive expands to more than @ times its size, as in a bomb": (
+    "an entry of its archive expands to more than @ times its size (zip bomb?)": (
         documents.expanding("z", 9_000_000),
         {},
     ),
-    "its XML declares a document type or entities, which no office program does": (
+    "its XML declares a document type or entities, which office documents never do": (
         documents.replaced(documents.word(), "word/document.xml", documents.entities() + "<x>&a9;</x>"),
         {},
     ),
     "its elements are nested more than @ deep": (b"<html>" + b"<div>" * 30_000, {}),
-    "what is in it is empty": (gzip.compress(b""), {}),
-    "what is in it is not a text; unpack it and upload that": (gzip.compress(documents.pdf()), {}),
+    "its content is empty": (gzip.compress(b""), {}),
+    "its content is not a text; unpack it and upload that": (gzip.compress(documents.pdf()), {}),
 }

@@ -1,1 +1,1 @@
-"""Readers of document formats, one module for each family."""
+"""Readers of document formats, one module per format or family."""

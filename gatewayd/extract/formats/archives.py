@@ -1,4 +1,4 @@
-"""Opens zip archives that documents are made of, and refuses what was made to harm."""
+"""Safe opening of zip-based documents: limits of entries, and refusal of XML entities."""
 
 import zipfile
 from pathlib import Path
@@ -14,7 +14,7 @@ UNKNOWN_ENCODING: Final = 18
 
 
 def open_archive(path: Path, limits: DocumentLimits) -> zipfile.ZipFile:
-    """Return an archive whose entries are within the limits; the caller closes it."""
+    """Return an archive within the limits; raise DocumentError otherwise. The caller closes it."""
     archive = zipfile.ZipFile(path)
     try:
         _check(archive, limits)
@@ -39,26 +39,26 @@ def _check(archive: zipfile.ZipFile, limits: DocumentLimits) -> None:
             )
         if entry.file_size > MB and entry.file_size > limits.ratio * max(entry.compress_size, 1):
             raise DocumentError(
-                f"an entry of its archive expands to more than {limits.ratio} times its size, as in a bomb"
+                f"an entry of its archive expands to more than {limits.ratio} times its size (zip bomb?)"
             )
         if entry.flag_bits & ENCRYPTION_BIT:
             raise DocumentError(ENCRYPTED)
 
 
 def refuse_entities(archive: zipfile.ZipFile) -> None:
-    """Refuse XML that declares a document type: office documents have none, attacks on XML parsers do."""
+    """Raise DocumentError for XML that declares a document type: only attacks on XML parsers have one."""
     for entry in archive.infolist():
         if not entry.file_size:
             continue
         with archive.open(entry) as member:
             if _Prolog().declares_type(member):
                 raise DocumentError(
-                    "its XML declares a document type or entities, which no office program does"
+                    "its XML declares a document type or entities, which office documents never do"
                 )
 
 
 class _Prolog:
-    """What stands in an XML file before its first element."""
+    """Parser of the part of an XML file before its first element."""
 
     def __init__(self) -> None:
         self._is_declared = False
@@ -68,12 +68,12 @@ class _Prolog:
         self._parser.StartElementHandler = self._end
 
     def declares_type(self, member: IO[bytes]) -> bool:
-        """Read up to the first element; False for what is no XML."""
+        """Tell whether a document type is declared before the first element; False for other data."""
         try:
             while not self._is_over and (block := member.read(BLOCK_BYTES)):
                 self._parser.Parse(block, False)
         except expat.ExpatError as error:
-            # An encoding that only the reader knows could hide a declaration.
+            # A declaration could hide in an encoding that only the reader knows.
             return self._is_declared or error.code == UNKNOWN_ENCODING
         return self._is_declared
 

@@ -1,4 +1,4 @@
-"""Tells which row of a table has the names of its columns, by the rows below it."""
+"""Detection of the header row of a table, by comparison with the rows below it."""
 
 import re
 from collections import Counter
@@ -8,13 +8,13 @@ from enum import StrEnum, auto
 from typing import Final
 
 MAX_ROWS_ABOVE: Final = 10
-"""Rows that may stand above the names of the columns: titles, notes."""
+"""Maximum number of rows above the header row: titles, notes."""
 
 MAX_ROWS_COMPARED: Final = 20
-"""Rows below that a row is compared with."""
+"""Maximum number of rows below with which a row is compared."""
 
 ROWS_NEEDED: Final = MAX_ROWS_ABOVE + 1 + MAX_ROWS_COMPARED
-"""Rows of a table that `find_header_row` looks at."""
+"""Number of rows that `find_header_row` reads."""
 
 MAX_NAME_CHARACTERS: Final = 200
 MAX_CODE_WORDS: Final = 2
@@ -31,7 +31,7 @@ _COMMENT: Final = re.compile(r"#+[^#,;|\t\r\n]")
 
 
 class CellKind(StrEnum):
-    """What a cell holds: words, signs only, or a plain value of some kind."""
+    """Kind of the content of a cell: words, signs only, or a plain value."""
 
     WORDS = auto()
     SIGNS = auto()
@@ -43,7 +43,7 @@ class CellKind(StrEnum):
 
 
 _LABELS: Final = frozenset({CellKind.WORDS, CellKind.YEAR, CellKind.PERIOD, CellKind.CODE})
-"""What names of columns are."""
+"""Kinds of cells that can name a column."""
 
 _NUMBERS: Final = frozenset({CellKind.NUMBER, CellKind.YEAR})
 
@@ -56,11 +56,11 @@ class TableColumn:
     kind: CellKind
     values: Sequence[str]
     value_kind: CellKind | None
-    """The kind of most of the values, None without one."""
+    """The kind of more than half of the values, else None."""
 
     @property
     def holds_name(self) -> bool:
-        """Whether what may be the name is a value like those below, or may be one for want of others."""
+        """Whether the candidate name is a value like those below, or may be one as there are none."""
         if len(self.name) > MAX_NAME_CHARACTERS or self.name.casefold() in map(str.casefold, self.values):
             return True
         if self.kind in {CellKind.WORDS, CellKind.SIGNS}:
@@ -71,21 +71,21 @@ class TableColumn:
 
     @property
     def differs(self) -> bool:
-        """Whether the values are of another kind. A year above numbers may be one of them."""
+        """Whether the values are of another kind than the name. A year above numbers may be a number."""
         if self.value_kind in {None, CellKind.WORDS, CellKind.SIGNS, self.kind}:
             return False
         return {self.kind, self.value_kind} != _NUMBERS
 
     @property
     def has_words(self) -> bool:
-        """Whether a name of words stands above words, or above values of no common kind."""
+        """Whether the name is words, and the values are words or of no common kind."""
         return self.kind is CellKind.WORDS and self.value_kind in {None, CellKind.WORDS, CellKind.SIGNS}
 
 
 def find_header_row(rows: Sequence[Sequence[str]]) -> int | None:
-    """Return which of the first rows of a table has the names of its columns; None when there is none.
+    """Return the index of the header row of a table, None without one.
 
-    Titles, notes and lines that begin with `#` may stand above it.
+    Titles, notes and lines that start with `#` may precede it.
     """
     for number, cells in enumerate(rows[: MAX_ROWS_ABOVE + 1]):
         if sum(1 for cell in cells if cell.strip()) > 1 and not is_comment(cells[0]):
@@ -95,13 +95,13 @@ def find_header_row(rows: Sequence[Sequence[str]]) -> int | None:
 
 
 def are_column_names(cells: Sequence[str], below: Sequence[Sequence[str]]) -> bool:
-    """Tell whether the cells of a row are the names of the columns of the rows below it.
+    """Tell whether the cells of a row name the columns of the rows below it.
 
-    They are when more of them are words, years or dates than numbers, none is a value of the kind that its
-    column has, or stands in its column again, and the values of a column are of another kind. The first row
-    of a table of words alone, `Country,Capital` above `France,Paris`, has the names, as it mostly does.
+    They do if more cells are words, years or dates than numbers, no cell has the kind of its column or recurs
+    in it, and at least one column has values of another kind. In a table of words only, such as
+    `Country,Capital` above `France,Paris`, the first row counts as the header.
     """
-    # Long tables have their names on each page.
+    # Long tables repeat the header on each page.
     rows = [row for row in below if [*row] != [*cells]]
     columns = [_column(rows, place, cell) for place, cell in enumerate(cells) if cell.strip()]
     labels = sum(column.kind in _LABELS for column in columns)
@@ -114,12 +114,12 @@ def are_column_names(cells: Sequence[str], below: Sequence[Sequence[str]]) -> bo
 
 
 def is_comment(line: str) -> bool:
-    """Tell whether a line, or its first cell, is a comment; `#` alone names a column of numbers."""
+    """Tell whether a line or cell is a comment; `#` alone is the name of a column of numbers."""
     return _COMMENT.match(line) is not None
 
 
 def classify_cell(cell: str) -> CellKind:
-    """Return what a cell holds that is not blank."""
+    """Return the kind of a cell that is not blank."""
     if len(cell) > MAX_NAME_CHARACTERS:
         return CellKind.WORDS
     if _YEAR.fullmatch(cell):
@@ -146,6 +146,6 @@ def _column(rows: Iterable[Sequence[str]], place: int, cell: str) -> TableColumn
 
 
 def _are_years(columns: Sequence[TableColumn]) -> bool:
-    """Tell whether some columns are named by years, and have numbers."""
+    """Tell whether more than one column with values has a year as its name."""
     years = [column for column in columns if column.kind is CellKind.YEAR and column.values]
     return len(years) > 1

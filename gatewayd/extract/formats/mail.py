@@ -14,12 +14,12 @@ from gatewayd.extract.records import DocumentSource, ExtractedDocument
 from gatewayd.extract.text_builder import TextBuilder
 
 SHOWN_FIELDS: Final = ("Subject", "From", "To", "Cc", "Date")
-# The library's time to decode a header grows with the square of its length.
+# The standard library takes quadratic time to decode a header.
 MAX_HEADER_CHARACTERS: Final = 20_000
 
 
 def read(source: DocumentSource) -> ExtractedDocument:
-    """Return the main headers, the text or else the HTML of a message, and the names of what is attached."""
+    """Return the main headers, the plain text or else the HTML, and the names of the attachments."""
     message = message_from_bytes(read_bytes(source).lstrip())
     draft = TextBuilder(source.limits.text)
     for name in SHOWN_FIELDS:
@@ -43,7 +43,7 @@ def read(source: DocumentSource) -> ExtractedDocument:
 
 
 def _leaves(message: Message) -> Iterator[Message]:
-    """Yield the parts of a message that hold content; a message in it is one."""
+    """Yield the parts of a message with content; an embedded message is one part."""
     waiting = [message]
     while waiting:
         part = waiting.pop()
@@ -60,7 +60,7 @@ def _header(message: Message, name: str) -> str:
 
 
 def _decoded(value: str) -> str:
-    """Return the text of a header, the beginning of a very long one."""
+    """Return the decoded text of a header, of a very long one the start."""
     value = value[:MAX_HEADER_CHARACTERS]
     try:
         return " ".join(str(make_header(decode_header(value))).split())
@@ -69,7 +69,7 @@ def _decoded(value: str) -> str:
 
 
 def _file_name(part: Message) -> str:
-    """Return the name of an attachment, "" for what is shown in the message."""
+    """Return the name of an attachment, "" for a part of the message text."""
     if part.get_content_maintype() == "message":
         payload = part.get_payload()
         inner = payload[0] if isinstance(payload, list) and payload else None

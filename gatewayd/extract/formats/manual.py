@@ -1,4 +1,4 @@
-"""Manual pages in mdoc(7) and man(7): mandoc(1) makes HTML of them, which is read like other pages."""
+"""Text of manual pages in mdoc(7) and man(7), from the HTML that mandoc(1) renders."""
 
 import re
 from dataclasses import replace
@@ -10,14 +10,16 @@ from gatewayd.extract.formats.plain import single_part_document
 from gatewayd.extract.input_bytes import read_bytes
 from gatewayd.extract.records import DocumentSource, ExtractedDocument
 
-# The lines with name and section, a table before mandoc 1.14.7.
+# The head and foot lines with name and section; a table before mandoc 1.14.7.
 MARGIN: Final = re.compile(r'<(table|div) class="(?:head|foot)"')
 HEADING: Final = re.compile(r"(</?h)([1-5])\b")
 
 
 def read(source: DocumentSource) -> ExtractedDocument:
-    """Return the text of a page of which mandoc has made HTML, with the title name(section); before, the page
-    as it is: the process that reads documents cannot start mandoc."""
+    """Return the text of the HTML of a page, with the title name(section).
+
+    Without HTML, return the page itself with `is_roff`: the confined reader process cannot start mandoc.
+    """
     if not source.formatted:
         text = decode(read_bytes(source), charset_of(source.content_type))
         return replace(single_part_document(text, source), is_roff=True)
@@ -26,10 +28,9 @@ def read(source: DocumentSource) -> ExtractedDocument:
 
 
 def page_text(html: str) -> tuple[str, str]:
-    """Return a page in HTML as Markdown, the title as its first heading, and its title.
+    """Return an HTML page as Markdown with the title as its first heading, and the title.
 
-    mandoc writes names in capitals that may not be written so: those are the names of commands in small
-    letters.
+    mandoc may write the name in capitals; an upper-case title is converted to lower case.
     """
     below = HEADING.sub(lambda found: f"{found[1]}{int(found[2]) + 1}", _without_margins(html))
     text, found = to_markdown(below)

@@ -1,4 +1,4 @@
-"""Text of HTML, as Markdown: headings, lists, tables with a tab between cells, code in fences."""
+"""Text of HTML as Markdown: headings, lists, tables with a tab between cells, code in fences."""
 
 import re
 from typing import Final
@@ -23,7 +23,7 @@ DROPPED_ELEMENTS: Final = {
     "-comment",
 }
 HEADINGS: Final = {"h1": "# ", "h2": "## ", "h3": "### ", "h4": "#### ", "h5": "##### ", "h6": "###### "}
-# Lines of their own, with a blank line around them, and without.
+# Elements on lines of their own: with a blank line around them (block), and without (line).
 BLOCK_ELEMENTS: Final = {
     "p",
     "blockquote",
@@ -46,10 +46,10 @@ CHARSET: Final = re.compile(rb"<meta[^>]{0,300}?charset\s*=\s*(?:[\"']\s*)?([a-z
 XML_ENCODING: Final = re.compile(rb"^\s*<\?xml[^>]{0,200}?encoding\s*=\s*[\"']([a-zA-Z0-9_:.-]{1,40})")
 META_SEARCH_BYTES: Final = 4096
 
-# The parser's time grows with the square of the depth.
+# The parser takes quadratic time in the depth.
 MAX_DEPTH: Final = 20_000
 TAGS: Final = re.compile(r"<(/?)([a-z][a-z0-9]*)", re.I)
-# Elements that have no end, or that end where the next one begins.
+# Elements without an end tag, or with an optional one.
 VOID_ELEMENTS: Final = {
     *("area", "base", "br", "col", "embed", "hr", "img", "input", "link", "meta", "param", "source", "track"),
     *("wbr", "p", "li", "dt", "dd", "td", "th", "tr", "thead", "tbody", "option", "body", "html", "head"),
@@ -58,7 +58,7 @@ SPACES: Final = re.compile(r"\s+")
 
 
 def read(source: DocumentSource) -> ExtractedDocument:
-    """Return the text of a page without what is for navigation and programs."""
+    """Return the text of a page without navigation and scripts."""
     data = read_bytes(source)
     text, title = to_markdown(decode(data, find_charset(data, source.content_type)))
     draft = TextBuilder(source.limits.text)
@@ -97,7 +97,7 @@ def _check_depth(html: str) -> None:
 
 
 def _walk(root: LexborNode, writer: "_Writer") -> None:
-    """Visit all nodes below one, without recursion: pages may be nested deeper than Python goes."""
+    """Visit all nodes below `root` without recursion: pages may exceed the recursion limit of Python."""
     node: LexborNode | None = root
     path: list[LexborNode] = []
     while node is not None:
@@ -121,7 +121,7 @@ def _walk(root: LexborNode, writer: "_Writer") -> None:
 
 
 class _Writer:
-    """Puts text on lines."""
+    """Writer of Markdown lines."""
 
     def __init__(self) -> None:
         self._lines: list[str] = []
@@ -172,7 +172,7 @@ class _Writer:
             self._lines.extend(("```", ""))
 
     def text(self) -> str:
-        """Return everything."""
+        """Return the whole text."""
         self._end_line()
         return "\n".join(self._lines).strip("\n") + "\n"
 

@@ -1,4 +1,4 @@
-"""Text of JSON files and of notebooks (nbformat 2 to 4), which are JSON."""
+"""Text of JSON files and of Jupyter notebooks (nbformat 2 to 4)."""
 
 import json
 from collections.abc import Iterable, Iterator, Mapping
@@ -15,12 +15,12 @@ TEXT_OUTPUT: Final = "text/plain"
 
 
 def read(source: DocumentSource) -> ExtractedDocument:
-    """Return JSON with a line for each value, notebooks as Markdown, and other text as it is."""
+    """Return a notebook as Markdown, JSON with long lines one value a line, and other text unchanged."""
     text = decode(read_bytes(source))
     try:
         value = json.loads(text)
     except (ValueError, RecursionError):
-        # A text that only begins like JSON, or one value a line.
+        # A text that only starts like JSON, or JSON Lines.
         return single_part_document(text, source)
     if isinstance(value, dict) and "nbformat" in value and (cells := _cells(value)) is not None:
         return _notebook(value, cells, source)
@@ -30,7 +30,7 @@ def read(source: DocumentSource) -> ExtractedDocument:
 
 
 def _cells(notebook: Mapping[str, Any]) -> list[object] | None:
-    """Return the cells of a notebook, before version 4 those of its worksheets; None when there are none."""
+    """Return the cells of a notebook (before version 4 those of its worksheets), None without any."""
     cells = notebook.get("cells")
     if isinstance(cells, list):
         return cells
@@ -62,7 +62,7 @@ def _notebook(
 
 
 def _outputs(cell: Mapping[str, Any]) -> Iterator[str]:
-    """Yield what a cell printed, as far as it is text."""
+    """Yield the text outputs of a cell."""
     outputs = cell.get("outputs")
     for output in outputs if isinstance(outputs, list) else ():
         text = _joined(_inside(output, "text")) or _joined(_inside(output, "data", TEXT_OUTPUT))
@@ -71,7 +71,7 @@ def _outputs(cell: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _joined(value: object) -> str:
-    """Return a text that is given whole or as a list of lines, which version 2 has without their ends."""
+    """Return a text given as a string or as a list of lines, without line ends in version 2."""
     if isinstance(value, list):
         lines = [piece for piece in value if isinstance(piece, str)]
         return ("" if any(line.endswith("\n") for line in lines) else "\n").join(lines)

@@ -16,10 +16,10 @@ DRAW: Final = "{urn:oasis:names:tc:opendocument:xmlns:drawing:1.0}"
 PRESENTATION: Final = "{urn:oasis:names:tc:opendocument:xmlns:presentation:1.0}"
 TITLE: Final = ".//{http://purl.org/dc/elements/1.1/}title"
 
-# A value that is repeated further fills a sheet to its edge.
+# A higher number of repetitions only fills the sheet to its edge.
 MAX_REPEATS: Final = 64
 MAX_SPACES: Final = 1000
-# Comments, deleted text, and what stands in the master page.
+# Comments, deleted text, forms, declarations, drawings over sheets and note numbers.
 SKIPPED: Final = {
     f"{OFFICE}annotation",
     f"{TEXT}tracked-changes",
@@ -33,7 +33,7 @@ ENCRYPTION: Final = b"encryption-data"
 
 
 def read(source: DocumentSource) -> ExtractedDocument:
-    """Return the text of a document: parts are the slides or sheets, or there is one."""
+    """Return the text of a document: a part per slide or sheet, or one part."""
     with open_archive(source.path, source.limits) as archive:
         refuse_entities(archive)
         names = set(archive.namelist())
@@ -54,13 +54,13 @@ def _parsed(data: bytes) -> Any:
 
 
 class _Reader:
-    """Writes what it meets in a document to a draft."""
+    """Writes the content of a document to a text builder."""
 
     def __init__(self, draft: TextBuilder) -> None:
         self.draft = draft
 
     def read_body(self, body: Any) -> int | None:
-        """Write everything and return the number of slides."""
+        """Write the whole body and return the number of slides, None without slides."""
         pages = 0
         for element in body[0] if body is not None and len(body) else ():
             if element.tag == f"{DRAW}page":
@@ -114,7 +114,7 @@ class _Reader:
         if text:
             is_item = paragraph.getparent().tag == f"{TEXT}list-item"
             self.draft.write(f"- {text}\n" if is_item else f"{text}\n\n")
-        # A frame in a paragraph holds text boxes or tables of its own.
+        # A frame in a paragraph holds text boxes or tables.
         for frame in paragraph.iterchildren(f"{DRAW}frame"):
             self._blocks(frame)
 

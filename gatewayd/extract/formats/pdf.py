@@ -13,7 +13,7 @@ from gatewayd.extract.formats.archives import open_archive
 from gatewayd.extract.records import DocumentSource, ExtractedDocument
 from gatewayd.extract.text_builder import ENCRYPTED, NO_TEXT, DocumentError, TextBuilder
 
-# What the library has no types for.
+# Functions of PyMuPDF without types.
 OPEN: Final[Any] = pymupdf.open
 TOOLS: Final[Any] = pymupdf.TOOLS
 
@@ -21,7 +21,7 @@ FLAGS: Final = pymupdf.TEXTFLAGS_TEXT | pymupdf.TEXT_DEHYPHENATE
 FAILURES: Final = (pymupdf.mupdf.FzErrorBase, pymupdf.FileDataError, RuntimeError)
 HYPHENS: Final = re.compile(r"([^\W\d_]{2})[-\u00ad]\n([^\W\d_])")
 TAIL_BYTES: Final = 4096
-# Pages between two times that the library is told to forget what it keeps for later.
+# Number of pages after which the cache of MuPDF is emptied.
 PAGES_BETWEEN_CLEANUPS: Final = 50
 NO_TEXT_IN_PAGES: Final = (
     "no text was found in its {} pages (scanned?); run text recognition (OCR) on it and upload the result"
@@ -31,7 +31,7 @@ OUT_OF_MEMORY: Final = "alloc"
 
 
 def read_pdf(source: DocumentSource) -> ExtractedDocument:
-    """Return the text of a PDF; a part is a page."""
+    """Return the text of a PDF, a part per page."""
     with _opened(source.path, "pdf") as pdf:
         if pdf.needs_pass:
             raise DocumentError(ENCRYPTED)
@@ -50,7 +50,7 @@ def read_pdf(source: DocumentSource) -> ExtractedDocument:
 
 
 def read_epub(source: DocumentSource) -> ExtractedDocument:
-    """Return the text of a book; a part is a chapter."""
+    """Return the text of a book, a part per chapter."""
     with open_archive(source.path, source.limits) as archive:
         is_protected = "META-INF/rights.xml" in archive.namelist()
     with _opened(source.path, "epub") as book:
@@ -69,7 +69,7 @@ def read_epub(source: DocumentSource) -> ExtractedDocument:
 
 @contextmanager
 def _opened(path: Path, kind: str) -> Iterator[Any]:
-    """Open a document; what the library cannot do with it is its damage."""
+    """Open a document; errors of the library become DocumentError or MemoryError."""
     TOOLS.mupdf_display_errors(False)
     TOOLS.mupdf_display_warnings(False)
     try:
@@ -79,13 +79,13 @@ def _opened(path: Path, kind: str) -> Iterator[Any]:
         if OUT_OF_MEMORY in str(error):
             raise MemoryError from error
         reason = shorten(" ".join(str(error).split()), MAX_REASON_CHARACTERS)
-        # Where the gateway keeps its files is nobody's business.
-        told = "" if str(path) in str(error) else f" ({reason})"
-        raise DocumentError(f"it is damaged{told}; repair it or make it again") from error
+        # The path of the file is not revealed to users.
+        detail = "" if str(path) in str(error) else f" ({reason})"
+        raise DocumentError(f"it is damaged{detail}; repair it or make it again") from error
 
 
 def _texts(document: Any, places: range | list[tuple[int, int]]) -> Iterator[str]:
-    """Yield the texts of pages; a page that fails fails the document, which would lack it silently."""
+    """Yield the texts of pages; an unreadable page fails the document, so no page is lost silently."""
     for number, place in enumerate(places, 1):
         text = document.load_page(place).get_text("text", flags=FLAGS)
         yield HYPHENS.sub(_joined, text)
@@ -94,7 +94,7 @@ def _texts(document: Any, places: range | list[tuple[int, int]]) -> Iterator[str
 
 
 def _joined(found: re.Match[str]) -> str:
-    """Return a word that was cut at the end of a line; the library joins it in other forms of output only."""
+    """Return a word that was hyphenated at the end of a line; MuPDF joins it in other output formats only."""
     return found[1] + found[2] if found[2].islower() else found[0]
 
 
@@ -110,7 +110,7 @@ def _is_cut_off(path: Path) -> bool:
 
 
 def _chapter_labels(book: Any) -> dict[int, str]:
-    """Return the titles of chapters by number: the first entry of the table of contents for each."""
+    """Return chapter number -> title, from the first entry of the table of contents per chapter."""
     labels: dict[int, str] = {}
     for _, title, page, *_ in book.get_toc(simple=False):
         if page > 0:

@@ -1,4 +1,4 @@
-"""Text that is text already: plain, Markdown, tables, source code."""
+"""Text of plain text files: prose, Markdown, CSV tables, source code."""
 
 import re
 from typing import Final
@@ -13,13 +13,13 @@ TITLE: Final = re.compile(r"^#[ \t]+(.+)$", re.MULTILINE)
 
 
 def read_text(source: DocumentSource) -> ExtractedDocument:
-    """Return a text as it is, a table with the names of its columns."""
+    """Return a text unchanged; for a table, mark the line with the column names."""
     text = decode(read_bytes(source), charset_of(source.content_type))
     return _table(text, source) if is_table(source) else single_part_document(text, source)
 
 
 def read_markdown(source: DocumentSource) -> ExtractedDocument:
-    """Return a Markdown text as it is; its title is the first heading."""
+    """Return a Markdown text unchanged; its title is the first heading."""
     text = decode(read_bytes(source), charset_of(source.content_type))
     found = TITLE.search(text)
     return single_part_document(text, source, title=found[1] if found else None, is_markdown=True)

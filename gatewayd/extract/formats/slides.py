@@ -1,4 +1,4 @@
-"""Text of presentations (ECMA-376 part 1, 19: PresentationML; part 2: the package)."""
+"""Text of PowerPoint presentations (ECMA-376 part 1, 19: PresentationML; part 2: the package)."""
 
 import posixpath
 import zipfile
@@ -11,7 +11,7 @@ from gatewayd.extract.formats.archives import open_archive, refuse_entities
 from gatewayd.extract.records import DocumentSource, ExtractedDocument
 from gatewayd.extract.text_builder import DocumentError, TextBuilder, markdown_heading, table_row
 
-# Files of the strict form have the same names in other namespaces: `{*}` is any of them.
+# Strict files use the same names in other namespaces: `{*}` matches any namespace.
 RELATION: Final = (
     "{http://schemas.openxmlformats.org/officeDocument/2006/relationships}id",
     "{http://purl.oclc.org/ooxml/officeDocument/relationships}id",
@@ -23,7 +23,7 @@ PACKAGE: Final = ""
 
 
 def read(source: DocumentSource) -> ExtractedDocument:
-    """Return the text of a presentation as Markdown: a part is a slide with its tables and notes."""
+    """Return the text of a presentation as Markdown: a part per slide, with its tables and notes."""
     with open_archive(source.path, source.limits) as archive:
         refuse_entities(archive)
         package = _Package(archive)
@@ -31,7 +31,7 @@ def read(source: DocumentSource) -> ExtractedDocument:
         try:
             main = package.related(PACKAGE, "/officeDocument")
             if main is None:
-                raise DocumentError("it is damaged: nothing in it says which part is the presentation")
+                raise DocumentError("it is damaged: it has no relationship to a presentation part")
             slides = package.slides(main)
             for number, slide in enumerate(slides, 1):
                 _write_slide(package.tree(slide), draft)
@@ -46,7 +46,7 @@ def read(source: DocumentSource) -> ExtractedDocument:
 
 
 class _Package:
-    """The parts of a file, by their names in the archive, and what relates them to each other."""
+    """The parts of an OPC package, by their names in the archive, and their relationships."""
 
     def __init__(self, archive: zipfile.ZipFile) -> None:
         self._archive = archive
@@ -59,12 +59,12 @@ class _Package:
         )
 
     def related(self, part: str, kind: str) -> str | None:
-        """Return the part that another one, or the package, has a relation of a kind to."""
+        """Return the first part to which a part (or the package) has a relationship of this kind."""
         found = (target for type_, target in self._relations(part).values() if type_.endswith(kind))
         return next(found, None)
 
     def slides(self, main: str) -> list[str]:
-        """Return the slides in the order in which they are shown."""
+        """Return the names of the slides in display order."""
         relations = self._relations(main)
         ids = [
             slide.get(name) for slide in self.tree(main).iterfind("{*}sldIdLst/{*}sldId") for name in RELATION
@@ -72,7 +72,7 @@ class _Package:
         return [relations[id_][1] for id_ in ids if id_ is not None]
 
     def _relations(self, part: str) -> dict[str, tuple[str, str]]:
-        """Return kind and target of the relations of a part to others in the file, by their ids."""
+        """Return id -> (kind, target) of the relationships of a part inside the file."""
         folder, name = posixpath.split(part)
         listed = posixpath.join(folder, "_rels", f"{name}.rels")
         if listed not in self._names:
@@ -89,7 +89,7 @@ class _Package:
 
 def _write_slide(slide: Any, draft: TextBuilder) -> None:
     shapes = slide.find("{*}cSld/{*}spTree")
-    # The placeholder of the title is the one without an index.
+    # The title placeholder has no index.
     titles = (shape for shape in shapes.iterfind("{*}sp") if _placeholder(shape).get("idx", "0") == "0")
     title = next(titles, None)
     if title is not None:
@@ -113,13 +113,13 @@ def _write_notes(notes: Any, draft: TextBuilder) -> None:
 
 
 def _placeholder(shape: Any) -> Any:
-    """Return what a shape says of the placeholder that it fills; for others, of one that is nothing here."""
+    """Return the placeholder element of a shape, or attributes that match no placeholder."""
     found = shape.find(PLACEHOLDER)
     return found if found is not None else {"idx": "-1"}
 
 
 def _shapes(shapes: Any) -> Iterator[Any]:
-    """Yield the shapes of a slide and of the groups in it, in order."""
+    """Yield the shapes of a slide, with those of its groups, in order."""
     for shape in shapes.iterchildren("{*}sp", "{*}graphicFrame", "{*}grpSp"):
         if etree.QName(shape).localname == "grpSp":
             yield from _shapes(shape)
@@ -128,7 +128,7 @@ def _shapes(shapes: Any) -> Iterator[Any]:
 
 
 def _text(shape: Any) -> str:
-    """Return the text of a shape or cell, "" for one that has none: a line is a paragraph."""
+    """Return the text of a shape or cell, a line per paragraph; "" without text."""
     return "\n".join(
         "".join(
             "\n" if etree.QName(run).localname == "br" else run.findtext("{*}t") or ""

@@ -1,4 +1,4 @@
-"""Tables of rows: where the names of the columns stand, and how rows are written."""
+"""Tables of rows: detection of the header, and output of sheets as lines."""
 
 import csv
 import re
@@ -13,17 +13,17 @@ from gatewayd.extract.records import DocumentSource
 from gatewayd.extract.text_builder import TextBuilder, table_row
 
 MAX_HEAD_CHARACTERS: Final = 64 * 1024
-"""Beginning of a text in which the names of its columns are looked for."""
+"""Characters at the start of a text in which the header is searched."""
 
 DELIMITERS: Final = ",;\t|"
 SUFFIXES: Final = frozenset({".csv", ".tsv", ".tab"})
 TYPES: Final = frozenset({"text/csv", "text/tab-separated-values", "application/csv"})
 LINE: Final = re.compile(r"[^\r\n]*(?:\r\n?|\n)|[^\r\n]+")
-"""A line as the rows of tables end; form feeds and the like may stand in a cell."""
+"""A line of a table; only CR and LF end it, as cells may contain form feeds and similar characters."""
 
 
 def write_sheet(name: str, rows: Iterable[Sequence[str]], draft: TextBuilder) -> None:
-    """Write a sheet under its name, unless it is empty: a line is a row, with a tab between cells."""
+    """Write a sheet with its name unless it is empty: a line per row, a tab between cells."""
     filled = filter(any, rows)
     first = [*islice(filled, ROWS_NEEDED)]
     names = find_header_row(first)
@@ -38,25 +38,24 @@ def write_sheet(name: str, rows: Iterable[Sequence[str]], draft: TextBuilder) ->
 
 
 def is_table(source: DocumentSource) -> bool:
-    """Tell whether a text is a table of values that a character separates, by its name and media type."""
+    """Tell by name and media type whether a text is a table of delimiter-separated values."""
     media_type = (source.content_type or "").partition(";")[0].strip().lower()
     return PurePath(source.name).suffix.lower() in SUFFIXES or media_type in TYPES
 
 
 def find_header_line(text: str) -> tuple[int, int]:
-    """Return where the names of the columns of such a text stand, without the end of the line; an empty
-    stretch when it has none."""
+    """Return start and end of the header line of a table, without its line end; (0, 0) without a header."""
     head = text[:MAX_HEAD_CHARACTERS]
     lines = LINE.findall(head)
-    # The last line may be cut off.
+    # The last line may be incomplete.
     if len(head) < len(text):
         lines = lines[:-1]
     ends = [0, *accumulate(map(len, lines))]
-    told = (line for line in lines if any(sign in line for sign in DELIMITERS) and not is_comment(line))
-    delimiter = max(DELIMITERS, key=next(told, "").count)
+    delimited = (line for line in lines if any(sign in line for sign in DELIMITERS) and not is_comment(line))
+    delimiter = max(DELIMITERS, key=next(delimited, "").count)
     rows, numbers = [], [0]
     reader = csv.reader(lines, delimiter=delimiter)
-    # The module refuses what is no table of values, and that has no columns.
+    # The module csv refuses a text that is not a table; such a text has no header.
     with suppress(csv.Error):
         for cells in islice(reader, ROWS_NEEDED):
             rows.append(cells)

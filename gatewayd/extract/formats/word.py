@@ -1,4 +1,4 @@
-"""Text of Word documents."""
+"""Text of Word documents (.docx)."""
 
 import re
 from collections.abc import Iterator
@@ -22,7 +22,7 @@ NOTES: Final = (RELATIONSHIP_TYPE.FOOTNOTES, RELATIONSHIP_TYPE.ENDNOTES)
 
 
 def read(source: DocumentSource) -> ExtractedDocument:
-    """Return the text of a document as Markdown: paragraphs, headings, tables and notes in their order."""
+    """Return the text of a document as Markdown: paragraphs, headings and tables in order, then notes."""
     with open_archive(source.path, source.limits) as archive:
         refuse_entities(archive)
     try:
@@ -40,7 +40,7 @@ def read(source: DocumentSource) -> ExtractedDocument:
 
 
 def _tree(part: Any) -> Any:
-    """Return the XML of a part, which the library has read already when it knows the kind of part."""
+    """Return the XML of a part; python-docx has parsed the kinds of parts that it knows."""
     element = getattr(part, "element", None)
     if element is not None:
         return element
@@ -54,7 +54,7 @@ def _related(part: Any, kinds: tuple[str, ...]) -> Iterator[Any]:
 
 
 def _heading_levels(main: Any) -> dict[str, int]:
-    """Return the level of the styles that make headings, by their ids; styles inherit from each other."""
+    """Return style id -> heading level, also for styles that inherit it."""
     styles: dict[str, Any] = {}
     for part in _related(main, (RELATIONSHIP_TYPE.STYLES,)):
         styles.update({style.get(f"{W}styleId"): style for style in _tree(part).iter(f"{W}style")})
@@ -84,21 +84,21 @@ def _value(element: Any, path: str) -> str:
 
 
 class _Reader:
-    """Writes what it meets in a document to a draft."""
+    """Writes the content of a document to a text builder."""
 
     def __init__(self, draft: TextBuilder, levels: dict[str, int]) -> None:
         self.draft = draft
         self._levels = levels
 
     def read(self, element: Any) -> None:
-        """Write the paragraphs and tables below an element, in their order."""
+        """Write the paragraphs and tables below an element, in order."""
         for child in element:
             if child.tag == f"{W}p":
                 self._paragraph(child)
             elif child.tag == f"{W}tbl":
                 self._table(child)
             elif child.tag != FALLBACK:
-                # Content controls, inserted text and the like hold paragraphs as the body does.
+                # Content controls, insertions and similar elements contain paragraphs like the body.
                 self.read(child)
 
     def _paragraph(self, paragraph: Any) -> None:
@@ -114,7 +114,7 @@ class _Reader:
 
     def _table(self, table: Any) -> None:
         for line in table.iter(f"{W}tr"):
-            # The rows of a table in a cell come with that cell.
+            # The rows of a nested table belong to the text of its cell.
             if next(line.iterancestors(f"{W}tbl")) is table:
                 self.draft.write(
                     table_row([_cell(cell) for cell in line.iter(f"{W}tc") if _row_of(cell) is line])
@@ -131,7 +131,7 @@ def _cell(cell: Any) -> str:
 
 
 def _texts(paragraph: Any) -> tuple[str, list[Any]]:
-    """Return the text of a paragraph and the text boxes that are anchored in it."""
+    """Return the text of a paragraph, and the text boxes that are anchored in it."""
     pieces: list[str] = []
     boxes: list[Any] = []
     waiting = [paragraph]

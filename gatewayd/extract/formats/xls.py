@@ -1,4 +1,4 @@
-"""Text of workbooks in the old Excel format."""
+"""Text of workbooks in the old Excel format (.xls)."""
 
 from types import TracebackType
 
@@ -11,7 +11,7 @@ from gatewayd.extract.text_builder import ENCRYPTED, DocumentError, TextBuilder
 
 
 class _Panics:
-    """Turns a panic of the library, whose class has no name in Python, into a refusal."""
+    """Converts a panic of calamine to DocumentError; Python has no name for its class."""
 
     def __enter__(self) -> None: ...
 
@@ -19,11 +19,11 @@ class _Panics:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         if kind is not None and kind.__name__ == "PanicException":
-            raise DocumentError("it is damaged: its records make no sense") from error
+            raise DocumentError("it is damaged: its records are invalid") from error
 
 
 def read(source: DocumentSource) -> ExtractedDocument:
-    """Return the text of an .xls file: a part is a sheet."""
+    """Return the text of an .xls file, a part per sheet."""
     draft = TextBuilder(source.limits.text)
     try:
         with _Panics(), python_calamine.CalamineWorkbook.from_path(source.path) as book:

@@ -1,4 +1,4 @@
-"""Text of workbooks: a part is a sheet, a line is a row, with a tab between cells."""
+"""Text of Excel workbooks (.xlsx): a part per sheet, a line per row, a tab between cells."""
 
 import datetime
 from collections.abc import Iterable, Iterator
@@ -13,15 +13,15 @@ from gatewayd.extract.text_builder import TextBuilder
 
 
 def read(source: DocumentSource) -> ExtractedDocument:
-    """Return the text of an .xlsx or .xlsm file: what formulas gave when it was saved."""
+    """Return the text of an .xlsx or .xlsm file, with the results of formulas that were saved in it."""
     with open_archive(source.path, source.limits) as archive:
         refuse_entities(archive)
     draft = TextBuilder(source.limits.text)
-    # The library goes by the name of a path.
+    # With a path openpyxl would check the suffix of the file name.
     with source.path.open("rb") as file:
         book = openpyxl.load_workbook(file, read_only=True, data_only=True, keep_links=False)
         for sheet in book.worksheets:
-            # What a sheet says about its size is often wrong.
+            # The dimensions that a sheet declares are often wrong.
             sheet.reset_dimensions()
             write_sheet(sheet.title, format_rows(sheet.iter_rows(values_only=True)), draft)
         title = book.properties.title
@@ -29,13 +29,13 @@ def read(source: DocumentSource) -> ExtractedDocument:
 
 
 def format_rows(rows: Iterable[Iterable[Any]]) -> Iterator[list[str]]:
-    """Yield the cells of rows as a person would write them."""
+    """Yield rows of cells as text."""
     for cells in rows:
         yield [format_cell(cell) for cell in cells]
 
 
 def format_cell(value: Any) -> str:
-    """Return the value of a cell as a person would write it."""
+    """Return the value of a cell as text: whole numbers without a fraction, midnights as dates."""
     if value is None:
         return ""
     if isinstance(value, float) and value.is_integer() and abs(value) < 1e15:

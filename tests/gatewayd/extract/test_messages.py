@@ -101,7 +101,7 @@ def test_what_is_no_answer_is_the_fault_of_the_document(answer: tuple[dict[str, 
     with pytest.raises(GatewayError) as caught:
         unpack_answer(*answer, LIMITS)
     assert caught.value.kind is ErrorKind.INVALID_REQUEST
-    assert "its reader answered with what is no text" in caught.value.message
+    assert "its reader sent an invalid reply" in caught.value.message
 
 
 def test_what_the_lies_differ_from_is_right() -> None:

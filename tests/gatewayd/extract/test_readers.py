@@ -92,9 +92,9 @@ def test_a_text_in_a_gzip_file_goes_by_the_inner_name(reading: Reading) -> None:
     [
         (b"", "cannot read the file: it is empty"),
         (b" \n\t", "cannot read the text: no text was found in it"),
-        (gzip.compress(b""), "cannot read the gzip file: what is in it is empty"),
-        (gzip.compress(documents.pdf()), "cannot read the gzip file: what is in it is not a text"),
-        (gzip.compress(gzip.compress(b"x")), "cannot read the gzip file: what is in it is not a text"),
+        (gzip.compress(b""), "cannot read the gzip file: its content is empty"),
+        (gzip.compress(documents.pdf()), "cannot read the gzip file: its content is not a text"),
+        (gzip.compress(gzip.compress(b"x")), "cannot read the gzip file: its content is not a text"),
         (gzip.compress(b"x" * 9999)[:-9], "cannot read the gzip file: it is damaged: its end is missing"),
         (gzip.compress(bytes(300_000_000)), "cannot read the gzip file: it expands to more than 134 MB"),
         (documents.expanding("z", 99_000_000), "more than 400 times its size"),

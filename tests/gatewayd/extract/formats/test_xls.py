@@ -11,4 +11,4 @@ def test_a_part_is_a_sheet() -> None:
 def test_a_panic_of_the_library_is_a_refusal() -> None:
     data = documents.old_workbook()
     said = {refusal(data[:end]) for end in range(1, len(data), 64)}
-    assert "cannot read the Excel workbook: it is damaged: its records make no sense" in said
+    assert "cannot read the Excel workbook: it is damaged: its records are invalid" in said
