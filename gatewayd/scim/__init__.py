@@ -1,5 +1,5 @@
 """Provisioning by identity providers: SCIM 2.0 (RFC 7643, RFC 7644; gatewayd-scim(7)).
 
-Knows nothing of HTTP or SQL. Imported by `assembly`, `http` and `storage`; stands on `accounts`, whose
-rules hold here too.
+The package contains neither HTTP nor SQL. `assembly`, `http` and `storage` import it. It uses the services of
+`accounts`, whose rules apply here too.
 """

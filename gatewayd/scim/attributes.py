@@ -1,7 +1,7 @@
-"""The attributes of users and groups: one table for discovery, filters, sorting, PATCH and projection.
+"""Table of the attributes of users and groups, for discovery, filters, sorting, PATCH and projection.
 
-gatewayd-scim(7), Attributes, says which there are, RFC 7643 (3.1, 4.1, 4.2, 7) what their characteristics
-mean.
+gatewayd-scim(7), Attributes lists the attributes; RFC 7643 (3.1, 4.1, 4.2 and 7) defines their
+characteristics.
 """
 
 from collections.abc import Iterator, Mapping
@@ -28,7 +28,7 @@ class AttributeType(StrEnum):
 
 
 class Mutability(StrEnum):
-    """Who may write an attribute (RFC 7643 section 7)."""
+    """Mutability of an attribute (RFC 7643 section 7)."""
 
     READ_ONLY = "readOnly"
     READ_WRITE = "readWrite"
@@ -37,7 +37,7 @@ class Mutability(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Attribute:
-    """One attribute with its characteristics (RFC 7643 section 7). `parts` are those of a complex one."""
+    """One attribute with its characteristics (RFC 7643 section 7). `parts` are its sub-attributes."""
 
     name: str
     description: str
@@ -55,7 +55,7 @@ class Attribute:
 
 @dataclass(frozen=True, slots=True)
 class ResourceSchema:
-    """One kind of resource: its endpoint and its attributes beside the common ones."""
+    """Schema of a resource type: its endpoint, and its attributes beside the common ones."""
 
     resource: ResourceType
     endpoint: str
@@ -237,12 +237,12 @@ PASSED_OVER: Final = frozenset(
         *("employeeNumber", "costCenter", "organization", "division", "department", "manager"),
     }
 )
-"""Attributes (RFC 7643, 4.1, 4.3) that providers send and the gateway has no use for: taken, never kept."""
+"""Attributes (RFC 7643, 4.1 and 4.3) that providers send and the gateway accepts but never stores."""
 
 
 @dataclass(frozen=True, slots=True)
 class QualifiedAttribute:
-    """An attribute with its whole name, such as `emails.type`, and the attribute that it is a part of."""
+    """An attribute with its full name, such as `emails.type`, and its parent attribute."""
 
     name: str
     attribute: Attribute
@@ -250,7 +250,7 @@ class QualifiedAttribute:
 
     @property
     def is_writable(self) -> bool:
-        """Whether a client may write it."""
+        """Whether a client may write the attribute."""
         whole = self.parent or self.attribute
         read_only = Mutability.READ_ONLY
         return whole.mutability is not read_only and self.attribute.mutability is not read_only
@@ -258,12 +258,12 @@ class QualifiedAttribute:
 
 @cache
 def attributes_by_path(resource: ResourceType) -> Mapping[str, QualifiedAttribute]:
-    """Return every attribute of a resource type and every part of one, by whole name in lower case."""
+    """Return all attributes and sub-attributes of a resource type, by full name in lower case."""
     return MappingProxyType({place.name.lower(): place for place in _places(SCHEMAS[resource])})
 
 
 def find_attribute(resource: ResourceType, name: str) -> QualifiedAttribute | None:
-    """Return the attribute with this name in any case, with or without the URN of the schema before it."""
+    """Return the attribute with this name in any case, with or without the URN of the schema."""
     key = name.lower()
     prefix = f"{SCHEMAS[resource].urn.lower()}:"
     return attributes_by_path(resource).get(key.removeprefix(prefix))

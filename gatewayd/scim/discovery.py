@@ -1,6 +1,6 @@
-"""What the gateway tells about its provisioning (RFC 7643 sections 5, 6, 7; RFC 7644 section 4).
+"""Discovery resources: configuration, resource types, schemas (RFC 7643, 5, 6 and 7; RFC 7644, 4).
 
-Everything comes from the table in `attributes`, so that it is true.
+Their content comes from the table in `attributes`.
 """
 
 from collections.abc import Sequence
@@ -12,12 +12,12 @@ from gatewayd.scim.records import Resource
 from gatewayd.scim.renderer import ROOT
 
 _META_URN: Final = f"{CORE}:Schema"
-# Only texts are compared in a case.
+# Only texts have the characteristic `caseExact`.
 _WITH_CASE: Final = frozenset({AttributeType.STRING, AttributeType.REFERENCE})
 
 
 def service_provider_config(base: str) -> Resource:
-    """Return what is supported: PATCH, filters, sorting; neither bulk nor passwords nor ETags."""
+    """Return the supported features: PATCH, filters and sorting; no bulk, passwords or ETags."""
     return {
         "schemas": [f"{CORE}:ServiceProviderConfig"],
         "patch": {"supported": True},
@@ -40,14 +40,14 @@ def service_provider_config(base: str) -> Resource:
 
 
 def resource_types(base: str) -> Sequence[Resource]:
-    """Return the kinds of resources and where they are."""
+    """Return the resource types with their endpoints."""
     return [_resource_type(schema, base) for schema in SCHEMAS.values()]
 
 
 def schemas(base: str) -> Sequence[Resource]:
-    """Return the attributes of each kind of resource, without those that every resource has.
+    """Return the schemas of the resource types.
 
-    `id`, `externalId` and `meta` belong to no schema (RFC 7643 section 3.1).
+    `id`, `externalId` and `meta` are common attributes and belong to no schema (RFC 7643 section 3.1).
     """
     return [_schema(schema, base) for schema in SCHEMAS.values()]
 

@@ -1,4 +1,4 @@
-"""The identifiers that a provider gives to users and groups (gatewayd-scim(7), External ids)."""
+"""External ids, which a provider assigns to users and groups (gatewayd-scim(7), External ids)."""
 
 from collections.abc import Iterable
 from typing import Any, Final
@@ -14,15 +14,15 @@ _FIELD: Final = "external_id"
 
 
 def external_id(item: User | Group, provider: str) -> str | None:
-    """Return the identifier that a provider gave a user or a group."""
+    """Return the external id of a user or group at a provider, None without one."""
     found = object_or_empty(object_or_empty(item.scim).get(provider)).get(_FIELD) if provider else None
     return found if isinstance(found, str) else None
 
 
 def changed_store(item: User | Group, draft: UserDraft | GroupDraft, provider: str) -> dict[str, Any] | None:
-    """Return the per-provider store of an item as a draft wants it; None when it stays as it is.
+    """Return the field `scim` of an item with the external id of a draft; None without a change.
 
-    What other providers have in it stays.
+    The entries of other providers stay.
     """
     if not provider or not draft.has_external_id or draft.external_id == external_id(item, provider):
         return None
@@ -31,30 +31,30 @@ def changed_store(item: User | Group, draft: UserDraft | GroupDraft, provider: s
 
 
 def new_store(draft: UserDraft | GroupDraft, provider: str) -> dict[str, Any]:
-    """Return the per-provider store of what is new; empty without an identifier."""
+    """Return the field `scim` of a new item; empty without an external id."""
     return {} if draft.external_id is None else {provider: {_FIELD: draft.external_id}}
 
 
 def check_draft(draft: UserDraft | GroupDraft, provider: str) -> None:
-    """Raise not_configured when a draft has an identifier and no provider is set."""
+    """Raise not_configured if a draft has an external id and no provider is configured."""
     if draft.external_id is not None:
         check_provider(provider)
 
 
 def check_provider(provider: str) -> None:
-    """Raise not_configured when no provider is set (gatewayd-scim(7), External ids)."""
+    """Raise not_configured if no provider is configured (gatewayd-scim(7), External ids)."""
     if not provider:
         raise GatewayError(
             ErrorKind.NOT_CONFIGURED,
-            "cannot keep externalId: SCIM_AUTH_PROVIDER is not set",
+            "cannot store externalId: SCIM_AUTH_PROVIDER is not set",
             param=EXTERNAL_ID,
         )
 
 
 def check_steps(steps: Iterable[PatchStep], provider: str) -> None:
-    """Raise not_configured when a PATCH is about an identifier and no provider is set.
+    """Raise not_configured if a PATCH changes an external id and no provider is configured.
 
-    To write nothing where there can be nothing is no matter.
+    Writing a blank external id is allowed.
     """
     for step in steps:
         is_blank = step.value is None or (isinstance(step.value, str) and not step.value.strip())

@@ -1,6 +1,6 @@
-"""Groups as an identity provider keeps them (RFC 7644, 3; gatewayd-scim(7), Groups).
+"""Group service of SCIM (RFC 7644, 3; gatewayd-scim(7), Groups).
 
-A provider sees and changes only the members that came from one; those that were added by hand stay.
+A provider sees and changes only members that providers added; members from other sources stay.
 """
 
 import asyncio
@@ -36,20 +36,20 @@ from gatewayd.time_slices import LoopPacer, iterate_paced
 from gatewayd.transactions import Transactor
 
 MAX_LISTED_MEMBERS: Final = 50_000
-"""How many members a page of several groups may have."""
+"""Maximum number of members on a page of several groups."""
 
 MAX_MEMBER_COMPARISONS: Final = 500_000
-"""How often the filters of one message may be compared with members; a filter counts one comparison more."""
+"""Maximum comparisons of filters with members per message; each filter counts one comparison more."""
 
 _AT_ONCE: Final = 100
 
 
 @dataclass(slots=True)
 class _Tally:
-    """What became of the members of one message: counts, and the ids that no user has.
+    """Result of the member changes of one message: counts, and unknown user ids.
 
-    `compared` are the members that filters were compared with, times the comparisons. `members` are those of
-    the group as they were read last, None when they have changed since.
+    `compared` counts the comparisons of filters with members. `members` caches the members of the group, None
+    after a change.
     """
 
     added: int = 0
@@ -64,16 +64,17 @@ class _Tally:
 
 
 class ProvisionedGroups:
-    """The group service of SCIM. `provider` is whose external ids are kept, empty for nobody's.
+    """The group service of SCIM. `provider` is the provider of external ids, "" for none.
 
     Errors: invalid_request with a SCIM error type as code, or with the field of a group; not_found; conflict
     with the code `taken`; too_large for more than 10,000 members in one message; not_configured for an
-    external id of nobody. What fails changes nothing, what changes nothing writes nothing.
+    external id without a provider. A failed request changes nothing; a request without a change writes
+    nothing.
 
-    Ids of members that no user has are skipped: a provider does not repeat a message that was refused, and
-    one account that was removed here would keep all other changes of the group out.
+    Unknown user ids of members are skipped: a provider does not repeat a refused message, so one account that
+    was removed here would block all other changes of the group.
 
-    A message may name 10,000 members, which takes tens of milliseconds to read: in a thread.
+    A message may name 10,000 members; it is parsed in a thread, as that takes tens of milliseconds.
     """
 
     def __init__(
@@ -85,7 +86,7 @@ class ProvisionedGroups:
         self._provider = provider
 
     async def create(self, body: Mapping[str, Any]) -> WriteResult[GroupEntry]:
-        """Add a group; the entry has its members only when there are none."""
+        """Add a group; the entry has `members` only if there are none."""
         draft = await asyncio.to_thread(read_group, body)
         check_draft(draft, self._provider)
         tally = _Tally()
@@ -103,12 +104,12 @@ class ProvisionedGroups:
         return WriteResult(entry, None, self._audited(group), str(tally), tuple(tally.skipped))
 
     async def get(self, group_id: str, *, with_members: bool) -> GroupEntry:
-        """Return a group; not_found when there is none."""
+        """Return a group; raise not_found without it."""
         group = await self._groups.get(group_id)
         return (await self._entries([group], with_members=with_members))[0]
 
     async def replace(self, group_id: str, body: Mapping[str, Any]) -> WriteResult[GroupEntry]:
-        """Replace a group; absent `members` and `externalId` stay as they are."""
+        """Replace a group; absent `members` and `externalId` stay unchanged."""
         draft = await asyncio.to_thread(read_group, body)
         check_draft(draft, self._provider)
         changes: tuple[MemberChange, ...] = ()
@@ -119,7 +120,7 @@ class ProvisionedGroups:
             return await self._apply(before, draft, changes)
 
     async def patch(self, group_id: str, body: Mapping[str, Any]) -> WriteResult[GroupEntry]:
-        """Change what the operations name, all of it or nothing; no other member is loaded."""
+        """Apply all operations of a PATCH request or none; other members are not loaded."""
         planned = await iterate_paced(parse_steps(read_operations(body), ResourceType.GROUP))
         check_steps(planned, self._provider)
         async with self._transactor.exclusive(CHANGE_LOCK):
@@ -136,10 +137,9 @@ class ProvisionedGroups:
         return WriteResult(GroupEntry(before), self._audited(before), {})
 
     async def search(self, search: SearchParameters, *, with_members: bool) -> ScimSearchResult[GroupEntry]:
-        """Return a page of groups; with members it ends before it has more than 50,000, but not at once.
+        """Return a page of groups; with members it ends before 50,000 members, after at least one group.
 
-        That it is shorter than what was asked for is fine (RFC 7644 section 3.4.2.4): the client goes on
-        behind it.
+        A page may be shorter than requested (RFC 7644 section 3.4.2.4): the client continues after it.
         """
         page = await self._directory.list_groups(plan_query(search, ResourceType.GROUP, self._provider))
         groups = await self._fitting(page.items) if with_members else page.items
@@ -157,8 +157,8 @@ class ProvisionedGroups:
         tally = await self._change_members(before.id, changes)
         if tally.added or tally.removed:
             after = await self._groups.get(before.id)
-        told = self._audited(before), self._audited(after)
-        return WriteResult(GroupEntry(after), *told, str(tally), tuple(tally.skipped))
+        audited = self._audited(before), self._audited(after)
+        return WriteResult(GroupEntry(after), *audited, str(tally), tuple(tally.skipped))
 
     async def _change_members(self, group_id: str, changes: Sequence[MemberChange]) -> _Tally:
         tally = _Tally()
@@ -200,10 +200,10 @@ class ProvisionedGroups:
         return sum([await self._remove(group_id, batch) for batch in _batches(gone)])
 
     async def _name(self, group_id: str, change: MemberChange, tally: _Tally) -> None:
-        """Call members otherwise, or, by adding them anew, as their accounts are."""
+        """Set the display name of members, or restore that of the account by removing and adding them."""
         user_ids = await self._selected(group_id, change.where, tally)
         if not user_ids and change.where is not None and change.display is not None:
-            message = "cannot change members.display: there is no such member"
+            message = "cannot change members.display: the filter selects no member"
             raise invalid(message, param="members.display", code="noTarget")
         for batch in _batches(user_ids):
             displays = {}
@@ -214,7 +214,7 @@ class ProvisionedGroups:
             tally.added += await self._add(group_id, batch, displays)
 
     async def _selected(self, group_id: str, where: FilterExpression | None, tally: _Tally) -> list[str]:
-        """Return the ids of the members for whom a filter holds; None holds for all."""
+        """Return the ids of the members that a filter selects; None selects all."""
         members = await self._members(group_id, where, tally)
         if where is None:
             return [member.id for member in members]
@@ -229,7 +229,7 @@ class ProvisionedGroups:
     async def _members(
         self, group_id: str, where: FilterExpression | None, tally: _Tally
     ) -> Sequence[MembershipReference]:
-        """Return the members for a filter; too_large when the filters of the message cost too much."""
+        """Return the members for a filter; raise too_large above MAX_MEMBER_COMPARISONS per message."""
         if tally.members is None:
             group = await self._groups.get(group_id)
             count = (await self._groups.count_members([group], MembershipSource.SCIM))[group_id]
@@ -243,7 +243,7 @@ class ProvisionedGroups:
         return tally.members
 
     async def _known(self, user_ids: Sequence[str], tally: _Tally) -> Sequence[str]:
-        """Return those of the ids that users have, and note the others as skipped."""
+        """Return the ids of existing users, and record the others as skipped."""
         if not user_ids:
             return ()
         _check_count(user_ids)
@@ -252,7 +252,7 @@ class ProvisionedGroups:
         return [user_id for user_id in user_ids if user_id in known]
 
     async def _fitting(self, groups: Sequence[Group]) -> Sequence[Group]:
-        """Return as many of the groups as may be shown at once with their members, at least one."""
+        """Return the first groups that have at most MAX_LISTED_MEMBERS together, at least one."""
         if len(groups) < 2:
             return groups
         counts = await self._groups.count_members(groups, MembershipSource.SCIM)
@@ -273,7 +273,7 @@ class ProvisionedGroups:
 
 
 def _batches(user_ids: Sequence[str]) -> Iterator[Sequence[str]]:
-    """Yield the ids in parts small enough for one change."""
+    """Yield the ids in batches of MAX_MEMBERS_AT_ONCE."""
     for start in range(0, len(user_ids), MAX_MEMBERS_AT_ONCE):
         yield user_ids[start : start + MAX_MEMBERS_AT_ONCE]
 

@@ -1,4 +1,4 @@
-"""What a client wants a resource to be, once its message is understood."""
+"""Parsed input of clients: user and group drafts, PATCH operations, member changes."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -13,8 +13,8 @@ from gatewayd.scim.filters.syntax import FilterExpression
 class UserDraft:
     """A user as a client describes it.
 
-    `identity` has what was sent and nothing made up. `active` is None when it was not sent. An
-    `external_id` of None takes the external id away when `has_external_id`, and says nothing otherwise.
+    `identity` holds only sent values. `active` is None if it was not sent. An `external_id` of None removes
+    the external id if `has_external_id`; otherwise it was not sent.
     """
 
     identity: ProviderIdentity
@@ -25,9 +25,9 @@ class UserDraft:
 
 @dataclass(frozen=True, slots=True)
 class GroupDraft:
-    """A group as a client describes it; `members` are ids of users, None when they were not sent.
+    """A group as a client describes it; `members` are user ids, None if they were not sent.
 
-    `displays` is what the client calls some of them, by user id.
+    `displays` holds the sent display names of members, by user id.
     """
 
     display_name: str
@@ -38,7 +38,7 @@ class GroupDraft:
 
 
 class PatchVerb(StrEnum):
-    """What an operation does (RFC 7644 section 3.5.2)."""
+    """The kind of an operation (RFC 7644 section 3.5.2)."""
 
     ADD = "add"
     REMOVE = "remove"
@@ -47,7 +47,7 @@ class PatchVerb(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class PatchOperation:
-    """One operation of a PATCH request, as it was sent; `has_value` tells a null from no value."""
+    """One operation of a PATCH request; `has_value` distinguishes a null from an absent value."""
 
     verb: PatchVerb
     path: str | None = None
@@ -57,13 +57,13 @@ class PatchOperation:
 
 @dataclass(frozen=True, slots=True)
 class MemberChange:
-    """One change of a group's members: ADD or REMOVE these, or REPLACE all by these.
+    """One change of the members of a group: ADD or REMOVE these, or REPLACE all by these.
 
-    A REMOVE with `where` removes the members for which it holds; its names are the parts of a member.
-    `displays` is what the client calls some of those whom it adds, by user id.
+    A REMOVE with `where` removes the members that the filter selects; its names are sub-attributes of a
+    member. `displays` holds the sent display names of added members, by user id.
 
-    When `is_naming`, the members stay: those for which `where` holds, None all, are called `display` from now
-    on, None as their accounts are.
+    With `is_naming` the change sets the display name of the members that `where` selects (None: all) to
+    `display`; None restores the display name of the account.
     """
 
     verb: PatchVerb

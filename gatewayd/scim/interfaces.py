@@ -1,4 +1,4 @@
-"""What provisioning needs from storage beside the account stores; SQLite and PostgreSQL pass one suite."""
+"""Storage interface of SCIM beside the account stores; SQLite and PostgreSQL pass one conformance suite."""
 
 from collections.abc import Mapping, Sequence
 from typing import Protocol
@@ -8,10 +8,10 @@ from gatewayd.scim.records import MembershipReference, ResourceCounts, ResourceP
 
 
 class ScimDirectory(Protocol):
-    """Reads users and groups by condition. Only memberships with the source `scim` are seen.
+    """Reads users and groups by condition. It sees only memberships with the source `scim`.
 
-    Every condition is answered by the database, with values as parameters. But for ids and members, the
-    number of statements does not depend on the number of resources.
+    The database evaluates every condition, with values as parameters. Except for ids and members, the number
+    of statements does not depend on the number of resources.
     """
 
     async def list_users(self, query: ResourceQuery) -> ResourcePage[User]:
@@ -23,20 +23,20 @@ class ScimDirectory(Protocol):
         ...
 
     async def list_groups_of(self, user_ids: Sequence[str]) -> Mapping[str, Sequence[MembershipReference]]:
-        """Return the groups of each of at most 200 users in one statement; users without are absent."""
+        """Return the groups of at most 200 users in one statement; users without groups are absent."""
         ...
 
     async def list_members_of(self, group_ids: Sequence[str]) -> Mapping[str, Sequence[MembershipReference]]:
-        """Return the members of each of at most 200 groups, a statement for each thousand members.
+        """Return the members of each of at most 200 groups, with one statement per thousand members.
 
         Empty groups are absent.
         """
         ...
 
     async def list_known(self, user_ids: Sequence[str]) -> frozenset[str]:
-        """Return which of the ids are users, in one statement for each thousand."""
+        """Return the ids that are users, with one statement per thousand."""
         ...
 
     async def count(self) -> ResourceCounts:
-        """Return how much there is."""
+        """Return the numbers of users, groups and memberships."""
         ...

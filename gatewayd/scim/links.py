@@ -1,4 +1,4 @@
-"""Attaches by hand what a provider calls a user or a group: external ids, OAuth subjects.
+"""Manual links of users and groups to their external ids and OAuth subjects at a provider.
 
 See gatewayd-scim(7), External ids.
 """
@@ -22,7 +22,7 @@ from gatewayd.scim.values import MAX_EXTERNAL_ID_CHARACTERS
 from gatewayd.transactions import Transactor
 
 LinkStore = Mapping[str, Any]
-"""What the providers say, keyed by provider name, as in `User.scim` and `User.oauth`."""
+"""Data of providers, keyed by provider name, as in `User.scim` and `User.oauth`."""
 
 EXTERNAL_ID_FIELD: Final = "external_id"
 SUBJECT_FIELD: Final = "sub"
@@ -30,9 +30,9 @@ SUBJECT_FIELD: Final = "sub"
 
 @dataclass(frozen=True, slots=True)
 class LinkChange:
-    """What to attach: None leaves it as it is, an empty text takes it away.
+    """Link to set: None leaves a field unchanged, an empty text removes it.
 
-    `provider` None means the configured one.
+    A `provider` of None is the configured one.
     """
 
     external_id: str | None = None
@@ -41,7 +41,7 @@ class LinkChange:
 
 
 class ProviderLinks:
-    """Links accounts and groups to what a provider calls them; `provider` is the configured one, "" for none.
+    """Links accounts and groups to their ids at a provider; `provider` is the configured one, "" for none.
 
     Errors: conflict with the code `taken` that names the owner, not_configured without a provider,
     invalid_request naming the field, not_found.
@@ -57,7 +57,7 @@ class ProviderLinks:
         self._provider = provider
 
     async def link_user(self, user_id: str, wish: LinkChange) -> User:
-        """Attach an external id, a subject or both to an account and return it."""
+        """Set the external id, the subject or both of an account and return it."""
         wish = self._checked(wish)
         provider = wish.provider or ""
         async with self._transactor.exclusive(user_service.CHANGE_LOCK):
@@ -71,7 +71,7 @@ class ProviderLinks:
             return await self._users.change(user_id, change, None)
 
     async def link_group(self, group_id: str, wish: LinkChange) -> Group:
-        """Attach an external id to a group and return it."""
+        """Set the external id of a group and return it."""
         if wish.subject is not None:
             raise invalid("cannot link the group to an OAuth subject: groups have none", param="subject")
         wish = self._checked(wish)
@@ -119,7 +119,7 @@ class ProviderLinks:
 
 
 def read_links(store: LinkStore | None, field: str) -> dict[str, str]:
-    """Return by provider what a store has in a field, `EXTERNAL_ID_FIELD` or `SUBJECT_FIELD`."""
+    """Return provider -> value of a field of a store, `EXTERNAL_ID_FIELD` or `SUBJECT_FIELD`."""
     found = {name: object_or_empty(entry).get(field) for name, entry in object_or_empty(store).items()}
     return {name: value for name, value in found.items() if isinstance(value, str) and value}
 
@@ -142,7 +142,7 @@ def _query(value: str, provider: str) -> ResourceQuery:
 
 
 def _clean(value: str | None, name: str) -> str | None:
-    # Only what is empty takes away; what is blank is a mistake.
+    # Only an empty text removes the link; a blank one is an error.
     return value if not value else clean(value, name, longest=MAX_EXTERNAL_ID_CHARACTERS)
 
 

@@ -1,8 +1,8 @@
-"""Understand the messages that clients send: users, groups and PATCH requests (RFC 7644 sections 3.3, 3.5).
+"""Parser of messages from clients: users, groups and PATCH requests (RFC 7644 sections 3.3 and 3.5).
 
-Names are taken in any case and with the URN of the schema before them. Attributes that the gateway does not
-keep, those of schema extensions and read-only ones are passed over (RFC 7644 section 3.3). Errors are
-invalid_request, code `invalidSyntax` or `invalidValue`, and too_large; they name the attribute.
+Names may be in any case and have the URN of the schema. Attributes that the gateway does not store, those of
+schema extensions and read-only ones are ignored (RFC 7644 section 3.3). Errors are invalid_request, code
+`invalidSyntax` or `invalidValue`, and too_large; they name the attribute.
 """
 
 from collections.abc import Collection, Mapping
@@ -32,14 +32,14 @@ from gatewayd.scim.values import (
 PATCH_OP: Final = "urn:ietf:params:scim:api:messages:2.0:PatchOp"
 MAX_OPERATIONS: Final = 1000
 DRAFT_SCHEMAS: Final = ("urn:scim:schemas:core:1.0", "urn:scim:schemas:core:2.0")
-"""What the drafts of the standard called the schema of a user or a group, as OneLogin still does."""
+"""Schema URNs of drafts of the standard, which OneLogin still sends."""
 NAME_PARTS: Final = ("formatted", "familyName", "givenName")
 
 
 def read_user(body: Mapping[str, Any], kept: Collection[str] = ()) -> UserDraft:
-    """Return the user that a resource describes; absent, null and blank are the same.
+    """Return the user that a resource describes; absent, null and blank values are equivalent.
 
-    A null or blank `externalId` takes it away. A password is dropped. Addresses in `kept` are not checked.
+    A null or blank `externalId` removes it. A password is ignored. Addresses in `kept` are not checked.
     """
     fields = _fields(body, ResourceType.USER)
     active = fields.get("active")
@@ -52,7 +52,7 @@ def read_user(body: Mapping[str, Any], kept: Collection[str] = ()) -> UserDraft:
 
 
 def read_group(body: Mapping[str, Any]) -> GroupDraft:
-    """Return the group that a resource describes; members of null were not sent, those of [] are none."""
+    """Return the group that a resource describes; null `members` count as absent, [] as no members."""
     fields = _fields(body, ResourceType.GROUP)
     members = fields.get("members")
     sent = read_members(members)
@@ -66,10 +66,11 @@ def read_group(body: Mapping[str, Any]) -> GroupDraft:
 
 
 def read_operations(body: Mapping[str, Any]) -> tuple[PatchOperation, ...]:
-    """Return the operations of a PATCH request in their order; there may be none, at most 1000.
+    """Return the operations of a PATCH request in order, none to 1000 of them.
 
-    A blank path is none. Raises invalid_request, code `invalidSyntax`, `invalidPath`, `invalidValue` (nothing
-    to add or to put there) or `noTarget` (nothing to remove), and too_large, code `tooMany`.
+    A blank path counts as absent. Raises invalid_request, code `invalidSyntax`, `invalidPath`, `invalidValue`
+    (an add or replace without a value) or `noTarget` (a remove without a path), and too_large, code
+    `tooMany`.
     """
     _check_object(body)
     check_schemas(body, PATCH_OP)
@@ -82,7 +83,7 @@ def read_operations(body: Mapping[str, Any]) -> tuple[PatchOperation, ...]:
 
 
 def check_schemas(body: Mapping[str, Any], *urns: str) -> None:
-    """Refuse `schemas` that name the kind of message by none of its names; none at all are fine."""
+    """Raise invalid_request if `schemas` is present and contains none of `urns`."""
     schemas = members_by_name(body, ("schemas",)).get("schemas")
     if schemas is None:
         return
@@ -93,7 +94,7 @@ def check_schemas(body: Mapping[str, Any], *urns: str) -> None:
 
 
 def _fields(body: Mapping[str, Any], resource: ResourceType) -> dict[str, Any]:
-    """Return what a resource says of the attributes that a client can write, by their names in our case."""
+    """Return the writable attributes of a resource, by name in the case of the attribute table."""
     _check_object(body)
     check_schemas(body, SCHEMAS[resource].urn, *DRAFT_SCHEMAS, f"{DRAFT_SCHEMAS[-1]}:{resource}")
     check_attributes(body)
@@ -103,7 +104,7 @@ def _fields(body: Mapping[str, Any], resource: ResourceType) -> dict[str, Any]:
         if place is None or place.parent is not None or not place.is_writable:
             continue
         if place.name in fields:
-            raise _invalid_syntax(place.name, "it is there twice")
+            raise _invalid_syntax(place.name, "it occurs twice")
         fields[place.name] = value
     return fields
 
@@ -122,7 +123,7 @@ def _identity(fields: Mapping[str, Any], kept: Collection[str]) -> ProviderIdent
 
 
 def read_name(value: Any) -> dict[str, str | None]:
-    """Return the parts of a name that were sent; None for those that are null or blank."""
+    """Return the sent sub-attributes of a name; null and blank ones are None."""
     if value is None:
         return {}
     if not isinstance(value, dict):
@@ -143,7 +144,7 @@ def _operation(value: Any, name: str) -> PatchOperation:
         )
     operation = PatchOperation(verb, (path or "").strip() or None, fields.get("value"), "value" in fields)
     if verb is PatchVerb.REMOVE and operation.path is None:
-        raise invalid(f"cannot accept {name}: it does not say what to remove", param=name, code="noTarget")
+        raise invalid(f"cannot accept {name}: a remove needs a path", param=name, code="noTarget")
     if verb is not PatchVerb.REMOVE and not operation.has_value:
         raise invalid_value(f"{name}.value", "it is required")
     return operation

@@ -1,4 +1,4 @@
-"""Which attributes a client wants to see: `attributes` and `excludedAttributes` (RFC 7644 section 3.9)."""
+"""Projection of resources by `attributes` and `excludedAttributes` (RFC 7644 section 3.9)."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -8,19 +8,19 @@ from gatewayd.errors import ErrorKind, GatewayError, invalid
 from gatewayd.scim.attributes import COMMON, SCHEMAS, find_attribute
 from gatewayd.scim.records import Resource, ResourceType
 
-# Returned whatever is asked for (RFC 7643 sections 3 and 7).
+# Returned with every projection (RFC 7643 sections 3 and 7).
 ALWAYS_RETURNED: Final = frozenset({"schemas", *(each.name for each in COMMON if each.is_always_returned)})
 
 MAX_CHARACTERS: Final = 8192
-"""Characters of the names of attributes in one message."""
+"""Maximum total characters of attribute names in one request."""
 
 AttributeParts = frozenset[str] | None
-"""The named parts of an attribute, None the whole of it."""
+"""The named sub-attributes of an attribute, None for the whole attribute."""
 
 
 @dataclass(frozen=True, slots=True)
 class Projection:
-    """What is shown of a resource: the only attributes asked for, or all but the excluded ones."""
+    """Returned attributes of a resource: only the requested ones, or all except the excluded ones."""
 
     only: Mapping[str, AttributeParts] | None = None
     without: Mapping[str, AttributeParts] | None = None
@@ -29,10 +29,10 @@ class Projection:
     def read(
         cls, resource: ResourceType, attributes: Sequence[str] | None, excluded: Sequence[str] | None
     ) -> "Projection":
-        """Understand names in any case, with or without a URN, also several joined by commas.
+        """Parse names in any case, with or without a URN, also several joined by commas.
 
-        Names of nothing here show nothing and hide nothing. Raises invalid_request, code `invalidValue`, when
-        both are given.
+        Unknown names have no effect. Raises invalid_request, code `invalidValue`, if both lists are given,
+        and too_large for very long lists.
         """
         only, without = _names(attributes), _names(excluded)
         if only and without:
@@ -45,11 +45,11 @@ class Projection:
 
     @property
     def is_asked(self) -> bool:
-        """Whether the client asked for anything in particular."""
+        """Whether the client requested a projection."""
         return self.only is not None or self.without is not None
 
     def wants(self, name: str) -> bool:
-        """Tell whether an attribute, or a part of it, is shown."""
+        """Tell whether an attribute, or a sub-attribute of it, is returned."""
         if name in ALWAYS_RETURNED:
             return True
         if self.only is not None:
@@ -57,11 +57,11 @@ class Projection:
         return self.without is None or self.without.get(name, frozenset()) is not None
 
     def apply(self, resource: Resource) -> Resource:
-        """Return as much of a rendered resource as is shown."""
+        """Return the projection of a rendered resource."""
         if not self.is_asked:
             return resource
         shown = {name: self._cut(name, value) for name, value in resource.items() if self.wants(name)}
-        # An attribute that had something, and of whose parts nothing is left, is not there.
+        # An attribute that lost all its sub-attributes is left out.
         return {name: value for name, value in shown.items() if value or value == resource[name]}
 
     def _cut(self, name: str, value: Any) -> Any:

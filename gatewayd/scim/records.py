@@ -1,4 +1,4 @@
-"""What travels between the provisioning services, their store and the edge."""
+"""Records of SCIM: queries, pages and results between the services, their store and the HTTP edge."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -9,13 +9,13 @@ from gatewayd.accounts.records import Group, User
 from gatewayd.scim.filters.conditions import Condition
 
 Resource = dict[str, Any]
-"""A resource as SCIM shows it, or as much of it as was asked for."""
+"""A rendered resource, possibly reduced by a projection."""
 
 Item = TypeVar("Item")
 
 
 class ResourceType(StrEnum):
-    """The resources there are (RFC 7643 section 4); the value is the name in `meta.resourceType`."""
+    """The resource types (RFC 7643 section 4); the value is the name in `meta.resourceType`."""
 
     USER = "User"
     GROUP = "Group"
@@ -23,19 +23,19 @@ class ResourceType(StrEnum):
 
 @dataclass(slots=True)
 class PublicSite:
-    """Where the gateway is reached, such as `https://ai.example.org`; empty for wherever a client asks."""
+    """Public base URL, such as `https://ai.example.org`; empty for the address of the request."""
 
     address: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class ResourceQuery:
-    """One page of users or groups, as the store is asked for it.
+    """Query of the store for one page of users or groups.
 
-    `sort` names an attribute as `attributes` does, None is the order of creation; resources that lack the
-    attribute come last when ascending, first when descending, and equal ones in the order of creation.
-    `provider` is whose external ids `externalId` means; with `by_subject` it means the provider's OAuth
-    subject of users. `offset` counts from 0; a `limit` of 0 only counts.
+    `sort` is the name of an attribute in the table `attributes`, None for the order of creation. Resources
+    without the attribute are last in ascending order and first in descending order; equal ones are in the
+    order of creation. `externalId` is that of `provider`; with `by_subject` it is the OAuth subject of users
+    at `provider`. `offset` counts from 0; a `limit` of 0 only counts.
     """
 
     condition: Condition | None = None
@@ -49,7 +49,7 @@ class ResourceQuery:
 
 @dataclass(frozen=True, slots=True)
 class ResourcePage(Generic[Item]):
-    """Some of the `total` that fit a query, in order."""
+    """A page of the `total` results of a query, in order."""
 
     items: Sequence[Item]
     total: int
@@ -65,7 +65,7 @@ class MembershipReference:
 
 @dataclass(frozen=True, slots=True)
 class UserEntry:
-    """A user with the groups that a provider put it into; None when they were not asked for."""
+    """A user with the groups from providers; None if they were not requested."""
 
     user: User
     groups: Sequence[MembershipReference] | None = None
@@ -73,7 +73,7 @@ class UserEntry:
 
 @dataclass(frozen=True, slots=True)
 class GroupEntry:
-    """A group with the members that a provider put into it; None when they were not asked for."""
+    """A group with the members from providers; None if they were not requested."""
 
     group: Group
     members: Sequence[MembershipReference] | None = None
@@ -81,7 +81,7 @@ class GroupEntry:
 
 @dataclass(frozen=True, slots=True)
 class ResourceCounts:
-    """How much there is: `provisioned_users` have a user name or an external id from a provider."""
+    """Numbers of resources; `provisioned_users` have a user name or an external id from a provider."""
 
     users: int
     active_users: int
@@ -93,7 +93,7 @@ class ResourceCounts:
 
 @dataclass(frozen=True, slots=True)
 class SearchParameters:
-    """What a client asks a list for, as it was sent (RFC 7644 section 3.4.2): absent is None."""
+    """Parameters of a list request as they were sent (RFC 7644 section 3.4.2); absent ones are None."""
 
     filter: str | None = None
     start_index: int | None = None
@@ -104,7 +104,7 @@ class SearchParameters:
 
 @dataclass(frozen=True, slots=True)
 class ScimSearchResult(Generic[Item]):
-    """A page of the answer; `start_index` counts from 1."""
+    """A page of results; `start_index` counts from 1."""
 
     entries: Sequence[Item]
     total: int
@@ -113,10 +113,10 @@ class ScimSearchResult(Generic[Item]):
 
 @dataclass(frozen=True, slots=True)
 class WriteResult(Generic[Item]):
-    """What a write left behind, and for the audit the resource before (None when it is new) and after.
+    """Result of a write, and for the audit the resource before (None if it is new) and after.
 
-    `before` and `after` hold no members and no location. `changes` describes what they cannot show, for
-    example `members +2 -1`. `skipped` are the ids of members that no user has, which were left out.
+    `before` and `after` have no members and no location. `changes` describes changes of members, for example
+    `members +2 -1`. `skipped` are unknown user ids of members, which were left out.
     """
 
     entry: Item

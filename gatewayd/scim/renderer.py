@@ -1,7 +1,7 @@
-"""Users and groups as SCIM shows them (RFC 7643, 3.1, 4.1, 4.2; gatewayd-scim(7), Attributes).
+"""Renderer of users and groups as SCIM resources (RFC 7643, 3.1, 4.1 and 4.2; gatewayd-scim(7), Attributes).
 
-What a resource lacks is left out; nothing is null. `base` is scheme and host, `https://ai.example.org`;
-without one there is neither `meta.location` nor `$ref`, without a `provider` no `externalId`.
+Absent values are left out, never null. `base` is scheme and host, such as `https://ai.example.org`; without
+it a resource has neither `meta.location` nor `$ref`. Without a `provider` it has no `externalId`.
 """
 
 from datetime import UTC, datetime, timedelta
@@ -15,11 +15,11 @@ from gatewayd.scim.records import GroupEntry, MembershipReference, Resource, Res
 from gatewayd.scim.roles import render_role
 
 ROOT: Final = "/api/v1/scim/v2"
-"""Where provisioning is served, below the base (gatewayd-scim(7), Endpoints)."""
+"""Path of the SCIM endpoints below the base (gatewayd-scim(7), Endpoints)."""
 
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _MILLION: Final = 1_000_000
-# What the gateway decides about a resource, and what an audit has no use for.
+# Read-only attributes and members, which are left out of PATCH input and audit records.
 _OWN: Final = frozenset({"id", "meta", "groups", "members"})
 
 
@@ -34,7 +34,7 @@ def resource_url(resource: ResourceType, resource_id: str, base: str) -> str:
 
 
 def render_user(entry: UserEntry, provider: str, base: str) -> Resource:
-    """Return a user; `groups` is there when the entry has them, even when there are none."""
+    """Return a user; `groups` is present if the entry has them, even if the list is empty."""
     user = entry.user
     identity = display_identity(user)
     groups = entry.groups
@@ -54,7 +54,7 @@ def render_user(entry: UserEntry, provider: str, base: str) -> Resource:
 
 
 def render_group(entry: GroupEntry, provider: str, base: str) -> Resource:
-    """Return a group; `members` is there when the entry has them, even when there are none."""
+    """Return a group; `members` is present if the entry has them, even if the list is empty."""
     group = entry.group
     members = entry.members
     return _present(
@@ -73,12 +73,12 @@ def render_member(user: MembershipReference, base: str) -> dict[str, str]:
 
 
 def writable_attributes(resource: Resource) -> Resource:
-    """Return a rendered resource without what only the gateway writes, and without members."""
+    """Return a rendered resource without read-only attributes and members."""
     return {name: value for name, value in resource.items() if name not in _OWN}
 
 
 def auditable_attributes(resource: Resource) -> Resource:
-    """Return a rendered resource as the audit notes it: which one it is, and what a client can write."""
+    """Return a rendered resource for the audit: its id and its writable attributes."""
     return {"id": resource["id"], **writable_attributes(resource)}
 
 

@@ -1,4 +1,4 @@
-"""The last requests of identity providers, for the administrator who wonders what they do."""
+"""Log of the last requests of identity providers, for diagnosis by the administrator."""
 
 from collections import deque
 from collections.abc import Sequence
@@ -7,12 +7,12 @@ from typing import Final
 
 MAX_LOGGED_REQUESTS: Final = 100
 MAX_TEXT_CHARACTERS: Final = 500
-"""Characters that are kept of what a client sent."""
+"""Maximum characters that are stored of each text from a client."""
 
 
 @dataclass(frozen=True, slots=True)
 class LoggedRequest:
-    """One request; `at` in epoch seconds, `path` with the query, `detail` why it was refused, "" if not."""
+    """One request; `at` in epoch seconds, `path` with the query, `detail` the error, "" without one."""
 
     at: int
     method: str
@@ -24,23 +24,23 @@ class LoggedRequest:
 
 
 class ScimRequestLog:
-    """Remembers the last hundred requests since the daemon was started."""
+    """Stores the last 100 requests since the start of the daemon."""
 
-    def __init__(self, kept: int = MAX_LOGGED_REQUESTS) -> None:
-        self._seen: deque[LoggedRequest] = deque(maxlen=kept)
+    def __init__(self, size: int = MAX_LOGGED_REQUESTS) -> None:
+        self._requests: deque[LoggedRequest] = deque(maxlen=size)
 
-    def add(self, seen: LoggedRequest) -> None:
-        """Remember a request."""
-        self._seen.append(
+    def add(self, request: LoggedRequest) -> None:
+        """Store a request with shortened texts."""
+        self._requests.append(
             replace(
-                seen,
-                method=seen.method[:MAX_TEXT_CHARACTERS],
-                path=seen.path[:MAX_TEXT_CHARACTERS],
-                address=seen.address[:MAX_TEXT_CHARACTERS],
-                detail=seen.detail[:MAX_TEXT_CHARACTERS],
+                request,
+                method=request.method[:MAX_TEXT_CHARACTERS],
+                path=request.path[:MAX_TEXT_CHARACTERS],
+                address=request.address[:MAX_TEXT_CHARACTERS],
+                detail=request.detail[:MAX_TEXT_CHARACTERS],
             )
         )
 
     def list(self) -> Sequence[LoggedRequest]:
         """Return the requests, the newest first."""
-        return list(reversed(self._seen))
+        return list(reversed(self._requests))

@@ -1,6 +1,6 @@
-"""The roles that a provider gives to users: kept and shown as they were sent, without any right here.
+"""Roles of users at a provider: stored and returned as they were sent (RFC 7643 section 4.1.2).
 
-RFC 7643 section 4.1.2; PATCH is that of RFC 7644 section 3.5.2. No role of the gateway is changed by them.
+They grant no right and change no role of the gateway. PATCH follows RFC 7644 section 3.5.2.
 """
 
 from collections.abc import Iterable, Mapping
@@ -27,7 +27,7 @@ from gatewayd.scim.values import (
 
 MAX_ROLES: Final = 100
 MAX_ROLE_CHARACTERS: Final = 1024
-"""Characters of the value of a role; Entra ID sends a JSON object there."""
+"""Maximum characters of the value of a role; Entra ID sends a JSON object as text."""
 
 Roles = tuple[ProviderRole, ...]
 
@@ -35,9 +35,9 @@ _PARTS: Final = ("value", "display", "type", "primary")
 
 
 def read_roles(value: Any) -> Roles:
-    """Return the elements of `roles`, each value and type once; those without any text are none.
+    """Return the elements of `roles`, each value and type once; elements without any text are dropped.
 
-    Errors are invalid_request, code `invalidValue`, naming the element; more than 100 are too_large.
+    Raises invalid_request, code `invalidValue`, naming the element; too_large for more than 100.
     """
     sent = (
         _read(item, f"roles[{index}]") for index, item in enumerate(list_elements(value, "roles", MAX_ROLES))
@@ -46,16 +46,16 @@ def read_roles(value: Any) -> Roles:
 
 
 def render_role(role: ProviderRole) -> dict[str, Any]:
-    """Return a role as SCIM shows it."""
+    """Return a role as a SCIM object."""
     return {part: value for part in _PARTS if (value := getattr(role, part)) is not None}
 
 
 def patched_roles(roles: Roles, step: PatchStep) -> Roles:
     """Return the roles after one step.
 
-    A part without a filter is that of the primary role, else of the first. When a filter selects nothing, and
-    only says what parts are equal to, a role with these parts is made, as Entra ID expects; otherwise that is
-    invalid_request, code `noTarget`. To remove what is not there is no error.
+    A sub-attribute without a filter belongs to the primary role, else to the first. If a filter selects
+    nothing and consists of equalities only, a role with these sub-attributes is created, as Entra ID expects;
+    otherwise the error is invalid_request, code `noTarget`. Removing an absent role is no error.
     """
     if step.verb is PatchVerb.ADD and step.value is None:
         return roles
@@ -98,7 +98,7 @@ def _without(roles: Roles, chosen: frozenset[int]) -> Roles:
 
 
 def _chosen(roles: Roles, step: PatchStep) -> frozenset[int]:
-    """Return the places of the roles that a step is about."""
+    """Return the indexes of the roles that a step selects."""
     if step.where is None:
         primary = next((index for index, role in enumerate(roles) if role.primary), 0)
         return frozenset({primary} if roles else ())
@@ -107,7 +107,7 @@ def _chosen(roles: Roles, step: PatchStep) -> frozenset[int]:
 
 
 def _sent(step: PatchStep) -> dict[str, Any]:
-    """Return the parts that a step writes."""
+    """Return the sub-attributes that a step writes."""
     if step.part is None:
         value = only_element(step.value)
         return _parts(value if isinstance(value, dict) else {"value": value}, "roles")
@@ -116,7 +116,7 @@ def _sent(step: PatchStep) -> dict[str, Any]:
 
 
 def _read(value: Any, name: str) -> ProviderRole:
-    """Return one role: an object, or its value alone."""
+    """Return one role, sent as an object or as its value alone."""
     if isinstance(value, str):
         value = {"value": value}
     if not isinstance(value, dict):
@@ -125,7 +125,7 @@ def _read(value: Any, name: str) -> ProviderRole:
 
 
 def _parts(value: Mapping[str, Any], name: str) -> dict[str, Any]:
-    """Return the parts of a role that an object names, checked."""
+    """Return the checked sub-attributes of a role in an object."""
     lengths = {"value": MAX_ROLE_CHARACTERS, "display": MAX_ROLE_CHARACTERS, "type": MAX_TYPE_CHARACTERS}
     parts: dict[str, Any] = {}
     for part, item in members_by_name(value, _PARTS, name).items():
@@ -137,7 +137,7 @@ def _parts(value: Mapping[str, Any], name: str) -> dict[str, Any]:
 
 
 def _with(roles: Roles, sent: Iterable[ProviderRole]) -> Roles:
-    """Return the roles and others; one that is marked primary takes the mark from the others."""
+    """Return the roles with further ones; a new primary role replaces the former primary one."""
     new = list(sent)
     if any(role.primary for role in new):
         roles = tuple(replace(role, primary=False) for role in roles)
@@ -145,12 +145,12 @@ def _with(roles: Roles, sent: Iterable[ProviderRole]) -> Roles:
 
 
 def _tidy(roles: Iterable[ProviderRole]) -> Roles:
-    """Return each pair of value and type once, as it was said last; what has no text is none."""
+    """Return each pair of value and type once, the last of duplicates; drop roles without any text."""
     found: dict[tuple[str, str, str], ProviderRole] = {}
     for role in roles:
         if not (role.value or role.display or role.type):
             continue
-        # What has no value is told apart by what it is called.
+        # Roles without a value are distinguished by their display name.
         name = "" if role.value else text_key(role.display or "")
         found[text_key(role.value or ""), text_key(role.type or ""), name] = role
     if len(found) > MAX_ROLES:

@@ -1,6 +1,6 @@
-"""Users as an identity provider keeps them: every account of the gateway, hand-made ones too.
+"""User service of SCIM, for all accounts of the gateway (RFC 7644, 3; gatewayd-scim(7), Users).
 
-RFC 7644, 3; gatewayd-scim(7), Users. The rules of `accounts.users` hold here as well.
+The rules of `accounts.users` apply here too.
 """
 
 from collections.abc import Mapping, Sequence
@@ -33,11 +33,11 @@ from gatewayd.transactions import Transactor
 
 
 class ProvisionedUsers:
-    """The user service of SCIM. `provider` is whose external ids are kept, empty for nobody's.
+    """The user service of SCIM. `provider` is the provider of external ids, "" for none.
 
     Errors: invalid_request with a SCIM error type as code, or with the field of an account; not_found;
-    conflict with the code `taken` or `last_administrator`; not_configured for an external id of nobody.
-    What fails changes nothing, what changes nothing writes nothing.
+    conflict with the code `taken` or `last_administrator`; not_configured for an external id without a
+    provider. A failed request changes nothing; a request without a change writes nothing.
     """
 
     def __init__(self, users: Users, directory: ScimDirectory, transactor: Transactor, provider: str) -> None:
@@ -47,7 +47,7 @@ class ProvisionedUsers:
         self._provider = provider
 
     async def create(self, body: Mapping[str, Any]) -> WriteResult[UserEntry]:
-        """Add an account that has no password; it is active unless the body says otherwise."""
+        """Add an account without a password; it is active unless the body has `active: false`."""
         draft = read_user(body)
         check_draft(draft, self._provider)
         identity = _completed(draft.identity)
@@ -63,12 +63,12 @@ class ProvisionedUsers:
         return WriteResult(UserEntry(user, ()), None, self._audited(user))
 
     async def get(self, user_id: str, *, with_groups: bool) -> UserEntry:
-        """Return an account; not_found when there is none."""
+        """Return an account; raise not_found without it."""
         user = await self._users.get(user_id)
         return (await self._entries([user], with_groups=with_groups))[0]
 
     async def replace(self, user_id: str, body: Mapping[str, Any]) -> WriteResult[UserEntry]:
-        """Replace what describes a person; absent `active` and `externalId` stay as they are."""
+        """Replace the data of a person; absent `active` and `externalId` stay unchanged."""
         draft = read_user(body, _addresses(await self._users.get(user_id)))
         check_draft(draft, self._provider)
         draft = replace(draft, identity=_completed(draft.identity))
@@ -78,10 +78,10 @@ class ProvisionedUsers:
         return await self._written(before, after)
 
     async def patch(self, user_id: str, body: Mapping[str, Any]) -> WriteResult[UserEntry]:
-        """Change what the operations name, all of it or nothing."""
+        """Apply all operations of a PATCH request or none."""
         planned = await iterate_paced(parse_steps(read_operations(body), ResourceType.USER))
         check_steps(planned, self._provider)
-        # A thousand steps take a while, in which a transaction would hold up everybody on SQLite.
+        # Planned outside of the transaction: many steps are slow, and on SQLite a transaction blocks others.
         found = await self._users.get(user_id)
         draft = await self._patched(found, planned)
         async with self._transactor.exclusive(CHANGE_LOCK):
@@ -92,14 +92,14 @@ class ProvisionedUsers:
         return await self._written(before, after)
 
     async def deactivate(self, user_id: str) -> WriteResult[UserEntry]:
-        """Deactivate an account, which stays visible (gatewayd-scim(7), Users); twice is no error."""
+        """Deactivate an account, which stays visible (gatewayd-scim(7), Users); idempotent."""
         async with self._transactor.exclusive(CHANGE_LOCK):
             before = await self._users.get(user_id)
             after = await self._users.change(user_id, UserChange(active=False), None)
         return await self._written(before, after)
 
     async def search(self, search: SearchParameters, *, with_groups: bool) -> ScimSearchResult[UserEntry]:
-        """Return a page of accounts; an external id that nobody has is looked for as an OAuth subject.
+        """Return a page of accounts; an unknown external id is searched as an OAuth subject.
 
         See gatewayd-scim(7), External ids.
         """
@@ -111,13 +111,13 @@ class ProvisionedUsers:
         return ScimSearchResult(entries, page.total, start_index_of(search))
 
     async def _patched(self, before: User, planned: Sequence[PatchStep]) -> UserDraft:
-        """Return what an account becomes by the steps of a message."""
+        """Return the account after the steps of a message."""
         resource = writable_attributes(self._rendered(before))
         await iterate_paced(patch_stepwise(resource, planned))
         draft = read_user(resource, _addresses(before))
-        # A pending account shows that it is not active; only a step that says so means it.
-        is_about_active = any(step.attribute == "active" for step in planned)
-        return replace(draft, active=draft.active if is_about_active else None)
+        # A pending account is rendered as not active: only an explicit step changes `active`.
+        sets_active = any(step.attribute == "active" for step in planned)
+        return replace(draft, active=draft.active if sets_active else None)
 
     async def _apply(self, before: User, draft: UserDraft, *, is_whole: bool) -> User:
         change = UserChange(active=draft.active, scim=changed_store(before, draft, self._provider))
@@ -144,9 +144,9 @@ class ProvisionedUsers:
 
 
 def _described(before: User, change: UserChange, identity: ProviderIdentity, *, is_whole: bool) -> UserChange:
-    """Return a change with what it says about the person; the account's own words stay while they agree.
+    """Return a change with the identity; an identity equal to the displayed one changes nothing.
 
-    The account has the address that the provider shows, and no other: one that was taken away is free.
+    The account has only the address that the provider sends; its former address becomes free.
     """
     address = _moved_to(before, identity)
     if identity == display_identity(before) and not (is_whole and address):
@@ -155,7 +155,7 @@ def _described(before: User, change: UserChange, identity: ProviderIdentity, *, 
 
 
 def _addresses(user: User) -> frozenset[str]:
-    """Return the addresses that an account has; one of an earlier release stays good for it."""
+    """Return the present addresses of an account, which stay valid under stricter rules."""
     person = display_identity(user)
     return frozenset({person.user_name or "", *(email.value for email in person.emails)})
 
@@ -167,7 +167,7 @@ def _moved_to(before: User, identity: ProviderIdentity) -> str | None:
 
 
 def _completed(identity: ProviderIdentity) -> ProviderIdentity:
-    """Return the identity of a whole user: with a display name."""
+    """Return the identity with a display name, for a complete user."""
     return replace(identity, display_name=_name(identity))
 
 

@@ -1,4 +1,4 @@
-"""Single values as clients send them: tolerant in form, strict in meaning (RFC 7643 sections 2 and 4).
+"""Parsers of single values from clients, tolerant of the variants that providers send (RFC 7643, 2 and 4).
 
 A null and a blank text are no value (RFC 7643 section 2.5). Errors are invalid_request, code `invalidValue`,
 and name the attribute, such as `name.givenName` or `emails[1].value`; elements count from 0.
@@ -28,7 +28,7 @@ _FLAGS: Final[Mapping[str, bool]] = {"true": True, "false": False}
 
 @dataclass(frozen=True, slots=True)
 class SentEmail:
-    """An e-mail address as it was sent; None where nothing was said."""
+    """An e-mail address as it was sent; absent sub-attributes are None."""
 
     value: str | None = None
     type: str | None = None
@@ -37,14 +37,14 @@ class SentEmail:
 
 @dataclass(frozen=True, slots=True)
 class SentMembers:
-    """Members of a group as they were sent; `displays` has the names of those who have one, by id."""
+    """Members of a group as they were sent; `displays` holds their display names, by user id."""
 
     user_ids: tuple[str, ...] = ()
     displays: Mapping[str, str] = field(default_factory=dict)
 
 
 def invalid_value(name: str, reason: str) -> GatewayError:
-    """Return the error for the value of an attribute."""
+    """Return the error for an invalid value of an attribute."""
     return invalid(f"cannot accept {name}: {reason}", param=name, code="invalidValue")
 
 
@@ -55,15 +55,15 @@ def too_many(name: str, most: int) -> GatewayError:
 
 
 def check_attributes(body: Mapping[str, Any]) -> None:
-    """Refuse an object with more attributes than any resource has; most of them would be passed over."""
+    """Raise too_large for an object with more attributes than any resource has."""
     if len(body) > MAX_ATTRIBUTES:
         raise too_many("attributes", MAX_ATTRIBUTES)
 
 
 def members_by_name(value: Mapping[str, Any], names: Iterable[str], where: str = "") -> dict[str, Any]:
-    """Return the members of an object that have these names in any case, in the order of the object.
+    """Return the members of an object with these names in any case, in the order of the object.
 
-    Raises invalid_request, code `invalidSyntax`, when one is there twice. `where` is what the object is.
+    Raises invalid_request, code `invalidSyntax`, for a duplicate. `where` is the path of the object.
     """
     known = {name.lower(): name for name in names}
     found: dict[str, Any] = {}
@@ -73,13 +73,13 @@ def members_by_name(value: Mapping[str, Any], names: Iterable[str], where: str =
             continue
         if name in found:
             whole = f"{where}.{name}" if where else name
-            raise invalid(f"cannot accept {whole}: it is there twice", param=whole, code="invalidSyntax")
+            raise invalid(f"cannot accept {whole}: it occurs twice", param=whole, code="invalidSyntax")
         found[name] = item
     return found
 
 
 def read_text(value: Any, name: str, *, longest: int = MAX_NAME) -> str | None:
-    """Return a text stripped, None when there is none."""
+    """Return a stripped text, None if it is null or blank."""
     if value is None:
         return None
     if not isinstance(value, str):
@@ -91,9 +91,9 @@ def read_text(value: Any, name: str, *, longest: int = MAX_NAME) -> str | None:
 
 
 def read_address(value: Any, name: str, kept: Collection[str] = ()) -> str | None:
-    """Return an e-mail address stripped, otherwise as it was sent; None when there is none.
+    """Return a stripped e-mail address, None if it is null or blank.
 
-    One in `kept` is not checked.
+    An address in `kept` is not checked.
     """
     text = read_text(value, name, longest=MAX_EMAIL)
     if text is None or text in kept:
@@ -111,19 +111,19 @@ def read_user_name(value: Any, kept: Collection[str] = ()) -> str:
 
 
 def require_text(text: str | None, name: str) -> str:
-    """Return the text of an attribute that has to have one."""
+    """Return the text of a required attribute."""
     if text is None:
         raise invalid_value(name, "it is required")
     return text
 
 
 def read_external_id(value: Any) -> str | None:
-    """Return an external id as it was sent, None when it is taken away."""
+    """Return an external id as it was sent, None if it is null or blank."""
     return None if read_text(value, "externalId", longest=MAX_EXTERNAL_ID_CHARACTERS) is None else str(value)
 
 
 def read_flag(value: Any, name: str) -> bool:
-    """Return a boolean; providers send it as a text, too, and as `[{"value": "False"}]`."""
+    """Return a boolean; providers also send a text, or `[{"value": "False"}]`."""
     found = unwrap_value(value)
     if isinstance(found, str):
         found = _FLAGS.get(found.strip().lower())
@@ -133,14 +133,14 @@ def read_flag(value: Any, name: str) -> bool:
 
 
 def unwrap_value(value: Any) -> Any:
-    """Return the x of `[{"value": x}]`, which Entra ID sends for x; anything else as it is."""
+    """Return x for `[{"value": x}]`, which Entra ID sends in place of x; other values unchanged."""
     if not isinstance(value, list) or len(value) != 1 or not isinstance(value[0], dict):
         return value
     return members_by_name(value[0], ("value",)).get("value", value)
 
 
 def read_email(value: Any, name: str, kept: Collection[str] = ()) -> SentEmail:
-    """Return what one element of `emails` says: an object, or the address alone."""
+    """Return one element of `emails`, sent as an object or as the address alone."""
     if isinstance(value, str):
         return SentEmail(read_address(value, f"{name}.value", kept))
     if not isinstance(value, dict):
@@ -157,9 +157,9 @@ def read_email(value: Any, name: str, kept: Collection[str] = ()) -> SentEmail:
 def read_emails(value: Any, kept: Collection[str] = (), name: str = "emails") -> tuple[SentEmail, ...]:
     """Return the elements of `emails` with their types, each pair of address and type once.
 
-    One object or one address may stand for a list of it. An element with a blank address is none, as
-    providers send it for a person without one; an element that has none at all is refused, and so is a second
-    primary one. More than 100 are too_large.
+    A single object or address counts as a list of one. An element with a blank address is dropped: providers
+    send it for a person without an address. An element without the sub-attribute `value` and a second primary
+    address are refused. More than 100 are too_large.
     """
     found: dict[tuple[str, str], SentEmail] = {}
     for index, item in enumerate(list_elements(value, name, MAX_EMAILS)):
@@ -178,40 +178,42 @@ def read_emails(value: Any, kept: Collection[str] = (), name: str = "emails") ->
 
 
 def check_one_primary(emails: Iterable[SentEmail], name: str = "emails") -> None:
-    """Refuse more than one primary address in one message (RFC 7643 section 2.4)."""
+    """Raise invalid_request for more than one primary address (RFC 7643 section 2.4)."""
     if sum(email.primary is True for email in emails) > 1:
         raise invalid_value(name, "more than one is primary")
 
 
 @lru_cache(maxsize=MAX_KEPT_KEYS)
 def text_key(text: str) -> str:
-    """Return the form in which texts of at most 1024 characters are compared in any case.
+    """Return the case-folded form of a text of at most 1024 characters for comparison.
 
-    The steps of one message compare the same texts again and again.
+    It is cached: the steps of one message compare the same texts many times.
     """
     return casefold_nfc(text)
 
 
 def email_key(value: str, kind: str) -> tuple[str, str]:
-    """Return what two e-mail addresses of one user differ in."""
+    """Return the key of an e-mail address that is unique within a user."""
     return text_key(value), text_key(kind)
 
 
 def settle_primary(emails: Sequence[SentEmail]) -> tuple[Email, ...]:
-    """Return e-mail addresses with marks: without a primary one, the first that does not say it is none."""
-    heir = None
+    """Return e-mail addresses; without a primary one, the first without an explicit `primary` becomes it."""
+    default = None
     if not any(email.primary for email in emails):
-        heir = next((email for email in emails if email.primary is None), None)
+        default = next((email for email in emails if email.primary is None), None)
     return tuple(
-        Email(email.value or "", email.type or DEFAULT_TYPE, primary=email.primary is True or email is heir)
+        Email(
+            email.value or "", email.type or DEFAULT_TYPE, primary=email.primary is True or email is default
+        )
         for email in emails
     )
 
 
 def read_members(value: Any, name: str = "members") -> SentMembers:
-    """Return members, each once: objects with a `value`, or ids alone, in a list or one.
+    """Return distinct members: objects with a `value`, or ids alone, in a list or a single one.
 
-    Members are users; any other type is refused. More than 10,000 are too_large.
+    Members must be users; other types are refused. More than 10,000 are too_large.
     """
     user_ids: dict[str, None] = {}
     displays: dict[str, str] = {}
@@ -231,15 +233,15 @@ def _read_member(value: Any, name: str) -> tuple[str, str | None]:
     parts = members_by_name(value, ("value", "type", "display"), name)
     kind = read_text(parts.get("type"), f"{name}.type", longest=MAX_TYPE_CHARACTERS)
     if kind is not None and kind.lower() != ResourceType.USER.lower():
-        raise invalid_value(f"{name}.type", "a member is a User")
+        raise invalid_value(f"{name}.type", "it is not User, the only type of members")
     user_id = require_text(read_text(parts.get("value"), f"{name}.value"), f"{name}.value")
     return user_id, read_display(parts.get("display"))
 
 
 def read_display(value: Any) -> str | None:
-    """Return what a member is called, cut to the length of a name; None when it is nothing to call one.
+    """Return the display name of a member, shortened to MAX_NAME characters; None for an unusable one.
 
-    Nobody is kept out of a group for it.
+    A bad display name never refuses a member.
     """
     if not isinstance(value, str) or not is_plain(value.strip()):
         return None
@@ -247,7 +249,7 @@ def read_display(value: Any) -> str | None:
 
 
 def list_elements(value: Any, name: str, most: int) -> list[Any]:
-    """Return the elements of a multi-valued attribute."""
+    """Return the elements of a multi-valued attribute; a single object or text counts as a list of one."""
     if value is None:
         return []
     if isinstance(value, (dict, str)):

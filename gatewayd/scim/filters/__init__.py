@@ -1,1 +1,1 @@
-"""SCIM filters: grammar, meaning, conditions."""
+"""SCIM filters: grammar, syntax tree, compilation to conditions."""

@@ -1,9 +1,8 @@
-"""Neutral conditions: what a filter asks for, without its syntax and without SQL.
+"""Conditions on resources, the compiled form of a filter, independent of SCIM syntax and SQL.
 
-Attributes are named as the table in `attributes` names them (`userName`, `emails.value`). Values have their
-attribute's type: text, bool, or microseconds since the epoch for a moment. A condition on an attribute that a
-resource lacks is false, so that `NotCondition` of it is true; only NE holds for one (RFC 7644 section
-3.4.2.2).
+Attributes have their names in the table `attributes` (`userName`, `emails.value`). Values have the type of
+the attribute: text, bool, or microseconds since the epoch for a dateTime. A condition on an attribute that a
+resource lacks is false, so its `NotCondition` is true; only NE is true (RFC 7644 section 3.4.2.2).
 """
 
 from dataclasses import dataclass
@@ -11,7 +10,7 @@ from enum import StrEnum
 
 
 class Operator(StrEnum):
-    """The comparing operators, in the order of gatewayd-scim(7), Filters."""
+    """The comparison operators, in the order of gatewayd-scim(7), Filters."""
 
     EQ = "eq"
     NE = "ne"
@@ -29,7 +28,7 @@ Value = str | bool | int
 
 @dataclass(frozen=True, slots=True)
 class CompareCondition:
-    """An attribute compared with a value; a multi-valued one compares when one of its values does."""
+    """Comparison of an attribute with a value; for a multi-valued attribute, any of its values may match."""
 
     attribute: str
     operator: Operator
@@ -38,16 +37,16 @@ class CompareCondition:
 
 @dataclass(frozen=True, slots=True)
 class PresentCondition:
-    """The attribute has a value that is not empty (operator pr)."""
+    """The attribute has a non-empty value (operator pr)."""
 
     attribute: str
 
 
 @dataclass(frozen=True, slots=True)
 class ElementCondition:
-    """One and the same value of a multi-valued complex attribute satisfies a condition on its parts.
+    """A single value of a multi-valued complex attribute satisfies a condition on its sub-attributes.
 
-    The attributes in `condition` have their whole names, for example `emails.type`.
+    The attributes in `condition` have their full names, for example `emails.type`.
     """
 
     attribute: str
@@ -56,21 +55,21 @@ class ElementCondition:
 
 @dataclass(frozen=True, slots=True)
 class NotCondition:
-    """The condition does not hold."""
+    """The condition is false (not)."""
 
     condition: "Condition"
 
 
 @dataclass(frozen=True, slots=True)
 class AllCondition:
-    """Every condition holds (and)."""
+    """Every condition is true (and)."""
 
     conditions: tuple["Condition", ...]
 
 
 @dataclass(frozen=True, slots=True)
 class AnyCondition:
-    """At least one condition holds (or)."""
+    """At least one condition is true (or)."""
 
     conditions: tuple["Condition", ...]
 

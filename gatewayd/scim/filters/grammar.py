@@ -1,4 +1,4 @@
-"""The parser of filters (RFC 7644, 3.4.2.2) and of PATCH paths (RFC 7644, 3.5.2)."""
+"""Parser of filters (RFC 7644, 3.4.2.2) and of PATCH paths (RFC 7644, 3.5.2)."""
 
 import json
 import re
@@ -25,21 +25,21 @@ from gatewayd.scim.filters.syntax import (
 MAX_TEXT_CHARACTERS: Final = 8192
 MAX_COMPARISONS: Final = 100
 MAX_DEPTH: Final = 50
-"""How deep parentheses may nest, which bounds the recursion of the parser."""
+"""Maximum nesting of parentheses, which bounds the recursion of the parser."""
 MAX_OPERATORS: Final = 32
-"""How deep `and`, `or`, `not` and value selections may nest, which bounds the recursion over nodes."""
+"""Maximum nesting of `and`, `or`, `not` and value selections, which bounds the recursion over nodes."""
 
 _MAX_DIGITS: Final = 100
 _EXCERPT: Final = 20
 
 
 def _token(pattern: str) -> re.Pattern[str]:
-    """Return a pattern whose first group is the token; blanks after it are passed over."""
+    """Return a pattern whose first group is the token; it also matches the blanks after the token."""
     return re.compile(rf"({pattern})[ \t\f\r\n]*", re.ASCII)
 
 
 def _word(words: str) -> str:
-    """Return the pattern of keywords, in any case; `never` does not start with `ne`."""
+    """Return the pattern of whole keywords in any case: `ne` does not match in `never`."""
     return rf"(?i:{words})(?![\w$-])"
 
 
@@ -65,25 +65,26 @@ _LONG_NUMBER: Final = re.compile(rf"[0-9]{{{_MAX_DIGITS + 1}}}")
 
 
 def parse_filter(text: str) -> FilterExpression:
-    """Return what a filter says; invalid_request, code `invalidFilter`, saying where it is malformed.
+    """Return the syntax tree of a filter; raise invalid_request, code `invalidFilter`, with the column.
 
-    `emails[type eq "work"].value eq "x"`, which Entra ID sends, means the same as
+    `emails[type eq "work"].value eq "x"`, which Entra ID sends, is equivalent to
     `emails[type eq "work" and value eq "x"]`.
     """
     return _Parser("filter", text).filter()
 
 
 def parse_path(text: str) -> PatchPath:
-    """Return what a path says; invalid_request, code `invalidPath`, saying where it is malformed.
+    """Return a parsed path; raise invalid_request, code `invalidPath`, with the column.
 
-    `emails.type eq "work"` means the same as `emails[type eq "work"]` (erratum 7122). The URN of a schema
-    alone comes as its last word in the rest of the URN, so that the text of its name is the URN again.
+    `emails.type eq "work"` is equivalent to `emails[type eq "work"]` (erratum 7122). The URN of a schema
+    alone is parsed as an attribute (its last word) with the rest as URN, so `str` of the name is the URN
+    again.
     """
     return _Parser("path", text).path()
 
 
 class _Parser:
-    """Reads one text by recursive descent, from left to right and never back."""
+    """Recursive-descent parser without backtracking."""
 
     def __init__(self, what: str, text: str) -> None:
         self._what = what
@@ -149,7 +150,7 @@ class _Parser:
         return ValueSelection(name, Conjunction((*terms, last)))
 
     def _selection(self, name: AttributeName) -> ValueSelection:
-        """Read on after the opening bracket."""
+        """Parse a value selection after its opening bracket."""
         if name.part is not None:
             shown = shorten(str(name))
             raise self._refusal(f"a value selection cannot apply to the sub-attribute {shown!r}")
@@ -167,14 +168,14 @@ class _Parser:
         return AttributeName(attribute, part, urn)
 
     def _literal(self, name: AttributeName) -> Literal:
-        """Return a value, which JSON defines (RFC 7644, 3.4.2.2)."""
+        """Return a value in JSON syntax (RFC 7644, 3.4.2.2)."""
         match = self._expect(_LITERAL)
         token = match[1]
         if token.startswith('"'):
             text: str = json.loads(token)
             if not _is_storable(text):
                 shown = shorten(str(name))
-                raise self._refusal(f"the value for {shown} has a character that no text can have")
+                raise self._refusal(f"the value for {shown} has a NUL or an unpaired surrogate")
             return text
         long = _LONG_NUMBER.search(token)
         if long:
@@ -186,7 +187,7 @@ class _Parser:
         return value
 
     def _take(self, token: re.Pattern[str]) -> re.Match[str] | None:
-        """Read on after a token, if it comes next."""
+        """Consume and return the next token if it matches, else return None."""
         match = token.match(self._text, self._position)
         if match:
             self._position = match.end()
@@ -212,7 +213,7 @@ class _Parser:
         return self._refusal("it is malformed", self._position)
 
     def _refusal(self, reason: str, position: int | None = None) -> GatewayError:
-        """Return the error with a reason and the place, counted from 0."""
+        """Return the error with a reason and, for a position from 0, the column and an excerpt."""
         if position is not None:
             excerpt = self._text[position : position + _EXCERPT]
             reason = f"{reason} at column {position + 1}, {excerpt!r}"
@@ -221,5 +222,5 @@ class _Parser:
 
 
 def _is_storable(text: str) -> bool:
-    """Tell whether a text has neither NUL nor lone surrogates, which databases refuse."""
+    """Tell whether a text has neither NUL nor unpaired surrogates, which databases refuse."""
     return not any(character == "\0" or "\ud800" <= character <= "\udfff" for character in text)

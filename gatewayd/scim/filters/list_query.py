@@ -1,4 +1,4 @@
-"""What a client asks a list for, as the directory is asked for it (RFC 7644 section 3.4.2)."""
+"""Translation of the parameters of a list request to a query of the directory (RFC 7644 section 3.4.2)."""
 
 from collections.abc import Mapping
 from typing import Final
@@ -13,27 +13,27 @@ from gatewayd.scim.records import ResourceQuery, ResourceType, SearchParameters
 
 DEFAULT_COUNT: Final = 100
 MAX_COUNT: Final = 200
-# More than a gateway will hold, less than any database counts.
+# More than any number of resources, and within the integers of every database.
 MAX_START_INDEX: Final = 1_000_000_000
 
 PARAMETERS: Final[Mapping[str, str]] = {
     name.lower(): name
     for name in ("filter", "startIndex", "count", "sortBy", "sortOrder", "attributes", "excludedAttributes")
 }
-"""What a list may be asked with (RFC 7644 sections 3.4.2 and 3.9), by the name in lower case."""
+"""Parameters of a list request (RFC 7644 sections 3.4.2 and 3.9), by name in lower case."""
 
-# What has one value to sort by; a multi-valued attribute is sorted by its primary value.
+# Sortable types of single-valued attributes; a multi-valued attribute is sorted by its primary value.
 _SORTABLE: Final = frozenset({AttributeType.STRING, AttributeType.BOOLEAN, AttributeType.DATE_TIME})
-# The same for all.
+# Not sortable: all resources of a type have the same value.
 _CONSTANT: Final = "meta.resourceType"
 _PRIMARY: Final[Mapping[str, str]] = {"emails": "emails.value"}
 
 
 def plan_query(search: SearchParameters, resource: ResourceType, provider: str) -> ResourceQuery:
-    """Return the page that a client asks for; numbers out of range become the nearest one in it.
+    """Return the query of a list request; numbers are clamped to their range.
 
-    Raises invalid_request, code `invalidFilter` or `invalidValue`, and not_configured when the external id is
-    asked for without a provider.
+    Raises invalid_request, code `invalidFilter` or `invalidValue`, and not_configured if it uses the external
+    id without a configured provider.
     """
     condition = None
     if search.filter is not None:
@@ -52,7 +52,7 @@ def plan_query(search: SearchParameters, resource: ResourceType, provider: str) 
 
 
 def start_index_of(search: SearchParameters) -> int:
-    """Return where the page starts, counted from 1."""
+    """Return the index of the first resource of the page, from 1."""
     start = 1 if search.start_index is None else search.start_index
     return min(max(start, 1), MAX_START_INDEX)
 
@@ -74,7 +74,7 @@ def _sort(name: str, resource: ResourceType) -> str:
     whole = place.parent or place.attribute
     is_single = not whole.is_multiple or place.name in _PRIMARY.values()
     if not is_single or place.attribute.kind not in _SORTABLE or place.name == _CONSTANT:
-        raise _unsortable(name, "it has no single value to sort by")
+        raise _unsortable(name, "it has no single sortable value")
     return place.name
 
 

@@ -1,6 +1,6 @@
-"""What a filter means: its names are those of the attribute table, its values have their types.
+"""Compiler of filters to conditions: it resolves names in the attribute table and checks types of values.
 
-RFC 7644, 3.4.2.2; the operators are those of gatewayd-scim(7), Filters.
+RFC 7644, 3.4.2.2; gatewayd-scim(7), Filters lists the operators.
 """
 
 import re
@@ -41,7 +41,7 @@ _OPERATORS: Final = {
     AttributeType.BOOLEAN: _EQUALITY,
     AttributeType.DATE_TIME: _EQUALITY | _ORDER,
 }
-"""What each filterable kind of attribute can be compared with."""
+"""Operators of each filterable attribute type."""
 
 _BOOLEANS: Final = {"true": True, "false": False}
 _MOMENT: Final = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?(?:Z|[+-]\d\d:\d\d)?", re.ASCII)
@@ -52,21 +52,21 @@ _TRUTH: Final = PresentCondition("id")
 
 
 def compile_filter(node: FilterExpression, resource: ResourceType) -> Condition:
-    """Return the condition that a filter on resources of this type means.
+    """Return the condition of a filter on resources of this type.
 
-    Raises invalid_request, code `invalidFilter`, naming an attribute that is unknown or cannot be searched,
-    an operator that its type does not have, or a value that is not of its type; nothing is ever left out.
+    Raises invalid_request, code `invalidFilter`, naming an attribute that is unknown or not searchable, an
+    operator that its type lacks, or a value of another type. No part of a filter is ignored.
 
-    Booleans are taken as strings, too, in any case. Moments without an offset are in UTC. A number is no
-    text: 1, 1.0 and 1e0 are the same number and different texts. Nothing is equal to null, so `eq null` is
-    the contrary of `pr`. An attribute with several parts stands for its `value`, if it has one. `schemas`,
-    which is the same for all resources of a type, can be compared by `eq` and `ne`.
+    Booleans may be strings in any case. A dateTime without an offset is in UTC. A number is not a text: 1,
+    1.0 and 1e0 are the same number and different texts. No value equals null, so `eq null` is the negation of
+    `pr`. A complex attribute stands for its `value`, if it has one. `schemas`, which is the same for all
+    resources of a type, can be compared with `eq` and `ne`.
     """
     return _Compiler(resource).condition(node)
 
 
 def mentions_attribute(condition: Condition, attribute: str) -> bool:
-    """Tell whether a condition mentions an attribute or one of its parts."""
+    """Tell whether a condition contains an attribute or one of its sub-attributes."""
     match condition:
         case CompareCondition() | PresentCondition():
             return condition.attribute.split(".")[0] == attribute or condition.attribute == attribute
@@ -79,7 +79,7 @@ def mentions_attribute(condition: Condition, attribute: str) -> bool:
 
 
 def has_external_id_eq(condition: Condition) -> bool:
-    """Tell whether a condition looks for an `externalId`; under a `not` it does not look for one."""
+    """Tell whether a condition contains `externalId eq`, except under `not`."""
     match condition:
         case CompareCondition():
             return condition.attribute == "externalId" and condition.operator is Operator.EQ
@@ -91,7 +91,7 @@ def has_external_id_eq(condition: Condition) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class _Compiler:
-    """Compiles for one resource type; `within` is the attribute whose brackets the names stand in."""
+    """Compiler for one resource type; `within` is the attribute of an enclosing value selection."""
 
     resource: ResourceType
     within: str | None = None
@@ -121,7 +121,7 @@ class _Compiler:
         place = _searchable(place, node.name)
         kind = place.attribute.kind
         if node.operator not in _OPERATORS[kind]:
-            raise _refused(f"{node.name} is a {kind}, which has no operator {node.operator}")
+            raise _refused(f"{node.name} is a {kind}, which does not support the operator {node.operator}")
         return CompareCondition(place.name, node.operator, _value(node.value, kind, node.name))
 
     def _selection(self, node: ValueSelection) -> Condition:
@@ -131,7 +131,7 @@ class _Compiler:
         return ElementCondition(place.name, _Compiler(self.resource, place.name).condition(node.inner))
 
     def _place(self, name: AttributeName) -> QualifiedAttribute:
-        """Return the attribute with this name; in brackets names are parts, or whole ones of parts."""
+        """Return the attribute with this name; in brackets it is a sub-attribute, also with its full name."""
         place = None
         if self.within is None or name.part is not None:
             place = find_attribute(self.resource, str(name))
@@ -149,13 +149,13 @@ class _Compiler:
         )
 
     def _schemas(self, node: AttributeComparison) -> Condition:
-        """Return a condition that all resources of the type fulfil, or none of them."""
+        """Return a condition that is true for all resources of the type, or for none."""
         is_ours = isinstance(node.value, str) and node.value.lower() == SCHEMAS[self.resource].urn.lower()
         return _either_way(node, _TRUTH if is_ours else NotCondition(_TRUTH))
 
 
 def _either_way(node: AttributeComparison, equal: Condition) -> Condition:
-    """Return what `eq` or `ne` means when `eq` means `equal`."""
+    """Return `equal` for the operator `eq`, its negation for `ne`; refuse other operators."""
     if node.operator not in _EQUALITY:
         with_null = " with null" if node.value is None else ""
         raise _refused(f"{node.name} can be compared{with_null} by eq and ne only, not by {node.operator}")
@@ -165,7 +165,7 @@ def _either_way(node: AttributeComparison, equal: Condition) -> Condition:
 
 
 def _presence(place: QualifiedAttribute, name: AttributeName) -> Condition:
-    """Return that an attribute has a value; that a complex one has any part."""
+    """Return the condition that an attribute has a value, or a complex one any sub-attribute."""
     if place.attribute.kind is not AttributeType.COMPLEX or _has_value(place):
         return PresentCondition(_searchable(place, name).name)
     parts = (part for part in place.attribute.parts if part.kind in _OPERATORS)
@@ -173,12 +173,12 @@ def _presence(place: QualifiedAttribute, name: AttributeName) -> Condition:
 
 
 def _searchable(place: QualifiedAttribute, name: AttributeName) -> QualifiedAttribute:
-    """Return the attribute itself or the `value` that stands for it."""
+    """Return the attribute itself, or its sub-attribute `value` if it has one; refuse others."""
     if _has_value(place):
         value = next(part for part in place.attribute.parts if part.name == "value")
         return QualifiedAttribute(f"{place.name}.value", value, place.attribute)
     if place.attribute.kind is AttributeType.COMPLEX:
-        raise _refused(f"{name} has several parts, of which one has to be named")
+        raise _refused(f"{name} is complex; name one of its sub-attributes")
     if place.attribute.kind not in _OPERATORS:
         raise _refused(f"{name} cannot be searched")
     return place
@@ -200,7 +200,7 @@ def _value(value: Literal, kind: AttributeType, name: AttributeName) -> Value:
 
 
 def _moment(text: str, name: AttributeName) -> int:
-    """Return microseconds since the epoch for a time of RFC 3339 or XML Schema; finer digits are cut off."""
+    """Return microseconds since the epoch for a time of RFC 3339 or XML Schema, truncated."""
     upper = text.strip().upper()
     try:
         if not _MOMENT.fullmatch(upper):

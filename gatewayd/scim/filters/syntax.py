@@ -1,7 +1,4 @@
-"""What a filter or a PATCH path says, before anybody asks what its names mean.
-
-RFC 7644 sections 3.4.2.2 and 3.5.2.
-"""
+"""Syntax trees of filters and PATCH paths, with unresolved names (RFC 7644 sections 3.4.2.2 and 3.5.2)."""
 
 from dataclasses import dataclass
 
@@ -12,7 +9,7 @@ Literal = str | bool | int | float | None
 
 @dataclass(frozen=True, slots=True)
 class AttributeName:
-    """An attribute as it is written: `urn:...:User:name.givenName` has a URN, an attribute and a part."""
+    """Attribute name as written: `urn:...:User:name.givenName` has a URN, an attribute and a part."""
 
     attribute: str
     part: str | None = None
@@ -41,7 +38,7 @@ class AttributePresence:
 
 @dataclass(frozen=True, slots=True)
 class ValueSelection:
-    """`emails[type eq "work"]`; inside, names are those of the parts."""
+    """`emails[type eq "work"]`; the inner names are sub-attributes."""
 
     name: AttributeName
     inner: "FilterExpression"
@@ -74,7 +71,7 @@ FilterExpression = (
 
 
 def comparisons(node: FilterExpression) -> int:
-    """Return how many comparisons and presences a filter has."""
+    """Return the number of comparisons and presence tests of a filter."""
     match node:
         case AttributeComparison() | AttributePresence():
             return 1
@@ -85,7 +82,7 @@ def comparisons(node: FilterExpression) -> int:
 
 
 def nesting(node: FilterExpression) -> int:
-    """Return how deep the operators and selections of a filter nest; a comparison alone has 0."""
+    """Return the nesting depth of operators and value selections; a comparison alone has 0."""
     match node:
         case AttributeComparison() | AttributePresence():
             return 0
@@ -99,7 +96,7 @@ def nesting(node: FilterExpression) -> int:
 class PatchPath:
     """The target of a PATCH operation, such as `name.givenName` or `emails[type eq "work"].value`.
 
-    Without a filter the part stands in `name`, with one in `part`.
+    Without a filter the sub-attribute is in `name`, with a filter in `part`.
     """
 
     name: AttributeName

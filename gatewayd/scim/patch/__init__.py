@@ -1,1 +1,1 @@
-"""SCIM PATCH: steps, value selection, members, e-mail addresses."""
+"""SCIM PATCH: steps of operations, value selection, e-mail addresses, members."""

@@ -1,8 +1,8 @@
-"""What PATCH operations make of a user's e-mail addresses (RFC 7644 section 3.5.2).
+"""PATCH of the e-mail addresses of a user (RFC 7644 section 3.5.2).
 
-Each pair of address and type is there once. At most one is primary: marking one takes the mark from the
-others, and when the primary one goes, the first one left takes its place. One that is said not to be primary
-is not.
+Each pair of address and type is unique. At most one address is primary: a new primary address replaces the
+former one, and after a removal of the primary address the first remaining one is primary. An address with an
+explicit `primary: false` stays without the mark.
 """
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -42,10 +42,10 @@ from gatewayd.text import casefold_nfc
 Emails = tuple[Email, ...]
 
 NO_TARGET: Final = "noTarget"
-"""The code of the error for a step that selects nothing, and does not say what to make."""
+"""Error code of a step that selects no value and does not describe a new one."""
 
 MAX_PART_CHARACTERS: Final = 1024
-"""Characters of a text by which a value is described."""
+"""Maximum characters of a sub-attribute that describes a value."""
 
 _PARTS: Final = ("value", "type", "primary")
 
@@ -53,11 +53,11 @@ _PARTS: Final = ("value", "type", "primary")
 def patched_emails(emails: Emails, step: PatchStep, kept: Collection[str] = ()) -> Emails:
     """Return the addresses after one step.
 
-    A part without a filter is that of the primary address, else of the first, which is made when there is
-    none. What a filter selects keeps the parts that are not sent. When it selects nothing, and only says what
-    parts are equal to, an address with these parts is made, as Entra ID expects; otherwise that is
-    invalid_request, code `noTarget`. To remove what is not there is no error. Addresses in
-    `kept` are not checked.
+    A sub-attribute without a filter belongs to the primary address, else to the first, which is created if
+    absent. Selected addresses keep the sub-attributes that are not sent. If a filter selects nothing and
+    consists of equalities only, an address with these sub-attributes is created, as Entra ID expects;
+    otherwise the error is invalid_request, code `noTarget`. Removing an absent address is no error. Addresses
+    in `kept` are not checked.
     """
     if step.verb is PatchVerb.ADD and step.value is None:
         return emails
@@ -83,7 +83,7 @@ def _whole(emails: Emails, step: PatchStep, kept: Collection[str]) -> Emails:
 
 
 def _chosen(emails: Emails, where: FilterExpression | None) -> frozenset[int]:
-    """Return the places of the addresses that a step is about."""
+    """Return the indexes of the addresses that a step selects."""
     if where is None:
         primary = next((index for index, email in enumerate(emails) if email.primary), 0)
         return frozenset({primary} if emails else ())
@@ -92,24 +92,24 @@ def _chosen(emails: Emails, where: FilterExpression | None) -> frozenset[int]:
 
 
 def _is_removal(step: PatchStep) -> bool:
-    """Tell whether a step leaves nothing of what it is about: an address is what its value is."""
+    """Tell whether a step removes the selected addresses: an address without a value is removed."""
     if step.part not in (None, "value"):
         return False
     if step.part is None:
         value = only_element(step.value)
-        said = members_by_name(value, ("value",)).get("value", value) if isinstance(value, dict) else value
+        sent = members_by_name(value, ("value",)).get("value", value) if isinstance(value, dict) else value
     else:
-        said = unwrap_value(step.value)
-    return step.verb is PatchVerb.REMOVE or said is None or (isinstance(said, str) and not said.strip())
+        sent = unwrap_value(step.value)
+    return step.verb is PatchVerb.REMOVE or sent is None or (isinstance(sent, str) and not sent.strip())
 
 
 def only_element(value: Any) -> Any:
-    """Return the only element of a list: one value is written with and without."""
+    """Return the element of a list of one, else the value itself: clients send both forms."""
     return value[0] if isinstance(value, list) and len(value) == 1 else value
 
 
 def _sent(step: PatchStep, kept: Collection[str]) -> SentEmail:
-    """Return what a step writes; to remove a type or a mark is to write the usual one."""
+    """Return the sub-attributes that a step writes; removing `type` or `primary` writes the default."""
     name = step.place.name
     if step.part is None:
         return read_email(only_element(step.value), name, kept)
@@ -122,7 +122,7 @@ def _sent(step: PatchStep, kept: Collection[str]) -> SentEmail:
 
 
 def _added(emails: Emails, sent: Iterable[SentEmail]) -> Emails:
-    """Return the addresses with others; of one that is there already only the mark may change."""
+    """Return the addresses with further ones; for an existing address only `primary` may change."""
     if not emails:
         return settle_primary(tuple(sent))
     found = {email_key(email.value, email.type): email for email in emails}
@@ -138,7 +138,7 @@ def _added(emails: Emails, sent: Iterable[SentEmail]) -> Emails:
 
 
 def _changed(emails: Emails, chosen: frozenset[int], sent: SentEmail) -> Emails:
-    """Return the addresses with what was sent written to the chosen ones."""
+    """Return the addresses, with the sent sub-attributes written to the chosen ones."""
     changed = list(emails)
     for index in chosen:
         email = emails[index]
@@ -155,14 +155,14 @@ def _changed(emails: Emails, chosen: frozenset[int], sent: SentEmail) -> Emails:
 
 
 def _marked(emails: Sequence[Email], chosen: frozenset[int]) -> int:
-    """Return the place of the one address that becomes primary."""
+    """Return the index of the address that becomes primary; refuse several different ones."""
     keys = {email_key(emails[index].value, emails[index].type) for index in chosen}
     check_one_primary([SentEmail(primary=True)] * len(keys))
     return min(chosen)
 
 
 def _made(step: PatchStep, sent: SentEmail, kept: Collection[str]) -> SentEmail:
-    """Return the address that a step makes when its filter selects none."""
+    """Return the address that a step creates if its filter selects none."""
     name = step.place.name
     wanted: dict[str, Any] = {} if step.where is None else equalities(step.where, "emails")
     for part in _PARTS:
@@ -178,9 +178,9 @@ def _made(step: PatchStep, sent: SentEmail, kept: Collection[str]) -> SentEmail:
 
 
 def equalities(node: FilterExpression, attribute: str) -> dict[str, Any]:
-    """Return what a filter says that parts are; it may say no more than that."""
+    """Return sub-attribute -> value of a filter of equalities; raise noTarget for another filter."""
     nodes = node.nodes if isinstance(node, Conjunction) else (node,)
-    said: dict[str, Any] = {}
+    equal: dict[str, Any] = {}
     for each in nodes:
         if isinstance(each, Conjunction):
             found = equalities(each, attribute)
@@ -193,18 +193,18 @@ def equalities(node: FilterExpression, attribute: str) -> dict[str, Any]:
         else:
             raise _no_target(attribute)
         for part, value in found.items():
-            if not is_same(said.setdefault(part, value), value):
+            if not is_same(equal.setdefault(part, value), value):
                 raise _no_target(attribute)
-    return said
+    return equal
 
 
 def is_same(one: Any, other: Any) -> bool:
-    """Tell whether two values are equal but for the case of texts."""
+    """Tell whether two values are equal, texts in any case."""
     return casefold_nfc(str(one)) == casefold_nfc(str(other))
 
 
 def _taken(emails: Emails, value: Any) -> Emails:
-    """Return the addresses without those that a list describes, each by as many parts as it likes."""
+    """Return the addresses without those that a list describes by any of their sub-attributes."""
     wanted = [
         describing_parts(item, f"emails[{index}]")
         for index, item in enumerate(list_elements(value, "emails", MAX_EMAILS))
@@ -215,7 +215,7 @@ def _taken(emails: Emails, value: Any) -> Emails:
 def matching_indexes(
     wanted: Iterable[Mapping[str, Any]], values: Iterable[Mapping[str, Any]]
 ) -> frozenset[int]:
-    """Return the places of the values that have all parts of one of those that are wanted, in any case."""
+    """Return the indexes of the values that match all parts of an element of `wanted`, in any case."""
     keys = [{part: text_key(str(item)) for part, item in each.items()} for each in wanted]
     found = [{part: text_key(str(item)) for part, item in each.items()} for each in values]
     return frozenset(
@@ -224,14 +224,14 @@ def matching_indexes(
 
 
 def describing_parts(value: Any, name: str, names: Sequence[str] = _PARTS) -> dict[str, Any]:
-    """Return the parts by which a value of a multi-valued attribute is described."""
+    """Return the sub-attributes that describe a value of a multi-valued attribute."""
     if isinstance(value, str):
         value = {"value": value}
     if not isinstance(value, dict):
         raise invalid_value(name, "it is neither an object nor a text")
     parts = {part: item for part, item in members_by_name(value, names, name).items() if item is not None}
     if not parts:
-        raise invalid_value(name, "it does not say which one")
+        raise invalid_value(name, "it has no sub-attribute that selects a value")
     for part, item in parts.items():
         where = f"{name}.{part}"
         parts[part] = (
@@ -244,7 +244,7 @@ def describing_parts(value: Any, name: str, names: Sequence[str] = _PARTS) -> di
 
 
 def _without(emails: Emails, chosen: frozenset[int]) -> Emails:
-    """Return the addresses but the chosen ones; the first one left follows the primary one."""
+    """Return the addresses without the chosen ones; the first remaining one replaces a primary one."""
     left = [email for index, email in enumerate(emails) if index not in chosen]
     if left and any(emails[index].primary for index in chosen):
         left[0] = replace(left[0], primary=True)
@@ -252,7 +252,7 @@ def _without(emails: Emails, chosen: frozenset[int]) -> Emails:
 
 
 def _tidy(emails: Iterable[Email]) -> Emails:
-    """Return each pair of address and type once, primary when one of them was."""
+    """Return each pair of address and type once, primary if one of its duplicates is."""
     found: dict[tuple[str, str], Email] = {}
     for email in emails:
         before = found.setdefault(email_key(email.value, email.type), email)
@@ -268,5 +268,5 @@ def _parts(email: Email) -> Mapping[str, Any]:
 
 
 def _no_target(name: str) -> GatewayError:
-    message = f"cannot change {name}: nothing is selected, and it is not said what to make"
+    message = f"cannot change {name}: the filter selects nothing and does not describe a new value"
     return invalid(message, param=name, code=NO_TARGET)

@@ -1,6 +1,6 @@
-"""What PATCH operations do to a group's members: set operations, never the members themselves.
+"""PATCH of the members of a group as set operations (RFC 7644 section 3.5.2).
 
-RFC 7644 section 3.5.2. A group may have many members, so that none are read to change some.
+A group may have many members, so a change by ids reads none of them.
 """
 
 from collections.abc import Iterable
@@ -23,11 +23,11 @@ Changes = tuple[MemberChange, ...]
 
 
 def member_changes(step: PatchStep) -> Changes:
-    """Return what one step on `members` does.
+    """Return the changes of one step on `members`.
 
-    To remove without a value is to replace all by none. To replace what a filter selects is to remove it and
-    to add what was sent. Raises invalid_request, code `mutability`, for a change inside a member but of its
-    `display`: members come and go as a whole (RFC 7643 section 4.2).
+    A remove without a value removes all members. A replace with a filter removes the selected members and
+    adds the sent ones. Raises invalid_request, code `mutability`, for a change of a sub-attribute other than
+    `display`: members are added and removed as a whole (RFC 7643 section 4.2).
     """
     if step.part == "display":
         return _naming(step)
@@ -48,14 +48,13 @@ def member_changes(step: PatchStep) -> Changes:
 
 
 def merge_changes(changes: Iterable[MemberChange]) -> Changes:
-    """Return the few changes that come to the same as many, in the order in which to do them.
+    """Return an equivalent sequence with fewer changes.
 
-    Additions and removals by ids become one removal and one addition after it, until a filter or a name
-    comes. What came before a replacement is left out. So unknown ids are looked for in what is left: one that
-    is taken out again is never missed.
+    Consecutive additions and removals by ids become one removal and one addition. Changes before a
+    replacement are dropped. Only the remaining ids are looked up, so an unknown id that is added and removed
+    again is not reported.
 
-    Raises too_large, code `tooMany`, for more than 50 changes that are left, or more than 20 that read
-    members.
+    Raises too_large, code `tooMany`, for more than 50 remaining changes, or more than 20 that read members.
     """
     found: list[MemberChange] = []
     run = _Run()
@@ -67,7 +66,7 @@ def merge_changes(changes: Iterable[MemberChange]) -> Changes:
             found = [change]
             run = _Run()
         else:
-            run.take(change)
+            run.append(change)
     found.extend(run.changes())
     if sum(_reads(change) for change in found) > MAX_FILTERS:
         raise too_many("filters on members", MAX_FILTERS)
@@ -78,16 +77,16 @@ def merge_changes(changes: Iterable[MemberChange]) -> Changes:
 
 @dataclass(slots=True)
 class _Run:
-    """Additions and removals by ids, one after the other, as one removal and then one addition.
+    """Consecutive additions and removals by ids, merged to one removal followed by one addition.
 
-    Users who are removed and added again are in both: what they were called is forgotten in between.
+    Users who are removed and added again are in both: the removal resets their display name.
     """
 
     removed: dict[str, None] = field(default_factory=dict)
     added: dict[str, str | None] = field(default_factory=dict)
 
-    def take(self, change: MemberChange) -> None:
-        """Take the next change."""
+    def append(self, change: MemberChange) -> None:
+        """Merge the next change."""
         for user_id in change.user_ids:
             if change.verb is PatchVerb.ADD:
                 self.added[user_id] = change.displays.get(user_id, self.added.get(user_id))
@@ -96,18 +95,18 @@ class _Run:
                 self.removed[user_id] = None
 
     def changes(self) -> Changes:
-        """Return what they come to."""
+        """Return the merged changes."""
         displays = {user_id: display for user_id, display in self.added.items() if display is not None}
         return _removal(tuple(self.removed)) + _addition(SentMembers(tuple(self.added), displays))
 
 
 def _reads(change: MemberChange) -> bool:
-    """Tell whether members are read for a change."""
+    """Tell whether a change reads the members of the group."""
     return change.where is not None or change.is_naming
 
 
 def _naming(step: PatchStep) -> Changes:
-    """Return what one step on what members are called does; to write nothing is to remove."""
+    """Return the changes of one step on `members.display`; a blank display name removes it."""
     if step.where is not None:
         compile_selector(step.where, ResourceType.GROUP, "members")
     value = None if step.verb is PatchVerb.REMOVE else step.value
@@ -131,7 +130,7 @@ def _selected(step: PatchStep, where: FilterExpression) -> Changes:
 
 
 def _ids(node: FilterExpression) -> tuple[str, ...] | None:
-    """Return the ids that a filter lists; None when it says something else."""
+    """Return the ids of a filter of `value eq` joined by `or`; None for another filter."""
     match node:
         case Disjunction():
             found = [_ids(inner) for inner in node.nodes]
@@ -142,7 +141,7 @@ def _ids(node: FilterExpression) -> tuple[str, ...] | None:
         case AttributeComparison(operator=Operator.EQ, value=str(user_id)):
             if (node.name.part or node.name.attribute).lower() != "value":
                 return None
-            # Nobody has an empty id.
+            # No user has an empty id.
             return (user_id,) if user_id else ()
         case _:
             return None
@@ -157,5 +156,5 @@ def _removal(user_ids: tuple[str, ...]) -> Changes:
 
 
 def _immutable(name: str) -> GatewayError:
-    message = f"cannot change {name}: a member cannot be changed, only added or removed"
+    message = f"cannot change {name}: members can only be added or removed"
     return invalid(message, param=name, code="mutability")

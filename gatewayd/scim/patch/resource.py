@@ -1,7 +1,7 @@
-"""What a PATCH request makes of a user or a group (RFC 7644 section 3.5.2): all of it, or nothing.
+"""Application of a PATCH request to a user or group, all or nothing (RFC 7644 section 3.5.2).
 
-Operations apply in their order to a copy; an error leaves nothing behind. A null, a blank text and an empty
-list are no value (RFC 7643 section 2.5), so that writing one is removing.
+Operations apply in order to a copy, so an error changes nothing. A null, a blank text and an empty list are
+no value (RFC 7643 section 2.5): writing one removes the attribute.
 """
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
@@ -31,11 +31,11 @@ from gatewayd.scim.values import (
 
 
 def patched_user(resource: Resource, steps: Iterable[PatchStep]) -> Resource:
-    """Return what a user becomes; `resource` is what is shown of its writable attributes, and stays as it is.
+    """Return the patched user; `resource` holds the rendered writable attributes and is not changed.
 
-    A step that selects nothing yet waits until the others are done: Entra ID sends the parts of a new element
-    as operations of their own, in any order. The result is fit for `reading.read_user`. An `externalId` that
-    was taken away is null there. Raises invalid_request, code `invalidFilter`, `noTarget`, `invalidValue` or
+    A step that selects nothing is retried after the others: Entra ID sends the sub-attributes of a new
+    element as separate operations in any order. The result is input for `parser.read_user`; a removed
+    `externalId` is null. Raises invalid_request, code `invalidFilter`, `noTarget`, `invalidValue` or
     `mutability`, and too_large.
     """
     changed = dict(resource)
@@ -45,7 +45,7 @@ def patched_user(resource: Resource, steps: Iterable[PatchStep]) -> Resource:
 
 
 def patch_stepwise(changed: Resource, steps: Iterable[PatchStep]) -> Iterator[None]:
-    """Do to a resource what `patched_user` does, a step at a time."""
+    """Apply the steps of `patched_user` to a resource in place, and yield after each."""
     kept = _addresses(changed)
     waiting: list[PatchStep] = []
     for step in steps:
@@ -62,10 +62,10 @@ def patch_stepwise(changed: Resource, steps: Iterable[PatchStep]) -> Iterator[No
 
 
 def plan_group(resource: Resource, steps: Iterable[PatchStep]) -> tuple[Resource, tuple[MemberChange, ...]]:
-    """Return what a group becomes, and what is to be done to its members, in this order.
+    """Return the patched group and the changes of its members, in order.
 
-    `resource` is what is shown of its writable attributes but for the members, and stays as it is. The errors
-    are those of `patched_user`; steps may name 10,000 members together.
+    `resource` holds the rendered writable attributes without the members and is not changed. The errors are
+    those of `patched_user`; the steps may name at most 10,000 members together.
     """
     changed = dict(resource)
     changes: list[MemberChange] = []
@@ -82,14 +82,14 @@ def plan_group(resource: Resource, steps: Iterable[PatchStep]) -> tuple[Resource
 
 
 def _addresses(resource: Resource) -> frozenset[str]:
-    """Return the addresses of a user; one of an earlier release stays good for its account."""
+    """Return the present addresses of a user, which stay valid under stricter rules."""
     return frozenset(
         {resource.get("userName", ""), *(email["value"] for email in resource.get("emails") or ())}
     )
 
 
 def _put_step(changed: Resource, step: PatchStep, kept: Collection[str]) -> None:
-    """Write what one step does to a user, or nothing when it is refused."""
+    """Apply one step to a user; an error leaves `changed` untouched."""
     if step.attribute == "name":
         _put(changed, "name", _name(changed.get("name") or {}, step))
     elif step.attribute == "emails":
@@ -104,7 +104,7 @@ def _put_step(changed: Resource, step: PatchStep, kept: Collection[str]) -> None
 def _put_single(
     changed: Resource, step: PatchStep, resource: ResourceType, kept: Collection[str] = ()
 ) -> None:
-    """Write an attribute with one value; here to add is to replace (RFC 7644 section 3.5.2.1)."""
+    """Write a single-valued attribute; for it, add is replace (RFC 7644 section 3.5.2.1)."""
     name = step.place.name
     value = None if step.verb is PatchVerb.REMOVE else unwrap_value(step.value)
     match name:
@@ -125,7 +125,7 @@ def _put_single(
 
 
 def _name(parts: Mapping[str, Any], step: PatchStep) -> dict[str, Any]:
-    """Return the parts of a name; those that were not sent stay (RFC 7644 section 3.5.2.3)."""
+    """Return the sub-attributes of a name; absent ones stay unchanged (RFC 7644 section 3.5.2.3)."""
     value = None if step.verb is PatchVerb.REMOVE else step.value
     if step.part is not None:
         sent = {step.part: read_text(unwrap_value(value), step.place.name)}
@@ -148,7 +148,7 @@ def _emails(
 
 
 def _put(changed: Resource, name: str, value: Any) -> None:
-    """Write an attribute, or take it away when there is nothing to write."""
+    """Write an attribute, or remove it if the value is empty."""
     if value:
         changed[name] = value
     else:

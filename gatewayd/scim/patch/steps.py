@@ -1,7 +1,7 @@
-"""What the operations of a PATCH request are about: each becomes steps on attributes that a client can write.
+"""Resolution of PATCH operations to steps on single writable attributes (RFC 7644 section 3.5.2).
 
-RFC 7644 section 3.5.2. A path is an attribute, a part of one, or values that a filter selects; an operation
-without a path has an object whose names are paths, which is how several attributes change at once.
+A path names an attribute, a sub-attribute, or values that a filter selects. An operation without a path has
+an object whose names are paths; it changes several attributes.
 """
 
 from collections.abc import Iterable, Iterator
@@ -17,10 +17,10 @@ from gatewayd.scim.records import ResourceType
 from gatewayd.scim.values import check_attributes, invalid_value
 
 MAX_PATHS: Final = 32_768
-"""How many characters the paths of one message may have together, but for plain names."""
+"""Maximum total characters of the paths of one message, without plain names."""
 
 _PASSED_OVER: Final = frozenset(name.lower() for name in PASSED_OVER) | {"schemas"}
-# Parts of attributes that the gateway keeps otherwise (RFC 7643 sections 2.4 and 4.1).
+# Ignored sub-attributes of stored attributes (RFC 7643 sections 2.4 and 4.1).
 _PASSED_PARTS: Final = frozenset(
     {"emails.display", *(f"name.{part}" for part in ("middlename", "honorificprefix", "honorificsuffix"))}
 )
@@ -28,9 +28,9 @@ _PASSED_PARTS: Final = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class PatchStep:
-    """One change of one attribute; a `value` of None is none.
+    """One change of one attribute; a `value` of None is an absent or null value.
 
-    `where` selects values of a multi-valued attribute; then `place` is the attribute or the part of these.
+    `where` selects values of a multi-valued attribute; `place` is that attribute or its sub-attribute.
     """
 
     verb: PatchVerb
@@ -45,17 +45,16 @@ class PatchStep:
 
     @property
     def part(self) -> str | None:
-        """The name of the part, None for the whole attribute."""
+        """The name of the sub-attribute, None for the whole attribute."""
         return None if self.place.parent is None else self.place.attribute.name
 
 
 def parse_steps(operations: Iterable[PatchOperation], resource: ResourceType) -> Iterator[PatchStep]:
-    """Yield what operations do, in their order; what the gateway does not keep is passed over.
+    """Yield the steps of operations in order; attributes that the gateway does not store are ignored.
 
-    Raises invalid_request when it comes to a bad one: code `invalidPath` for a path that is malformed or
-    names nothing, `mutability` for a path to what only the gateway writes, `invalidValue` for an operation
-    with neither path nor object; too_large for very long paths. Inside an object read-only and unknown
-    attributes are passed over.
+    Raises invalid_request at a bad operation: code `invalidPath` for a malformed or unknown path,
+    `mutability` for a read-only attribute, `invalidValue` for an operation with neither path nor object;
+    too_large for very long paths. Inside an object read-only and unknown attributes are ignored.
     """
     reader = _Reader(resource)
     for operation in operations:
@@ -68,7 +67,7 @@ def parse_steps(operations: Iterable[PatchOperation], resource: ResourceType) ->
 
 
 class _Reader:
-    """Reads the operations on one type of resource."""
+    """Resolver of operations on one resource type."""
 
     def __init__(self, resource: ResourceType) -> None:
         self._resource = resource
@@ -76,7 +75,7 @@ class _Reader:
         self._urn = SCHEMAS[resource].urn.lower()
 
     def step(self, verb: PatchVerb, path: str, value: Any) -> PatchStep | None:
-        """Return the step of an operation with a path, None when it is about something passed over."""
+        """Return the step of an operation with a path, None for an ignored attribute."""
         place = find_attribute(self._resource, path)
         where = None
         if place is None:
@@ -98,7 +97,7 @@ class _Reader:
     def members(self, verb: PatchVerb, value: Any) -> Iterator[PatchStep]:
         """Yield the steps of an operation without a path."""
         if not isinstance(value, dict):
-            raise invalid_value("value", "it is not an object, and there is no path")
+            raise invalid_value("value", "without a path it must be an object")
         check_attributes(value)
         seen: set[str] = set()
         for key, item in value.items():
@@ -118,7 +117,7 @@ class _Reader:
         if place is None:
             return self._selecting_member(verb, key, value)
         if not place.is_writable or (place.name == "members" and value is None):
-            # A group that is sent whole may have a null where nothing is meant about its members.
+            # A null `members` in a whole group means no change.
             return None
         return PatchStep(verb, place, value)
 
@@ -139,7 +138,7 @@ class _Reader:
             raise _invalid_path(text, f"{whole.name} has no values to select from")
         place = whole if part is None else find_attribute(self._resource, f"{whole.name}.{part}")
         if place is None:
-            raise _invalid_path(text, f"{whole.name} has no such part")
+            raise _invalid_path(text, f"{whole.name} has no such sub-attribute")
         return place
 
     def _is_passed_over(self, path: PatchPath) -> bool:
@@ -162,4 +161,4 @@ def _invalid_path(path: str, reason: str) -> GatewayError:
 
 
 def _twice(name: str) -> GatewayError:
-    return invalid(f"cannot accept {name}: it is there twice", param=name, code="invalidSyntax")
+    return invalid(f"cannot accept {name}: it occurs twice", param=name, code="invalidSyntax")

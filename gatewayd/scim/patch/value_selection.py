@@ -1,6 +1,6 @@
-"""Which values of a multi-valued attribute a filter in a PATCH path selects (RFC 7644 section 3.5.2).
+"""Selection of values of a multi-valued attribute by the filter of a PATCH path (RFC 7644 section 3.5.2).
 
-The filter means here what it means in a search: it is compiled to the same conditions.
+The filter has the same meaning as in a search: it is compiled to the same conditions.
 """
 
 from collections.abc import Callable, Mapping
@@ -25,14 +25,14 @@ from gatewayd.scim.values import text_key
 from gatewayd.text import casefold_nfc
 
 Selector = Callable[[Mapping[str, Any]], bool]
-"""Tells whether one value of the attribute, an object with its parts, is selected."""
+"""Tells whether a value of the attribute, an object with its sub-attributes, is selected."""
 
 
 def compile_selector(node: FilterExpression, resource: ResourceType, attribute: str) -> Selector:
-    """Return what selects values of an attribute, such as `emails`.
+    """Return a selector of values of an attribute, such as `emails`.
 
-    Names in the filter are those of its parts. Raises invalid_request, code `invalidFilter`, for
-    names, operators and values that make no sense there.
+    Names in the filter are its sub-attributes. Raises invalid_request, code `invalidFilter`, for invalid
+    names, operators and values.
     """
     condition = compile_filter(ValueSelection(AttributeName(attribute), node), resource)
     match condition:
@@ -43,7 +43,7 @@ def compile_selector(node: FilterExpression, resource: ResourceType, attribute: 
 
 
 class _FoldedTexts(dict[str, str]):
-    """The texts of a filter as they are compared, each folded once: one may have thousands of characters."""
+    """Cache of case-folded texts of a filter, which may have thousands of characters each."""
 
     def __missing__(self, text: str) -> str:
         self[text] = found = casefold_nfc(text)
@@ -51,7 +51,7 @@ class _FoldedTexts(dict[str, str]):
 
 
 class _Selected:
-    """One condition on the parts of a value."""
+    """Evaluator of a condition on the sub-attributes of a value."""
 
     def __init__(self, condition: Condition, resource: ResourceType) -> None:
         self._condition = condition
@@ -89,7 +89,7 @@ class _Selected:
 
 
 def _part(attribute: str, value: Mapping[str, Any]) -> Value | None:
-    """Return the value of a part, None when there is none or an empty one."""
+    """Return the value of a sub-attribute, None if it is absent or empty."""
     found: Value | None = value.get(attribute.rpartition(".")[2])
     return None if found == "" else found
 

@@ -1,1 +1,1 @@
-"""SCIM tokens: the credential, its file, its rotation."""
+"""SCIM tokens: their check, their file and their rotation."""

@@ -1,4 +1,7 @@
-"""The SCIM token: the only credential of provisioning, which opens nothing else (gatewayd-scim(7), Token)."""
+"""Check of the SCIM token, the only credential of provisioning and valid for nothing else.
+
+See gatewayd-scim(7), Token.
+"""
 
 import hmac
 from collections.abc import Sequence
@@ -8,7 +11,7 @@ from gatewayd.errors import ErrorKind, GatewayError
 
 
 class ScimTokens:
-    """Knows the tokens that are valid, by their digests; while SCIM is off none is."""
+    """Holds the digests of the valid tokens; while SCIM is off, no token is valid."""
 
     def __init__(self, enabled: bool, tokens: Sequence[str]) -> None:
         self._digests: tuple[str, ...] = ()
@@ -20,15 +23,15 @@ class ScimTokens:
         return self._enabled
 
     def replace(self, enabled: bool, tokens: Sequence[str]) -> None:
-        """Accept these tokens from now on, and none while SCIM is not enabled."""
+        """Replace the valid tokens; none is valid while SCIM is not enabled."""
         self._enabled = enabled
         self._digests = tuple(ids.digest(token) for token in tokens if token)
 
     def check(self, token: str) -> None:
-        """Return when a token is valid, else raise unauthenticated."""
+        """Raise unauthenticated unless a token is valid."""
         if not self._enabled:
             raise GatewayError(ErrorKind.UNAUTHENTICATED, "cannot accept the request: SCIM is not enabled")
-        # Every token is compared, so that the time tells nothing.
+        # Every token is compared, so that the time reveals nothing.
         digest = ids.digest(token)
         fitting = [hmac.compare_digest(digest, known) for known in self._digests]
         if not any(fitting):

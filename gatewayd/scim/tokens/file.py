@@ -1,4 +1,4 @@
-"""The file of SCIM tokens: one or two words, a line each, the newest first."""
+"""File of SCIM tokens: one or two words, one per line, the newest first."""
 
 import os
 import secrets
@@ -15,9 +15,9 @@ PRIVATE_MODE: Final = 0o600
 
 
 def read_tokens(path: Path) -> tuple[str, ...]:
-    """Return the tokens of a file, () when there is none.
+    """Return the tokens of a file, () without a file.
 
-    not_configured, naming the file, when it cannot be read or holds anything else.
+    Raises not_configured, naming the file, if it cannot be read or has other content.
     """
     try:
         with path.open("rb") as file:
@@ -28,15 +28,14 @@ def read_tokens(path: Path) -> tuple[str, ...]:
         raise _failed("read", path, _reason(error)) from error
     tokens = tuple(content.decode("ascii", "replace").split())
     if len(content) > MAX_FILE_BYTES or len(tokens) > MAX_TOKENS or not all(map(_is_word, tokens)):
-        raise _failed("read", path, f"expected at most {MAX_TOKENS} words of ASCII characters, a line each")
+        raise _failed("read", path, f"expected at most {MAX_TOKENS} words of ASCII characters, one per line")
     return tokens
 
 
 def write_tokens(path: Path, tokens: Sequence[str], *, dry_run: bool = False) -> None:
-    """Replace the content of a file at once and for good; the file is private and keeps its owner.
+    """Replace the content of a file atomically and durably; the file is private and keeps its owner.
 
-    not_configured, naming the file, when that cannot be done; then the old content stays, as it does in a dry
-    run.
+    Raises not_configured, naming the file, on failure. After a failure or a dry run the old content stays.
     """
     try:
         target = path.resolve()
@@ -53,7 +52,7 @@ def write_tokens(path: Path, tokens: Sequence[str], *, dry_run: bool = False) ->
 
 
 def find_written_at(path: Path) -> int | None:
-    """Return when the file was written, in epoch seconds; None when there is none."""
+    """Return the modification time of the file in epoch seconds, None without a file."""
     try:
         return int(path.stat().st_mtime)
     except (FileNotFoundError, NotADirectoryError):

@@ -1,4 +1,4 @@
-"""Makes, rotates and retires the SCIM tokens in their file, and puts them in force at once."""
+"""Creation, rotation and retirement of the SCIM tokens in their file; changes apply at once."""
 
 import asyncio
 from collections.abc import Callable, Sequence
@@ -14,18 +14,18 @@ FINGERPRINT_CHARACTERS: Final = 12
 
 
 class TokenChecker(Protocol):
-    """What checks the tokens of requests; `tokens.ScimTokens` is one."""
+    """Checker of the tokens of requests; `credential.ScimTokens` is one."""
 
     def replace(self, enabled: bool, tokens: Sequence[str]) -> None:
-        """Accept these tokens from now on, and none while SCIM is not enabled."""
+        """Replace the valid tokens; none is valid while SCIM is not enabled."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class TokenSource:
-    """Where the tokens come from, as the settings say.
+    """Source of the tokens according to the settings.
 
-    `values` are those in force. They are in the file at `path` unless they are external: set by the
+    `values` are the valid tokens. They are in the file at `path` unless they are external: set by the
     configuration, the environment or a credential, which `origin` names.
     """
 
@@ -38,10 +38,10 @@ class TokenSource:
 
 @dataclass(frozen=True, slots=True)
 class TokenReport:
-    """What may be told of the tokens: never their values.
+    """Public data about the tokens, without their values.
 
     `fingerprints` are the first 12 hexadecimal digits of the SHA-256 of each, the newest first. `is_stale`
-    tells that the file was changed by hand since it was read. `written_at` is in epoch seconds.
+    says that the file has changed since the daemon read it. `written_at` is in epoch seconds.
     """
 
     enabled: bool
@@ -54,10 +54,10 @@ class TokenReport:
 
 
 class ScimTokenKeeper:
-    """Keeps the token file; its verbs exclude each other.
+    """Manages the token file; its operations are serialised.
 
-    Errors: conflict when the number of tokens does not allow the verb, or when the tokens are external;
-    not_configured when the file cannot be read or written.
+    Errors: conflict if the number of tokens does not allow the operation, or the tokens are external;
+    not_configured if the file cannot be read or written.
     """
 
     def __init__(
@@ -69,22 +69,20 @@ class ScimTokenKeeper:
         self._lock = asyncio.Lock()
 
     def configure(self, source: TokenSource) -> None:
-        """Take what the settings say after a reload, and put it in force."""
+        """Apply the settings after a reload."""
         self._source = source
         self._tokens.replace(source.enabled, source.values)
 
     async def create(self, *, dry_run: bool = False) -> str:
-        """Make the first token and return it."""
+        """Create the first token and return it."""
         async with self._lock:
             present = await self._present("create")
             if present:
-                raise _conflict(
-                    "cannot create the SCIM token: there is one already, rotate it to have a new one"
-                )
+                raise _conflict("cannot create the SCIM token: there is one already, rotate it to replace it")
             return await self._add((), dry_run=dry_run)
 
     async def rotate(self, *, dry_run: bool = False) -> str:
-        """Make a new token and return it; the present one stays valid beside it."""
+        """Create a further token and return it; the present one stays valid."""
         async with self._lock:
             present = await self._present("rotate")
             if not present:
@@ -104,7 +102,7 @@ class ScimTokenKeeper:
             return fingerprint(present[1])
 
     async def describe(self) -> TokenReport:
-        """Return what may be told of the tokens."""
+        """Return the public data about the tokens."""
         source = self._source
         written_at, values = None, source.values
         if not source.is_external:
@@ -137,14 +135,14 @@ class ScimTokenKeeper:
     async def _keep(self, values: tuple[str, ...], *, dry_run: bool) -> None:
         path = self._source.path
         await asyncio.to_thread(write_tokens, path, values, dry_run=dry_run)
-        # A reload meanwhile may have named other tokens.
+        # A reload during the write may have changed the source.
         is_ours = self._source.path == path and not self._source.is_external
         if is_ours and not dry_run:
             self.configure(replace(self._source, values=values, origin=f"file {path}"))
 
 
 def fingerprint(token: str) -> str:
-    """Return what tells a token from others without giving it away."""
+    """Return the first 12 hexadecimal digits of the SHA-256 of a token, which identify it."""
     return ids.digest(token)[:FINGERPRINT_CHARACTERS]
 
 

@@ -23,7 +23,7 @@ PAGE = ScimAnswer(200, {"content-type": "text/html; charset=utf-8"}, b"<!doctype
         (failed(403), "403", "proxy"),
         (failed(404), "404", "ends with /api/v1/scim/v2"),
         (
-            failed(500, "cannot keep externalId: SCIM_AUTH_PROVIDER is not set"),
+            failed(500, "cannot store externalId: SCIM_AUTH_PROVIDER is not set"),
             "500",
             "set scim_auth_provider",
         ),

@@ -51,7 +51,7 @@ def test_faults(name: str, answer: ScimAnswer, detail: str, memory: Memory) -> N
 
 
 def test_the_provider_is_named_when_it_is_unset(memory: Memory) -> None:
-    answer = failed(500, "cannot keep externalId: SCIM_AUTH_PROVIDER is not set")
+    answer = failed(500, "cannot store externalId: SCIM_AUTH_PROVIDER is not set")
     verdict: Any = STEPS["externalId probe"].judge(answer, memory)
     assert verdict.advice == "set scim_auth_provider in gatewayd.toml(5) and restart gatewayd"
 

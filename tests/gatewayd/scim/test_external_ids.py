@@ -75,7 +75,7 @@ def test_nothing_is_kept_for_nobody() -> None:
     check_draft(draft(None), "")
     for attempt in (lambda: check_provider(""), lambda: check_draft(draft("7"), "")):
         with pytest.raises(
-            GatewayError, match=r"^cannot keep externalId: SCIM_AUTH_PROVIDER is not set$"
+            GatewayError, match=r"^cannot store externalId: SCIM_AUTH_PROVIDER is not set$"
         ) as caught:
             attempt()
         assert caught.value.kind is ErrorKind.NOT_CONFIGURED

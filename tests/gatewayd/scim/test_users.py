@@ -557,7 +557,7 @@ async def test_without_a_provider_external_ids_are_refused_before_anything_is_wr
     ):
         error = await refusal(attempt)
         assert error.kind is ErrorKind.NOT_CONFIGURED
-        assert error.message == "cannot keep externalId: SCIM_AUTH_PROVIDER is not set"
+        assert error.message == "cannot store externalId: SCIM_AUTH_PROVIDER is not set"
     assert list(scim.accounts.memory.tables.users.values()) == [before]
 
 

@@ -100,7 +100,7 @@ def test_a_value_in_a_list_is_unwrapped() -> None:
 
 def test_names_are_found_in_any_case_but_once() -> None:
     assert members_by_name({"VALUE": 1, "other": 2}, ("value", "type")) == {"value": 1}
-    with pytest.raises(GatewayError, match=r"emails\.value: it is there twice") as caught:
+    with pytest.raises(GatewayError, match=r"emails\.value: it occurs twice") as caught:
         members_by_name({"value": 1, "Value": 2}, ("value",), "emails")
     assert caught.value.code == "invalidSyntax"
 

@@ -87,5 +87,5 @@ def test_a_slide_or_presentation_that_is_not_there_is_said() -> None:
     assert "it is damaged" in refusal(lost)
     assert "slides/none.xml" in refusal(lost)
     headless = changed("_rels/.rels", 'Type="[^"]*/officeDocument"', 'Type="other"')
-    assert "which part is the presentation" in refusal(headless)
+    assert "no relationship to a presentation part" in refusal(headless)
     assert "it is damaged" in refusal(documents.replaced(documents.slides(), FIRST, "<p:sld"))

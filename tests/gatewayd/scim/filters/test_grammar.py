@@ -171,9 +171,9 @@ def test_the_grammar_of_filters(text: str, node: FilterExpression) -> None:
         ("http://example.org:a pr", "it is malformed at column 5, '://example.org:a pr'"),
         ("a.b.c pr", "it is malformed at column 4, '.c pr'"),
         ("a.b[c pr]", "a value selection cannot apply to the sub-attribute 'a.b'"),
-        ('a eq "\\u0000"', "the value for a has a character that no text can have"),
-        ('a pr or a eq "\\ud800"', "the value for a has a character that no text can have"),
-        ('emails[not (a eq "\ud800")]', "the value for a has a character that no text can have"),
+        ('a eq "\\u0000"', "the value for a has a NUL or an unpaired surrogate"),
+        ('a pr or a eq "\\ud800"', "the value for a has a NUL or an unpaired surrogate"),
+        ('emails[not (a eq "\ud800")]', "the value for a has a NUL or an unpaired surrogate"),
     ],
 )
 def test_what_is_no_filter_is_refused_and_the_place_named(text: str, reason: str) -> None:
@@ -345,7 +345,7 @@ def test_the_urn_of_a_schema_alone_can_be_told_by_its_text(urn: str) -> None:
         ("name..givenName", "it is malformed at column 5, '..givenName'"),
         ("members[0]", "it is malformed at column 9, '0]'"),
         ("name.a[b pr]", "a value selection cannot apply to the sub-attribute 'name.a'"),
-        ('members[value eq "\\ud800"]', "the value for value has a character that no text can have"),
+        ('members[value eq "\\ud800"]', "the value for value has a NUL or an unpaired surrogate"),
     ],
 )
 def test_what_is_no_path_is_refused_and_the_place_named(text: str, reason: str) -> None:
