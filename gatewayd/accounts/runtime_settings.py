@@ -88,31 +88,36 @@ class RuntimeSettingDefinition:
 # Names and order are those of the admin settings body of Open WebUI.
 DEFINITIONS: Final[tuple[RuntimeSettingDefinition, ...]] = (
     RuntimeSettingDefinition(
-        "SHOW_ADMIN_DETAILS", True, _boolean, "show the administrator's address to pending accounts"
+        "SHOW_ADMIN_DETAILS",
+        True,
+        _boolean,
+        "show the e-mail address of the administrator to pending accounts",
     ),
     RuntimeSettingDefinition(
-        "ADMIN_EMAIL", "", _text, "the address shown; empty: that of the first administrator"
+        "ADMIN_EMAIL", "", _text, "the e-mail address shown; empty: that of the first administrator"
     ),
-    RuntimeSettingDefinition("WEBUI_URL", "", _address, "the address under which people reach the gateway"),
-    RuntimeSettingDefinition("ENABLE_SIGNUP", True, _boolean, "let people create accounts themselves"),
-    RuntimeSettingDefinition(
-        "ENABLE_API_KEYS", False, _boolean, "let API keys be created and used, by anybody"
-    ),
+    RuntimeSettingDefinition("WEBUI_URL", "", _address, "the public URL of the gateway"),
+    RuntimeSettingDefinition("ENABLE_SIGNUP", True, _boolean, "allow sign-up"),
+    RuntimeSettingDefinition("ENABLE_API_KEYS", False, _boolean, "allow the creation and use of API keys"),
     RuntimeSettingDefinition(
         "ENABLE_API_KEYS_ENDPOINT_RESTRICTIONS",
         False,
         _boolean,
-        "let API keys reach only the endpoints of API_KEYS_ALLOWED_ENDPOINTS",
+        "restrict API keys to the endpoints of API_KEYS_ALLOWED_ENDPOINTS",
     ),
     RuntimeSettingDefinition(
-        "API_KEYS_ALLOWED_ENDPOINTS", "", _text, "the endpoints that API keys reach, comma separated"
+        "API_KEYS_ALLOWED_ENDPOINTS", "", _text, "the endpoints that API keys may use, comma separated"
     ),
-    RuntimeSettingDefinition("DEFAULT_USER_ROLE", "pending", _role, "the role of people who sign up"),
-    RuntimeSettingDefinition("DEFAULT_GROUP_ID", "", _text, "the group of people who sign up; empty: none"),
-    RuntimeSettingDefinition("JWT_EXPIRES_IN", "4w", _lifetime, "how long a session lasts; -1: ten years"),
+    RuntimeSettingDefinition("DEFAULT_USER_ROLE", "pending", _role, "the role of new accounts from sign-up"),
+    RuntimeSettingDefinition(
+        "DEFAULT_GROUP_ID", "", _text, "the group of new accounts from sign-up; empty: none"
+    ),
+    RuntimeSettingDefinition("JWT_EXPIRES_IN", "4w", _lifetime, "the lifetime of a session; -1: ten years"),
     RuntimeSettingDefinition("PENDING_USER_OVERLAY_TITLE", "", _text, "the title that pending accounts see"),
     RuntimeSettingDefinition("PENDING_USER_OVERLAY_CONTENT", "", _text, "the text that pending accounts see"),
-    RuntimeSettingDefinition("RESPONSE_WATERMARK", "", _text, "a text that the page adds to copied answers"),
+    RuntimeSettingDefinition(
+        "RESPONSE_WATERMARK", "", _text, "a text that the web page appends to copied answers"
+    ),
 )
 _BY_NAME: Final = {definition.name: definition for definition in DEFINITIONS}
 

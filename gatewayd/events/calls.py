@@ -61,8 +61,8 @@ class EventCalls:
         mine = self._waiting.setdefault(target.user_id, {})
         mine[call.id] = waiting
         try:
-            self._hub.tell(self._addressed(call), payload_of(call))
-            self._hub.tell(self._hub.listeners(EVERYBODY, target.chat_id), _payload_with_user(call))
+            self._hub.send(self._addressed(call), payload_of(call))
+            self._hub.send(self._hub.listeners(EVERYBODY, target.chat_id), _payload_with_user(call))
             self._update_grace(waiting)
             async with TimeLimit(self._timeout):
                 return await waiting.answer
@@ -106,18 +106,18 @@ class EventCalls:
         if listener.opened.user_id == EVERYBODY:
             for call in self.every():
                 if listener.wants_events_of(call.target.chat_id):
-                    self._hub.tell([listener], _payload_with_user(call))
+                    self._hub.send([listener], _payload_with_user(call))
             return
         for waiting in list(self._waiting.get(listener.opened.user_id, {}).values()):
             if listener in self._addressed(waiting.call):
-                self._hub.tell([listener], payload_of(waiting.call))
+                self._hub.send([listener], payload_of(waiting.call))
             self._update_grace(waiting)
 
     def left(self, listener: Subscription) -> None:
         """Send the unanswered calls of a closed session to the other sessions of the user."""
         for waiting in list(self._waiting.get(listener.opened.user_id, {}).values()):
             if waiting.call.target.session_id == listener.opened.session_id:
-                self._hub.tell(self._addressed(waiting.call), payload_of(waiting.call))
+                self._hub.send(self._addressed(waiting.call), payload_of(waiting.call))
             self._update_grace(waiting)
 
     def _addressed(self, call: EventCall) -> Sequence[Subscription]:

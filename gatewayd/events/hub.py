@@ -77,7 +77,7 @@ class Hub:
         """
         await self._bus.publish(user_id, EventFrame(chat_id, to_json_bytes(payload), about))
 
-    def tell(self, listeners: Sequence[Subscription], payload: Payload) -> None:
+    def send(self, listeners: Sequence[Subscription], payload: Payload) -> None:
         """Send a frame to these subscribers only; it has no id and is not buffered."""
         wire = b"data: %b\n\n" % to_json_bytes(payload)
         for listener in listeners:
@@ -136,7 +136,7 @@ class Hub:
         """Tell whether a user has a subscriber, for the chat if one is named."""
         return bool(self.listeners(user_id, chat_id))
 
-    def put_out(self, user_id: str | None = None, *, only_keys: bool = False) -> None:
+    def disconnect(self, user_id: str | None = None, *, only_keys: bool = False) -> None:
         """Close the subscribers of a user, or of all users; with `only_keys` those with an API key."""
         rooms = [self._rooms[user_id]] if user_id in self._rooms else []
         for room in self._rooms.values() if user_id is None else rooms:
@@ -147,7 +147,7 @@ class Hub:
     def close(self) -> None:
         """Close all subscribers, and each later one on arrival: the gateway stops."""
         self._is_open = False
-        self.put_out()
+        self.disconnect()
 
     async def run(self) -> None:
         """Send keep-alives and drop expired rooms and frames, until cancelled."""

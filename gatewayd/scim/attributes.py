@@ -259,7 +259,9 @@ class QualifiedAttribute:
 @cache
 def attributes_by_path(resource: ResourceType) -> Mapping[str, QualifiedAttribute]:
     """Return all attributes and sub-attributes of a resource type, by full name in lower case."""
-    return MappingProxyType({place.name.lower(): place for place in _places(SCHEMAS[resource])})
+    return MappingProxyType(
+        {target.name.lower(): target for target in _qualified_attributes(SCHEMAS[resource])}
+    )
 
 
 def find_attribute(resource: ResourceType, name: str) -> QualifiedAttribute | None:
@@ -269,7 +271,7 @@ def find_attribute(resource: ResourceType, name: str) -> QualifiedAttribute | No
     return attributes_by_path(resource).get(key.removeprefix(prefix))
 
 
-def _places(schema: ResourceSchema) -> Iterator[QualifiedAttribute]:
+def _qualified_attributes(schema: ResourceSchema) -> Iterator[QualifiedAttribute]:
     for attribute in (*COMMON, *schema.attributes):
         yield QualifiedAttribute(attribute.name, attribute)
         for part in attribute.parts:

@@ -56,38 +56,38 @@ class ProviderLinks:
         self._transactor = transactor
         self._provider = provider
 
-    async def link_user(self, user_id: str, wish: LinkChange) -> User:
+    async def link_user(self, user_id: str, link: LinkChange) -> User:
         """Set the external id, the subject or both of an account and return it."""
-        wish = self._checked(wish)
-        provider = wish.provider or ""
+        link = self._checked(link)
+        provider = link.provider or ""
         async with self._transactor.exclusive(user_service.CHANGE_LOCK):
             user = await self._users.get(user_id)
-            await self._check_user(user, wish.external_id, provider, by_subject=False)
-            await self._check_user(user, wish.subject, provider, by_subject=True)
+            await self._check_user(user, link.external_id, provider, by_subject=False)
+            await self._check_user(user, link.subject, provider, by_subject=True)
             change = UserChange(
-                scim=_changed(user.scim, provider, EXTERNAL_ID_FIELD, wish.external_id),
-                oauth=_changed(user.oauth, provider, SUBJECT_FIELD, wish.subject),
+                scim=_changed(user.scim, provider, EXTERNAL_ID_FIELD, link.external_id),
+                oauth=_changed(user.oauth, provider, SUBJECT_FIELD, link.subject),
             )
             return await self._users.change(user_id, change, None)
 
-    async def link_group(self, group_id: str, wish: LinkChange) -> Group:
+    async def link_group(self, group_id: str, link: LinkChange) -> Group:
         """Set the external id of a group and return it."""
-        if wish.subject is not None:
+        if link.subject is not None:
             raise invalid("cannot link the group to an OAuth subject: groups have none", param="subject")
-        wish = self._checked(wish)
-        provider = wish.provider or ""
+        link = self._checked(link)
+        provider = link.provider or ""
         async with self._transactor.exclusive(group_service.CHANGE_LOCK):
             group = await self._groups.get(group_id)
-            await self._check_group(group, wish.external_id, provider)
-            change = GroupChange(scim=_changed(group.scim, provider, EXTERNAL_ID_FIELD, wish.external_id))
+            await self._check_group(group, link.external_id, provider)
+            change = GroupChange(scim=_changed(group.scim, provider, EXTERNAL_ID_FIELD, link.external_id))
             return await self._groups.change(group_id, change)
 
-    def _checked(self, wish: LinkChange) -> LinkChange:
-        if wish.external_id is None and wish.subject is None:
+    def _checked(self, link: LinkChange) -> LinkChange:
+        if link.external_id is None and link.subject is None:
             raise invalid(
                 "cannot link: neither an external id nor a subject was given", param=EXTERNAL_ID_FIELD
             )
-        provider = self._provider if wish.provider is None else clean(wish.provider, "provider")
+        provider = self._provider if link.provider is None else clean(link.provider, "provider")
         if not provider:
             raise GatewayError(
                 ErrorKind.NOT_CONFIGURED,
@@ -95,9 +95,9 @@ class ProviderLinks:
                 param="provider",
             )
         return replace(
-            wish,
-            external_id=_clean(wish.external_id, EXTERNAL_ID_FIELD),
-            subject=_clean(wish.subject, "oauth_subject"),
+            link,
+            external_id=_clean(link.external_id, EXTERNAL_ID_FIELD),
+            subject=_clean(link.subject, "oauth_subject"),
             provider=provider,
         )
 

@@ -36,15 +36,15 @@ DRAFT_SCHEMAS: Final = ("urn:scim:schemas:core:1.0", "urn:scim:schemas:core:2.0"
 NAME_PARTS: Final = ("formatted", "familyName", "givenName")
 
 
-def read_user(body: Mapping[str, Any], kept: Collection[str] = ()) -> UserDraft:
+def read_user(body: Mapping[str, Any], exempt: Collection[str] = ()) -> UserDraft:
     """Return the user that a resource describes; absent, null and blank values are equivalent.
 
-    A null or blank `externalId` removes it. A password is ignored. Addresses in `kept` are not checked.
+    A null or blank `externalId` removes it. A password is ignored. Addresses in `exempt` are not checked.
     """
     fields = _fields(body, ResourceType.USER)
     active = fields.get("active")
     return UserDraft(
-        identity=_identity(fields, kept),
+        identity=_identity(fields, exempt),
         active=None if active is None else read_flag(active, "active"),
         external_id=read_external_id(fields.get("externalId")),
         has_external_id="externalId" in fields,
@@ -100,24 +100,24 @@ def _fields(body: Mapping[str, Any], resource: ResourceType) -> dict[str, Any]:
     check_attributes(body)
     fields: dict[str, Any] = {}
     for key, value in body.items():
-        place = find_attribute(resource, key)
-        if place is None or place.parent is not None or not place.is_writable:
+        target = find_attribute(resource, key)
+        if target is None or target.parent is not None or not target.is_writable:
             continue
-        if place.name in fields:
-            raise _invalid_syntax(place.name, "it occurs twice")
-        fields[place.name] = value
+        if target.name in fields:
+            raise _invalid_syntax(target.name, "it occurs twice")
+        fields[target.name] = value
     return fields
 
 
-def _identity(fields: Mapping[str, Any], kept: Collection[str]) -> ProviderIdentity:
+def _identity(fields: Mapping[str, Any], exempt: Collection[str]) -> ProviderIdentity:
     names = read_name(fields.get("name"))
     return ProviderIdentity(
-        user_name=read_user_name(fields.get("userName"), kept),
+        user_name=read_user_name(fields.get("userName"), exempt),
         display_name=read_text(fields.get("displayName"), "displayName"),
         formatted_name=names.get("formatted"),
         given_name=names.get("givenName"),
         family_name=names.get("familyName"),
-        emails=settle_primary(read_emails(fields.get("emails"), kept)),
+        emails=settle_primary(read_emails(fields.get("emails"), exempt)),
         roles=read_roles(fields.get("roles")),
     )
 

@@ -102,10 +102,10 @@ def _chosen(resource: ResourceType, names: Sequence[str]) -> dict[str, Attribute
 def _found(resource: ResourceType, names: Sequence[str]) -> Iterator[tuple[str, str | None]]:
     schema = SCHEMAS[resource]
     for name in names:
-        place = find_attribute(resource, name)
+        target = find_attribute(resource, name)
         if name.lower() == schema.urn.lower():
             yield from ((attribute.name, None) for attribute in schema.attributes)
-        elif place is not None and place.parent is not None:
-            yield place.parent.name, place.attribute.name
-        elif place is not None:
-            yield place.name, None
+        elif target is not None and target.parent is not None:
+            yield target.parent.name, target.attribute.name
+        elif target is not None:
+            yield target.name, None

@@ -90,13 +90,13 @@ def read_text(value: Any, name: str, *, longest: int = MAX_NAME) -> str | None:
         raise invalid(error.message, param=name, code="invalidValue") from error
 
 
-def read_address(value: Any, name: str, kept: Collection[str] = ()) -> str | None:
+def read_address(value: Any, name: str, exempt: Collection[str] = ()) -> str | None:
     """Return a stripped e-mail address, None if it is null or blank.
 
-    An address in `kept` is not checked.
+    An address in `exempt` is not checked.
     """
     text = read_text(value, name, longest=MAX_EMAIL)
-    if text is None or text in kept:
+    if text is None or text in exempt:
         return text
     try:
         normalise_email(text)
@@ -105,9 +105,9 @@ def read_address(value: Any, name: str, kept: Collection[str] = ()) -> str | Non
     return text
 
 
-def read_user_name(value: Any, kept: Collection[str] = ()) -> str:
+def read_user_name(value: Any, exempt: Collection[str] = ()) -> str:
     """Return a user name, which is an e-mail address."""
-    return require_text(read_address(value, "userName", kept), "userName")
+    return require_text(read_address(value, "userName", exempt), "userName")
 
 
 def require_text(text: str | None, name: str) -> str:
@@ -139,22 +139,22 @@ def unwrap_value(value: Any) -> Any:
     return members_by_name(value[0], ("value",)).get("value", value)
 
 
-def read_email(value: Any, name: str, kept: Collection[str] = ()) -> SentEmail:
+def read_email(value: Any, name: str, exempt: Collection[str] = ()) -> SentEmail:
     """Return one element of `emails`, sent as an object or as the address alone."""
     if isinstance(value, str):
-        return SentEmail(read_address(value, f"{name}.value", kept))
+        return SentEmail(read_address(value, f"{name}.value", exempt))
     if not isinstance(value, dict):
         raise invalid_value(name, "it is neither an object nor a text")
     parts = members_by_name(value, ("value", "type", "primary"), name)
     primary = parts.get("primary")
     return SentEmail(
-        read_address(parts.get("value"), f"{name}.value", kept),
+        read_address(parts.get("value"), f"{name}.value", exempt),
         read_text(parts.get("type"), f"{name}.type", longest=MAX_TYPE_CHARACTERS),
         None if primary is None else read_flag(primary, f"{name}.primary"),
     )
 
 
-def read_emails(value: Any, kept: Collection[str] = (), name: str = "emails") -> tuple[SentEmail, ...]:
+def read_emails(value: Any, exempt: Collection[str] = (), name: str = "emails") -> tuple[SentEmail, ...]:
     """Return the elements of `emails` with their types, each pair of address and type once.
 
     A single object or address counts as a list of one. An element with a blank address is dropped: providers
@@ -164,7 +164,7 @@ def read_emails(value: Any, kept: Collection[str] = (), name: str = "emails") ->
     found: dict[tuple[str, str], SentEmail] = {}
     for index, item in enumerate(list_elements(value, name, MAX_EMAILS)):
         where = f"{name}[{index}]"
-        email = read_email(item, where, kept)
+        email = read_email(item, where, exempt)
         if email.value is None:
             if isinstance(item, dict) and "value" not in members_by_name(item, ("value",)):
                 raise invalid_value(f"{where}.value", "it is required")

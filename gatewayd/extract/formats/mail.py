@@ -21,10 +21,10 @@ MAX_HEADER_CHARACTERS: Final = 20_000
 def read(source: DocumentSource) -> ExtractedDocument:
     """Return the main headers, the plain text or else the HTML, and the names of the attachments."""
     message = message_from_bytes(read_bytes(source).lstrip())
-    draft = TextBuilder(source.limits.text)
+    builder = TextBuilder(source.limits.text)
     for name in SHOWN_FIELDS:
         if value := _header(message, name):
-            draft.write(f"{name}: {value}\n")
+            builder.write(f"{name}: {value}\n")
     texts, pages, attached = [], [], []
     for part in _leaves(message):
         if name := _file_name(part):
@@ -35,11 +35,11 @@ def read(source: DocumentSource) -> ExtractedDocument:
             pages.append(_content(part))
     is_plain = any(text.strip() for text in texts)
     for text in texts if is_plain else (to_markdown(page)[0] for page in pages):
-        draft.write(f"\n{text.strip()}\n")
+        builder.write(f"\n{text.strip()}\n")
     if attached:
-        draft.write(f"\nAttachments: {', '.join(attached)}\n")
-    draft.end_part()
-    return draft.finish(title=_header(message, "Subject"))
+        builder.write(f"\nAttachments: {', '.join(attached)}\n")
+    builder.end_part()
+    return builder.finish(title=_header(message, "Subject"))
 
 
 def _leaves(message: Message) -> Iterator[Message]:

@@ -61,10 +61,10 @@ def read(source: DocumentSource) -> ExtractedDocument:
     """Return the text of a page without navigation and scripts."""
     data = read_bytes(source)
     text, title = to_markdown(decode(data, find_charset(data, source.content_type)))
-    draft = TextBuilder(source.limits.text)
-    draft.write(text)
-    draft.end_part(is_markdown=True)
-    return draft.finish(title=title)
+    builder = TextBuilder(source.limits.text)
+    builder.write(text)
+    builder.end_part(is_markdown=True)
+    return builder.finish(title=title)
 
 
 def find_charset(data: bytes, content_type: str | None) -> str | None:

@@ -43,7 +43,7 @@ def _cells(notebook: Mapping[str, Any]) -> list[object] | None:
 def _notebook(
     notebook: Mapping[str, Any], cells: Iterable[object], source: DocumentSource
 ) -> ExtractedDocument:
-    draft = TextBuilder(source.limits.text)
+    builder = TextBuilder(source.limits.text)
     language = _inside(notebook, "metadata", "kernelspec", "language")
     for cell in cells:
         if not isinstance(cell, dict):
@@ -53,12 +53,12 @@ def _notebook(
             text = f"{'#' * min(max(level, 1), 6)} {text}"
         if cell.get("cell_type") == "code" and text:
             text = f"```{language if isinstance(language, str) else ''}\n{text}\n```"
-        draft.write(f"{text}\n\n")
+        builder.write(f"{text}\n\n")
         for output in _outputs(cell):
-            draft.write(f"```\n{output}\n```\n\n")
-    draft.end_part(is_markdown=True)
+            builder.write(f"```\n{output}\n```\n\n")
+    builder.end_part(is_markdown=True)
     title = _inside(notebook, "metadata", "title")
-    return draft.finish(title=title if isinstance(title, str) else None)
+    return builder.finish(title=title if isinstance(title, str) else None)
 
 
 def _outputs(cell: Mapping[str, Any]) -> Iterator[str]:

@@ -46,7 +46,7 @@ def read(source: DocumentSource) -> ExtractedDocument:
             raise DocumentError(f"it is damaged: {error}") from error
     reader = _Reader(TextBuilder(source.limits.text))
     pages = reader.read_body(content.find(f"{OFFICE}body"))
-    return reader.draft.finish(pages=pages, title=meta.findtext(TITLE))
+    return reader.builder.finish(pages=pages, title=meta.findtext(TITLE))
 
 
 def _parsed(data: bytes) -> Any:
@@ -56,8 +56,8 @@ def _parsed(data: bytes) -> Any:
 class _Reader:
     """Writes the content of a document to a text builder."""
 
-    def __init__(self, draft: TextBuilder) -> None:
-        self.draft = draft
+    def __init__(self, builder: TextBuilder) -> None:
+        self.builder = builder
 
     def read_body(self, body: Any) -> int | None:
         """Write the whole body and return the number of slides, None without slides."""
@@ -70,25 +70,25 @@ class _Reader:
                 self._sheet(element)
             else:
                 self._block(element)
-        self.draft.end_part(is_markdown=True)
+        self.builder.end_part(is_markdown=True)
         return pages or None
 
     def _slide(self, page: Any, number: int) -> None:
         for frame in page:
             if frame.tag == f"{PRESENTATION}notes":
-                self.draft.write("Notes: ")
+                self.builder.write("Notes: ")
                 self._blocks(frame)
             elif frame.get(f"{PRESENTATION}class") == "title":
-                self.draft.write(
+                self.builder.write(
                     markdown_heading(1, " ".join(_text(line) for line in frame.iter(f"{TEXT}p")))
                 )
             else:
                 self._block(frame)
-        self.draft.end_part(page=number, is_markdown=True)
+        self.builder.end_part(page=number, is_markdown=True)
 
     def _sheet(self, table: Any) -> None:
         rows = map(_cells, table.iter(f"{TABLE}table-row"))
-        write_sheet(table.get(f"{TABLE}name") or "", rows, self.draft)
+        write_sheet(table.get(f"{TABLE}name") or "", rows, self.builder)
 
     def _blocks(self, element: Any) -> None:
         for child in element:
@@ -99,13 +99,13 @@ class _Reader:
             return
         if element.tag == f"{TEXT}h":
             level = element.get(f"{TEXT}outline-level") or "1"
-            self.draft.write(markdown_heading(int(level) if level.isdecimal() else 1, _text(element)))
+            self.builder.write(markdown_heading(int(level) if level.isdecimal() else 1, _text(element)))
         elif element.tag == f"{TEXT}p":
             self._paragraph(element)
         elif element.tag == f"{TABLE}table":
             for line in element.iter(f"{TABLE}table-row"):
-                self.draft.write(table_row(_cells(line)))
-            self.draft.write("\n")
+                self.builder.write(table_row(_cells(line)))
+            self.builder.write("\n")
         else:
             self._blocks(element)
 
@@ -113,7 +113,7 @@ class _Reader:
         text = _text(paragraph).strip()
         if text:
             is_item = paragraph.getparent().tag == f"{TEXT}list-item"
-            self.draft.write(f"- {text}\n" if is_item else f"{text}\n\n")
+            self.builder.write(f"- {text}\n" if is_item else f"{text}\n\n")
         # A frame in a paragraph holds text boxes or tables.
         for frame in paragraph.iterchildren(f"{DRAW}frame"):
             self._blocks(frame)

@@ -41,12 +41,12 @@ def read_pdf(source: DocumentSource) -> ExtractedDocument:
         if count == 0:
             raise DocumentError("it has no pages")
         _check_pages(count, source)
-        draft = TextBuilder(source.limits.text)
+        builder = TextBuilder(source.limits.text)
         for number, text in enumerate(_texts(pdf, range(count)), 1):
-            draft.write(text)
-            draft.end_part(page=number)
+            builder.write(text)
+            builder.end_part(page=number)
         title = (pdf.metadata or {}).get("title")
-    return draft.finish(pages=count, title=title, nothing=NO_TEXT_IN_PAGES.format(count))
+    return builder.finish(pages=count, title=title, nothing=NO_TEXT_IN_PAGES.format(count))
 
 
 def read_epub(source: DocumentSource) -> ExtractedDocument:
@@ -54,17 +54,17 @@ def read_epub(source: DocumentSource) -> ExtractedDocument:
     with open_archive(source.path, source.limits) as archive:
         is_protected = "META-INF/rights.xml" in archive.namelist()
     with _opened(source.path, "epub") as book:
-        draft = TextBuilder(source.limits.text)
+        builder = TextBuilder(source.limits.text)
         labels = _chapter_labels(book)
         for chapter in range(book.chapter_count):
             count = book.chapter_page_count(chapter)
             _check_pages(count, source)
             for text in _texts(book, [(chapter, page) for page in range(count)]):
-                draft.write(text)
-            draft.end_part(label=labels.get(chapter))
+                builder.write(text)
+            builder.end_part(label=labels.get(chapter))
         title = (book.metadata or {}).get("title")
     protected = "it is protected against copying (DRM)"
-    return draft.finish(title=title, nothing=protected if is_protected else NO_TEXT)
+    return builder.finish(title=title, nothing=protected if is_protected else NO_TEXT)
 
 
 @contextmanager

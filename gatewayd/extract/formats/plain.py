@@ -29,18 +29,18 @@ def single_part_document(
     text: str, source: DocumentSource, *, title: str | None = None, is_markdown: bool = False
 ) -> ExtractedDocument:
     """Return a text as a document of one part."""
-    draft = TextBuilder(source.limits.text)
-    draft.write(text)
-    draft.end_part(is_markdown=is_markdown)
-    return draft.finish(title=title)
+    builder = TextBuilder(source.limits.text)
+    builder.write(text)
+    builder.end_part(is_markdown=is_markdown)
+    return builder.finish(title=title)
 
 
 def _table(text: str, source: DocumentSource) -> ExtractedDocument:
     start, end = find_header_line(text)
-    draft = TextBuilder(source.limits.text)
-    draft.write(text[:start])
+    builder = TextBuilder(source.limits.text)
+    builder.write(text[:start])
     if start < end:
-        draft.write_columns(text[start:end])
-    draft.write(text[end:])
-    draft.end_part()
-    return draft.finish()
+        builder.write_columns(text[start:end])
+    builder.write(text[end:])
+    builder.end_part()
+    return builder.finish()

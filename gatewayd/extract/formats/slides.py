@@ -27,22 +27,22 @@ def read(source: DocumentSource) -> ExtractedDocument:
     with open_archive(source.path, source.limits) as archive:
         refuse_entities(archive)
         package = _Package(archive)
-        draft = TextBuilder(source.limits.text)
+        builder = TextBuilder(source.limits.text)
         try:
             main = package.related(PACKAGE, "/officeDocument")
             if main is None:
                 raise DocumentError("it is damaged: it has no relationship to a presentation part")
             slides = package.slides(main)
             for number, slide in enumerate(slides, 1):
-                _write_slide(package.tree(slide), draft)
+                _write_slide(package.tree(slide), builder)
                 notes = package.related(slide, "/notesSlide")
-                _write_notes(package.tree(notes) if notes else None, draft)
-                draft.end_part(page=number, is_markdown=True)
+                _write_notes(package.tree(notes) if notes else None, builder)
+                builder.end_part(page=number, is_markdown=True)
             about = package.related(PACKAGE, "/core-properties")
             title = package.tree(about).findtext(TITLE) if about else None
         except etree.LxmlError as error:
             raise DocumentError(f"it is damaged: {error}") from error
-    return draft.finish(pages=len(slides), title=title)
+    return builder.finish(pages=len(slides), title=title)
 
 
 class _Package:
@@ -87,28 +87,28 @@ class _Package:
         }
 
 
-def _write_slide(slide: Any, draft: TextBuilder) -> None:
+def _write_slide(slide: Any, builder: TextBuilder) -> None:
     shapes = slide.find("{*}cSld/{*}spTree")
     # The title placeholder has no index.
     titles = (shape for shape in shapes.iterfind("{*}sp") if _placeholder(shape).get("idx", "0") == "0")
     title = next(titles, None)
     if title is not None:
-        draft.write(markdown_heading(1, _text(title)))
+        builder.write(markdown_heading(1, _text(title)))
     for shape in _shapes(shapes):
         table = shape.find(TABLE)
         if table is not None:
             for line in table.iterfind("{*}tr"):
-                draft.write(table_row([_text(cell) for cell in line.iterfind("{*}tc")]))
-            draft.write("\n")
+                builder.write(table_row([_text(cell) for cell in line.iterfind("{*}tc")]))
+            builder.write("\n")
         elif shape is not title and (text := _text(shape).strip()):
-            draft.write(f"{text}\n\n")
+            builder.write(f"{text}\n\n")
 
 
-def _write_notes(notes: Any, draft: TextBuilder) -> None:
+def _write_notes(notes: Any, builder: TextBuilder) -> None:
     for shape in notes.iterfind("{*}cSld/{*}spTree/{*}sp") if notes is not None else ():
         if _placeholder(shape).get("type") == "body":
             if text := _text(shape).strip():
-                draft.write(f"Notes: {text}\n")
+                builder.write(f"Notes: {text}\n")
             return
 
 

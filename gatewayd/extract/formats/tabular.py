@@ -22,7 +22,7 @@ LINE: Final = re.compile(r"[^\r\n]*(?:\r\n?|\n)|[^\r\n]+")
 """A line of a table; only CR and LF end it, as cells may contain form feeds and similar characters."""
 
 
-def write_sheet(name: str, rows: Iterable[Sequence[str]], draft: TextBuilder) -> None:
+def write_sheet(name: str, rows: Iterable[Sequence[str]], builder: TextBuilder) -> None:
     """Write a sheet with its name unless it is empty: a line per row, a tab between cells."""
     filled = filter(any, rows)
     first = [*islice(filled, ROWS_NEEDED)]
@@ -31,10 +31,10 @@ def write_sheet(name: str, rows: Iterable[Sequence[str]], draft: TextBuilder) ->
     for number, cells in enumerate(chain(first, filled)):
         line = table_row([*cells])
         if line and not is_begun:
-            draft.write(f"Sheet: {name}\n")
+            builder.write(f"Sheet: {name}\n")
             is_begun = True
-        (draft.write_columns if number == names else draft.write)(line)
-    draft.end_part(label=name)
+        (builder.write_columns if number == names else builder.write)(line)
+    builder.end_part(label=name)
 
 
 def is_table(source: DocumentSource) -> bool:

@@ -35,8 +35,8 @@ def read(source: DocumentSource) -> ExtractedDocument:
     reader.read(body)
     for part in _related(main, NOTES):
         reader.read(_tree(part))
-    reader.draft.end_part(is_markdown=True)
-    return reader.draft.finish(title=package.core_properties.title)
+    reader.builder.end_part(is_markdown=True)
+    return reader.builder.finish(title=package.core_properties.title)
 
 
 def _tree(part: Any) -> Any:
@@ -86,8 +86,8 @@ def _value(element: Any, path: str) -> str:
 class _Reader:
     """Writes the content of a document to a text builder."""
 
-    def __init__(self, draft: TextBuilder, levels: dict[str, int]) -> None:
-        self.draft = draft
+    def __init__(self, builder: TextBuilder, levels: dict[str, int]) -> None:
+        self.builder = builder
         self._levels = levels
 
     def read(self, element: Any) -> None:
@@ -105,10 +105,10 @@ class _Reader:
         text, boxes = _texts(paragraph)
         level = self._levels.get(_value(paragraph, f"{W}pPr/{W}pStyle"), 0)
         if level:
-            self.draft.write(markdown_heading(level, text))
+            self.builder.write(markdown_heading(level, text))
         elif text.strip():
             is_item = paragraph.find(f"{W}pPr/{W}numPr") is not None
-            self.draft.write(f"- {text.strip()}\n" if is_item else f"{text.strip()}\n\n")
+            self.builder.write(f"- {text.strip()}\n" if is_item else f"{text.strip()}\n\n")
         for box in boxes:
             self.read(box)
 
@@ -116,10 +116,10 @@ class _Reader:
         for line in table.iter(f"{W}tr"):
             # The rows of a nested table belong to the text of its cell.
             if next(line.iterancestors(f"{W}tbl")) is table:
-                self.draft.write(
+                self.builder.write(
                     table_row([_cell(cell) for cell in line.iter(f"{W}tc") if _row_of(cell) is line])
                 )
-        self.draft.write("\n")
+        self.builder.write("\n")
 
 
 def _row_of(cell: Any) -> Any:

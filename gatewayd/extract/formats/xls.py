@@ -24,13 +24,13 @@ class _Panics:
 
 def read(source: DocumentSource) -> ExtractedDocument:
     """Return the text of an .xls file, a part per sheet."""
-    draft = TextBuilder(source.limits.text)
+    builder = TextBuilder(source.limits.text)
     try:
         with _Panics(), python_calamine.CalamineWorkbook.from_path(source.path) as book:
             for name in book.sheet_names:
-                write_sheet(name, format_rows(book.get_sheet_by_name(name).iter_rows()), draft)
+                write_sheet(name, format_rows(book.get_sheet_by_name(name).iter_rows()), builder)
     except python_calamine.PasswordError as error:
         raise DocumentError(ENCRYPTED) from error
     except python_calamine.CalamineError as error:
         raise DocumentError(f"it is damaged: {error}") from error
-    return draft.finish(nothing="its sheets are empty")
+    return builder.finish(nothing="its sheets are empty")

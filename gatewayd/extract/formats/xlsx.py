@@ -16,16 +16,16 @@ def read(source: DocumentSource) -> ExtractedDocument:
     """Return the text of an .xlsx or .xlsm file, with the results of formulas that were saved in it."""
     with open_archive(source.path, source.limits) as archive:
         refuse_entities(archive)
-    draft = TextBuilder(source.limits.text)
+    builder = TextBuilder(source.limits.text)
     # With a path openpyxl would check the suffix of the file name.
     with source.path.open("rb") as file:
         book = openpyxl.load_workbook(file, read_only=True, data_only=True, keep_links=False)
         for sheet in book.worksheets:
             # The dimensions that a sheet declares are often wrong.
             sheet.reset_dimensions()
-            write_sheet(sheet.title, format_rows(sheet.iter_rows(values_only=True)), draft)
+            write_sheet(sheet.title, format_rows(sheet.iter_rows(values_only=True)), builder)
         title = book.properties.title
-    return draft.finish(title=title, nothing="its sheets are empty")
+    return builder.finish(title=title, nothing="its sheets are empty")
 
 
 def format_rows(rows: Iterable[Iterable[Any]]) -> Iterator[list[str]]:

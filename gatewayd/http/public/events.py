@@ -114,7 +114,7 @@ class EventRoutes:
 
         The rights of a key also depend on settings, permissions and groups.
         """
-        self._hub.put_out(change.user_id, only_keys=not (change.is_out or change.asks_again))
+        self._hub.disconnect(change.user_id, only_keys=not (change.is_out or change.asks_again))
 
     @answers(None, EVENT_STREAM, query=STREAM_QUERY)
     async def stream(self, request: web.Request) -> web.StreamResponse:

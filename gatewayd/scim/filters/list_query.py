@@ -67,15 +67,15 @@ def _count(search: SearchParameters) -> int:
 
 
 def _sort(name: str, resource: ResourceType) -> str:
-    place = find_attribute(resource, name)
-    if place is None:
+    target = find_attribute(resource, name)
+    if target is None:
         raise _unsortable(name, "there is no such attribute")
-    place = attributes_by_path(resource)[_PRIMARY.get(place.name, place.name).lower()]
-    whole = place.parent or place.attribute
-    is_single = not whole.is_multiple or place.name in _PRIMARY.values()
-    if not is_single or place.attribute.kind not in _SORTABLE or place.name == _CONSTANT:
+    target = attributes_by_path(resource)[_PRIMARY.get(target.name, target.name).lower()]
+    whole = target.parent or target.attribute
+    is_single = not whole.is_multiple or target.name in _PRIMARY.values()
+    if not is_single or target.attribute.kind not in _SORTABLE or target.name == _CONSTANT:
         raise _unsortable(name, "it has no single sortable value")
-    return place.name
+    return target.name
 
 
 def _unsortable(name: str, why: str) -> GatewayError:

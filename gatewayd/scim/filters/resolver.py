@@ -101,7 +101,9 @@ class _Compiler:
             case AttributeComparison():
                 return self._comparison(node)
             case AttributePresence():
-                return _TRUTH if self._is_schemas(node.name) else _presence(self._place(node.name), node.name)
+                return (
+                    _TRUTH if self._is_schemas(node.name) else _presence(self._resolve(node.name), node.name)
+                )
             case ValueSelection():
                 return self._selection(node)
             case Negation():
@@ -114,32 +116,32 @@ class _Compiler:
     def _comparison(self, node: AttributeComparison) -> Condition:
         if self._is_schemas(node.name):
             return self._schemas(node)
-        place = self._place(node.name)
+        target = self._resolve(node.name)
         if node.value is None:
-            absent = NotCondition(_presence(place, node.name))
+            absent = NotCondition(_presence(target, node.name))
             return _either_way(node, absent)
-        place = _searchable(place, node.name)
-        kind = place.attribute.kind
+        target = _searchable(target, node.name)
+        kind = target.attribute.kind
         if node.operator not in _OPERATORS[kind]:
             raise _refused(f"{node.name} is a {kind}, which does not support the operator {node.operator}")
-        return CompareCondition(place.name, node.operator, _value(node.value, kind, node.name))
+        return CompareCondition(target.name, node.operator, _value(node.value, kind, node.name))
 
     def _selection(self, node: ValueSelection) -> Condition:
-        place = self._place(node.name)
-        if not (place.attribute.is_multiple and place.attribute.parts):
+        target = self._resolve(node.name)
+        if not (target.attribute.is_multiple and target.attribute.parts):
             raise _refused(f"{node.name} has no values to select from")
-        return ElementCondition(place.name, _Compiler(self.resource, place.name).condition(node.inner))
+        return ElementCondition(target.name, _Compiler(self.resource, target.name).condition(node.inner))
 
-    def _place(self, name: AttributeName) -> QualifiedAttribute:
+    def _resolve(self, name: AttributeName) -> QualifiedAttribute:
         """Return the attribute with this name; in brackets it is a sub-attribute, also with its full name."""
-        place = None
+        target = None
         if self.within is None or name.part is not None:
-            place = find_attribute(self.resource, str(name))
+            target = find_attribute(self.resource, str(name))
         elif name.urn is None:
-            place = find_attribute(self.resource, f"{self.within}.{name.attribute}")
-        if place is None or self.within not in (None, place.name.split(".")[0]):
+            target = find_attribute(self.resource, f"{self.within}.{name.attribute}")
+        if target is None or self.within not in (None, target.name.split(".")[0]):
             raise _refused(f"{self.within or self.resource} has no attribute {shorten(str(name))!r}")
-        return place
+        return target
 
     def _is_schemas(self, name: AttributeName) -> bool:
         return self.within is None and (name.attribute.lower(), name.part, name.urn) == (
@@ -164,28 +166,28 @@ def _either_way(node: AttributeComparison, equal: Condition) -> Condition:
     return equal.condition if isinstance(equal, NotCondition) else NotCondition(equal)
 
 
-def _presence(place: QualifiedAttribute, name: AttributeName) -> Condition:
+def _presence(target: QualifiedAttribute, name: AttributeName) -> Condition:
     """Return the condition that an attribute has a value, or a complex one any sub-attribute."""
-    if place.attribute.kind is not AttributeType.COMPLEX or _has_value(place):
-        return PresentCondition(_searchable(place, name).name)
-    parts = (part for part in place.attribute.parts if part.kind in _OPERATORS)
-    return AnyCondition(tuple(PresentCondition(f"{place.name}.{part.name}") for part in parts))
+    if target.attribute.kind is not AttributeType.COMPLEX or _has_value(target):
+        return PresentCondition(_searchable(target, name).name)
+    parts = (part for part in target.attribute.parts if part.kind in _OPERATORS)
+    return AnyCondition(tuple(PresentCondition(f"{target.name}.{part.name}") for part in parts))
 
 
-def _searchable(place: QualifiedAttribute, name: AttributeName) -> QualifiedAttribute:
+def _searchable(target: QualifiedAttribute, name: AttributeName) -> QualifiedAttribute:
     """Return the attribute itself, or its sub-attribute `value` if it has one; refuse others."""
-    if _has_value(place):
-        value = next(part for part in place.attribute.parts if part.name == "value")
-        return QualifiedAttribute(f"{place.name}.value", value, place.attribute)
-    if place.attribute.kind is AttributeType.COMPLEX:
+    if _has_value(target):
+        value = next(part for part in target.attribute.parts if part.name == "value")
+        return QualifiedAttribute(f"{target.name}.value", value, target.attribute)
+    if target.attribute.kind is AttributeType.COMPLEX:
         raise _refused(f"{name} is complex; name one of its sub-attributes")
-    if place.attribute.kind not in _OPERATORS:
+    if target.attribute.kind not in _OPERATORS:
         raise _refused(f"{name} cannot be searched")
-    return place
+    return target
 
 
-def _has_value(place: QualifiedAttribute) -> bool:
-    return any(part.name == "value" for part in place.attribute.parts)
+def _has_value(target: QualifiedAttribute) -> bool:
+    return any(part.name == "value" for part in target.attribute.parts)
 
 
 def _value(value: Literal, kind: AttributeType, name: AttributeName) -> Value:

@@ -50,34 +50,34 @@ MAX_PART_CHARACTERS: Final = 1024
 _PARTS: Final = ("value", "type", "primary")
 
 
-def patched_emails(emails: Emails, step: PatchStep, kept: Collection[str] = ()) -> Emails:
+def patched_emails(emails: Emails, step: PatchStep, exempt: Collection[str] = ()) -> Emails:
     """Return the addresses after one step.
 
     A sub-attribute without a filter belongs to the primary address, else to the first, which is created if
     absent. Selected addresses keep the sub-attributes that are not sent. If a filter selects nothing and
     consists of equalities only, an address with these sub-attributes is created, as Entra ID expects;
     otherwise the error is invalid_request, code `noTarget`. Removing an absent address is no error. Addresses
-    in `kept` are not checked.
+    in `exempt` are not checked.
     """
     if step.verb is PatchVerb.ADD and step.value is None:
         return emails
     if step.where is None and step.part is None:
-        return _whole(emails, step, kept)
+        return _whole(emails, step, exempt)
     chosen = _chosen(emails, step.where)
     if _is_removal(step):
         return _without(emails, chosen)
-    sent = _sent(step, kept)
+    sent = _sent(step, exempt)
     if chosen:
         return _changed(emails, chosen, sent)
-    return emails if step.verb is PatchVerb.REMOVE else _added(emails, (_made(step, sent, kept),))
+    return emails if step.verb is PatchVerb.REMOVE else _added(emails, (_made(step, sent, exempt),))
 
 
-def _whole(emails: Emails, step: PatchStep, kept: Collection[str]) -> Emails:
+def _whole(emails: Emails, step: PatchStep, exempt: Collection[str]) -> Emails:
     match step.verb:
         case PatchVerb.ADD:
-            return _added(emails, read_emails(step.value, kept))
+            return _added(emails, read_emails(step.value, exempt))
         case PatchVerb.REPLACE:
-            return settle_primary(read_emails(step.value, kept))
+            return settle_primary(read_emails(step.value, exempt))
         case PatchVerb.REMOVE:
             return () if step.value is None else _taken(emails, step.value)
 
@@ -108,14 +108,14 @@ def only_element(value: Any) -> Any:
     return value[0] if isinstance(value, list) and len(value) == 1 else value
 
 
-def _sent(step: PatchStep, kept: Collection[str]) -> SentEmail:
+def _sent(step: PatchStep, exempt: Collection[str]) -> SentEmail:
     """Return the sub-attributes that a step writes; removing `type` or `primary` writes the default."""
-    name = step.place.name
+    name = step.target.name
     if step.part is None:
-        return read_email(only_element(step.value), name, kept)
+        return read_email(only_element(step.value), name, exempt)
     value = None if step.verb is PatchVerb.REMOVE else unwrap_value(step.value)
     if step.part == "value":
-        return SentEmail(value=read_address(value, name, kept))
+        return SentEmail(value=read_address(value, name, exempt))
     if step.part == "type":
         return SentEmail(type=read_text(value, name, longest=MAX_TYPE_CHARACTERS) or DEFAULT_TYPE)
     return SentEmail(primary=value is not None and read_flag(value, name))
@@ -161,9 +161,9 @@ def _marked(emails: Sequence[Email], chosen: frozenset[int]) -> int:
     return min(chosen)
 
 
-def _made(step: PatchStep, sent: SentEmail, kept: Collection[str]) -> SentEmail:
+def _made(step: PatchStep, sent: SentEmail, exempt: Collection[str]) -> SentEmail:
     """Return the address that a step creates if its filter selects none."""
-    name = step.place.name
+    name = step.target.name
     wanted: dict[str, Any] = {} if step.where is None else equalities(step.where, "emails")
     for part in _PARTS:
         value = getattr(sent, part)
@@ -171,7 +171,7 @@ def _made(step: PatchStep, sent: SentEmail, kept: Collection[str]) -> SentEmail:
             continue
         if not is_same(wanted.setdefault(part, value), value):
             raise _no_target(name)
-    made = read_email(wanted, "emails", kept)
+    made = read_email(wanted, "emails", exempt)
     if made.value is None:
         raise _no_target(name)
     return made

@@ -32,7 +32,7 @@ def member_changes(step: PatchStep) -> Changes:
     if step.part == "display":
         return _naming(step)
     if step.part not in (None, "value"):
-        raise _immutable(step.place.name)
+        raise _immutable(step.target.name)
     if step.where is not None:
         return _selected(step, step.where)
     sent = read_members(step.value)
@@ -111,7 +111,7 @@ def _naming(step: PatchStep) -> Changes:
         compile_selector(step.where, ResourceType.GROUP, "members")
     value = None if step.verb is PatchVerb.REMOVE else step.value
     if value is not None and not isinstance(value, str):
-        raise invalid_value(step.place.name, "it is not a text")
+        raise invalid_value(step.target.name, "it is not a text")
     display = read_display(value)
     if display is None and step.verb is PatchVerb.ADD:
         return ()

@@ -46,18 +46,18 @@ def patched_user(resource: Resource, steps: Iterable[PatchStep]) -> Resource:
 
 def patch_stepwise(changed: Resource, steps: Iterable[PatchStep]) -> Iterator[None]:
     """Apply the steps of `patched_user` to a resource in place, and yield after each."""
-    kept = _addresses(changed)
+    exempt = _addresses(changed)
     waiting: list[PatchStep] = []
     for step in steps:
         try:
-            _put_step(changed, step, kept)
+            _put_step(changed, step, exempt)
         except GatewayError as error:
             if error.code != NO_TARGET:
                 raise
             waiting.append(step)
         yield
     for step in waiting:
-        _put_step(changed, step, kept)
+        _put_step(changed, step, exempt)
         yield
 
 
@@ -88,28 +88,28 @@ def _addresses(resource: Resource) -> frozenset[str]:
     )
 
 
-def _put_step(changed: Resource, step: PatchStep, kept: Collection[str]) -> None:
+def _put_step(changed: Resource, step: PatchStep, exempt: Collection[str]) -> None:
     """Apply one step to a user; an error leaves `changed` untouched."""
     if step.attribute == "name":
         _put(changed, "name", _name(changed.get("name") or {}, step))
     elif step.attribute == "emails":
-        _put(changed, "emails", _emails(changed.get("emails") or [], step, kept))
+        _put(changed, "emails", _emails(changed.get("emails") or [], step, exempt))
     elif step.attribute == "roles":
         roles = tuple(ProviderRole(**role) for role in changed.get("roles") or ())
         _put(changed, "roles", [render_role(role) for role in patched_roles(roles, step)])
     else:
-        _put_single(changed, step, ResourceType.USER, kept)
+        _put_single(changed, step, ResourceType.USER, exempt)
 
 
 def _put_single(
-    changed: Resource, step: PatchStep, resource: ResourceType, kept: Collection[str] = ()
+    changed: Resource, step: PatchStep, resource: ResourceType, exempt: Collection[str] = ()
 ) -> None:
     """Write a single-valued attribute; for it, add is replace (RFC 7644 section 3.5.2.1)."""
-    name = step.place.name
+    name = step.target.name
     value = None if step.verb is PatchVerb.REMOVE else unwrap_value(step.value)
     match name:
         case "userName":
-            changed[name] = read_user_name(value, kept)
+            changed[name] = read_user_name(value, exempt)
         case "active" if value is None:
             raise invalid_value(name, "it is required")
         case "active":
@@ -128,7 +128,7 @@ def _name(parts: Mapping[str, Any], step: PatchStep) -> dict[str, Any]:
     """Return the sub-attributes of a name; absent ones stay unchanged (RFC 7644 section 3.5.2.3)."""
     value = None if step.verb is PatchVerb.REMOVE else step.value
     if step.part is not None:
-        sent = {step.part: read_text(unwrap_value(value), step.place.name)}
+        sent = {step.part: read_text(unwrap_value(value), step.target.name)}
     elif value is None:
         return dict(parts) if step.verb is PatchVerb.ADD else {}
     else:
@@ -137,13 +137,13 @@ def _name(parts: Mapping[str, Any], step: PatchStep) -> dict[str, Any]:
 
 
 def _emails(
-    emails: Iterable[Mapping[str, Any]], step: PatchStep, kept: Collection[str]
+    emails: Iterable[Mapping[str, Any]], step: PatchStep, exempt: Collection[str]
 ) -> list[dict[str, Any]]:
     before = tuple(
         Email(email["value"], email.get("type") or DEFAULT_TYPE, primary=bool(email.get("primary")))
         for email in emails
     )
-    after = patched_emails(before, step, kept)
+    after = patched_emails(before, step, exempt)
     return [{"value": email.value, "type": email.type, "primary": email.primary} for email in after]
 
 

@@ -30,23 +30,23 @@ _PASSED_PARTS: Final = frozenset(
 class PatchStep:
     """One change of one attribute; a `value` of None is an absent or null value.
 
-    `where` selects values of a multi-valued attribute; `place` is that attribute or its sub-attribute.
+    `where` selects values of a multi-valued attribute; `target` is that attribute or its sub-attribute.
     """
 
     verb: PatchVerb
-    place: QualifiedAttribute
+    target: QualifiedAttribute
     value: Any = None
     where: FilterExpression | None = None
 
     @property
     def attribute(self) -> str:
         """The name of the whole attribute."""
-        return (self.place.parent or self.place.attribute).name
+        return (self.target.parent or self.target.attribute).name
 
     @property
     def part(self) -> str | None:
         """The name of the sub-attribute, None for the whole attribute."""
-        return None if self.place.parent is None else self.place.attribute.name
+        return None if self.target.parent is None else self.target.attribute.name
 
 
 def parse_steps(operations: Iterable[PatchOperation], resource: ResourceType) -> Iterator[PatchStep]:
@@ -76,16 +76,16 @@ class _Reader:
 
     def step(self, verb: PatchVerb, path: str, value: Any) -> PatchStep | None:
         """Return the step of an operation with a path, None for an ignored attribute."""
-        place = find_attribute(self._resource, path)
+        target = find_attribute(self._resource, path)
         where = None
-        if place is None:
+        if target is None:
             parsed = self._parse(path)
             if self._is_passed_over(parsed):
                 return None
-            place, where = self._place(parsed, path), parsed.inner
-        if not place.is_writable:
-            raise _read_only(place.name)
-        return PatchStep(verb, place, value, where)
+            target, where = self._resolve(parsed, path), parsed.inner
+        if not target.is_writable:
+            raise _read_only(target.name)
+        return PatchStep(verb, target, value, where)
 
     def _parse(self, path: str) -> PatchPath:
         self._read += len(path)
@@ -107,27 +107,27 @@ class _Reader:
             step = self._member(verb, key, item)
             if step is None:
                 continue
-            if step.where is None and step.place.name in seen:
-                raise _twice(step.place.name)
-            seen.add(step.place.name)
+            if step.where is None and step.target.name in seen:
+                raise _twice(step.target.name)
+            seen.add(step.target.name)
             yield step
 
     def _member(self, verb: PatchVerb, key: str, value: Any) -> PatchStep | None:
-        place = find_attribute(self._resource, key)
-        if place is None:
+        target = find_attribute(self._resource, key)
+        if target is None:
             return self._selecting_member(verb, key, value)
-        if not place.is_writable or (place.name == "members" and value is None):
+        if not target.is_writable or (target.name == "members" and value is None):
             # A null `members` in a whole group means no change.
             return None
-        return PatchStep(verb, place, value)
+        return PatchStep(verb, target, value)
 
     def _selecting_member(self, verb: PatchVerb, key: str, value: Any) -> PatchStep | None:
         """Return the step for a name such as `emails[type eq "work"].value`, None for an unknown one."""
         attribute, bracket, _ = key.partition("[")
-        place = find_attribute(self._resource, attribute) if bracket else None
-        return None if place is None or not place.is_writable else self.step(verb, key, value)
+        target = find_attribute(self._resource, attribute) if bracket else None
+        return None if target is None or not target.is_writable else self.step(verb, key, value)
 
-    def _place(self, path: PatchPath, text: str) -> QualifiedAttribute:
+    def _resolve(self, path: PatchPath, text: str) -> QualifiedAttribute:
         part = path.name.part or path.part
         whole = find_attribute(self._resource, str(AttributeName(path.name.attribute, urn=path.name.urn)))
         if whole is None:
@@ -136,10 +136,10 @@ class _Reader:
             raise _read_only(whole.name)
         if path.inner is not None and not whole.attribute.is_multiple:
             raise _invalid_path(text, f"{whole.name} has no values to select from")
-        place = whole if part is None else find_attribute(self._resource, f"{whole.name}.{part}")
-        if place is None:
+        target = whole if part is None else find_attribute(self._resource, f"{whole.name}.{part}")
+        if target is None:
             raise _invalid_path(text, f"{whole.name} has no such sub-attribute")
-        return place
+        return target
 
     def _is_passed_over(self, path: PatchPath) -> bool:
         whole = str(path.name).lower()

@@ -172,7 +172,7 @@ async def test_who_is_put_out_is_not_waited_for() -> None:
     site = EventSite(timeout=0, grace=0)
     site.hub.subscribe("ann")
     async with asking(site) as (task, _):
-        site.hub.put_out("ann")
+        site.hub.disconnect("ann")
         with pytest.raises(CallTimeout):
             await ended(task)
 

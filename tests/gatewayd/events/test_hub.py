@@ -284,12 +284,12 @@ async def test_putting_out() -> None:
     first, second, other = [site.hub.subscribe(name) for name in ("ann", "ann", "bob")]
     reading = asyncio.ensure_future(first.next())
     await site.send(1)
-    site.hub.put_out("nobody")
-    site.hub.put_out("ann")
+    site.hub.disconnect("nobody")
+    site.hub.disconnect("ann")
     assert (first.is_closed, second.is_closed, other.is_closed) == (True, True, False)
     assert await asyncio.wait_for(reading, SOON) == b""
     assert not site.hub.is_live("ann")
-    site.hub.put_out(None)
+    site.hub.disconnect(None)
     assert other.is_closed
 
 
@@ -297,9 +297,9 @@ async def test_putting_out_those_who_came_by_key() -> None:
     site = Site()
     by_session, by_key, other = [site.hub.subscribe(name) for name in ("ann", "ann", "bob")]
     by_key.has_key = other.has_key = True
-    site.hub.put_out("ann", only_keys=True)
+    site.hub.disconnect("ann", only_keys=True)
     assert (by_session.is_closed, by_key.is_closed, other.is_closed) == (False, True, False)
-    site.hub.put_out(only_keys=True)
+    site.hub.disconnect(only_keys=True)
     assert (by_session.is_closed, other.is_closed) == (False, True)
 
 
@@ -338,7 +338,7 @@ async def test_who_comes_and_goes_is_told() -> None:
 async def test_what_is_told_to_some_has_no_id_and_is_not_kept() -> None:
     site = Site()
     first, second = site.hub.subscribe("ann"), site.hub.subscribe("ann")
-    site.hub.tell([first], {"n": 1})
+    site.hub.send([first], {"n": 1})
     assert fields(await first.next()) == [{"data": '{"n":1}'}]
     assert not waiting(second)
     assert not waiting(site.hub.subscribe("ann", last_id=first.position))

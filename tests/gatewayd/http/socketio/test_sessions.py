@@ -223,7 +223,7 @@ async def test_a_socket_that_leaves_is_no_listener_any_more() -> None:
 async def test_who_is_put_out_is_closed() -> None:
     async with site_of() as site:
         socket = await site.open({"token": "ann"})
-        site.inner.hub.put_out("ann")
+        site.inner.hub.disconnect("ann")
         assert await text(socket) == "41"
         assert await is_closed(socket)
 

@@ -132,7 +132,7 @@ def test_without_a_path_an_object_names_several() -> None:
             USER.lower(): {"userName": "a@b.c"},
         },
     )
-    assert [step.place.name for step in found] == [
+    assert [step.target.name for step in found] == [
         "displayName",
         "name.givenName",
         "active",
