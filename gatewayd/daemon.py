@@ -111,12 +111,12 @@ class Daemon:
         self._notifier.status("opening the database")
         gateway = await assemble(self._settings, stack)
         servers = await self._serve(gateway, stack)
-        gateway.health.ready = True
+        gateway.services.health.ready = True
         self._start_chores(gateway)
         _settle_memory()
         self._notifier.ready("serving")
         log.info("ready", extra={"version": __version__})
-        if not gateway.sources.count:
+        if not gateway.services.sources.count:
             log.warning(NO_MODEL)
         if self._invocation.on_ready is not None:
             await self._invocation.on_ready(gateway)
@@ -149,19 +149,22 @@ class Daemon:
         return addresses
 
     def _start_chores(self, gateway: Gateway) -> None:
-        tasks = gateway.tasks
-        accounts = gateway.accounts
+        tasks = gateway.services.tasks
+        accounts = gateway.services.accounts
         tasks.spawn("last-used times", _every(FLUSH_SECONDS, accounts.authenticator.flush))
         tasks.spawn("expired revocations", _every(PRUNE_INTERVAL_SECONDS, accounts.sessions.prune))
         tasks.spawn(
-            "old ids of responses", _every(PRUNE_INTERVAL_SECONDS, gateway.answering.response_ids.prune)
+            "old ids of responses",
+            _every(PRUNE_INTERVAL_SECONDS, gateway.services.answering.response_ids.prune),
         )
-        tasks.spawn("free memory", _every(MEMORY_CHECK_SECONDS, MemoryKeeper(gateway.database.forget).look))
-        tasks.spawn("documents", gateway.documents.start())
-        tasks.spawn("stall monitor", gateway.health.loop.run())
+        tasks.spawn(
+            "free memory", _every(MEMORY_CHECK_SECONDS, MemoryKeeper(gateway.services.database.forget).look)
+        )
+        tasks.spawn("documents", gateway.services.documents.start())
+        tasks.spawn("stall monitor", gateway.services.health.loop.run())
         interval = self._notifier.watchdog_interval
         if interval is not None:
-            tasks.spawn("watchdog", Watchdog(self._notifier, gateway.database.ping, interval).run())
+            tasks.spawn("watchdog", Watchdog(self._notifier, gateway.services.database.ping, interval).run())
 
     async def _until_stopped(self, gateway: Gateway) -> None:
         while True:
@@ -215,27 +218,27 @@ class Daemon:
 
     async def _drain(self, gateway: Gateway, servers: Sequence[HttpServer]) -> None:
         self._notifier.stopping()
-        gateway.health.ready = False
+        gateway.services.health.ready = False
         self._notifier.status("finishing the answers that run")
         for server in servers:
             await server.stop_listening()
-        gateway.documents.files.end_waits()
+        gateway.services.documents.files.end_waits()
         deadline = time.monotonic() + self._settings.drain_timeout
         is_over = await _finished(gateway, servers, deadline, listeners=False)
-        cut = 0 if is_over else await gateway.tasks.end_started()
+        cut = 0 if is_over else await gateway.services.tasks.end_started()
         # Those who listen hear of the answers to the end.
-        await gateway.live.deferred.close(max(WRITE_SECONDS, deadline - time.monotonic()))
+        await gateway.services.live.deferred.close(max(WRITE_SECONDS, deadline - time.monotonic()))
         await gateway.close_streams()
         await _finished(gateway, servers, time.monotonic() + STOP_SECONDS, listeners=True)
         is_over = await _finished(gateway, servers, deadline, listeners=False)
         left = 0 if is_over else sum(server.unanswered for server in servers)
         if left or cut:
-            gateway.listening.streams.stop()
+            gateway.streaming.streams.stop()
             await _finished(gateway, servers, time.monotonic() + STOP_SECONDS, listeners=False)
             log.warning("stopping with answers unfinished", extra={"in_flight": left, "tasks": cut})
         try:
             async with asyncio.timeout(WRITE_SECONDS):
-                await gateway.accounts.authenticator.flush()
+                await gateway.services.accounts.authenticator.flush()
         except (GatewayError, TimeoutError) as error:
             log.warning("last-used times are lost: %s", full_message(error) or "the database takes its time")
         log.info("stopped")
@@ -296,7 +299,7 @@ async def _finished(
     """
     while True:
         waited_for = sum(server.look(listeners=listeners) for server in servers)
-        if not waited_for and (listeners or not gateway.tasks.started()):
+        if not waited_for and (listeners or not gateway.services.tasks.started()):
             return True
         if time.monotonic() >= deadline:
             return False

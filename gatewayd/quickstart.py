@@ -114,7 +114,7 @@ class Quickstart:
 
     async def greet(self, gateway: Gateway) -> None:
         """Make the first administrator and key, wait for the model, and print three calls that work."""
-        settings = gateway.settings
+        settings = gateway.services.settings
         facts = {
             "url": gateway.url,
             "socket": settings.control_socket,
@@ -124,7 +124,7 @@ class Quickstart:
         }
         model = await gateway.first_model(MODEL_SECONDS)
         try:
-            made = await gateway.accounts.setup.run(ADMIN_EMAIL, "Administrator", None)
+            made = await gateway.services.accounts.setup.run(ADMIN_EMAIL, "Administrator", None)
         except GatewayError as error:
             if error.code != ALREADY_SET_UP:
                 raise
@@ -145,10 +145,13 @@ class Quickstart:
         pages = manual_pages.find_pages()
         self._say("Reading the manual pages (once) ...")
         actor = Actor(
-            owner, CredentialKind.CONTROL, (), gateway.accounts.permissions.effective_permissions(owner, ())
+            owner,
+            CredentialKind.CONTROL,
+            (),
+            gateway.services.accounts.permissions.effective_permissions(owner, ()),
         )
         try:
-            problems = await manual_pages.ingest(pages, gateway.documents, actor)
+            problems = await manual_pages.ingest(pages, gateway.services.documents, actor)
         except GatewayError as error:
             problems = [error.message]
         for problem in problems:

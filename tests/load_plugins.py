@@ -46,7 +46,7 @@ async def load_all(folder: Path, state: Path, isolation: str = "thread") -> Resu
         found = await asyncio.to_thread(read_directory, folder)
         result = Result(failed={Path(path).name: fault for path, fault in found.faults.items()})
         for plugin in found.plugins:
-            await _load(gateway.extensions.registry, plugin, result)
+            await _load(gateway.services.extensions.registry, plugin, result)
     return result
 
 

@@ -7,19 +7,17 @@ from pathlib import Path
 from typing import Final
 
 from gatewayd.assembly.accounts import (
-    AccountServices,
     AccountStores,
     configured_permissions,
     configured_values,
     make_accounts,
     make_stores,
 )
-from gatewayd.assembly.documents import DocumentServices, open_documents
-from gatewayd.assembly.events import LiveServices, open_live
-from gatewayd.assembly.plugin_host import HostServices, make_gateway_host
-from gatewayd.assembly.plugins import ExtensionServices, PluginDependencies, make_extensions, open_extensions
+from gatewayd.assembly.documents import open_documents
+from gatewayd.assembly.events import open_live
+from gatewayd.assembly.plugin_host import make_gateway_host
+from gatewayd.assembly.plugins import PluginDependencies, make_extensions, open_extensions
 from gatewayd.assembly.routes import (
-    RouteServices,
     StreamingRoutes,
     concurrency_rules,
     make_control,
@@ -27,8 +25,9 @@ from gatewayd.assembly.routes import (
     make_public,
     make_streaming_routes,
 )
-from gatewayd.assembly.runs import AnswerServices, make_answer_services, run_options
-from gatewayd.assembly.scim import ScimServices, make_provisioning
+from gatewayd.assembly.runs import make_answer_services, run_options
+from gatewayd.assembly.scim import make_provisioning
+from gatewayd.assembly.services import GatewayServices
 from gatewayd.assembly.sources import ConfiguredSources, provider_configs, start_builtin
 from gatewayd.assembly.tool_servers import make_servers
 from gatewayd.catalog.service import Catalog, CatalogOptions
@@ -49,41 +48,28 @@ POLL_SECONDS: Final = 0.2
 
 @dataclass(slots=True)
 class Gateway:
-    """Everything that runs, for the daemon that runs it; `url` is set once the public application listens."""
+    """The services and the two applications over them; `url` is set once the public application listens."""
 
-    settings: Settings
-    tasks: TaskRegistry
-    database: Database
-    accounts: AccountServices
-    provisioning: ScimServices
-    documents: DocumentServices
-    live: LiveServices
-    extensions: ExtensionServices
-    answering: AnswerServices
-    catalog: Catalog
-    sources: ConfiguredSources
-    health: HealthMonitor
+    services: GatewayServices
     public: Application
     control: Application
-    services: HostServices
-    parts: RouteServices
-    listening: StreamingRoutes
+    streaming: StreamingRoutes
     url: str = ""
 
     async def close_streams(self) -> None:
         """Close what listens for hours; the clients come back to the next daemon."""
-        self.live.hub.close()
-        await self.listening.sockets.close()
+        self.services.live.hub.close()
+        await self.streaming.sockets.close()
 
     async def first_model(self, seconds: float) -> str | None:
         """Return the id of a model, the built-in one first, once one is listed; None when none is in time."""
         deadline = asyncio.get_running_loop().time() + seconds
         while asyncio.get_running_loop().time() < deadline:
-            models = await self.catalog.list_all()
+            models = await self.services.catalog.list_all()
             if models:
                 local = [model for model in models if model.owned_by == "local"]
                 return (local or models)[0].id
-            if not self.sources.count:
+            if not self.services.sources.count:
                 return None
             await asyncio.sleep(POLL_SECONDS)
         return None
@@ -97,44 +83,20 @@ async def assemble(settings: Settings, stack: AsyncExitStack) -> Gateway:
     stack.push_async_callback(tasks.close)
     # Closed before the tasks are: the built-in model ends in its own order.
     stack.push_async_callback(sources.close)
-    core = CoreServices(settings, database, tasks, sources)
-    parts, services = await open_parts(core, stack)
-    doors = make_edge_services(parts)
-    listening = make_streaming_routes(parts, doors, tasks)
-    return Gateway(
-        settings=settings,
-        tasks=tasks,
-        database=database,
-        accounts=parts.accounts,
-        provisioning=parts.provisioning,
-        documents=parts.documents,
-        live=parts.live,
-        extensions=parts.extensions,
-        answering=parts.answering,
-        catalog=parts.catalog,
-        sources=sources,
-        health=parts.health,
-        public=make_public(parts, doors, listening, tasks),
-        control=make_control(parts, tasks),
-        services=services,
-        parts=parts,
-        listening=listening,
-    )
+    services = await open_services(settings, database, tasks, sources, stack)
+    edge = make_edge_services(services)
+    streaming = make_streaming_routes(services, edge)
+    return Gateway(services, make_public(services, edge, streaming), make_control(services), streaming)
 
 
-@dataclass(frozen=True, slots=True)
-class CoreServices:
-    """What the services stand on."""
-
-    settings: Settings
-    database: Database
-    tasks: TaskRegistry
-    sources: ConfiguredSources
-
-
-async def open_parts(core: CoreServices, stack: AsyncExitStack) -> tuple[RouteServices, HostServices]:
-    """Return the services, and those of them that plugins reach."""
-    settings, database, tasks = core.settings, core.database, core.tasks
+async def open_services(
+    settings: Settings,
+    database: Database,
+    tasks: TaskRegistry,
+    sources: ConfiguredSources,
+    stack: AsyncExitStack,
+) -> GatewayServices:
+    """Return the services, with the plugins loaded and their models among the sources."""
     reader = await stack.enter_async_context(open_reader(database.location))
     stores = make_stores(reader)
     accounts = await make_accounts(settings, stores, database, stack)
@@ -148,30 +110,32 @@ async def open_parts(core: CoreServices, stack: AsyncExitStack) -> tuple[RouteSe
         PluginDependencies(settings, accounts, live, documents.files, catalog, tasks, servers.tools)
     )
     pipeline = Pipeline(catalog, extensions.filters, documents.attachments, extensions.tools)
-    services = HostServices(settings, accounts, documents, live, catalog, pipeline, extensions)
-    await open_extensions(extensions, make_gateway_host(services), stack)
-    core.sources.add(extensions.functions)
-    catalog.use(core.sources.choose(settings))
     pool_size = 0 if database.location.is_sqlite else settings.database_pool_size
     room = DescriptorBudget(public_descriptor_limits(pool_size), concurrency_rules(settings))
     answering = make_answer_services(catalog, pipeline, live, extensions, tasks, room)
     answering.runs.configure(run_options(settings))
-    parts = RouteServices(
+    services = GatewayServices(
         settings=settings,
+        tasks=tasks,
+        database=database,
+        database_check=DatabaseCheck(database),
+        health=HealthMonitor(ping, tasks, database.location.server),
+        sources=sources,
         accounts=accounts,
+        provisioning=make_provisioning(settings, accounts, reader),
         catalog=catalog,
         pipeline=pipeline,
-        health=HealthMonitor(ping, tasks, database.location.server),
-        database_check=DatabaseCheck(database),
-        provisioning=make_provisioning(settings, accounts, reader),
         documents=documents,
         live=live,
+        servers=servers,
         extensions=extensions,
         answering=answering,
-        servers=servers,
         room=room,
     )
-    return parts, services
+    await open_extensions(extensions, make_gateway_host(services), stack)
+    sources.add(extensions.functions)
+    catalog.use(sources.choose(settings))
+    return services
 
 
 async def reload(gateway: Gateway, settings: Settings) -> None:
@@ -180,15 +144,16 @@ async def reload(gateway: Gateway, settings: Settings) -> None:
     Everything that can fail happens first, so that a bad configuration changes nothing.
     """
     provider_configs(settings)
-    gateway.accounts.runtime.configure(configured_values(settings))
-    gateway.accounts.permissions.configure(configured_permissions(settings))
-    gateway.catalog.use(gateway.sources.choose(settings))
-    gateway.extensions.switches.configure(settings)
-    gateway.answering.runs.configure(run_options(settings))
-    await gateway.extensions.registry.reload()
-    gateway.provisioning.configure(settings)
-    gateway.tasks.spawn("closing replaced sources", gateway.sources.close_retired(settings.drain_timeout))
-    gateway.settings = gateway.services.settings = settings
+    services = gateway.services
+    services.accounts.runtime.configure(configured_values(settings))
+    services.accounts.permissions.configure(configured_permissions(settings))
+    services.catalog.use(services.sources.choose(settings))
+    services.extensions.switches.configure(settings)
+    services.answering.runs.configure(run_options(settings))
+    await services.extensions.registry.reload()
+    services.provisioning.configure(settings)
+    services.tasks.spawn("closing replaced sources", services.sources.close_retired(settings.drain_timeout))
+    services.settings = settings
 
 
 async def open_database(settings: Settings, stack: AsyncExitStack) -> Database:

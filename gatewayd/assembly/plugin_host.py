@@ -1,17 +1,11 @@
 """Construction of the plugin host from the services of the gateway."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final
 
-from gatewayd.assembly.accounts import AccountServices, signing_secret
-from gatewayd.assembly.documents import DocumentServices
-from gatewayd.assembly.events import LiveServices
-from gatewayd.assembly.plugins import ExtensionServices
-from gatewayd.catalog.service import Catalog
+from gatewayd.assembly.accounts import signing_secret
+from gatewayd.assembly.services import GatewayServices
 from gatewayd.dialects import openai
 from gatewayd.knowledge.process_now import SynchronousProcessing
-from gatewayd.pipeline.pipeline import Pipeline
 from gatewayd.plugin_host.actors import PluginActors
 from gatewayd.plugin_host.chats import ChatsForPlugins
 from gatewayd.plugin_host.completions import CompletionServices, CompletionsForPlugins
@@ -22,29 +16,11 @@ from gatewayd.plugin_host.plugins import PluginsForPlugins
 from gatewayd.plugin_host.settings import SettingsForPlugins, derive_secret
 from gatewayd.plugin_host.users import UsersForPlugins
 from gatewayd.plugins.interfaces import PluginHost
-from gatewayd.settings import Settings
 
 PLUGIN_DATA: Final = "plugin-data"
 
 
-@dataclass(slots=True)
-class HostServices:
-    """Services behind the plugin host; `settings` are the settings in force."""
-
-    settings: Settings
-    accounts: AccountServices
-    documents: DocumentServices
-    live: LiveServices
-    catalog: Catalog
-    pipeline: Pipeline
-    extensions: ExtensionServices
-
-    def configured(self) -> Mapping[str, Any]:
-        """Return the settings by name."""
-        return {name: getattr(self.settings, name) for name in type(self.settings).model_fields}
-
-
-def make_gateway_host(services: HostServices) -> PluginHost:
+def make_gateway_host(services: GatewayServices) -> PluginHost:
     """Return the host: one adapter of `plugin_host` for each interface of `plugins.interfaces`."""
     accounts, documents, chats = services.accounts, services.documents, services.live.chats
     extensions = services.extensions

@@ -7,19 +7,13 @@ from functools import partial
 
 from gatewayd import __version__
 from gatewayd.accounts.records import Actor
-from gatewayd.assembly.accounts import AccountServices
 from gatewayd.assembly.document_routes import control_document_rows, public_document_rows
 from gatewayd.assembly.documents import DocumentServices
 from gatewayd.assembly.event_routes import control_live_rows, public_live_rows
-from gatewayd.assembly.events import LiveServices
 from gatewayd.assembly.indexes import describe_index, find_cache_state, find_recall
 from gatewayd.assembly.plugin_routes import control_model_rows, control_plugin_rows, public_plugin_rows
-from gatewayd.assembly.plugins import ExtensionServices
-from gatewayd.assembly.runs import AnswerServices
-from gatewayd.assembly.scim import ScimServices
-from gatewayd.assembly.tool_servers import ToolServerServices
+from gatewayd.assembly.services import GatewayServices
 from gatewayd.catalog.runtimes import ModelRuntimes
-from gatewayd.catalog.service import Catalog
 from gatewayd.http.access_revocation import AccessRevocation
 from gatewayd.http.app import Application, build_application
 from gatewayd.http.connections.admission import RequestAdmission
@@ -71,34 +65,11 @@ from gatewayd.http.responses.streams import AnswerStreams
 from gatewayd.http.routes import Route
 from gatewayd.http.scim_auth import ScimAuthenticator
 from gatewayd.http.socketio.sessions import PATH, SocketRoutes
-from gatewayd.observe.health import HealthMonitor
 from gatewayd.pipeline.embeddings import EmbeddingService
 from gatewayd.pipeline.filters.inputs import InputFilters
 from gatewayd.pipeline.functions.model_actions import ModelActions
 from gatewayd.pipeline.passthrough import RequestForwarder
-from gatewayd.pipeline.pipeline import Pipeline
 from gatewayd.settings import Settings
-from gatewayd.storage.engine.checks import DatabaseCheck
-from gatewayd.tasks import TaskRegistry
-
-
-@dataclass(frozen=True, slots=True)
-class RouteServices:
-    """What the routes are built over."""
-
-    settings: Settings
-    accounts: AccountServices
-    catalog: Catalog
-    pipeline: Pipeline
-    health: HealthMonitor
-    database_check: DatabaseCheck
-    provisioning: ScimServices
-    documents: DocumentServices
-    live: LiveServices
-    extensions: ExtensionServices
-    answering: AnswerServices
-    servers: ToolServerServices
-    room: DescriptorBudget
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,18 +82,18 @@ class StreamingRoutes:
 
 
 def make_public(
-    parts: RouteServices, doors: EdgeServices, listening: StreamingRoutes, tasks: TaskRegistry
+    services: GatewayServices, edge_services: EdgeServices, streaming: StreamingRoutes
 ) -> Application:
-    """Return the public application: every row of the interface specification that exists."""
-    settings = parts.settings
+    """Return the public application: every row of gatewayd-api(7)."""
+    settings = services.settings
     options = EdgeOptions(
         key_header=settings.custom_api_key_header,
         allowed_origins=tuple(settings.cors_allow_origin),
         trusted_proxies=tuple(settings.trusted_proxies),
-        site_url=lambda: parts.accounts.runtime.text("WEBUI_URL"),
+        site_url=lambda: services.accounts.runtime.text("WEBUI_URL"),
     )
-    edge = PublicEdge(doors, tasks, options)
-    rows = public_rows(parts, listening)
+    edge = PublicEdge(edge_services, services.tasks, options)
+    rows = public_rows(services, streaming)
     if settings.env == "dev":
         rows = [*rows, *DocsRoutes(rows, title=settings.webui_name, version=__version__).routes()]
     return build_application(
@@ -130,7 +101,7 @@ def make_public(
         rows,
         body_limit=settings.request_body_limit,
         rates=make_rates(settings),
-        room=parts.room,
+        room=services.room,
     )
 
 
@@ -159,33 +130,35 @@ def concurrency_rules(settings: Settings) -> ConcurrencyRules:
     return ConcurrencyRules(account, address)
 
 
-def make_edge_services(parts: RouteServices) -> EdgeServices:
-    """Return what lets the callers of the public application in and puts them out."""
-    provisioning, shut_out = parts.provisioning, AccessRevocation()
-    parts.accounts.changes.subscribe(shut_out.on_change)
+def make_edge_services(services: GatewayServices) -> EdgeServices:
+    """Return the services that authenticate callers of the public application and revoke their access."""
+    provisioning, shut_out = services.provisioning, AccessRevocation()
+    services.accounts.changes.subscribe(shut_out.on_change)
     door = ScimAuthenticator(
         provisioning.tokens, provisioning.activity, provisioning.provider, site=provisioning.site
     )
-    return EdgeServices(parts.accounts.authenticator, door, shut_out, parts.live.tickets)
+    return EdgeServices(services.accounts.authenticator, door, shut_out, services.live.tickets)
 
 
-def make_streaming_routes(parts: RouteServices, doors: EdgeServices, tasks: TaskRegistry) -> StreamingRoutes:
-    """Return the event stream, Socket.IO and the answers; an account that is put out hears no more events."""
-    live = parts.live
-    services = EventServices(live.events, live.hub, live.calls, live.tickets, live.chats.chats)
-    settings = parts.settings
+def make_streaming_routes(services: GatewayServices, edge_services: EdgeServices) -> StreamingRoutes:
+    """Return the event stream, Socket.IO and the answers; a revoked account gets no more events."""
+    live = services.live
+    event_services = EventServices(live.events, live.hub, live.calls, live.tickets, live.chats.chats)
+    settings = services.settings
     events = EventRoutes(
-        services,
+        event_services,
         body_limit=settings.request_body_limit,
         has_external_tools=settings.enable_forward_user_info_headers,
     )
-    parts.accounts.changes.subscribe(events.on_change)
+    services.accounts.changes.subscribe(events.on_change)
 
     async def identify(token: str) -> Actor:
-        return await doors.shut_out.identify_again(lambda: doors.accounts.authenticate(token, "GET", PATH))
+        return await edge_services.shut_out.identify_again(
+            lambda: edge_services.accounts.authenticate(token, "GET", PATH)
+        )
 
     admission = RequestAdmission(tuple(settings.trusted_proxies))
-    sockets = SocketRoutes(live.hub, live.calls, identify, tasks, admission)
+    sockets = SocketRoutes(live.hub, live.calls, identify, services.tasks, admission)
     return StreamingRoutes(events, sockets, AnswerStreams(head_seconds=settings.stream_head_timeout))
 
 
@@ -195,9 +168,9 @@ def site_facts(settings: Settings) -> SiteFacts:
     return SiteFacts(settings.webui_name, __version__, enable_login_form=has_form)
 
 
-def public_rows(parts: RouteServices, listening: StreamingRoutes) -> Sequence[Route]:
-    """Return the rows of the public application, in the order of the interface specification."""
-    settings, accounts = parts.settings, parts.accounts
+def public_rows(services: GatewayServices, streaming: StreamingRoutes) -> Sequence[Route]:
+    """Return the rows of the public application, in the order of gatewayd-api(7)."""
+    settings, accounts = services.settings, services.accounts
     config = ClientConfig(
         site_facts(settings), accounts.runtime, accounts.permissions, accounts.users, accounts.sign_up
     )
@@ -206,53 +179,55 @@ def public_rows(parts: RouteServices, listening: StreamingRoutes) -> Sequence[Ro
     )
     replies = SessionReplies(accounts.sessions, accounts.key_rules, accounts.runtime, cookie)
     limit = settings.request_body_limit
-    filters, runtimes = parts.extensions.filters, ModelRuntimes(parts.catalog)
-    embeddings, streams = EmbeddingService(parts.catalog, filters), listening.streams
-    conversion = RuntimeConversion(parts.pipeline, embeddings, streams=streams)
-    inputs = InputFilters(parts.catalog, filters)
-    forwarding = RequestForwarder(parts.catalog, filters, parts.answering.response_ids)
+    filters, runtimes = services.extensions.filters, ModelRuntimes(services.catalog)
+    embeddings, streams = EmbeddingService(services.catalog, filters), streaming.streams
+    conversion = RuntimeConversion(services.pipeline, embeddings, streams=streams)
+    inputs = InputFilters(services.catalog, filters)
+    forwarding = RequestForwarder(services.catalog, filters, services.answering.response_ids)
     return [
-        *HealthRoutes(parts.health, config, __version__).routes(),
-        *PublicModelRoutes(parts.catalog, ModelActions(parts.extensions.registry)).routes(),
-        *ChatRoutes(parts.answering.runs, body_limit=limit, streams=streams).routes(),
-        *MessageRoutes(parts.pipeline, body_limit=limit, streams=streams).routes(),
+        *HealthRoutes(services.health, config, __version__).routes(),
+        *PublicModelRoutes(services.catalog, ModelActions(services.extensions.registry)).routes(),
+        *ChatRoutes(services.answering.runs, body_limit=limit, streams=streams).routes(),
+        *MessageRoutes(services.pipeline, body_limit=limit, streams=streams).routes(),
         *EmbeddingRoutes(embeddings, body_limit=limit).routes(),
         *ForwardingRoutes(forwarding, body_limit=limit, streams=streams).routes(),
         *RuntimeRoutes(runtimes, conversion, inputs, body_limit=limit).routes(),
         *RuntimeAdminRoutes(runtimes, body_limit=limit).routes(),
         *RuntimeOthersRoutes(runtimes, inputs, body_limit=limit).routes(),
-        *public_document_rows(settings, accounts, parts.documents),
-        *public_live_rows(parts.live, listening.events, parts.extensions, parts.answering, body_limit=limit),
-        *public_plugin_rows(parts.extensions, parts.servers, accounts),
-        *listening.sockets.routes(),
+        *public_document_rows(settings, accounts, services.documents),
+        *public_live_rows(
+            services.live, streaming.events, services.extensions, services.answering, body_limit=limit
+        ),
+        *public_plugin_rows(services.extensions, services.servers, accounts),
+        *streaming.sockets.routes(),
         *AuthRoutes(accounts.users, accounts.sign_in, accounts.sign_up, replies).routes(),
         *KeyRoutes(accounts.keys).routes(),
         *AdminRoutes(accounts.runtime, accounts.contact).routes(),
         *UserRoutes(accounts.users, accounts.groups).routes(),
         *PermissionRoutes(accounts.permissions).routes(),
         *GroupRoutes(accounts.groups, accounts.users).routes(),
-        *ScimUserRoutes(parts.provisioning.users, parts.provisioning.provider).routes(),
-        *ScimGroupRoutes(parts.provisioning.groups, parts.provisioning.provider).routes(),
+        *ScimUserRoutes(services.provisioning.users, services.provisioning.provider).routes(),
+        *ScimGroupRoutes(services.provisioning.groups, services.provisioning.provider).routes(),
         *ScimDiscoveryRoutes().routes(),
     ]
 
 
-def make_control(parts: RouteServices, tasks: TaskRegistry) -> Application:
+def make_control(services: GatewayServices) -> Application:
     """Return the control application."""
-    peers = PeerRules(parts.settings.control_group, os.getuid())
-    edge = ControlEdge(peers, tasks)
+    peers = PeerRules(services.settings.control_group, os.getuid())
+    edge = ControlEdge(peers, services.tasks)
     return build_application(
         edge,
-        control_rows(parts),
-        body_limit=parts.settings.request_body_limit,
-        rates=make_rates(parts.settings),
+        control_rows(services),
+        body_limit=services.settings.request_body_limit,
+        rates=make_rates(services.settings),
         room=DescriptorBudget(control_descriptor_limits()),
     )
 
 
-def control_rows(parts: RouteServices) -> Sequence[Route]:
+def control_rows(services: GatewayServices) -> Sequence[Route]:
     """Return the rows of the control application, a noun after the other; see `check_complete`."""
-    accounts = parts.accounts
+    accounts = services.accounts
     users, groups = accounts.users, accounts.groups
     writes = WriteTransactions(accounts.commits)
     viewers = ControlActors(users, accounts.key_rules, accounts.permissions)
@@ -262,28 +237,28 @@ def control_rows(parts: RouteServices) -> Sequence[Route]:
         *control_groups.ControlGroupRoutes(groups, users, writes).routes(),
         *control_permissions.ControlPermissionRoutes(accounts.permissions, groups, users, writes).routes(),
         *control_keys.ControlKeyRoutes(accounts.keys, users, writes).routes(),
-        *control_models.ControlModelRoutes(parts.catalog, viewers, users, groups, writes).routes(),
+        *control_models.ControlModelRoutes(services.catalog, viewers, users, groups, writes).routes(),
         *control_model_rows(
-            parts.catalog, parts.documents.collections, parts.extensions, accounts, viewers, writes
+            services.catalog, services.documents.collections, services.extensions, accounts, viewers, writes
         ),
-        *control_plugin_rows(parts.extensions, parts.servers, accounts, viewers, writes),
-        *control_live_rows(parts.live, parts.answering, accounts, viewers),
-        *control_document_rows(parts.settings, parts.documents, accounts, viewers, writes),
-        *control_links.LinkRoutes(parts.provisioning.links, users, groups, writes).routes(),
-        *control_scim_tokens.ScimTokenRoutes(parts.provisioning.keeper).routes(),
+        *control_plugin_rows(services.extensions, services.servers, accounts, viewers, writes),
+        *control_live_rows(services.live, services.answering, accounts, viewers),
+        *control_document_rows(services.settings, services.documents, accounts, viewers, writes),
+        *control_links.LinkRoutes(services.provisioning.links, users, groups, writes).routes(),
+        *control_scim_tokens.ScimTokenRoutes(services.provisioning.keeper).routes(),
         *control_scim.ScimStateRoutes(
-            parts.provisioning.keeper,
-            parts.provisioning.directory,
-            parts.provisioning.activity,
-            parts.provisioning.provider,
+            services.provisioning.keeper,
+            services.provisioning.directory,
+            services.provisioning.activity,
+            services.provisioning.provider,
         ).routes(),
         *control_settings.SettingRoutes(accounts.runtime, writes).routes(),
         *control_health.ControlHealthRoutes(
-            parts.health, parts.catalog, __version__, _workings(parts.documents)
+            services.health, services.catalog, __version__, _workings(services.documents)
         ).routes(),
-        *control_database.ControlDatabaseRoutes(parts.database_check).routes(),
+        *control_database.ControlDatabaseRoutes(services.database_check).routes(),
         *control_chat.ControlChatRoutes(
-            parts.pipeline, parts.catalog, parts.documents.collections, viewers
+            services.pipeline, services.catalog, services.documents.collections, viewers
         ).routes(),
     ]
     return check_complete(rows)

@@ -33,7 +33,7 @@ def test_the_texts_are_those_of_the_pages() -> None:
 
 
 async def ask(gateway: Gateway, actor: Actor, question: str) -> str:
-    documents = gateway.documents
+    documents = gateway.services.documents
     scope = await documents.scopes.named(
         actor, (await documents.collections.resolve(actor, quickstart_manual.COLLECTION)).id
     )
@@ -48,10 +48,10 @@ async def test_questions_about_the_pages_are_answered(state: Path, tmp_path: Pat
     settings = load(None, {"DATA_DIR": str(state), "ENABLE_BUILTIN_MODEL": "false"})
     async with AsyncExitStack() as stack:
         gateway = await assemble(settings, stack)
-        await gateway.documents.start()
-        made = await gateway.accounts.setup.run("root@example.org", "Root", None)
+        await gateway.services.documents.start()
+        made = await gateway.services.accounts.setup.run("root@example.org", "Root", None)
         actor = Actor(made.user, CredentialKind.CONTROL, (), {})
-        problems = await quickstart_manual.ingest([good, bad], gateway.documents, actor)
+        problems = await quickstart_manual.ingest([good, bad], gateway.services.documents, actor)
         assert "green lever" in await ask(gateway, actor, "how do I stop the pump?")
     assert len(problems) == 1
     assert "empty.8.md" in problems[0]

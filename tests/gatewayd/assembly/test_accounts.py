@@ -47,7 +47,7 @@ async def test_the_environment_makes_the_first_administrator(state: Path) -> Non
     for name in ("Root", "Other"):
         async with AsyncExitStack() as stack:
             settings = load(None, {**base, **given, "WEBUI_ADMIN_NAME": name})
-            accounts = (await assemble(settings, stack)).accounts
+            accounts = (await assemble(settings, stack)).services.accounts
             (only,), count = await accounts.users.list()
             assert (count, only.email, only.name, only.role) == (1, "root@example.org", "Root", Role.ADMIN)
             assert accounts.runtime.flag("ENABLE_SIGNUP") is False

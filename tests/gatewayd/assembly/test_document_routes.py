@@ -16,11 +16,11 @@ async def test_the_rows_of_documents(state: Path) -> None:
     settings = load(None, {"DATA_DIR": str(state), "ENABLE_BUILTIN_MODEL": "false"})
     async with AsyncExitStack() as stack:
         gateway = await assemble(settings, stack)
-        accounts = gateway.accounts
-        public = public_document_rows(settings, accounts, gateway.documents)
+        accounts = gateway.services.accounts
+        public = public_document_rows(settings, accounts, gateway.services.documents)
         viewers = ControlActors(accounts.users, accounts.key_rules, accounts.permissions)
         writes = WriteTransactions(accounts.commits)
-        control = control_document_rows(settings, gateway.documents, accounts, viewers, writes)
+        control = control_document_rows(settings, gateway.services.documents, accounts, viewers, writes)
     rows = [(row.method, row.path) for row in public]
     assert len(rows) == len(set(rows))
     assert {*DOCUMENT_SAMPLES, *BYTES, UPLOAD} == set(rows)

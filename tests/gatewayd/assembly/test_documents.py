@@ -49,7 +49,7 @@ async def test_leftovers_of_uploads_are_swept_at_the_start(state: Path) -> None:
         path.write_bytes(b"left")
     async with AsyncExitStack() as stack:
         gateway = await assemble(settings_for(state), stack)
-        assert gateway.documents.files is not None
+        assert gateway.services.documents.files is not None
     left = [path for name in ("files", "readers") for path in (state / name).rglob("*") if path.is_file()]
     assert left == []
 
@@ -64,13 +64,13 @@ async def test_what_a_killed_process_left_of_a_removed_file_goes_with_the_next_s
     with monkeypatch.context() as patch:
         patch.setattr(passage_removal, "purge", killed)
         async with AsyncExitStack() as stack:
-            stores = (await assemble(settings_for(state), stack)).documents.stores
+            stores = (await assemble(settings_for(state), stack)).services.documents.stores
             await stores.files.add(a_file("f"))
             await stores.passages.stage("f", extraction("one", "two"))
             assert await stores.files.remove("f")
             assert await PassageRow.all().count() == 2
     async with AsyncExitStack() as stack:
-        stores = (await assemble(settings_for(state), stack)).documents.stores
+        stores = (await assemble(settings_for(state), stack)).services.documents.stores
         await until_no_passages()
         await stores.files.add(a_file("f"))
         await stores.passages.stage("f", extraction("one", "two"))
@@ -91,8 +91,8 @@ async def test_a_start_goes_on_without_an_embedding_model(
     settings = settings_for(state, RAG_EMBEDDING_ENGINE="directory", RAG_EMBEDDING_MODEL="/not/there")
     async with AsyncExitStack() as stack:
         gateway = await assemble(settings, stack)
-        await gateway.documents.start()
-        assert await gateway.documents.spaces.query() is None
+        await gateway.services.documents.start()
+        assert await gateway.services.documents.spaces.query() is None
     assert "/not/there" in caplog.text
 
 
@@ -112,7 +112,7 @@ async def test_the_default_model_is_loaded_where_there_is_something_to_search(
     monkeypatch.setattr(ConfiguredEmbedders, "warm", partial(noted, "warm"))
     async with AsyncExitStack() as stack:
         gateway = await assemble(settings_for(state, RAG_EMBEDDING_MODEL=model), stack)
-        documents = gateway.documents
+        documents = gateway.services.documents
         if has_file:
             await documents.stores.files.add(a_file("f"))
             await documents.stores.spaces.add(EmbeddingSpace("test:x", 4))

@@ -13,7 +13,11 @@ async def test_lists_of_chats_come_before_chats_with_an_id(state: Path) -> None:
     async with AsyncExitStack() as stack:
         made = await assemble(settings, stack)
         rows = public_live_rows(
-            made.live, made.listening.events, made.extensions, made.answering, body_limit=1000
+            made.services.live,
+            made.streaming.events,
+            made.services.extensions,
+            made.services.answering,
+            body_limit=1000,
         )
     gets = [row.path for row in rows if row.method == "GET" and row.path.startswith("/api/v1/chats/")]
     assert gets.index("/api/v1/chats/pinned") < gets.index("/api/v1/chats/{id}")

@@ -20,12 +20,12 @@ def settings_for(state: Path, **values: str) -> Settings:
 async def test_an_answer_that_died_with_the_daemon_is_done_at_the_next_start(state: Path) -> None:
     async with AsyncExitStack() as stack:
         gateway = await assemble(settings_for(state), stack)
-        user = (await gateway.accounts.setup.run("a@example.org", "A", "a password")).user
+        user = (await gateway.services.accounts.setup.run("a@example.org", "A", "a password")).user
         dying = Message("m", None, "assistant", "so far", done=False, state=MessageState.RUNNING)
-        await gateway.live.stores.chats.add(Chat("c", user.id, "A chat"), [dying])
+        await gateway.services.live.stores.chats.add(Chat("c", user.id, "A chat"), [dying])
     async with AsyncExitStack() as stack:
         gateway = await assemble(settings_for(state), stack)
-        found = await gateway.live.stores.messages.find("c", "m")
+        found = await gateway.services.live.stores.messages.find("c", "m")
         assert found is not None
         assert (found.content, found.done, found.state) == ("so far", True, MessageState.IDLE)
         assert "restarted" in found.attributes["error"]["content"]
@@ -34,11 +34,13 @@ async def test_an_answer_that_died_with_the_daemon_is_done_at_the_next_start(sta
 async def test_a_chat_that_was_incomplete_when_the_daemon_died_is_deleted(state: Path) -> None:
     async with AsyncExitStack() as stack:
         gateway = await assemble(settings_for(state), stack)
-        user = (await gateway.accounts.setup.run("a@example.org", "A", "a password")).user
-        await gateway.live.stores.chats.add(Chat("c", user.id, "A chat"), [Message("m", None, "user", "x")])
+        user = (await gateway.services.accounts.setup.run("a@example.org", "A", "a password")).user
+        await gateway.services.live.stores.chats.add(
+            Chat("c", user.id, "A chat"), [Message("m", None, "user", "x")]
+        )
         await chat_slices.hide("id", "c")
     async with AsyncExitStack() as stack:
-        chats = (await assemble(settings_for(state), stack)).live.stores.chats
+        chats = (await assemble(settings_for(state), stack)).services.live.stores.chats
         assert await chats.find("c") is None
         while await chats.list_unfinished():
             await asyncio.sleep(0)
@@ -47,7 +49,7 @@ async def test_a_chat_that_was_incomplete_when_the_daemon_died_is_deleted(state:
 
 async def test_an_event_is_heard(state: Path) -> None:
     async with AsyncExitStack() as stack:
-        live = (await assemble(settings_for(state), stack)).live
+        live = (await assemble(settings_for(state), stack)).services.live
         listener = live.hub.subscribe("u", last_id=None, chat_id=None)
         assert await live.events.emit(EventTarget("u"), {"type": "notification", "data": {"content": "x"}})
         assert b"notification" in await listener.next()

@@ -20,20 +20,22 @@ def settings_for(state: Path, **values: str) -> Settings:
 async def test_state_outlives_the_gateway(state: Path) -> None:
     async with AsyncExitStack() as stack:
         gateway = await assemble(settings_for(state), stack)
-        made = await gateway.accounts.setup.run("a@example.org", "A", "a password")
+        made = await gateway.services.accounts.setup.run("a@example.org", "A", "a password")
     async with AsyncExitStack() as stack:
         gateway = await assemble(settings_for(state), stack)
-        actor = await gateway.accounts.authenticator.authenticate(made.key_value, "GET", "/api/models")
+        actor = await gateway.services.accounts.authenticator.authenticate(
+            made.key_value, "GET", "/api/models"
+        )
         assert actor.user.email == "a@example.org"
-        assert gateway.accounts.runtime.flag("ENABLE_API_KEYS")
+        assert gateway.services.accounts.runtime.flag("ENABLE_API_KEYS")
 
 
 async def test_the_same_on_postgresql_and_one_daemon_only(state: Path, postgres: Postgres) -> None:
     settings = settings_for(state, DATABASE_URL=postgres.create_database())
     async with AsyncExitStack() as stack:
         gateway = await assemble(settings, stack)
-        assert gateway.parts.room.places == public_descriptor_limits(settings.database_pool_size)
-        made = await gateway.accounts.setup.run("a@example.org", "A", "a password")
+        assert gateway.services.room.places == public_descriptor_limits(settings.database_pool_size)
+        made = await gateway.services.accounts.setup.run("a@example.org", "A", "a password")
         other = settings_for(state / "other", DATABASE_URL=settings.database_location())
         with pytest.raises(GatewayError) as caught:
             async with AsyncExitStack() as second:
@@ -41,7 +43,9 @@ async def test_the_same_on_postgresql_and_one_daemon_only(state: Path, postgres:
         assert caught.value.kind is ErrorKind.CONFLICT
     async with AsyncExitStack() as stack:
         gateway = await assemble(settings, stack)
-        actor = await gateway.accounts.authenticator.authenticate(made.key_value, "GET", "/api/models")
+        actor = await gateway.services.accounts.authenticator.authenticate(
+            made.key_value, "GET", "/api/models"
+        )
         assert actor.is_admin
 
 
@@ -54,10 +58,10 @@ async def test_reload_changes_providers_and_runtime_values(state: Path) -> None:
         )
         await reload(gateway, fresh)
         assert await gateway.first_model(5) is not None
-        assert not gateway.accounts.runtime.flag("ENABLE_SIGNUP")
+        assert not gateway.services.accounts.runtime.flag("ENABLE_SIGNUP")
         await reload(gateway, settings_for(state))
-        assert await gateway.catalog.list_all() == []
-        assert gateway.accounts.runtime.flag("ENABLE_SIGNUP")
+        assert await gateway.services.catalog.list_all() == []
+        assert gateway.services.accounts.runtime.flag("ENABLE_SIGNUP")
 
 
 async def test_a_reload_that_cannot_be_changes_nothing(state: Path) -> None:
@@ -67,7 +71,7 @@ async def test_a_reload_that_cannot_be_changes_nothing(state: Path) -> None:
         bad = settings_for(state, OPENAI_API_BASE_URLS=upstream.openai_url, API_KEYS_ALLOWED_ENDPOINTS=paths)
         with pytest.raises(GatewayError, match="API_KEYS_ALLOWED_ENDPOINTS"):
             await reload(gateway, bad)
-        assert gateway.sources.count == 0
+        assert gateway.services.sources.count == 0
 
 
 async def test_second_gateway_on_the_same_state_is_refused(state: Path) -> None:

@@ -100,8 +100,8 @@ async def test_a_file_database_searches_in_the_process(state: Path) -> None:
     settings = load(None, {"DATA_DIR": str(state), "ENABLE_BUILTIN_MODEL": "false"})
     async with AsyncExitStack() as stack:
         gateway = await assemble(settings, stack)
-        assert isinstance(gateway.documents.engines.index, LazyIndex)
-        assert describe_index(gateway.documents.engines.index) == "hnsw"
+        assert isinstance(gateway.services.documents.engines.index, LazyIndex)
+        assert describe_index(gateway.services.documents.engines.index) == "hnsw"
 
 
 async def test_a_start_without_the_extra_graph_says_that_every_vector_is_compared(
@@ -111,7 +111,7 @@ async def test_a_start_without_the_extra_graph_says_that_every_vector_is_compare
     caplog.set_level(logging.INFO)
     async with AsyncExitStack() as stack:
         gateway = await assemble(load(None, {"DATA_DIR": str(state), "ENABLE_BUILTIN_MODEL": "false"}), stack)
-        kind = describe_index(gateway.documents.engines.index)
+        kind = describe_index(gateway.services.documents.engines.index)
     assert kind == "flat: the extra 'graph' is not installed, pip install 'gatewayd[graph]' adds it"
     told = [record.getMessage() for record in caplog.records if "gatewayd[graph]" in record.getMessage()]
     assert len(told) == 1

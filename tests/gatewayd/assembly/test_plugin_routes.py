@@ -13,7 +13,7 @@ async def test_functions_are_the_administrators(state: Path) -> None:
     settings = load(None, {"DATA_DIR": str(state), "ENABLE_BUILTIN_MODEL": "false"})
     async with AsyncExitStack() as stack:
         made = await assemble(settings, stack)
-        rows = public_plugin_rows(made.extensions, made.parts.servers, made.accounts)
+        rows = public_plugin_rows(made.services.extensions, made.services.servers, made.services.accounts)
     access = {(row.method, row.path): row.access for row in rows}
     assert access["POST", "/api/v1/functions/create"] is RouteAccess.ADMIN
     assert access["POST", "/api/v1/tools/create"] is RouteAccess.VERIFIED

@@ -36,7 +36,7 @@ def settings_for(state: Path, **values: str) -> Settings:
 
 async def ask(gateway: Gateway, actor: Actor, text: str) -> Any:
     request = ChatRequest("who", {"model": "who", "messages": [{"role": "user", "content": text}]}, False)
-    answer = await gateway.parts.pipeline.run(request, actor)
+    answer = await gateway.services.pipeline.run(request, actor)
     assert answer.completion is not None
     return answer.completion.body["choices"][0]["message"]["content"]
 
@@ -47,7 +47,7 @@ async def test_a_plugin_of_the_directory_reaches_the_gateway(state: Path) -> Non
     secret = "the secret of the gateway, which no plugin sees"
     async with AsyncExitStack() as stack:
         gateway = await assemble(settings_for(state, WEBUI_SECRET_KEY=secret), stack)
-        user = (await gateway.accounts.setup.run("a@example.org", "A", "a password")).user
+        user = (await gateway.services.accounts.setup.run("a@example.org", "A", "a password")).user
         actor = Actor(user, CredentialKind.CONTROL, (), {})
         assert await ask(gateway, actor, secret) == "a@example.org False"
 
@@ -68,9 +68,9 @@ async def test_safe_mode_lists_plugins_and_runs_none(state: Path) -> None:
     (state / "plugins.d" / "who.py").write_text(PIPE)
     async with AsyncExitStack() as stack:
         gateway = await assemble(settings_for(state, SAFE_MODE="true"), stack)
-        assert gateway.extensions.registry.find(PluginFamily.FUNCTION, "who") is not None
-        assert not gateway.extensions.registry.is_running
-        assert await gateway.catalog.list_all() == []
+        assert gateway.services.extensions.registry.find(PluginFamily.FUNCTION, "who") is not None
+        assert not gateway.services.extensions.registry.is_running
+        assert await gateway.services.catalog.list_all() == []
 
 
 def test_settings_become_options(state: Path) -> None:

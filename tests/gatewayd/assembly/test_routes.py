@@ -9,7 +9,7 @@ import pytest
 from openapi_spec_validator import validate
 
 from gatewayd.assembly.gateway import Gateway, assemble
-from gatewayd.assembly.routes import RouteServices, control_rows, public_rows, site_facts
+from gatewayd.assembly.routes import GatewayServices, control_rows, public_rows, site_facts
 from gatewayd.http.openapi import describe_routes
 from gatewayd.http.routes import Route, RouteAccess, RouteDialect
 from gatewayd.settings import load
@@ -29,12 +29,12 @@ async def gateway(state: Path) -> Gateway:
 
 @pytest.fixture
 def rows(gateway: Gateway) -> Sequence[Route]:
-    return public_rows(gateway.parts, gateway.listening)
+    return public_rows(gateway.services, gateway.streaming)
 
 
 @pytest.fixture
-def parts(gateway: Gateway) -> RouteServices:
-    return gateway.parts
+def parts(gateway: Gateway) -> GatewayServices:
+    return gateway.services
 
 
 async def test_public_rows_are_unique_and_none_is_a_control_row(rows: Sequence[Route]) -> None:
@@ -43,7 +43,7 @@ async def test_public_rows_are_unique_and_none_is_a_control_row(rows: Sequence[R
     assert all(row.access is not RouteAccess.CONTROL for row in rows)
 
 
-async def test_control_rows_speak_the_control_protocol(parts: RouteServices) -> None:
+async def test_control_rows_speak_the_control_protocol(parts: GatewayServices) -> None:
     rows = control_rows(parts)
     assert all(row.access is RouteAccess.CONTROL and row.dialect is RouteDialect.CONTROL for row in rows)
     assert len({(row.method, row.path) for row in rows}) == len(rows)

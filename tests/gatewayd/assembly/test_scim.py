@@ -45,7 +45,7 @@ def test_tokens_of_the_file_are(state: Path) -> None:
 async def test_a_reload_puts_other_tokens_in_force(state: Path) -> None:
     async with AsyncExitStack() as stack:
         gateway = await assemble(settings_for(state), stack)
-        check = gateway.provisioning.tokens.check
+        check = gateway.services.provisioning.tokens.check
         assert not is_accepted(check, FIRST)
         for tokens, accepted in (
             ({"SCIM_ENABLED": "true", "SCIM_TOKEN": FIRST}, (True, False)),
@@ -60,22 +60,22 @@ async def test_a_reload_puts_other_tokens_in_force(state: Path) -> None:
 async def test_a_reload_changes_the_address_of_resources(state: Path) -> None:
     async with AsyncExitStack() as stack:
         gateway = await assemble(settings_for(state, WEBUI_URL="https://one.example.org/"), stack)
-        assert gateway.provisioning.site.address == "https://one.example.org"
+        assert gateway.services.provisioning.site.address == "https://one.example.org"
         await reload(gateway, settings_for(state, WEBUI_URL="https://two.example.org"))
-        assert gateway.provisioning.site.address == "https://two.example.org"
+        assert gateway.services.provisioning.site.address == "https://two.example.org"
         await reload(gateway, settings_for(state))
-        assert gateway.provisioning.site.address == ""
+        assert gateway.services.provisioning.site.address == ""
 
 
 async def test_the_provider_is_that_of_the_settings(state: Path) -> None:
     async with AsyncExitStack() as stack:
         gateway = await assemble(settings_for(state, SCIM_AUTH_PROVIDER="okta"), stack)
-        services = gateway.provisioning
+        services = gateway.services.provisioning
         written = await services.users.create({"userName": "ada@example.org", "externalId": "x1"})
         assert services.provider == "okta"
         assert written.entry.user.scim == {"okta": {"external_id": "x1"}}
     async with AsyncExitStack() as stack:
         gateway = await assemble(settings_for(state), stack)
         with pytest.raises(GatewayError) as caught:
-            await gateway.provisioning.groups.create({"displayName": "Staff", "externalId": "x2"})
+            await gateway.services.provisioning.groups.create({"displayName": "Staff", "externalId": "x2"})
         assert caught.value.kind is ErrorKind.NOT_CONFIGURED
