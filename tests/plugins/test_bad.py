@@ -112,7 +112,7 @@ def test_a_filter_that_does_not_load_is_not_left_out(site: Site) -> None:
         ("recursion", "x", "pipe recursion: RecursionError: maximum recursion depth exceeded"),
         ("hides_errors", "x", "pipe hides_errors: Rude"),
         ("returns_objects", "x", "neither text nor an object"),
-        ("returns_objects", "mapping", "it returned a value that is not JSON"),
+        ("returns_objects", "mapping", "it is not JSON"),
         ("returns_objects", "generator", "neither text nor an object"),
         ("asks_itself", "x", "plugins call each other, more than 8 levels deep"),
     ],

@@ -48,7 +48,7 @@ class IsolationChoice:
 
 
 class IsolatedLoader:
-    """A `plugins.handles.PluginIsolation`."""
+    """A `runtime.handles.PluginIsolation`."""
 
     def __init__(
         self,

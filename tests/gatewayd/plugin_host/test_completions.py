@@ -223,7 +223,7 @@ async def test_a_pipe_speaks_to_the_chat_of_the_call(tmp_path: Path) -> None:
 @pytest.mark.parametrize("stream", [False, True])
 async def test_plugins_that_ask_each_other_without_end(tmp_path: Path, stream: bool) -> None:
     async with hosting(tmp_path, Wishes([plugin_of("loop", LOOP)], has_names=True)) as made:
-        with pytest.raises(PluginError, match=f"more than {MAX_DEPTH} deep"):
+        with pytest.raises(PluginError, match=f"more than {MAX_DEPTH} levels deep"):
             await ask(made, model="loop", user=made.admin.id, stream=stream)
         loaded = await made.plugged.registry.loaded(made.plugged.store.rows.popitem()[1].family, "loop")
         assert loaded.value("calls") == MAX_DEPTH
