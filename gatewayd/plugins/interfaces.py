@@ -193,8 +193,9 @@ class HostFiles(Protocol):
     async def process(self, file_id: str, collection_id: str | None) -> Record | None:
         """Extract and embed a file, optionally into a collection, wait for the end, and return the file.
 
-        None when the file is absent. Raises not_found when its owner is absent, empty_content when it cannot
-        be read, timeout after five minutes, and forbidden when its owner may not change the collection.
+        None when the file is absent. Raises not_found when its owner or the collection is absent,
+        forbidden when the owner may not change the collection, empty_content when the file cannot be read,
+        and timeout after five minutes.
         """
         ...
 
