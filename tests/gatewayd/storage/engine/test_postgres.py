@@ -354,7 +354,7 @@ async def test_errors_of_a_server_that_is_away_name_it_once(
     async def refuse(engine: engine_module.PostgresEngine) -> None:
         raise ConnectionRefusedError(errno.ECONNREFUSED, "refused")
 
-    monkeypatch.setattr(engine_module.PostgresEngine, "take", refuse)
+    monkeypatch.setattr(engine_module.PostgresEngine, "take_connection", refuse)
     monkeypatch.setattr(engine_module.PostgresEngine, "keep_claim", AsyncMock())
     with pytest.raises(GatewayError) as caught:
         await database.ping()
