@@ -1,4 +1,4 @@
-"""What no single value can show: settings that contradict each other, or that somebody should look at."""
+"""Checks over several settings: contradictions, and combinations that deserve a warning."""
 
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -8,11 +8,11 @@ from typing import Final, NamedTuple
 from gatewayd.settings.model import Settings
 
 FoundProblems = Iterator[tuple[str, str]]
-"""Pairs of the setting at fault and the sentence that says why."""
+"""Pairs of the setting at fault and the sentence with the reason."""
 
 
 class SettingsCheck(NamedTuple):
-    """A check and the settings that it reads; it is left out while one of them is bad itself."""
+    """A check and the settings that it reads; it is skipped if one of them is invalid."""
 
     reads: tuple[str, ...]
     run: Callable[[Settings], FoundProblems]
@@ -39,7 +39,7 @@ def _key_positions(settings: Settings) -> FoundProblems:
     if keys > max(urls, 1):
         yield (
             "openai_api_keys",
-            f"cannot use {keys} openai_api_keys with {urls} openai_api_base_urls: the places must match",
+            f"cannot use {keys} openai_api_keys with {urls} openai_api_base_urls: each key needs an address",
         )
 
 
@@ -62,7 +62,7 @@ REQUIRED_TOGETHER: Final = (
     ("rag_reranking_engine", "external", "rag_external_reranker_url"),
     ("rag_reranking_engine", "local", "rag_reranking_model"),
 )
-"""Engines, and the setting that each cannot do without."""
+"""Engines, and the setting that each requires."""
 
 
 def _engines(settings: Settings) -> FoundProblems:
@@ -82,14 +82,15 @@ def _overlap(settings: Settings) -> FoundProblems:
 
 def _exposed_documentation(settings: Settings) -> FoundProblems:
     if settings.env == "dev" and not _is_loopback(settings.host):
-        yield "env", f"/docs and /openapi.json are open to everybody who reaches {settings.host}: env is dev"
+        yield "env", f"/docs and /openapi.json are public on {settings.host}: env is dev"
 
 
 def _initial_sign_up(settings: Settings) -> FoundProblems:
     if settings.enable_initial_admin_signup and not _is_loopback(settings.host):
         yield (
             "enable_initial_admin_signup",
-            f"whoever reaches {settings.host} first may become administrator: a first sign-up is enabled",
+            f"the first client on {settings.host} may become administrator: enable_initial_admin_signup"
+            " is true",
         )
 
 
@@ -117,7 +118,10 @@ def _unset_scim_provider(settings: Settings) -> FoundProblems:
 def _allowed_endpoints(settings: Settings) -> FoundProblems:
     name = "api_keys_allowed_endpoints"
     if settings.enable_api_keys_endpoint_restrictions and not settings.api_keys_allowed_endpoints:
-        yield name, f"API keys reach nothing: they are restricted and {name} is empty"
+        yield (
+            name,
+            f"API keys cannot be used: enable_api_keys_endpoint_restrictions is true and {name} is empty",
+        )
     for path in settings.api_keys_allowed_endpoints:
         if not path.startswith("/"):
             yield name, f"{path!r} in {name} matches no request: it does not begin with a slash"

@@ -1,4 +1,4 @@
-"""Settings of the peers of the gateway: the minimum rate of each, and how much one of them may hold."""
+"""Settings of clients: minimum transfer rates, and limits per account and per address."""
 
 from typing import Any, Final
 
@@ -12,7 +12,7 @@ MAX_CONNECTION_LIMIT: Final = 1_000_000
 
 
 def _bound(default: int, sentence: str) -> Any:
-    """Return the field of a bound, which 0 switches off."""
+    """Return the field of a limit, which 0 switches off."""
     return setting(restart(LIMITS), default, f"{sentence}; 0 for any number.", ge=0, le=MAX_CONNECTION_LIMIT)
 
 
@@ -22,29 +22,28 @@ class ConnectionFields(BaseSettings):
     client_body_timeout: types.Seconds = setting(
         restart(LIMITS),
         30.0,
-        "Maximum time for which the body of a request may come below client_body_min_rate.",
+        "Maximum time for which a request body may arrive more slowly than client_body_min_rate.",
         gt=0,
         le=3600,
     )
     client_body_min_rate: types.Size = setting(
         restart(LIMITS),
         ByteSize(1024),
-        "Minimum rate of the body of a request, in bytes a second; with 0 silence alone ends it.",
+        "Minimum rate of a request body, in bytes a second; with 0, only a pause ends the request.",
         ge=0,
         le=2**30,
     )
     send_timeout: types.Seconds = setting(
         restart(LIMITS),
         30.0,
-        "Maximum time for which a client may take what waits to be sent below send_min_rate.",
+        "Maximum time for which a client may read an answer more slowly than send_min_rate.",
         gt=0,
         le=3600,
     )
     send_min_rate: types.Size = setting(
         restart(LIMITS),
         ByteSize(1024),
-        "Minimum rate at which a client takes what waits to be sent, in bytes a second; with 0 a pause alone"
-        " ends it.",
+        "Minimum rate at which a client reads an answer, in bytes a second; with 0, only a pause ends it.",
         ge=0,
         le=2**30,
     )

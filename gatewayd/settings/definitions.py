@@ -1,4 +1,4 @@
-"""What is known of each setting besides its value: for messages, the sample file and the manual page."""
+"""Descriptions of the settings, for messages, the sample file and gatewayd.toml(5)."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -18,7 +18,7 @@ from gatewayd.settings.types import ExpectedValue
 
 PREFIX: Final = "GATEWAYD_"
 FILE_SUFFIX: Final = "_FILE"
-# Names that other programs use too: unprefixed, `ENV_FILE` is rarely meant for this daemon.
+# Names that other programs use too: `ENV_FILE` without the prefix is rarely meant for this daemon.
 _COMMON: Final = frozenset({"ENV", "HOST", "PORT"})
 _FILE_ONLY: Final = frozenset({"providers"})
 # `SCIM_TOKEN_FILE` is the variable of the setting `scim_token_file`.
@@ -27,7 +27,7 @@ _NO_FILE: Final = frozenset({"scim_token"})
 
 @dataclass(frozen=True, slots=True)
 class SettingDescription:
-    """One setting. `expects` completes "expected ...", `default` is the default as TOML."""
+    """Description of one setting. `expects` completes "expected ...", `default` is the default as TOML."""
 
     name: str
     category: str
@@ -46,7 +46,7 @@ class SettingDescription:
 
     @property
     def variables(self) -> tuple[str, ...]:
-        """The environment variables that set it, first the one that wins."""
+        """The environment variables that set it, highest precedence first."""
         if self.name in _FILE_ONLY:
             return ()
         upper = [name.upper() for name in self.names]
@@ -54,14 +54,14 @@ class SettingDescription:
 
     @property
     def file_variables(self) -> tuple[str, ...]:
-        """The environment variables that name a file with its value, first the one that wins."""
+        """The environment variables that name a file with its value, highest precedence first."""
         if self.name in _NO_FILE:
             return ()
         return tuple(name + FILE_SUFFIX for name in self.variables if name not in _COMMON)
 
     @property
     def credentials(self) -> tuple[str, ...]:
-        """The files in the credentials directory that set it, first the one that wins."""
+        """The files in the credentials directory that set it, highest precedence first."""
         if self.name in _FILE_ONLY:
             return ()
         return tuple(form for name in self.names for form in (name.replace("_", "-"), name))
@@ -77,7 +77,7 @@ def definitions() -> Mapping[str, SettingDescription]:
 
 @cache
 def names_by_alias() -> Mapping[str, str]:
-    """Return the setting that each lower-case name, alias or not, stands for."""
+    """Return the setting of each lower-case name, aliases included."""
     return MappingProxyType({name: each.name for each in definitions().values() for name in each.names})
 
 
@@ -93,7 +93,7 @@ def provider_fields() -> Iterator[tuple[str, str, str]]:
 
 
 def expectation(field: FieldInfo) -> str:
-    """Say what a field accepts, bounds included."""
+    """Return what a field accepts, bounds included."""
     expect = _expect(field)
     bounds: dict[type, Any] = {type(item): item for item in field.metadata}
     words = [expect.words]
@@ -111,7 +111,7 @@ def expectation(field: FieldInfo) -> str:
 
 
 def format_toml(value: Any) -> str:
-    """Write a default value as TOML."""
+    """Return a default value as TOML."""
     match value:
         case bool():
             return str(value).lower()
@@ -154,7 +154,7 @@ def _expect(field: FieldInfo) -> ExpectedValue:
 
 
 def _holds_secret(annotation: Any) -> bool:
-    """Tell whether a type is a secret, or a list or table that has one."""
+    """Return whether a type is a secret, or a list or table that contains one."""
     if isinstance(annotation, type) and issubclass(annotation, BaseModel):
         return any(_holds_secret(field.annotation) for field in annotation.model_fields.values())
     return annotation is SecretStr or any(_holds_secret(part) for part in get_args(annotation))

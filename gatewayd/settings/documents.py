@@ -1,4 +1,4 @@
-"""The settings as documents: the sample file, and the lists of the manual page gatewayd.toml(5)."""
+"""Documents generated from the settings: the sample file, and the lists of gatewayd.toml(5)."""
 
 import re
 import textwrap
@@ -9,8 +9,8 @@ from typing import Final
 from gatewayd.settings.definitions import SettingDescription, definitions, provider_fields
 
 _HEAD: Final = """\
-# Configuration of gatewayd(8). Every setting stands here at its default; see gatewayd.toml(5).
-# Files conf.d/*.toml beside this one, the environment and credentials win over it.
+# Configuration of gatewayd(8): every setting with its default; see gatewayd.toml(5).
+# Files conf.d/*.toml beside this one, the environment and credentials take precedence over it.
 """
 
 _PROVIDERS: Final = """\
@@ -56,11 +56,13 @@ def render_provider_list() -> str:
 
 
 def update_manual(page: str) -> str:
-    """Return the manual page with its two generated lists made anew, between the comments that mark them."""
+    """Return the manual page with new text between the comments that mark its two generated lists."""
     for name, text in (("settings", render_settings_list()), ("providers", render_provider_list())):
         begin, end = f'.\\" begin {name}\n', f'.\\" end {name}\n'
         if page.count(begin) != 1 or page.count(end) != 1:
-            raise ValueError(f"cannot update the manual page: the list {name} is not marked once")
+            raise ValueError(
+                f"cannot update the manual page: the marks of the list {name} do not occur exactly once"
+            )
         before, rest = page.split(begin)
         page = before + begin + text + end + rest.split(end)[1]
     return page
@@ -95,12 +97,12 @@ def _item(each: SettingDescription) -> Iterator[str]:
 
 
 def _sentences(text: str) -> Iterator[str]:
-    """Give text as mdoc, each sentence beginning on its own line, no line too long."""
+    """Yield text as mdoc lines: each sentence starts a line, and no line is too long."""
     for sentence in re.split(r"(?<=\.) (?=[A-Z])", text):
         yield from _wrap(_plain(sentence), _MANUAL_WIDTH)
 
 
 def _plain(text: str) -> str:
-    """Escape what roff would read as more than text."""
+    """Return text with the characters escaped that roff would interpret."""
     escaped = text.replace("\\", "\\e").replace('"', "\\(dq").replace("'", "\\(aq").replace("-", "\\-")
     return re.sub(r"(?m)^(?=\.)", r"\\&", escaped)

@@ -1,4 +1,4 @@
-"""Settings from the process environment, and from the files that it points to."""
+"""Settings from the process environment and from the files that it names."""
 
 import os
 from collections.abc import Iterator, Mapping
@@ -7,17 +7,16 @@ from pathlib import Path
 from typing import Final
 
 from gatewayd.settings.definitions import PREFIX, SettingDescription, definitions
-from gatewayd.settings.layers import SettingEntry
-from gatewayd.settings.origins import (
+from gatewayd.settings.layers import (
     OriginKind,
+    SettingEntry,
     SettingOrigin,
     from_credential,
     from_environment,
     from_secret_file,
     from_service_manager,
 )
-from gatewayd.settings.problems import did_you_mean
-from gatewayd.settings.result import SettingsReading
+from gatewayd.settings.result import SettingsReading, did_you_mean
 
 CREDENTIALS: Final = "CREDENTIALS_DIRECTORY"
 PLUGIN_SECRET_VARIABLE: Final = "WEBUI_SECRET_KEY"  # noqa: S105 - a name
@@ -33,8 +32,8 @@ PLUGIN_VARIABLES: Final = (
     "HTTPS_PROXY",
     "ALL_PROXY",
 )
-"""What processes of plugins see of the environment, in capital and small letters."""
-# Read by the test suite, inherited by the daemons that it starts.
+"""Environment variables that plugin processes receive, in upper and lower case."""
+# A variable of the test suite, which its daemons inherit.
 _NOT_SETTINGS: Final = frozenset({"GATEWAYD_REQUIRE_REAL"})
 
 
@@ -44,23 +43,23 @@ def process_environment() -> Mapping[str, str]:
 
 
 def plugin_environment() -> Mapping[str, str]:
-    """Return the variables of this process that processes of plugins get; one with a password is none."""
+    """Return the variables that plugin processes receive, without those that hold a password."""
     names = [*PLUGIN_VARIABLES, *(name.lower() for name in PLUGIN_VARIABLES)]
     environment = process_environment()
     return {name: environment[name] for name in names if "@" not in environment.get(name, "@")}
 
 
 @contextmanager
-def exposed_secret(shown: str) -> Iterator[None]:
-    """Let code of this process see `shown` as WEBUI_SECRET_KEY: plugins make keys of their own of it.
+def exposed_secret(value: str) -> Iterator[None]:
+    """Set WEBUI_SECRET_KEY to `value` within the block: plugins derive keys of their own from it.
 
-    Settings that are secrets, and came by variables, are not seen any more until the end.
+    Variables of settings that are secrets are removed until the end of the block.
     """
     secrets = {name for each in definitions().values() if each.secret for name in each.variables}
     before = {name: os.environ[name] for name in secrets if name in os.environ}  # noqa: TID251 - its home
     for name in before:
         del os.environ[name]  # noqa: TID251 - its home
-    os.environ[PLUGIN_SECRET_VARIABLE] = shown  # noqa: TID251 - its home
+    os.environ[PLUGIN_SECRET_VARIABLE] = value  # noqa: TID251 - its home
     try:
         yield
     finally:
@@ -69,7 +68,7 @@ def exposed_secret(shown: str) -> Iterator[None]:
 
 
 def read_directories(environ: Mapping[str, str], reading: SettingsReading) -> None:
-    """Add the defaults that follow the directories made by the service manager (systemd.exec(5))."""
+    """Add the defaults that depend on the directories of the service manager (systemd.exec(5))."""
     entries = {}
     for name, variable, file in (
         ("control_socket", "RUNTIME_DIRECTORY", "control.sock"),
@@ -82,7 +81,7 @@ def read_directories(environ: Mapping[str, str], reading: SettingsReading) -> No
 
 
 def read_variables(environ: Mapping[str, str], reading: SettingsReading) -> None:
-    """Add the layer of environment variables; names of other programs are passed over."""
+    """Add the layer of environment variables; variables of other programs are ignored."""
     entries = {}
     for each in definitions().values():
         for variable in each.variables:
@@ -107,7 +106,7 @@ def read_secret_files(environ: Mapping[str, str], reading: SettingsReading) -> N
 
 
 def read_credentials(environ: Mapping[str, str], reading: SettingsReading) -> None:
-    """Add the layer of the credentials directory; files of other names are passed over."""
+    """Add the layer of the credentials directory; files with other names are ignored."""
     directory = environ.get(CREDENTIALS)
     if not directory:
         return

@@ -1,4 +1,4 @@
-"""How a setting is declared: its default, what it is for, and how it may change."""
+"""Declaration of a setting: its category, default, description, aliases, and whether a reload applies it."""
 
 from typing import Any, Final, NamedTuple
 
@@ -47,27 +47,27 @@ CATEGORIES: Final = (
 
 
 class SettingPlace(NamedTuple):
-    """A category, and whether a running daemon takes a changed value when it reloads."""
+    """Category of a setting, and whether a reload applies a changed value."""
 
     category: str
     reloadable: bool
 
 
 def restart(category: str) -> SettingPlace:
-    """Place a setting that is read once, at start."""
+    """Return the place of a setting that is read once, at start."""
     return SettingPlace(category, reloadable=False)
 
 
 def reload(category: str) -> SettingPlace:
-    """Place a setting that a reload applies."""
+    """Return the place of a setting that a reload applies."""
     return SettingPlace(category, reloadable=True)
 
 
 def setting(place: SettingPlace, default: Any, description: str, *aliases: str, **bounds: Any) -> Any:
     """Declare a setting.
 
-    `description` is one sentence. `aliases` are further lower-case names, read where the setting's own name
-    is absent. `bounds` are pydantic's (`ge`, `gt`, `le`, `min_length`, `max_length`).
+    `description` is one sentence. `aliases` are further lower-case names, read if the setting's own name is
+    absent. `bounds` are pydantic's (`ge`, `gt`, `le`, `min_length`, `max_length`).
     """
     extra: dict[str, Any] = {
         "category": place.category,

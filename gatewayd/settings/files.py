@@ -1,4 +1,4 @@
-"""Settings from TOML files."""
+"""Settings from TOML files: the configuration file and its drop-ins."""
 
 import re
 import tomllib
@@ -9,19 +9,16 @@ from typing import Any, Final
 
 from gatewayd.settings.definitions import definitions, names_by_alias
 from gatewayd.settings.environment import CREDENTIALS
-from gatewayd.settings.layers import KeyPath, SettingEntry
-from gatewayd.settings.origins import SettingOrigin, from_file
-from gatewayd.settings.problems import did_you_mean
-from gatewayd.settings.result import SettingsReading
-from gatewayd.settings.secret_files import read_value
+from gatewayd.settings.layers import KeyPath, SettingEntry, SettingOrigin, from_file
+from gatewayd.settings.result import SettingsReading, did_you_mean, read_value
 from gatewayd.settings.toml_lines import locate_keys
 
 DEFAULT_FILE: Final = Path("/etc/gatewayd/gatewayd.toml")
 DROP_INS: Final = "conf.d"
 
 _POSITION: Final = re.compile(r" \(at line (\d+), column \d+\)$")
-# Where the parser's message does not say what it expected.
-_PLAINER: Final = {
+# Replacements for messages of the parser that do not name what it expected.
+_PLAIN_MESSAGES: Final = {
     "Invalid value": "expected a value: text in quotes, a number, true, false or a list",
     "Cannot overwrite a value": "expected each key only once",
 }
@@ -35,7 +32,7 @@ class _Document:
     lines: Mapping[KeyPath, int]
 
     def origin(self, place: KeyPath) -> SettingOrigin:
-        """Return the origin of the nearest key or element that encloses the place."""
+        """Return the origin of the nearest enclosing key or element."""
         while place and place not in self.lines:
             place = place[:-1]
         return from_file(self.path, self.lines.get(place))
@@ -44,7 +41,7 @@ class _Document:
 def read_files(
     file: Path | None, default_file: Path | None, environ: Mapping[str, str], reading: SettingsReading
 ) -> None:
-    """Add a layer for the file, and one for each drop-in beside it, in the order of their names."""
+    """Add a layer for the file and one for each drop-in beside it, in the order of their names."""
     main = file or default_file
     if main is None:
         return
@@ -78,11 +75,11 @@ def _read(path: Path, reading: SettingsReading) -> _Document | None:
 
 
 def _syntax(message: str, text: str) -> tuple[int, str]:
-    """Take the line out of the parser's message."""
+    """Return the line number and the sentence of a message of the parser."""
     position = _POSITION.search(message)
     line = int(position.group(1)) if position else text.rstrip().count("\n") + 1
     bare = _END.sub("", _POSITION.sub("", message))
-    sentence = _PLAINER.get(bare, bare[:1].lower() + bare[1:])
+    sentence = _PLAIN_MESSAGES.get(bare, bare[:1].lower() + bare[1:])
     return line, sentence if position else f"{sentence}, at the end of the file"
 
 
@@ -98,7 +95,11 @@ def _entries(
             continue
         name = known[key]
         if name in spelled:
-            reading.refuse(origin, key, f"cannot use {key}: the file sets {spelled[name]}, the same setting")
+            reading.refuse(
+                origin,
+                key,
+                f"cannot use {key}: the file sets {spelled[name]}, another name of the same setting",
+            )
             continue
         spelled[name] = key
         if _holds_secret(name, value):
@@ -109,7 +110,7 @@ def _entries(
 
 
 def _holds_secret(name: str, value: Any) -> bool:
-    """Tell whether a value as written in a file has a secret in it."""
+    """Return whether a value in a file contains a secret."""
     if name == "providers" and isinstance(value, list):
         return any(isinstance(table, dict) and "key" in table for table in value)
     if name == "database_url":
@@ -144,18 +145,18 @@ class _KeyPlace:
         return self.document.origin((*self.place, key))
 
     def path(self, key: str, text: str) -> Path:
-        """Return the file that holds the key; ValueError when there can be none."""
+        """Return the file that holds the key; raises ValueError."""
         if key == "key_file":
             return self.document.path.parent / text
         if not self.credentials:
             raise ValueError(f"there is no credentials directory, {CREDENTIALS} is not set")
         if Path(text).name != text:
-            raise ValueError("a credential is named without a directory")
+            raise ValueError("the name of a credential has no directory")
         return Path(self.credentials, text)
 
 
 def _with_key(table: dict[str, Any], place: _KeyPlace, reading: SettingsReading) -> dict[str, Any]:
-    """Read the key of a provider from where its table says."""
+    """Return the table of a provider with the key from the file or credential that it names."""
     given = [key for key in ("key", "key_file", "key_credential") if key in table]
     if len(given) > 1:
         sentence = f"cannot use {given[1]}: the provider has {given[0]} already"

@@ -1,8 +1,8 @@
-"""Read every layer, check it, and hand out the settings or all that is wrong with them."""
+"""Loading of the settings: reads every layer, checks it, and returns the settings or all problems."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from gatewayd.settings.checks import PROBLEMS, WARNINGS, SettingsCheck
 from gatewayd.settings.definitions import definitions
@@ -13,13 +13,18 @@ from gatewayd.settings.environment import (
     read_variables,
 )
 from gatewayd.settings.files import DEFAULT_FILE, read_files
-from gatewayd.settings.layers import SettingEntry, SettingLayer
+from gatewayd.settings.layers import BUILT_IN, FROM_COMMAND_LINE, SettingEntry, SettingLayer, from_token_file
 from gatewayd.settings.model import Settings
-from gatewayd.settings.origins import BUILT_IN, FROM_COMMAND_LINE
-from gatewayd.settings.problems import ConfigurationError, ConfigurationProblem, did_you_mean, problem_at
-from gatewayd.settings.result import SettingsReading
-from gatewayd.settings.scim_tokens import read_token_file
+from gatewayd.settings.result import (
+    ConfigurationError,
+    ConfigurationProblem,
+    SettingsReading,
+    did_you_mean,
+    problem_at,
+)
 from gatewayd.settings.validation import check_layer
+
+SCIM_TOKEN: Final = "scim_token"  # noqa: S105 - a name
 
 
 def load(
@@ -33,10 +38,10 @@ def load(
 
     Highest first: `overrides` (by setting name), the credentials directory, files named by `NAME_FILE`
     variables, the environment, `conf.d/*.toml` beside the file in reverse order of their names, the file,
-    directories of the service manager, built-in defaults. Without `file`, `default_file` is read if it is
-    there. Where none of them gives `scim_token`, it is read from its own file.
+    directories of the service manager, built-in defaults. Without `file`, `default_file` is read if it
+    exists. If none of them sets `scim_token`, it is read from its own file.
 
-    Each value that an override hides makes a warning.
+    A configured value that an override replaces adds a warning.
     """
     reading = SettingsReading()
     read_directories(environ, reading)
@@ -46,7 +51,7 @@ def load(
     read_credentials(environ, reading)
     _read_overrides(overrides or {}, reading)
     layers, bad = _sound_layers(reading.layers, reading)
-    given = read_token_file(Settings.from_layers(layers), reading)
+    given = _read_token_file(Settings.from_layers(layers), reading)
     layers += _sound_layers([given], reading)[0]
     settings = Settings.from_layers(layers)
     origins = {name: entry.origin for layer in layers for name, entry in layer.entries.items()}
@@ -56,6 +61,29 @@ def load(
         raise ConfigurationError(sorted(reading.problems, key=_position))
     warnings = [*reading.warnings, *(sentence for _, sentence in _run(WARNINGS, settings, bad))]
     return settings.with_notes(origins, warnings)
+
+
+def _read_token_file(settings: Settings, reading: SettingsReading) -> SettingLayer:
+    """Return the layer of the token file; it is empty if the file is not needed or does not exist.
+
+    The file is needed if SCIM is on and `scim_token` is not set in another layer.
+    """
+    path = settings.scim_token_path()
+    if not settings.scim_enabled or settings.scim_token or _is_absent(path):
+        return SettingLayer()
+    entry = reading.value_file(SCIM_TOKEN, path, from_token_file(path), SCIM_TOKEN)
+    return SettingLayer({SCIM_TOKEN: entry} if entry else {})
+
+
+def _is_absent(path: Path) -> bool:
+    try:
+        path.stat()
+    except (FileNotFoundError, NotADirectoryError):
+        return True
+    except OSError:
+        # Reading the file reports the error.
+        return False
+    return False
 
 
 def _read_overrides(overrides: Mapping[str, Any], reading: SettingsReading) -> None:
@@ -74,7 +102,7 @@ def _read_overrides(overrides: Mapping[str, Any], reading: SettingsReading) -> N
 
 
 def _hidden(layers: Sequence[SettingLayer], overrides: Mapping[str, SettingEntry]) -> Iterator[str]:
-    """Yield a sentence for each written value that the command line takes the place of."""
+    """Yield a warning for each configured value that the command line replaces."""
     for layer in layers:
         for name in sorted(layer.entries.keys() & overrides.keys()):
             entry = layer.entries[name]

@@ -27,8 +27,7 @@ from gatewayd.settings.fields import (
     restart,
     setting,
 )
-from gatewayd.settings.layers import LayerSource, SettingLayer
-from gatewayd.settings.origins import BUILT_IN, SettingOrigin
+from gatewayd.settings.layers import BUILT_IN, LayerSource, SettingLayer, SettingOrigin
 from gatewayd.settings.permissions import PermissionFields
 from gatewayd.settings.plugins import PluginFields
 from gatewayd.settings.providers import Provider, from_ollama_list, from_openai_lists
@@ -65,12 +64,14 @@ class Settings(ConnectionFields, PluginFields, RetrievalFields, SignInFields, Pe
     model_config = SettingsConfigDict(frozen=True, extra="forbid", hide_input_in_errors=True)
 
     env: Annotated[Literal["dev", "prod"], types.ExpectedValue('"dev" or "prod"')] = setting(
-        restart(SERVER), "prod", "With dev, /docs and /openapi.json describe the API to everybody."
+        restart(SERVER),
+        "prod",
+        "Kind of installation; with dev, /docs and /openapi.json describe the API to everybody.",
     )
     host: types.Line = setting(
         restart(SERVER),
         "127.0.0.1",
-        "Address to listen on; a service manager's socket takes its place.",
+        "Address to listen on; a socket of the service manager replaces it.",
         min_length=1,
         max_length=255,
     )
@@ -80,20 +81,21 @@ class Settings(ConnectionFields, PluginFields, RetrievalFields, SignInFields, Pe
     control_socket: types.SocketPath = setting(
         restart(SERVER),
         Path("/run/gatewayd/control.sock"),
-        "Unix socket that gatewayctl(1) speaks to; in the service manager's runtime directory by default.",
+        "Unix socket of the control API, for gatewayctl(1); in the service manager's runtime directory"
+        " by default.",
     )
     control_group: types.Line = setting(
         restart(SERVER),
         "",
-        "Group whose members may use the control socket, beside root and the daemon's user.",
+        "Group that may use the control socket, as root and the daemon's user may.",
     )
     webui_name: types.Line = setting(
-        restart(SERVER), "gatewayd", "Name of this gateway, shown to people.", min_length=1, max_length=128
+        restart(SERVER), "gatewayd", "Name of this gateway, shown to users.", min_length=1, max_length=128
     )
     webui_url: types.UrlOrEmpty = setting(
         reload(SERVER),
         "",
-        "Address under which people reach this gateway, for links and the addresses of SCIM resources.",
+        "Public address of this gateway, for links and the addresses of SCIM resources.",
     )
     cors_allow_origin: types.WebOrigins = setting(
         restart(SERVER), (), "Web origins whose pages may call the API; none when empty."
@@ -101,7 +103,7 @@ class Settings(ConnectionFields, PluginFields, RetrievalFields, SignInFields, Pe
     trusted_proxies: types.Networks = setting(
         restart(SERVER),
         (),
-        "Networks of proxies whose X-Forwarded-For, -Proto and -Host headers are believed.",
+        "Networks of proxies; X-Forwarded-For, -Proto and -Host are accepted from these only.",
     )
 
     data_dir: types.Directory = setting(
@@ -115,13 +117,14 @@ class Settings(ConnectionFields, PluginFields, RetrievalFields, SignInFields, Pe
         "Database of the gateway; the SQLite file gatewayd.db in data_dir when empty.",
     )
     database_pool_size: types.Whole = setting(
-        restart(STORAGE), 10, "Most connections to a PostgreSQL database.", ge=1, le=1000
+        restart(STORAGE), 10, "Maximum number of connections to a PostgreSQL database.", ge=1, le=1000
     )
 
     webui_secret_key: types.SigningSecret = setting(
         restart(ACCOUNTS),
         SecretStr(""),
-        "Secret that signs session tokens; made at the first start and kept in data_dir when empty.",
+        "Secret that signs session tokens; when empty, the first start generates one and stores it in"
+        " data_dir.",
         "webui_jwt_secret_key",
     )
     webui_auth_cookie_same_site: Annotated[
@@ -139,19 +142,18 @@ class Settings(ConnectionFields, PluginFields, RetrievalFields, SignInFields, Pe
         "webui_session_cookie_secure",
     )
     jwt_expires_in: types.Lifetime = setting(
-        reload(ACCOUNTS), "4w", "How long a session lasts; there is no session without an end."
+        reload(ACCOUNTS), "4w", "Lifetime of a session; every session has an end."
     )
     enable_signup: types.Switch = setting(
-        reload(ACCOUNTS), True, "Whether people may make accounts themselves."
+        reload(ACCOUNTS), True, "Whether people may create accounts themselves."
     )
     enable_login_form: types.Switch = setting(
         restart(ACCOUNTS),
         True,
-        "Whether /api/config tells clients to offer a form for signing in; not where enable_password_auth is"
-        " off.",
+        "Whether /api/config tells clients to show a sign-in form; never if enable_password_auth is false.",
     )
     enable_password_auth: types.Switch = setting(
-        restart(ACCOUNTS), True, "Whether a password is accepted for signing in."
+        restart(ACCOUNTS), True, "Whether sign-in accepts a password."
     )
     default_user_role: Annotated[
         Literal["pending", "user", "admin"], types.ExpectedValue('"pending", "user" or "admin"')
@@ -160,38 +162,41 @@ class Settings(ConnectionFields, PluginFields, RetrievalFields, SignInFields, Pe
         reload(ACCOUNTS), "", "Id of the group that a new account joins; none when empty."
     )
     show_admin_details: types.Switch = setting(
-        reload(ACCOUNTS), True, "Whether a pending account is shown whom to write to."
+        reload(ACCOUNTS), True, "Whether a pending account sees the address of an administrator."
     )
     admin_email: types.MailOrEmpty = setting(
-        reload(ACCOUNTS), "", "Address that a pending account is shown; the first administrator's when empty."
+        reload(ACCOUNTS),
+        "",
+        "E-mail address that a pending account sees; that of the first administrator when empty.",
     )
     enable_persistent_config: types.Switch = setting(
         restart(ACCOUNTS),
         True,
-        "Whether values that administrators change at run time are kept and win over this configuration.",
+        "Whether values that administrators change at run time are stored and take precedence over this"
+        " configuration.",
     )
 
     enable_api_keys: types.Switch = setting(
         reload(KEYS),
         False,
-        "Whether API keys exist at all; accounts need the permission features.api_keys as well.",
+        "Whether API keys can be used; accounts need the permission features.api_keys as well.",
         "enable_api_key",
     )
     enable_api_keys_endpoint_restrictions: types.Switch = setting(
         reload(KEYS),
         False,
-        "Whether API keys reach only the paths of api_keys_allowed_endpoints.",
+        "Whether API keys may use only the paths of api_keys_allowed_endpoints.",
         "enable_api_key_endpoint_restrictions",
     )
     api_keys_allowed_endpoints: types.Paths = setting(
         reload(KEYS),
         (),
-        "Paths that restricted API keys reach, each with everything below it; one that ends with a slash is"
-        " that path alone, with and without the slash.",
+        "Paths that restricted API keys may use, each with everything below it; one that ends with a slash"
+        " means that path alone, with and without the slash.",
         "api_key_allowed_endpoints",
     )
     custom_api_key_header: types.HeaderName = setting(
-        restart(KEYS), "x-api-key", "Header that carries an API key where Authorization does not."
+        restart(KEYS), "x-api-key", "Header that carries an API key if Authorization does not."
     )
 
     scim_enabled: types.Switch = setting(
@@ -200,19 +205,19 @@ class Settings(ConnectionFields, PluginFields, RetrievalFields, SignInFields, Pe
     scim_token: types.ScimTokens = setting(
         reload(PROVISIONING),
         (),
-        "Tokens that SCIM clients may send, two while one replaces the other; "
-        "those in scim_token_file when empty.",
+        "Tokens of SCIM clients: one, or two while one replaces the other; those of scim_token_file when"
+        " empty.",
     )
     scim_token_file: types.OptionalFile = setting(
         reload(PROVISIONING),
         None,
-        "File that holds one or two SCIM tokens, a line each, and that gatewayctl scim-token writes; "
-        "scim-token in data_dir when empty.",
+        "File with one or two SCIM tokens, a line each, which gatewayctl scim-token writes; scim-token in"
+        " data_dir when empty.",
     )
     scim_auth_provider: types.ProviderName = setting(
         restart(PROVISIONING),
         "",
-        "Name of the identity provider that external ids and OAuth subjects belong to.",
+        "Name of the identity provider that issues the external ids and OAuth subjects.",
     )
 
     bypass_model_access_control: types.Switch = setting(
@@ -221,100 +226,110 @@ class Settings(ConnectionFields, PluginFields, RetrievalFields, SignInFields, Pe
     bypass_admin_access_control: types.Switch = setting(
         restart(ACCESS),
         True,
-        "Whether access lists of models, collections, tools and tool servers do not bind administrators.",
+        "Whether administrators bypass the access lists of models, collections, tools and tool servers.",
     )
 
     enable_openai_api: types.Switch = setting(
-        reload(PROVIDERS), True, "Whether the providers of openai_api_base_urls and openai_api_keys are used."
+        reload(PROVIDERS), True, "Whether to use the providers of openai_api_base_urls and openai_api_keys."
     )
     openai_api_base_urls: types.SparseUrls = setting(
         reload(PROVIDERS),
         (),
-        "Addresses of OpenAI-compatible providers; an empty place means https://api.openai.com/v1.",
+        "Addresses of OpenAI-compatible providers; an empty element means https://api.openai.com/v1.",
         "openai_api_base_url",
     )
     openai_api_keys: types.SparseKeys = setting(
         reload(PROVIDERS),
         (),
-        "Keys for openai_api_base_urls, matched by position; alone, a key for https://api.openai.com/v1.",
+        "Keys for openai_api_base_urls, matched by position; without addresses, for https://api.openai.com/v1.",
         "openai_api_key",
     )
     enable_ollama_api: types.Switch = setting(
-        reload(PROVIDERS), True, "Whether the runtimes of ollama_base_urls are used."
+        reload(PROVIDERS), True, "Whether to use the runtimes of ollama_base_urls."
     )
     ollama_base_urls: types.Urls = setting(
         reload(PROVIDERS), (), "Addresses of Ollama runtimes.", "ollama_base_url"
     )
     providers: Annotated[tuple[Provider, ...], types.ExpectedValue("[[providers]] tables")] = setting(
-        reload(PROVIDERS), (), "Further providers, each a table; only files can set them."
+        reload(PROVIDERS), (), "Further providers, one table each; only files can set them."
     )
     models_cache_ttl: types.Seconds = setting(
-        restart(PROVIDERS), 30.0, "How long a provider's model list is taken as fresh.", ge=0
+        restart(PROVIDERS), 30.0, "Time for which the model list of a provider is cached.", ge=0
     )
 
     enable_builtin_model: types.AutoSwitch = setting(
         restart(BUILT_IN_MODEL),
         "auto",
-        "Whether to run the built-in model; auto runs it when it is installed.",
+        "Whether to run the built-in model; auto runs it if it is installed.",
     )
     builtin_model_path: types.OptionalFile = setting(
-        restart(BUILT_IN_MODEL), None, "GGUF file of a model of your own to run as the built-in one."
+        restart(BUILT_IN_MODEL), None, "GGUF file of another model to run as the built-in one."
     )
     builtin_model_threads: types.Whole = setting(
-        restart(BUILT_IN_MODEL), 0, "Threads of the built-in model; 0 chooses by the machine.", ge=0, le=1024
+        restart(BUILT_IN_MODEL),
+        0,
+        "Number of threads of the built-in model; 0 derives it from the processors.",
+        ge=0,
+        le=1024,
     )
 
     request_body_limit: types.Size = setting(
-        restart(LIMITS), ByteSize(32 * 2**20), "Largest body of a chat request.", ge=1024, le=2**30
+        restart(LIMITS),
+        ByteSize(32 * 2**20),
+        "Maximum size of the body of a chat request.",
+        ge=1024,
+        le=2**30,
     )
     drain_timeout: types.Seconds = setting(
         reload(LIMITS),
         30.0,
-        "How long requests and running answers may go on after the daemon was told to stop.",
+        "Time that requests and running answers have to finish after the daemon receives SIGTERM.",
         ge=0,
     )
     stream_head_timeout: types.OptionalSeconds = setting(
         restart(LIMITS),
         15.0,
-        "Longest wait of a streamed answer for its first event before its head and keep-alives are sent.",
+        "Time without a first event after which a streamed answer starts with its head and keep-alives.",
         gt=0,
     )
     upstream_connect_timeout: types.Seconds = setting(
-        reload(LIMITS), 5.0, "Longest wait for a connection to a provider.", gt=0
+        reload(LIMITS), 5.0, "Maximum time to connect to a provider.", gt=0
     )
     upstream_first_byte_timeout: types.Seconds = setting(
         reload(LIMITS),
         300.0,
-        "Longest wait for the head of a provider's answer after the request was sent, and again for the first"
+        "Maximum wait for the head of a provider's answer after the request is sent, and again for the first"
         " byte of its body.",
         gt=0,
     )
     aiohttp_client_stream_idle_timeout: types.OptionalSeconds = setting(
-        reload(LIMITS), 120.0, "Longest silence within a provider's answer.", gt=0
+        reload(LIMITS), 120.0, "Maximum pause between two parts of a provider's answer.", gt=0
     )
     aiohttp_client_timeout: types.OptionalSeconds = setting(
-        reload(LIMITS), None, "Longest time for a provider's whole answer.", gt=0
+        reload(LIMITS), None, "Maximum time for the whole answer of a provider.", gt=0
     )
     aiohttp_client_timeout_model_list: types.Seconds = setting(
         restart(LIMITS),
         10.0,
-        "Longest wait for a provider's model list.",
+        "Maximum wait for the model list of a provider.",
         "aiohttp_client_timeout_openai_model_list",
         gt=0,
     )
 
-    global_log_level: types.LogLevel = setting(reload(LOGGING), "INFO", "Least important messages to log.")
+    global_log_level: types.LogLevel = setting(
+        reload(LOGGING), "INFO", "Minimum level of the messages to log."
+    )
     debug_loggers: types.Texts = setting(
         reload(LOGGING),
         (),
-        "Names of loggers of libraries and plugins that log from DEBUG on, which may show messages and hashes"
-        " of passwords; all others begin at INFO.",
+        "Names of loggers of libraries and plugins that log from DEBUG on, which may show chat messages and"
+        " password hashes; all others start at INFO.",
         max_length=100,
     )
     log_format: Annotated[
         Literal["", "json", "text"],
-        types.ExpectedValue('"json", "text", or "" to choose by where the log goes'),
-    ] = setting(reload(LOGGING), "", "Form of log lines.")
+        types.ExpectedValue('"json", "text", or "" for text'),
+    ] = setting(reload(LOGGING), "", "Format of log lines.")
 
     _origins: Mapping[str, SettingOrigin] = PrivateAttr(default_factory=dict)
     _warnings: tuple[str, ...] = PrivateAttr(default=())
@@ -328,13 +343,13 @@ class Settings(ConnectionFields, PluginFields, RetrievalFields, SignInFields, Pe
         dotenv_settings: PydanticBaseSettingsSource,
         file_secret_settings: PydanticBaseSettingsSource,
     ) -> tuple[PydanticBaseSettingsSource, ...]:
-        """Take values only from the layers handed in, which know lines and credentials; highest first."""
+        """Return the given layers as the only sources, highest first; they know lines and credentials."""
         layers: Iterable[SettingLayer] = init_settings.init_kwargs.pop("layers", ())
         return tuple(LayerSource(settings_cls, layer) for layer in reversed(tuple(layers)))
 
     @classmethod
     def from_layers(cls, layers: Iterable[SettingLayer]) -> "Settings":
-        """Merge the layers, lowest first, over the defaults; pydantic's ValidationError says what is bad."""
+        """Merge the layers, lowest first, over the defaults; raises pydantic's ValidationError."""
         arguments: dict[str, Any] = {"layers": tuple(layers)}
         return cls(**arguments)
 
@@ -345,11 +360,11 @@ class Settings(ConnectionFields, PluginFields, RetrievalFields, SignInFields, Pe
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """Sentences to log: the configuration works, but somebody should look at it."""
+        """Sentences to log: the configuration works, but an administrator should check it."""
         return self._warnings
 
     def with_notes(self, origins: Mapping[str, SettingOrigin], warnings: Iterable[str]) -> "Settings":
-        """Return these settings with the notes that loading them left."""
+        """Return these settings with the origins and warnings of their loading."""
         noted = self.model_copy()
         noted._origins = dict(origins)
         noted._warnings = tuple(warnings)
@@ -360,12 +375,12 @@ class Settings(ConnectionFields, PluginFields, RetrievalFields, SignInFields, Pe
         return self.database_url.get_secret_value() or f"sqlite:///{quote(str(self.data_dir))}/gatewayd.db"
 
     def scim_token_path(self) -> Path:
-        """Return the file of SCIM tokens that is read where `scim_token` is not set."""
+        """Return the file of SCIM tokens, which is read if `scim_token` is not set."""
         return self.scim_token_file or self.data_dir / "scim-token"
 
     @property
     def is_scim_token_external(self) -> bool:
-        """Whether the SCIM token comes from elsewhere than the file that gatewayctl(1) writes."""
+        """Whether the SCIM token comes from another place than the file that gatewayctl(1) writes."""
         return bool(self.scim_token) and self.origins["scim_token"].file != self.scim_token_path()
 
     def all_providers(self) -> tuple[Provider, ...]:

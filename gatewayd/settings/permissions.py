@@ -1,4 +1,4 @@
-"""The default permissions of role user: one setting for each leaf of the tree (section 6.2)."""
+"""Default permissions of the role user: one setting for each leaf of the permission tree."""
 
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
@@ -10,7 +10,7 @@ from gatewayd.settings.types import Switch
 
 
 class PermissionLeaf(NamedTuple):
-    """One permission: its place in the tree, its default, and the end of its setting's name."""
+    """One permission: its position in the tree, its default, and the suffix of its setting."""
 
     section: str
     leaf: str
@@ -80,7 +80,7 @@ CHECKED_PERMISSIONS: Final = frozenset(
         ("settings", "interface"),
     }
 )
-"""Section and name of the permissions that the gateway checks itself; clients are told of the others."""
+"""Section and name of the permissions that the gateway enforces; it only reports the others to clients."""
 
 
 def _description(leaf: PermissionLeaf) -> str:
@@ -88,7 +88,7 @@ def _description(leaf: PermissionLeaf) -> str:
     return (
         f"{what}."
         if (leaf.section, leaf.leaf) in CHECKED_PERMISSIONS
-        else f"{what}; clients are told, nothing checks it."
+        else f"{what}; the gateway reports it to clients and does not enforce it."
     )
 
 

@@ -1,4 +1,4 @@
-"""The settings of plugins, tool servers, events and stored chats."""
+"""Settings of plugins, tool servers, events and stored chats."""
 
 from pathlib import Path
 
@@ -10,78 +10,81 @@ from gatewayd.settings.fields import CHATS, EVENTS, PLUGINS, TOOL_SERVERS, reloa
 
 
 class PluginFields(BaseSettings):
-    """What `Settings` has for plugins, tool servers, events and stored chats."""
+    """The settings of plugins, tool servers, events and stored chats."""
 
     enable_plugins: types.Switch = setting(
-        restart(PLUGINS), True, "Load plugins: tools, pipes, filters and actions."
+        restart(PLUGINS), True, "Whether to load plugins: tools, pipes, filters and actions."
     )
     safe_mode: types.Switch = setting(
-        restart(PLUGINS), False, "Load no plugin, but let them be listed and changed."
+        restart(PLUGINS), False, "Whether to load no plugin, while all can be listed and changed."
     )
     plugins_dir: types.Directory = setting(
-        restart(PLUGINS), Path("/etc/gatewayd/plugins.d"), "Directory of plugins that are kept as files."
+        restart(PLUGINS), Path("/etc/gatewayd/plugins.d"), "Directory of plugins that are files."
     )
     plugin_load_timeout: types.Seconds = setting(
-        restart(PLUGINS), 60.0, "Longest time for a plugin to load.", gt=0, le=3600
+        restart(PLUGINS), 60.0, "Maximum time to load a plugin.", gt=0, le=3600
     )
     plugin_isolation: types.Isolation = setting(
         restart(PLUGINS),
         "thread",
-        "Where plugins live: threads of the daemon, or processes of their own.",
+        "Where plugins run: in threads of the daemon, or in processes of their own.",
     )
     plugin_isolation_exceptions: types.Texts = setting(
-        restart(PLUGINS), (), "Ids of the plugins that live in the other place."
+        restart(PLUGINS), (), "Ids of the plugins that run in the other of the two places."
     )
     plugin_processes: types.Whole = setting(
-        restart(PLUGINS), 64, "Processes of plugins, at most.", ge=1, le=10_000
+        restart(PLUGINS), 64, "Maximum number of plugin processes.", ge=1, le=10_000
     )
     plugin_process_memory: types.Size = setting(
         restart(PLUGINS),
         ByteSize(1 << 30),
-        "Memory that one process of a plugin may write to.",
+        "Maximum writable memory of one plugin process.",
         ge=256 << 20,
         le=1 << 40,
     )
     plugin_process_timeout: types.Seconds = setting(
         restart(PLUGINS),
         30.0,
-        "Longest time without a sign of life of a process of a plugin before it is ended.",
+        "Time without a sign of life after which a plugin process is killed.",
         ge=1,
         le=3600,
     )
     enable_pip_install_frontmatter_requirements: types.Switch = setting(
-        restart(PLUGINS), False, "Install the packages that plugins require, into data_dir."
+        restart(PLUGINS), False, "Whether to install the packages that plugins require, into data_dir."
     )
     pip_options: types.Line = setting(
-        restart(PLUGINS), "", "Further options for the installation of packages, divided by blanks."
+        restart(PLUGINS), "", "Further options of pip for the installation of packages, separated by blanks."
     )
     pip_package_index_options: types.Line = setting(
-        restart(PLUGINS), "", "Options that choose the package index, divided by blanks."
+        restart(PLUGINS), "", "Options of pip that choose the package index, separated by blanks."
     )
     enable_valve_encryption: types.Switch = setting(
-        restart(PLUGINS), False, "Keep the valves of plugins encrypted in the database."
+        restart(PLUGINS), False, "Whether the database stores the valves of plugins encrypted."
     )
     enable_api_outlet_filters: types.Switch = setting(
-        reload(PLUGINS), False, "Run outlet filters on the answers of direct API calls, too."
+        reload(PLUGINS), False, "Whether outlet filters also run on the answers of direct API calls."
     )
 
     tool_server_connections: types.ToolServers = setting(
-        restart(TOOL_SERVERS), SecretStr("[]"), "Tool servers as a JSON list; more are kept in the database."
+        restart(TOOL_SERVERS),
+        SecretStr("[]"),
+        "Tool servers as a JSON list; the database holds further ones.",
     )
     aiohttp_client_timeout_tool_server: types.OptionalSeconds = setting(
-        restart(TOOL_SERVERS), None, "Longest time for one call of a tool server; none when empty."
+        restart(TOOL_SERVERS), None, "Maximum time for one call of a tool server; no limit when empty."
     )
     aiohttp_client_timeout_tool_server_data: types.Seconds = setting(
-        restart(TOOL_SERVERS), 10.0, "Longest time for the description of a tool server.", gt=0
+        restart(TOOL_SERVERS), 10.0, "Maximum time to fetch the description of a tool server.", gt=0
     )
     mcp_initialize_timeout: types.Seconds = setting(
-        restart(TOOL_SERVERS), 10.0, "Longest time to begin a session with an MCP server.", gt=0
+        restart(TOOL_SERVERS), 10.0, "Maximum time to open a session with an MCP server.", gt=0
     )
     enable_forward_user_info_headers: types.Switch = setting(
         restart(TOOL_SERVERS),
         False,
-        "Tell tool servers and model providers who asks and for which chat, by the headers below, and accept"
-        " events of external tools.",
+        "Whether requests to tool servers and model providers name the user and the chat in the headers"
+        " below,"
+        " and external tools may send events.",
     )
     forward_user_info_header_user_name: types.HeaderName = setting(
         restart(TOOL_SERVERS), "X-OpenWebUI-User-Name", "Header with the user's name."
@@ -103,40 +106,51 @@ class PluginFields(BaseSettings):
     )
 
     websocket_event_caller_timeout: types.Seconds = setting(
-        restart(EVENTS), 300.0, "Longest time that a plugin waits for a user's answer; 0 for any.", ge=0
+        restart(EVENTS),
+        300.0,
+        "Maximum time that a plugin waits for an answer of the user; 0 for no limit.",
+        ge=0,
     )
     event_replay_frames: types.Whole = setting(
-        restart(EVENTS), 1000, "Events kept per user for clients that connect again.", ge=0, le=1_000_000
+        restart(EVENTS),
+        1000,
+        "Number of events kept per user for clients that reconnect.",
+        ge=0,
+        le=1_000_000,
     )
     event_queue_frames: types.Whole = setting(
         restart(EVENTS),
         1000,
-        "Events that wait for a slow client before it is cut off.",
+        "Maximum number of events that wait for a slow client; one more disconnects it.",
         ge=10,
         le=1_000_000,
     )
 
     enable_realtime_chat_save: types.Switch = setting(
-        reload(CHATS), False, "Save answers while they are made, not only once they are finished."
+        reload(CHATS),
+        False,
+        "Whether answers are saved while they are generated, not only when they are finished.",
     )
     enable_admin_chat_access: types.Switch = setting(
-        restart(CHATS), True, "Administrators may read the chats of everybody."
+        restart(CHATS), True, "Whether administrators may read the chats of all users."
     )
     chat_response_max_tool_call_iterations: types.Whole = setting(
         restart(CHATS),
         256,
-        "Rounds of tool calls in one answer, at most.",
+        "Maximum number of rounds of tool calls in one answer.",
         "chat_response_max_tool_call_retries",
         ge=1,
         le=10_000,
     )
     task_model: types.Line = setting(
-        reload(CHATS), "", "Model for titles, tags and follow-ups; that of the chat when empty."
+        reload(CHATS), "", "Model that generates titles, tags and follow-ups; that of the chat when empty."
     )
     enable_title_generation: types.Switch = setting(
-        reload(CHATS), True, "Make titles for chats when asked to."
+        reload(CHATS), True, "Whether titles of chats can be generated."
     )
-    enable_tags_generation: types.Switch = setting(reload(CHATS), True, "Make tags for chats when asked to.")
+    enable_tags_generation: types.Switch = setting(
+        reload(CHATS), True, "Whether tags of chats can be generated."
+    )
     enable_follow_up_generation: types.Switch = setting(
-        reload(CHATS), True, "Make questions that may follow when asked to."
+        reload(CHATS), True, "Whether follow-up questions can be generated."
     )

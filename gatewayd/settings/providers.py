@@ -1,4 +1,4 @@
-"""Providers of models, as the settings name them."""
+"""Providers of models in the settings: the `[[providers]]` table and the address lists."""
 
 from collections.abc import Iterator, Sequence
 from itertools import zip_longest
@@ -21,10 +21,10 @@ ProviderKind = Annotated[
 
 
 class Provider(BaseModel):
-    """One `[[providers]]` table, or one place of the address lists.
+    """One `[[providers]]` table, or one element of the address lists.
 
-    `key` is the key itself, whichever of `key`, `key_file` and `key_credential` gave it; empty for none. A
-    time of None means the general setting.
+    `key` is the key itself, read from `key`, `key_file` or `key_credential`; empty for none. A time of None
+    means the general setting.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -32,7 +32,8 @@ class Provider(BaseModel):
     name: Line = Field(min_length=1, max_length=64, description="Name in messages and logs.")
     kind: ProviderKind = Field("openai", description="Protocol that the provider speaks.")
     base_url: Url = Field(
-        description="Address of the provider; the maker's own, or this machine, by default."
+        description="Address of the provider; by default that of the protocol's vendor, for ollama this"
+        " machine."
     )
     key: ProviderKey = Field(SecretStr(""), description="Key for the provider.")
     key_file: Annotated[Path | None, ExpectedValue("the path of a file")] = Field(
@@ -41,10 +42,15 @@ class Provider(BaseModel):
     key_credential: Annotated[Line | None, ExpectedValue("the name of a credential")] = Field(
         None, description="Name of the file in the credentials directory that holds the key."
     )
-    prefix: Line = Field("", description="Put before the id of each model, with nothing between.")
-    models: Texts = Field((), description="The only models to offer, by the provider's ids; all when empty.")
+    prefix: Line = Field("", description="Text put directly before the id of each model.")
+    models: Texts = Field(
+        (), description="Ids of the models to offer, as the provider names them; all when empty."
+    )
     connections: Annotated[int, ExpectedValue("a whole number")] = Field(
-        10_000, ge=1, le=65_535, description="The most connections to it at once; who comes later waits."
+        10_000,
+        ge=1,
+        le=65_535,
+        description="Maximum number of connections to the provider; further requests wait.",
     )
     connect_timeout: OwnSeconds = Field(None, gt=0, description="Replaces upstream_connect_timeout.")
     first_byte_timeout: OwnSeconds = Field(None, gt=0, description="Replaces upstream_first_byte_timeout.")
@@ -63,7 +69,7 @@ class Provider(BaseModel):
 
 
 def from_openai_lists(urls: Sequence[str], keys: Sequence[SecretStr]) -> Iterator[Provider]:
-    """Match addresses and keys by position; an empty or missing address is the maker's own."""
+    """Match addresses and keys by position; an empty or missing address is that of OpenAI."""
     for place, (url, key) in enumerate(zip_longest(urls, keys), start=1):
         yield Provider(
             name="openai" if place == 1 else f"openai-{place}",

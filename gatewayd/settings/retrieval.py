@@ -1,4 +1,4 @@
-"""The settings of documents: uploads and extraction, embedding, and the search in passages."""
+"""Settings of documents: upload, extraction, embedding and retrieval."""
 
 from typing import Annotated, Literal
 
@@ -12,60 +12,68 @@ MIB = 2**20
 
 
 class RetrievalFields(BaseSettings):
-    """What `Settings` has for documents."""
+    """The settings of documents."""
 
     rag_file_max_size: types.Mebibytes = setting(
-        restart(DOCUMENTS), ByteSize(100 * MIB), "Largest file that can be uploaded.", ge=1024, le=2**40
+        restart(DOCUMENTS), ByteSize(100 * MIB), "Maximum size of an uploaded file.", ge=1024, le=2**40
     )
     rag_file_max_count: types.Whole = setting(
         restart(DOCUMENTS),
         0,
-        "Most files that an account other than an administrator's may have; 0 for any number.",
+        "Maximum number of files of an account that is no administrator; 0 for any number.",
         ge=0,
     )
     rag_allowed_file_extensions: types.Extensions = setting(
-        restart(DOCUMENTS), (), "Extensions that files to process may have; any when empty."
+        restart(DOCUMENTS), (), "File name extensions that are processed; all when empty."
     )
     content_extraction_engine: Annotated[
         Literal["", "external"], types.ExpectedValue('"external", or "" for the built-in readers')
-    ] = setting(restart(DOCUMENTS), "", "What turns documents into text.")
+    ] = setting(restart(DOCUMENTS), "", "Program that extracts the text of documents.")
     external_document_loader_url: types.UrlOrEmpty = setting(
-        restart(DOCUMENTS), "", "Address of the external extractor: documents are sent to /process below it."
+        restart(DOCUMENTS), "", "Address of the external extractor; documents go to /process below it."
     )
     external_document_loader_api_key: types.ProviderKey = setting(
         restart(DOCUMENTS), SecretStr(""), "Bearer token for the external extractor."
     )
     chunk_size: types.Whole = setting(
-        restart(DOCUMENTS), 1000, "Characters of a passage, at most.", ge=100, le=20_000
+        restart(DOCUMENTS), 1000, "Maximum number of characters of a chunk.", ge=100, le=20_000
     )
     chunk_overlap: types.Whole = setting(
-        restart(DOCUMENTS), 100, "Characters that neighbouring passages share, at most.", ge=0, le=10_000
+        restart(DOCUMENTS),
+        100,
+        "Maximum number of characters that neighbouring chunks share.",
+        ge=0,
+        le=10_000,
     )
     ingest_workers: types.Whole = setting(
         restart(DOCUMENTS),
         0,
-        "Documents that are extracted at a time, each in a process of its own; 0 chooses by the machine.",
+        "Number of documents extracted at the same time, one process each; 0 derives it from the processors.",
         ge=0,
         le=256,
     )
     ingest_memory_limit: types.Size = setting(
         restart(DOCUMENTS),
         ByteSize(2048 * MIB),
-        "Address space of a process that extracts documents.",
+        "Maximum address space of a process that extracts documents.",
         ge=256 * MIB,
     )
     ingest_timeout: types.Seconds = setting(
-        restart(DOCUMENTS), 300.0, "Longest time for the extraction of one document.", gt=0
+        restart(DOCUMENTS), 300.0, "Maximum time for the extraction of one document.", gt=0
     )
     ingest_text_limit: types.Size = setting(
         restart(DOCUMENTS),
         ByteSize(32 * MIB),
-        "Most text that one document may have.",
+        "Maximum size of the text of one document.",
         ge=1024,
         le=512 * MIB,
     )
     ingest_attempts: types.Whole = setting(
-        restart(DOCUMENTS), 5, "Attempts at a document that another attempt may help.", ge=1, le=100
+        restart(DOCUMENTS),
+        5,
+        "Maximum number of attempts at a document after failures that may pass.",
+        ge=1,
+        le=100,
     )
 
     ingest_sandbox: Annotated[
@@ -73,23 +81,24 @@ class RetrievalFields(BaseSettings):
     ] = setting(
         restart(DOCUMENTS),
         "auto",
-        "Confinement of the processes that extract documents or run embedding and reranking models, by "
-        "Landlock and seccomp: as far as the kernel can, wholly or the daemon does not start, or none.",
+        "Confinement by Landlock and seccomp of processes that extract documents or run embedding and"
+        " reranking"
+        " models: auto uses what the kernel has, require needs both to start, off uses neither.",
     )
 
     rag_embedding_engine: Annotated[
         Literal["", "fastembed", "directory", "openai", "ollama"],
         types.ExpectedValue('"fastembed", "directory", "openai", "ollama", or "" for a model from a package'),
-    ] = setting(restart(EMBEDDING), "", "Where vectors come from.")
+    ] = setting(restart(EMBEDDING), "", "Program that computes vectors.")
     rag_embedding_model: types.Line = setting(
         restart(EMBEDDING),
         "minilm",
-        "Model that makes vectors: minilm or e5-small, a name that the engine knows, or a directory.",
+        "Embedding model: minilm or e5-small, a name that the engine knows, or a directory.",
         min_length=1,
         max_length=200,
     )
     rag_openai_api_base_url: types.UrlOrEmpty = setting(
-        restart(EMBEDDING), "", "Address of the OpenAI-compatible embeddings of the engine openai."
+        restart(EMBEDDING), "", "Address of the OpenAI-compatible embeddings API of the engine openai."
     )
     rag_openai_api_key: types.ProviderKey = setting(
         restart(EMBEDDING), SecretStr(""), "Key for rag_openai_api_base_url."
@@ -101,84 +110,94 @@ class RetrievalFields(BaseSettings):
         restart(EMBEDDING), SecretStr(""), "Key for rag_ollama_base_url."
     )
     rag_embedding_query_prefix: types.Text = setting(
-        restart(EMBEDDING), "", "Text to put before a question; e5-small has its own.", max_length=200
+        restart(EMBEDDING), "", "Text put before a query for embedding; e5-small has its own.", max_length=200
     )
     rag_embedding_content_prefix: types.Text = setting(
-        restart(EMBEDDING), "", "Text to put before a passage; e5-small has its own.", max_length=200
+        restart(EMBEDDING), "", "Text put before a chunk for embedding; e5-small has its own.", max_length=200
     )
     rag_embedding_batch_size: types.Whole = setting(
-        restart(EMBEDDING), 32, "Texts in one request to the engine openai or ollama.", ge=1, le=2048
+        restart(EMBEDDING),
+        32,
+        "Maximum number of texts in one request to the engine openai or ollama.",
+        ge=1,
+        le=2048,
     )
     rag_embedding_timeout: types.Seconds = setting(
         restart(EMBEDDING),
         60.0,
-        "Longest wait for the vectors of one request; on this machine it is the limit of a question and of "
-        "its reranking, and 16 passages of a document may take 10 times as long; a process that does not "
-        "answer in time is killed and replaced.",
+        "Maximum time for the vectors of one request; a model on this machine has it for a query and"
+        " again for"
+        " its reranking, and 10 times as long for 16 chunks of a document, and is restarted when it is late.",
         gt=0,
     )
     embedding_threads: types.Whole = setting(
         restart(EMBEDDING),
         0,
-        "Threads that make vectors of documents; 0 chooses by the machine.",
+        "Number of threads that compute vectors of documents; 0 derives it from the processors.",
         ge=0,
         le=256,
     )
     vector_cache_size: types.Size = setting(
-        restart(EMBEDDING), ByteSize(512 * MIB), "Memory for the vectors that are searched.", ge=MIB
+        restart(EMBEDDING), ByteSize(512 * MIB), "Maximum memory for the vectors that searches use.", ge=MIB
     )
 
     rag_top_k: types.Whole = setting(
-        restart(RETRIEVAL), 5, "Passages that a search returns, unless it asks for a number.", ge=1, le=1000
+        restart(RETRIEVAL),
+        5,
+        "Number of passages that a search returns if it does not ask for a number.",
+        ge=1,
+        le=1000,
     )
     enable_rag_hybrid_search: types.Switch = setting(
-        restart(RETRIEVAL), True, "Whether passages are searched by their words as well as by meaning."
+        restart(RETRIEVAL), True, "Whether searches match words as well as meaning."
     )
     rag_hybrid_bm25_weight: types.OwnShare = setting(
         restart(RETRIEVAL),
         None,
-        "How much words count in a hybrid search, from 0 to 1, and meaning the rest; when empty 0.4 with the "
-        "model e5-small and 0.5 with any other.",
+        "Weight of words in a hybrid search, from 0 to 1, against meaning; when empty 0.4 with the model"
+        " e5-small and 0.5 with any other.",
         ge=0,
         le=1,
     )
     rag_fusion: Annotated[Literal["minmax", "rrf"], types.ExpectedValue('"minmax" or "rrf"')] = setting(
-        restart(RETRIEVAL), "minmax", "How the two lists of a hybrid search become one: by score or by rank."
+        restart(RETRIEVAL),
+        "minmax",
+        "Method that merges the two lists of a hybrid search: minmax by score, rrf by rank.",
     )
     rag_relevance_threshold: types.Number = setting(
         restart(RETRIEVAL),
         0.0,
-        "Least similarity of a passage to the question, from 0 to 1; 0 for any.",
+        "Minimum similarity of a passage to the query, from 0 to 1; 0 for any.",
         ge=0,
         le=1,
     )
     rag_full_context: types.Switch = setting(
-        restart(RETRIEVAL), False, "Whether referenced documents are given to the model whole."
+        restart(RETRIEVAL), False, "Whether the model receives referenced documents whole."
     )
     full_context_limit: types.Whole = setting(
         restart(RETRIEVAL),
         200_000,
-        "Characters of whole documents that one request may hold; the rest is cut, with a warning.",
+        "Maximum number of characters of whole documents in one request; the rest is cut with a warning.",
         ge=1000,
     )
     rag_system_context: types.Switch = setting(
         restart(RETRIEVAL),
         False,
-        "Whether passages are appended to the system message, not put before the question.",
+        "Whether passages are appended to the system message instead of put before the query.",
     )
     rag_template: types.Text = setting(
         restart(RETRIEVAL),
         "",
-        "Text around the passages, with {{CONTEXT}} and {{QUERY}} in it; built in when empty.",
+        "Prompt template for passages, with {{CONTEXT}} and {{QUERY}} in it; the built-in one when empty.",
         max_length=20_000,
     )
     rag_reranking_engine: Annotated[
         Literal["", "local", "external"], types.ExpectedValue('"local", "external", or "" for none')
-    ] = setting(restart(RETRIEVAL), "", "What orders the found passages anew.")
+    ] = setting(restart(RETRIEVAL), "", "Program that reranks the passages found.")
     rag_reranking_model: types.Line = setting(
         restart(RETRIEVAL),
         "",
-        "Model that orders the found passages: one that fastembed knows, a directory, or a name to send.",
+        "Reranking model: one that fastembed knows, a directory, or the name to send to the engine external.",
         max_length=200,
     )
     rag_external_reranker_url: types.UrlOrEmpty = setting(
@@ -188,8 +207,8 @@ class RetrievalFields(BaseSettings):
         restart(RETRIEVAL), SecretStr(""), "Key for rag_external_reranker_url."
     )
     rag_external_reranker_timeout: types.Seconds = setting(
-        restart(RETRIEVAL), 10.0, "Longest wait for the reranker.", gt=0
+        restart(RETRIEVAL), 10.0, "Maximum wait for the reranker.", gt=0
     )
     rag_top_k_reranker: types.Whole = setting(
-        restart(RETRIEVAL), 5, "Passages that are left after the reranker.", ge=1, le=1000
+        restart(RETRIEVAL), 5, "Maximum number of passages that reranking keeps.", ge=1, le=1000
     )

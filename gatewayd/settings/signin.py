@@ -1,4 +1,4 @@
-"""Settings of sign-in: the first administrator, passwords, limits of sign-in and sign-up."""
+"""Settings of sign-in: the first administrator, passwords, and limits of sign-in and sign-up."""
 
 from typing import Annotated
 

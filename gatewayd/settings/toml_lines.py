@@ -1,7 +1,7 @@
-"""On which line of a TOML document each key stands.
+"""Line numbers of the keys of a TOML document.
 
-The standard library reads values without their places. This scanner reads places without the values: it
-expects a document that `tomllib` has accepted, and follows only what decides where keys are.
+The standard library reads values without line numbers. This scanner reads line numbers without the values:
+it expects a document that `tomllib` has accepted, and parses only as much as it needs to find the keys.
 """
 
 import re
@@ -15,7 +15,7 @@ KeyPath = tuple[str | int, ...]
 _BLANK: Final = re.compile(r"(?:[ \t\n]|#[^\n]*)*")
 _SPACE: Final = re.compile(r"[ \t]*")
 _BARE_KEY: Final = re.compile(r"[A-Za-z0-9_-]+")
-# Up to two quotes may stand directly before the three that end a multi-line string.
+# Up to two quotes may come directly before the three that end a multi-line string.
 _STRING: Final = re.compile(
     r'"""(?:[^\\]|\\.)*?"{3,5}' r"|'''.*?'{3,5}" r'|"(?:[^"\\\n]|\\.)*"' r"|'[^'\n]*'", re.DOTALL
 )
@@ -23,7 +23,7 @@ _SCALAR: Final = re.compile(r"[^,\]}#\n]+")
 
 
 def locate_keys(document: str) -> dict[KeyPath, int]:
-    """Return the line, counted from 1, where each key, table and array element of the document begins."""
+    """Return the line, from 1, on which each key, table and array element of the document begins."""
     scanner = _Scanner(document.replace("\r\n", "\n"))
     scanner.run()
     return scanner.lines
@@ -64,7 +64,7 @@ class _Scanner:
         self.lines[self._table] = line
 
     def _current(self, parents: tuple[str, ...], line: int) -> KeyPath:
-        """Follow a header's parents, through the newest element of each array of tables."""
+        """Return the path of the parents of a header; an array of tables stands for its newest element."""
         path: KeyPath = ()
         for part in parents:
             path = (*path, part)

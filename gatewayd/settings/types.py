@@ -1,6 +1,6 @@
-"""The kinds of values that settings have, each with the words that say what it accepts.
+"""Types of the settings, each with the words for what it accepts.
 
-Text from the environment and typed values from TOML meet the same types: a number may come as text, but
+Text from the environment and typed values from TOML use the same types: a number may be given as text, but
 `true` is no number and 1 is no switch.
 """
 
@@ -27,14 +27,14 @@ MAX_PROVIDER_NAME_CHARACTERS: Final = 128
 
 @dataclass(frozen=True, slots=True)
 class ExpectedValue:
-    """What a type accepts, to stand after "expected"; `separator` splits a list that comes as text."""
+    """What a type accepts, in words that follow "expected"; `separator` splits a list given as text."""
 
     words: str
     separator: str = ""
 
 
 def parse_duration(text: str) -> float:
-    """Return the seconds of a duration such as `4w` or `1.5h`; ValueError when it is none."""
+    """Return the seconds of a duration such as `4w` or `1.5h`; raises ValueError."""
     match = _DURATION.fullmatch(text)
     if match is None:
         raise ValueError(f"not a duration: {text!r}")
@@ -97,7 +97,7 @@ def _url_or_empty(text: str) -> str:
     return text and _url(text)
 
 
-# Programs that are built on a browser have schemes of their own, `app://obsidian.md`.
+# Programs built on a browser have schemes of their own, such as `app://obsidian.md`.
 _PROGRAM_ORIGIN: Final = re.compile(r"[a-z][a-z0-9+.-]{0,31}://[A-Za-z0-9._-]{1,253}(?::[0-9]{1,5})?")
 
 
@@ -206,7 +206,7 @@ def _tool_servers(secret: SecretStr) -> SecretStr:
 
 
 class _Split:
-    """Splits text at a separator, dropping empty elements at the end or, with `sparse` False, everywhere."""
+    """Splits text at a separator; drops all empty elements or, with `sparse`, only those at the end."""
 
     def __init__(self, separator: str, *, sparse: bool = False) -> None:
         self._separator = separator
@@ -228,7 +228,7 @@ Whole = Annotated[int, BeforeValidator(_number), ExpectedValue("a whole number")
 Size = Annotated[
     ByteSize, BeforeValidator(_number), ExpectedValue('a number of bytes, or text such as "32MiB"')
 ]
-# A bare number has the unit that existing configurations expect.
+# A bare number counts MiB, as in the configuration of Open WebUI.
 Mebibytes = Annotated[
     ByteSize, BeforeValidator(_mebibytes), ExpectedValue('a number of MiB, or text such as "100MiB"')
 ]
@@ -246,7 +246,7 @@ OwnSeconds = Annotated[
 OwnShare = Annotated[
     Finite | None,
     BeforeValidator(_number_or_none),
-    ExpectedValue('a number, or "" for that of the embedding model'),
+    ExpectedValue('a number, or "" for the weight of the embedding model'),
 ]
 Text = Annotated[str, ExpectedValue("text")]
 Line = Annotated[str, AfterValidator(_line), ExpectedValue("one line of text")]
@@ -321,7 +321,7 @@ Texts = Annotated[tuple[Line, ...], BeforeValidator(_Split(",")), ExpectedValue(
 Urls = Annotated[
     tuple[Url, ...], BeforeValidator(_Split(";")), ExpectedValue("a list of http addresses", ";")
 ]
-# An empty place keeps the position of what follows.
+# An empty element keeps the positions of those after it.
 SparseUrls = Annotated[
     tuple[UrlOrEmpty, ...],
     BeforeValidator(_Split(";", sparse=True)),
@@ -330,7 +330,7 @@ SparseUrls = Annotated[
 SparseKeys = Annotated[
     tuple[ProviderKey, ...], BeforeValidator(_Split(";", sparse=True)), ExpectedValue("a list of keys", ";")
 ]
-# Two, so that a change of the token leaves no gap.
+# Two, so that a new token can be issued before the old one is revoked.
 ScimTokens = Annotated[
     tuple[ProviderKey, ...],
     BeforeValidator(_scim_words),

@@ -1,4 +1,4 @@
-"""From pydantic's errors to problems: which key, where, what was written and what was expected."""
+"""Validation of a layer: turns the errors of pydantic into problems with key, place and expected value."""
 
 from collections.abc import Mapping
 from typing import Any, Final
@@ -7,21 +7,20 @@ from pydantic import ValidationError
 from pydantic_core import ErrorDetails
 
 from gatewayd.settings.definitions import definitions, expectation
-from gatewayd.settings.layers import KeyPath, SettingEntry, SettingLayer
+from gatewayd.settings.layers import KeyPath, OriginKind, SettingEntry, SettingLayer
 from gatewayd.settings.model import Settings
-from gatewayd.settings.origins import OriginKind
-from gatewayd.settings.problems import ConfigurationProblem, did_you_mean, problem_at
 from gatewayd.settings.providers import Provider
+from gatewayd.settings.result import ConfigurationProblem, did_you_mean, problem_at
 
 _MAX_SHOWN_CHARACTERS: Final = 60
 _TEXT_LAYERS: Final = frozenset({OriginKind.ENVIRONMENT, OriginKind.CREDENTIAL})
 
 
 def check_layer(layer: SettingLayer) -> tuple[SettingLayer, list[ConfigurationProblem], set[str]]:
-    """Return the part of a layer that can be used, what is wrong with the rest, and the names of the rest.
+    """Return the valid part of a layer, the problems of the rest, and the names of the rest.
 
-    A layer is checked alone, so that a bad value is found even where a higher layer hides it. Empty text from
-    the environment means "not set" where it is no value of the setting.
+    Each layer is checked alone, so that a bad value is found even if a higher layer replaces it. Empty text
+    from the environment means "not set" if it is no value of the setting.
     """
     try:
         Settings.from_layers([layer])
@@ -44,7 +43,7 @@ def _is_unset(entry: SettingEntry) -> bool:
 
 
 def _place(location: KeyPath) -> KeyPath:
-    """Cut a location where pydantic goes on with the parts of a type."""
+    """Return a location without the parts that pydantic adds for members of a type."""
     if location[0] == "providers":
         return location[:3]
     return location[:2] if len(location) > 1 and isinstance(location[1], int) else location[:1]
@@ -61,7 +60,9 @@ def _problem(
         sentence = f"cannot use {_spell(entry.key, place[1:-1])}: expected the key {place[-1]}"
     else:
         where = "environment " if entry.origin.kind is OriginKind.ENVIRONMENT else ""
-        sentence = f"cannot use {where}{key}{_shown(place, detail['input'])}: expected {_expected(place)}"
+        sentence = (
+            f"cannot use {where}{key}{_format_value(place, detail['input'])}: expected {_expected(place)}"
+        )
     return problem_at(entry.origin_of(place), key, sentence)
 
 
@@ -78,8 +79,8 @@ def _expected(place: KeyPath) -> str:
     return definition.expects + split
 
 
-def _shown(place: KeyPath, value: Any) -> str:
-    """Return " = VALUE", or "" for what may be secret or is too much to show."""
+def _format_value(place: KeyPath, value: Any) -> str:
+    """Return " = VALUE", or "" for a value that may be secret or is a list or table."""
     is_provider = place[0] == "providers"
     if (is_provider and place[-1] == "key") or (not is_provider and definitions()[str(place[0])].secret):
         return ""

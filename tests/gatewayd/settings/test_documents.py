@@ -25,7 +25,7 @@ def test_the_lists_of_the_page_are_replaced() -> None:
 
 @pytest.mark.parametrize("page", ["", PAGE.replace("end settings", ""), PAGE + PAGE])
 def test_a_page_without_its_marks_is_refused(page: str) -> None:
-    with pytest.raises(ValueError, match="not marked once"):
+    with pytest.raises(ValueError, match="do not occur exactly once"):
         update_manual(page)
 
 

@@ -44,7 +44,8 @@ def test_unknown_keys(problems: Problems) -> None:
 def test_aliases_are_keys_too_but_not_beside_the_name(load_text: Load, problems: Problems) -> None:
     assert load_text("enable_api_key = true").enable_api_keys is True
     assert problems("enable_api_keys = true\nenable_api_key = true") == [
-        "gatewayd.toml:2: cannot use enable_api_key: the file sets enable_api_keys, the same setting"
+        "gatewayd.toml:2: cannot use enable_api_key: the file sets enable_api_keys, another name of the"
+        " same setting"
     ]
 
 
@@ -139,5 +140,5 @@ def test_a_credential_is_no_path(problems: Problems, file: File) -> None:
     [problem] = problems(
         "[[providers]]\nname = 'a'\nkey_credential = '../x'", {"CREDENTIALS_DIRECTORY": str(directory)}
     )
-    sentence = "cannot read key_credential '../x': a credential is named without a directory"
+    sentence = "cannot read key_credential '../x': the name of a credential has no directory"
     assert problem == f"gatewayd.toml:3: {sentence}"

@@ -61,5 +61,5 @@ def test_the_pages_say_which_permissions_are_checked() -> None:
     known = {(leaf.section, leaf.leaf) for leaf in PERMISSION_LEAVES}
     assert checked & known == CHECKED_PERMISSIONS
     for leaf in PERMISSION_LEAVES:
-        is_told = "nothing checks it" in definitions()[leaf.name].description
+        is_told = "does not enforce it" in definitions()[leaf.name].description
         assert is_told is ((leaf.section, leaf.leaf) not in CHECKED_PERMISSIONS), leaf

@@ -2,8 +2,7 @@ from collections.abc import Callable
 
 import pytest
 
-from gatewayd.settings.layers import SettingEntry, SettingLayer
-from gatewayd.settings.origins import from_environment
+from gatewayd.settings.layers import SettingEntry, SettingLayer, from_environment
 from gatewayd.settings.validation import check_layer
 
 Problems = Callable[..., list[str]]
