@@ -1,4 +1,4 @@
-"""`python -m gatewayd` and the script `gatewayd`: load the command, and run it."""
+"""Entry point of `python -m gatewayd` and of the script `gatewayd`."""
 
 import gc
 from importlib import import_module
@@ -10,8 +10,8 @@ COMMAND: Final = "gatewayd.command"
 def main() -> None:
     """Run the daemon and exit with a status of gatewayd(8).
 
-    What its modules make at import lives until the end. The collector would look at all of it again and again
-    while they load, which takes a fifth of the start, so it begins when they have.
+    Objects that are created at import live until the end. The garbage collector would scan them again and
+    again while the modules load, a fifth of the start time, so it starts after them.
     """
     gc.disable()
     try:

@@ -1,4 +1,4 @@
-"""The command `gatewayd`: arguments, settings, and then the daemon."""
+"""The command `gatewayd`: reads arguments and settings, then runs the daemon."""
 
 import argparse
 import asyncio
@@ -20,7 +20,7 @@ from gatewayd.observe.outputs import queued_outputs
 from gatewayd.quickstart import Quickstart
 from gatewayd.settings import DEFAULT_FILE, ConfigurationError, Settings, load, process_environment
 
-# sysexits(3), as service managers and scripts know them.
+# The codes of sysexits(3), which service managers and scripts know.
 EX_OK: Final = 0
 EX_FAILURE: Final = 1
 EX_USAGE: Final = 64
@@ -34,15 +34,15 @@ EXITS: Final = {
 
 
 class DaemonArgumentParser(argparse.ArgumentParser):
-    """Exits with EX_USAGE instead of 2, so that the service manager does not try again."""
+    """Exits with EX_USAGE instead of 2, so that the service manager does not restart the daemon."""
 
     def error(self, message: str) -> Any:
-        """Say what is wrong with the arguments."""
+        """Print the error and the usage, and exit."""
         self.exit(EX_USAGE, f"gatewayd: cannot use the arguments: {message}\n{self.format_usage()}")
 
 
 def make_parser() -> argparse.ArgumentParser:
-    """Return the parser of the daemon's few arguments."""
+    """Return the parser of the command line."""
     parser = DaemonArgumentParser(
         prog="gatewayd",
         description="Serve chat models to keyed clients. See gatewayd(8).",
@@ -74,20 +74,20 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 
 def run(parser: argparse.ArgumentParser, arguments: Sequence[str] | None, environ: Mapping[str, str]) -> int:
-    """Do what the arguments ask and return the exit status."""
-    chosen = parser.parse_args(arguments)
-    if chosen.state is not None and not chosen.quickstart:
+    """Run the command that the arguments select and return the exit status."""
+    options = parser.parse_args(arguments)
+    if options.state is not None and not options.quickstart:
         parser.error("--state goes with --quickstart")
     os.umask(0o077)
-    quickstart = Quickstart(chosen.state, sys.stdout) if chosen.quickstart else None
+    quickstart = Quickstart(options.state, sys.stdout) if options.quickstart else None
     if quickstart is not None:
         environ = quickstart.environment(environ)
     read = partial(
         load,
-        chosen.file,
+        options.file,
         environ,
         quickstart.overrides() if quickstart else {},
-        # A quick start is none of the service's business, whose file it may not read either.
+        # A quick start ignores the configuration of the service, which it may not be able to read.
         default_file=None if quickstart else DEFAULT_FILE,
     )
     try:
@@ -96,7 +96,7 @@ def run(parser: argparse.ArgumentParser, arguments: Sequence[str] | None, enviro
         for problem in error.problems:
             print(f"gatewayd: {problem}", file=sys.stderr)  # noqa: T201 - there is no log yet
         return EX_CONFIG
-    if chosen.check:
+    if options.check:
         return _check(settings)
     start_logging(settings, environ)
     invocation = DaemonInvocation(
@@ -106,20 +106,21 @@ def run(parser: argparse.ArgumentParser, arguments: Sequence[str] | None, enviro
         prepare=quickstart.prepare if quickstart else None,
         on_ready=quickstart.greet if quickstart else None,
     )
-    if chosen.fetch_model:
+    if options.fetch_model:
         return _run(fetch_model(settings, print))
-    if chosen.migrate:
+    if options.migrate:
         return _run(migrate_database(settings))
     return _run(Daemon(settings, invocation).run())
 
 
 def _leave(status: int) -> NoReturn:
-    """End the process at once, as everything of the daemon is closed by now.
+    """End the process at once; everything of the daemon is closed by now.
 
-    The interpreter's own end waits for threads of plugins, and runs code of theirs that may never return.
+    The normal exit of the interpreter waits for threads of plugins and runs their exit code, which may never
+    return.
     """
     logging.shutdown()
-    # Who started it may have closed them, and who read them may have gone.
+    # The parent may have closed the streams, and the reader may have ended.
     for stream in filter(None, (sys.stdout, sys.stderr)):
         with contextlib.suppress(OSError):
             stream.flush()
@@ -130,7 +131,7 @@ def _check(settings: Settings) -> int:
     try:
         check(settings)
     except GatewayError as error:
-        print(f"gatewayd: {error.message}", file=sys.stderr)  # noqa: T201 - the answer
+        print(f"gatewayd: {error.message}", file=sys.stderr)  # noqa: T201 - the result
         return EX_CONFIG
     return EX_OK
 
@@ -140,7 +141,7 @@ def _run(work: Coroutine[Any, Any, None]) -> int:
         with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
             runner.run(work)
     except GatewayError as error:
-        print(f"gatewayd: {error.message}", file=sys.stderr)  # noqa: T201 - the last word
+        print(f"gatewayd: {error.message}", file=sys.stderr)  # noqa: T201 - the log is closed
         return EXITS.get(error.kind, EX_FAILURE)
     except KeyboardInterrupt:
         return EX_OK

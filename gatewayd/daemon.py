@@ -1,6 +1,6 @@
-"""The composition root: opens everything in order on one exit stack, serves, reloads, drains.
+"""The daemon: opens everything in order on one exit stack, serves, reloads and drains.
 
-The only module that knows the settings, the services and the adapters together.
+Only this module and `assembly` know the settings, the services and the adapters together.
 """
 
 import asyncio
@@ -39,11 +39,14 @@ FLUSH_SECONDS: Final = 5.0
 MEMORY_CHECK_SECONDS: Final = 10.0
 PRUNE_INTERVAL_SECONDS: Final = 3600.0
 STOP_SECONDS: Final = 1.0
-"""What clients get to hear that a stream of events ends, or that an answer is given up."""
+"""Time for clients to receive the end of an event stream or of an aborted answer."""
 
 WRITE_SECONDS: Final = 5.0
-"""What writes get after the answers: to messages at least, as those of answers that are given up all come at
-once, and of last-used times at most, as many others may wait for a locked database before them."""
+"""Time for writes after the answers end.
+
+The minimum for deferred writes to messages, because all aborted answers write at once; the maximum for
+last-used times, because many other writers may wait for a locked database before them.
+"""
 
 NO_MODEL: Final = (
     "there is no model: name a provider (openai_api_base_urls, ollama_base_urls or [[providers]]), or install"
@@ -51,15 +54,15 @@ NO_MODEL: Final = (
 )
 
 DRAIN_POLL_SECONDS: Final = 0.02
-"""Between two looks at what a stop waits for."""
+"""Interval at which a stop checks for unfinished requests and tasks."""
 
 
 @dataclass(frozen=True, slots=True)
 class DaemonInvocation:
-    """How the daemon was called.
+    """The invocation of the daemon.
 
-    `load` reads the settings again, for a reload. `prepare` runs before anything is opened, `on_ready` once
-    everything is served.
+    `load` reads the settings again, for a reload. `prepare` runs before anything is opened, `on_ready` when
+    all sockets are served.
     """
 
     load: Callable[[], Settings]
@@ -70,7 +73,7 @@ class DaemonInvocation:
 
 
 class Daemon:
-    """One run from opening to the last closed connection."""
+    """One run of the daemon, from opening to the last closed connection."""
 
     def __init__(self, settings: Settings, invocation: DaemonInvocation) -> None:
         self._settings = settings
@@ -78,12 +81,12 @@ class Daemon:
         self._notifier = notifier_from_environment(invocation.environ)
         self._signal = asyncio.Event()
         self._stopping = False
-        self._given_up_by_stop: asyncio.Task[None] | None = None
+        self._cancelled_by_stop: asyncio.Task[None] | None = None
 
     async def run(self) -> None:
-        """Serve until a signal says stop; raises GatewayError when the start fails.
+        """Serve until SIGTERM or SIGINT; raises GatewayError if the start fails.
 
-        A stop during the start gives it up; later it lets the answers that run finish.
+        A signal during the start cancels the start; a later one lets running answers finish.
         """
         _allow_all_files()
         loop = asyncio.get_running_loop()
@@ -93,11 +96,11 @@ class Daemon:
         loop.add_signal_handler(signal.SIGHUP, self._signal.set)
         for warning in self._settings.warnings:
             log.warning("%s", warning)
-        self._given_up_by_stop = asyncio.current_task()
+        self._cancelled_by_stop = asyncio.current_task()
         try:
             async with AsyncExitStack() as stack:
                 gateway, servers = await self._start(stack)
-                self._given_up_by_stop = None
+                self._cancelled_by_stop = None
                 await self._until_stopped(gateway)
                 await self._drain(gateway, servers)
         except asyncio.CancelledError:
@@ -113,7 +116,7 @@ class Daemon:
         servers = await self._serve(gateway, stack)
         gateway.services.health.ready = True
         self._start_chores(gateway)
-        _settle_memory()
+        _freeze_start_objects()
         self._notifier.ready("serving")
         log.info("ready", extra={"version": __version__})
         if not gateway.services.sources.count:
@@ -177,13 +180,13 @@ class Daemon:
     def _on_stop(self) -> None:
         self._stopping = True
         self._signal.set()
-        if self._given_up_by_stop is not None:
-            self._given_up_by_stop.cancel()
-            self._given_up_by_stop = None
+        if self._cancelled_by_stop is not None:
+            self._cancelled_by_stop.cancel()
+            self._cancelled_by_stop = None
 
     async def _apply_unless_stopped(self, gateway: Gateway) -> None:
-        """Reload; a stop does not wait for it, as plugins may take their time to load."""
-        task = self._given_up_by_stop = asyncio.current_task()
+        """Reload; a stop cancels the reload, because plugins may load slowly."""
+        task = self._cancelled_by_stop = asyncio.current_task()
         try:
             await self._apply(gateway)
         except asyncio.CancelledError:
@@ -191,10 +194,10 @@ class Daemon:
                 raise
             log.info("stopped before the reload was complete")
         finally:
-            self._given_up_by_stop = None
+            self._cancelled_by_stop = None
 
     async def _apply(self, gateway: Gateway) -> None:
-        """Validate the new configuration, then apply what a running daemon can; or change nothing."""
+        """Validate the new configuration and apply its reloadable settings, or change nothing."""
         self._notifier.reloading()
         try:
             fresh = self._invocation.load()
@@ -226,7 +229,7 @@ class Daemon:
         deadline = time.monotonic() + self._settings.drain_timeout
         is_over = await _finished(gateway, servers, deadline, listeners=False)
         cut = 0 if is_over else await gateway.services.tasks.end_started()
-        # Those who listen hear of the answers to the end.
+        # Event streams are closed after the answers, so that subscribers receive their last events.
         await gateway.services.live.deferred.close(max(WRITE_SECONDS, deadline - time.monotonic()))
         await gateway.close_streams()
         await _finished(gateway, servers, time.monotonic() + STOP_SECONDS, listeners=True)
@@ -240,33 +243,35 @@ class Daemon:
             async with asyncio.timeout(WRITE_SECONDS):
                 await gateway.services.accounts.authenticator.flush()
         except (GatewayError, TimeoutError) as error:
-            log.warning("last-used times are lost: %s", full_message(error) or "the database takes its time")
+            log.warning(
+                "last-used times are lost: %s", full_message(error) or "the database did not answer in time"
+            )
         log.info("stopped")
 
 
 def start_logging(settings: Settings, environ: Mapping[str, str]) -> None:
-    """Send the log to standard error as the settings say; call again after a reload."""
+    """Send the log to standard error with level and format of the settings; call again after a reload."""
     log_format = LogFormat(settings.log_format or "text")
     configure_logging(settings.global_log_level, log_format, sys.stderr, environ, settings.debug_loggers)
 
 
 def check(settings: Settings) -> None:
-    """Raise not_configured for what the settings alone do not show, without opening anything."""
+    """Check values that the settings do not validate, without opening anything; raises not_configured."""
     parse(settings.database_location(), settings.database_pool_size)
     provider_configs(settings)
 
 
 async def migrate_database(settings: Settings) -> None:
-    """Bring the schema up to date: what `gatewayd --migrate` does."""
+    """Bring the schema up to date, for `gatewayd --migrate`."""
     with lock_folder(settings.data_dir):
         done = await migrate(parse(settings.database_location(), settings.database_pool_size))
     log.info("migrated", extra={"applied": ", ".join(done) or "nothing was pending"})
 
 
 async def fetch_model(settings: Settings, progress: Progress) -> None:
-    """Make the built-in model ready for the next start: what `gatewayd --fetch-model` does.
+    """Fetch the built-in model for the next start, for `gatewayd --fetch-model`.
 
-    Root works as the owner of the state, who will run it.
+    Root becomes the owner of the state directory first, because that user runs the daemon.
     """
     if settings.enable_builtin_model == "false":
         raise GatewayError(
@@ -279,7 +284,7 @@ async def fetch_model(settings: Settings, progress: Progress) -> None:
     if weights is None:
         _become_owner(settings.data_dir)
         weights = await fetch_weights(settings.data_dir, progress)
-    progress(f"the built-in model is in {weights}; a daemon that runs takes it with its next start")
+    progress(f"the built-in model is in {weights}; a running daemon loads it at its next start")
 
 
 def _become_owner(folder: Path) -> None:
@@ -293,9 +298,9 @@ def _become_owner(folder: Path) -> None:
 async def _finished(
     gateway: Gateway, servers: Sequence[HttpServer], deadline: float, *, listeners: bool
 ) -> bool:
-    """Wait until there is no request and no task of a user; False when the deadline comes before.
+    """Wait until no request and no task of a user is left; return False at the deadline.
 
-    Each may start the other. With `listeners`, wait for streams of events alone.
+    Requests and tasks may start each other. With `listeners`, wait for event streams only.
     """
     while True:
         waited_for = sum(server.look(listeners=listeners) for server in servers)
@@ -307,7 +312,7 @@ async def _finished(
 
 
 async def _every(seconds: float, work: Callable[[], Awaitable[object]]) -> None:
-    """Do a chore again and again; the first of several failures is logged."""
+    """Repeat a chore for ever; only the first of several failures in a row is logged."""
     is_failing = False
     while True:
         await asyncio.sleep(seconds)
@@ -316,18 +321,18 @@ async def _every(seconds: float, work: Callable[[], Awaitable[object]]) -> None:
             is_failing = False
         except GatewayError as error:
             if not is_failing:
-                log.warning("chore failed, it is tried again: %s", error.full_message)
+                log.warning("chore failed, it is repeated: %s", error.full_message)
             is_failing = True
 
 
 def _allow_all_files() -> None:
-    """Take as many open files as the administrator allows: each client and each provider needs one."""
+    """Raise the limit of open files to the hard limit: each client and each provider needs one."""
     _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
 
 
-def _settle_memory() -> None:
-    """Keep what the start made out of the collector's way: its pauses are the tail of the answers."""
+def _freeze_start_objects() -> None:
+    """Exclude the objects of the start from garbage collection, whose pauses delay answers."""
     gc.collect()
     gc.freeze()
     gc.set_threshold(50_000, 10, 10)

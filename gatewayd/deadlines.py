@@ -1,7 +1,7 @@
-"""Time limits for what others do, which a pause of this process does not use up.
+"""Time limits for peers and workers that exclude pauses of this process.
 
-A process that was stopped, or whose event loop did not turn, finds its timers due before it has read what
-came meanwhile. Whoever was waited for has kept its time then, so it gets a moment more.
+After the process was stopped, or its event loop was blocked, timers are due before the data that arrived in
+the meantime is read. The peer may have been in time, so its limit is extended a little.
 """
 
 import asyncio
@@ -10,61 +10,61 @@ from types import TracebackType
 from typing import Final, Self
 
 PAUSE_THRESHOLD_SECONDS: Final = 0.5
-"""A timer that is later than this tells of a pause."""
+"""A timer that fires later than this indicates a pause."""
 
 GRACE_SECONDS: Final = 5.0
-"""What is left, at most, after a pause: what has come is read in it."""
+"""Maximum extension after a pause, in which the data that arrived is read."""
 
 
 def pause_extension(due: float, now: float, seconds: float) -> float:
-    """Return by how much a limit of `seconds` that ended at `due` is extended `now`, 0.0 for not at all."""
+    """Return the extension, at `now`, of a limit of `seconds` that was due at `due`; 0.0 for none."""
     return min(seconds, GRACE_SECONDS) if now - due > PAUSE_THRESHOLD_SECONDS else 0.0
 
 
 class CallbackTimer:
-    """Calls back after `seconds`, unless it is cancelled."""
+    """Calls `callback` after `seconds` unless it is cancelled."""
 
     def __init__(self, seconds: float, callback: Callable[[], object]) -> None:
         self._callback = callback
         self._set(asyncio.get_running_loop().time() + seconds, seconds)
 
     def cancel(self) -> None:
-        """Forget it."""
+        """Cancel the call."""
         self._timer.cancel()
 
     def _set(self, due: float, seconds: float) -> None:
-        self._timer = asyncio.get_running_loop().call_at(due, self._look, due, seconds)
+        self._timer = asyncio.get_running_loop().call_at(due, self._fire, due, seconds)
 
-    def _look(self, due: float, seconds: float) -> None:
+    def _fire(self, due: float, seconds: float) -> None:
         now = asyncio.get_running_loop().time()
-        more = pause_extension(due, now, seconds)
-        if more:
-            self._set(now + more, more)
+        extension = pause_extension(due, now, seconds)
+        if extension:
+            self._set(now + extension, extension)
         else:
             self._callback()
 
 
 class TimeLimit:
-    """Raises TimeoutError out of an `async with` block that takes more than `seconds`; None is no limit."""
+    """Raises TimeoutError from an `async with` block that takes more than `seconds`; None is no limit."""
 
     def __init__(self, seconds: float | None) -> None:
         self._seconds = seconds
         self._limit = asyncio.timeout(None)
-        self._alarm: CallbackTimer | None = None
+        self._timer: CallbackTimer | None = None
 
     async def __aenter__(self) -> Self:
-        """Begin to count."""
+        """Start the timer."""
         await self._limit.__aenter__()
         if self._seconds is not None:
-            self._alarm = CallbackTimer(self._seconds, self._expire)
+            self._timer = CallbackTimer(self._seconds, self._expire)
         return self
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        """End, with TimeoutError when the limit was reached."""
-        if self._alarm is not None:
-            self._alarm.cancel()
+        """Stop the timer; raises TimeoutError if the limit was reached."""
+        if self._timer is not None:
+            self._timer.cancel()
         await self._limit.__aexit__(kind, error, trace)
 
     @property

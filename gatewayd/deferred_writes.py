@@ -354,7 +354,7 @@ def _noun(key: Key) -> str:
 def _slow() -> GatewayError:
     return GatewayError(
         ErrorKind.UNAVAILABLE,
-        "cannot write the message: the database takes its time",
+        "cannot write the message: the database did not answer in time",
         retry_after=RETRY_SECONDS,
     )
 

@@ -1,4 +1,4 @@
-"""File descriptors of the process: how many are open, and how many are kept for the control socket."""
+"""File descriptors of the process: the open ones, and those reserved for the control socket."""
 
 import errno
 import math
@@ -11,45 +11,45 @@ from pathlib import Path
 from typing import Final
 
 MIN_CONTROL_FILES: Final = 64
-"""Descriptors kept for the control socket at least."""
+"""Minimum number of descriptors reserved for the control socket."""
 
 CONTROL_FILES_DIVISOR: Final = 32
-"""The control socket has a 32nd of all descriptors, where that is more."""
+"""A 32nd of all descriptors is reserved for the control socket, if that is more than the minimum."""
 
 COUNT_COST_FACTOR: Final = 100
-"""Counting takes at most a hundredth of the time."""
+"""Pause after a count, as a multiple of its duration: counting takes at most a hundredth of the time."""
 
 MAX_COUNT_AGE_SECONDS: Final = 1.0
-"""How long a count is kept at most."""
+"""Maximum age of a count."""
 
 DESCRIPTORS: Final = Path("/proc/self/fd")
 
 
 def file_limit() -> int:
-    """Return how many descriptors the process may have open (RLIMIT_NOFILE)."""
+    """Return the maximum number of open descriptors of the process (RLIMIT_NOFILE)."""
     return resource.getrlimit(resource.RLIMIT_NOFILE)[0]
 
 
 def open_files() -> int:
-    """Return how many descriptors the process has open; 0 where that is not told.
+    """Return the number of open descriptors of the process; 0 if it is not known.
 
-    The kernel counts since 6.2; before that the directory is listed, which takes a millisecond for some
-    hundreds. A program in a folder of its own (chroot) may have no /proc.
+    Kernels since 6.2 count them; for older ones the directory is listed, which takes a millisecond for some
+    hundreds. There may be no /proc in a chroot(2).
     """
     try:
-        # No paths are made of the names; one of them is the descriptor of the list.
+        # os.listdir makes no path objects; one of the entries is the descriptor of the listing itself.
         return DESCRIPTORS.stat().st_size or len(os.listdir(DESCRIPTORS)) - 1  # noqa: PTH208
     except FileNotFoundError:
         return 0
     except OSError as error:
         if error.errno not in {errno.EMFILE, errno.ENFILE}:
             raise
-        # There is none left for the list.
+        # No descriptor is left for the listing.
         return file_limit()
 
 
 class FileCount:
-    """Counts open descriptors as often as it costs little, and between two counts those of the caller."""
+    """Number of open descriptors: counted when that is cheap, otherwise estimated from those of the caller."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
@@ -57,7 +57,7 @@ class FileCount:
         self._others = 0
 
     def now(self, own: int) -> int:
-        """Return how many descriptors are open when the caller has `own`; few where that is not told."""
+        """Return the number of open descriptors; `own` of them are the caller's."""
         began = self._clock()
         if began >= self._due:
             self._others = open_files() - own
@@ -67,7 +67,7 @@ class FileCount:
 
 
 def reserved_control_files(limit: int) -> int:
-    """Return how many of the descriptors are kept for the control socket."""
+    """Return the number of descriptors that are reserved for the control socket."""
     return max(MIN_CONTROL_FILES, limit // CONTROL_FILES_DIVISOR)
 
 
@@ -76,6 +76,6 @@ _ASKED: Final = count()
 
 
 def has_spare_files() -> bool:
-    """Tell whether there is a descriptor beside those of the control socket for who asks."""
+    """Return whether a descriptor is free beside those reserved for the control socket."""
     limit = file_limit()
     return _COUNT.now(next(_ASKED)) < limit - reserved_control_files(limit)

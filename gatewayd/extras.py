@@ -1,4 +1,4 @@
-"""The extras of the package `gatewayd`: whether one is installed, and how its absence is told."""
+"""Extras of the package `gatewayd`: whether one is installed, and the error if it is not."""
 
 import importlib
 import importlib.metadata
@@ -11,7 +11,7 @@ from gatewayd.errors import ErrorKind, GatewayError
 
 
 class PackageExtra(StrEnum):
-    """The extras that the gateway itself looks for, by their names in pyproject.toml."""
+    """The extras that the gateway checks for, by their names in pyproject.toml."""
 
     FASTEMBED = "fastembed"
     GRAPH = "graph"
@@ -31,22 +31,22 @@ MODULES: Final[Mapping[PackageExtra, Sequence[str]]] = {
     PackageExtra.PLUGINS: ("fastapi",),
     PackageExtra.POSTGRES: ("asyncpg",),
 }
-"""The modules of an extra that the gateway imports; without one of them it is not installed."""
+"""The modules of an extra that the gateway imports; the extra is installed if all of them are."""
 VERSIONS: Final[Mapping[PackageExtra, tuple[str, str]]] = {PackageExtra.GRAPH: ("hnswlib", "0.8.0")}
-"""The package of an extra and its only version that is used.
+"""The package of an extra and its only supported version.
 
-`gatewayd.vectors.index.hnsw_file` writes files in the layout of hnswlib 0.8.0, which promises none.
-pyproject.toml names the same version.
+`gatewayd.vectors.index.hnsw_file` writes files in the layout of hnswlib 0.8.0, which may change in any
+version. pyproject.toml names the same version.
 """
 
 
 def is_installed(extra: PackageExtra) -> bool:
-    """Tell whether an extra is installed, in a version that is used, without importing anything of it."""
+    """Return whether an extra is installed in a supported version, without importing it."""
     return _has_modules(extra) and _other_version(extra) is None
 
 
 def find_library(extra: PackageExtra) -> Any:
-    """Return the first module of an extra, None when it is not installed."""
+    """Return the first module of an extra, None if it is not installed."""
     return importlib.import_module(MODULES[extra][0]) if is_installed(extra) else None
 
 
@@ -56,16 +56,16 @@ def install_command(extra: PackageExtra) -> str:
 
 
 def install_hint(extra: PackageExtra) -> str:
-    """Return how an absence is told: what is missing, and the command that installs it."""
+    """Return the sentence for a missing extra, with the command that installs it."""
     other = _other_version(extra) if _has_modules(extra) else None
     if other is not None:
         package, version = VERSIONS[extra]
-        return f"{package} {other} is not used, {install_command(extra)} puts {version} in its place"
-    return f"the extra {str(extra)!r} is not installed, {install_command(extra)} adds it"
+        return f"{package} {other} is not supported, {install_command(extra)} installs {version}"
+    return f"the extra {str(extra)!r} is not installed, {install_command(extra)} installs it"
 
 
 def missing_extra_error(purpose: str, extra: PackageExtra, *, param: str | None = None) -> GatewayError:
-    """Return the not_configured of something that needs an extra; `purpose` begins with "cannot"."""
+    """Return the not_configured error of a feature that needs an extra; `purpose` begins with "cannot"."""
     return GatewayError(ErrorKind.NOT_CONFIGURED, f"{purpose}: {install_hint(extra)}", param=param)
 
 
@@ -74,7 +74,7 @@ def _has_modules(extra: PackageExtra) -> bool:
 
 
 def _other_version(extra: PackageExtra) -> str | None:
-    """Return the installed version of an extra that is used in one version only; None when it is that one."""
+    """Return the installed version if it is not the supported one, else None."""
     if extra not in VERSIONS:
         return None
     package, version = VERSIONS[extra]

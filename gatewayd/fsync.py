@@ -1,11 +1,11 @@
-"""Makes what was written survive a power failure."""
+"""Durable writes: fsync(2) of files and directories."""
 
 import os
 from pathlib import Path
 
 
 def sync_to_disk(path: Path) -> None:
-    """Write a file, or the entries of a folder, out to the disk; OSError when it refuses."""
+    """Write a file, or the entries of a directory, out to the disk; raises OSError."""
     descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     try:
         os.fsync(descriptor)

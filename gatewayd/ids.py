@@ -1,4 +1,4 @@
-"""Identifiers, secrets and the clock, replaceable in tests."""
+"""Ids, secrets, digests and clocks; tests replace them."""
 
 import hashlib
 import os
@@ -19,37 +19,37 @@ def now() -> int:
 
 
 def since_boot() -> float:
-    """Return seconds since the machine was started, suspended or not; nobody can set this clock."""
+    """Return the seconds since the machine started, suspension included; this clock cannot be set."""
     return time.clock_gettime(time.CLOCK_BOOTTIME)
 
 
 def steady_clock(clock: Clock = now, elapsed: Callable[[], float] = since_boot) -> Clock:
-    """Return a clock for durations: it starts at the present time, and is not set with the wall clock."""
+    """Return a clock for durations: it starts at the present time and ignores changes of the wall clock."""
     start = clock() - elapsed()
     return lambda: int(start + elapsed())
 
 
 def retention_clock(clock: Clock = now, elapsed: Callable[[], float] = since_boot) -> Clock:
-    """Return a clock for what is deleted by its age: `clock`, but never set ahead after this call."""
+    """Return a clock for deletion by age: `clock`, but not ahead of the time that has really passed."""
     durations = steady_clock(clock, elapsed)
     return lambda: min(clock(), durations())
 
 
 def now_us() -> int:
-    """Return the current time in whole microseconds since the epoch, for changes that are told apart."""
+    """Return the current time in whole microseconds since the epoch, to distinguish changes."""
     return time.time_ns() // 1000  # noqa: TID251 - this is the clock's home
 
 
 def new_id() -> str:
-    """Return a UUIDv7 as text, the form of every id that the gateway chooses.
+    """Return a UUIDv7 as text, the form of every id that the gateway generates.
 
-    Ids sort in the order in which they were made, within one second too (RFC 9562 section 6.2, method 3: the
-    time to a quarter of a microsecond), so that `created_at, id` is the order of creation.
+    Ids sort in the order of their creation, within one second too (RFC 9562, 6.2, method 3: the time to a
+    quarter of a microsecond), so that `created_at, id` is the order of creation.
     """
     milliseconds, rest = divmod(time.time_ns(), 1_000_000)  # noqa: TID251 - this is the clock's home
     fraction = rest * 4096 // 1_000_000
-    chance = int.from_bytes(os.urandom(8)) >> 2
-    text = f"{milliseconds << 80 | 7 << 76 | fraction << 64 | 2 << 62 | chance:032x}"
+    random = int.from_bytes(os.urandom(8)) >> 2
+    text = f"{milliseconds << 80 | 7 << 76 | fraction << 64 | 2 << 62 | random:032x}"
     return f"{text[:8]}-{text[8:12]}-{text[12:16]}-{text[16:20]}-{text[20:]}"
 
 

@@ -1,8 +1,7 @@
-"""Decodes JSON of any size without holding up the event loop: counted first, then built piece by piece.
+"""Incremental JSON decoder: decodes texts of any size in pieces, so that the event loop is never blocked.
 
-The decoder itself cannot be interrupted, so it gets pieces of some 64 KiB: a scan finds the members of large
-lists and objects, and stops at the first bound that is passed. What is built equals what the decoder would
-build at once.
+orjson cannot be interrupted, so it decodes pieces of some 64 KiB: a scan finds the members of large lists and
+objects, and stops at the first limit that is exceeded. The result equals that of decoding at once.
 """
 
 import json
@@ -18,25 +17,25 @@ from gatewayd.text import MAX_CHAT_DEPTH, MAX_INTEGER, MAX_JSON_DEPTH, MIN_INTEG
 from gatewayd.time_slices import LoopPacer
 
 MAX_NAME_BYTES: Final = 65536
-"""Bytes of the name of a large member."""
+"""Maximum number of bytes of the name of a large member."""
 
 MAX_LIGHT_BYTES: Final = 1024 * 1024
 MAX_LIGHT_CONTAINERS: Final = 5_000
 MAX_LIGHT_VALUES: Final = 15_000
-"""What the decoder builds in a few milliseconds: no more than a small text may hold."""
+"""Maxima of a light text, which is decoded at once in a few milliseconds."""
 
 MAX_SHORT_BYTES: Final = MAX_LIGHT_CONTAINERS
-"""A text of no more bytes is light, whatever it holds."""
+"""A text of at most so many bytes is always light."""
 
 SLICE_BYTES: Final = 64 * 1024
 MAX_TEXT_SLICE_BYTES: Final = 1024 * 1024
-"""Bytes of a piece, and of a piece of one long text."""
+"""Maximum number of bytes of a piece, and of a piece of one long string."""
 
 MAX_TEXT_BYTES: Final = 64 * 1024 * 1024
-"""Bytes of memory of one text: it is joined of its pieces in one go, which nothing can interrupt.
+"""Maximum memory of one string: joining its pieces cannot be interrupted.
 
-A character takes one in a text that is ASCII, four in one with a character over U+FFFF, two in any other
-(PEP 393, which would give one to Latin-1 as well).
+A character counts one byte in an ASCII string, four in a string with a character over U+FFFF, and two in any
+other (PEP 393, which stores Latin-1 in one byte as well).
 """
 
 MAX_STEP_TOKENS: Final = 1_000
@@ -48,7 +47,7 @@ _CHARACTERS: Final = re.compile(
     rb'(?:[^"\\]{1,256}+|\\(?:[^u]|u(?![dD][89abAB])[^"\\]{4}|u[dD][89abAB][^"\\]{2}\\u[^"\\]{4})){1,16384}+',
     re.DOTALL,
 )
-"""Characters of a text in which no escape and no pair of surrogates is cut (RFC 8259, section 7)."""
+"""Characters of a string; the end cuts no escape and no surrogate pair (RFC 8259, 7)."""
 _LONG_INTEGER: Final = re.compile(rb"(?<![0-9.eE])[0-9]{19,}+(?![.eE])")
 _LONG_RUN: Final = b"0" * 19
 _AS_ZEROS: Final = bytes(48 if 48 <= byte <= 57 else 32 for byte in range(256))
@@ -68,26 +67,26 @@ class DepthError(GatewayError):
 
 @dataclass(frozen=True, slots=True)
 class JsonLimits:
-    """How much one JSON text may hold.
+    """Limits of one JSON text.
 
-    `containers` are its lists and objects, `values` the commas between their members and the containers.
+    `containers` counts lists and objects, `values` the containers and the commas between their members.
     """
 
     containers: int
     values: int
     depth: int = MAX_JSON_DEPTH
     has_exact_integers: bool = True
-    """Whether an integer of more than 64 bits is refused, not made a float."""
+    """Whether an integer of more than 64 bits is refused instead of decoded as a float."""
 
 
 SMALL_LIMITS: Final = JsonLimits(containers=10_000, values=20_000)
 """For the bodies of most routes."""
 
 LARGE_LIMITS: Final = JsonLimits(containers=50_000, values=500_000)
-"""For what goes to models and comes from them: embeddings take lists of tokens."""
+"""For bodies to and from models: embedding requests contain lists of tokens."""
 
 BULK_LIMITS: Final = JsonLimits(containers=250_000, values=1_000_000)
-"""For whole chats and for lists of many things, which are worked through in slices."""
+"""For whole chats and long lists, which are processed in slices."""
 
 
 CHAT_LIMITS: Final = replace(BULK_LIMITS, depth=MAX_CHAT_DEPTH)
@@ -95,7 +94,7 @@ CHAT_LIMITS: Final = replace(BULK_LIMITS, depth=MAX_CHAT_DEPTH)
 
 
 class JsonMembers:
-    """The members of a list, each decoded when its turn comes."""
+    """The members of a list, each decoded on iteration."""
 
     def __init__(self, data: Text, spans: Sequence[tuple[int, int]], limits: JsonLimits) -> None:
         self._data = data
@@ -106,22 +105,23 @@ class JsonMembers:
         return len(self._spans)
 
     async def each(self) -> AsyncIterator[Any]:
-        """Yield the values in their order; may be called again. Raises as `decode` does."""
+        """Yield the values in their order; may be called again. Raises the errors of `decode`."""
         pace = LoopPacer()
         for start, end in self._spans:
             await pace.turn()
             if end - start <= MAX_LIGHT_BYTES:
                 yield await decode(self._data[start:end], self._limits)
             else:
-                # To copy a large member takes longer than others may be kept waiting.
+                # Copying a large member would block the event loop for too long.
                 yield await _Scan(self._data, self._limits, None, start, end).run()
 
 
 @dataclass(frozen=True, slots=True)
 class UndecodedMember:
-    """Which member of the outermost object stays undecoded if it is a list, as JsonMembers of at most `most`.
+    """Name of the member of the outermost object that stays undecoded if it is a list: JsonMembers, `most` at
+    most.
 
-    The limits hold for each of its members, and for all that is beside it.
+    The limits apply to each of its members, and to the rest of the object.
     """
 
     name: str
@@ -131,8 +131,8 @@ class UndecodedMember:
 async def decode(data: Text, limits: JsonLimits, undecoded: UndecodedMember | None = None) -> Any:
     """Return the value of a JSON text.
 
-    Raises too_large over the limits, and invalid_request for what is no JSON, nests too deep or has an
-    integer of more than 64 bits, which could not be passed on as it is. No NaN, no lone surrogates.
+    Raises too_large over the limits, and invalid_request for text that is no JSON, nests too deep or has an
+    integer of more than 64 bits, which would lose digits. NaN and lone surrogates are no JSON.
     """
     if undecoded is None and is_light(data):
         return decode_light(data, limits)
@@ -140,7 +140,7 @@ async def decode(data: Text, limits: JsonLimits, undecoded: UndecodedMember | No
 
 
 def is_light(data: Text) -> bool:
-    """Tell whether a text is decoded in a few milliseconds; a short one is, whatever it holds."""
+    """Return whether a text can be decoded at once, in a few milliseconds."""
     return len(data) <= MAX_SHORT_BYTES or (
         len(data) <= MAX_LIGHT_BYTES
         and data.count(b"[") + data.count(b"{") <= MAX_LIGHT_CONTAINERS
@@ -149,14 +149,14 @@ def is_light(data: Text) -> bool:
 
 
 def decode_at_once(data: Text, limits: JsonLimits = SMALL_LIMITS) -> Any:
-    """Return the value of a JSON text that is light, or refuse it; raises as `decode` does."""
+    """Return the value of a light JSON text; raises too_large for another, and the errors of `decode`."""
     if not is_light(data):
-        raise too_many_error("than can be read at this place")
+        raise too_many_error("bytes, lists, objects or values than this request allows")
     return decode_light(data, limits)
 
 
 def decode_light(data: Text, limits: JsonLimits) -> Any:
-    """Return the value of a JSON text that is known to be light; raises as `decode` does."""
+    """Return the value of a JSON text that is known to be light; raises the errors of `decode`."""
     try:
         value = orjson.loads(data)
     except orjson.JSONDecodeError as error:
@@ -164,7 +164,7 @@ def decode_light(data: Text, limits: JsonLimits) -> Any:
     if limits.has_exact_integers:
         _check_integers(data)
     if len(data) <= 2 * limits.depth:
-        # Each level has a start and an end.
+        # Each level takes two bytes at least.
         return value
     if data.count(b"[") + data.count(b"{") > limits.depth and _is_deeper(value, limits.depth):
         raise _deeper(limits.depth)
@@ -172,7 +172,7 @@ def decode_light(data: Text, limits: JsonLimits) -> Any:
 
 
 class _Frame:
-    """One list or object that is open."""
+    """One open list or object."""
 
     __slots__ = ("after", "built", "is_list", "member", "run", "spans", "start")
 
@@ -180,17 +180,17 @@ class _Frame:
         self.start = start
         self.is_list = is_list
         self.run = start
-        """Where the members begin that are not built yet, -1 right after one that was."""
+        """Start of the members that are not decoded yet, -1 directly after a member that is."""
         self.after = start
-        """The end of the member that was built last."""
+        """End of the member that was decoded last."""
         self.member = start
-        """Where the current member begins."""
+        """Start of the current member."""
         self.built: Any = None
         self.spans: list[tuple[int, int]] | None = None
 
 
 class _Scan:
-    """One pass over a text, or over a part of it."""
+    """One pass over a text or over a part of it."""
 
     def __init__(
         self, data: Text, limits: JsonLimits, undecoded: UndecodedMember | None, start: int, size: int
@@ -198,7 +198,7 @@ class _Scan:
         self._data = data
         self._start = start
         self._size = size
-        """Where the text begins, and where it ends."""
+        """Start and end of the text within the data."""
         self._limits = limits
         self._undecoded = undecoded
         self._pace = LoopPacer()
@@ -207,7 +207,7 @@ class _Scan:
         self._commas = 0
         self._beside = (0, 0)
         self._raw_depth = 0
-        """The depth of the list that stays undecoded, 0 outside of it."""
+        """Depth of the list that stays undecoded, 0 outside of it."""
         self._root: Any = None
         self._end = -1
 
@@ -217,7 +217,7 @@ class _Scan:
         size = self._size
         tokens = 0
         if data[position : min(position + SLICE_BYTES, size)].lstrip(_BLANKS)[:1] not in (b"[", b"{"):
-            # One text, number or word; to be no object is the next thing that is wrong with it.
+            # A string, number or literal; a long one is refused, as no caller accepts it.
             if size - position > SLICE_BYTES:
                 raise _bad("expected a list or an object", position)
             return _loads(data[position:size], position)
@@ -246,7 +246,7 @@ class _Scan:
         return self._root
 
     async def _take(self, token: int, place: int) -> int:
-        """Take one token and return where the next one may begin."""
+        """Process one token and return the position after it."""
         if self._end >= 0:
             raise _bad("there is more after its end", place)
         if token == _QUOTE:
@@ -260,7 +260,7 @@ class _Scan:
         return place + 1
 
     async def _between(self, start: int, end: int) -> int:
-        """Take what stands between two tokens; return where its last comma is, 0 without one."""
+        """Process the text between two tokens; return the position of its last comma, 0 without one."""
         data = self._data
         first = data.find(b",", start, end)
         if first < 0:
@@ -312,7 +312,7 @@ class _Scan:
         elif self._raw_depth:
             return
         elif frame.built is None and place - frame.start < SLICE_BYTES and self._frames:
-            # A part of a piece of what is around it.
+            # A small container is decoded with the piece of its parent.
             return
         elif frame.run < 0:
             self._blank(frame.after, place)
@@ -322,7 +322,7 @@ class _Scan:
         await self._pace.turn()
 
     async def _text(self, start: int) -> int:
-        """Skip a text, or build it when it is long, and return where it ends."""
+        """Skip a string, or decode it if it is long, and return its end."""
         data = self._data
         position = start + 1
         size = self._size
@@ -370,7 +370,7 @@ class _Scan:
         return "".join(parts)
 
     def _build(self, frame: _Frame, place: int, *, is_last: bool = False) -> None:
-        """Build the members of a frame that stand before a place."""
+        """Decode the members of a frame that come before a position."""
         run = bytes(self._data[frame.run : place])
         is_first = frame.run == frame.start
         text = b"[%b]" % run if frame.is_list else b"{%b}" % run
@@ -385,7 +385,7 @@ class _Scan:
             frame.built |= value
 
     def _put(self, value: Any, start: int, end: int) -> None:
-        """Put a value that was built by itself into what is around it."""
+        """Add a value that was decoded alone to its parent."""
         if not self._frames:
             self._root = value
             self._end = end
@@ -407,20 +407,20 @@ class _Scan:
         parent.after = end
 
     def _name(self, parent: _Frame, start: int) -> str:
-        """Return the name of the member whose value starts here."""
+        """Return the name of the member whose value starts at `start`."""
         if start - parent.member > MAX_NAME_BYTES:
             raise _bad(f"a name is longer than {MAX_NAME_BYTES} bytes", parent.member)
         found = _NAME.fullmatch(self._data, parent.member, start)
         if found is None:
-            raise _bad("a name is missing, or longer than can be read", start)
+            raise _bad("a name is missing or too long", start)
         name: str = _loads(found[1], parent.member)
         return name
 
     def _span(self, frame: _Frame, place: int) -> None:
-        """Note the bounds of a member that stays undecoded; what is in it has been counted."""
+        """Record the bounds of a member that stays undecoded, whose contents are counted already."""
         wanted = self._undecoded
         if wanted is None or frame.spans is None:
-            raise ValueError("there are no bounds to note")
+            raise ValueError("the list is not to stay undecoded")
         if self._is_blank(frame.member, place):
             raise _bad("a member is missing", place)
         if len(frame.spans) == wanted.most:
@@ -456,19 +456,19 @@ class _Scan:
 
 
 def too_many_error(what: str) -> GatewayError:
-    """Return the error for a text that holds too much."""
+    """Return the error for a text over the limits."""
     return GatewayError(ErrorKind.TOO_LARGE, f"cannot read the body as JSON: it has more {what}")
 
 
 def _longer(characters: int) -> GatewayError:
     return GatewayError(
         ErrorKind.TOO_LARGE,
-        f"cannot read the body as JSON: a text of it has more than {characters} characters",
+        f"cannot read the body as JSON: a string in it has more than {characters} characters",
     )
 
 
 def _width(text: str) -> int:
-    """Return how many bytes of memory each character of a text takes at most."""
+    """Return the maximum number of bytes in memory of each character of a text."""
     if text.isascii():
         return 1
     return 2 if len(text.encode("utf-16-le")) == 2 * len(text) else 4
@@ -489,7 +489,7 @@ def _loads(data: Text, place: int, *, is_exact: bool = True) -> Any:
 
 
 def _check_integers(data: Text) -> None:
-    # The expression is slow, and few texts have so many digits in a row.
+    # The regular expression is slow, and few texts have so many digits in a row.
     if _LONG_RUN in data.translate(_AS_ZEROS) and _LONG_INTEGER.search(data) is not None:
         json.loads(data, parse_int=_exact)
 
@@ -499,8 +499,8 @@ def _not_json(error: orjson.JSONDecodeError, place: int) -> GatewayError:
 
 
 def _bad(reason: str, place: int) -> GatewayError:
-    told = reason if "(byte" in reason else f"{reason} (byte {place})"
-    return invalid(f"cannot read the body as JSON: {told}", code="json_invalid")
+    located = reason if "(byte" in reason else f"{reason} (byte {place})"
+    return invalid(f"cannot read the body as JSON: {located}", code="json_invalid")
 
 
 def _deeper(levels: int) -> GatewayError:
@@ -518,7 +518,7 @@ def _exact(digits: str) -> int:
 
 
 def _is_deeper(value: Any, levels: int) -> bool:
-    """Tell whether a value nests deeper; level by level, as that is the fastest."""
+    """Return whether a value nests deeper; level by level, which is the fastest way."""
     nested = [value] if isinstance(value, _CONTAINERS) else []
     for _ in range(levels):
         nested = [child for item in nested for child in _children(item) if isinstance(child, _CONTAINERS)]

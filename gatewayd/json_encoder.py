@@ -1,7 +1,7 @@
-"""Encodes JSON of any size without holding up the event loop: in parts, with others served in between.
+"""Incremental JSON encoder: encodes values of any size in parts, so that the event loop is never blocked.
 
-The encoder itself cannot be interrupted, so it gets what it encodes in a few milliseconds. The parts in a row
-are what it would make at once.
+orjson cannot be interrupted, so each step encodes a few milliseconds of values. The joined parts equal the
+result of encoding at once.
 """
 
 from collections.abc import AsyncIterable, Iterable, Sequence
@@ -13,22 +13,22 @@ import orjson
 from gatewayd.time_slices import LoopPacer
 
 MAX_STEP_WEIGHT: Final = 4_000
-"""Values that are encoded at once; so many characters of text count as one."""
+"""Maximum number of values of one step; CHARACTERS_PER_VALUE characters of text count as one."""
 
 CHARACTERS_PER_VALUE: Final = 64
 MAX_TEXT_SLICE_CHARACTERS: Final = 512 * 1024
-"""Characters of a text that are encoded at once."""
+"""Maximum number of characters of a text in one step."""
 
 
 @dataclass(frozen=True, slots=True)
 class EncodedJson:
-    """A value inside of another one that is JSON already, in parts."""
+    """A value that is JSON already, in parts, within another value."""
 
     parts: Sequence[bytes]
 
 
 async def encode(value: Any) -> Sequence[bytes]:
-    """Return the parts of a JSON text; values may be `EncodedJson`. Raises TypeError for what is no JSON."""
+    """Return the parts of a JSON text; values may be `EncodedJson`. Raises TypeError for other types."""
     if _left(value, MAX_STEP_WEIGHT) >= 0:
         return [orjson.dumps(value)]
     encoder = _Encoder()
@@ -37,7 +37,7 @@ async def encode(value: Any) -> Sequence[bytes]:
 
 
 async def encode_pages(pages: AsyncIterable[Sequence[Any]]) -> Sequence[bytes]:
-    """Return the parts of a JSON list; its members come in pages that are each encoded at once."""
+    """Return the parts of a JSON list; its members come in pages, each of which is one step."""
     parts, opening, pace = list[bytes](), b"[", LoopPacer()
     async for page in pages:
         if page:
@@ -54,7 +54,7 @@ class _Encoder:
         self._pace = LoopPacer()
 
     async def add(self, value: Any) -> None:
-        """Add a value that is too large to be encoded at once."""
+        """Add a value that is too large for one step."""
         if isinstance(value, dict):
             await self._object(value)
         elif isinstance(value, list):
@@ -68,48 +68,48 @@ class _Encoder:
 
     async def _list(self, members: list[Any]) -> None:
         opening = b"["
-        some: list[Any] = []
+        batch: list[Any] = []
         left = MAX_STEP_WEIGHT
         for member in members:
             left = _left(member, left - 1)
             if left >= 0:
-                some.append(member)
+                batch.append(member)
                 continue
-            opening = self._inside(opening, some)
-            some, left = [], MAX_STEP_WEIGHT
+            opening = self._inside(opening, batch)
+            batch, left = [], MAX_STEP_WEIGHT
             await self._pace.turn()
-            alone = _left(member, MAX_STEP_WEIGHT)
-            if alone >= 0:
-                some.append(member)
-                left = alone
+            weight_left = _left(member, MAX_STEP_WEIGHT)
+            if weight_left >= 0:
+                batch.append(member)
+                left = weight_left
                 continue
             self.parts.append(opening)
             opening = b","
             await self.add(member)
-        opening = self._inside(opening, some)
+        opening = self._inside(opening, batch)
         self.parts.append(b"[]" if opening == b"[" else b"]")
 
     async def _object(self, members: dict[str, Any]) -> None:
         opening = b"{"
-        some: dict[str, Any] = {}
+        batch: dict[str, Any] = {}
         left = MAX_STEP_WEIGHT
         for name, member in members.items():
             left = _left(member, left - 1 - len(name) // CHARACTERS_PER_VALUE)
             if left >= 0:
-                some[name] = member
+                batch[name] = member
                 continue
-            opening = self._inside(opening, some)
-            some, left = {}, MAX_STEP_WEIGHT
+            opening = self._inside(opening, batch)
+            batch, left = {}, MAX_STEP_WEIGHT
             await self._pace.turn()
-            alone = _left(member, MAX_STEP_WEIGHT)
-            if alone >= 0:
-                some[name] = member
-                left = alone
+            weight_left = _left(member, MAX_STEP_WEIGHT)
+            if weight_left >= 0:
+                batch[name] = member
+                left = weight_left
                 continue
             self.parts.append(opening + orjson.dumps(name) + b":")
             opening = b","
             await self.add(member)
-        opening = self._inside(opening, some)
+        opening = self._inside(opening, batch)
         self.parts.append(b"{}" if opening == b"{" else b"}")
 
     async def _text(self, text: str) -> None:
@@ -119,16 +119,16 @@ class _Encoder:
             await self._pace.turn()
         self.parts.append(b'"')
 
-    def _inside(self, opening: bytes, some: list[Any] | dict[str, Any]) -> bytes:
-        """Add members without the brackets around them, and return what stands before the next one."""
-        if not some:
+    def _inside(self, opening: bytes, batch: list[Any] | dict[str, Any]) -> bytes:
+        """Add members without the brackets around them, and return the separator before the next one."""
+        if not batch:
             return opening
-        self.parts.append(opening + orjson.dumps(some)[1:-1])
+        self.parts.append(opening + orjson.dumps(batch)[1:-1])
         return b","
 
 
 def _left(value: Any, weight: int) -> int:
-    """Return what is left of a weight after a value; below 0 if it is heavier or holds `EncodedJson`."""
+    """Return the weight left after a value; below 0 if the value is heavier or contains `EncodedJson`."""
     left: list[Iterable[Any]] = [(value,)]
     while left and weight >= 0:
         for each in left.pop():

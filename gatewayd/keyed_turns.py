@@ -1,4 +1,4 @@
-"""Turns by key: what belongs to one thing passes one after the other, in the order in which it came."""
+"""Locks by key: the holders of one key follow each other in the order of their arrival."""
 
 import asyncio
 from collections.abc import AsyncIterator, Hashable
@@ -10,25 +10,25 @@ Key = TypeVar("Key", bound=Hashable)
 
 
 @dataclass(slots=True)
-class _Turn:
+class _Lock:
     lock: asyncio.Lock = field(default_factory=asyncio.Lock)
     users: int = 0
 
 
 class KeyedLocks(Generic[Key]):
-    """Keeps a line for each key; the lines do not wait for each other."""
+    """One lock for each key; waiters of different keys do not wait for each other."""
 
     def __init__(self) -> None:
-        self._turns: dict[Key, _Turn] = {}
+        self._locks: dict[Key, _Lock] = {}
 
     @property
     def count(self) -> int:
-        """How many keys have a line."""
-        return len(self._turns)
+        """The number of keys that are held or waited for."""
+        return len(self._locks)
 
     @asynccontextmanager
     async def of(self, key: Key) -> AsyncIterator[None]:
-        """Wait until those who came before are done; the place is given up at the end."""
+        """Hold the lock of `key` within the block."""
         await self.begin(key)
         try:
             yield
@@ -36,22 +36,22 @@ class KeyedLocks(Generic[Key]):
             self.end(key)
 
     async def begin(self, key: Key) -> None:
-        """Wait until those who came before are done, then hold the turn until `end`."""
-        turn = self._turns.setdefault(key, _Turn())
-        turn.users += 1
+        """Wait for the lock of `key` behind earlier callers, and hold it until `end`."""
+        entry = self._locks.setdefault(key, _Lock())
+        entry.users += 1
         try:
-            await turn.lock.acquire()
+            await entry.lock.acquire()
         except asyncio.CancelledError:
-            self._leave(key, turn)
+            self._leave(key, entry)
             raise
 
     def end(self, key: Key) -> None:
-        """Give the turn to who waits longest."""
-        turn = self._turns[key]
-        turn.lock.release()
-        self._leave(key, turn)
+        """Release the lock to the caller that waits longest."""
+        entry = self._locks[key]
+        entry.lock.release()
+        self._leave(key, entry)
 
-    def _leave(self, key: Key, turn: _Turn) -> None:
-        turn.users -= 1
-        if not turn.users:
-            del self._turns[key]
+    def _leave(self, key: Key, entry: _Lock) -> None:
+        entry.users -= 1
+        if not entry.users:
+            del self._locks[key]

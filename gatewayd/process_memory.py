@@ -1,4 +1,4 @@
-"""How the process takes memory from the system, and gives it back."""
+"""Memory of the process: settings of the allocator, and return of unused memory to the system."""
 
 import asyncio
 import ctypes
@@ -11,21 +11,21 @@ from typing import Final
 log = logging.getLogger(__name__)
 
 M_MMAP_THRESHOLD: Final = -3
-"""The parameter's number in glibc's malloc.h (mallopt(3))."""
+"""Number of the parameter in malloc.h of glibc (mallopt(3))."""
 
 LARGE_BLOCK_BYTES: Final = 1024 * 1024
-"""Bytes from which on a block is the system's again the moment it is freed."""
+"""Minimum size of a block that returns to the system as soon as it is freed."""
 
 
 MIN_GROWTH_BYTES: Final = 8 * LARGE_BLOCK_BYTES
-"""Bytes by which the process grows before it is worth while to look for what is free."""
+"""Minimum growth of the process before unused memory is returned."""
 
 
 def return_large_blocks() -> bool:
-    """Let large blocks go back to the system when they are freed; False where the C library cannot.
+    """Let large blocks return to the system when they are freed; False if the C library cannot.
 
-    By itself glibc raises the limit to the largest block that was ever freed: one password hash or one large
-    body, and its memory stays with the process.
+    By default glibc raises this threshold to the largest block that was ever freed, so that after one
+    password hash or large body its memory stays with the process.
     """
     try:
         mallopt = ctypes.CDLL(None).mallopt
@@ -36,7 +36,7 @@ def return_large_blocks() -> bool:
 
 
 def resident_bytes() -> int:
-    """Return the bytes of memory that the process holds, 0 where the system does not say."""
+    """Return the resident memory of the process in bytes, 0 if it is not known."""
     try:
         pages = Path("/proc/self/statm").read_text().split()[1]
     except (OSError, IndexError):
@@ -45,9 +45,9 @@ def resident_bytes() -> int:
 
 
 class MemoryKeeper:
-    """Gives memory back once large work is over: called now and then, it acts when the process has grown.
+    """Returns memory to the system after large work: a periodic check acts if the process has grown.
 
-    `forget` lets go of what is kept for speed alone.
+    `forget` empties caches.
     """
 
     def __init__(
@@ -58,22 +58,22 @@ class MemoryKeeper:
     ) -> None:
         self._forget = forget
         self._measure = measure
-        self._give_back = give_back or return_memory
-        self._least = measure()
+        self._return_memory = give_back or return_memory
+        self._baseline = measure()
 
     async def look(self) -> None:
-        """Give back what is free when the process holds more than it did before; beside the event loop."""
+        """Return unused memory, in a thread, if the process has grown since the last check."""
         held = self._measure()
-        if held < self._least + MIN_GROWTH_BYTES:
-            self._least = min(held, self._least)
+        if held < self._baseline + MIN_GROWTH_BYTES:
+            self._baseline = min(held, self._baseline)
             return
         await self._forget()
-        await asyncio.to_thread(self._give_back)
-        self._least = self._measure()
+        await asyncio.to_thread(self._return_memory)
+        self._baseline = self._measure()
 
 
 def return_memory() -> None:
-    """Give memory that is not in use back to the system: the allocator keeps what the largest work took."""
+    """Return unused memory of the allocator to the system."""
     trim = getattr(ctypes.CDLL(None), "malloc_trim", None)
     if trim is not None:
         trim(0)

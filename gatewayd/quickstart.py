@@ -1,4 +1,4 @@
-"""`gatewayd --quickstart`: state in a local directory, an administrator, a key and a model, all at once."""
+"""`gatewayd --quickstart`: sets up state in a local directory, an administrator, a key and a model."""
 
 import shutil
 import sys
@@ -29,7 +29,7 @@ gatewayd is ready at {url}
   password       {password}
   API key        {key}
 
-The password and the key are shown this once. Ask the model:
+The password and the key are shown only once. Ask the model:
 
   curl {url}/v1/chat/completions \\
     -H "Authorization: Bearer {key}" -H "Content-Type: application/json" \\
@@ -57,7 +57,7 @@ Stop it with Control-C. The state stays in {state}.
 """
 
 MANUAL_MESSAGE: Final = """
-The manual pages can be asked: they are the collection "{name}".
+The manual pages are the collection "{name}". Ask about them:
 
   {ctl} --socket {socket} chat --max-tokens 60 {model} --collection "{name}" \
 "How do I issue a key that ends after 90 days?"
@@ -68,7 +68,7 @@ The manual pages can be asked: they are the collection "{name}".
 RESTART_MESSAGE: Final = """
 gatewayd is ready at {url}
 
-The administrator and the key were made and shown at the first start. Make another key:
+The first start created and showed the administrator and the key. Create another key:
 
   {ctl} --socket {socket} key create {email} another
 
@@ -77,14 +77,14 @@ Stop it with Control-C. The state stays in {state}.
 
 
 class Quickstart:
-    """What a first try needs around the ordinary daemon."""
+    """The additions of a quick start to the ordinary daemon."""
 
     def __init__(self, folder: Path | None, out: TextIO = sys.stdout) -> None:
         self._state = (folder or STATE_FOLDER).absolute()
         self._out = out
 
     def overrides(self) -> Mapping[str, Any]:
-        """Return the settings that keep it to its own state and to this machine, whatever is configured."""
+        """Return the settings that bind the daemon to its own state directory and to the loopback address."""
         return {
             "host": LOOPBACK,
             "data_dir": str(self._state),
@@ -97,23 +97,23 @@ class Quickstart:
         }
 
     def environment(self, environ: Mapping[str, str]) -> Mapping[str, str]:
-        """Return the environment without sockets of a service manager, which may be open to the network."""
+        """Return the environment without sockets of a service manager, which may face the network."""
         return {name: value for name, value in environ.items() if name not in SOCKET_VARIABLES}
 
     async def prepare(self, settings: Settings) -> None:
-        """Fetch the built-in model unless it is here or unwanted; the gateway starts without it too."""
+        """Fetch the built-in model unless it is present or disabled; the gateway starts without it too."""
         if settings.enable_builtin_model == "false":
             return
         if find_weights(settings.data_dir, settings.builtin_model_path) is not None:
             return
-        self._say("Fetching the built-in model (93 MB, once) ...")
+        self._print("Fetching the built-in model (93 MB, once) ...")
         try:
-            await fetch_weights(settings.data_dir, self._say)
+            await fetch_weights(settings.data_dir, self._print)
         except GatewayError as error:
-            self._say(f"{error.message}; starting without it")
+            self._print(f"{error.message}; starting without it")
 
     async def greet(self, gateway: Gateway) -> None:
-        """Make the first administrator and key, wait for the model, and print three calls that work."""
+        """Create the first administrator and key, wait for the model, and print three calls to copy."""
         settings = gateway.services.settings
         facts = {
             "url": gateway.url,
@@ -124,26 +124,28 @@ class Quickstart:
         }
         model = await gateway.first_model(MODEL_SECONDS)
         try:
-            made = await gateway.services.accounts.setup.run(ADMIN_EMAIL, "Administrator", None)
+            created = await gateway.services.accounts.setup.run(ADMIN_EMAIL, "Administrator", None)
         except GatewayError as error:
             if error.code != ALREADY_SET_UP:
                 raise
-            self._say(RESTART_MESSAGE.format(**facts))
+            self._print(RESTART_MESSAGE.format(**facts))
             return
         facts["model"] = model or "MODEL"
-        self._say(FIRST_START_MESSAGE.format(**facts, password=made.password_value, key=made.key_value))
+        self._print(
+            FIRST_START_MESSAGE.format(**facts, password=created.password_value, key=created.key_value)
+        )
         if model is None:
-            self._say(
+            self._print(
                 f"No model is ready: {extras.install_command(PackageExtra.LOCAL)}, "
                 "or set OPENAI_API_BASE_URLS or OLLAMA_BASE_URLS."
             )
-        if await self._ingest_manual(gateway, made.user):
-            self._say(MANUAL_MESSAGE.format(**facts, name=manual_pages.COLLECTION))
+        if await self._ingest_manual(gateway, created.user):
+            self._print(MANUAL_MESSAGE.format(**facts, name=manual_pages.COLLECTION))
 
     async def _ingest_manual(self, gateway: Gateway, owner: User) -> bool:
-        """Make the manual pages a collection; False, saying why, when not all can be searched."""
+        """Make the manual pages a collection; if one cannot be searched, print why and return False."""
         pages = manual_pages.find_pages()
-        self._say("Reading the manual pages (once) ...")
+        self._print("Reading the manual pages (once) ...")
         actor = Actor(
             owner,
             CredentialKind.CONTROL,
@@ -155,14 +157,14 @@ class Quickstart:
         except GatewayError as error:
             problems = [error.message]
         for problem in problems:
-            self._say(problem)
+            self._print(problem)
         return not problems
 
-    def _say(self, text: str) -> None:
+    def _print(self, text: str) -> None:
         print(text, file=self._out, flush=True)
 
 
 def find_command() -> str:
-    """Return what starts gatewayctl in a shell: its name, or its path where PATH does not lead to it."""
+    """Return the command gatewayctl for a shell: its name, or its path if it is not in PATH."""
     beside = Path(sys.executable).with_name("gatewayctl")
     return str(beside) if shutil.which("gatewayctl") is None and beside.exists() else "gatewayctl"

@@ -1,4 +1,4 @@
-"""Background tasks by id: the only place that creates them."""
+"""Registry of background tasks: the only module that creates asyncio tasks."""
 
 import asyncio
 import logging
@@ -15,7 +15,7 @@ Result = TypeVar("Result")
 
 @dataclass(frozen=True, slots=True)
 class TaskOwner:
-    """For whom a task works, and at which message; tasks of the gateway itself have none."""
+    """Owner of a task: the user, and the message if there is one; tasks of the gateway have no owner."""
 
     user_id: str
     chat_id: str = ""
@@ -33,14 +33,14 @@ class TaskInfo:
 
 
 class TaskRegistry:
-    """Owns every background task, so that none is lost, forgotten or left running at shutdown."""
+    """Owns every background task, so that none is garbage-collected early or left running at shutdown."""
 
     def __init__(self) -> None:
         self._running: dict[str, asyncio.Task[Any]] = {}
         self._started: dict[str, TaskInfo] = {}
 
         self.is_closing = False
-        """Whether every task is being cancelled because the gateway stops."""
+        """Whether all tasks are being cancelled because the gateway stops."""
 
     def spawn(
         self,
@@ -55,7 +55,7 @@ class TaskRegistry:
         """
         task_id, task = self._start(name, self._guard(name, work))
         if purpose is not None:
-            self._note(task_id, task, purpose)
+            self._register(task_id, task, purpose)
         # A task that is cancelled before its first step never awaits its work.
         task.add_done_callback(lambda _: work.close())
         if at_end is not None:
@@ -65,14 +65,14 @@ class TaskRegistry:
     async def finish(
         self, name: str, work: Coroutine[Any, Any, Result], purpose: TaskOwner | None = None
     ) -> Result:
-        """Await `work`, which runs to its end even when the caller is cancelled.
+        """Await `work`, which runs to its end even if the caller is cancelled.
 
-        With a purpose it can be found and stopped like any task that a user started; the caller then gets the
-        CancelledError of the work.
+        With a purpose it can be found and stopped like a task that a user started; stopping it raises
+        CancelledError in the caller.
         """
         task_id, task = self._start(name, work)
         if purpose is not None:
-            self._note(task_id, task, purpose)
+            self._register(task_id, task, purpose)
         return await asyncio.shield(task)
 
     def list(self) -> dict[str, str]:
@@ -84,13 +84,13 @@ class TaskRegistry:
         return [info for info in self._started.values() if chat_id is None or info.purpose.chat_id == chat_id]
 
     def find(self, task_id: str) -> TaskInfo | None:
-        """Return a running task that a user started."""
+        """Return a running task that a user started, None if there is none."""
         return self._started.get(task_id)
 
     async def stop(self, task_id: str) -> bool:
-        """Cancel a task and wait until it has ended; False when no such task runs.
+        """Cancel a task and wait until it has ended; False if no such task runs.
 
-        What a cancelled task writes at its end is not cut off by a second stop.
+        A second stop does not interrupt the clean-up of a cancelled task.
         """
         task = self._running.get(task_id)
         if task is None:
@@ -101,7 +101,7 @@ class TaskRegistry:
         return True
 
     async def end_started(self) -> int:
-        """Cancel the tasks that users started, wait for all of them and return how many they were."""
+        """Cancel the tasks that users started, wait for all of them and return their number."""
         self.is_closing = True
         running = [self._running[task_id] for task_id in self._started if task_id in self._running]
         for task in running:
@@ -128,7 +128,7 @@ class TaskRegistry:
         task.add_done_callback(lambda _: self._running.pop(task_id, None))
         return task_id, task
 
-    def _note(self, task_id: str, task: asyncio.Task[Any], purpose: TaskOwner) -> None:
+    def _register(self, task_id: str, task: asyncio.Task[Any], purpose: TaskOwner) -> None:
         self._started[task_id] = TaskInfo(task_id, task.get_name(), purpose, ids.now())
         task.add_done_callback(lambda _: self._started.pop(task_id, None))
 

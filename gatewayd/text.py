@@ -1,6 +1,6 @@
-"""Texts of others: how deep their JSON may nest, what of them can be stored, and their normal forms (UAX 15).
+"""Received texts: limits of JSON, sanitising for storage, and normal forms (UAX 15).
 
-All of it takes time in proportion to the length of a text, whatever the text.
+Each function takes time linear in the length of any text.
 """
 
 import math
@@ -10,32 +10,33 @@ from collections.abc import Callable
 from typing import Any, Final
 
 MAX_JSON_DEPTH: Final = 64
-"""Levels of lists and objects in what is sent to the gateway, and in events (RFC 8259, section 9).
+"""Maximum nesting of lists and objects in requests and events (RFC 8259, 9).
 
-The other limits are higher because each holds what an earlier one has let in.
+The other limits are higher because each applies to values that contain values of the one before.
 """
 
 MAX_STORED_DEPTH: Final = 100
-"""Levels of a stored value: a member of a list of a message, which events and plugins put together."""
+"""Maximum nesting of a stored value: a member of a list of a message, which events and plugins build."""
 
 MAX_CHAT_DEPTH: Final = 120
-"""Levels of a whole chat that is sent back: those of stored values, and what stands around them."""
+"""Maximum nesting of a whole chat in a request: that of stored values, and of the chat around them."""
 
 MAX_ANSWER_DEPTH: Final = 200
-"""Levels of JSON from a source that are certain to fit into an answer: the encoder itself ends at 254."""
+"""Maximum nesting of JSON from a source; the encoder of answers allows 254 levels."""
 
 MIN_INTEGER: Final = -(2**63)
 MAX_INTEGER: Final = 2**64 - 1
-"""The integers that JSON is read and written with."""
+"""The range of integers in JSON that is decoded and encoded."""
 
 MAX_NON_STARTERS: Final = 30
-"""Combining characters in a row, as in the Stream-Safe Text Format (UAX 15, section 13)."""
+"""Maximum number of combining characters in a row in the Stream-Safe Text Format (UAX 15, section 13)."""
 
 MAX_PATH_CHARACTERS: Final = 4096
-"""Up to here an unbroken row of combining characters takes milliseconds, and a path keeps its spelling."""
+"""Maximum length of a path that is normalised as it is; a row of so many combining characters takes
+milliseconds."""
 
 _JOINER: Final = "\u034f"
-"""COMBINING GRAPHEME JOINER: what is reordered and composed does not cross it."""
+"""COMBINING GRAPHEME JOINER: reordering and composition do not cross it."""
 
 # Characters whose decomposition begins with a combining class other than 0, in Unicode 18.
 _NON_STARTERS: Final = (
@@ -69,36 +70,37 @@ _NON_STARTERS: Final = (
     "\U0001e8d0-\U0001e8d6\U0001e944-\U0001e94a"
 )
 _SAMPLES: Final = ((31, re.compile(f"[{_NON_STARTERS}]")), (4, re.compile(f"[{_NON_STARTERS}]{{7}}")))
-"""Of a row of 31 characters, every 31st has one member, and every 4th has 7 that are neighbours then."""
+"""Steps and patterns that find a row of 31 non-starters in a sample of the text: every 31st character
+contains one of them, every 4th contains 7 in a row."""
 
 _FULL_ROW: Final = re.compile(f"[{_NON_STARTERS}]{{{MAX_NON_STARTERS}}}(?=[{_NON_STARTERS}])")
 
 _PRESENTATION_FORMS: Final = re.compile("[\ufb00-\ufdff\ufe70-\ufefc]")
 
 
-# Databases keep neither of them in texts.
+# Databases cannot store NUL characters and lone surrogates.
 _UNSTORABLE: Final = re.compile("[\x00\ud800-\udfff]")
 
 
 def storage_fault(text: str) -> str | None:
-    """Return why no database keeps a text, as "it ...", or None: a NUL character, or a lone surrogate."""
+    """Return why a text cannot be stored, as "it ...", or None: a NUL character or a lone surrogate."""
     if "\x00" in text:
-        return "it holds a NUL character"
-    return None if text.isascii() or _UNSTORABLE.search(text) is None else "it holds a lone surrogate"
+        return "it contains a NUL character"
+    return None if text.isascii() or _UNSTORABLE.search(text) is None else "it contains a lone surrogate"
 
 
 def is_storable(text: str) -> bool:
-    """Tell whether a text has neither NUL characters nor lone surrogates."""
+    """Return whether a text has neither NUL characters nor lone surrogates."""
     return storage_fault(text) is None
 
 
 def encodable(text: str) -> str:
-    """Return a text that is passed on at once: surrogates become "?", as in error messages."""
+    """Return a text that UTF-8 can encode, for texts that are not stored: lone surrogates become "?"."""
     return text if text.isascii() else text.encode("utf-8", "replace").decode()
 
 
 def well_formed(text: str) -> str:
-    """Return a text that is kept: lone surrogates become U+FFFD, two that make a pair their character."""
+    """Return a text for storage: lone surrogates become U+FFFD, surrogate pairs become their character."""
     try:
         text.encode()
     except UnicodeEncodeError:
@@ -107,15 +109,15 @@ def well_formed(text: str) -> str:
 
 
 def storable(text: str) -> str:
-    """Return a text with U+FFFD for what no database keeps: NUL characters, and lone surrogates."""
+    """Return a text that databases can store: NUL characters and lone surrogates become U+FFFD."""
     return well_formed(text.replace("\x00", "\ufffd"))
 
 
 def storable_value(value: Any, otherwise: Callable[[Any], Any], levels: int) -> Any:
-    """Return JSON whose texts are `storable` and whose floats are finite or null.
+    """Return a JSON value with `storable` texts, and null for floats that are not finite.
 
-    `otherwise` makes something of all else: what is no JSON, integers of more than 64 bits, names that are no
-    text, and lists and objects below so many levels.
+    `otherwise` converts everything else: values that are no JSON, integers of more than 64 bits, names that
+    are no text, and lists and objects nested deeper than `levels`.
     """
     match value:
         case None | bool():
@@ -140,21 +142,21 @@ def storable_value(value: Any, otherwise: Callable[[Any], Any], levels: int) -> 
 
 
 def stream_safe(text: str) -> str:
-    """Return a text with a joiner after every 30 combining characters in a row; ordinary text as it is.
+    """Return a text with a joiner after every 30 combining characters in a row; ordinary text is unchanged.
 
-    The normalisation of an unbroken row takes the square of its length.
+    Normalisation of an unbroken row takes time quadratic in its length.
     """
     if text.isascii():
         return text
     for step, found in _SAMPLES:
-        # Most texts are done after a part of their characters.
+        # A sample of the characters is enough for most texts.
         if found.search(text[step - 1 :: step]) is None:
             return text
     return _FULL_ROW.sub(lambda row: row[0] + _JOINER, text)
 
 
 def is_continuation(text: str) -> bool:
-    """Tell whether the first character of a text may compose with the text before it: a mark, or a jamo."""
+    """Return whether the first character of a text may compose with the text before it: a mark or a jamo."""
     first = text[:1]
     if first.isascii():
         return False
@@ -162,23 +164,23 @@ def is_continuation(text: str) -> bool:
 
 
 def compose_nfc(text: str) -> str:
-    """Return a name or path in composed characters (NFC); over 4096 characters it is made stream-safe."""
+    """Return a name or path in NFC; one over 4096 characters is made stream-safe first."""
     if text.isascii():
         return text
     return unicodedata.normalize("NFC", text if len(text) <= MAX_PATH_CHARACTERS else stream_safe(text))  # noqa: TID251
 
 
 def casefold_nfc(text: str) -> str:
-    """Return the form that is equal for texts that differ only in case or composition."""
+    """Return the key for comparison without case and composition (NFC, case-folded)."""
     if text.isascii():
         return text.lower()
     plain = unicodedata.normalize("NFC", stream_safe(text)).casefold()  # noqa: TID251
-    # Folding can undo the composed form.
+    # Case folding can undo the composition.
     return unicodedata.normalize("NFC", plain)  # noqa: TID251
 
 
 def casefold_nfkc(text: str) -> str:
-    """Return the form that is equal for texts that differ in case, composition or width (NFKC, folded)."""
+    """Return the key for comparison without case, composition and width (NFKC, case-folded)."""
     if text.isascii():
         return text.lower()
     plain = unicodedata.normalize("NFKC", stream_safe(text)).casefold()  # noqa: TID251
@@ -186,11 +188,11 @@ def casefold_nfkc(text: str) -> str:
 
 
 def replace_presentation_forms(text: str) -> str:
-    """Return a text with letters in the place of their presentation forms: ligatures, and the forms that
-    Hebrew and Arabic letters take beside others. No other character changes."""
+    """Return a text with letters instead of their presentation forms: ligatures, and positional forms of
+    Hebrew and Arabic letters. No other character changes."""
     return text if text.isascii() else _PRESENTATION_FORMS.sub(_letters, text)
 
 
 def _letters(form: re.Match[str]) -> str:
-    # A mark alone has a blank to stand on.
+    # NFKC puts a blank before a mark that stands alone.
     return unicodedata.normalize("NFKC", form[0]).lstrip(" ")  # noqa: TID251

@@ -1,4 +1,4 @@
-"""Long work on the event loop in slices: others are served in between."""
+"""Time slices for long work on the event loop, so that other tasks run in between."""
 
 import asyncio
 import re
@@ -11,11 +11,11 @@ T = TypeVar("T")
 SLICE_CHARACTERS: Final = 64 * 1024
 _ASCII: Final = re.compile(r"[\x00-\x7f]")
 SLICE_SECONDS: Final = 0.005
-"""How long work may go on before others are served."""
+"""Maximum duration of a slice."""
 
 
 class LoopPacer:
-    """Knows how long the work of one task has gone on; the work calls `turn` after each small step of it."""
+    """Measures the current slice of one task; the task calls `turn` after each small step."""
 
     seconds: float = SLICE_SECONDS
 
@@ -23,14 +23,14 @@ class LoopPacer:
         self._began = time.perf_counter()
 
     async def turn(self) -> None:
-        """Let others be served when the slice is used up."""
+        """Let other tasks run if the slice is used up."""
         if time.perf_counter() - self._began >= self.seconds:
             await asyncio.sleep(0)
             self._began = time.perf_counter()
 
 
 async def iterate_paced(items: Iterable[T]) -> Sequence[T]:
-    """Return the items, each of which takes a while to make."""
+    """Return the items as a list, with pauses between them; for iterators that compute each item."""
     pace = LoopPacer()
     made = []
     for item in items:
@@ -40,10 +40,10 @@ async def iterate_paced(items: Iterable[T]) -> Sequence[T]:
 
 
 async def map_slices(work: Callable[[str], str], text: str) -> str:
-    """Return what a function makes of a text, which it may take piece by piece.
+    """Return the result of a function over a text, applied piece by piece.
 
-    A piece of a long text ends before a character of ASCII where there is one: no normalisation, no pair of
-    surrogates crosses that.
+    A piece of a long text ends before an ASCII character if there is one near: normalisation and surrogate
+    pairs do not cross it.
     """
     if len(text) <= SLICE_CHARACTERS:
         return work(text)

@@ -1,4 +1,4 @@
-"""Atomic changes: a transaction, and what is done once it is committed and never when it is rolled back."""
+"""Transactions of the stores, and callbacks that run after a commit and not after a rollback."""
 
 from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
@@ -13,21 +13,21 @@ class Transactor(Protocol):
     """Groups several store calls into one atomic change."""
 
     def transaction(self) -> AbstractAsyncContextManager[None]:
-        """Commit everything inside the block at its end, or nothing when it raises; blocks may nest."""
+        """Commit everything in the block at its end, or nothing if it raises; blocks may nest."""
         ...
 
     def exclusive(self, name: str) -> AbstractAsyncContextManager[None]:
-        """Be a transaction that excludes every other `exclusive(name)`, in other processes too."""
+        """Run a transaction that excludes every other `exclusive(name)`, in other processes too."""
         ...
 
     def rehearsal(self) -> AbstractAsyncContextManager[None]:
-        """Be a transaction that is always rolled back: what `--dry-run` runs in."""
+        """Run a transaction that is always rolled back, for `--dry-run`."""
         ...
 
 
 @dataclass(slots=True)
 class _Block:
-    waiting: list[Callback] = field(default_factory=list)
+    callbacks: list[Callback] = field(default_factory=list)
     closed: bool = False
 
 
@@ -35,52 +35,53 @@ _current: ContextVar[_Block | None] = ContextVar("gatewayd_commit_block", defaul
 
 
 def after_commit(callback: Callback) -> None:
-    """Call back when the outermost block of this task has committed; at once outside of any block.
+    """Call `callback` when the outermost block of this task has committed; at once outside of any block.
 
-    A block that raises, and a rehearsal, forget what was registered inside.
+    A block that raises, and a rehearsal, drop the callbacks registered inside.
     """
     block = _current.get()
-    # A task started inside a block inherits it, but may outlive it.
+    # A task that is started inside a block inherits it, but may outlive it.
     if block is None or block.closed:
         callback()
     else:
-        block.waiting.append(callback)
+        block.callbacks.append(callback)
 
 
 class CallbackTransactor:
-    """A Transactor around the one of the storage, which lets `after_commit` know when a block has ended.
+    """A Transactor around that of the storage; it runs the callbacks of `after_commit` at the end of a block.
 
-    The daemon wraps the storage's transactor once and hands this one to every service and control handler.
+    The assembly wraps the transactor of the storage once and passes this one to all services and control
+    handlers.
     """
 
     def __init__(self, inner: Transactor) -> None:
         self._inner = inner
 
     def transaction(self) -> AbstractAsyncContextManager[None]:
-        """Commit everything inside the block at its end, or nothing when it raises."""
-        return _watch(self._inner.transaction(), kept=True)
+        """Commit everything in the block at its end, or nothing if it raises."""
+        return _with_callbacks(self._inner.transaction(), commits=True)
 
     def exclusive(self, name: str) -> AbstractAsyncContextManager[None]:
-        """Be a transaction that excludes every other `exclusive(name)`."""
-        return _watch(self._inner.exclusive(name), kept=True)
+        """Run a transaction that excludes every other `exclusive(name)`."""
+        return _with_callbacks(self._inner.exclusive(name), commits=True)
 
     def rehearsal(self) -> AbstractAsyncContextManager[None]:
-        """Be a transaction that is always rolled back."""
-        return _watch(self._inner.rehearsal(), kept=False)
+        """Run a transaction that is always rolled back."""
+        return _with_callbacks(self._inner.rehearsal(), commits=False)
 
 
 @asynccontextmanager
-async def _watch(block: AbstractAsyncContextManager[None], *, kept: bool) -> AsyncIterator[None]:
+async def _with_callbacks(block: AbstractAsyncContextManager[None], *, commits: bool) -> AsyncIterator[None]:
     outer = _current.get()
-    mine = _Block()
-    token = _current.set(mine)
+    block_state = _Block()
+    token = _current.set(block_state)
     try:
         async with block:
             yield
     finally:
         _current.reset(token)
-        mine.closed = True
-    if not kept:
+        block_state.closed = True
+    if not commits:
         return
-    for callback in mine.waiting:
-        after_commit(callback) if outer is None else outer.waiting.append(callback)
+    for callback in block_state.callbacks:
+        after_commit(callback) if outer is None else outer.callbacks.append(callback)

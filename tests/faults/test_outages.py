@@ -212,7 +212,7 @@ def test_answers_that_are_given_up_while_another_writes_are_kept(tmp_path: Path)
             turn, people = begin(house, REST), house.people
             with locked(tmp_path / "s"):
                 house.daemon.process.send_signal(signal.SIGTERM)
-                house.daemon.wait_for("the database takes its time")
+                house.daemon.wait_for("the database did not answer in time")
                 time.sleep(1)
             assert house.daemon.stop(signal.SIGTERM) == 0
             assert "is lost" not in "".join(house.daemon.log)

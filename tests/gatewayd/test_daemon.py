@@ -75,7 +75,7 @@ async def test_a_chore_that_goes_on_failing_is_logged_once(caplog: pytest.LogCap
     await ended.wait()
     chore.cancel()
     assert [record.getMessage() for record in caplog.records] == [
-        "chore failed, it is tried again: cannot write"
+        "chore failed, it is repeated: cannot write"
     ] * 2
 
 
@@ -359,7 +359,7 @@ async def test_the_model_that_is_there_is_ready(
     monkeypatch.setattr(composition, "is_installed", lambda _: True)
     await composition.fetch_model(settings, told.append)
     assert told == [
-        f"the built-in model is in {weights}; a daemon that runs takes it with its next start",
+        f"the built-in model is in {weights}; a running daemon loads it at its next start",
     ]
 
 

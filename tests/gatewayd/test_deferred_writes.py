@@ -437,7 +437,7 @@ async def test_a_write_without_room_is_stopped_before_its_caller_hears_of_it(
     monkeypatch.setattr(deferred_writes, "PATIENCE_SECONDS", 0.01)
     monkeypatch.setattr(deferred_writes, "MAX_DEFERRED_WRITES", 0)
     slow = Statement(store.written)
-    with pytest.raises(GatewayError, match="takes its time"):
+    with pytest.raises(GatewayError, match="did not answer in time"):
         await store.deferred.write(KEY, slow.work, "x", owner="u1")
     assert not store.deferred.is_pending(KEY)
     slow.released.set()
@@ -454,7 +454,7 @@ async def test_a_statement_that_cannot_be_stopped_is_not_overtaken(
     room = deferred_writes.MAX_DEFERRED_WRITES
     monkeypatch.setattr(deferred_writes, "MAX_DEFERRED_WRITES", 0)
     slow = Statement(store.written, is_under_way=True)
-    with pytest.raises(GatewayError, match="takes its time"):
+    with pytest.raises(GatewayError, match="did not answer in time"):
         await store.deferred.write(KEY, slow.work, "x", owner="u1")
     assert store.deferred.is_pending(KEY)
     monkeypatch.setattr(deferred_writes, "STOP_SECONDS", 2 * SOON)

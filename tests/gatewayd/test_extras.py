@@ -44,7 +44,7 @@ def test_a_library_is_found_when_it_is_there(
 def test_a_refusal_names_the_extra_and_its_pip_line() -> None:
     assert (
         install_hint(PackageExtra.MCP)
-        == "the extra 'mcp' is not installed, pip install 'gatewayd[mcp]' adds it"
+        == "the extra 'mcp' is not installed, pip install 'gatewayd[mcp]' installs it"
     )
     error = missing_extra_error("cannot use tool servers", PackageExtra.MCP, param="servers")
     assert error.message == f"cannot use tool servers: {install_hint(PackageExtra.MCP)}"
@@ -59,5 +59,5 @@ def test_a_package_of_another_version_is_not_used_and_told(monkeypatch: pytest.M
     assert not is_installed(PackageExtra.GRAPH)
     assert find_library(PackageExtra.GRAPH) is None
     assert install_hint(PackageExtra.GRAPH) == (
-        "hnswlib 0.9.1 is not used, pip install 'gatewayd[graph]' puts 0.8.0 in its place"
+        "hnswlib 0.9.1 is not supported, pip install 'gatewayd[graph]' installs 0.8.0"
     )

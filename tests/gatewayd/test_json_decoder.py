@@ -33,7 +33,7 @@ CHATS = UndecodedMember("chats", 3)
 @pytest.fixture
 def tiny(monkeypatch: pytest.MonkeyPatch) -> None:
     """Have pieces of a few bytes, so that small texts meet every border."""
-    sizes = {"PIECE_BYTES": 64, "AT_ONCE_BYTES": 0, "TEXT_BYTES": 100, "TOKENS_AT_ONCE": 5}
+    sizes = {"SLICE_BYTES": 64, "MAX_LIGHT_BYTES": 0, "MAX_TEXT_SLICE_BYTES": 100, "MAX_STEP_TOKENS": 5}
     for name, size in sizes.items():
         monkeypatch.setattr(json_decoder, name, size)
 
@@ -127,7 +127,7 @@ async def test_depth_is_bounded(text: bytes) -> None:
     [
         (b"[" + b"1" * 3_000_000 + b"]", "too long"),
         (b" " * 3_000_000 + b"[]", "list or an object"),
-        (b'{"' + b"n" * 3_000_000 + b'":1}', "name is missing, or longer"),
+        (b'{"' + b"n" * 3_000_000 + b'":1}', "name is missing or too long"),
         (b'["' + b"n" * 3_000_000, "does not end"),
         (b'"' + b"n" * 3_000_000 + b'"', "list or an object"),
     ],

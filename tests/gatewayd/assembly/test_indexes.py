@@ -112,6 +112,6 @@ async def test_a_start_without_the_extra_graph_says_that_every_vector_is_compare
     async with AsyncExitStack() as stack:
         gateway = await assemble(load(None, {"DATA_DIR": str(state), "ENABLE_BUILTIN_MODEL": "false"}), stack)
         kind = describe_index(gateway.services.documents.engines.index)
-    assert kind == "flat: the extra 'graph' is not installed, pip install 'gatewayd[graph]' adds it"
+    assert kind == "flat: the extra 'graph' is not installed, pip install 'gatewayd[graph]' installs it"
     told = [record.getMessage() for record in caplog.records if "gatewayd[graph]" in record.getMessage()]
     assert len(told) == 1
