@@ -1,4 +1,4 @@
-"""Writes that the database could not take: kept in memory, and repeated until it takes them."""
+"""Deferred writes: writes that the database refuses for now, kept in memory and repeated."""
 
 import asyncio
 import contextlib
@@ -18,36 +18,37 @@ from gatewayd.write_attempts import CHAT_ITSELF_ID, NO_CHAT_ID, DeferredWrite, K
 log = logging.getLogger(__name__)
 
 PATIENCE_SECONDS: Final = 1.0
-"""How long a caller waits for the first attempt: a locked file takes 5 seconds to refuse it, a server that
-hangs 10, and others may wait before it."""
+"""Maximum wait of a caller for the first attempt. A locked file refuses after 5 seconds, a hanging server
+after 10, and other writes may be waiting first."""
 
 STOP_SECONDS: Final = 0.1
-"""How long a first attempt that is given up may take to end; a statement that is under way takes longer."""
+"""Maximum wait for the end of a first attempt that is given up; a running statement takes longer."""
 
 FIRST_PAUSE_SECONDS: Final = 0.25
 MAX_PAUSE_SECONDS: Final = 5.0
-"""Between two attempts; each failure doubles the pause, and chance takes up to half of it away."""
+"""Pause between two attempts; each failure doubles it, and up to half of it is removed at random."""
 
 RETRY_SECONDS: Final = 5
-"""What callers are told who can come again themselves."""
+"""`retry_after` of the errors for callers."""
 
 MAX_DEFERRED_SECONDS: Final = 3600
-"""How long a write is repeated: after an hour its reader has asked again."""
+"""Maximum time for which a write is repeated."""
 
 MAX_DEFERRED_WRITES: Final = 10_000
 MAX_DEFERRED_CHARACTERS: Final = 32 * 2**20
-"""Writes that are kept at a time, and characters of their values: an outage must not take the memory.
+"""Maximum number of deferred writes and of characters of their values, so that an outage cannot exhaust
+memory.
 
-Half of both is for answers: plugins that go on emitting take it from nobody's answer. An account that has
-ACCOUNT_SHARE of the room it asks for gets no more of it.
+Half of both is reserved for answers, so that events of plugins cannot displace them. One account can use at
+most ACCOUNT_SHARE of either half.
 """
 
 ACCOUNT_SHARE: Final = 0.25
 
 
 @dataclass(slots=True)
-class _Kept:
-    """What is kept, altogether or of one account."""
+class _Usage:
+    """Number and size of deferred writes, of all accounts or of one."""
 
     count: int = 0
     characters: int = 0
@@ -60,29 +61,29 @@ class _Kept:
         self.count -= 1
         self.characters -= write.size
 
-    def has_room(self, size: int, share: float) -> bool:
-        """Tell whether a write fits into a share of the room."""
+    def fits(self, size: int, share: float) -> bool:
+        """Return whether a write fits into a share of the limits."""
         characters = self.characters + size
         return self.count < MAX_DEFERRED_WRITES * share and characters <= MAX_DEFERRED_CHARACTERS * share
 
 
 class DeferredWrites:
-    """Writes in the order in which they come, those of each message by themselves.
+    """Writes to messages; the writes of each message are done in order.
 
-    A write that fails with `unavailable`, or has not ended within PATIENCE_SECONDS, is kept, and all that
-    follow to the same message queue behind it. One whose outcome nobody knows, as the connection broke, is
-    repeated too, so that it may be done twice.
+    A write that fails with `unavailable`, or does not end within PATIENCE_SECONDS, is deferred, and later
+    writes to the same message queue behind it. A write with an unknown result, because the connection broke,
+    is repeated too, so it may be done twice.
     """
 
-    def __init__(self, tasks: TaskRegistry, chance: Callable[[], float] = random.random) -> None:
+    def __init__(self, tasks: TaskRegistry, random_share: Callable[[], float] = random.random) -> None:
         self._tasks = tasks
-        self._chance = chance
+        self._chance = random_share
         self._queues: dict[Key, deque[DeferredWrite]] = {}
-        self._turns: KeyedLocks[Key] = KeyedLocks()
-        # The writes of which an attempt has not ended, and None for who writes by itself.
-        self._under_way: dict[Key, DeferredWrite | None] = {}
-        self._kept = _Kept()
-        self._kept_of: dict[str, _Kept] = {}
+        self._locks: KeyedLocks[Key] = KeyedLocks()
+        # The writes with a running attempt, and None for a caller of `turn`.
+        self._running: dict[Key, DeferredWrite | None] = {}
+        self._usage = _Usage()
+        self._usage_by_owner: dict[str, _Usage] = {}
         self._task_id = ""
         self._is_closed = False
         self._empty = asyncio.Event()
@@ -90,34 +91,34 @@ class DeferredWrites:
 
     @property
     def count(self) -> int:
-        """How many writes are kept."""
-        return self._kept.count
+        """The number of deferred writes."""
+        return self._usage.count
 
     def is_pending(self, key: Key) -> bool:
-        """Tell whether a write to a message is kept or under way: another one would overtake it."""
-        return key in self._queues or key in self._under_way
+        """Return whether a write to a message is deferred or running; another one would overtake it."""
+        return key in self._queues or key in self._running
 
     @contextlib.asynccontextmanager
     async def turn(self, key: Key) -> AsyncIterator[None]:
-        """Let the caller write to a message by itself; what comes meanwhile queues behind it.
+        """Let the caller write to a message directly; other writes to it queue behind the block.
 
         Raises unavailable while earlier writes to the message wait for the database.
         """
         try:
             async with asyncio.timeout(PATIENCE_SECONDS):
-                await self._turns.begin(key)
+                await self._locks.begin(key)
         except TimeoutError as error:
             raise _waiting() from error
         try:
             if self.is_pending(key):
                 raise _waiting()
-            self._under_way[key] = None
+            self._running[key] = None
             try:
                 yield
             finally:
-                del self._under_way[key]
+                del self._running[key]
         finally:
-            self._turns.end(key)
+            self._locks.end(key)
 
     async def write(
         self,
@@ -129,19 +130,19 @@ class DeferredWrites:
         is_answer: bool = False,
         request_id: str = "",
     ) -> DeferredWrite | None:
-        """Write at once and return None, or keep the write and return it.
+        """Write at once and return None, or defer the write and return it.
 
-        `values` are what it writes, plain JSON values, of which the size is taken; `owner` is the account
-        that it counts for, and `is_answer` says that it is of an answer itself. Raises what `work` raises,
-        and its `unavailable` when too much is kept already; then it is not tried again.
+        `values` are the JSON values that are written, for their size; `owner` is the account that it counts
+        for, and `is_answer` marks a write of an answer. Raises the errors of `work`, and its `unavailable` if
+        too much is deferred already; then the write is not repeated.
         """
         write = DeferredWrite(key, owner, WriteAttempts(work), _now(), request_id)
         until = write.since + PATIENCE_SECONDS
         try:
             async with asyncio.timeout_at(until):
-                await self._turns.begin(key)
+                await self._locks.begin(key)
         except TimeoutError:
-            # Who came before has waited longer, and is kept before it.
+            # Earlier writes have waited longer and are deferred before this one.
             return self._keep(write, values, _slow(), is_answer=is_answer)
         try:
             failure = await self._first(write, until)
@@ -154,29 +155,29 @@ class DeferredWrites:
                     return None
                 raise
         finally:
-            self._turns.end(key)
+            self._locks.end(key)
 
     def supersede(self, key: Key) -> None:
-        """Let the writes to a message that wait know that somebody else has changed its content."""
+        """Mark the pending writes to a message: another write has changed its content."""
         for write in self._queues.get(key, ()):
             write.attempts.is_superseded = True
-            # It may wait behind the change, and would take its place.
+            # It may be waiting for a lock of the change and would overwrite it.
             write.attempts.interrupt()
-        under_way = self._under_way.get(key)
+        under_way = self._running.get(key)
         if under_way is not None:
             under_way.attempts.is_superseded = True
 
     def drop(self, key: Key) -> None:
-        """Forget the writes to a message that wait: it is gone, or begins anew."""
+        """Drop the pending writes to a message that is removed or generated again."""
         for write in list(self._queues.get(key, ())):
             self._remove(write, is_stored=False)
             write.attempts.give_up()
-        under_way = self._under_way.get(key)
+        under_way = self._running.get(key)
         if under_way is not None:
             under_way.attempts.is_dropped = True
 
     async def close(self, seconds: float) -> None:
-        """Wait so long until all is written, then log what is lost and keep nothing any more."""
+        """Wait up to `seconds` for all writes, then log the lost ones and defer no more."""
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(seconds):
                 await self._empty.wait()
@@ -188,18 +189,18 @@ class DeferredWrites:
             write.attempts.give_up()
 
     async def _first(self, write: DeferredWrite, until: float) -> GatewayError | None:
-        """Make the first attempt; return why the write is to be kept, None when it is stored."""
+        """Make the first attempt; return the reason to defer the write, None if it is stored."""
         if self.is_pending(write.key):
             return _waiting()
-        self._under_way[write.key] = write
-        # A task that is cancelled before its first step does not come to its end.
+        self._running[write.key] = write
+        # A task that is cancelled before its first step does not run its `finally` block.
         at_end = partial(self._end, write)
         task_id = self._tasks.spawn("write to a message", self._run_first(write), at_end=at_end)
         try:
             async with asyncio.timeout_at(until):
                 await write.attempts.result()
         except asyncio.CancelledError:
-            # A caller who is cancelled takes the write back.
+            # A cancelled caller withdraws the write.
             await self._tasks.stop(task_id)
             raise
         except TimeoutError:
@@ -214,47 +215,49 @@ class DeferredWrites:
         try:
             await write.attempts.first()
         finally:
-            # Before the caller goes on, whose next write would find this one under way.
+            # This happens before the caller goes on, because its next write must not find this one running.
             self._end(write)
 
     def _end(self, write: DeferredWrite) -> None:
-        if self._under_way.get(write.key) is write:
-            del self._under_way[write.key]
+        if self._running.get(write.key) is write:
+            del self._running[write.key]
 
     def _keep(
         self, write: DeferredWrite, values: object, error: GatewayError, *, is_answer: bool
     ) -> DeferredWrite:
-        """Keep a write, and return it; raise the error when no more can be kept."""
+        """Defer a write and return it; raise `error` if no more can be deferred."""
         if write.attempts.is_dropped:
             write.attempts.give_up()
             write.end(is_stored=False)
             return write
         write.size = len(repr(values))
-        self._check_room(write, error, is_answer=is_answer)
-        if not self._kept.count:
+        self._check_limits(write, error, is_answer=is_answer)
+        if not self._usage.count:
             log.warning(
-                "writes are repeated until they are stored: %s", error.full_message, extra=write.fields
+                "writes are deferred until the database accepts them: %s",
+                error.full_message,
+                extra=write.fields,
             )
         self._queues.setdefault(write.key, deque()).append(write)
-        self._kept.add(write)
-        self._kept_of.setdefault(write.owner, _Kept()).add(write)
+        self._usage.add(write)
+        self._usage_by_owner.setdefault(write.owner, _Usage()).add(write)
         self._empty.clear()
         if not self._task_id:
-            self._begin()
+            self._start_repeating()
         return write
 
-    def _check_room(self, write: DeferredWrite, error: GatewayError, *, is_answer: bool) -> None:
+    def _check_limits(self, write: DeferredWrite, error: GatewayError, *, is_answer: bool) -> None:
         share = 1.0 if is_answer else 0.5
-        # The first write of an account may be larger than its share.
-        has_share = self._kept_of.get(write.owner, _Kept()).has_room(1, share * ACCOUNT_SHARE)
-        if self._is_closed or not has_share or not self._kept.has_room(write.size, share):
+        # A write may be larger than the share of its account if the share is not used up.
+        has_share = self._usage_by_owner.get(write.owner, _Usage()).fits(1, share * ACCOUNT_SHARE)
+        if self._is_closed or not has_share or not self._usage.fits(write.size, share):
             raise error
 
-    def _begin(self) -> None:
+    def _start_repeating(self) -> None:
         self._task_id = self._tasks.spawn("deferred writes", self._repeat())
 
     async def _repeat(self) -> None:
-        """Write what is kept, the messages in turn, with a pause after each failure."""
+        """Repeat the deferred writes, message by message, with a pause after each failure."""
         failures = 1
         try:
             while self._queues:
@@ -264,16 +267,16 @@ class DeferredWrites:
                 key, queue = next(iter(self._queues.items()))
                 failures = 0 if await self._attempt(queue[0]) else failures + 1
                 if failures and key in self._queues:
-                    # A message that cannot be written does not hold up the others.
+                    # A message that cannot be written does not delay the others.
                     self._queues[key] = self._queues.pop(key)
-            log.info("all writes are stored or given up")
+            log.info("all deferred writes are stored or given up")
         except asyncio.CancelledError:
             self._is_closed = True
             raise
         finally:
             self._task_id = ""
             if self._queues and not self._is_closed:
-                self._begin()
+                self._start_repeating()
 
     def _pause(self, failures: int) -> float:
         if not failures:
@@ -282,13 +285,13 @@ class DeferredWrites:
         return longest * (1 - self._chance() / 2)
 
     async def _attempt(self, write: DeferredWrite) -> bool:
-        """Write once; False when it is to be tried again."""
+        """Write once; return False if it must be repeated."""
         if _now() - write.since > MAX_DEFERRED_SECONDS:
             self._lose(write, f"it could not be stored within {MAX_DEFERRED_SECONDS} s")
             return True
-        is_first = write.key in self._under_way
-        if self._under_way.setdefault(write.key, write) is not write:
-            # An attempt that was given up has not ended, and would overtake it.
+        is_first = write.key in self._running
+        if self._running.setdefault(write.key, write) is not write:
+            # An attempt that was given up is still running and would overtake it.
             return False
         is_over, is_stored = True, False
         try:
@@ -304,7 +307,7 @@ class DeferredWrites:
         finally:
             if not is_first:
                 self._end(write)
-            # A fault of the gateway itself is logged with the task.
+            # The task logs internal errors.
             if is_over:
                 self._remove(write, is_stored=is_stored)
         return is_over
@@ -320,20 +323,20 @@ class DeferredWrites:
         queue.remove(write)
         if not queue:
             del self._queues[write.key]
-        self._kept.remove(write)
-        of_owner = self._kept_of[write.owner]
-        of_owner.remove(write)
-        if not of_owner.count:
-            del self._kept_of[write.owner]
+        self._usage.remove(write)
+        usage = self._usage_by_owner[write.owner]
+        usage.remove(write)
+        if not usage.count:
+            del self._usage_by_owner[write.owner]
         write.end(is_stored=is_stored)
-        if not self._kept.count:
+        if not self._usage.count:
             self._empty.set()
 
 
 async def _give_up(attempts: WriteAttempts) -> bool:
-    """Stop a first attempt; True when it has stored the write all the same.
+    """Stop a first attempt; return True if it has stored the write nevertheless.
 
-    What is under way for longer than that stays pending until it has ended.
+    An attempt that runs longer stays pending until it ends.
     """
     attempts.give_up()
     if not attempts.is_awaited:

@@ -49,7 +49,7 @@ def open_files() -> int:
 
 
 class FileCount:
-    """Number of open descriptors: counted when that is cheap, otherwise estimated from those of the caller."""
+    """Number of open descriptors: counted when that is cheap, else estimated from those of the caller."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock

@@ -1,7 +1,8 @@
-"""Worker processes that answer framed messages over their standard input and output.
+"""Worker processes: start, calls, limits and end, and the protocol of framed messages.
 
-A frame is two 32-bit big-endian lengths, a JSON object and raw bytes. The child dies with its parent. What a
-child is for stands in the module that it runs; both ends of the protocol stand here.
+A worker reads frames from its standard input and writes frames to its standard output. A frame is two 32-bit
+big-endian lengths, a JSON object and raw bytes. A worker ends with its parent. This module has both ends of
+the protocol; each kind of worker has a module of its own.
 """
 
 import asyncio
@@ -32,17 +33,17 @@ log = logging.getLogger(__name__)
 FRAME_LENGTHS: Final = struct.Struct(">II")
 MAX_FRAME_BYTES: Final = 1 << 30
 MAX_ANSWER_BYTES: Final = 64 << 20
-"""Of an answer, unless the options of a worker say otherwise."""
+"""Maximum size of an answer; the options of a worker can change it."""
 MAX_ANSWER_SECONDS: Final = 600.0
-"""Of a call, unless the call says otherwise."""
+"""Maximum duration of a call; the call can change it."""
 MAX_READING_SECONDS: Final = 60.0
-"""For a child to read what it is told, unless the message says otherwise."""
+"""Maximum time for a worker to read a message; the message can change it."""
 MAX_HEADER_BYTES: Final = 1 << 20
-"""Of an answer, whose header is read on the event loop."""
+"""Maximum size of the header of an answer, which is decoded on the event loop."""
 PR_SET_PDEATHSIG: Final = 1
 MAX_NICENESS: Final = 19
 MAX_STDERR_BYTES: Final = 1 << 16
-"""Of the messages of a worker: the last ones."""
+"""Bytes kept of the end of the standard error of a worker."""
 MAX_LINE_CHARACTERS: Final = 400
 MAX_ERROR_CHARACTERS: Final = 4096
 CONTROLS: Final = re.compile(r"[\x00-\x1f\x7f-\x9f]")
@@ -52,18 +53,18 @@ ROOT: Final = Path(__file__).parents[1]
 Header = Mapping[str, Any]
 
 Hearing = Callable[[dict[str, Any], bytes], Awaitable[None]]
-"""Is given each message of a process, and awaited before the next one is read."""
+"""Receives each message of a worker; it is awaited before the next message is read."""
 
 
 @dataclass(frozen=True, slots=True)
 class WorkerOptions:
-    """What to start: `python -m module arguments...`.
+    """Options of a worker process: the command `python -m module arguments...` and its limits.
 
-    `memory` bounds the address space, `data_memory` the memory that the process may write to, and
-    `cpu_seconds` its processor time, 0 for no bound. `nice` is added to its niceness. An answer of more than
-    `answer_bytes`, or with a header of more than `header_bytes`, is none. `environment` is all that it sees
-    besides PATH and LANG: the daemon's own holds secrets. With `has_children` the processes that it starts
-    end with it, those excepted that make a group of their own.
+    `memory` limits the address space, `data_memory` the writable memory, and `cpu_seconds` the processor
+    time; 0 is no limit. `nice` is added to its niceness. An answer of more than `answer_bytes`, or with a
+    header of more than `header_bytes`, is an error. Besides PATH and LANG the process receives only
+    `environment`, because the environment of the daemon holds secrets. With `has_children` its child
+    processes end with it, except those in process groups of their own.
     """
 
     module: str
@@ -78,14 +79,14 @@ class WorkerOptions:
     environment: Mapping[str, str] = field(default_factory=dict)
 
     def with_argument(self, argument: str) -> "WorkerOptions":
-        """Return the same with one more argument."""
+        """Return the same options with one more argument."""
         return replace(self, arguments=(*self.arguments, argument))
 
 
 class WorkerDiedError(Exception):
     """The process ended before it answered; `reason` completes "the worker ...".
 
-    `ended_by` is the signal that ended it, None when it ended by itself.
+    `ended_by` is the signal that ended it, None if it exited by itself.
     """
 
     def __init__(self, reason: str, ended_by: signal.Signals | None = None) -> None:
@@ -95,14 +96,14 @@ class WorkerDiedError(Exception):
 
 
 class WorkerLateError(WorkerDiedError):
-    """The process did not answer, or did not read what it was told, in time, and was killed."""
+    """The process did not answer or did not read a message in time, and was killed."""
 
     def __init__(self, seconds: float, what: str = "answer") -> None:
         super().__init__(f"did not {what} within {seconds:g} s", signal.SIGKILL)
 
 
 class WorkerProcess:
-    """A started worker process. Calls may overlap; what it answers them with may come in any order."""
+    """A running worker process. Calls may overlap; answers may come in any order."""
 
     def __init__(
         self,
@@ -113,27 +114,27 @@ class WorkerProcess:
     ) -> None:
         self._process = process
         self._options = options
-        self._hear = hear
-        # The library's own way to send a signal may take the exit status from whoever waits for it.
-        self._handle: int | None = os.pidfd_open(process.pid)
+        self._on_message = hear
+        # The signals of asyncio may reap the exit status before its waiter.
+        self._pidfd: int | None = os.pidfd_open(process.pid)
         self._numbers = itertools.count()
-        self._waiting: dict[int, asyncio.Future[tuple[Header, bytes]]] = {}
-        self._said = b""
+        self._pending: dict[int, asyncio.Future[tuple[Header, bytes]]] = {}
+        self._stderr_tail = b""
         self._ended = asyncio.Event()
-        self._told = asyncio.Event()
+        self._stderr_closed = asyncio.Event()
         self.calls = 0
         self._answers = tasks.spawn(f"answers of worker {process.pid}", self._read())
         if options.has_children:
-            tasks.spawn(f"end of worker {process.pid}", self._notice_end())
-        self._talk = tasks.spawn(f"messages of worker {process.pid}", self._listen())
+            tasks.spawn(f"end of worker {process.pid}", self._watch_exit())
+        self._stderr_task = tasks.spawn(f"messages of worker {process.pid}", self._read_stderr())
         self._tasks = tasks
 
     @classmethod
     async def start(cls, options: WorkerOptions, tasks: TaskRegistry, hear: "Hearing | None" = None) -> Self:
-        """Start the process; unavailable when that is not possible.
+        """Start the process; raises unavailable if that fails.
 
-        `hear` is given what the process says without being asked; what it raises ends the process, and
-        nothing more is read meanwhile.
+        `hear` receives each message before it counts as an answer. Its errors end the process, and nothing is
+        read until it returns.
         """
         environment = {
             "PATH": os.defpath,
@@ -142,7 +143,7 @@ class WorkerProcess:
             "PYTHONUNBUFFERED": "1",
             **options.environment,
         }
-        # -P: no module is taken from the folder that the daemon happens to be in.
+        # -P: no module is imported from the current directory of the daemon.
         command = [sys.executable, "-P", "-m", options.module, *options.arguments]
         pipe = asyncio.subprocess.PIPE
         try:
@@ -153,10 +154,10 @@ class WorkerProcess:
         except OSError as error:
             raise GatewayError(ErrorKind.UNAVAILABLE, f"cannot start a worker process: {error}") from error
         try:
-            _bound(process.pid, options)
+            _set_limits(process.pid, options)
         except OSError as error:
             worker.kill()
-            raise GatewayError(ErrorKind.UNAVAILABLE, f"cannot bound a worker process: {error}") from error
+            raise GatewayError(ErrorKind.UNAVAILABLE, f"cannot limit a worker process: {error}") from error
         return worker
 
     @property
@@ -166,12 +167,12 @@ class WorkerProcess:
 
     @property
     def is_alive(self) -> bool:
-        """Whether it can be called."""
+        """Whether the process runs and can be called."""
         return not self._ended.is_set()
 
     @property
     def resident(self) -> int:
-        """Bytes of memory that it holds, 0 when it has ended."""
+        """Resident memory of the process in bytes, 0 if it has ended."""
         try:
             pages = Path(f"/proc/{self.pid}/statm").read_text().split()[1]
         except (OSError, IndexError):
@@ -183,40 +184,39 @@ class WorkerProcess:
     ) -> tuple[Header, bytes]:
         """Return the answer to one message.
 
-        Raises the GatewayError that the child answers with, or WorkerDiedError; WorkerLateError when there is
-        no answer within `seconds`, None for any, and then the process is killed. A caller that is cancelled
-        leaves the child at work.
+        Raises the GatewayError in the answer, WorkerDiedError, or after `seconds` (None for no limit)
+        WorkerLateError, with the process killed. If the caller is cancelled, the process goes on with the
+        work.
         """
         try:
             async with TimeLimit(seconds):
-                return await self._called(header, blob)
+                return await self._send_call(header, blob)
         except TimeoutError as error:
             self.kill()
             raise WorkerLateError(seconds or 0.0) from error
 
-    async def _called(self, header: Header, blob: bytes) -> tuple[Header, bytes]:
+    async def _send_call(self, header: Header, blob: bytes) -> tuple[Header, bytes]:
         pipe = self._pipe()
         if pipe is None:
-            await self._see_end(EXIT_SECONDS)
+            await self._wait_for_end(EXIT_SECONDS)
             raise self._death()
         number = next(self._numbers)
         answer: asyncio.Future[tuple[Header, bytes]] = asyncio.get_running_loop().create_future()
-        self._waiting[number] = answer
+        self._pending[number] = answer
         self.calls += 1
         try:
             pipe.write(encode_frame({**header, "number": number}, blob))
             with contextlib.suppress(ConnectionError):
-                # A broken pipe means that it has ended, which its answers tell.
+                # A broken pipe means that the process has ended, which the reader of its answers notices.
                 await pipe.drain()
             return await answer
         finally:
-            self._waiting.pop(number, None)
+            self._pending.pop(number, None)
 
     async def tell(self, header: Header, blob: bytes = b"", seconds: float = MAX_READING_SECONDS) -> None:
-        """Send a message that has no answer; one that has ended does not get it.
+        """Send a message without an answer; it is dropped if the process has ended.
 
-        Raises WorkerLateError when the pipe is full for longer than `seconds`, and then the process is
-        killed.
+        Raises WorkerLateError if the pipe is full for more than `seconds`, with the process killed.
         """
         pipe = self._pipe()
         if pipe is None:
@@ -228,35 +228,35 @@ class WorkerProcess:
                     await pipe.drain()
         except TimeoutError as error:
             self.kill()
-            raise WorkerLateError(seconds, "read what it was told") from error
+            raise WorkerLateError(seconds, "read a message") from error
 
     def kill(self) -> None:
-        """End the process at once; what waits for answers gets WorkerDiedError."""
-        if self._handle is None:
+        """Kill the process; pending calls raise WorkerDiedError."""
+        if self._pidfd is None:
             return
         with contextlib.suppress(ProcessLookupError):
-            signal.pidfd_send_signal(self._handle, signal.SIGKILL)
+            signal.pidfd_send_signal(self._pidfd, signal.SIGKILL)
         if self._options.has_children:
             with contextlib.suppress(ProcessLookupError, PermissionError):
                 os.killpg(self.pid, signal.SIGKILL)
 
     async def close(self, seconds: float = 1.0) -> None:
-        """Let the process end, and see that it does."""
+        """Close the pipe, wait for the process to end, and kill it after `seconds`."""
         if self._process.stdin is not None:
             self._process.stdin.close()
-        await self._see_end(seconds)
-        await self._tasks.stop(self._talk)
+        await self._wait_for_end(seconds)
+        await self._tasks.stop(self._stderr_task)
 
     def _pipe(self) -> asyncio.StreamWriter | None:
-        """Return what the process reads; None when it has ended, or its end of the pipe is closed.
+        """Return the pipe to the process; None if the process has ended or closed its end.
 
-        The pipe may be known to be broken before the process is known to have ended; uvloop raises
-        RuntimeError for what is written to it then.
+        The pipe may be broken before the end of the process is noticed; uvloop raises RuntimeError for a
+        write then.
         """
         pipe = self._process.stdin
         return None if pipe is None or pipe.is_closing() or not self.is_alive else pipe
 
-    async def _see_end(self, seconds: float) -> None:
+    async def _wait_for_end(self, seconds: float) -> None:
         """Wait until the process has ended; kill it after `seconds`."""
         try:
             async with asyncio.timeout(seconds):
@@ -274,26 +274,26 @@ class WorkerProcess:
             while True:
                 sizes = FRAME_LENGTHS.unpack(await reader.readexactly(FRAME_LENGTHS.size))
                 if sum(sizes) > options.answer_bytes or sizes[0] > options.header_bytes:
-                    raise ValueError("an answer is too long")
+                    raise ValueError("the answer is too long")
                 header = orjson.loads(await reader.readexactly(sizes[0]))
                 blob = await reader.readexactly(sizes[1])
-                if self._hear is not None:
-                    await self._hear(header, blob)
-                if self._hear is None or "number" in header:
+                if self._on_message is not None:
+                    await self._on_message(header, blob)
+                if self._on_message is None or "number" in header:
                     self._deliver(header, blob)
         except asyncio.IncompleteReadError:
-            # It closes its end a little before it ends; without that its exit status would be ours.
+            # The pipe closes a little before the process ends; a kill now would replace its exit status.
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(EXIT_SECONDS):
                     await self._process.wait()
         except (ValueError, LookupError, TypeError, AttributeError, ConnectionError) as error:
-            log.warning("a worker process answered with what is no answer", extra={"error": repr(error)})
+            log.warning("cannot read the answer of a worker process", extra={"error": repr(error)})
         finally:
             self.kill()
             await self._end()
 
-    async def _notice_end(self) -> None:
-        """Stop to read when the process has ended, although one that it started has its end of the pipe."""
+    async def _watch_exit(self) -> None:
+        """Stop reading when the process has ended, even if one of its children holds the pipe open."""
         await _wait_exited(self.pid)
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(EXIT_SECONDS):
@@ -303,23 +303,23 @@ class WorkerProcess:
 
     async def _end(self) -> None:
         with contextlib.suppress(TimeoutError):
-            # It was killed. The library waits for its pipes, too, which another process may have.
+            # The process is killed. asyncio waits for its pipes too, which another process may hold open.
             async with asyncio.timeout(EXIT_SECONDS):
                 await self._process.wait()
-        if self._handle is not None:
-            os.close(self._handle)
-            self._handle = None
+        if self._pidfd is not None:
+            os.close(self._pidfd)
+            self._pidfd = None
         with contextlib.suppress(TimeoutError):
-            # What it said last may say why. A process that it started can keep the pipe open.
+            # Its last line may hold the reason. A child of the process can keep the pipe open.
             async with asyncio.timeout(EXIT_SECONDS):
-                await self._told.wait()
+                await self._stderr_closed.wait()
         self._ended.set()
-        for answer in self._waiting.values():
+        for answer in self._pending.values():
             if not answer.done():
                 answer.set_exception(self._death())
 
     def _deliver(self, header: dict[str, Any], blob: bytes) -> None:
-        answer = self._waiting.get(header.pop("number", -1))
+        answer = self._pending.get(header.pop("number", -1))
         if answer is None or answer.done():
             return
         if "error" in header:
@@ -327,31 +327,31 @@ class WorkerProcess:
         else:
             answer.set_result((header, blob))
 
-    async def _listen(self) -> None:
+    async def _read_stderr(self) -> None:
         reader = self._process.stderr
         if reader is None:
             raise RuntimeError("the worker was started with a pipe for its messages")
         try:
             while block := await reader.read(MAX_STDERR_BYTES):
-                self._said = (self._said + block)[-MAX_STDERR_BYTES:]
+                self._stderr_tail = (self._stderr_tail + block)[-MAX_STDERR_BYTES:]
         finally:
-            self._told.set()
+            self._stderr_closed.set()
 
     def _death(self) -> WorkerDiedError:
         status = self._process.returncode
         if status is None:
             return WorkerDiedError("does not answer")
-        line = _one_line(self._said.rstrip().rpartition(b"\n")[2].decode(errors="replace"))
-        said = f": {shorten(line, MAX_LINE_CHARACTERS)}" if line else ""
+        line = _one_line(self._stderr_tail.rstrip().rpartition(b"\n")[2].decode(errors="replace"))
+        detail = f": {shorten(line, MAX_LINE_CHARACTERS)}" if line else ""
         if status < 0:
             with contextlib.suppress(ValueError):
                 ended_by = signal.Signals(-status)
-                return WorkerDiedError(f"was ended by {ended_by.name}{said}", ended_by)
-        return WorkerDiedError(f"ended with status {status}{said}")
+                return WorkerDiedError(f"was ended by {ended_by.name}{detail}", ended_by)
+        return WorkerDiedError(f"ended with status {status}{detail}")
 
 
 async def _wait_exited(pid: int) -> None:
-    """Wait until a process of ours has ended, whoever has its pipes."""
+    """Wait until a child process has ended, even if another process holds its pipes open."""
     loop, exited = asyncio.get_running_loop(), asyncio.Event()
     try:
         handle = os.pidfd_open(pid)
@@ -366,80 +366,80 @@ async def _wait_exited(pid: int) -> None:
 
 
 def encode_frame(header: Header, blob: bytes = b"") -> bytes:
-    """Return one message."""
+    """Return the frame of one message."""
     text = orjson.dumps(header)
     return FRAME_LENGTHS.pack(len(text), len(blob)) + text + blob
 
 
 class ParentPipe:
-    """The child's view of the process that started it."""
+    """The connection of a worker to its parent process."""
 
     def __init__(self) -> None:
         self._source: BinaryIO = sys.stdin.buffer
-        # Libraries print to standard output: what they say belongs to the messages.
+        # Libraries print to standard output, which becomes standard error here.
         self._answers: BinaryIO = os.fdopen(os.dup(sys.stdout.fileno()), "wb")
         os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
         self._writing = threading.Lock()
-        # The keys of a terminal are for the parent, which ends this process in its own order. It cannot make
-        # the group: uvloop does not know how.
+        # A group of its own keeps signals of the terminal away; the parent ends this process. The parent
+        # cannot create the group, because uvloop has no option for it.
         os.setpgid(0, 0)
         die_with_parent()
 
     def messages(self) -> Iterator[tuple[dict[str, Any], bytes]]:
-        """Yield what is asked until the parent closes the pipe."""
+        """Yield messages until the parent closes the pipe."""
         while head := self._source.read(FRAME_LENGTHS.size):
             sizes = FRAME_LENGTHS.unpack(head)
             if sum(sizes) > MAX_FRAME_BYTES:
-                raise ValueError("a message is too long")
+                raise ValueError("the message is too long")
             yield orjson.loads(self._source.read(sizes[0])), self._source.read(sizes[1])
 
     def answer(self, message: Header, header: Header, blob: bytes = b"") -> None:
-        """Answer a message; from any thread."""
+        """Answer a message; any thread may call this."""
         self.say({**header, "number": message["number"]}, blob)
 
     def say(self, header: Header, blob: bytes = b"") -> None:
-        """Write a message that nobody asked for; from any thread."""
+        """Send a message that is no answer; any thread may call this."""
         with self._writing:
             self._answers.write(encode_frame(header, blob))
             self._answers.flush()
 
     def refuse(self, message: Header, error: GatewayError) -> None:
-        """Answer a message with a failure."""
-        told = {"kind": error.kind, "message": error.message, "param": error.param, "code": error.code}
-        self.answer(message, {"error": told})
+        """Answer a message with an error."""
+        fields = {"kind": error.kind, "message": error.message, "param": error.param, "code": error.code}
+        self.answer(message, {"error": fields})
 
 
 def die_with_parent() -> None:
-    """Have the kernel end this process when the one that started it ends, however that happens.
+    """Let the kernel kill this process when its parent ends for any reason.
 
-    A parent that has ended before leaves a closed pipe, which ends the messages.
+    If the parent has ended before this call, its closed pipe ends the messages.
     """
     ctypes.CDLL(None, use_errno=True).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
 
 
 def make_nice(task: int, steps: int) -> None:
-    """Add to the niceness of a process or thread of ours, as far as the service manager permits that."""
+    """Add `steps` to the niceness of a child process or thread, if the service manager permits it."""
     niceness = min(os.getpriority(os.PRIO_PROCESS, task) + steps, MAX_NICENESS)
     with contextlib.suppress(PermissionError):
         os.setpriority(os.PRIO_PROCESS, task, niceness)
 
 
-def _read_error(told: Mapping[str, Any]) -> GatewayError:
-    """Return the failure that a child answers with; ValueError or TypeError when it is none."""
-    message, param, code = (told[name] for name in ("message", "param", "code"))
+def _read_error(fields: Mapping[str, Any]) -> GatewayError:
+    """Return the error in an answer; raises ValueError or TypeError if it is malformed."""
+    message, param, code = (fields[name] for name in ("message", "param", "code"))
     if not isinstance(message, str) or not all(isinstance(text, str | None) for text in (param, code)):
-        raise TypeError("message, param and code are texts")
+        raise TypeError("message, param and code must be texts")
     if len(message) + len(param or "") + len(code or "") > MAX_ERROR_CHARACTERS:
-        raise ValueError("an error is too long")
-    return GatewayError(ErrorKind(told["kind"]), _one_line(message), param=param, code=code)
+        raise ValueError("the error is too long")
+    return GatewayError(ErrorKind(fields["kind"]), _one_line(message), param=param, code=code)
 
 
 def _one_line(text: str) -> str:
-    """Return what a child says on one line, with U+FFFD for control characters: no database keeps NUL."""
+    """Return a text of a worker on one line, with U+FFFD for control characters (databases refuse NUL)."""
     return CONTROLS.sub("\ufffd", " ".join(text.split()))
 
 
-def _bound(pid: int, options: WorkerOptions) -> None:
+def _set_limits(pid: int, options: WorkerOptions) -> None:
     try:
         if options.memory:
             _lower(pid, resource.RLIMIT_AS, options.memory)
@@ -451,12 +451,12 @@ def _bound(pid: int, options: WorkerOptions) -> None:
         if options.nice:
             make_nice(pid, options.nice)
     except ProcessLookupError:
-        # It has ended already, which the first call tells.
+        # The process has ended already; the first call raises that.
         return
 
 
 def _lower(pid: int, what: int, limit: int) -> None:
-    """Set a limit of a process; one that the daemon itself is under and that is lower stays."""
+    """Set a resource limit of a process; a lower limit of the daemon itself stays."""
     hard = resource.prlimit(pid, what)[1]
     lowest = limit if hard == resource.RLIM_INFINITY else min(limit, hard)
     resource.prlimit(pid, what, (lowest, lowest))

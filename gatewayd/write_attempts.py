@@ -1,4 +1,4 @@
-"""One write to the database, and the attempts at it: the first may outlast the patience of its caller."""
+"""A deferred write and its attempts; the first attempt may go on after its caller stops waiting."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Coroutine
@@ -10,18 +10,18 @@ from gatewayd.errors import ErrorKind, GatewayError
 Key = tuple[str, str]
 """The ids of a chat and of one of its messages.
 
-The second is OF_CHAT for the chat itself; the first is OF_NO_CHAT for the ids of a response.
+The message id is CHAT_ITSELF_ID for the chat itself; the chat id is NO_CHAT_ID for the ids of a response.
 """
 
 CHAT_ITSELF_ID: Final = ""
 NO_CHAT_ID: Final = ""
 
 Work = Callable[[bool], Awaitable[object]]
-"""Writes once. The argument tells whether somebody else has changed the content since this was deferred."""
+"""Writes once. The argument is true if the content has changed since the write was deferred."""
 
 
 class WriteAttempts:
-    """The attempts at one write, one at a time; the first goes on when its caller no longer waits for it."""
+    """The attempts at one write, one at a time; the first goes on if its caller stops waiting for it."""
 
     def __init__(self, work: Work) -> None:
         self._work = work
@@ -33,44 +33,44 @@ class WriteAttempts:
         self._limit: asyncio.Timeout | None = None
 
         self.is_superseded = False
-        """Whether somebody else has changed the content since the write was asked for."""
+        """Whether another write has changed the content since this one was requested."""
 
         self.is_dropped = False
-        """Whether nobody wants it any more: its message is gone, or begins anew."""
+        """Whether the write is obsolete: its message is removed or generated again."""
 
     @property
     def is_awaited(self) -> bool:
-        """Whether a first attempt has begun whose result nobody has."""
+        """Whether a first attempt has started and its result is not collected yet."""
         return self._is_awaited
 
     def first(self) -> Coroutine[Any, Any, None]:
-        """Return the first attempt, for a task; a fault of the gateway itself is logged with the task."""
+        """Return the first attempt, to run in a task; the task logs internal errors."""
         self._is_awaited = True
         return self._first()
 
     async def result(self) -> None:
-        """Wait for the end of the first attempt, and raise what it raised."""
+        """Wait for the end of the first attempt; raises its error."""
         await self._over.wait()
         self._is_awaited = False
         if not self._is_stored:
             raise self._failure or GatewayError(
-                ErrorKind.INTERNAL, "cannot write the message: the log says more"
+                ErrorKind.INTERNAL, "cannot write the message: internal error, see the log"
             )
 
     async def again(self) -> None:
-        """Wait for the end of the first attempt when nobody has; after that, write again."""
+        """Wait for the end of the first attempt if its result is not collected yet; otherwise write again."""
         if self._is_awaited:
             await self.result()
         else:
             await self._once()
 
     def interrupt(self) -> None:
-        """Let an attempt that has not ended fail with unavailable: the message is not what it was."""
+        """Let a running attempt fail with unavailable, because the message has changed."""
         if self._limit is not None and not self._limit.expired():
             self._limit.reschedule(asyncio.get_running_loop().time())
 
     def give_up(self) -> None:
-        """Let an attempt that has not ended fail, and one that has not begun write nothing."""
+        """Let a running attempt fail, and later ones write nothing."""
         self._is_given_up = True
         self.interrupt()
 
@@ -101,7 +101,7 @@ class WriteAttempts:
 
 @dataclass(slots=True, eq=False)
 class DeferredWrite:
-    """One write that is repeated until it is stored or given up; `at_end` is called then."""
+    """A write that is repeated until it is stored or given up; then `at_end` is called."""
 
     key: Key
     owner: str
@@ -115,25 +115,25 @@ class DeferredWrite:
 
     @property
     def is_superseded(self) -> bool:
-        """Whether somebody else has changed the content meanwhile."""
+        """Whether another write has changed the content since this one was requested."""
         return self.attempts.is_superseded
 
     @property
     def fields(self) -> dict[str, str]:
-        """What a line of the log says about it."""
+        """Fields for the log."""
         chat_id, message_id = self.key if self.key[0] != NO_CHAT_ID else ("", "")
         named = {"request_id": self.request_id, "chat_id": chat_id, "message_id": message_id}
         return {name: value for name, value in named.items() if value}
 
     def end(self, *, is_stored: bool) -> None:
-        """Note how it ended."""
+        """Record the result and call `at_end`."""
         self.is_stored = is_stored
         self.over.set()
         if self.at_end is not None:
             self.at_end()
 
     async def wait(self) -> bool:
-        """Wait until it is stored, True, or given up, False."""
+        """Wait until the write is stored (True) or given up (False)."""
         await self.over.wait()
         return self.is_stored
 

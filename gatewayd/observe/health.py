@@ -1,4 +1,4 @@
-"""The state of the daemon as health checks see it: probed rarely, answered from memory."""
+"""Health of the daemon for health checks: whether it is ready and its database answers."""
 
 import asyncio
 import contextlib
@@ -12,20 +12,21 @@ from gatewayd.tasks import TaskRegistry
 
 FRESH_SECONDS: Final = 1.0
 DEADLINE_SECONDS: Final = 2.0
-"""Seconds that a caller waits who cannot be told anything recent."""
+"""Maximum wait of a caller if there is no recent result."""
 
 WAIT_SECONDS: Final = 0.05
 MAX_AGE_SECONDS: Final = 10.0
-"""Seconds for which the result of a probe is told while the next one waits."""
+"""Maximum age of a result that is returned while the next probe runs."""
 
 
 class HealthMonitor:
-    """Knows whether the daemon is ready and whether its database answers.
+    """Reports whether the daemon is ready and whether its database answers.
 
-    However many ask, one probe at most runs, one a second. A caller waits for it a moment only and is then
-    told what the last one found, if that is recent: a probe that waits for a connection or a processor is no
-    problem. Otherwise a caller waits until the deadline. So a database that no longer answers is a problem
-    within 12 seconds, and one that refuses at once. `server` is where the database is, None for a file.
+    At most one probe runs at a time, and one a second, for any number of callers. A caller waits a moment for
+    it and then receives the previous result if that is recent, because a probe may be waiting for a
+    connection or a processor. Otherwise the caller waits until the deadline. A database that stops answering
+    is so reported within 12 seconds, one that refuses at once. `server` is the address of the database, None
+    for a file.
     """
 
     def __init__(
@@ -42,11 +43,11 @@ class HealthMonitor:
 
     @property
     def stalls(self) -> tuple[int, float]:
-        """How often the event loop stalled since the start, and the seconds of the longest time."""
+        """Number of stalls of the event loop since the start, and the longest one in seconds."""
         return self.loop.count, self.loop.longest
 
     async def database_problem(self) -> GatewayError | None:
-        """Return what is wrong when the database does not answer in time, None when it does."""
+        """Return the error of the database, None if it answers in time."""
         age = asyncio.get_running_loop().time() - self._probed_at
         if age <= FRESH_SECONDS:
             return self._problem
@@ -60,7 +61,7 @@ class HealthMonitor:
         return self._problem if is_recent or done.is_set() else self._silent(DEADLINE_SECONDS)
 
     async def _probe(self, done: asyncio.Event) -> None:
-        problem: GatewayError | None = self._failure("the database probe failed, the log says why")
+        problem: GatewayError | None = self._failure("the database probe failed, see the log")
         try:
             async with TimeLimit(MAX_AGE_SECONDS):
                 await self._ping()
@@ -79,5 +80,5 @@ class HealthMonitor:
         return self._failure(f"the database did not answer within {seconds:g} s")
 
     def _failure(self, message: str) -> GatewayError:
-        # Without the traceback of what was raised, which is kept until the next probe.
+        # A new error has no traceback, which would stay in memory until the next probe.
         return GatewayError(ErrorKind.UNAVAILABLE, message, place=self._server)

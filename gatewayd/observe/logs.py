@@ -1,8 +1,8 @@
-"""Set up logging: one line a record, with secrets and control characters taken out.
+"""Logging: setup and formatters; one line a record, without secrets and control characters.
 
-The three forms are lines with `<N>` priorities for the journal, plain lines for a terminal or a file, and
-JSON lines. Fields given as `extra=` follow the message. Secrets are taken out by the formatters and not by a
-filter, because a traceback holds them too.
+The three formats are lines with `<N>` priorities for the journal, plain lines for a terminal or a file, and
+JSON lines. Fields given as `extra=` follow the message. The formatters remove secrets, not a filter, because
+tracebacks contain them too.
 """
 
 import json
@@ -19,7 +19,7 @@ from gatewayd.observe.outputs import QueuedOutput
 from gatewayd.observe.redact import CONTROLS, escape, quote, redact, redact_value
 
 MAX_MESSAGE_CHARACTERS = 8192
-"""Characters of a message, field or traceback that are kept."""
+"""Maximum number of characters of a message, field or traceback."""
 
 _NO_NAME = re.compile(r"[^A-Za-z0-9_.-]")
 _AMBIGUOUS_VALUE = re.compile(rf'[\s"=\\{CONTROLS}]|^$')
@@ -30,7 +30,7 @@ _STANDARD = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", 
 
 
 class LogFormat(StrEnum):
-    """How a record is written; the setting `log_format`."""
+    """Format of log records; the setting `log_format`."""
 
     # Lines for people, with priorities when standard error goes to the journal.
     TEXT = "text"
@@ -39,13 +39,13 @@ class LogFormat(StrEnum):
 
 
 class TextFormatter(logging.Formatter):
-    """Writes `time level logger: message name=value`; a traceback follows on lines that begin with `  | `.
+    """Formatter for `time level logger: message name=value`; traceback lines follow, which begin with `  | `.
 
-    Each field can be read back, whatever its value holds, as in logfmt: a message or value with a quote, an
-    equals sign, a backslash or a character that is escaped, a value with white space, and an empty one are
-    written as `redact.quote` does; in a name any other character than `A-Za-z0-9_.-` is `_`.
+    Each field can be parsed back, as in logfmt: `redact.quote` quotes a message or value with a quote, an
+    equals sign, a backslash or an escaped character, a value with white space, and an empty one; in a name
+    every character outside of `A-Za-z0-9_.-` becomes `_`.
 
-    With `journal`, time and level are left out (the journal keeps them) and each line begins with `<N>`.
+    With `journal`, lines have no time and level (the journal stores them) and begin with `<N>`.
     """
 
     def __init__(self, *, journal: bool = False) -> None:
@@ -54,7 +54,7 @@ class TextFormatter(logging.Formatter):
 
     def format(self, record: logging.LogRecord) -> str:
         """Return the record as lines without a final newline."""
-        fields = "".join(f" {_key(name)}={_shown(value)}" for name, value in _fields(record).items())
+        fields = "".join(f" {_key(name)}={_format_value(value)}" for name, value in _fields(record).items())
         message = _message(record)
         lines = [
             f"{record.name}: {quote(message) if _AMBIGUOUS_MESSAGE.search(message) else message}{fields}"
@@ -66,10 +66,10 @@ class TextFormatter(logging.Formatter):
 
 
 class JsonFormatter(logging.Formatter):
-    """Writes one JSON object a line: time, level, logger, message, the fields, `exception`.
+    """Formatter for one JSON object a line: time, level, logger, message, the fields, `exception`.
 
-    A field whose name is taken gets a trailing underscore. With `journal` each line begins with `<N>`, which
-    the journal takes off again.
+    A field with a name that is already used gets a trailing underscore. With `journal` each line begins with
+    `<N>`, which the journal removes.
     """
 
     def __init__(self, *, journal: bool = False) -> None:
@@ -93,14 +93,14 @@ class JsonFormatter(logging.Formatter):
 
 
 class ServerNoise(logging.Filter):
-    """Turns the HTTP server's report of a malformed request into one debug line of this program.
+    """Replaces the error of the HTTP server for a malformed request by one debug line of this program.
 
-    The server logs such a request as an error with a traceback and the header bytes at fault, which hold
-    tokens; anyone who can connect could write the log full.
+    The server logs such a request as an error with a traceback and the header bytes at fault, which may hold
+    tokens; any client could fill the log.
     """
 
     def filter(self, record: logging.LogRecord) -> bool:
-        """Keep other records as they are."""
+        """Return whether the record is logged; other records are unchanged."""
         error = record.exc_info[1] if record.exc_info else None
         if error is None or not _is_protocol_error(error):
             return True
@@ -118,11 +118,11 @@ def configure_logging(
     environ: Mapping[str, str],
     debug_loggers: Iterable[str] = (),
 ) -> logging.Handler:
-    """Send every record from `level` (`debug` ... `critical`) on to `stream`; return the handler.
+    """Send records of at least `level` (`debug` ... `critical`) to `stream`; return the handler.
 
-    Records of libraries begin at INFO, those of the loggers named in `debug_loggers` at DEBUG. `environ` is
-    read for JOURNAL_STREAM only. Raises ValueError for an unknown level. Calling it again replaces what an
-    earlier call set.
+    Records of libraries start at INFO, those of the loggers named in `debug_loggers` at DEBUG. `environ` is
+    read for JOURNAL_STREAM only. Raises ValueError for an unknown level. A further call replaces the earlier
+    setup.
     """
     journal = writes_to_journal(stream, environ)
     handler = logging.StreamHandler(stream)
@@ -135,7 +135,7 @@ def configure_logging(
     handler.set_name("gatewayd")
     root, own = logging.getLogger(), logging.getLogger("gatewayd")
     own.setLevel(level.upper())
-    # Nothing in quotes would name every logger.
+    # An empty name would match every logger.
     named = tuple(name for name in debug_loggers if name)
     root.setLevel(logging.DEBUG if named else max(own.level, logging.INFO))
     handler.addFilter(LibraryDebug(own.level, named))
@@ -150,7 +150,7 @@ def configure_logging(
 
 
 def writes_to_journal(stream: TextIO, environ: Mapping[str, str]) -> bool:
-    """Whether JOURNAL_STREAM (`device:inode`) in `environ` names `stream`."""
+    """Return whether JOURNAL_STREAM (`device:inode`) in `environ` names `stream`."""
     expected = environ.get("JOURNAL_STREAM", "")
     if not expected:
         return False
@@ -168,15 +168,15 @@ def syslog_priority(level: int) -> int:
 
 
 def _lost_record(lost: int) -> logging.LogRecord:
-    """Return the record that stands in the log where others were left out."""
-    told: dict[str, Any] = {
+    """Return the record that reports dropped records."""
+    fields: dict[str, Any] = {
         "name": __name__,
         "levelno": logging.WARNING,
         "levelname": "WARNING",
-        "msg": "records of the log were lost: what reads it did not keep up",
+        "msg": "log records were dropped: the reader of the log is too slow",
         "records": lost,
     }
-    return logging.makeLogRecord(told)
+    return logging.makeLogRecord(fields)
 
 
 def _is_protocol_error(error: BaseException) -> bool:
@@ -201,7 +201,7 @@ def _fields(record: logging.LogRecord) -> dict[str, object]:
     }
 
 
-def _shown(value: object) -> str:
+def _format_value(value: object) -> str:
     text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
     return quote(text) if _AMBIGUOUS_VALUE.search(text) else text
 

@@ -1,4 +1,4 @@
-"""Watch the event loop: stalls are counted and logged, its own errors are logged at a bounded rate."""
+"""Monitoring of the event loop: counts and logs stalls, and logs loop errors at a limited rate."""
 
 import asyncio
 import logging
@@ -14,11 +14,11 @@ from typing import Any, Final
 log = logging.getLogger(__name__)
 
 MAX_STACK_FUNCTIONS: Final = 24
-"""Functions that a line about a stall names."""
+"""Maximum number of functions in the log line of a stall."""
 
 
 class _Budget:
-    """Allows `limit` lines in each `window` seconds and counts the others."""
+    """Rate limit: allows `limit` lines in each `window` seconds and counts the others."""
 
     def __init__(self, limit: int, window: float, clock: Callable[[], float]) -> None:
         self._limit = limit
@@ -29,7 +29,7 @@ class _Budget:
         self._left_out = 0
 
     def take(self) -> int | None:
-        """Return how many lines were left out before this one; None when this one is left out too."""
+        """Return the number of lines dropped before this one, None if this one is dropped too."""
         now = self._clock()
         if now - self._began >= self._window:
             self._began, self._used = now, 0
@@ -42,10 +42,10 @@ class _Budget:
 
 
 class LoopErrors:
-    """The event loop's exception handler (`loop.set_exception_handler`).
+    """Exception handler of the event loop (`loop.set_exception_handler`).
 
-    With no descriptors left the loop reports each refused connection, thousands a second; at most `limit`
-    reports in `window` seconds are logged, and the next one says how many were left out.
+    Without free descriptors the loop reports each refused connection, thousands a second; at most `limit`
+    reports in `window` seconds are logged, and the next one has the number of the dropped ones.
     """
 
     def __init__(
@@ -55,7 +55,7 @@ class LoopErrors:
         self._budget = _Budget(limit, window, clock)
 
     def __call__(self, loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
-        """Log what the loop reports; an operating system error without a traceback."""
+        """Log a report of the loop; an operating system error has no traceback."""
         del loop
         self.count += 1
         left_out = self._budget.take()
@@ -73,12 +73,12 @@ class LoopErrors:
 
 
 class StallMonitor:
-    """Counts and logs the times when the event loop did not turn for longer than `threshold` seconds.
+    """Counts and logs stalls: the event loop was blocked for more than `threshold` seconds.
 
-    `count` and `longest` (seconds) are figures since the start. While the loop is late, a second thread looks
-    at what its thread does: the line in the log names files, lines and functions, never a value. `cpu_ms` is
-    for how long that thread had a processor, `interval` before the stall included: much less than `ms` when
-    other programs had it, or the thread waited.
+    `count` and `longest` (seconds) are figures since the start. While the loop is late, a second thread reads
+    the stack of its thread: the log line names files, lines and functions, never a value. `cpu_ms` is the
+    processor time of that thread, `interval` before the stall included: much less than `ms` if other programs
+    used the processor or the thread waited.
     """
 
     def __init__(
@@ -97,7 +97,7 @@ class StallMonitor:
         self._stack = ""
 
     async def run(self) -> None:
-        """Measure for ever how late the loop wakes this coroutine."""
+        """Measure, for ever, how late the loop wakes this coroutine."""
         ended = threading.Event()
         arguments = (threading.get_ident(), ended)
         watcher = threading.Thread(target=self._watch, args=arguments, name="stall watcher", daemon=True)
@@ -111,11 +111,11 @@ class StallMonitor:
                 self._due = math.inf
                 self.observe(stall, time.thread_time() - began)
         finally:
-            # It ends by itself within an interval: nobody waits for it.
+            # The thread ends by itself within one interval.
             ended.set()
 
     def observe(self, stall: float, cpu: float = 0.0) -> None:
-        """Take one measured lateness in seconds, and for how many of them the thread had a processor.
+        """Record one measured delay and the processor time of the thread, both in seconds.
 
         At most one line in ten seconds is logged.
         """
@@ -139,11 +139,11 @@ class StallMonitor:
 
 
 def stack_of(frame: FrameType, longest: int = MAX_STACK_FUNCTIONS) -> str:
-    """Return where a thread is, the innermost function first: `package/module.py:line function < ...`."""
+    """Return the stack of a thread, innermost function first: `package/module.py:line function < ...`."""
     found: list[str] = []
-    at: FrameType | None = frame
-    while at is not None and len(found) < longest:
-        code = at.f_code
-        found.append(f"{'/'.join(Path(code.co_filename).parts[-3:])}:{at.f_lineno} {code.co_name}")
-        at = at.f_back
+    current: FrameType | None = frame
+    while current is not None and len(found) < longest:
+        code = current.f_code
+        found.append(f"{'/'.join(Path(code.co_filename).parts[-3:])}:{current.f_lineno} {code.co_name}")
+        current = current.f_back
     return " < ".join(found)

@@ -1,7 +1,7 @@
-"""The standard output and error of the daemon: written by threads, so that nobody waits for who reads them.
+"""Queued standard output and error: threads write them, so that a slow reader does not block the daemon.
 
-A pipe that is not read takes 64 KiB, and then its writer stands still: on the event loop, the whole daemon.
-Here what is written is queued, and what does not fit into the queue is left out and counted.
+A pipe that is not read takes 64 KiB and then blocks its writer, which on the event loop is the whole daemon.
+Here writes are queued; records that do not fit into the queue are dropped and counted.
 """
 
 import contextlib
@@ -19,43 +19,43 @@ from contextlib import contextmanager
 from typing import Any, Final, TextIO
 
 MAX_QUEUED_BYTES: Final = 4 << 20
-"""Of each output."""
+"""Maximum size of the queue of each output."""
 CLOSE_SECONDS: Final = 2.0
-"""How long the end waits for what is queued to be written."""
+"""Maximum time to write the queue at the end."""
 BLOCK_BYTES: Final = 1 << 16
 UNIT_BYTES: Final = 256
-"""What is queued is counted in these, each begun one whole."""
+"""Unit in which the queue is counted; a part of a unit counts as a whole."""
 PIECE_BYTES: Final = select.PIPE_BUF
-"""A pipe that can be written at all takes this many at once."""
+"""A pipe that is ready for writing takes so many bytes at once."""
 
 Report = Callable[[int], str]
-"""Returns the line that tells how many records were left out."""
+"""Returns the line with the number of dropped records."""
 
 
 def plain_report(lost: int) -> str:
     """Return the line for an output that is not a log."""
-    return f"gatewayd: {lost} lines of output were lost: what reads it did not keep up\n"
+    return f"gatewayd: {lost} lines of output were dropped: the reader of the output is too slow\n"
 
 
 class QueuedOutput(io.BufferedIOBase):
-    """A file descriptor that is written by a thread of its own, in the order in which it was given.
+    """A file descriptor with a queue and a writer thread; the order of writes is kept.
 
-    `report` makes the line that stands where something was left out, or could not be written.
+    `report` returns the line that replaces dropped records and failed writes.
 
-    There is no lock: the collector may run a finalizer that logs at any moment, in any thread, and so in the
-    middle of a write. What several threads count is counted by `itertools.count`, which no thread interrupts.
+    There is no lock: the garbage collector may run a finalizer that logs at any moment, also within a write
+    of the same thread. Threads share counters of `itertools.count`, which are atomic.
     """
 
     def __init__(self, descriptor: int, limit: int = MAX_QUEUED_BYTES) -> None:
         self.report: Report = plain_report
         self._descriptor = descriptor
         self._limit = limit // UNIT_BYTES
-        # Pieces to write, totals of what was left out before the next piece, and who waits for the thread.
+        # Pieces to write, totals of records dropped before the next piece, and events to set.
         self._queue: queue.SimpleQueue[bytes | int | threading.Event] = queue.SimpleQueue()
         self._units, self._losses = itertools.count(1), itertools.count(1)
-        # Totals: units that were queued, records that were left out, and those of them that are in the queue.
+        # Totals: units queued, records dropped, and records of which the queue has a report.
         self._put = self._lost = self._marked = 0
-        # Of the thread: units that it took, records of `_lost` that it knows of, and those to be reported.
+        # Of the thread: units written, dropped records that it knows of, and those still to report.
         self._taken = self._known = self._owed = 0
         self._is_broken = self._is_direct = self._is_stalled = False
         threading.Thread(target=self._run, name="output writer", daemon=True).start()
@@ -63,7 +63,7 @@ class QueuedOutput(io.BufferedIOBase):
     # What a text stream needs ----------------------------------------------------------------------------
 
     def writable(self) -> bool:
-        """Tell that it can be written."""
+        """Return True."""
         return True
 
     def fileno(self) -> int:
@@ -71,11 +71,11 @@ class QueuedOutput(io.BufferedIOBase):
         return self._descriptor
 
     def isatty(self) -> bool:
-        """Tell whether it is a terminal."""
+        """Return whether the descriptor is a terminal."""
         return os.isatty(self._descriptor)
 
     def write(self, data: Any) -> int:
-        """Queue bytes, or leave them out when the queue is full."""
+        """Queue bytes, or drop them if the queue is full."""
         piece = bytes(data)
         units = _units(piece)
         if self._is_direct:
@@ -95,18 +95,18 @@ class QueuedOutput(io.BufferedIOBase):
     # The end ---------------------------------------------------------------------------------------------
 
     def drain(self, seconds: float = CLOSE_SECONDS) -> bool:
-        """Wait until what is queued by now is written; False when that takes longer."""
+        """Wait until the present queue is written; return False after `seconds`."""
         written = threading.Event()
         self._queue.put(written)
         return written.wait(seconds)
 
     def finish(self, seconds: float = CLOSE_SECONDS) -> None:
-        """Write what is queued, at most for so long; what comes later is written at once or not at all."""
+        """Write the queue for at most `seconds`; later writes bypass the queue or are dropped."""
         self._is_stalled = not self.drain(seconds)
         self._is_direct = True
 
     def _write_now(self, piece: bytes) -> None:
-        """Write as far as the descriptor takes it; a reader that stands still is waited for once."""
+        """Write as much as the descriptor takes; wait for a blocked reader only once."""
         for start in range(0, len(piece), PIECE_BYTES):
             if self._is_stalled or not _wait(self._descriptor, CLOSE_SECONDS):
                 self._is_stalled = True
@@ -124,7 +124,7 @@ class QueuedOutput(io.BufferedIOBase):
                 self._write([])
 
     def _write_block(self, item: bytes | int | threading.Event) -> None:
-        """Write an item and those that follow it, as far as there are some and a block takes them."""
+        """Write an item and the queued ones after it, up to the size of a block."""
         parts: list[bytes] = []
         size = 0
         while True:
@@ -144,12 +144,12 @@ class QueuedOutput(io.BufferedIOBase):
         self._write(parts)
 
     def _owe(self, lost: int) -> None:
-        """Note up to which total records were left out before what is written next."""
+        """Record the total of records dropped before the next write."""
         self._owed += max(0, lost - self._known)
         self._known = max(lost, self._known)
 
     def _write(self, parts: Sequence[bytes]) -> None:
-        """Write pieces, before them the report of what was left out; what fails is left out, too."""
+        """Write the report of dropped records and the pieces; pieces of a failed write count as dropped."""
         report = self.report(self._owed).encode("utf-8", "backslashreplace") if self._owed else b""
         if not parts and not report:
             return
@@ -160,9 +160,9 @@ class QueuedOutput(io.BufferedIOBase):
 
 @contextmanager
 def queued_outputs(seconds: float = CLOSE_SECONDS) -> Iterator[None]:
-    """Queue what is written to `sys.stdout` and `sys.stderr`; at the end write what is queued, for so long.
+    """Queue writes to `sys.stdout` and `sys.stderr`; at the end write the queue for at most `seconds`.
 
-    The streams stay the queued ones, which write at once then. Streams without a descriptor stay as they are.
+    The streams are not restored: they write directly then. Streams without a descriptor are not queued.
     """
     outputs = []
     for name in ("stdout", "stderr"):
@@ -203,7 +203,7 @@ def _queued(stream: TextIO) -> Any:
 
 
 def _written(descriptor: int, block: bytes) -> bool:
-    """Write a block, however long that takes; False when it cannot be written whole."""
+    """Write a block without a time limit; return False if it cannot be written whole."""
     left = memoryview(block)
     while left:
         try:
@@ -215,7 +215,7 @@ def _written(descriptor: int, block: bytes) -> bool:
 
 
 def _wait(descriptor: int, seconds: float | None) -> bool:
-    """Wait until a descriptor takes bytes; False when it does not, or never will."""
+    """Wait until a descriptor takes bytes; return False after `seconds` or on an error."""
     poller = select.poll()
     poller.register(descriptor, select.POLLOUT)
     events = poller.poll(None if seconds is None else seconds * 1000)

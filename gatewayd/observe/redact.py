@@ -1,4 +1,4 @@
-"""Take secrets and control characters out of text before it reaches a log."""
+"""Redaction of text for the log: removes secrets and escapes control characters."""
 
 import re
 from collections.abc import Mapping
@@ -12,10 +12,10 @@ _SENSITIVE_NAMES = frozenset(
 _SENSITIVE_ENDINGS = ("_password", "_secret", "_token", "_api_key", "_secret_key", "_authorization")
 
 _PATTERNS = (
-    # An API key after a word border or a percent escape; a long one also in the middle of a word.
+    # An API key after a word boundary or a percent escape; a long one also within a word.
     (re.compile(r"(?:(?<![A-Za-z0-9])|(?<=%[0-9A-Fa-f]{2}))sk-[A-Za-z0-9_-]{6,}"), "sk-" + REDACTED),
     (re.compile(r"sk-[A-Za-z0-9]{20,}"), "sk-" + REDACTED),
-    # A JSON Web Token, also a cut one: each begins with the base64 of '{"'.
+    # A JSON Web Token, also a truncated one: each begins with the base64 of '{"'.
     (re.compile(r"eyJ[A-Za-z0-9_-]{6,}(?:\.[A-Za-z0-9_-]*){0,4}"), REDACTED),
     (re.compile(r"\b(bearer|basic)((?:\s|%20|\\x20)+)[^\s\"',;]+", re.IGNORECASE), rf"\1\2{REDACTED}"),
     (
@@ -33,7 +33,7 @@ _PATTERNS = (
         ),
         rf"\1={REDACTED}",
     ),
-    # The password of an address: scheme://user:password@host.
+    # The password of a URL: scheme://user:password@host.
     (re.compile(r"(://[^\s/:@]*:)[^\s/@]+(?=@)"), rf"\1{REDACTED}"),
 )
 
@@ -41,7 +41,7 @@ CONTROLS = (
     "\x00-\x1f\x7f-\x9f\xad\u061c\u180e\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb"
     "\U000e0000-\U000e007f\ud800-\udfff"
 )
-"""What is escaped, as ranges for a regular expression.
+"""Characters to escape, as ranges for a regular expression.
 
 Control characters (C0, C1, line ends), format characters that are invisible or change the direction of text
 (UAX 9, UTS 39), and surrogates.
@@ -62,13 +62,13 @@ def redact(text: str) -> str:
 
 
 def is_sensitive(name: str) -> bool:
-    """Whether the value of a field called `name` is never logged."""
+    """Return whether the value of a field named `name` is never logged."""
     plain = name.lower().replace("-", "_")
     return plain in _SENSITIVE_NAMES or plain.endswith(_SENSITIVE_ENDINGS)
 
 
 def redact_value(name: str, value: object) -> object:
-    """Return a log field's value without secrets; containers keep their shape, others become text."""
+    """Return the value of a log field without secrets; containers are redacted inside, others become text."""
     if is_sensitive(name) and value is not None:
         return REDACTED
     if value is None or isinstance(value, bool | int | float):
@@ -86,10 +86,10 @@ def escape(text: str) -> str:
 
 
 def quote(text: str) -> str:
-    """Return `text` in double quotes, on one line, so that it can be read back exactly.
+    """Return `text` in double quotes, on one line, so that it can be parsed back exactly.
 
-    A quote and a backslash have a backslash before them; what `escape` escapes is `\\n`, `\\r`, `\\t`,
-    `\\xhh`, `\\uhhhh` or `\\Uhhhhhhhh`.
+    A quote and a backslash have a backslash before them; the characters of `escape` become `\\n`, `\\r`,
+    `\\t`, `\\xhh`, `\\uhhhh` or `\\Uhhhhhhhh`.
     """
     return '"' + escape(text.replace("\\", "\\\\").replace('"', '\\"')) + '"'
 

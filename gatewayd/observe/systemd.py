@@ -1,4 +1,4 @@
-"""Talk with the service manager: readiness, watchdog, activated sockets (sd_notify(3), sd_listen_fds(3))."""
+"""Protocols of the service manager: readiness, watchdog, sockets (sd_notify(3), sd_listen_fds(3))."""
 
 import asyncio
 import logging
@@ -19,7 +19,7 @@ FIRST_DESCRIPTOR = 3
 """The first descriptor that the service manager passes (SD_LISTEN_FDS_START)."""
 
 SOCKET_VARIABLES: Final = ("LISTEN_PID", "LISTEN_FDS", "LISTEN_FDNAMES")
-"""What tells a process of the sockets that it was given."""
+"""Environment variables that describe the passed sockets."""
 
 FAMILIES = {
     "http": (socket.AF_INET, socket.AF_INET6),
@@ -29,14 +29,14 @@ FAMILIES = {
 
 
 PROBE_SHARE: Final = 4 / 3
-"""Of the interval, which is half of the limit, that a probe may take."""
+"""Maximum duration of a probe, as a share of the interval (half of the watchdog limit)."""
 
 
 class Notifier:
     """Sends state to the service manager; without one every method does nothing.
 
-    A message that cannot be sent is logged once and never raised: a daemon must not stop serving because
-    its supervisor is deaf.
+    The first message that cannot be sent is logged and none raises: the daemon goes on without its service
+    manager.
     """
 
     def __init__(
@@ -48,11 +48,11 @@ class Notifier:
         self._address = _socket_address(notify_socket)
         self._watchdog_usec = watchdog_usec
         self._watchdog_pid = watchdog_pid
-        self._complained = False
+        self._has_warned = False
 
     @property
     def enabled(self) -> bool:
-        """Whether a service manager listens."""
+        """Whether there is a service manager."""
         return self._address is not None
 
     @property
@@ -65,24 +65,24 @@ class Notifier:
         return self._watchdog_usec / 2_000_000
 
     def ready(self, status: str) -> None:
-        """Say that the start, or a reload, is complete; `status` is a sentence for people."""
+        """Report that the start or a reload is complete; `status` is a sentence for people."""
         self._send("READY=1", f"STATUS={_one_line(status)}")
 
     def status(self, text: str) -> None:
-        """Say in plain words what the daemon does now."""
+        """Report the present activity of the daemon as a sentence for people."""
         self._send(f"STATUS={_one_line(text)}")
 
     def reloading(self) -> None:
-        """Say that a reload began; `ready` ends it, also when the new configuration was refused."""
+        """Report the begin of a reload; `ready` ends it, also if the new configuration is refused."""
         # One datagram: the manager pairs the two fields (mandatory for Type=notify-reload since 253).
         self._send("RELOADING=1", f"MONOTONIC_USEC={time.monotonic_ns() // 1000}")
 
     def stopping(self) -> None:
-        """Say that the daemon drains and will end."""
+        """Report that the daemon drains and will exit."""
         self._send("STOPPING=1")
 
     def watchdog(self) -> None:
-        """Say that the daemon is alive."""
+        """Report that the daemon is alive."""
         self._send("WATCHDOG=1")
 
     def _send(self, *fields: str) -> None:
@@ -94,8 +94,8 @@ class Notifier:
                 channel.connect(self._address)
                 channel.send("\n".join(fields).encode())
         except OSError as error:
-            if not self._complained:
-                self._complained = True
+            if not self._has_warned:
+                self._has_warned = True
                 log.warning("cannot notify the service manager", extra={"error": str(error)})
 
 
@@ -109,11 +109,11 @@ def notifier_from_environment(environ: Mapping[str, str]) -> Notifier:
 
 
 class Watchdog:
-    """Feeds the service manager's watchdog as long as the event loop turns and the probe ends.
+    """Feeds the watchdog of the service manager while the event loop runs and the probe ends in time.
 
-    `interval` and `deadline` are seconds; `probe` returns when the thing behind it (the database) answered
-    and raises GatewayError or OSError when it did not. While that is unavailable the watchdog is fed, too: a
-    restart would not bring it back, and lose what is kept for it.
+    `interval` and `deadline` are seconds; `probe` returns when the database has answered, and raises
+    GatewayError or OSError otherwise. The watchdog is also fed while the database is unavailable: a restart
+    would not bring it back and would lose the deferred writes.
     """
 
     def __init__(
@@ -129,7 +129,7 @@ class Watchdog:
         self._deadline = interval * PROBE_SHARE if deadline is None else deadline
 
     async def run(self) -> None:
-        """Feed for ever; a failed probe is logged and not fed, so the manager restarts a stuck daemon."""
+        """Feed for ever; a failed probe is logged and not fed, so the manager restarts a hanging daemon."""
         loop = asyncio.get_running_loop()
         while True:
             due = loop.time() + self._interval
@@ -137,7 +137,7 @@ class Watchdog:
             await asyncio.sleep(max(0.0, due - loop.time()))
 
     async def beat(self) -> bool:
-        """Probe once, feed when that ended in time, and return whether it was fed."""
+        """Probe once, feed the watchdog if the probe ended in time, and return whether it was fed."""
         try:
             async with TimeLimit(self._deadline):
                 await self._ask()

@@ -1,4 +1,4 @@
-"""What processes are confined by that compute on foreign bytes, and what of it the kernel lacks."""
+"""Confinement of processes that parse untrusted data: modes, missing kernel features, application."""
 
 import mimetypes
 import site
@@ -14,41 +14,40 @@ LANDLOCK: Final = "Landlock"
 SECCOMP: Final = "seccomp"
 
 PACKAGE: Final = Path(__file__).parents[1]
-# Where the system has the libraries that modules are linked with, and what finds them.
+# The shared libraries of the system and the cache of the loader.
 LIBRARIES: Final = ("/lib", "/lib64", "/usr/lib", "/usr/lib64", "/usr/local/lib", "/etc/ld.so.cache")
 DEVICES: Final = ("/dev/null", "/dev/urandom", "/dev/random")
 
 
 class SandboxMode(StrEnum):
-    """How the processes are confined that read documents or run models."""
+    """Confinement of processes that extract documents or run models; the setting `ingest_sandbox`."""
 
-    # As far as the kernel can.
+    # With the features that the kernel has.
     AUTO = "auto"
-    # Wholly, or the process ends.
+    # With both features, or the process exits.
     REQUIRE = "require"
-    # Not at all.
+    # Without confinement.
     OFF = "off"
 
 
 def missing_features() -> Sequence[str]:
-    """Return what the kernel lacks, or does not permit: LANDLOCK, SECCOMP."""
+    """Return the features that the kernel lacks or does not permit: LANDLOCK, SECCOMP."""
     available = {LANDLOCK: landlock.version() > 0, SECCOMP: seccomp.is_available()}
     return [name for name, is_there in available.items() if not is_there]
 
 
 def confine(readable: Sequence[Path], program: Path | None = None) -> Sequence[str]:
-    """Take from this process all files but some and its own modules, the network and other processes, for
-    good.
+    """Deny this process the network, other processes, and all files except `readable` and its own modules.
 
-    With `program` it can execute that, and has the files that programs need in place of its own modules.
-    Returns what could not be done: LANDLOCK, SECCOMP. To be called before a second thread begins.
+    With `program` it can execute that file and read the shared libraries instead of its own modules. Returns
+    the features that failed: LANDLOCK, SECCOMP. This is permanent; call it before a second thread starts.
     """
     failed = []
     try:
         if program is None:
             landlock.restrict([*readable, *_own_files()])
         else:
-            # The loader, which is among the libraries, is executed too.
+            # The loader, one of the libraries, is executed too.
             landlock.restrict([*readable, *map(Path, DEVICES)], [program, *map(Path, LIBRARIES)])
     except OSError:
         failed.append(LANDLOCK)
@@ -60,20 +59,19 @@ def confine(readable: Sequence[Path], program: Path | None = None) -> Sequence[s
 
 
 def apply_sandbox(sandbox: SandboxMode, readable: Sequence[Path], program: Path | None = None) -> None:
-    """Confine this process as `confine` does, in the way that the settings say; it ends when that is too
-    little."""
+    """Confine this process in the mode of the setting; exit if the mode requires more than is possible."""
     if sandbox is SandboxMode.OFF:
         return
     failed = confine(readable, program)
     if failed and sandbox is SandboxMode.REQUIRE:
-        sys.exit(f"cannot be confined: {' and '.join(failed)} failed")
+        sys.exit(f"cannot confine the process: {' and '.join(failed)} failed")
 
 
 def _own_files() -> Iterator[Path]:
-    """Yield where the modules of this process are, which are imported when they are needed."""
+    """Yield the directories and files from which this process imports modules later."""
     installed = {Path(folder) for folder in (*site.getsitepackages(), site.getusersitepackages())}
     for folder in map(Path, sys.path):
-        # A copy of the source code may be among other things.
+        # The parent directory of a source tree may contain other files.
         if folder != PACKAGE.parent or folder in installed:
             yield folder
     yield PACKAGE

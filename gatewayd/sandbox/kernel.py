@@ -1,4 +1,4 @@
-"""Calls of the kernel that Python has no names for."""
+"""System calls without a function in Python: prctl(2) and syscall(2)."""
 
 import ctypes
 import os
@@ -8,14 +8,14 @@ PR_SET_NO_NEW_PRIVS: Final = 38
 
 
 def call_prctl(option: int, *arguments: Any) -> int:
-    """Return what prctl(2) returns; OSError when it fails."""
-    # The last ones must be 0 for some options.
+    """Return the result of prctl(2); raises OSError."""
+    # Some options require the unused arguments to be 0.
     padded = [*arguments, 0, 0, 0, 0][:4]
     return _checked(_libc().prctl(option, *padded))
 
 
 def call_kernel(number: int, *arguments: Any) -> int:
-    """Return what a system call of this number returns; OSError when it fails."""
+    """Return the result of the system call `number`; raises OSError."""
     function = _libc().syscall
     function.restype = ctypes.c_long
     converted = (ctypes.c_long(each) if isinstance(each, int) else each for each in arguments)
@@ -23,7 +23,7 @@ def call_kernel(number: int, *arguments: Any) -> int:
 
 
 def set_no_new_privileges() -> None:
-    """Let no program that this process starts have more rights than it: what the kernel asks for first."""
+    """Deny privilege gains through executed programs; Landlock and seccomp require it."""
     call_prctl(PR_SET_NO_NEW_PRIVS, 1)
 
 

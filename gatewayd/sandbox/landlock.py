@@ -1,4 +1,4 @@
-"""Limits the files that this process can open, and what it can connect to (landlock(7))."""
+"""Landlock rules for this process: the files that it can open, and its connections (landlock(7))."""
 
 import os
 import struct
@@ -8,7 +8,7 @@ from typing import Final
 
 from gatewayd.sandbox.kernel import call_kernel, set_no_new_privileges
 
-# The same on all architectures.
+# System call numbers, which are the same on all architectures.
 CREATE_RULESET: Final = 444
 ADD_RULE: Final = 445
 RESTRICT_SELF: Final = 446
@@ -19,9 +19,9 @@ PATH_BENEATH: Final = 1
 EXECUTE: Final = 1 << 0
 READ_FILE: Final = 1 << 2
 READ_DIR: Final = 1 << 3
-# How many rights over files each version of the interface knows.
+# Number of file access rights in each version of the interface.
 RIGHTS: Final = {1: 13, 2: 14, 3: 15, 4: 15, 5: 16}
-# From these versions on: TCP, and signals and abstract sockets of others.
+# First versions with rights for TCP, and with scopes for signals and abstract sockets.
 NETWORK_VERSION: Final = 4
 NETWORK_RIGHTS: Final = 0b11
 SCOPE_VERSION: Final = 6
@@ -29,7 +29,7 @@ SCOPES: Final = 0b11
 
 
 def version() -> int:
-    """Return the version of the kernel's interface, 0 when it has none or does not permit it."""
+    """Return the version of the kernel's interface, 0 if it is missing or not permitted."""
     try:
         return call_kernel(CREATE_RULESET, None, 0, GET_VERSION)
     except OSError:
@@ -37,11 +37,11 @@ def version() -> int:
 
 
 def restrict(readable: Iterable[Path], executable: Iterable[Path] = ()) -> None:
-    """Let this process open some files and what is below some folders, for reading; for good.
+    """Permit this process to read only some files and directories with their contents, permanently.
 
-    Nothing can be written, made or removed, nothing but `executable` and what is below it, which can also be
-    read, be executed, and nothing be connected to by TCP. What is not there
-    is passed over. Raises OSError when the kernel refuses. To be called before a second thread begins.
+    `executable` files and directories can be read and executed. Writing, creating, removing and TCP
+    connections are denied. Missing paths are ignored. Raises OSError if the kernel refuses. Call this
+    before a second thread starts.
     """
     ruleset = call_kernel(CREATE_RULESET, *_attributes(version()), 0)
     try:
@@ -55,13 +55,12 @@ def restrict(readable: Iterable[Path], executable: Iterable[Path] = ()) -> None:
         os.close(ruleset)
 
 
-def _attributes(known: int) -> tuple[bytes, int]:
-    """Return all rights that a version of the interface knows, as `struct landlock_ruleset_attr`, and its
-    size."""
-    fields = [(1 << RIGHTS[min(known, max(RIGHTS))]) - 1] if known else []
-    if known >= NETWORK_VERSION:
+def _attributes(interface: int) -> tuple[bytes, int]:
+    """Return all rights of a version of the interface as `struct landlock_ruleset_attr`, and its size."""
+    fields = [(1 << RIGHTS[min(interface, max(RIGHTS))]) - 1] if interface else []
+    if interface >= NETWORK_VERSION:
         fields.append(NETWORK_RIGHTS)
-    if known >= SCOPE_VERSION:
+    if interface >= SCOPE_VERSION:
         fields.append(SCOPES)
     packed = struct.pack(f"={len(fields)}Q", *fields)
     return packed, len(packed)

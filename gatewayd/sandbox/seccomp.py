@@ -1,7 +1,6 @@
-"""Limits the system calls of this process (seccomp(2)): no network, no programs, no processes, no writing.
+"""Seccomp filter for this process (seccomp(2)): no network, no programs, no processes, no writing.
 
-A call that is not allowed fails with EPERM. The filter is a program of the kernel's packet filter (BPF),
-which reads `struct seccomp_data`.
+A call that is not allowed fails with EPERM. The filter is a BPF program that reads `struct seccomp_data`.
 """
 
 import ctypes
@@ -20,7 +19,7 @@ from gatewayd.sandbox.syscalls import Architecture, Numbers
 
 # linux/audit.h
 AUDIT_ARCHITECTURES: Final = {Architecture.X86_64: 0xC000003E, Architecture.AARCH64: 0xC00000B7}
-# The calls of another convention on x86_64 (x32) begin here.
+# The first number of the x32 system calls on x86_64.
 X32: Final = 0x40000000
 
 # linux/prctl.h, linux/seccomp.h
@@ -29,7 +28,7 @@ SECCOMP_MODE_FILTER: Final = 2
 KILL: Final = 0x80000000
 ERRNO: Final = 0x00050000
 ALLOW: Final = 0x7FFF0000
-# Where struct seccomp_data has the number, the architecture and the arguments.
+# Offsets of number, architecture and arguments in struct seccomp_data.
 NUMBER: Final = 0
 ARCHITECTURE: Final = 4
 ARGUMENTS: Final = 16
@@ -58,10 +57,10 @@ class _Program(ctypes.Structure):
 
 
 def is_available() -> bool:
-    """Tell whether this process may set a filter, and the numbers of the system calls are known.
+    """Return whether this process may set a filter and its architecture is supported.
 
-    A container may refuse filters that the kernel has. A filter at the address 0 is never set: the error
-    is EFAULT where one could be set (seccomp(2)).
+    A container may refuse filters although the kernel has them. The test passes the address 0, which never
+    sets a filter: the error is EFAULT if one could be set (seccomp(2)).
     """
     if _architecture() is None:
         return False
@@ -73,15 +72,15 @@ def is_available() -> bool:
 
 
 def restrict(*, can_execute: bool = False) -> None:
-    """Limit the system calls of this process, for good; OSError when the kernel refuses.
+    """Limit the system calls of this process permanently; raises OSError if the kernel refuses.
 
-    With `can_execute` it may become another program, which is limited like it.
+    With `can_execute` it may execute another program, which has the same limits.
 
-    To be called before a second thread begins: only the caller's thread and those that it starts are limited.
+    Call this before a second thread starts: it limits only the calling thread and threads that it starts.
     """
     architecture = _architecture()
     if architecture is None:
-        raise OSError(errno.ENOSYS, "the numbers of the system calls are not known")
+        raise OSError(errno.ENOSYS, "the architecture is not supported")
     instructions = make_filter(architecture, os.getpid(), can_execute=can_execute)
     program = _Program(len(instructions) // INSTRUCTION_BYTES, instructions)
     set_no_new_privileges()
@@ -89,13 +88,13 @@ def restrict(*, can_execute: bool = False) -> None:
 
 
 def make_filter(architecture: Architecture, pid: int, *, can_execute: bool = False) -> bytes:
-    """Return the filter for the process `pid` as the kernel reads it."""
+    """Return the filter for the process `pid` in the format of the kernel."""
     allowed = (*syscalls.FREE.values(), *([syscalls.EXECVE] if can_execute else []))
     return b"".join(struct.pack("=HBBI", *each) for each in _instructions(architecture, pid, allowed))
 
 
 Instruction = tuple[int, int, int, int]
-"""Code, how many to skip when it is true and when it is false, and a number."""
+"""Code, instructions to skip if true and if false, and operand."""
 
 
 def _instructions(architecture: Architecture, pid: int, allowed: Iterable[Numbers]) -> Iterator[Instruction]:
@@ -118,30 +117,30 @@ def _instructions(architecture: Architecture, pid: int, allowed: Iterable[Number
 def _conditions(pid: int) -> Iterator[tuple[Numbers, list[Instruction]]]:
     yield syscalls.OPEN, _without(1, WRITING)
     yield syscalls.OPENAT, _without(2, WRITING)
-    # A thread, and no process.
+    # Threads, but no processes.
     yield (
         syscalls.CLONE,
         [_load(0), (ANY_BIT, 0, 1, CLONE_THREAD), (RETURN, 0, 0, ALLOW), _refusal(errno.EPERM)],
     )
-    # An abort is a signal to oneself.
+    # abort(3) sends a signal to the process itself.
     yield syscalls.TGKILL, _among(0, [pid])
     yield syscalls.PRLIMIT64, _among(0, [0, pid])
-    # Of the calling thread: PRIO_PROCESS, and no number.
+    # The calling thread only: PRIO_PROCESS and the id 0.
     yield syscalls.SETPRIORITY, [*_only(0, os.PRIO_PROCESS), *_among(1, [0])]
-    # Others let a signal be sent to another process.
+    # Other commands could send a signal to another process.
     yield syscalls.FCNTL, _among(1, FCNTL_COMMANDS)
     yield syscalls.IOCTL, _among(1, IOCTL_REQUESTS)
 
 
 def _case(number: int | None, block: list[Instruction]) -> Iterator[Instruction]:
-    """Yield what is done for one system call; a block ends with a return."""
+    """Yield the instructions for one system call; `block` ends with a return."""
     if number is not None:
         yield EQUAL, 0, len(block), number
         yield from block
 
 
 def _load(argument: int) -> Instruction:
-    # The lower half comes first; all arguments that are looked at are of 32 bits.
+    # The lower half comes first; all arguments that the filter checks have 32 bits.
     return LOAD, 0, 0, ARGUMENTS + 8 * argument
 
 
@@ -157,7 +156,7 @@ def _among(argument: int, values: Iterable[int]) -> list[Instruction]:
 
 
 def _only(argument: int, value: int) -> list[Instruction]:
-    """Go on when an argument has a value."""
+    """Return instructions that refuse the call unless an argument has a value."""
     return [_load(argument), (EQUAL, 1, 0, value), _refusal(errno.EPERM)]
 
 
@@ -166,7 +165,7 @@ def _refusal(number: int) -> Instruction:
 
 
 def _architecture() -> Architecture | None:
-    """Return the architecture of this process, None for one of 32 bits or one that is not known."""
+    """Return the architecture of this process, None if it has 32 bits or is not supported."""
     if ctypes.sizeof(ctypes.c_void_p) != 8:
         return None
     return {"x86_64": Architecture.X86_64, "aarch64": Architecture.AARCH64}.get(platform.machine())

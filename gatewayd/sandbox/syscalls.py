@@ -1,7 +1,7 @@
-"""The system calls that a process may make which computes on what it was given (syscalls(2)).
+"""System calls that a confined process may make (syscalls(2)).
 
-The numbers are those of the kernel's `asm/unistd_64.h` and `asm-generic/unistd.h`, in the order of
-`Architecture`; None where an architecture has no such call.
+The numbers come from `asm/unistd_64.h` and `asm-generic/unistd.h` of the kernel, in the order of
+`Architecture`; None if an architecture has no such call.
 """
 
 from collections.abc import Mapping
@@ -12,13 +12,13 @@ Numbers = tuple[int | None, int | None]
 
 
 class Architecture(IntEnum):
-    """The architectures that are known: where their numbers stand in the tables."""
+    """Supported architectures; the value is the index of their numbers in the tables."""
 
     X86_64 = 0
     AARCH64 = 1
 
 
-# Those that a process makes most often come first: a filter is read from its beginning.
+# The most frequent calls come first, because a filter is evaluated from its beginning.
 FREE: Final[Mapping[str, Numbers]] = {
     "read": (0, 63),
     "write": (1, 64),
@@ -38,7 +38,7 @@ FREE: Final[Mapping[str, Numbers]] = {
     "getrusage": (98, 165),
     "clock_gettime": (228, 113),
     "getdents64": (217, 61),
-    # Descriptors that are open.
+    # Open descriptors.
     "readv": (19, 65),
     "writev": (20, 66),
     "preadv": (295, 69),
@@ -57,7 +57,7 @@ FREE: Final[Mapping[str, Numbers]] = {
     "epoll_ctl": (233, 21),
     "epoll_wait": (232, None),
     "epoll_pwait": (281, 22),
-    # What is known about files.
+    # Attributes of files.
     "lstat": (6, None),
     "statx": (332, 291),
     "statfs": (137, 43),
@@ -98,7 +98,7 @@ FREE: Final[Mapping[str, Numbers]] = {
     "rt_sigtimedwait": (128, 137),
     "sigaltstack": (131, 132),
     "restart_syscall": (219, 128),
-    # What the process is.
+    # Identity and limits of the process.
     "getpid": (39, 172),
     "getppid": (110, 173),
     "gettid": (186, 178),
@@ -120,7 +120,7 @@ FREE: Final[Mapping[str, Numbers]] = {
     "getrandom": (318, 278),
 }
 
-# Those that are allowed with some arguments only.
+# Calls that are allowed with some arguments only.
 OPEN: Final[Numbers] = (2, None)
 OPENAT: Final[Numbers] = (257, 56)
 CLONE: Final[Numbers] = (56, 220)
@@ -129,8 +129,8 @@ PRLIMIT64: Final[Numbers] = (302, 261)
 SETPRIORITY: Final[Numbers] = (141, 140)
 FCNTL: Final[Numbers] = (72, 25)
 IOCTL: Final[Numbers] = (16, 29)
-# Allowed to a process that becomes another program.
+# Allowed if the process may execute another program.
 EXECVE: Final[Numbers] = (59, 221)
 
-# Those that are said not to exist, so that the C library uses an older one whose arguments can be read.
+# Calls that fail with ENOSYS, so that the C library uses an older call with arguments that a filter can read.
 ABSENT: Final[Mapping[str, Numbers]] = {"clone3": (435, 435), "openat2": (437, 437)}

@@ -1,4 +1,4 @@
-"""Model sources over HTTP: hosted, runtime, built-in; the only HTTP client of the daemon.
+"""Clients of other servers: model providers, tool servers, services; the only HTTP client of the daemon.
 
-Imported by `daemon` only; implements `catalog.interfaces.ModelSource`.
+Imported by `assembly` and `builtin_model`; implements `catalog.interfaces.ModelSource`.
 """

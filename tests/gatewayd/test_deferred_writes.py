@@ -321,7 +321,7 @@ async def test_the_last_write_may_be_forgotten_during_a_pause(
     with caplog.at_level(logging.INFO):
         while store.tasks.list():
             await asyncio.sleep(0)
-    assert "all writes are stored or given up" in caplog.text
+    assert "all deferred writes are stored or given up" in caplog.text
     assert not [record for record in caplog.records if record.levelno >= logging.ERROR]
 
 

@@ -239,7 +239,7 @@ async def test_a_child_that_cannot_read_any_more_is_ended(monkeypatch: pytest.Mo
 async def test_a_child_that_does_not_read_what_it_is_told_is_killed(start: Start) -> None:
     worker = await start()
     os.kill(worker.pid, signal.SIGSTOP)
-    with pytest.raises(WorkerLateError, match=r"did not read what it was told within 0\.01 s"):
+    with pytest.raises(WorkerLateError, match=r"did not read a message within 0\.01 s"):
         await worker.tell({"do": "hear", "say": ""}, bytes(1 << 20), seconds=0.01)
     assert (await died(worker.call({"do": "echo", "say": ""}))).ended_by is signal.SIGKILL
 

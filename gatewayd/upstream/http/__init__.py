@@ -1,1 +1,1 @@
-"""The HTTP/1.1 client towards providers."""
+"""HTTP/1.1 client for providers."""

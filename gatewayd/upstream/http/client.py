@@ -1,6 +1,6 @@
-"""The HTTP client towards providers: a small interface, and what implements it.
+"""HTTP client for providers: the interface `UpstreamClient` and its implementation.
 
-Nothing above this module knows how connections are made, kept and read.
+Modules above this one do not handle connections.
 """
 
 import asyncio
@@ -27,11 +27,11 @@ from gatewayd.upstream.sources.config import UpstreamTimeouts
 __all__ = ["HttpClient", "TransportError", "UpstreamClient", "UpstreamResponse", "open_client"]
 
 MAX_CALLS = 256
-"""Different requests, but for their bodies, whose heads are kept."""
+"""Maximum number of cached request heads."""
 
 
 class UpstreamResponse(Protocol):
-    """An answer whose status and headers are there and whose body is still to be read."""
+    """A response with status and headers, whose body is still to be read."""
 
     @property
     def status(self) -> int:
@@ -44,24 +44,24 @@ class UpstreamResponse(Protocol):
         ...
 
     async def read(self, limit: int) -> bytes:
-        """Return the whole body; raises TransportError when it is over `limit` bytes or breaks off."""
+        """Return the whole body; raises TransportError if it is over `limit` bytes or breaks off."""
         ...
 
     async def read_some(self) -> bytes:
-        """Return what came since the last read, b"" at the end; raises TransportError when it breaks off."""
+        """Return the bytes since the last read, b"" at the end; raises TransportError."""
         ...
 
     async def finish(self) -> None:
-        """Keep the connection for the next request if the body ends at once, else close it."""
+        """Reuse the connection if the body ends at once, else close it."""
         ...
 
     def close(self) -> None:
-        """Close the connection at once unless the body came to its end; may be called again."""
+        """Close the connection at once unless the body is complete; may be called again."""
         ...
 
 
 class UpstreamClient(Protocol):
-    """Sends requests to one provider; never follows a redirect, never uses a proxy of the environment."""
+    """Sends requests to one provider; follows no redirects and uses no proxy of the environment."""
 
     async def request(
         self, method: str, url: str, headers: Mapping[str, str], body: bytes | None = None
@@ -76,19 +76,19 @@ class UpstreamClient(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class _Call:
-    """What requests with the same method, URL and headers have in common."""
+    """Pool and head of requests with the same method, URL and headers."""
 
     pool: ConnectionPool
     head: RequestHead
 
 
 class HttpClient:
-    """An `UpstreamClient` with its own connections, `connections` to each origin; made inside a running loop.
+    """An `UpstreamClient` with its own connections, `connections` to each origin; needs a running loop.
 
-    A request that met a kept connection which the provider was just closing is sent once more, on a new one
-    (RFC 9112, section 9.3.1). That is safe for every method here: not a byte of an answer came, the close
-    came right after the request, and what providers are asked for, to complete, embed, list, pull or delete,
-    ends the same when it is asked twice.
+    If the provider closes a reused connection just as a request is sent, the request is repeated on a new
+    connection (RFC 9112, 9.3.1). This is safe for every method here: no byte of an answer has arrived, the
+    connection closed directly after the request, and the requests (complete, embed, list, pull, delete) have
+    the same result when they are repeated.
     """
 
     def __init__(
@@ -141,7 +141,7 @@ class HttpClient:
     async def _open(
         self, pool: ConnectionPool, response: ProviderResponse, *, has_place: bool = False
     ) -> ProviderConnection:
-        """Return a connection that is not the last used one of the idle ones; raises TransportError."""
+        """Return a connection when none was idle, or a new one; raises TransportError."""
         timeouts = self._timeouts
         now = self._loop.time()
         due = now + timeouts.connect

@@ -1,7 +1,7 @@
-"""One HTTP/1.1 connection to a provider: sends a request, parses the answer, knows when it can be used again.
+"""One HTTP/1.1 connection to a provider: sends requests, parses answers, decides about reuse.
 
-A connection carries one exchange at a time. It is used again only when the answer was complete, the provider
-agreed, the request was sent whole, and not a byte came that was not asked for.
+A connection carries one exchange at a time. It is reused only if the answer is complete, the provider keeps
+it alive, the request is sent whole, and no unexpected byte has arrived.
 """
 
 import asyncio
@@ -17,41 +17,41 @@ from gatewayd.upstream.http.request_head import RequestHead
 from gatewayd.upstream.http.response import ProviderResponse, RawHeaders
 
 MAX_HEAD_BYTES = 64 * 1024
-"""Bytes of a head, and of what a body may have without any content (trailers, chunk sizes)."""
+"""Maximum number of bytes of a head, and of the parts of a body without content (trailers, chunk sizes)."""
 
 MAX_HEADERS = 200
 
 MAX_JOINED_BODY_BYTES = 64 * 1024
-"""Bytes; a body up to this size is copied so that head and body are one write."""
+"""Maximum number of bytes of a body that is copied, so that head and body are one write."""
 
 TICK_SECONDS = 15.0
-"""Seconds between two looks at the clock; a connection that nobody used between two of them is closed."""
+"""Interval of the clock; a connection without a request in one interval is closed."""
 
 NOT_HTTP = "its answer is not HTTP"
 
 
 class ConnectionOwner(Protocol):
-    """What a connection tells its pool."""
+    """Callbacks from a connection to its pool."""
 
     def release(self, connection: "ProviderConnection") -> None:
         """Take back a connection whose exchange is over, open or not."""
         ...
 
     def unusable(self, connection: "ProviderConnection") -> None:
-        """Note that a connection without an exchange is of no more use."""
+        """Record that a connection without an exchange cannot be used again."""
         ...
 
     def gone(self, connection: "ProviderConnection") -> None:
-        """Note that a connection is closed."""
+        """Record that a connection is closed."""
         ...
 
 
 class _StopError(Exception):
-    """Ends the parsing in the middle of what was read."""
+    """Ends the parsing in the middle of a read."""
 
 
 class ProviderConnection(asyncio.Protocol):
-    """A connection of a pool; it is made before it is connected."""
+    """A connection of a pool; the object is created before the connection is opened."""
 
     def __init__(self, owner: ConnectionOwner, loop: asyncio.AbstractEventLoop) -> None:
         self._owner = owner
@@ -70,10 +70,10 @@ class ProviderConnection(asyncio.Protocol):
         self._refusal = ""
         self._parts: list[bytes] = []
         self._raw: RawHeaders = []
-        # What the parser calls; looked up once, when the parser is made.
+        # The parser looks up this callback once, when it is created.
         self.on_body = self._parts.append
         self._parser = httptools.HttpResponseParser(self)
-        # Line ends and chunk sizes that are slightly off are common and, in answers, harmless.
+        # Slightly wrong line ends and chunk sizes are common and, in answers, harmless.
         self._parser.set_dangerous_leniencies(
             lenient_optional_cr_before_lf=True, lenient_spaces_after_chunk_size=True
         )
@@ -82,7 +82,7 @@ class ProviderConnection(asyncio.Protocol):
     # Used by the client and by responses ------------------------------------------------------------------
 
     def send(self, response: ProviderResponse, head: RequestHead, body: bytes | None) -> None:
-        """Send a request whose answer goes into `response`."""
+        """Send a request; its answer goes into `response`."""
         transport = self._transport
         if transport is None or not self.is_open:
             raise RuntimeError("cannot send on a connection that is not open")
@@ -101,25 +101,25 @@ class ProviderConnection(asyncio.Protocol):
         self.arm(response.due)
 
     def arm(self, due: float) -> None:
-        """Let the response be overdue at `due`; the timer is only touched when it would come too late."""
+        """Set the deadline of the response; the timer is only moved if it would fire too late."""
         self._due = due
         if due < self._fires and self.is_open:
             self._set_timer(due)
 
     def resume(self) -> None:
-        """Read on if reading stopped."""
+        """Resume reading if it is paused."""
         if self._is_paused and self._transport is not None:
             self._is_paused = False
             self._transport.resume_reading()
 
     def drop(self) -> None:
-        """Close the connection at once, and give its place back."""
+        """Close the connection at once and return its slot."""
         self._response = None
         self.abort()
         self._owner.release(self)
 
     def fail(self, kind: ErrorKind, sentence: str) -> None:
-        """Close the connection at once; the answer that it carries, if any, ends with this failure."""
+        """Close the connection at once; a running answer ends with this failure."""
         response = self._response
         if response is None:
             self.abort()
@@ -137,13 +137,13 @@ class ProviderConnection(asyncio.Protocol):
     # Called by the event loop -----------------------------------------------------------------------------
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Note the transport."""
+        """Store the transport."""
         self._transport = cast("asyncio.Transport", transport)
         self.is_open = True
         self._set_timer(self._loop.time() + TICK_SECONDS)
 
     def data_received(self, data: bytes) -> None:
-        """Parse what came, and hand it to the response."""
+        """Parse received bytes and pass them to the response."""
         response = self._response
         if response is None:
             self.fail(ErrorKind.UPSTREAM_FAILED, "unsolicited data")
@@ -153,7 +153,7 @@ class ProviderConnection(asyncio.Protocol):
         try:
             self._parser.feed_data(data)
         except (httptools.HttpParserError, httptools.HttpParserUpgrade) as error:
-            self._stopped(error)
+            self._parser_stopped(error)
         parts = self._parts
         if parts:
             self._fed = 0
@@ -168,12 +168,12 @@ class ProviderConnection(asyncio.Protocol):
             response.wake()
 
     def eof_received(self) -> None:
-        """Forget a kept connection at once; all else is seen to when it is closed."""
+        """Drop an idle connection at once; an answer is handled by `connection_lost`."""
         if self._response is None:
             self.fail(ErrorKind.UPSTREAM_FAILED, "end of stream")
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """End the answer: complete if it was to last until here."""
+        """End the answer; it is complete if its body lasts until the close."""
         self._stop()
         response = self._response
         if response is None:
@@ -181,7 +181,7 @@ class ProviderConnection(asyncio.Protocol):
         elif response.status:
             self._cut_off(response, exc)
         elif self._exchanges > 1 and not self._fed and self._loop.time() < response.retry_until:
-            # The close raced with the request (RFC 9112, section 9.3.1). The place stays the response's.
+            # The close raced with the request (RFC 9112, 9.3.1). The response keeps the slot.
             self._response = None
             response.wake()
         else:
@@ -192,17 +192,17 @@ class ProviderConnection(asyncio.Protocol):
     # Called by the parser ---------------------------------------------------------------------------------
 
     def on_message_begin(self) -> None:
-        """Begin a head; after the end of the answer nothing may follow."""
+        """Start a head; nothing may follow the end of the answer."""
         if self._is_ended:
             raise _StopError
         self._raw = []
 
     def on_header(self, name: bytes, value: bytes) -> None:
-        """Note a header; trailers are noted where nobody looks."""
+        """Store a header; trailers are ignored."""
         self._raw.append((name, value))
 
     def on_headers_complete(self) -> None:
-        """Take the head of the answer; interim answers (RFC 9110, section 15.2) are passed over."""
+        """Process the head of the answer; interim responses (RFC 9110, 15.2) are ignored."""
         response = self._response
         raw = self._raw
         status = self._parser.get_status_code()
@@ -214,7 +214,7 @@ class ProviderConnection(asyncio.Protocol):
         self._fed = 0
         response.begin(status, raw)
         if not response.has_body:
-            # The parser cannot be told that no body follows: it is not used again.
+            # The parser has no option for an answer without a body, so it is not used again.
             self._is_ended = True
             raise _StopError
         if _is_compressed(raw):
@@ -222,7 +222,7 @@ class ProviderConnection(asyncio.Protocol):
             raise _StopError
 
     def on_message_complete(self) -> None:
-        """Note the end of the answer."""
+        """Record the end of the answer."""
         if self._response is not None and self._response.status:
             self._is_ended = True
             self._keeps_alive = self._parser.should_keep_alive()
@@ -230,7 +230,7 @@ class ProviderConnection(asyncio.Protocol):
     # Details ----------------------------------------------------------------------------------------------
 
     def _complete(self, response: ProviderResponse) -> None:
-        """End the exchange with a whole answer."""
+        """End the exchange with a complete answer."""
         self._response = None
         self._is_ended = False
         self._due = math.inf
@@ -243,8 +243,8 @@ class ProviderConnection(asyncio.Protocol):
         response.wake()
         self._owner.release(self)
 
-    def _stopped(self, error: Exception) -> None:
-        """Note that the parser cannot go on, because of what came or because it was told to stop."""
+    def _parser_stopped(self, error: Exception) -> None:
+        """Record why the parser stopped: malformed data or `_StopError`."""
         if isinstance(error, httptools.HttpParserCallbackError) and not isinstance(
             error.__context__, _StopError
         ):
@@ -254,11 +254,11 @@ class ProviderConnection(asyncio.Protocol):
             self._refusal = self._refusal or "malformed"
 
     def _refuse(self, response: ProviderResponse) -> None:
-        """End the exchange because of what the provider sent."""
+        """End the exchange because of a malformed answer."""
         if not response.status:
             sentence = NOT_HTTP
         elif self._refusal == "compressed":
-            sentence = "its answer is compressed, which was not accepted"
+            sentence = "its answer is compressed, although the request accepts only identity"
         else:
             sentence = "its answer broke off (malformed body)"
         self.fail(ErrorKind.UPSTREAM_FAILED, sentence)
@@ -287,10 +287,10 @@ class ProviderConnection(asyncio.Protocol):
         if self._timer is not None:
             self._timer.cancel()
         self._fires = at
-        self._timer = self._loop.call_at(at, self._look)
+        self._timer = self._loop.call_at(at, self._check_clock)
 
-    def _look(self) -> None:
-        """Look at the clock: a late answer ends, a connection that stays unused closes."""
+    def _check_clock(self) -> None:
+        """Check the clock: end a late answer, close an unused connection."""
         now = self._loop.time()
         response = self._response
         if response is None:
@@ -299,12 +299,12 @@ class ProviderConnection(asyncio.Protocol):
                 return
             self._is_used = False
         elif now >= self._due:
-            more = pause_extension(self._fires, now, GRACE_SECONDS)
-            if not more:
+            extension = pause_extension(self._fires, now, GRACE_SECONDS)
+            if not extension:
                 self.fail(ErrorKind.TIMEOUT, response.overdue(now))
                 return
-            # The loop stood still: what came meanwhile is read first.
-            self._set_timer(now + more)
+            # The loop was blocked: data that arrived in the meantime is read first.
+            self._set_timer(now + extension)
             return
         self._set_timer(min(self._due, now + TICK_SECONDS))
 

@@ -1,6 +1,6 @@
-"""Opens the connections to one origin: name look-up, the addresses in turn, TLS, unix sockets.
+"""Dialer for the connections to one origin: name look-up, the addresses in turn, TLS, unix sockets.
 
-No proxy of the environment is ever used.
+It uses no proxy of the environment.
 """
 
 import asyncio
@@ -23,7 +23,7 @@ TlsContext = Callable[[], ssl.SSLContext]
 
 @dataclass(frozen=True, slots=True)
 class UrlOrigin:
-    """Where a URL leads: connections are shared by all URLs of one origin."""
+    """Host, port and scheme of a URL; all URLs of one origin share connections."""
 
     host: str
     port: int
@@ -32,14 +32,14 @@ class UrlOrigin:
 
 @cache
 def default_tls_context() -> ssl.SSLContext:
-    """Return the context with the certificate authorities of the system, which takes a while to make."""
+    """Return the cached context with the certificate authorities of the system, which is slow to create."""
     context = ssl.create_default_context()
     context.set_alpn_protocols(["http/1.1"])
     return context
 
 
 class ConnectionDialer:
-    """Opens connections to one origin, or to the unix socket that stands for it."""
+    """Opens connections to one origin, or to a unix socket in its place."""
 
     def __init__(self, origin: UrlOrigin, socket_path: str | None, tls: TlsContext) -> None:
         self._origin = origin
@@ -47,11 +47,11 @@ class ConnectionDialer:
         self._tls = tls
 
     async def dial(self, protocol: asyncio.Protocol, due: float) -> None:
-        """Connect `protocol`; raises OSError, or UnicodeError for a host that cannot be a name.
+        """Connect `protocol`; raises OSError, or UnicodeError for an invalid host name.
 
-        The descriptors of the control socket are not taken: EMFILE is raised before that. The caller ends
-        the wait at `due` (loop time). An address that does not answer gets its share of the time, so that the
-        next one has a chance.
+        The descriptors reserved for the control socket are not used: EMFILE is raised before. The caller ends
+        the wait at `due` (loop time). The time is divided among the addresses, so that one that does not
+        answer leaves time for the next.
         """
         if not has_spare_files():
             raise OSError(errno.EMFILE, os.strerror(errno.EMFILE))
@@ -94,14 +94,14 @@ class ConnectionDialer:
         return addresses
 
     def _security(self) -> tuple[ssl.SSLContext | None, str | None]:
-        """Return the context and the name that the certificate must have; nothing without TLS."""
+        """Return the TLS context and the name for the certificate; None for both without TLS."""
         if not self._origin.is_tls:
             return None, None
         return self._tls(), self._origin.host.rstrip(".")
 
 
 def unreachable_reason(error: OSError | UnicodeError) -> TransportError:
-    """Say why there is no connection: the order is from the special to the general exception."""
+    """Return the error for a failed connection; specific exceptions are matched before general ones."""
     match error:
         case socket.gaierror() | UnicodeError():
             sentence = "its host name is not known"

@@ -1,4 +1,4 @@
-"""The failure of a connection to a provider, as a kind with a sentence."""
+"""Failures of connections to providers: the exception, and reasons for sentences."""
 
 import os
 import ssl
@@ -7,7 +7,7 @@ from gatewayd.errors import ErrorKind
 
 
 class TransportError(Exception):
-    """A provider was not reached, or broke off; `sentence` completes "cannot get an answer from ...: "."""
+    """A connection failed or broke off; `sentence` completes "cannot get an answer from ...: "."""
 
     def __init__(self, kind: ErrorKind, sentence: str) -> None:
         super().__init__(sentence)
@@ -16,13 +16,13 @@ class TransportError(Exception):
 
 
 def failure_reason(error: BaseException | None) -> str:
-    """Return a few words for what ended a connection, without addresses or URLs in them."""
+    """Return the reason for the end of a connection in a few words, without addresses and URLs."""
     if error is None:
         return "end of stream"
     if isinstance(error, ssl.SSLCertVerificationError):
         return error.verify_message
     if isinstance(error, ssl.SSLError):
-        # An error that was not made by OpenSSL has no reason.
+        # Errors that do not come from OpenSSL have no reason.
         words: str | None = getattr(error, "reason", None)
         return words.lower().replace("_", " ") if words else type(error).__name__
     if isinstance(error, OSError) and error.errno:

@@ -1,7 +1,7 @@
-"""The connections to one origin: kept ones first, a limit, a queue in the order of arrival.
+"""Connection pool of one origin: reuse of idle connections, a limit, and a first-in-first-out queue.
 
-A place is one of the `limit` connections that may exist. Exactly one party holds it: the exchange that uses
-the connection, the list of idle connections, or the request that is about to connect.
+A slot is the right to one of the `limit` connections. Exactly one party holds it: the exchange that uses the
+connection, the list of idle connections, or the request that is about to connect.
 """
 
 import asyncio
@@ -16,7 +16,7 @@ CLOSED = "its connections were closed"
 
 
 class ConnectionPool:
-    """The connections to one origin; made inside a running loop."""
+    """The connections to one origin; needs a running loop."""
 
     def __init__(self, dialer: ConnectionDialer, limit: int) -> None:
         self._dialer = dialer
@@ -30,14 +30,14 @@ class ConnectionPool:
         self._emptied: asyncio.Future[None] | None = None
 
     def take(self) -> ProviderConnection | None:
-        """Return the connection that was used last, with its place; None when none is idle."""
+        """Return the idle connection that was used last, with its slot; None if none is idle."""
         return self._idle.pop() if self._idle else None
 
     async def open(self, due: float, *, has_place: bool = False) -> ProviderConnection:
-        """Return a connection with its place: a kept one when the wait for a place brings it, else a new one.
+        """Return a connection with its slot: an idle one if the wait for a slot brings it, else a new one.
 
-        With `has_place` the caller's place is used, and always for a new connection. Raises OSError,
-        UnicodeError and TransportError; then, and when the caller is cancelled, no place is held.
+        With `has_place` the slot of the caller is used, always for a new connection. Raises OSError,
+        UnicodeError and TransportError; then, and when the caller is cancelled, no slot is held.
         """
         if not has_place:
             kept = await self._place()
@@ -51,13 +51,13 @@ class ConnectionPool:
             if self._is_closed:
                 raise TransportError(ErrorKind.UPSTREAM_UNREACHABLE, CLOSED)
             if not connection.is_open:
-                raise ConnectionResetError  # it was lost again before this request could go on
+                raise ConnectionResetError  # lost before this request could use it
             is_connected = True
         finally:
             if not is_connected:
                 connection.abort()
                 self._pass_on(None)
-        self._open.add(connection)  # not earlier: uvloop does not report the loss of one that was cancelled
+        self._open.add(connection)  # not earlier: uvloop does not report the loss of a cancelled connection
         return connection
 
     async def close(self) -> None:
@@ -65,7 +65,7 @@ class ConnectionPool:
         self._is_closed = True
         for waiter in self._waiters:
             if not waiter.done():
-                waiter.set_result(None)  # the place it gets is not real: it finds the pool closed
+                waiter.set_result(None)  # not a real slot: the waiter finds the pool closed
                 self._taken += 1
         self._waiters.clear()
         for connection in tuple(self._open):
@@ -81,13 +81,13 @@ class ConnectionPool:
         self._pass_on(connection if connection.is_open else None)
 
     def unusable(self, connection: ProviderConnection) -> None:
-        """Drop a connection from the idle ones; one that is on its way to a waiter is dropped there."""
+        """Remove a connection from the idle ones; the waiter drops one that it is about to receive."""
         if connection in self._idle:
             self._idle.remove(connection)
             self._pass_on(None)
 
     def gone(self, connection: ProviderConnection) -> None:
-        """Note that a connection is closed."""
+        """Record that a connection is closed."""
         self._open.discard(connection)
         if not self._open and self._emptied is not None and not self._emptied.done():
             self._emptied.set_result(None)
@@ -95,7 +95,7 @@ class ConnectionPool:
     # Details ----------------------------------------------------------------------------------------------
 
     async def _place(self) -> ProviderConnection | None:
-        """Wait for a place; a kept connection may come with it."""
+        """Wait for a slot; an idle connection may come with it."""
         if self._taken < self._limit:
             self._taken += 1
             return None
@@ -111,7 +111,7 @@ class ConnectionPool:
             raise
 
     def _pass_on(self, connection: ProviderConnection | None) -> None:
-        """Give a place, and the connection in it if any, to the request that waits longest."""
+        """Pass a slot, and its connection if there is one, to the request that waits longest."""
         while self._waiters:
             waiter = self._waiters.popleft()
             if not waiter.done():

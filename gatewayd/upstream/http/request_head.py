@@ -1,4 +1,4 @@
-"""Request heads: the lines that go before a body, checked and put together."""
+"""Request heads: request line and headers, checked and encoded."""
 
 import re
 from collections.abc import Mapping
@@ -13,7 +13,7 @@ from gatewayd.upstream.http.errors import TransportError
 from gatewayd.urls import split_url
 
 DEFAULT_HEADERS = {"User-Agent": f"gatewayd/{__version__}", "Accept": "*/*", "Accept-Encoding": "identity"}
-"""Headers that are sent unless the caller gives them."""
+"""Default headers, which the caller can replace."""
 
 CONNECTION_HEADERS = {
     "connection",
@@ -24,7 +24,7 @@ CONNECTION_HEADERS = {
     "transfer-encoding",
     "upgrade",
 }
-"""Headers that say how a message ends or what follows it: only the client knows."""
+"""Headers about the framing of messages and the connection; only the client sets them."""
 
 _WITH_BODY = {"POST", "PUT", "PATCH"}
 _TOKEN = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
@@ -34,7 +34,7 @@ _UNSENDABLE = re.compile(r"[\x00-\x1f\x7f\ud800-\udfff]")
 
 @dataclass(frozen=True, slots=True)
 class RequestHead:
-    """One request's head: `lines` lack only the length of the body and the blank line."""
+    """Head of one request: `lines` without the length of the body and the final blank line."""
 
     origin: UrlOrigin
     lines: bytes
@@ -49,9 +49,9 @@ class RequestHead:
 
 
 def build_head(method: str, url: str, headers: Mapping[str, str]) -> RequestHead:
-    """Return the head with exactly these headers and the few that HTTP needs; raises TransportError."""
+    """Return the head with these headers and those that HTTP requires; raises TransportError."""
     if not _TOKEN.fullmatch(method):
-        raise _refuse("its method is not one")
+        raise _refuse("the method of the request is invalid")
     parsed = _parse(url)
     fields = {"Host": parsed.host_port_subcomponent or "", **DEFAULT_HEADERS}
     given = {name.lower() for name in headers}
@@ -67,11 +67,11 @@ def build_head(method: str, url: str, headers: Mapping[str, str]) -> RequestHead
 
 
 def _parse(url: str) -> URL:
-    refusal = _refuse("its URL cannot be asked for")
+    refusal = _refuse("its URL is invalid")
     if _UNSENDABLE.search(url):
         raise refusal
     try:
-        # URL encodes the host in time that grows with the square of its length.
+        # URL() encodes the host in time quadratic in its length.
         split_url(url)
         parsed = URL(url)
         is_usable = parsed.scheme in {"http", "https"} and bool(parsed.raw_host) and bool(parsed.port)

@@ -1,7 +1,7 @@
-"""One answer of a provider as its reader sees it: status, headers, the body as it comes, the deadlines.
+"""One response of a provider: status, headers, streamed body, deadlines.
 
-The connection puts in what arrives, the reader takes it out. Once the answer is over the connection is let
-go, even when parts of the body are still to be taken.
+The connection adds parts, the reader takes them. The connection is released at the end of the answer, even
+if parts of the body are not read yet.
 """
 
 import asyncio
@@ -15,26 +15,26 @@ from gatewayd.upstream.http.errors import TransportError
 from gatewayd.upstream.sources.config import UpstreamTimeouts
 
 RACE_SECONDS = 1.0
-"""How soon after a request a kept connection may close for that to be a race with the request."""
+"""Maximum time between a request and the close of a reused connection that counts as a race."""
 
 DRAIN_SECONDS = 0.2
-"""How long an answer that said its last word may take to end, so that its connection can be used again."""
+"""Maximum wait for the end of an answer after its last event, so that its connection can be reused."""
 
 READ_AHEAD_BYTES = 64 * 1024
-"""Bytes that may wait for a slow reader; with more, the connection stops reading."""
+"""Bytes buffered for a slow reader before the connection pauses reading."""
 
 RawHeaders = list[tuple[bytes, bytes]]
 
 
 class ResponseConnection(Protocol):
-    """What a response needs of its connection."""
+    """Methods of a connection that its response calls."""
 
     def arm(self, due: float) -> None:
         """Call `overdue` at `due` (loop time; infinity: never)."""
         ...
 
     def resume(self) -> None:
-        """Read on if reading stopped."""
+        """Resume reading if it is paused."""
         ...
 
     def drop(self) -> None:
@@ -43,7 +43,7 @@ class ResponseConnection(Protocol):
 
 
 class ResponseHeaders(Mapping[str, str]):
-    """The headers of an answer; names compare without case, the first of several counts."""
+    """The headers of an answer; names compare without case, and the first of several values counts."""
 
     __slots__ = ("_raw",)
 
@@ -66,7 +66,7 @@ class ResponseHeaders(Mapping[str, str]):
 
 
 class ProviderResponse:
-    """An answer that is awaited, then read; for one reader."""
+    """A response for one reader, which awaits the head and then reads the body."""
 
     __slots__ = (
         "_allowed",
@@ -108,10 +108,10 @@ class ProviderResponse:
         self._wake_at = 0
         self.carrier: ResponseConnection | None = None
         self.due = self._end
-        """When the head must be there, in loop time; `sent` sets it."""
+        """Deadline of the head in loop time; `sent` sets it."""
         self.has_body = has_body
         self.retry_until = started + min(RACE_SECONDS, timeouts.connect)
-        """Until when a kept connection that closes may have raced with the request, in loop time."""
+        """Loop time until which the close of a reused connection counts as a race with the request."""
         self.status = 0
 
     # The reader's side ------------------------------------------------------------------------------------
@@ -126,7 +126,7 @@ class ProviderResponse:
     async def arrived(self) -> bool:
         """Wait for the head; raises TransportError.
 
-        False when a kept connection was closed before it brought any byte: its place is the caller's now.
+        Returns False if a reused connection was closed before it delivered any byte; the caller has its slot.
         """
         if not self.status:
             await self._woken()
@@ -138,7 +138,7 @@ class ProviderResponse:
         raise TransportError(*self._error)
 
     async def read(self, limit: int) -> bytes:
-        """Return the whole body; raises TransportError when it is over `limit` bytes or breaks off."""
+        """Return the whole body; raises TransportError if it is over `limit` bytes or breaks off."""
         try:
             if not self._is_over and self._unread <= limit:
                 self._wake_at = limit + 1
@@ -154,7 +154,7 @@ class ProviderResponse:
             self.close()
 
     async def read_some(self) -> bytes:
-        """Return what came since the last read, b"" at the end; raises TransportError when it breaks off."""
+        """Return the bytes since the last read, b"" at the end; raises TransportError."""
         if not self._parts:
             if not self._is_over:
                 self._wake_at = 1
@@ -164,7 +164,7 @@ class ProviderResponse:
         return self._take()
 
     async def finish(self) -> None:
-        """Keep the connection for the next request if the body ends at once, else close it."""
+        """Reuse the connection if the body ends at once, else close it."""
         if not self._is_over:
             self._is_unwanted = True
             self._take()
@@ -174,7 +174,7 @@ class ProviderResponse:
         self.close()
 
     def close(self) -> None:
-        """Close the connection at once unless the body came to its end; may be called again."""
+        """Close the connection at once unless the body is complete; may be called again."""
         self._parts.clear()
         self._unread = 0
         carrier = self.carrier
@@ -184,7 +184,7 @@ class ProviderResponse:
 
     @property
     def ends_with_connection(self) -> bool:
-        """Whether the body lasts until the connection is closed (RFC 9112, section 6.3)."""
+        """Whether the body lasts until the connection is closed (RFC 9112, 6.3)."""
         coding = b""
         for name, value in self._raw:
             lower = name.lower()
@@ -197,16 +197,16 @@ class ProviderResponse:
     # The connection's side --------------------------------------------------------------------------------
 
     def sent(self) -> None:
-        """Note that the request was given to the connection: the wait for the head begins."""
+        """Start the wait for the head: the request is sent."""
         self.due = min(self._loop.time() + self._timeouts.first_byte, self._end)
 
     def begin(self, status: int, raw: RawHeaders) -> None:
-        """Note the head."""
+        """Store the head."""
         self.status = status
         self._raw = raw
 
     def add(self, part: bytes) -> bool:
-        """Note a part of the body; whether so much waits that reading should stop."""
+        """Store a part of the body; return whether the connection should pause reading."""
         self._allowed = self._timeouts.idle
         if self._is_unwanted:
             return False
@@ -215,19 +215,19 @@ class ProviderResponse:
         return self._unread > READ_AHEAD_BYTES and self._unread >= self._wake_at
 
     def end(self) -> None:
-        """Note that the answer is complete; its connection is let go."""
+        """Record that the answer is complete; its connection is released."""
         self._is_over = True
         self.carrier = None
 
     def fail(self, kind: ErrorKind, sentence: str) -> None:
-        """Note that nothing more will come, and why; the connection is let go."""
+        """Record why the answer ended early; its connection is released."""
         self._is_over = True
         self._error = (kind, sentence)
         self.carrier = None
         self.wake()
 
     def wake(self) -> None:
-        """Let the reader look at what it waited for, or begin its wait anew when that is not yet there."""
+        """Wake the reader if enough has arrived, else restart its deadline."""
         waiter = self._waiter
         if waiter is None:
             return
@@ -241,7 +241,7 @@ class ProviderResponse:
             waiter.set_result(None)
 
     def overdue(self, now: float) -> str:
-        """Return the sentence for a deadline that passed."""
+        """Return the sentence for a missed deadline."""
         if not self.status:
             total = self._timeouts.total
             wait = self._timeouts.first_byte if total is None or now < self._end else total
@@ -270,7 +270,7 @@ class ProviderResponse:
         await self._woken()
 
     async def _woken(self) -> None:
-        """Wait for `wake`; a reader that is cancelled meanwhile closes the connection."""
+        """Wait for `wake`; a cancelled reader closes the connection."""
         waiter = self._waiter = self._loop.create_future()
         is_woken = False
         try:

@@ -1,4 +1,4 @@
-"""Services that are asked for documents' sake: embeddings, reranking, extraction."""
+"""Client of the services for documents: embeddings, reranking, extraction."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -21,14 +21,15 @@ PASSED_KINDS: Final = frozenset(
         ErrorKind.UNAVAILABLE,
     }
 )
-"""Failures that are what they say; of others, the caller's document or question is not at fault."""
+"""Kinds of failures that callers receive unchanged; other kinds become upstream_failed, because the document
+or query of the caller is not at fault."""
 
 
 @dataclass(frozen=True, slots=True)
 class ServiceOptions:
-    """How a service is reached.
+    """Address, key and limits of a service.
 
-    `timeout` is for a whole answer, in seconds. `connections` are open at a time at most.
+    `timeout` is for a whole answer, in seconds. `connections` is the maximum number of open connections.
     """
 
     base_url: str
@@ -40,7 +41,7 @@ class ServiceOptions:
 def make_service_client(
     name: str, options: ServiceOptions, client: UpstreamClient | None = None
 ) -> ProviderClient:
-    """Return the exchange with a service, which failures call by this name."""
+    """Return the client of a service; `name` stands for it in errors."""
     seconds = options.timeout
     connect = min(CONNECT_SECONDS, seconds)
     config = ProviderConfig(
@@ -57,7 +58,7 @@ def make_service_client(
 
 @contextmanager
 def translate_refusals(*passed_on: ErrorKind) -> Iterator[None]:
-    """Make refusals of a service its failures, but for the kinds that are passed on."""
+    """Turn refusals of a service into upstream_failed, except the kinds in `passed_on`."""
     try:
         yield
     except GatewayError as error:

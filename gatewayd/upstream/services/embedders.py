@@ -1,4 +1,4 @@
-"""Embedding models behind HTTP: OpenAI-compatible endpoints and the Ollama API."""
+"""Embedders over HTTP: OpenAI-compatible endpoints and the Ollama API."""
 
 import math
 import struct
@@ -20,9 +20,10 @@ SAMPLE: Final = "a sample"
 
 @dataclass(frozen=True, slots=True)
 class EmbedderOptions:
-    """Which model is asked, and how.
+    """The embedding model and its requests.
 
-    `batch_size` texts are sent in one request; of requests for passages, `requests` are under way at a time.
+    `batch_size` is the maximum number of texts in one request, `requests` the maximum number of simultaneous
+    requests for chunks.
     """
 
     service: ServiceOptions
@@ -34,7 +35,7 @@ class EmbedderOptions:
 
 
 class _HttpEmbedder(ABC):
-    """An `ingest.interfaces.Embedder`; subclasses know one protocol."""
+    """An `ingest.interfaces.Embedder`; each subclass has one protocol."""
 
     kind: str
     path: str
@@ -48,7 +49,7 @@ class _HttpEmbedder(ABC):
         self._dimension = 0
 
     async def space(self) -> EmbeddingSpace:
-        """Return the space of the vectors; asks for a vector when none has come yet.
+        """Return the embedding space; requests a vector if the dimension is not known yet.
 
         Raises GatewayError: upstream_unreachable, upstream_failed, rate_limited, timeout.
         """
@@ -61,8 +62,7 @@ class _HttpEmbedder(ABC):
     ) -> bytes:
         """Return a vector of length 1 for each text, in order, as little-endian float32.
 
-        Queries do not wait for passages, whose requests take turns by `key`. Raises GatewayError as `space`
-        does.
+        Queries do not wait for chunks, whose requests take turns by `key`. Raises the errors of `space`.
         """
         prefix = self._prefixes.before(purpose)
         clean = [encodable(prefix + text) for text in texts]
@@ -86,7 +86,7 @@ class _HttpEmbedder(ABC):
 
     @abstractmethod
     def _vectors(self, answer: Mapping[str, Any]) -> list[object]:
-        """Return what an answer has in the places of vectors, in the order of the texts."""
+        """Return the unchecked vectors of an answer, in the order of the texts."""
 
     async def _ask(self, texts: list[str]) -> bytes:
         with translate_refusals():
@@ -98,7 +98,7 @@ class _HttpEmbedder(ABC):
             return b"".join(map(self._packed, vectors))
 
     def _packed(self, vector: object) -> bytes:
-        """Return a vector with the length 1; the first one says how many numbers all have."""
+        """Return a vector scaled to length 1; the first vector determines the dimension."""
         failures = self._exchange.failures
         if not isinstance(vector, list) or not all(type(number) in (int, float) for number in vector):
             raise failures.broken("one of its vectors is not a list of numbers")
@@ -106,14 +106,14 @@ class _HttpEmbedder(ABC):
         if not math.isfinite(length) or not length:
             raise failures.broken("one of its vectors has no length")
         if len(vector) != (self._dimension or len(vector)):
-            sentence = f"it gave a vector of {len(vector)} numbers after one of {self._dimension}"
+            sentence = f"it sent a vector of {len(vector)} numbers after one of {self._dimension}"
             raise failures.broken(sentence)
         self._dimension = len(vector)
         return struct.pack(f"<{len(vector)}f", *(number / length for number in vector))
 
 
 class OpenAiEmbedder(_HttpEmbedder):
-    """Asks `POST {base_url}/embeddings`."""
+    """Client of `POST {base_url}/embeddings`."""
 
     kind = "openai"
     path = "/embeddings"
@@ -126,7 +126,7 @@ class OpenAiEmbedder(_HttpEmbedder):
 
 
 class OllamaEmbedder(_HttpEmbedder):
-    """Asks `POST {base_url}/api/embed`, which cuts texts that are too long for the model."""
+    """Client of `POST {base_url}/api/embed`, which truncates texts that are too long for the model."""
 
     kind = "ollama"
     path = "/api/embed"

@@ -1,4 +1,4 @@
-"""An extractor behind HTTP: documents are sent to it, their text comes back."""
+"""External extractor: sends documents over HTTP and receives their text."""
 
 import asyncio
 from collections.abc import Iterator, Mapping
@@ -19,14 +19,14 @@ from gatewayd.upstream.http.client import UpstreamClient
 from gatewayd.upstream.services.client import ServiceOptions, make_service_client, translate_refusals
 
 BETWEEN: Final = "\n\n"
-"""What stands between the pages of a text."""
+"""Separator between the pages of a text."""
 
 UNKNOWN_TYPE: Final = "application/octet-stream"
 
 
 @dataclass(frozen=True, slots=True)
 class ExtractorOptions:
-    """How documents are extracted; `size_limit` is in bytes, `text_limit` in characters."""
+    """Service and limits of the extraction; `size_limit` is in bytes, `text_limit` in characters."""
 
     service: ServiceOptions
     rules: ChunkRules
@@ -35,10 +35,10 @@ class ExtractorOptions:
 
 
 class ExternalExtractor:
-    """An `ingest.interfaces.Extractor` that asks `PUT {base_url}/process`.
+    """An `ingest.interfaces.Extractor` over `PUT {base_url}/process`.
 
-    The body is the document; the answer is `{"page_content", "metadata"}` or a list of these, one for a page,
-    whose number is `page` in the metadata, counted from 0.
+    The body is the document; the answer is `{"page_content", "metadata"}` or a list of these, one a page. The
+    page number is `page` in the metadata, counted from 0.
     """
 
     def __init__(self, options: ExtractorOptions, client: UpstreamClient | None = None) -> None:
@@ -51,9 +51,9 @@ class ExternalExtractor:
     ) -> ExtractionResult:
         """Return the text of the document at `path`.
 
-        Waits while as many documents are sent as there may be connections. Raises GatewayError:
-        invalid_request when the extractor refuses the document, or finds no text or too much of it;
-        upstream_unreachable, upstream_failed, rate_limited or timeout.
+        Waits while all connections are in use. Raises GatewayError: invalid_request if the extractor refuses
+        the document, or finds no text or too much of it; upstream_unreachable, upstream_failed, rate_limited
+        or timeout.
         """
         async with self._requests.held(key):
             content = await asyncio.to_thread(_read, path, name, self._options.size_limit)
@@ -61,7 +61,7 @@ class ExternalExtractor:
                 "Content-Type": content_type or UNKNOWN_TYPE,
                 "X-Filename": quote(name, safe="", errors="replace"),
             }
-            with translate_refusals(ErrorKind.INVALID_REQUEST), _told_limit():
+            with translate_refusals(ErrorKind.INVALID_REQUEST), _marked_timeout():
                 answer = await self._exchange.put("/process", content, headers)
                 pages = list(self._pages(answer))
         return await asyncio.to_thread(_extraction, pages, name, self._options)
@@ -81,8 +81,8 @@ class ExternalExtractor:
 
 
 @contextmanager
-def _told_limit() -> Iterator[None]:
-    """Tell that it was the reading which took too long."""
+def _marked_timeout() -> Iterator[None]:
+    """Mark a timeout as one of the extraction."""
     try:
         yield
     except GatewayError as error:

@@ -1,4 +1,4 @@
-"""A reranker behind HTTP, in the form that most services share."""
+"""Reranker over HTTP, with the request and reply that most services share."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -8,11 +8,11 @@ from gatewayd.upstream.http.client import UpstreamClient
 from gatewayd.upstream.services.client import ServiceOptions, make_service_client, translate_refusals
 
 MAX_LOGIT: Final = 700.0
-"""Beyond this the exponential of a logit is no number."""
+"""Bound for logits, beyond which the exponential overflows."""
 
 
 class ExternalReranker:
-    """A `knowledge.interfaces.Reranker` that asks `POST {base_url}`."""
+    """A `knowledge.interfaces.Reranker` over `POST {base_url}`."""
 
     def __init__(self, service: ServiceOptions, model: str, client: UpstreamClient | None = None) -> None:
         self._model = model
@@ -21,8 +21,8 @@ class ExternalReranker:
     async def rerank(self, query: str, texts: Sequence[str]) -> Sequence[float]:
         """Return a score from 0 to 1 for each text, in order.
 
-        Scores of services that give logits are brought into that range. Raises GatewayError:
-        upstream_unreachable, upstream_failed, rate_limited, timeout.
+        Logits are mapped to that range. Raises GatewayError: upstream_unreachable, upstream_failed,
+        rate_limited, timeout.
         """
         if not texts:
             return []
@@ -54,7 +54,7 @@ class ExternalReranker:
 
 
 def _entry(result: object) -> tuple[int | None, float | None]:
-    """Return index and score of a result, None for what it lacks."""
+    """Return index and score of a result, None for a missing one."""
     if not isinstance(result, dict):
         return None, None
     index, score = result.get("index"), result.get("relevance_score")

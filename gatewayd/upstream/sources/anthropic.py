@@ -1,4 +1,4 @@
-"""A provider that speaks the Anthropic messages protocol."""
+"""Source for the Anthropic messages protocol."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -19,13 +19,12 @@ from gatewayd.upstream.sources.config import ProviderConfig
 from gatewayd.upstream.sources.model_list import select_models
 from gatewayd.upstream.sources.provider_client import ProviderClient, lacks_listing, listed_objects
 from gatewayd.upstream.streams.anthropic import MessageReader, message_events
-from gatewayd.upstream.streams.chunks import AnswerChunks
+from gatewayd.upstream.streams.chunks import AnswerChunks, completion_chunk
 from gatewayd.upstream.streams.decoder import DecodingReader
-from gatewayd.upstream.streams.single_chunk import completion_chunk
 from gatewayd.upstream.streams.sse import DataFramer, FramingError
 
 VERSION = "2023-06-01"
-"""The protocol version that is asked for."""
+"""The protocol version in requests."""
 
 BETA_FIELDS = frozenset(
     {
@@ -37,14 +36,14 @@ BETA_FIELDS = frozenset(
         "output_format",
     }
 )
-"""Fields of other hosts of the protocol, or known only with an `anthropic-beta` header, which is not sent."""
+"""Fields of other hosts of the protocol, or of betas, whose `anthropic-beta` header is not sent."""
 
 MAX_PAGES = 20
-"""Pages of the list of models, of up to 1,000 models each."""
+"""Maximum number of pages of the list of models, of up to 1,000 models each."""
 
 
 class AnthropicSource:
-    """A hosted provider; its base URL may end in `/v1` or not."""
+    """A hosted provider; its base URL may end in `/v1`."""
 
     def __init__(self, config: ProviderConfig, client: UpstreamClient | None = None) -> None:
         self._config = config.without_suffix("/v1")
@@ -59,7 +58,7 @@ class AnthropicSource:
         return self._config.name
 
     async def list_models(self) -> Sequence[Model]:
-        """Ask the provider for its models, page by page.
+        """Fetch the models of the provider, page by page.
 
         A provider without a list (404) has the models of the allow list, if there is one.
         """
@@ -73,7 +72,7 @@ class AnthropicSource:
         return await select_models(self._config, named, "anthropic", self._detail)
 
     async def complete(self, body: Body, model: Model, context: CallContext) -> Completion:
-        """Answer at once."""
+        """Return a whole answer."""
         _, answer = await self._exchange.post(
             "/v1/messages", {**_request(body, model), "stream": False}, context
         )
@@ -82,14 +81,14 @@ class AnthropicSource:
         return Completion(body=to_completion(answer, ids.now()))
 
     def stream(self, body: Body, model: Model, context: CallContext) -> AnswerChunks:
-        """Answer in chunks."""
+        """Return the answer in chunks."""
         reader = DecodingReader(DataFramer(), EventDecoder(ids.now(), include_usage=wants_usage(body)))
         return self._exchange.chunks(
             "/v1/messages", {**_request(body, model), "stream": True}, reader, _whole, context
         )
 
     async def complete_message(self, body: Body, model: Model, context: CallContext) -> Completion:
-        """Answer a request of the protocol itself; only the model's name is changed, to the caller's."""
+        """Answer a request in this protocol without conversion, except for the id of the model."""
         _, answer = await self._exchange.post("/v1/messages", {**_plain(body), "stream": False}, context)
         if not isinstance(answer.get("content"), list):
             raise self._exchange.failures.broken("its answer has no 'content'")
@@ -97,7 +96,7 @@ class AnthropicSource:
         return Completion(body={"type": "message", "role": "assistant", **answer, "model": model.id})
 
     def stream_message(self, body: Body, model: Model, context: CallContext) -> AnswerChunks:
-        """Answer a request of the protocol itself in its events."""
+        """Answer a request in this protocol with its own events."""
         return self._exchange.chunks(
             "/v1/messages",
             {**_plain(body), "stream": True},
@@ -131,9 +130,9 @@ def _request(body: Body, model: Model) -> Body:
 
 
 def _plain(body: Body) -> Body:
-    """Return a messages request without what the provider refuses from those who name no beta."""
+    """Return a messages request without the fields that the provider refuses without a beta header."""
     plain = {name: value for name, value in body.items() if name not in BETA_FIELDS}
-    # A beta no more: the same words have another place.
+    # The former beta field is part of output_config now.
     older, config = body.get("output_format"), as_mapping(body.get("output_config"))
     if older is not None and config.get("format") is None:
         plain["output_config"] = {**config, "format": older}

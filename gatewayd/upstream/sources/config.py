@@ -1,7 +1,7 @@
-"""How a provider is reached: plain values from the settings, checked once.
+"""Configuration of a provider: plain values from the settings, validated once.
 
-The id that callers send is `prefix` followed by the provider's own id, with nothing put between them: an
-administrator who wants `acme.gpt-x` writes the prefix `acme.`.
+The id that callers send is `prefix` directly followed by the id of the provider: for `acme.gpt-x` the prefix
+is `acme.`.
 """
 
 from dataclasses import dataclass, field, replace
@@ -16,7 +16,7 @@ from gatewayd.urls import split_url
 
 
 class SourceKind(StrEnum):
-    """The protocol that a provider speaks."""
+    """Protocol of a provider."""
 
     # `{base_url}/models`, `{base_url}/chat/completions`.
     OPENAI = "openai"
@@ -28,11 +28,11 @@ class SourceKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class UpstreamTimeouts:
-    """How long to wait for a provider, in seconds.
+    """Time limits for a provider, in seconds.
 
-    `connect` covers the name look-up, a free place among the connections, and the handshakes. `first_byte` is
-    the wait for the status line, and again for the first byte of the body, as some servers answer 200 before
-    they think. `idle` is the wait between two reads, `total` the limit for the whole answer.
+    `connect` covers the name look-up, the wait for a slot of the pool, and the handshakes. `first_byte` is
+    the wait for the status line, and again for the first byte of the body, because some servers answer 200
+    before they compute. `idle` is the wait between two reads, `total` the limit for the whole answer.
     """
 
     connect: float = 5.0
@@ -45,11 +45,11 @@ class UpstreamTimeouts:
 class ProviderConfig:
     """One provider or runtime.
 
-    `models` is the allow list of the provider's own ids (empty: all). `index` is the provider's place in the
-    settings, runtimes counted by themselves, shown as `urlIdx` and in `urls`. `owned_by` and
-    `connection_type` replace what the kind would say in listings.
+    `models` is the allow list of the provider's own ids (empty: all). `index` is the position of the provider
+    in the settings, counted separately for runtimes, and appears as `urlIdx` and in `urls`. `owned_by` and
+    `connection_type` replace the values of the kind in listings.
     With `socket_path` connections go to that unix socket; `base_url` gives only the path and the Host.
-    With `identity` the provider is told who asks.
+    With `identity` requests name the user.
     """
 
     name: str
@@ -67,7 +67,7 @@ class ProviderConfig:
     identity: IdentityHeaders | None = None
 
     def __post_init__(self) -> None:
-        """Refuse values that could only fail later, in the middle of a request."""
+        """Refuse values that would only fail later, within a request."""
         if not self.name or not self.name.isprintable():
             raise invalid("cannot use a provider without a printable name", param="name")
         _check_url(self.name, self.base_url)
@@ -88,7 +88,7 @@ class ProviderConfig:
 def _check_url(name: str, base_url: str) -> None:
     refusal = f"cannot use base_url of provider {name!r}: "
     try:
-        # URL encodes the host in time that grows with the square of its length.
+        # URL() encodes the host in time quadratic in its length.
         split_url(base_url)
         url = URL(base_url)
         host = url.host

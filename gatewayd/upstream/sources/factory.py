@@ -1,4 +1,4 @@
-"""Opens the source for a configured provider."""
+"""Factory of sources: opens the source for a configured provider."""
 
 from gatewayd.catalog.interfaces import ModelSource
 from gatewayd.upstream.http.client import UpstreamClient

@@ -1,7 +1,7 @@
-"""What a provider's refusal, error event or broken connection means: always a `GatewayError` that names it.
+"""Errors of a provider: refusals, error events and broken connections as `GatewayError`.
 
-A provider's status is never ours (its 401 is about our key, not the caller's), its keys are never repeated,
-and its own sentence is kept because it is what helps.
+Each error names the provider and keeps its sentence. The status of the provider is not passed on (its 401 is
+about the key of the gateway), and keys are removed from texts.
 """
 
 import math
@@ -26,21 +26,21 @@ from gatewayd.errors import ErrorKind, GatewayError
 from gatewayd.upstream.http.client import TransportError
 
 MAX_MESSAGE_CHARACTERS = 500
-"""Characters of a provider's own sentence that are kept."""
+"""Maximum number of characters of the sentence of a provider."""
 
 MAX_EXAMINED_CHARACTERS = 8000
-"""Characters of a provider's own sentence that are looked at before it is shortened."""
+"""Maximum number of characters of that sentence that are examined before it is shortened."""
 
 MAX_RETRY_AFTER_SECONDS = 86_400
-"""Seconds; a provider that asks for more is taken to ask for this."""
+"""Maximum of `retry_after`; a larger value of a provider is reduced to it."""
 
 NOTHING_REPORTED = ReportedFailure()
 
 KEY_STATUSES = frozenset({401, 403})
-"""Statuses of which nothing but the sentence is told: the key is the gateway's."""
+"""Statuses about the key of the gateway: callers receive the sentence, but no code."""
 
 _NAMED = QUOTA_CODES | {OVERFLOW}
-"""Codes that stand in the sentence, too: some clients look for them there."""
+"""Codes that the sentence contains too, because some clients search for them there."""
 
 REDACTED = "[redacted]"
 
@@ -72,7 +72,7 @@ _KINDS_BY_TYPE = {
 
 @dataclass(frozen=True, slots=True)
 class ProviderFailures:
-    """Makes the errors of one provider; `key` is what must never appear in one."""
+    """Factory of the errors of one provider; `key` never appears in one."""
 
     provider: str
     key: str | None = None
@@ -96,15 +96,15 @@ class ProviderFailures:
         )
 
     def broken(self, sentence: str) -> GatewayError:
-        """Return the error for an answer that is not one."""
+        """Return the error for an unusable answer."""
         return self.error(ErrorKind.UPSTREAM_FAILED, sentence)
 
     def from_transport(self, error: TransportError) -> GatewayError:
-        """Return the error for a connection that failed."""
+        """Return the error for a failed connection."""
         return self.error(error.kind, self.clean(error.sentence))
 
     def from_answer(self, status: int, headers: Mapping[str, str], body: bytes) -> GatewayError:
-        """Return the error for an answer whose status is not 200; `body` may be cut short."""
+        """Return the error for an answer with a status other than 200; `body` may be truncated."""
         if 300 <= status < 400:
             return self.broken(f"it answered {status}, and redirects are not followed: correct its base_url")
         kind = _KINDS_BY_STATUS.get(status, ErrorKind.UPSTREAM_FAILED)
@@ -112,38 +112,38 @@ class ProviderFailures:
         if kind in {ErrorKind.RATE_LIMITED, ErrorKind.UPSTREAM_UNREACHABLE}:
             retry_after = parse_retry_after(headers.get("Retry-After"), ids.now())
         answer = _json_in(body)
-        said = self._said(headers.get("Content-Type", ""), body, answer)
+        detail = self._describe_body(headers.get("Content-Type", ""), body, answer)
         reported = NOTHING_REPORTED
         if status not in KEY_STATUSES:
-            # Only a refusal of the request says by its words that the request is too long.
+            # Only the message of a refused request shows whether the request is too long.
             is_refusal = kind is ErrorKind.INVALID_REQUEST
             reported = parse_reported_failure(answer, (error_message_in(answer) or "") if is_refusal else "")
         if reported.code == OVERFLOW:
             kind = ErrorKind.INVALID_REQUEST
         named = f"{status} {reported.code}" if reported.code in _NAMED else status
-        return self.error(kind, f"it answered {named} {said}", reported=reported, retry_after=retry_after)
+        return self.error(kind, f"it answered {named} {detail}", reported=reported, retry_after=retry_after)
 
     def from_event(self, error: object) -> GatewayError:
-        """Return the error for an error object inside an answer whose status was 200."""
-        said = error_message_in({"error": error}) or ""
-        reported = parse_reported_failure({"error": error}, said)
+        """Return the error for an error object in an answer with status 200."""
+        reason = error_message_in({"error": error}) or ""
+        reported = parse_reported_failure({"error": error}, reason)
         kind = ErrorKind.INVALID_REQUEST if reported.code == OVERFLOW else _kind_of_event(error)
-        told = self.clean(said or "an error without a message")
+        message = self.clean(reason or "an error without a message")
         named = f" {reported.code}" if reported.code in _NAMED else ""
-        return self.error(kind, f"it reported{named}: {told}", reported=reported)
+        return self.error(kind, f"it reported{named}: {message}", reported=reported)
 
     def clean(self, text: str) -> str:
-        """Return foreign text in one bounded line, without keys and control characters."""
+        """Return a text of the provider as one short line, without keys and control characters."""
         line = self._redact(" ".join(text[:MAX_EXAMINED_CHARACTERS].split()))
         line = "".join(char if char.isprintable() else ascii(char)[1:-1] for char in line)
         return line if len(line) <= MAX_MESSAGE_CHARACTERS else line[: MAX_MESSAGE_CHARACTERS - 1] + "…"
 
     def redacted(self, data: bytes) -> bytes:
-        """Return bytes of an answer without the key."""
+        """Return bytes of an answer with the key removed."""
         return data.replace(self.key.encode(), REDACTED.encode()) if self.key else data
 
     def redacted_text(self, data: bytes) -> bytes:
-        """Return bytes of a refusal, which may repeat parts of the key, without it."""
+        """Return bytes of a refusal with the key and parts of it removed."""
         if self.key is None:
             return data
         return self._redact(data.decode("utf-8", "surrogateescape")).encode("utf-8", "surrogateescape")
@@ -159,7 +159,7 @@ class ProviderFailures:
                 text = re.sub(rf"{head}\S*|\b[\w*.-]{{0,200}}{tail}", REDACTED, text)
         return _KEY_LIKE.sub(REDACTED, text)
 
-    def _said(self, content_type: str, body: bytes, answer: object) -> str:
+    def _describe_body(self, content_type: str, body: bytes, answer: object) -> str:
         if not body.strip():
             return "with an empty body"
         text = body.decode("utf-8", "replace")
@@ -170,7 +170,7 @@ class ProviderFailures:
 
 
 def parse_retry_after(value: str | None, now: int) -> int | None:
-    """Return the seconds of a Retry-After header (seconds or an HTTP date), or None if it means nothing."""
+    """Return the seconds of a Retry-After header (seconds or an HTTP date), None if it is invalid."""
     if value is None:
         return None
     try:

@@ -1,4 +1,4 @@
-"""The way from a provider's list of models to ours."""
+"""Conversion of the model list of a provider into models of the gateway."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
@@ -9,13 +9,13 @@ from gatewayd.time_slices import LoopPacer
 from gatewayd.upstream.sources.config import ProviderConfig
 
 MAX_ID_CHARACTERS = 256
-"""Characters of a model id; longer ones are not listed."""
+"""Maximum number of characters of a model id; models with longer ids are not listed."""
 
 MAX_TIMESTAMP = 253_402_300_799
-"""The end of the year 9999 in epoch seconds."""
+"""Maximum creation time: the end of the year 9999 in epoch seconds."""
 
 Detail = Callable[[Mapping[str, Any]], Mapping[str, Any]]
-"""Returns the extra fields of a listing for one of the provider's objects."""
+"""Returns the extra fields of a model for one object of the provider."""
 
 
 async def select_models(
@@ -26,9 +26,9 @@ async def select_models(
     *,
     connection_type: str = "external",
 ) -> Sequence[Model]:
-    """Return the models that the allow list lets through, once each, with the prefix put before their ids.
+    """Return the models on the allow list, once each, with the prefix before their ids.
 
-    Objects without a usable `id` are left out, and all behind the one over MAX_MODELS.
+    Objects without a usable `id` are skipped, and so is everything after the first model over MAX_MODELS.
     """
     models: dict[str, Model] = {}
     pace = LoopPacer()

@@ -1,4 +1,4 @@
-"""A local runtime that speaks the Ollama native protocol."""
+"""Source for the native Ollama protocol of model runtimes."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -19,20 +19,20 @@ from gatewayd.upstream.streams.decoder import DecodingReader
 from gatewayd.upstream.streams.ndjson import LineFramer
 
 STREAMED_PATHS = frozenset({"/api/chat", "/api/generate", "/api/pull", "/api/push", "/api/create"})
-"""The paths of the native API that answer in lines unless they are asked not to."""
+"""Paths of the native API that answer in lines unless `stream` is false."""
 
 EMPTY_PATHS = frozenset({"/api/copy", "/api/delete"})
-"""The paths of the native API whose answer has no body."""
+"""Paths of the native API that answer without a body."""
 
 
 WHOLE_PATHS = frozenset(
     {"/api/tags", "/api/ps", "/api/version", "/api/show", "/api/embed", "/api/embeddings"}
 )
-"""The other known paths of the native API, whose answer is one object."""
+"""The other known paths of the native API, which answer with one object."""
 
 
 class OllamaSource:
-    """A runtime, usually on this machine; its base URL may end in `/api` or not."""
+    """A runtime, usually on this machine; its base URL may end in `/api`."""
 
     def __init__(self, config: ProviderConfig, client: UpstreamClient | None = None) -> None:
         self._config = config.without_suffix("/api")
@@ -46,11 +46,11 @@ class OllamaSource:
 
     @property
     def prefix(self) -> str:
-        """What stands before the runtime's own ids in the ids that callers send."""
+        """Prefix of the runtime's model ids in the ids that callers send."""
         return self._config.prefix
 
     async def list_models(self) -> Sequence[Model]:
-        """Ask the runtime for the models that it has on its disk."""
+        """Fetch the models that the runtime has installed."""
         answer = await self._exchange.get("/api/tags")
         tags = listed_objects(answer, "models", self._exchange.failures)
         found = [
@@ -59,20 +59,20 @@ class OllamaSource:
         return await select_models(self._config, found, "ollama", self._detail, connection_type="local")
 
     async def complete(self, body: Body, model: Model, context: CallContext) -> Completion:
-        """Answer at once."""
+        """Return a whole answer."""
         _, answer = await self._exchange.post("/api/chat", to_request(body, stream=False), context)
         if not isinstance(answer.get("message"), dict):
             raise self._exchange.failures.broken("its answer has no 'message'")
         return Completion(body=to_completion(answer, ids.now(), ids.new_id))
 
     def stream(self, body: Body, model: Model, context: CallContext) -> AnswerChunks:
-        """Answer in chunks."""
+        """Return the answer in chunks."""
         decoder = ReplyDecoder(ids.now(), ids.new_id, include_usage=wants_usage(body))
         reader = DecodingReader(LineFramer(), decoder)
         return self._exchange.chunks("/api/chat", to_request(body, stream=True), reader, None, context)
 
     async def embed(self, body: Body, model: Model, context: CallContext) -> Body:
-        """Turn a list of texts into vectors, in their order."""
+        """Return vectors for a list of texts, in their order."""
         _, answer = await self._exchange.post("/api/embed", to_embed(body), context)
         try:
             return from_embed(answer, model.upstream_id)
@@ -82,7 +82,7 @@ class OllamaSource:
     async def forward(
         self, method: str, path: str, body: Body | None, context: CallContext | None = None
     ) -> ForwardedAnswer:
-        """Pass a request of the native API on; a page for people is no answer to it."""
+        """Forward a request of the native API; an HTML page raises upstream_failed."""
         check = _check_of(path, body)
         answer = await self._exchange.forward(method, path, body, check, context, keeps_refusals=True)
         if "html" in answer.content_type.lower():

@@ -1,4 +1,4 @@
-"""A provider that speaks the OpenAI protocol: the body goes out and the answer comes in untouched."""
+"""Source for the OpenAI protocol; requests and answers are not converted."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -15,8 +15,7 @@ from gatewayd.upstream.sources.config import ProviderConfig
 from gatewayd.upstream.sources.failures import ProviderFailures
 from gatewayd.upstream.sources.model_list import select_models
 from gatewayd.upstream.sources.provider_client import ProviderClient, lacks_listing, listed_objects
-from gatewayd.upstream.streams.chunks import AnswerChunks
-from gatewayd.upstream.streams.single_chunk import completion_chunk
+from gatewayd.upstream.streams.chunks import AnswerChunks, completion_chunk
 from gatewayd.upstream.streams.sse import ChunkReader, FramingError
 
 
@@ -34,7 +33,7 @@ class OpenAiSource:
         return self._config.name
 
     async def list_models(self) -> Sequence[Model]:
-        """Ask the provider for its models.
+        """Fetch the models of the provider.
 
         A provider without a list (404) has the models of the allow list, if there is one.
         """
@@ -48,7 +47,7 @@ class OpenAiSource:
         return await select_models(self._config, found, "openai", self._detail)
 
     async def complete(self, body: Body, model: Model, context: CallContext) -> Completion:
-        """Answer at once; the provider's bytes are kept."""
+        """Return a whole answer with the bytes of the provider."""
         raw, answer = await self._exchange.post(
             "/chat/completions", _unstreamed(_own(body, context)), context
         )
@@ -64,21 +63,21 @@ class OpenAiSource:
         return Completion(body=answer) if is_changed else Completion(raw=raw, body=answer)
 
     def stream(self, body: Body, model: Model, context: CallContext) -> AnswerChunks:
-        """Answer in chunks; the provider's bytes are kept where they may pass."""
+        """Return the answer in chunks, with the bytes of the provider where possible."""
         body = _own(body, context)
         if body.get("stream") is not True:
             body = {**body, "stream": True}
         return self._exchange.chunks("/chat/completions", body, ChunkReader(), _whole, context)
 
     async def embed(self, body: Body, model: Model, context: CallContext) -> Body:
-        """Turn a list of inputs into vectors, in their order, whatever order the provider answers in."""
+        """Return vectors for a list of inputs, in the order of the inputs."""
         _, answer = await self._exchange.post("/embeddings", {**body, "encoding_format": "float"}, context)
         return {**answer, "data": order_vectors(answer.get("data"), self._exchange.failures)}
 
     async def forward(
         self, method: str, path: str, body: Body | None, context: CallContext | None = None
     ) -> ForwardedAnswer:
-        """Send a request to `path` below the base URL; the answer's bytes are left as they are."""
+        """Send a request to `path` below the base URL and return the answer unchanged."""
         return await self._exchange.forward(method, path, body, context=context)
 
     async def close(self) -> None:
@@ -90,7 +89,7 @@ class OpenAiSource:
 
 
 def order_vectors(data: object, failures: ProviderFailures) -> list[dict[str, Any]]:
-    """Return the vectors by `index`; a provider that numbers none of them is taken by its order."""
+    """Return the vectors in the order of `index`, or in their own order if none has an index."""
     if not isinstance(data, list) or not all(isinstance(item, dict) for item in data):
         raise failures.broken("its answer has no list of objects in 'data'")
     if all("index" not in item for item in data):
@@ -102,12 +101,12 @@ def order_vectors(data: object, failures: ProviderFailures) -> list[dict[str, An
 
 
 def _own(body: Body, context: CallContext) -> Body:
-    """Return a request in this protocol's words alone; what came in them is left as it is."""
+    """Return a request without fields of other protocols; one in this protocol is unchanged."""
     return without_foreign(body) if context.is_converted else body
 
 
 def _unstreamed(body: Body) -> Body:
-    """Return a request for a whole answer; options of a stream are refused by providers in one."""
+    """Return a request for a whole answer, without the stream options, which providers would refuse."""
     if not body.get("stream") and "stream_options" not in body:
         return body
     kept = {name: value for name, value in body.items() if name != "stream_options"}

@@ -1,4 +1,4 @@
-"""One provider's requests and answers: JSON out, checked JSON or chunks in, failures as `GatewayError`."""
+"""Client of one provider: sends JSON, returns checked JSON or chunks, raises failures as `GatewayError`."""
 
 from collections.abc import Awaitable, Mapping
 from typing import Any, NoReturn
@@ -19,28 +19,28 @@ from gatewayd.upstream.streams.forwarded import ForwardedReply
 from gatewayd.upstream.streams.sse import FramingError, find_error
 
 MAX_ANSWER_BYTES = 32 * 1024 * 1024
-"""Bytes of an answer that is read as a whole."""
+"""Maximum number of bytes of an answer that is read whole."""
 
 ANSWER_LIMITS = JsonLimits(
     containers=500_000, values=5_000_000, depth=MAX_ANSWER_DEPTH, has_exact_integers=False
 )
-"""What such an answer may hold: thousands of vectors, a list of many models."""
+"""Limits of the JSON of such an answer: thousands of vectors, or a long list of models."""
 
 MAX_INLINE_MESSAGES = 64
 MAX_INLINE_CHARACTERS = 64 * 1024
-"""Messages and characters of a request that is encoded at once."""
+"""Maximum number of messages, and of characters of each, in a request that is encoded at once."""
 
 MAX_LIST_BYTES = 16 * 1024 * 1024
-"""Bytes of a list of models."""
+"""Maximum number of bytes of a list of models."""
 
 MAX_REFUSAL_BYTES = 64 * 1024
-"""Bytes of an error's body that are looked at."""
+"""Maximum number of bytes that are read of the body of an error."""
 
 
 class ProviderClient:
     """Sends requests to one provider.
 
-    `headers` are all that it learns of us beside the body, and of who asks when its configuration says so.
+    `headers` go with every request; headers that name the user follow if the configuration has `identity`.
     """
 
     def __init__(
@@ -56,18 +56,18 @@ class ProviderClient:
         )
 
     async def get(self, path: str) -> dict[str, Any] | list[Any]:
-        """Return the JSON object or list at `path`, of at most MAX_LIST bytes."""
+        """Return the JSON object or list at `path`, of at most MAX_LIST_BYTES."""
         return (await self._read_whole(self._send("GET", path, None), MAX_LIST_BYTES))[1]
 
     async def post(
         self, path: str, body: Mapping[str, Any], context: CallContext | None = None
     ) -> tuple[bytes, dict[str, Any]]:
-        """Send a JSON body and return the JSON object that comes back, as bytes and decoded."""
+        """Send a JSON body and return the JSON object of the answer, as bytes and decoded."""
         raw, answer = await self._read_whole(self._send("POST", path, body, context))
         return raw, self._object(answer)
 
     async def put(self, path: str, content: bytes, headers: Mapping[str, str]) -> object:
-        """Send bytes with these headers and return the JSON object or list that comes back."""
+        """Send bytes with these headers and return the JSON object or list of the answer."""
         url = self._base + path
         sending = self._client.request("PUT", url, {**self._headers, **headers}, content)
         return (await self._read_whole(sending))[1]
@@ -80,7 +80,7 @@ class ProviderClient:
         whole: ChunkFromCompletion | None = None,
         context: CallContext | None = None,
     ) -> AnswerChunks:
-        """Return the chunks of the answer to a JSON body, which is sent when the first one is asked for."""
+        """Return the chunks of the answer to a JSON body; awaiting the first one sends the request."""
         fallback = None if whole is None else (whole, self._read_object)
         return AnswerChunks(lambda: self._begin(path, body, context), reader, self.failures, fallback)
 
@@ -94,10 +94,10 @@ class ProviderClient:
         *,
         keeps_refusals: bool = False,
     ) -> ForwardedReply:
-        """Send a JSON body, or none, and return the answer with its body unread; over 299 raises.
+        """Send a JSON body, or none, and return the answer with its body unread; a status over 299 raises.
 
-        `check` looks at what is passed on; without one it is events or one JSON object, as the answer says.
-        With `keeps_refusals` a refusal in the provider's own words is raised as `RuntimeRefusalError`.
+        `check` validates the forwarded bytes; by default as events or one JSON object, by the media type.
+        With `keeps_refusals` a refusal is raised with the provider's body as `RuntimeRefusalError`.
         """
         try:
             response = await self._send(method, path, body, context)
@@ -204,7 +204,7 @@ class ProviderClient:
 
 
 def listed_objects(answer: object, name: str, failures: ProviderFailures) -> list[dict[str, Any]]:
-    """Return the objects of a listing, `{name: [...]}` or a bare list; other shapes are a failure."""
+    """Return the objects of a listing, `{name: [...]}` or a bare list; raises upstream_failed for others."""
     found = answer.get(name) if isinstance(answer, dict) else answer
     if not isinstance(found, list):
         raise failures.broken(f"its list of models has no {name!r}")
@@ -212,12 +212,12 @@ def listed_objects(answer: object, name: str, failures: ProviderFailures) -> lis
 
 
 def lacks_listing(error: GatewayError) -> bool:
-    """Whether a provider that refused its list of models has no such list."""
+    """Return whether the error means that a provider has no list of models."""
     return error.kind is ErrorKind.NOT_FOUND
 
 
 async def _read_start(response: UpstreamResponse, limit: int) -> bytes:
-    """Return at most about `limit` bytes of a refusal; what broke off is as good as what came."""
+    """Return about `limit` bytes of a refusal at most, or fewer if it breaks off."""
     body = b""
     try:
         while len(body) < limit and (part := await response.read_some()):
@@ -228,7 +228,7 @@ async def _read_start(response: UpstreamResponse, limit: int) -> bytes:
 
 
 def _encode_light(body: Mapping[str, Any]) -> bytes | None:
-    """Return a request as JSON; None unless its messages are few and short texts, as nearly all are."""
+    """Return a request as JSON; None unless its messages are few and short texts, as in most requests."""
     messages = body.get("messages")
     if not isinstance(messages, list) or len(messages) > MAX_INLINE_MESSAGES:
         return None

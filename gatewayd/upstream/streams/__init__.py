@@ -1,1 +1,1 @@
-"""Streamed answers of providers: framing, checks, chunks."""
+"""Streamed answers of providers: framing, checks, conversion to chunks."""

@@ -1,4 +1,4 @@
-"""Reads a provider's stream of the messages protocol for a caller who speaks that protocol too; pure."""
+"""Reader that forwards a messages stream of a provider to a caller of the same protocol; without I/O."""
 
 import re
 from collections.abc import Iterator, Mapping
@@ -19,24 +19,24 @@ from gatewayd.upstream.streams.sse import (
 )
 
 TYPE: Final = re.compile(r"[a-z_]{1,64}")
-"""What may stand in an `event:` line: every name of the protocol, and those that it may get."""
+"""Valid names in an `event:` line: those of the protocol, and future ones."""
 
 MESSAGE_EVENTS: Final = frozenset(
     {"content_block_start", "content_block_delta", "content_block_stop", "message_delta", "message_stop"}
 )
-"""The events that make no sense before a message has begun."""
+"""The events that are invalid before `message_start`."""
 
 STOP: Final[Body] = {"type": "message_stop"}
 
 
 class MessageReader:
-    """Passes whole events on, under `event:` lines of our own; a `StreamReader`.
+    """A `StreamReader` that forwards complete events with new `event:` lines.
 
-    The JSON text stays as it came, but for the model in `message_start`, which becomes `model_id`, and a
-    top-level `event` object, which is left out. Types that are not known are passed on, as the protocol says
-    that clients must bear them. What comes before `message_start`, a second one, and what follows
-    `message_stop` is dropped; a missing `message_stop` is added after a stop reason. An `error` event, or
-    what is not an event, ends the stream and is left in `error`, after the chunk of what came before.
+    The JSON text is unchanged, except the model in `message_start`, which becomes `model_id`, and a top-level
+    `event` object, which is removed. Unknown types are forwarded, because the protocol requires clients to
+    accept them. Events before `message_start`, a second one, and events after `message_stop` are dropped; a
+    missing `message_stop` is added after a stop reason. An `error` event, or text that is no event, ends the
+    stream and is stored in `error`, after the chunk of the events before it.
     """
 
     def __init__(self, model_id: str, max_line: int = MAX_LINE_BYTES) -> None:
@@ -49,15 +49,15 @@ class MessageReader:
 
     @property
     def is_complete(self) -> bool:
-        """Whether the answer came to its end."""
+        """Whether the answer is complete."""
         return self.is_done or self._has_reason
 
     def feed(self, read: bytes) -> CompletionChunk | None:
-        """Take one read and return the events that are now whole, None when none is; raises FramingError."""
+        """Return the events that one read completes, None if there are none; raises FramingError."""
         return _chunk(self._all(self._framer.feed(read)))
 
     def finish(self) -> CompletionChunk | None:
-        """Return what the end of the stream completed; raises FramingError for a stream without a message."""
+        """Return the events that the end completes; raises FramingError for a stream without a message."""
         frames = self._all(drop_truncated(self._framer.finish()))
         if self._has_reason:
             frames += self._all([orjson.dumps(STOP)])
@@ -93,7 +93,7 @@ class MessageReader:
             yield _frame(kind, payload.strip() if whole else orjson.dumps(event))
 
     def _passes(self, kind: str, event: Body) -> bool:
-        """Tell whether an event is passed on, and note what it says about the message."""
+        """Return whether an event is forwarded, and record the state of the message."""
         if kind == "message_start":
             return self._starts(event)
         if not self._has_started:
@@ -119,7 +119,7 @@ class MessageReader:
 
 
 def message_events(message: Mapping[str, Any], model_id: str) -> CompletionChunk:
-    """Return a message that came whole as the events of a stream; raises FramingError for what is none."""
+    """Return a whole message as the events of a stream; raises FramingError if it is no message."""
     blocks = message.get("content")
     if not isinstance(blocks, list):
         raise FramingError("its answer has no 'content'")
@@ -138,7 +138,7 @@ def message_events(message: Mapping[str, Any], model_id: str) -> CompletionChunk
 
 
 def _block_events(index: int, block: Mapping[str, Any]) -> list[Body]:
-    """Return the events of one block, its parts in deltas as clients expect, and whole if it has none."""
+    """Return the events of one block: its parts as deltas, or the whole block if it has no parts."""
     begun, deltas = _deltas(block)
     return [
         {"type": "content_block_start", "index": index, "content_block": begun},

@@ -1,7 +1,7 @@
-"""What is looked at in an answer that is passed on: it is JSON of the kind that was asked for; pure.
+"""Checks of forwarded answers: they must be JSON of the requested kind; without I/O.
 
-Such an answer is not converted, but what is none is not passed on either: the caller learns of it in words of
-ours, and a provider cannot send events of ours.
+A forwarded answer is not converted. An invalid one becomes an error of the gateway, and `event` objects, with
+which a provider could send events of the gateway, are removed.
 """
 
 import re
@@ -21,37 +21,38 @@ from gatewayd.upstream.streams.sse import (
 )
 
 MAX_FRAME_BYTES: Final = 8 * 1024 * 1024
-"""Bytes of the longest line and event: some hold images."""
+"""Maximum number of bytes of a line or event; some contain images."""
 
 MAX_HELD_BYTES: Final = 1024 * 1024
-"""Bytes of a whole answer that are held back until they are known to be good."""
+"""Maximum number of bytes of a whole answer that are held back until it is checked."""
 
 KIND_PATTERN: Final = re.compile(r"[a-z_.]{1,64}")
-"""What may stand in an `event:` line."""
+"""Valid names in an `event:` line."""
 
 FINAL_KINDS: Final = frozenset({"response.completed", "response.failed", "response.incomplete"})
 
 
 class StreamChecker(Protocol):
-    """Takes reads, gives what may pass.
+    """Takes reads and returns the bytes to forward.
 
-    `error` is what ended the answer, after all that was given; `is_done` tells that nothing can follow.
+    `error` is the error that ended the answer after the returned bytes; `is_done` means that nothing can
+    follow.
     """
 
     error: object
     is_done: bool
 
     def feed(self, read: bytes) -> bytes:
-        """Take one read and return what may pass now."""
+        """Return the bytes to forward after one read."""
         ...
 
     def finish(self) -> bytes:
-        """Return what may pass at the end of the answer."""
+        """Return the bytes to forward at the end of the answer."""
         ...
 
 
 class UncheckedStream:
-    """Passes on everything: the answer to a request that the gateway does not know."""
+    """Forwards everything: the answer to a request that the gateway does not know."""
 
     error: object = None
     is_done = False
@@ -66,7 +67,7 @@ class UncheckedStream:
 
 
 class CheckedLines:
-    """Passes on whole lines that are JSON objects; an error line is the last of the answer."""
+    """Forwards complete lines that are JSON objects; an error line ends the answer."""
 
     def __init__(self, max_line: int = MAX_FRAME_BYTES) -> None:
         self._framer = LineFramer(max_line)
@@ -75,7 +76,7 @@ class CheckedLines:
         self.is_done = False
 
     def feed(self, read: bytes) -> bytes:
-        """Take one read and return the lines that may pass now."""
+        """Return the lines to forward after one read."""
         if self.is_done:
             return b""
         try:
@@ -88,12 +89,12 @@ class CheckedLines:
         return passed
 
     def finish(self) -> bytes:
-        """Return a last line that has no end, if it is whole."""
+        """Return the last line without an end, if it is complete."""
         if self.is_done or self.error is not None:
             return b""
         passed = b"".join(self._passed(self._framer.finish()))
         if isinstance(self.error, FramingError) and self._has_passed:
-            # The start of a line: that the answer is not whole is for others to say.
+            # A truncated line; the caller reports the incomplete answer.
             self.error = None
         elif not self._has_passed and self.error is None:
             self.error = FramingError("it ended before it was complete")
@@ -118,9 +119,9 @@ class CheckedLines:
 
 
 class CheckedEvents:
-    """Passes on whole events of JSON objects up to the last one; an error event ends the answer.
+    """Forwards complete events with JSON objects up to the last one; an error event ends the answer.
 
-    The `event:` lines are of our own making: they say the type that stands in the event.
+    The `event:` lines are written anew, with the type in the event.
     """
 
     def __init__(self, max_line: int = MAX_FRAME_BYTES) -> None:
@@ -130,18 +131,18 @@ class CheckedEvents:
         self.error: object = None
 
     def feed(self, read: bytes) -> bytes:
-        """Take one read and return the events that may pass now."""
+        """Return the events to forward after one read."""
         if self.is_done:
             return b""
         return self._take(lambda: self._framer.feed(read))
 
     def finish(self) -> bytes:
-        """Return a last event that has no end, if it is whole."""
+        """Return the last event without an end, if it is complete."""
         if self.is_done or self.error is not None:
             return b""
         passed = self._take(self._framer.finish)
         if isinstance(self.error, FramingError):
-            # The start of an event.
+            # A truncated event.
             self.error = None
         if not self._is_complete and self.error is None:
             self.error = FramingError("it ended before it was complete")
@@ -179,9 +180,9 @@ class CheckedEvents:
 
 
 class CheckedWhole:
-    """Passes on one JSON object; of one over 1 MiB only the start is looked at.
+    """Forwards one JSON object; of one over 1 MiB only the start is checked.
 
-    An answer without a body passes only where `may_be_empty`.
+    An answer without a body is valid only with `may_be_empty`.
     """
 
     def __init__(self, *, may_be_empty: bool = False, max_held: int = MAX_HELD_BYTES) -> None:
@@ -193,7 +194,7 @@ class CheckedWhole:
         self.is_done = False
 
     def feed(self, read: bytes) -> bytes:
-        """Take one read and return what may pass now."""
+        """Return the bytes to forward after one read."""
         if self._is_open:
             return read
         self._held += read
@@ -207,7 +208,7 @@ class CheckedWhole:
         return held
 
     def finish(self) -> bytes:
-        """Return the answer if it is one."""
+        """Return the answer if it is valid."""
         raw = bytes(self._held)
         if self._is_open or self.error is not None or (self._may_be_empty and not raw.strip()):
             return b""

@@ -1,63 +1,65 @@
-"""The chunks of one streamed answer, read from a provider as they are asked for."""
+"""Chunks of one answer: an iterator that sends the request and reads the stream of the provider."""
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, NoReturn, Protocol, Self
 
+from gatewayd.completions.choices import choice_to_delta
+from gatewayd.completions.json_access import as_sequence
 from gatewayd.completions.limits import MAX_STREAM_BYTES, AnswerSizeError
-from gatewayd.completions.records import CompletionChunk
+from gatewayd.completions.records import Body, CompletionChunk
 from gatewayd.upstream.http.client import TransportError, UpstreamResponse
 from gatewayd.upstream.sources.failures import ProviderFailures
 from gatewayd.upstream.streams.sse import FramingError
 
 SLICE_BYTES = 16 * 1024
-"""Bytes of an answer that are looked at before others have their turn, whatever they hold."""
+"""Maximum number of bytes that are processed before other tasks run."""
 
 LARGE_SLICE_BYTES = 64 * 1024
 LARGE_SLICE_LINES = 800
-"""Bytes of such a slice that has no more lines than these, as events of a usual length have."""
+"""Maximum number of bytes of a slice with at most LARGE_SLICE_LINES lines, as ordinary events have."""
 
 OpenResponse = Callable[[], Awaitable[UpstreamResponse]]
-"""Sends the request and returns a good answer; raises TransportError or GatewayError."""
+"""Sends the request and returns the successful response; raises TransportError or GatewayError."""
 
 ChunkFromCompletion = Callable[[dict[str, Any]], CompletionChunk]
-"""Takes an answer that came whole although a stream was asked for; raises FramingError."""
+"""Converts an answer that is whole although the request asked for a stream; raises FramingError."""
 
 ReadCompletion = Callable[[UpstreamResponse], Awaitable[dict[str, Any]]]
-"""Reads an answer that came whole."""
+"""Reads a whole answer."""
 
 
 class StreamReader(Protocol):
-    """Turns a provider's stream into chunks; pure."""
+    """Converts the stream of a provider into chunks; without I/O."""
 
     @property
     def error(self) -> object:
-        """The error object that the provider sent in its stream, a FramingError for what is none, or None."""
+        """The error object in the stream, a FramingError for a malformed stream, or None."""
         ...
 
     @property
     def is_done(self) -> bool:
-        """Whether nothing of interest can follow."""
+        """Whether the rest of the stream can be ignored."""
         ...
 
     @property
     def is_complete(self) -> bool:
-        """Whether the answer came to its end."""
+        """Whether the answer is complete."""
         ...
 
     def feed(self, read: bytes) -> CompletionChunk | None:
-        """Take one read; raises FramingError."""
+        """Process one read; raises FramingError."""
         ...
 
     def finish(self) -> CompletionChunk | None:
-        """Take the end of the stream; raises FramingError."""
+        """Process the end of the stream; raises FramingError."""
         ...
 
 
 class AnswerChunks:
-    """An iterator of chunks; the request is sent when the first one is asked for.
+    """An iterator of chunks; the first step sends the request.
 
-    Whatever ends it (the end, a failure, a cancelled wait, `aclose`) releases the connection at once.
+    Its end, a failure, cancellation and `aclose` release the connection at once.
     """
 
     def __init__(
@@ -108,7 +110,7 @@ class AnswerChunks:
         return chunk
 
     async def aclose(self) -> None:
-        """Close the provider's connection at once unless the answer was read to its end."""
+        """Close the connection of the provider at once unless the answer is complete."""
         self._close()
 
     def _close(self) -> None:
@@ -117,7 +119,7 @@ class AnswerChunks:
             self._response.close()
 
     async def _read(self, response: UpstreamResponse) -> bytes:
-        """Return what came, or the start of it."""
+        """Return the next bytes, or the first slice of them."""
         read = await response.read_some()
         self._size += len(read)
         if self._size > MAX_STREAM_BYTES:
@@ -125,7 +127,7 @@ class AnswerChunks:
         return read if len(read) <= SLICE_BYTES or _is_light(read) else self._sliced(read)
 
     async def _next_slice(self) -> bytes:
-        """Return more of what came, after others had their turn."""
+        """Return the next slice after other tasks have run."""
         await asyncio.sleep(0)
         return self._sliced(self._rest)
 
@@ -134,7 +136,7 @@ class AnswerChunks:
         return read[:SLICE_BYTES]
 
     async def _start(self) -> UpstreamResponse:
-        """Send the request; an answer that came whole is held as the only chunk."""
+        """Send the request; a whole answer becomes the only chunk."""
         if self._is_closed:
             raise StopAsyncIteration
         response = self._response = await self._begin()
@@ -145,12 +147,12 @@ class AnswerChunks:
         return response
 
     def _last(self) -> CompletionChunk | None:
-        """Return what the end of the stream completed."""
+        """Return the chunk that the end of the stream completes."""
         self._ended = True
         return self._reader.finish()
 
     async def _finish(self, response: UpstreamResponse) -> NoReturn:
-        """End the iteration: raise what went wrong, if anything did."""
+        """End the iteration: raise the error of the stream, or StopAsyncIteration."""
         reader = self._reader
         if self._is_closed:
             raise StopAsyncIteration
@@ -173,3 +175,17 @@ def _is_light(read: bytes) -> bool:
 def media_type(response: UpstreamResponse) -> str:
     """Return the media type of an answer without its parameters."""
     return response.headers.get("Content-Type", "").split(";", 1)[0].strip().lower()
+
+
+def completion_chunk(completion: Mapping[str, Any]) -> CompletionChunk:
+    """Return a whole completion as one chunk: messages become deltas, other fields stay.
+
+    Raises FramingError for a completion without a choice.
+    """
+    choices = [choice for choice in as_sequence(completion.get("choices")) if isinstance(choice, dict)]
+    if not choices:
+        raise FramingError("its answer has no choice")
+    event: Body = {**completion, "object": "chat.completion.chunk"}
+    event.pop("event", None)
+    event["choices"] = [choice_to_delta(choice, index) for index, choice in enumerate(choices)]
+    return CompletionChunk(events=[event])

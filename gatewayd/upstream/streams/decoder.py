@@ -1,4 +1,4 @@
-"""Reads a stream of another protocol as OpenAI chunks: a framer finds objects, a decoder converts them."""
+"""Reader for streams of other protocols: a framer splits them, a decoder converts the objects to chunks."""
 
 from collections.abc import Mapping
 from typing import Any, Protocol
@@ -9,21 +9,21 @@ from gatewayd.upstream.streams.sse import DONE_WORD, FramingError, decode_payloa
 
 
 class StreamFramer(Protocol):
-    """Splits reads into JSON texts; `broken` tells that nothing follows what was returned."""
+    """Splits reads into JSON texts; a set `broken` means that nothing follows the returned texts."""
 
     broken: FramingError | None
 
     def feed(self, read: bytes) -> list[bytes]:
-        """Take one read and return the texts that are now whole; raises FramingError instead of none."""
+        """Return the texts that one read completes; raises FramingError if there can be no more."""
         ...
 
     def finish(self) -> list[bytes]:
-        """Return the text that the end of the stream completed; raises FramingError instead of none."""
+        """Return the text that the end of the stream completes; raises the errors of `feed`."""
         ...
 
 
 class StreamDecoder(Protocol):
-    """Turns the objects of one stream into chat.completion.chunk objects."""
+    """Converts the objects of one stream into chat.completion.chunk objects."""
 
     error: object
     is_done: bool
@@ -44,25 +44,25 @@ class DecodingReader:
 
     @property
     def error(self) -> object:
-        """The error that the provider sent in its stream, a FramingError for what is none, or None."""
+        """The error object in the stream, a FramingError for a malformed stream, or None."""
         return self._broken or self._decoder.error
 
     @property
     def is_done(self) -> bool:
-        """Whether nothing of interest can follow."""
+        """Whether the rest of the stream can be ignored."""
         return self._decoder.is_done
 
     @property
     def is_complete(self) -> bool:
-        """Whether the answer came to its end."""
+        """Whether the answer is complete."""
         return self._decoder.is_complete
 
     def feed(self, read: bytes) -> CompletionChunk | None:
-        """Take one read and return the chunks of what it completed, or None; raises FramingError."""
+        """Return the chunks of the texts that one read completes, or None; raises FramingError."""
         return None if self._is_over else self._chunk(self._framer.feed(read))
 
     def finish(self) -> CompletionChunk | None:
-        """Take the end of the stream; raises FramingError."""
+        """Process the end of the stream; raises FramingError."""
         return None if self._is_over else self._chunk(drop_truncated(self._framer.finish()))
 
     @property

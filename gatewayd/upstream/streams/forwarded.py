@@ -1,4 +1,4 @@
-"""A provider's answer whose bytes are passed on as they come, as far as they are an answer."""
+"""Answer of a provider that is forwarded byte by byte after a check."""
 
 from typing import Self
 
@@ -10,7 +10,7 @@ from gatewayd.upstream.streams.sse import FramingError
 
 
 class ForwardedReply:
-    """A `catalog.interfaces.Forwarded` over a response; `check` decides what of it passes."""
+    """A `catalog.interfaces.ForwardedAnswer` over a response; `check` decides which bytes are forwarded."""
 
     __slots__ = ("_check", "_failures", "_has_ended", "_response")
 
@@ -27,7 +27,7 @@ class ForwardedReply:
 
     @property
     def content_type(self) -> str:
-        """The media type with its parameters, empty when none was named."""
+        """The media type with its parameters, empty if there is none."""
         return self._response.headers.get("Content-Type", "")
 
     def __aiter__(self) -> Self:
@@ -35,11 +35,11 @@ class ForwardedReply:
         return self
 
     async def __anext__(self) -> bytes:
-        """Return what may pass next; raises GatewayError when the answer breaks off, fails or is none."""
+        """Return the next bytes to forward; raises GatewayError if the answer fails or is invalid."""
         while True:
             self._raise_error()
             if self._check.is_done and not self._has_ended:
-                # The provider may leave the connection open.
+                # The provider may keep the connection open.
                 self._has_ended = True
                 await self._response.finish()
             if self._has_ended:
@@ -51,7 +51,7 @@ class ForwardedReply:
                 return self._failures.redacted(passed)
 
     async def aclose(self) -> None:
-        """Close the provider's connection at once unless the body was read to its end."""
+        """Close the connection of the provider at once unless the body is complete."""
         self._response.close()
 
     async def _read(self) -> bytes:

@@ -1,13 +1,13 @@
-"""Splits a stream of JSON lines; pure."""
+"""Framer for streams of JSON lines; without I/O."""
 
 from gatewayd.completions.limits import MAX_LINE_BYTES
 from gatewayd.upstream.streams.sse import FramingError
 
 
 class LineFramer:
-    """Takes reads, gives the lines that are whole, without their ends.
+    """Splits reads into complete lines without their ends.
 
-    A line that is too long ends the stream: what came before it is returned, and `broken` tells.
+    A line that is too long ends the stream: the lines before it are returned, and `broken` is set.
     """
 
     def __init__(self, max_line: int = MAX_LINE_BYTES) -> None:
@@ -16,7 +16,7 @@ class LineFramer:
         self.broken: FramingError | None = None
 
     def feed(self, read: bytes) -> list[bytes]:
-        """Take one read and return the lines that are now whole; raises FramingError instead of none."""
+        """Return the lines that one read completes; raises FramingError if there can be no more."""
         if self.broken is not None:
             raise self.broken
         searched = len(self._rest)
@@ -28,7 +28,7 @@ class LineFramer:
         return self._checked(lines)
 
     def finish(self) -> list[bytes]:
-        """Return a last line that was not ended; raises like `feed`."""
+        """Return the last line if it has no end; raises the errors of `feed`."""
         if self.broken is not None:
             raise self.broken
         line = bytes(self._rest)
@@ -36,7 +36,7 @@ class LineFramer:
         return [line] if line else []
 
     def _checked(self, lines: list[bytes]) -> list[bytes]:
-        """Return the lines before the first that is too long; raises FramingError when that is the first."""
+        """Return the lines before the first that is too long; raises FramingError if there are none."""
         long = next((i for i, line in enumerate(lines) if len(line) > self._max_line), len(lines))
         if long < len(lines) or len(self._rest) > self._max_line:
             self.broken = FramingError(f"it sent a line over {self._max_line} bytes")

@@ -1,8 +1,8 @@
-"""Reads a provider's event stream: bytes as they come in, whole `data:` payloads out; pure.
+"""Readers for server-sent events of providers: bytes in, complete `data:` payloads out; without I/O.
 
-Two readers: `DataFramer` gives payloads and nothing else; `ChunkReader` reads an OpenAI stream and passes
-bytes on as they are wherever that is safe. It decodes every event to know that: with orjson that costs less
-than searching the bytes for what may not pass, and a reader of bytes can be fooled.
+`DataFramer` returns payloads only. `ChunkReader` reads an OpenAI stream and forwards bytes unchanged where
+that is safe. It decodes every event to decide that: with orjson this costs less than a search in the bytes,
+which could also be deceived.
 """
 
 import re
@@ -25,17 +25,17 @@ from gatewayd.completions.tool_call_indices import CHUNK, ToolCallNumbering
 from gatewayd.text import MAX_ANSWER_DEPTH
 
 MAX_HELD_BYTES = 64 * 1024
-"""Bytes of an unfinished event that are joined with the next read; the framer holds longer ones."""
+"""Maximum size of an incomplete event that is joined with the next read; the framer holds longer ones."""
 
 DONE_WORD = b"[DONE]"
 
 _USUAL = b"data: {"
-"""How an event begins that may pass as it is."""
+"""Start of an event that may be forwarded unchanged."""
 
 _LAST_FRAME = b"data: [DONE]\n\n"
 
 _NONE_USUAL = (b"",)
-"""Stands for payloads that are to be looked at one by one: none of it is JSON."""
+"""A payload that is no JSON; it makes the caller process the events one by one."""
 
 _SURROGATES = re.compile(
     rb"\\\\|\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|(\\u[dD][89a-fA-F][0-9a-fA-F]{2})"
@@ -44,20 +44,20 @@ _SURROGATES = re.compile(
 _CR = 13
 
 _SHORT = 2 * MAX_ANSWER_DEPTH
-"""Bytes in which no JSON can be deep: each level has a start and an end."""
+"""Maximum size of a text that cannot nest too deep, because each level takes two bytes."""
 
 
 class FramingError(ValueError):
-    """The stream is not one; the text completes "cannot get an answer from ...: "."""
+    """The stream is malformed; the text completes "cannot get an answer from ...: "."""
 
 
 class DataFramer:
     """Splits an event stream into the payloads of its events.
 
     LF, CRLF and CR end a line; a blank line ends an event; the `data:` lines of an event are joined with LF.
-    Comments and all other fields (`event:`, `id:`, `retry:`) are dropped, events without data too. A line or
-    event that is too long ends the stream: what came before it is returned, and `broken` tells. `stray` is
-    the first line that is JSON in place of a field.
+    Comments, all other fields (`event:`, `id:`, `retry:`) and events without data are dropped. A line or
+    event that is too long ends the stream: the payloads before it are returned, and `broken` is set. `stray`
+    is the first line that is JSON instead of a field.
     """
 
     def __init__(self, max_line: int = MAX_LINE_BYTES) -> None:
@@ -71,7 +71,7 @@ class DataFramer:
         self.stray: bytes | None = None
 
     def feed(self, read: bytes) -> list[bytes]:
-        """Take one read and return the payloads that are now whole; raises FramingError instead of none."""
+        """Return the payloads that one read completes; raises FramingError if there can be no more."""
         self._check()
         if self._after_cr and read:
             self._after_cr = False
@@ -89,7 +89,7 @@ class DataFramer:
         return self._take(lines)
 
     def finish(self) -> list[bytes]:
-        """Return the payload of an event whose closing blank line never came; raises like `feed`."""
+        """Return the payload of a last event without a blank line; raises the errors of `feed`."""
         self._check()
         lines = [bytes(self._rest), b""]
         self._rest.clear()
@@ -97,7 +97,8 @@ class DataFramer:
         return self._take(lines)
 
     def release(self, limit: int) -> bytes | None:
-        """Give up the start of a line when that is all that is kept and not over `limit` bytes, else None."""
+        """Return and drop the buffered start of a line if nothing else is buffered and it has at most `limit`
+        bytes, else None."""
         if not self._started or self._data or self._after_cr or len(self._rest) > limit:
             return None
         rest = bytes(self._rest)
@@ -105,11 +106,11 @@ class DataFramer:
         return rest
 
     def begin(self) -> None:
-        """Note that the stream has begun: what looks like a byte order mark later is none."""
+        """Record the start of the stream: later bytes are no byte order mark."""
         self._started = True
 
     def _skip_mark(self) -> bool:
-        """Drop a byte order mark; False while it is not known whether there is one."""
+        """Drop a byte order mark; return False while more bytes are needed to recognise one."""
         mark = b"\xef\xbb\xbf"
         if len(self._rest) < len(mark) and mark.startswith(self._rest):
             return False
@@ -150,13 +151,14 @@ class DataFramer:
 
 
 class ChunkReader:
-    """Reads an OpenAI chat stream: whole events as chunks, the provider's bytes where they may pass.
+    """Reads an OpenAI chat stream: returns complete events as chunks, with the bytes of the provider if
+    possible.
 
-    What may not pass is dropped: lines that are not `data:`, `[DONE]` (the caller writes its own) and a
-    top-level `event` object, with which a provider could send events of ours. An event without a list of
-    `choices` gets an empty one, and tool calls that clients could not tell apart get indices of their own.
-    An error, or what is not an event, ends the stream and is left in `error`, after the chunk of what came
-    before. `is_complete` tells whether a finish reason or `[DONE]` was seen.
+    It drops lines that are not `data:`, `[DONE]` (the caller writes its own) and a top-level `event` object,
+    with which a provider could send events of the gateway. An event without a list of `choices` gets an empty
+    one, and tool calls that clients could not distinguish get indices of their own. An error, or text that is
+    no event, ends the stream and is stored in `error`, after the chunk of the events before it. `is_complete`
+    is true after a finish reason or `[DONE]`.
     """
 
     def __init__(self, max_line: int = MAX_LINE_BYTES) -> None:
@@ -173,11 +175,11 @@ class ChunkReader:
 
     @property
     def is_complete(self) -> bool:
-        """Whether the answer came to its end."""
+        """Whether the answer is complete."""
         return self.is_done or self._finished
 
     def feed(self, read: bytes) -> CompletionChunk | None:
-        """Take one read and return what may pass, or None when nothing is whole."""
+        """Return the events of one read to forward, or None if none is complete."""
         if self.is_done or self.error is not None:
             return None
         if self._held:
@@ -205,7 +207,7 @@ class ChunkReader:
         return CompletionChunk(raw=clean)
 
     def _begins_clean(self, read: bytes) -> bool:
-        """Whether the stream begins with an event of the usual form, so that nothing must be cut apart."""
+        """Return whether the stream starts with an event of the usual form, so that it needs no framing."""
         if not self._is_fresh:
             return False
         self._is_fresh = False
@@ -216,7 +218,7 @@ class ChunkReader:
         return True
 
     def finish(self) -> CompletionChunk | None:
-        """Return what the end of the stream completed."""
+        """Return the chunk that the end of the stream completes."""
         if self.is_done or self.error is not None:
             return None
         held, self._held = self._held, b""
@@ -226,14 +228,14 @@ class ChunkReader:
         return chunk
 
     def _stray_error(self) -> object:
-        """Return the error in a line that is none of an event stream, or None."""
+        """Return the error in a line that does not belong to an event stream, or None."""
         try:
             return _error_in(decode_payload(self._framer.stray or b"{}"))
         except FramingError:
             return None
 
     def _framed(self, read: bytes, *, is_last: bool = False) -> CompletionChunk | None:
-        """Return the events that may pass, each with its bytes as they came unless it had to be changed."""
+        """Return the events to forward, each with its original bytes unless it is changed."""
         payloads = self._payloads(read, is_last=is_last)
         frames: list[bytes] = []
         for payload in payloads:
@@ -258,7 +260,7 @@ class ChunkReader:
         return payloads
 
     def _passable(self, payload: bytes) -> bytes | None:
-        """Return what may pass of a payload, None when nothing may; notes the end and errors."""
+        """Return the part of a payload to forward, None for nothing; records the end and errors."""
         payload = replace_surrogates(payload)
         text = payload.strip()
         if text == DONE_WORD:
@@ -307,19 +309,19 @@ def _holds_much(payload: bytes) -> bool:
 
 
 def replace_surrogates(payload: bytes) -> bytes:
-    """Return JSON with U+FFFD for each half of a character, which some providers cut between two events."""
+    """Return JSON with U+FFFD for each lone surrogate; some providers split a pair between two events."""
     if b"\\u" not in payload:
         return payload
     return _SURROGATES.sub(lambda found: b"\\ufffd" if found[1] else found[0], payload)
 
 
 def drop_truncated(payloads: list[bytes]) -> list[bytes]:
-    """Return the payloads that are whole: a stream that is cut off leaves the start of one."""
+    """Return the complete payloads: a truncated stream ends with the start of one."""
     return [payload for payload in payloads if payload.strip() == DONE_WORD or _is_object(payload)]
 
 
 def check_depth(payload: bytes, value: object) -> None:
-    """Raise FramingError for JSON that can be read but, put into an answer of ours, no longer be written."""
+    """Raise FramingError for JSON that nests too deep to be encoded within an answer of the gateway."""
     if nests_too_deep(value, payload.count(b"{") + payload.count(b"[")):
         raise FramingError("its JSON nests too deep")
 
@@ -333,14 +335,14 @@ def _is_object(payload: bytes) -> bool:
 
 
 def find_error(answer: Mapping[str, Any]) -> object:
-    """Return the error object of an answer that is one in spite of its status, or None."""
+    """Return the error object of an answer with a successful status, or None."""
     if answer.get("object") == "error":
         return answer
     return answer.get("error") or None
 
 
 def _error_in(event: Mapping[str, Any]) -> object:
-    """Return the error that an event of a chat stream is or holds, or None."""
+    """Return the error that an event of a chat stream is or contains, or None."""
     found = find_error(event)
     if found is not None:
         return found
@@ -357,10 +359,10 @@ def _is_finished(choice: object) -> bool:
 
 
 def _finishes(read: bytes) -> bool | None:
-    """Tell whether a read that may pass as it is has a finish reason; None when that takes a second look.
+    """Return whether a read that can be forwarded unchanged has a finish reason; None if it needs framing.
 
-    `read` has no CR and ends with a blank line. It may pass when it is nothing but lines `data: {...}` of
-    valid JSON, not deep, with one choice at most; another one may still pass, in part or whole.
+    `read` has no CR and ends with a blank line. It can be forwarded if it consists of lines `data: {...}` of
+    valid JSON, not deep, with one choice at most. Others are framed and may still be forwarded.
     """
     found, loads = False, orjson.loads
     try:
@@ -382,7 +384,7 @@ def _finishes(read: bytes) -> bool | None:
 
 
 def _usual_payloads(read: bytes) -> Sequence[bytes]:
-    """Return the payloads of a read of nothing but one-line events; what is no JSON for any other."""
+    """Return the payloads of a read that consists of one-line events; _NONE_USUAL for any other."""
     if not read.startswith(_USUAL) or b'"tool_calls"' in read:
         return _NONE_USUAL
     if read.find(b"\n") == len(read) - 2:

@@ -1,1 +1,1 @@
-"""Tool servers: OpenAPI and MCP."""
+"""Clients of tool servers: OpenAPI and MCP."""

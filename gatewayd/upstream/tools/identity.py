@@ -1,4 +1,4 @@
-"""Who asks, told to servers in headers (6.4), where a setting says so; no credential is ever told."""
+"""Identity headers: name user, chat and message to servers if a setting permits it; never credentials."""
 
 import re
 from collections.abc import Mapping
@@ -14,20 +14,20 @@ CHAT_HEADER: Final = "X-Service-Chat-Id"
 MESSAGE_HEADER: Final = "X-Service-Message-Id"
 
 OTHER_NAMES: Final = {CHAT_HEADER: "X-OpenWebUI-Chat-Id", MESSAGE_HEADER: "X-OpenWebUI-Message-Id"}
-"""Names that existing tools read, sent too where the default ones are (peer-compatible)."""
+"""Header names of Open WebUI, sent in addition to the default names."""
 
 MAX_VALUE_CHARACTERS: Final = 1000
-"""Characters of a value that are sent."""
+"""Maximum number of characters of a value."""
 
 VISIBLE: Final = "".join(map(chr, range(0x20, 0x7F)))
-"""What may stand in a header as it is; all else is sent URL-quoted."""
+"""Characters that a header contains unchanged; all others are URL-quoted."""
 
 _PLACEHOLDER: Final = re.compile(r"\{\{([A-Z_]+)\}\}")
 
 
 @dataclass(frozen=True, slots=True)
 class IdentityHeaders:
-    """Makes the headers; the fields are their names."""
+    """Factory of the headers; the fields are the header names."""
 
     user_name: str = "X-OpenWebUI-User-Name"
     user_id: str = "X-OpenWebUI-User-Id"
@@ -39,29 +39,29 @@ class IdentityHeaders:
     def for_tool(self, scope: CallScope) -> dict[str, str]:
         """Return the headers for a tool server: user, chat and message."""
         user, target = scope.actor.user, scope.target
-        told = self._user(user.id, user.name, user.email, user.role.value)
-        told |= _session(self.chat_id, target.chat_id)
-        return told | _session(self.message_id, target.message_id)
+        headers = self._user(user.id, user.name, user.email, user.role.value)
+        headers |= _session(self.chat_id, target.chat_id)
+        return headers | _session(self.message_id, target.message_id)
 
     def for_model(self, context: CallContext) -> dict[str, str]:
         """Return the headers for a model provider: user and chat."""
-        told = self._user(context.user_id, context.user_name, context.user_email, context.user_role)
-        return told | _session(self.chat_id, context.chat_id)
+        headers = self._user(context.user_id, context.user_name, context.user_email, context.user_role)
+        return headers | _session(self.chat_id, context.chat_id)
 
     def _user(self, user_id: str, name: str, email: str, role: str) -> dict[str, str]:
-        told = {
+        headers = {
             self.user_name: quote_name(name),
             self.user_id: quote_value(user_id),
             self.user_email: quote_value(email),
             self.user_role: quote_value(role),
         }
-        return {header: value for header, value in told.items() if value}
+        return {header: value for header, value in headers.items() if value}
 
 
 def fill_placeholders(headers: Mapping[str, str], scope: CallScope) -> dict[str, str]:
-    """Return headers with the values for `{{CHAT_ID}}` and its like; unknown words stay as they are.
+    """Return headers with values for placeholders such as `{{CHAT_ID}}`; unknown placeholders stay.
 
-    What does not exist in a call, for example the file of one that has none, is empty.
+    A value that a call does not have, for example a file, is empty.
     """
     if not has_placeholders(headers):
         return dict(headers)
@@ -70,22 +70,22 @@ def fill_placeholders(headers: Mapping[str, str], scope: CallScope) -> dict[str,
 
 
 def has_placeholders(headers: Mapping[str, str]) -> bool:
-    """Tell whether values depend on the call."""
+    """Return whether values depend on the call."""
     return any("{{" in value for value in headers.values())
 
 
 def without_placeholders(headers: Mapping[str, str]) -> dict[str, str]:
-    """Return the headers that are the same in every call."""
+    """Return the headers that do not depend on the call."""
     return {name: value for name, value in headers.items() if "{{" not in value}
 
 
 def quote_value(value: str) -> str:
-    """Return a value as a header may hold it: whatever is not visible ASCII is URL-quoted."""
+    """Return a value for a header; characters outside of visible ASCII are URL-quoted."""
     return quote(value[:MAX_VALUE_CHARACTERS].strip(), safe=VISIBLE, errors="replace")
 
 
 def quote_name(name: str) -> str:
-    """Return the name of a user URL-quoted but for blanks."""
+    """Return the name of a user, URL-quoted except for blanks."""
     return quote(name[:MAX_VALUE_CHARACTERS].strip(), safe=" ", errors="replace")
 
 

@@ -1,4 +1,4 @@
-"""Sessions with MCP servers: the only module that needs the library, imported when one is used."""
+"""Sessions with MCP servers: the only module that needs the MCP library, imported on first use."""
 
 import asyncio
 import logging
@@ -20,17 +20,17 @@ from gatewayd.tasks import TaskRegistry
 from gatewayd.upstream.tools.mcp_tools import SessionOptions
 
 MAX_ANSWER_BYTES: Final = 16 * 1024 * 1024
-"""Bytes of one answer and of one event."""
+"""Maximum number of bytes of one answer and of one event."""
 
 IDLE_SECONDS: Final = 60.0
-"""How long a session without calls is kept for the next ones."""
+"""Time after the last call for which a session stays open."""
 
 CONNECT_SECONDS: Final = 5.0
 ENDING_SECONDS: Final = 5.0
-"""How long the end of a session may take."""
+"""Maximum time to end a session."""
 
 MAX_PAGES: Final = 20
-"""Pages of a list of tools."""
+"""Maximum number of pages of a list of tools."""
 
 FAILURES: Final = (
     mcp.MCPError,
@@ -45,16 +45,16 @@ FAILURES: Final = (
     anyio.ClosedResourceError,
     anyio.EndOfStream,
 )
-"""What the library raises when a server fails or speaks something else."""
+"""The exceptions of the library if a server fails or does not speak MCP."""
 
 
 class McpSession:
-    """A `mcp_tools.Session`, kept by a task of its own: the library wants to be closed by who opened it."""
+    """A `mcp_tools.ToolServerSession` in a task of its own: one task must open and close the library."""
 
     def __init__(self, options: SessionOptions) -> None:
         self._options = options
         self._client: mcp.Client | None = None
-        self._begun = asyncio.Event()
+        self._opened = asyncio.Event()
         self._closing = asyncio.Event()
         self._ended = asyncio.Event()
         self._problem: GatewayError | None = None
@@ -63,30 +63,30 @@ class McpSession:
 
     @property
     def is_open(self) -> bool:
-        """Whether it can still be used; not after a failure, which may be of the session."""
+        """Whether the session can be used; False after any failure."""
         return not self._is_retired and not self._closing.is_set() and not self._ended.is_set()
 
     @property
     def is_idle(self) -> bool:
-        """Whether nothing waits for an answer."""
+        """Whether no call is running."""
         return self._busy == 0
 
     async def begin(self, tasks: TaskRegistry) -> None:
-        """Connect and agree on the protocol; raises GatewayError."""
-        task_id = tasks.spawn(f"session with tool server {self._options.failures.server}", self._keep())
+        """Connect and negotiate the protocol; raises GatewayError."""
+        task_id = tasks.spawn(f"session with tool server {self._options.failures.server}", self._hold())
         try:
             async with TimeLimit(self._options.timeout):
-                await self._begun.wait()
+                await self._opened.wait()
         except TimeoutError as error:
-            raise self._overdue("it did not begin a session", self._options.timeout) from error
+            raise self._overdue("it did not open a session", self._options.timeout) from error
         finally:
             if self._client is None:
                 await tasks.stop(task_id)
         if self._client is None:
-            raise self._problem or self._error("the session ended before it began")
+            raise self._problem or self._error("the session ended before it was open")
 
     async def list_tools(self) -> Sequence[Mapping[str, Any]]:
-        """Return the tools as the protocol has them; raises GatewayError."""
+        """Return the tools in the format of the protocol; raises GatewayError."""
         found: list[Mapping[str, Any]] = []
         cursor: str | None = None
         async with self._using(self._options.timeout) as client:
@@ -99,17 +99,17 @@ class McpSession:
         raise self._error(f"its list of tools has over {MAX_PAGES} pages")
 
     async def call(self, name: str, arguments: dict[str, Any], seconds: float | None) -> Any:
-        """Return what a tool returns: its content items, or its object when there are none.
+        """Return the result of a tool: its content items, or its structured object if there are none.
 
-        Raises upstream_failed, with the tool's own words, when it says that it failed.
+        Raises upstream_failed, with the text of the tool, if it reports an error.
         """
         async with self._using(seconds) as client:
             result = await client.call_tool(name, arguments)
         items = [_plain(item) for item in result.content]
         if result.is_error:
-            said = "\n".join(str(item.get("text", "")) for item in items).strip()
+            text = "\n".join(str(item.get("text", "")) for item in items).strip()
             raise GatewayError(
-                ErrorKind.UPSTREAM_FAILED, self._options.failures.clean(said) or "the tool failed"
+                ErrorKind.UPSTREAM_FAILED, self._options.failures.clean(text) or "the tool failed"
             )
         return items if items or result.structured_content is None else result.structured_content
 
@@ -117,21 +117,21 @@ class McpSession:
         """End the session; may be called again."""
         self._closing.set()
 
-    async def _keep(self) -> None:
-        """Hold the session open until it is closed, fails or is not used any more."""
+    async def _hold(self) -> None:
+        """Hold the session open until it is closed, fails or is idle for too long."""
         try:
             async with asyncio.timeout(None) as limit, _connected(self._options) as client:
                 self._client = client
-                self._begun.set()
-                await self._unused()
+                self._opened.set()
+                await self._wait_until_idle()
                 limit.reschedule(asyncio.get_running_loop().time() + ENDING_SECONDS)
         except* FAILURES as group:
             self._problem = self._failure(group)
         finally:
             self._ended.set()
-            self._begun.set()
+            self._opened.set()
 
-    async def _unused(self) -> None:
+    async def _wait_until_idle(self) -> None:
         while not self._closing.is_set():
             busy = self._busy
             try:
@@ -143,7 +143,7 @@ class McpSession:
 
     @asynccontextmanager
     async def _using(self, seconds: float | None) -> AsyncIterator[mcp.Client]:
-        """Give the client for so long, and say what went wrong with it."""
+        """Lend the client for at most `seconds`, and convert its errors."""
         if self._client is None or not self.is_open:
             raise self._problem or self._error("its session has ended")
         self._busy += 1
@@ -162,7 +162,7 @@ class McpSession:
                 self.close()
 
     async def _cause(self, error: Exception) -> GatewayError:
-        """Return what a call failed for: when the session broke, that which broke it."""
+        """Return the error of a call, or that of the session if the session broke."""
         if isinstance(error, mcp.MCPError) and error.code == CONNECTION_CLOSED:
             with suppress(TimeoutError):
                 async with asyncio.timeout(ENDING_SECONDS):
@@ -172,7 +172,7 @@ class McpSession:
         return self._failure(error)
 
     def _failure(self, error: BaseException) -> GatewayError:
-        """Return the first failure inside a group, in words for people."""
+        """Return the first failure of a group as a GatewayError."""
         while isinstance(error, BaseExceptionGroup):
             error = error.exceptions[0]
         if isinstance(error, httpx2.ConnectError | httpx2.ConnectTimeout):
@@ -187,8 +187,8 @@ class McpSession:
 
 
 def open_session(options: SessionOptions) -> McpSession:
-    """Return a session that is still to begin."""
-    # They tell every request, and the ids of sessions.
+    """Return a session that is not connected yet."""
+    # At INFO these libraries log every request and the ids of sessions.
     for name in ("httpx2", "mcp"):
         logging.getLogger(name).setLevel(logging.WARNING)
     return McpSession(options)
@@ -213,7 +213,7 @@ async def _connected(options: SessionOptions) -> AsyncIterator[mcp.Client]:
 
 
 class _Bounded(httpx2.AsyncBaseTransport):
-    """Refuses answers that are too large, or that are compressed and could become so."""
+    """Refuses answers that are too large, and compressed ones, which could become too large."""
 
     def __init__(self, inner: httpx2.AsyncBaseTransport) -> None:
         self._inner = inner
@@ -255,7 +255,7 @@ def _plain(value: BaseModel) -> dict[str, Any]:
 
 
 def _sentence(error: BaseException) -> str:
-    """Return the words for a failure; what the library says of answers that are none is not for people."""
+    """Return the sentence for a failure; messages of the library about malformed answers are replaced."""
     if isinstance(error, mcp.MCPError):
         return f"it answered with error {error.code} ({error.message})"
     if isinstance(error, ValidationError):

@@ -1,4 +1,4 @@
-"""Tool servers that speak MCP over streamable HTTP; its library is an extra, loaded when one is used."""
+"""Tools of MCP servers over streamable HTTP; the MCP library is an extra, loaded on first use."""
 
 import asyncio
 import importlib
@@ -18,17 +18,17 @@ from gatewayd.upstream.tools.openapi_schemas import ReferenceResolver, SchemaErr
 from gatewayd.upstream.tools.openapi_tools import with_authorization
 
 SESSIONS: Final = "gatewayd.upstream.tools.mcp_session"
-"""The module that needs the library."""
+"""The module that needs the MCP library."""
 
 MAX_SESSIONS: Final = 200
-"""Sessions with all servers together."""
+"""Maximum number of sessions with all servers together."""
 
 _DEFINITIONS: Final = ("$defs", "definitions", "$schema", "$id")
 
 
 @dataclass(frozen=True, slots=True)
 class SessionOptions:
-    """With whom a session is; `timeout` is for its beginning, in seconds."""
+    """Server and headers of a session; `timeout` is for opening it, in seconds."""
 
     url: str
     headers: Mapping[str, str] = field(repr=False)
@@ -37,28 +37,28 @@ class SessionOptions:
 
 
 class ToolServerSession(Protocol):
-    """A session with a server; whatever fails raises GatewayError that names the server."""
+    """A session with a server; failures raise GatewayError that names the server."""
 
     @property
     def is_open(self) -> bool:
-        """Whether it can still be used; it ends by itself when it is not used for a while."""
+        """Whether the session can be used; it ends by itself if it is idle for too long."""
         ...
 
     @property
     def is_idle(self) -> bool:
-        """Whether nothing waits for an answer."""
+        """Whether no call is running."""
         ...
 
     async def begin(self, tasks: TaskRegistry) -> None:
-        """Connect and agree on the protocol."""
+        """Connect and negotiate the protocol."""
         ...
 
     async def list_tools(self) -> Sequence[Mapping[str, Any]]:
-        """Return the tools as the protocol has them: `{"name", "description", "inputSchema"}`."""
+        """Return the tools in the format of the protocol: `{"name", "description", "inputSchema"}`."""
         ...
 
     async def call(self, name: str, arguments: dict[str, Any], seconds: float | None) -> Any:
-        """Return what a tool returns, a list of content items or an object, within so many seconds."""
+        """Return the result of a tool within `seconds`: a list of content items or an object."""
         ...
 
     def close(self) -> None:
@@ -71,7 +71,7 @@ class _Opener(Protocol):
 
 
 class _Sessions:
-    """Opens sessions, a bounded number at a time."""
+    """Opens sessions, up to MAX_SESSIONS at a time."""
 
     def __init__(self, tasks: TaskRegistry) -> None:
         self._tasks = tasks
@@ -79,7 +79,7 @@ class _Sessions:
         self._open: list[ToolServerSession] = []
 
     async def open(self, options: SessionOptions) -> ToolServerSession:
-        """Return a session that has begun."""
+        """Return an open session."""
         if self._opener is None:
             self._opener = await asyncio.to_thread(_load)
         self._make_room(options.failures)
@@ -106,8 +106,8 @@ class _Sessions:
         self._open.remove(idle)
 
 
-class _Link:
-    """The session that the tools of one request share; another one when it has ended."""
+class _SharedSession:
+    """The session that the tools of one request share; opened again after it has ended."""
 
     def __init__(self, sessions: _Sessions, options: SessionOptions) -> None:
         self._sessions = sessions
@@ -116,7 +116,7 @@ class _Link:
         self._lock = asyncio.Lock()
 
     async def session(self) -> ToolServerSession:
-        """Return the session."""
+        """Return the open session."""
         async with self._lock:
             if self._session is None or not self._session.is_open:
                 self._session = await self._sessions.open(self._options)
@@ -125,27 +125,27 @@ class _Link:
 
 @dataclass(frozen=True, slots=True)
 class McpTool:
-    """One tool of a server as a `plugins.toolservers.Tool`; `own_name` is the one that the server knows."""
+    """One tool of a server as a `plugins.servers.records.Tool`; `own_name` is its name on the server."""
 
     server: ToolServer
     own_name: str
     spec: dict[str, Any]
     timeout: float | None
-    link: _Link
+    shared_session: _SharedSession
 
     @property
     def name(self) -> str:
-        """The name with that of the server before it."""
+        """The name of the tool, prefixed with the id of the server."""
         return str(self.spec["name"])
 
     @property
     def source_id(self) -> str:
-        """The server as `tool_ids` name it."""
+        """The id of the server in `tool_ids`."""
         return self.server.tool_id
 
     async def run(self, arguments: dict[str, Any], scope: CallScope) -> Any:
-        """Return what the server returns; being cancelled ends the session."""
-        session = await self.link.session()
+        """Return the result of the server; cancellation ends the session."""
+        session = await self.shared_session.session()
         try:
             return await session.call(self.own_name, arguments, self.server.timeout or self.timeout)
         except asyncio.CancelledError:
@@ -154,10 +154,10 @@ class McpTool:
 
 
 class McpTools:
-    """Finds the tools of such servers, which are asked for them in every request.
+    """Lists the tools of MCP servers, anew for every request.
 
-    `begin_timeout` is for the beginning of a session and the list of tools, `call_timeout` for a call of a
-    server that has none of its own (None: no limit), in seconds.
+    `begin_timeout` is for opening a session and for the list of tools, `call_timeout` for a call of a server
+    without a time-out of its own (None: no limit), in seconds.
     """
 
     def __init__(
@@ -173,21 +173,21 @@ class McpTools:
         self._identity = identity
 
     async def tools(self, server: ToolServer, scope: CallScope) -> Sequence[McpTool]:
-        """Return the tools that a server offers; raises GatewayError that names the server."""
+        """Return the tools of a server; raises GatewayError that names the server."""
         failures = failures_of(server)
-        link = _Link(self._sessions, self._options(server, scope, failures))
-        session = await link.session()
+        shared_session = _SharedSession(self._sessions, self._options(server, scope, failures))
+        session = await shared_session.session()
         listed = await session.list_tools()
         wanted = [item for item in listed if not server.functions or item.get("name") in server.functions]
         if len(wanted) > MAX_FUNCTIONS:
-            most = f"at most {MAX_FUNCTIONS} can be offered: name those to offer"
-            raise failures.error(f"it has {len(wanted)} tools, and {most}")
+            hint = f"the limit is {MAX_FUNCTIONS}: select some of them"
+            raise failures.error(f"it has {len(wanted)} tools, and {hint}")
         try:
             specs = await asyncio.to_thread(lambda: [_spec(server, item) for item in wanted])
         except SchemaError as error:
             raise failures.error(f"its list of tools {error}") from error
         return [
-            McpTool(server, str(item.get("name")), spec, self._call_timeout, link)
+            McpTool(server, str(item.get("name")), spec, self._call_timeout, shared_session)
             for item, spec in zip(wanted, specs, strict=True)
         ]
 

@@ -1,4 +1,4 @@
-"""The operations of an OpenAPI description as functions that a model may call; pure."""
+"""Operations of an OpenAPI description as functions for models; without I/O."""
 
 import json
 import re
@@ -13,13 +13,13 @@ from gatewayd.upstream.tools.openapi_schemas import ReferenceResolver, SchemaErr
 
 METHODS: Final = ("get", "put", "post", "delete", "patch", "head", "options")
 MAX_FUNCTIONS: Final = 512
-"""Functions that one server may offer: more than any model takes."""
+"""Maximum number of functions of one server, more than any model accepts."""
 
 MAX_PARAMETERS: Final = 256
 MAX_NAME_CHARACTERS: Final = 64
 MAX_DESCRIPTION_CHARACTERS: Final = 4000
 BODY: Final = "body"
-"""The parameter that stands for a body which is no object."""
+"""The name of the argument for a body that is no object."""
 
 _ODD: Final = re.compile(r"[^A-Za-z0-9_-]")
 _PLACEHOLDER: Final = re.compile(r"\{([^{}]*)\}")
@@ -35,7 +35,7 @@ class OperationParameter:
 
 @dataclass(frozen=True, slots=True)
 class OpenApiOperation:
-    """One operation; with `has_body` the arguments are sent as JSON, with `is_bare` only that named BODY."""
+    """One operation; `has_body` sends the arguments as JSON, `is_bare` only the argument BODY."""
 
     name: str
     method: str
@@ -48,7 +48,7 @@ class OpenApiOperation:
 
 @dataclass(frozen=True, slots=True)
 class ServerDescription:
-    """What a server says of itself."""
+    """Title, version and operations of a server."""
 
     title: str
     version: str
@@ -56,19 +56,19 @@ class ServerDescription:
 
 
 def read_description(document: Any, functions: Sequence[str] = ()) -> ServerDescription:
-    """Return the operations that have an `operationId`, all or those that are named.
+    """Return the operations with an `operationId`, all or those in `functions`.
 
-    Raises SchemaError for what is no description, has too many functions, or refers to what is not there.
+    Raises SchemaError if `document` is no description, has too many functions or a dangling reference.
     """
     if not isinstance(document, Mapping) or not isinstance(document.get("paths"), Mapping):
-        raise SchemaError("is none: it has no 'paths'")
+        raise SchemaError("is invalid: it has no 'paths'")
     resolver = ReferenceResolver(document)
     wanted = [
         found for found in _operations(document["paths"], resolver) if not functions or found.id in functions
     ]
     if len(wanted) > MAX_FUNCTIONS:
         raise SchemaError(
-            f"has {len(wanted)} operations, and at most {MAX_FUNCTIONS} can be offered: name those to offer"
+            f"has {len(wanted)} operations, and the limit is {MAX_FUNCTIONS}: select some of them"
         )
     info = resolver.object(document.get("info"))
     return ServerDescription(
@@ -79,12 +79,12 @@ def read_description(document: Any, functions: Sequence[str] = ()) -> ServerDesc
 
 
 def tool_name(name: str) -> str:
-    """Return a name in the letters that every model provider takes."""
+    """Return a name with only the characters that every model provider accepts."""
     return _ODD.sub("_", name)[:MAX_NAME_CHARACTERS]
 
 
 def request_target(operation: OpenApiOperation, arguments: Mapping[str, Any]) -> str:
-    """Return path and query for a call; invalid_request for a path that cannot be made of the arguments."""
+    """Return path and query for a call; raises invalid_request for a missing or unusable path argument."""
     path = _PLACEHOLDER.sub(lambda found: _quoted(operation, found[1], arguments), operation.path)
     if any(segment in {".", ".."} for segment in path.split("/")):
         raise invalid(f"cannot call {operation.name}: its arguments lead out of its path")
@@ -99,7 +99,7 @@ def request_target(operation: OpenApiOperation, arguments: Mapping[str, Any]) ->
 
 @dataclass(frozen=True, slots=True)
 class _Found:
-    """An operation as it stands in the description, with the parameters of its path before its own."""
+    """An operation as described, with the parameters of its path before its own."""
 
     id: str
     method: str
@@ -169,7 +169,7 @@ def _parameter_schema(parameter: Mapping[str, Any], resolver: ReferenceResolver)
 
 
 def _body_schema(raw: Mapping[str, Any], resolver: ReferenceResolver) -> dict[str, Any] | None:
-    """Return the schema of the body, that of JSON where there are several; None for an operation without."""
+    """Return the schema of the body, preferably that of JSON; None for an operation without a body."""
     if "requestBody" not in raw:
         return None
     contents = resolver.object(resolver.object(raw["requestBody"]).get("content"))
@@ -180,7 +180,7 @@ def _body_schema(raw: Mapping[str, Any], resolver: ReferenceResolver) -> dict[st
 
 
 def _fields(schema: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the properties of an object, those of the schemas that it is composed of too."""
+    """Return the properties of an object schema, with those of its composed schemas."""
     fields: dict[str, Any] = {}
     for part in _parts(schema):
         found = part.get("properties")

@@ -1,4 +1,4 @@
-"""Tool servers that are HTTP APIs with an OpenAPI description."""
+"""Tools of HTTP APIs with an OpenAPI description."""
 
 import asyncio
 from collections.abc import Mapping, Sequence
@@ -28,29 +28,29 @@ from gatewayd.upstream.tools.requests import ServerRequest, ServerResponse, send
 
 DESCRIPTION_LIMITS: Final = JsonLimits(250_000, 1_000_000, MAX_ANSWER_DEPTH, has_exact_integers=False)
 RESULT_LIMITS: Final = JsonLimits(50_000, 500_000, MAX_ANSWER_DEPTH, has_exact_integers=False)
-"""What a description and a result may hold."""
+"""Limits of the JSON of a description and of a result."""
 
 MAX_DESCRIPTION_BYTES: Final = 8 * 1024 * 1024
-"""Bytes of a description."""
+"""Maximum number of bytes of a description."""
 
 MAX_RESULT_BYTES: Final = 16 * 1024 * 1024
-"""Bytes of what a function returns."""
+"""Maximum number of bytes of the result of a function."""
 
 FRESH_SECONDS: Final = 30.0
-"""How long a description is believed before the server is asked whether it changed."""
+"""Time for which a description is cached before it is revalidated."""
 
 FAILED_SECONDS: Final = 5.0
-"""How long a failure is believed, so that requests do not wait one by one for a server that is down."""
+"""Time for which a failure is cached, so that requests do not wait one by one for a server that is down."""
 
 MAX_KNOWN_SERVERS: Final = 256
-"""Servers whose descriptions are kept."""
+"""Maximum number of servers with a cached description."""
 
 _NOT_MODIFIED: Final = 304
 
 
 @dataclass(slots=True)
-class _Known:
-    """What is known of one server; the times are those of the loop."""
+class _CacheEntry:
+    """Cache entry of one server; times are loop times."""
 
     server: ToolServer
     lock: asyncio.Lock = field(default_factory=asyncio.Lock)
@@ -63,7 +63,7 @@ class _Known:
 
 @dataclass(frozen=True, slots=True)
 class OpenApiTool:
-    """One operation as a `plugins.toolservers.Tool`; `timeout` is in seconds, None for no limit."""
+    """One operation as a `plugins.servers.records.Tool`; `timeout` is in seconds, None for no limit."""
 
     server: ToolServer
     operation: OpenApiOperation
@@ -77,7 +77,7 @@ class OpenApiTool:
 
     @property
     def source_id(self) -> str:
-        """The server as `tool_ids` name it."""
+        """The id of the server in `tool_ids`."""
         return self.server.tool_id
 
     @property
@@ -86,9 +86,9 @@ class OpenApiTool:
         return self.operation.spec
 
     async def run(self, arguments: dict[str, Any], scope: CallScope) -> ServerReply:
-        """Return what the server answers: its JSON, else its text, and its headers.
+        """Return the answer of the server: its JSON or else its text, and its headers.
 
-        A status from 400 on raises with the text `HTTP error <status>: <body>`.
+        Raises upstream_failed with `HTTP error <status>: <body>` for a status of 400 or more.
         """
         operation = self.operation
         headers = with_authorization(self.server, fill_placeholders(self.server.headers, scope))
@@ -108,10 +108,10 @@ class OpenApiTool:
 
 
 class OpenApiTools:
-    """Finds the functions of such servers; their descriptions are kept until they change.
+    """Lists the functions of OpenAPI servers; descriptions are cached until they change.
 
-    `data_timeout` is for a description, `call_timeout` for a call of a server that has none of its own (None:
-    no limit), in seconds.
+    `data_timeout` is for a description, `call_timeout` for a call of a server without a time-out of its own
+    (None: no limit), in seconds.
     """
 
     def __init__(
@@ -120,27 +120,27 @@ class OpenApiTools:
         self._data_timeout = data_timeout
         self._call_timeout = call_timeout
         self._identity = identity
-        self._known: dict[str, _Known] = {}
+        self._known: dict[str, _CacheEntry] = {}
 
     async def tools(self, server: ToolServer) -> Sequence[OpenApiTool]:
-        """Return the functions that a server offers; raises GatewayError that names the server."""
+        """Return the functions of a server; raises GatewayError that names the server."""
         known = self._known.get(server.id)
         if known is None or known.server != server:
             if len(self._known) >= MAX_KNOWN_SERVERS:
                 self._known.clear()
-            known = self._known[server.id] = _Known(server)
+            known = self._known[server.id] = _CacheEntry(server)
         async with known.lock:
-            description = await self._believed(known)
+            description = await self._cached(known)
         return [
             OpenApiTool(server, operation, self._call_timeout, self._identity)
             for operation in description.operations
         ]
 
     async def ask(self, server: ToolServer) -> ServerDescription:
-        """Return what a server says of itself now, whatever is known."""
-        return await self._fetched(_Known(server))
+        """Fetch the present description of a server, without the cache."""
+        return await self._fetch(_CacheEntry(server))
 
-    async def _believed(self, known: _Known) -> ServerDescription:
+    async def _cached(self, known: _CacheEntry) -> ServerDescription:
         now = asyncio.get_running_loop().time
         failure = known.failure
         if failure is not None and now() - known.failed_at < FAILED_SECONDS:
@@ -148,14 +148,14 @@ class OpenApiTools:
         if known.description is not None and now() - known.at < FRESH_SECONDS:
             return known.description
         try:
-            known.description = await self._fetched(known)
+            known.description = await self._fetch(known)
         except GatewayError as error:
             known.failure, known.failed_at = error, now()
             raise
         known.failure, known.at = None, now()
         return known.description
 
-    async def _fetched(self, known: _Known) -> ServerDescription:
+    async def _fetch(self, known: _CacheEntry) -> ServerDescription:
         server, failures = known.server, failures_of(known.server)
         if server.spec is not None:
             return await _described(server.spec, server, failures)
@@ -176,27 +176,27 @@ class OpenApiTools:
 
 
 def description_url(server: ToolServer) -> str:
-    """Return where the description of a server is; its path may be an address of its own."""
+    """Return the URL of the description of a server; `path` may be a whole URL."""
     if "://" in server.path:
         return server.path
     return f"{server.url.rstrip('/')}/{server.path.lstrip('/')}"
 
 
 def with_authorization(server: ToolServer, headers: Mapping[str, str]) -> dict[str, str]:
-    """Return headers with the key of a server, unless they have credentials of their own."""
+    """Return headers with the key of a server, unless they contain credentials already."""
     if not server.key or any(name.lower() == "authorization" for name in headers):
         return dict(headers)
     return {"Authorization": f"Bearer {server.key}", **headers}
 
 
 async def _described(raw: Any, server: ToolServer, failures: ServerFailures) -> ServerDescription:
-    """Decode a description in slices, and read it in a thread, as both may take a while."""
+    """Decode a description in slices and parse it in a thread, because both may take long."""
     try:
         if isinstance(raw, bytes):
             raw = await json_decoder.decode(raw, DESCRIPTION_LIMITS)
     except GatewayError as error:
         reason = (
-            f"holds over {DESCRIPTION_LIMITS.values} values"
+            f"contains over {DESCRIPTION_LIMITS.values} values"
             if error.kind is ErrorKind.TOO_LARGE
             else "is not JSON"
         )
@@ -225,15 +225,15 @@ def _encoded(value: Any, name: str) -> bytes:
 async def _read(reply: ServerResponse, failures: ServerFailures) -> ServerReply:
     raw = failures.redacted(reply.body)
     if reply.status >= 400:
-        said = failures.clean(raw.decode("utf-8", "replace"))
-        raise GatewayError(ErrorKind.UPSTREAM_FAILED, f"HTTP error {reply.status}: {said}")
+        text = failures.clean(raw.decode("utf-8", "replace"))
+        raise GatewayError(ErrorKind.UPSTREAM_FAILED, f"HTTP error {reply.status}: {text}")
     if reply.status >= 300:
         raise failures.error(f"it answered {reply.status}, and redirects to other hosts are not followed")
     return ServerReply(await _data(raw), reply.headers)
 
 
 async def _data(raw: bytes) -> Any:
-    """Return the JSON value of an answer, or its text when it is none or holds too much to be decoded."""
+    """Return the JSON value of an answer, or its text if it is no JSON or over the limits."""
     try:
         return await json_decoder.decode(raw, RESULT_LIMITS)
     except GatewayError:

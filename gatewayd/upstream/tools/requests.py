@@ -1,4 +1,4 @@
-"""Single requests to tool servers: bounded in time and size, never sent twice, never to another host."""
+"""Requests to tool servers: limited in time and size, never repeated, never redirected to another host."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -20,7 +20,7 @@ _SAME_METHOD: Final = frozenset({307, 308})
 
 @dataclass(frozen=True, slots=True)
 class ServerRequest:
-    """A request; `timeout` is for all of it in seconds (None: no limit), `limit` the bytes of its answer."""
+    """A request; `timeout` is its total time in seconds (None: no limit), `limit` the bytes of its answer."""
 
     method: str
     url: str
@@ -39,15 +39,15 @@ class ServerResponse:
     body: bytes
 
 
-async def send_request(asked: ServerRequest, failures: ServerFailures) -> ServerResponse:
-    """Send a request and return its answer, whatever its status; raises GatewayError that names the server.
+async def send_request(request: ServerRequest, failures: ServerFailures) -> ServerResponse:
+    """Send a request and return its answer with any status; raises GatewayError that names the server.
 
-    Each has a connection of its own: a request on a kept one might be sent twice. A redirect is followed only
-    on the same host, as what is sent holds the key.
+    Each request has a connection of its own, because one on a reused connection might be repeated. Redirects
+    are followed only on the same host, because the request contains the key.
     """
-    client = open_client(_timeouts(asked.timeout), connections=1)
+    client = open_client(_timeouts(request.timeout), connections=1)
     try:
-        return await _followed(client, asked)
+        return await _send_following(client, request)
     except TransportError as error:
         raise failures.from_transport(error) from error
     finally:
@@ -55,33 +55,33 @@ async def send_request(asked: ServerRequest, failures: ServerFailures) -> Server
 
 
 def server_origin(url: str) -> tuple[str, str, int | None]:
-    """Return scheme, host and port, which tell whether two addresses are of one server."""
+    """Return scheme, host and port of a URL, to compare servers."""
     parts = split_url(url)
     return parts.scheme, parts.hostname or "", parts.port or {"http": 80, "https": 443}.get(parts.scheme)
 
 
-async def _followed(client: UpstreamClient, asked: ServerRequest) -> ServerResponse:
-    url = asked.url
+async def _send_following(client: UpstreamClient, request: ServerRequest) -> ServerResponse:
+    url = request.url
     for _ in range(MAX_REDIRECTS):
-        reply = await _asked(client, asked, url)
-        following = _next(asked.method, url, reply)
+        reply = await _send_once(client, request, url)
+        following = _next(request.method, url, reply)
         if following is None:
             return reply
         url = following
-    return await _asked(client, asked, url)
+    return await _send_once(client, request, url)
 
 
-async def _asked(client: UpstreamClient, asked: ServerRequest, url: str) -> ServerResponse:
-    response = await client.request(asked.method, url, asked.headers, asked.body)
+async def _send_once(client: UpstreamClient, request: ServerRequest, url: str) -> ServerResponse:
+    response = await client.request(request.method, url, request.headers, request.body)
     try:
-        body = await response.read(asked.limit)
+        body = await response.read(request.limit)
     finally:
         response.close()
     return ServerResponse(response.status, {name: response.headers[name] for name in response.headers}, body)
 
 
 def _next(method: str, url: str, reply: ServerResponse) -> str | None:
-    """Return where a redirect leads, None for an answer and for a redirect that is not followed."""
+    """Return the target of a redirect, None for an answer and for a redirect that is not followed."""
     location = reply.headers.get("location")
     if reply.status not in _REDIRECTS or not location:
         return None

@@ -1,4 +1,4 @@
-"""Finds the tools of servers as chat requests name them, and asks servers what they offer."""
+"""Tools of tool servers: found by the ids in chat requests, or listed for a check of the server."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -17,10 +17,10 @@ from gatewayd.upstream.tools.openapi_tools import OpenApiTools
 
 @dataclass(frozen=True, slots=True)
 class ToolServerOptions:
-    """How tool servers are asked, times in seconds.
+    """Time limits for tool servers in seconds, and identity headers.
 
-    `call_timeout` is for one call (None: no limit), `data_timeout` for a description, `begin_timeout` for the
-    beginning of an MCP session. Without `identity` nobody is named to them.
+    `call_timeout` is for one call (None: no limit), `data_timeout` for a description, `begin_timeout` for
+    opening an MCP session. Without `identity` requests do not name the user.
     """
 
     call_timeout: float | None = None
@@ -31,7 +31,7 @@ class ToolServerOptions:
 
 @dataclass(frozen=True, slots=True)
 class ServerName:
-    """A server as `tool_ids` name it; without `functions` all of its functions are meant."""
+    """A parsed tool id: a server, and functions of it (empty: all)."""
 
     id: str
     is_mcp: bool = False
@@ -39,7 +39,7 @@ class ServerName:
 
 
 class ServerTools:
-    """A `plugins.toolservers.ToolSources`, and the `Checker` of the tool servers."""
+    """The tool sources and the checker of the tool servers; see the interfaces in `plugins.servers`."""
 
     def __init__(self, known: KnownServers, openapi: OpenApiTools, mcp: McpTools) -> None:
         self._known = known
@@ -47,9 +47,9 @@ class ServerTools:
         self._mcp = mcp
 
     async def tools(self, names: Sequence[str], actor: Actor, scope: CallScope) -> Sequence[Tool]:
-        """Return the tools that the actor may use; of unknown, inactive and foreign servers there are none.
+        """Return the tools that the actor may use; unknown, inactive and inaccessible servers have none.
 
-        A server that fails raises GatewayError that names it.
+        Raises GatewayError that names a failed server.
         """
         found: list[Tool] = []
         for name in names:
@@ -60,7 +60,7 @@ class ServerTools:
         return found
 
     async def check(self, server: ToolServer, actor: Actor) -> ServerOffer:
-        """Ask a server now what it offers; raises GatewayError that names it."""
+        """Fetch the present offer of a server; raises GatewayError that names it."""
         if server.type is ServerType.MCP:
             tools = await self._mcp.tools(server, CallScope(actor, EventTarget(actor.user_id)))
             return ServerOffer(title=server.name, specs=[tool.spec for tool in tools])
@@ -85,7 +85,7 @@ class ServerTools:
 
 
 def make_tool_servers(known: KnownServers, tasks: TaskRegistry, options: ToolServerOptions) -> ServerTools:
-    """Return what finds the tools of the known servers; nothing is asked before the first request."""
+    """Return the tools of the known servers; servers are contacted on the first request."""
     identity = options.identity
     return ServerTools(
         known,
@@ -95,7 +95,7 @@ def make_tool_servers(known: KnownServers, tasks: TaskRegistry, options: ToolSer
 
 
 def parse_tool_id(name: str) -> ServerName | None:
-    """Return what `server:<id>`, `server:mcp:<id>` or `...|fn1,fn2` names; None for other names."""
+    """Parse `server:<id>`, `server:mcp:<id>` or `...|fn1,fn2`; None for other names."""
     if not name.startswith(SERVER):
         return None
     server_id, _, functions = name.removeprefix(SERVER).partition("|")
@@ -105,7 +105,7 @@ def parse_tool_id(name: str) -> ServerName | None:
 
 
 def _named(tools: Sequence[Tool], server: ToolServer, functions: Sequence[str]) -> Sequence[Tool]:
-    """Return the tools with these names, which may be those that the server itself uses."""
+    """Return the tools with these names, with or without the prefix of the server."""
     if not functions:
         return tools
     names = {tool_name(item) for item in functions}

@@ -57,7 +57,7 @@ async def test_the_command_line_says_everything(spawn: Spawn, options: EngineOpt
     child = await spawn("import json, sys; print(json.dumps({'listening': sys.argv}), file=sys.stderr)")
     await child.wait()
 
-    given = json.loads(child.last_words())["listening"][1:]
+    given = json.loads(child.failure_reason())["listening"][1:]
     told = dict(zip(given[::2], given[1::2], strict=True))
     assert told == {
         "--weights": "own.gguf",
@@ -77,11 +77,11 @@ async def test_the_environment_is_small_and_the_gateway_cannot_be_shadowed(
     child = await spawn("import os, sys; sys.exit(repr([sorted(os.environ), sys.path]))")
     await child.wait()
 
-    assert "canary" not in child.last_words()
-    assert child.last_words().startswith("[['LANG', 'LC_CTYPE', 'PATH']") or child.last_words().startswith(
-        "[['LANG', 'PATH']"
-    )
-    assert repr(str(tmp_path)) not in child.last_words()
+    assert "canary" not in child.failure_reason()
+    assert child.failure_reason().startswith(
+        "[['LANG', 'LC_CTYPE', 'PATH']"
+    ) or child.failure_reason().startswith("[['LANG', 'PATH']")
+    assert repr(str(tmp_path)) not in child.failure_reason()
 
 
 async def test_a_ready_process_is_waited_for_and_ended(spawn: Spawn) -> None:
@@ -138,7 +138,7 @@ async def test_a_silent_end_is_told(spawn: Spawn) -> None:
 
 async def test_a_line_of_something_else_is_refused(spawn: Spawn) -> None:
     child = await spawn("import sys; print('hello', flush=True); sys.stdin.read()")
-    assert await refusal(child) == "it does not say where it listens"
+    assert await refusal(child) == "it did not report its socket"
 
 
 async def test_a_start_has_a_limit(spawn: Spawn) -> None:
@@ -148,7 +148,7 @@ async def test_a_start_has_a_limit(spawn: Spawn) -> None:
 async def test_lines_without_an_end_take_little_room(spawn: Spawn) -> None:
     child = await spawn("import sys; sys.stderr.write('x' * 1_000_000 + 'y')")
     await child.wait()
-    assert len(child.last_words()) == MAX_LINE_BYTES
+    assert len(child.failure_reason()) == MAX_LINE_BYTES
 
 
 async def test_a_process_that_cannot_be_started_is_told(options: EngineOptions, tmp_path: Path) -> None:

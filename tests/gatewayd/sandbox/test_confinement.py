@@ -72,7 +72,7 @@ async def test_without_seccomp_files_and_the_network_are_out_of_reach(hostile: T
     ended = "a"
     with pytest.raises(WorkerDiedError) as death:
         await hostile("require", ended, (SECCOMP,))
-    assert death.value.reason == "ended with status 1: cannot be confined: seccomp failed"
+    assert death.value.reason == "ended with status 1: cannot confine the process: seccomp failed"
 
 
 async def test_a_fault_in_a_reader_ends_it_as_before(hostile: Try) -> None:

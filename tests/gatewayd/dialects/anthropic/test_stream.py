@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gatewayd.dialects.anthropic.dialect import render_completion
-from gatewayd.upstream.streams.single_chunk import completion_chunk
+from gatewayd.upstream.streams.chunks import completion_chunk
 from gatewayd.upstream.streams.sse import ChunkReader
 from tests.fakes.gatherer import Gatherer
 from tests.gatewayd.dialects.message_events import (

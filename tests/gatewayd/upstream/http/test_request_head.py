@@ -107,7 +107,7 @@ def test_url(url, origin, host, target):
     ],
 )
 def test_url_that_cannot_be_asked_for(url):
-    assert refusal("GET", url, {}) == "its URL cannot be asked for"
+    assert refusal("GET", url, {}) == "its URL is invalid"
 
 
 @pytest.mark.parametrize("value", ["a\r\nb", "a\nb", "a\rb", "a\x00b", "\x1b", "\x7f", "\ud800"])
@@ -125,7 +125,7 @@ def test_header_that_cannot_be_sent(name):
 
 @pytest.mark.parametrize("method", ["", "G ET", "GET\r\n", "GÉT"])
 def test_method_that_is_not_one(method):
-    assert refusal(method, "http://a.test/", {}) == "its method is not one"
+    assert refusal(method, "http://a.test/", {}) == "the method of the request is invalid"
 
 
 def test_head_requests_have_an_answer_without_body():

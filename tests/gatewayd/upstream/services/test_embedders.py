@@ -98,7 +98,7 @@ async def test_a_dimension_that_was_seen_is_not_asked_for(make: Make, fake: Fake
     [
         ([[1.0, 2.0]], "it answered 2 texts with 1 vectors"),
         ([[1.0], [1.0], [1.0]], "it answered 2 texts with 3 vectors"),
-        ([[1.0, 2.0], [1.0]], "it gave a vector of 1 numbers after one of 2"),
+        ([[1.0, 2.0], [1.0]], "it sent a vector of 1 numbers after one of 2"),
         ([[1.0, 2.0], [0.0, 0]], "one of its vectors has no length"),
         ([[1.0, 2.0], []], "one of its vectors has no length"),
         ([[1.0, 2.0], ["1", 2]], "one of its vectors is not a list of numbers"),

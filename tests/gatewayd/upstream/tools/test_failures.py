@@ -31,5 +31,5 @@ def test_kinds_of_connections_that_fail() -> None:
     for kind in (ErrorKind.UPSTREAM_UNREACHABLE, ErrorKind.TIMEOUT):
         assert failures.from_transport(TransportError(kind, "no")).kind is kind
     # A request that cannot be sent is not the fault of who asked.
-    error = failures.from_transport(TransportError(ErrorKind.INVALID_REQUEST, "its URL cannot be asked for"))
+    error = failures.from_transport(TransportError(ErrorKind.INVALID_REQUEST, "its URL is invalid"))
     assert error.kind is ErrorKind.UPSTREAM_FAILED
