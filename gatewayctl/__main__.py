@@ -1,4 +1,4 @@
-"""`python -m gatewayctl` and the script `gatewayctl`: load the commands, and run one."""
+"""Entry point of `python -m gatewayctl` and of the script `gatewayctl`."""
 
 import gc
 import sys
@@ -11,8 +11,8 @@ COMMANDS: Final = "gatewayctl.main"
 def main() -> int:
     """Run one command and return its exit code.
 
-    What the imports make lives until the end: the collector would look at all of it while they go on, and
-    once more at exit, which takes longer than most commands.
+    Objects that are created at import live until the end: the garbage collector would scan them during the
+    imports and at exit, which takes longer than most commands.
     """
     gc.disable()
     try:

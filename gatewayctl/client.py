@@ -1,4 +1,4 @@
-"""The client of the control socket, which asks by the rows of `wire.routes`."""
+"""Client of the control API; its requests use the rows of `wire.routes`."""
 
 import re
 import socket
@@ -19,18 +19,18 @@ QUICKSTART_SOCKET: Final = Path("gatewayd-state/control.sock")
 PLACEHOLDER: Final = re.compile(r"\{\w+\}")
 
 Parameter = str | int | bool | None
-"""A value of the query string; None and False are left out."""
+"""A value of the query string; None and False are omitted."""
 
 
 def default_socket() -> Path:
-    """Return the system's socket, or that of a quickstart here when nobody listens on the system's."""
+    """Return the socket of the system, or that of a quick start in this directory if it has no listener."""
     if QUICKSTART_SOCKET.exists() and _is_deserted(SYSTEM_SOCKET):
         return QUICKSTART_SOCKET
     return SYSTEM_SOCKET
 
 
 def _is_deserted(path: Path) -> bool:
-    """Tell whether the socket is absent or was left behind; one that may not be opened has an owner."""
+    """Return whether the socket is absent or has no listener; one without permission counts as in use."""
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as probe:
         try:
             probe.connect(str(path))
@@ -42,7 +42,7 @@ def _is_deserted(path: Path) -> bool:
 
 
 class ControlClient:
-    """Asks the daemon behind a control socket; every failure is a `CommandError`.
+    """Client of the daemon on a control socket; every failure is a `CommandError`.
 
     The arguments after an endpoint are the segments of its path in their order, such as an id or a name; the
     named ones are parameters of its query string.
@@ -86,7 +86,7 @@ class ControlClient:
         return self._transport.upload(fill(endpoint), endpoint.reply, query, content, size)
 
     def ask(self, request: chat.Chat) -> dict[str, Any]:
-        """Return a model's whole answer as an OpenAI chat completion."""
+        """Return the whole answer of a model as an OpenAI chat completion."""
         return self._transport.ask(fill(table.CHAT), request.model_copy(update={"stream": False}))
 
     def stream(
@@ -98,10 +98,9 @@ class ControlClient:
     def listen(
         self, endpoint: Endpoint[NoBody, ForeignReply], /, **query: Parameter
     ) -> Generator[Frame, None, None]:
-        """Yield server-sent events as they come.
+        """Yield server-sent events as they arrive.
 
-        The iterator raises an `unreachable` failure when the connection ends; closing it closes the
-        connection.
+        The iterator raises `unreachable` when the connection ends; closing it closes the connection.
         """
         return self._transport.listen(fill(endpoint), select(endpoint, query))
 
@@ -117,7 +116,7 @@ def fill(endpoint: Endpoint[Any, Any], segments: tuple[str, ...] = ()) -> str:
 
 
 def select(endpoint: Endpoint[Any, Any], query: dict[str, Any]) -> Query:
-    """Return the parameters of a query string that have a value; TypeError for one that is not in the row."""
+    """Return the parameters of a query string that have a value; raises TypeError for an unknown one."""
     for name in query:
         if name not in endpoint.query:
             raise TypeError(f"{endpoint} takes no parameter {name!r}")
@@ -133,11 +132,11 @@ def segment(ref: str) -> str:
 
 
 class Page(Protocol):
-    """A part of a list."""
+    """One page of a list."""
 
     @property
     def total(self) -> int:
-        """How many rows there are, those on other pages too."""
+        """The number of rows on all pages."""
         ...
 
 
@@ -146,7 +145,7 @@ Row = TypeVar("Row")
 
 
 def everything(read: Callable[[int], PageType], rows_of: Callable[[PageType], Sequence[Row]]) -> list[Row]:
-    """Return the rows of all pages; `read` takes how many rows come before a page."""
+    """Return the rows of all pages; `read` takes the offset of a page."""
     rows: list[Row] = []
     while True:
         page = read(len(rows))

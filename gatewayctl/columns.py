@@ -1,4 +1,4 @@
-"""Columns of a table on a terminal: which there is room for, how wide each is, and how its cells are cut."""
+"""Columns of a table on a terminal: selection, widths, and truncation of cells."""
 
 import re
 from collections.abc import Sequence
@@ -10,26 +10,27 @@ GAP: Final = 2
 """Spaces between two columns."""
 
 MAX_SHORT: Final = 12
-"""Characters of a value that is never cut."""
+"""Maximum length of a value that is never truncated."""
 
 MIN_FIRST: Final = 20
-"""Characters that the first column is not cut below: it says what a row is about."""
+"""Minimum width of the first column, which identifies the row."""
 
 MIN_TEXT: Final = 12
-"""Characters that no other text is cut below: with less, different ones read the same."""
+"""Minimum width of other texts; with less, different texts look alike."""
 
 MAX_NAME_SPACES: Final = 5
-"""Spaces up to which a text is cut in its middle: the end of a name, a path or an address tells as much."""
+"""Maximum number of spaces in a text that is truncated in its middle: the end of a name, path or address is
+as important as the beginning."""
 
 NOTHING: Final = "-"
-"""The cell of a value that there is not."""
+"""The cell of an absent value."""
 
 ELLIPSIS: Final = "…"
 TIME: Final = re.compile(r"\d{4}-\d\d-\d\dT[\d:.]+Z")
 
 
 class Column:
-    """A column of a table: `width` is that of the longest cell or the heading, `least` what it is cut to."""
+    """A column of a table: `width` fits the longest cell and the heading, `least` is the minimum."""
 
     def __init__(self, heading: str, cells: Sequence[str], is_whole: bool) -> None:
         self.heading = heading
@@ -43,20 +44,20 @@ class Column:
         self._is_fixed = is_whole or self.is_short or times
 
     def least(self, *, is_first: bool) -> int:
-        """Return how narrow the column may be."""
+        """Return the minimum width of the column."""
         if self._is_fixed:
             return self.width
         return min(self.width, max(MIN_FIRST if is_first else MIN_TEXT, cell_len(self.heading)))
 
     def shown(self) -> list[str]:
-        """Return the cells as wide as the column."""
+        """Return the cells with the width of the column."""
         return [cut(cell, self.width) for cell in self.cells]
 
 
 def table_columns(
     headings: Sequence[str], rows: Sequence[Sequence[str]], names: Sequence[str]
 ) -> list[Column]:
-    """Return the columns of rows; ids stay whole, and names where nothing else tells a row from another."""
+    """Return the columns of rows; ids stay whole, and names too if only they identify a row."""
     has_ids = any(map(_is_id, headings))
     are_paths = any(name.startswith("/") for name in names)
     columns = []
@@ -68,10 +69,10 @@ def table_columns(
 
 
 def fitted(columns: Sequence[Column], room: int) -> list[Column] | None:
-    """Return the columns that a line of `room` characters has room for, with their widths; None for none.
+    """Return the columns that fit into `room` characters, with their widths; None if none fit.
 
-    What says nothing goes first, then the last texts and times, then the last short values. The first column
-    and those that stay whole do not go.
+    Empty columns are dropped first, then the last texts and times, then the last short values. The first
+    column and those that stay whole are not dropped.
     """
     if _line_width([column.width for column in columns]) <= room:
         return list(columns)
@@ -89,7 +90,7 @@ def fitted(columns: Sequence[Column], room: int) -> list[Column] | None:
 
 
 def cut(text: str, width: int) -> str:
-    """Return a text that is not wider: a name loses its middle, a sentence or an e-mail address its end."""
+    """Return a truncated text: a name loses its middle, a sentence or an e-mail address its end."""
     if cell_len(text) <= width:
         return text
     if text.count(" ") > MAX_NAME_SPACES or "@" in text:

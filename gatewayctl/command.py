@@ -1,4 +1,4 @@
-"""What all commands share: the session they run in, and the options that stand after the verb."""
+"""Common parts of all commands: the session, shared options, and the classes of nouns and verbs."""
 
 import inspect
 import sys
@@ -42,7 +42,7 @@ GroupRef = Annotated[str, typer.Argument(metavar="GROUP", help="Id or name of th
 
 @dataclass
 class Session:
-    """One run: which socket, and in which form the answer goes to standard output."""
+    """One run of a command: its socket and its output format."""
 
     socket: Path | None = None
     output: Output = Output.TABLE
@@ -57,28 +57,28 @@ class Session:
 
     @cached_property
     def client(self) -> ControlClient:
-        """The client, which connects with its first call."""
+        """The client, which connects on its first call."""
         return ControlClient(Transport(self.socket or default_socket()))
 
     @property
     def renderer(self) -> Renderer:
-        """What writes the answer."""
+        """The renderer of the answer."""
         return Renderer(self.output, sys.stdout)
 
     def written(self, row: WrittenRow, view: View[WrittenRow], what: str) -> None:
-        """Show what a write did: a sentence for people, the thing itself for programs."""
+        """Show the result of a write: a sentence for people, the object for programs."""
         if self.output is not Output.TABLE:
             self.renderer.one(row, view)
             return
         self.renderer.say(f"{describe(row.outcome, dry_run=row.dry_run)} {what} {view.name(row)}")
 
     def note(self, sentence: str) -> None:
-        """Tell people something beside the answer, on standard error."""
+        """Print a message for people on standard error."""
         if self.output is Output.TABLE:
             sys.stderr.write(f"{clean_lines(sentence)}\n")
 
     def show(self, row: Row, view: View[Row]) -> None:
-        """Show one thing."""
+        """Show one object."""
         self.renderer.one(row, view)
 
     def show_all(self, rows: Sequence[Row], view: View[Row]) -> None:
@@ -87,15 +87,15 @@ class Session:
 
 
 def describe(outcome: Outcome, *, dry_run: bool) -> str:
-    """Return the word for what was done, for example `created`, or `dry run: created`."""
+    """Return the word for the result, for example `created`, or `dry run: created`."""
     return f"dry run: {outcome.value}" if dry_run else outcome.value
 
 
 class DefaultCommandGroup(TyperGroup):
-    """A noun whose verb may be left out: `run` is meant then."""
+    """A noun with the default verb `run`."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """Put the verb in where the first argument is none; completion still offers them all."""
+        """Insert the verb if the first argument is none; completion still offers all verbs."""
         is_open = bool(args) and (args[0] in self.commands or args[0] in ctx.help_option_names)
         if not is_open and not ctx.resilient_parsing:
             args = ["run", *args]
@@ -103,16 +103,16 @@ class DefaultCommandGroup(TyperGroup):
 
 
 class Noun(typer.Typer):
-    """A noun: a group of verbs. One that is `lenient` means its verb `run` where none is named."""
+    """A noun: a group of verbs. A `lenient` one has the default verb `run`."""
 
     def __init__(self, summary: str, *, lenient: bool = False) -> None:
         group = DefaultCommandGroup if lenient else TyperGroup
         super().__init__(cls=group, help=summary, rich_markup_mode=None, pretty_exceptions_enable=False)
 
     def verb(self, name: str, *examples: str) -> Callable[[Verb], Verb]:
-        """Register a function, whose first parameter is the session, as a verb.
+        """Register a function as a verb; its first parameter is the session.
 
-        The verb also takes `--output`. The examples are shown in its help and in the manual.
+        The verb also takes `--output`. Its help and the manual show the examples.
         """
 
         def register(function: Verb) -> Verb:
@@ -123,17 +123,17 @@ class Noun(typer.Typer):
 
 
 def add_verb(app: typer.Typer, name: str, function: Callable[..., None], *examples: str) -> None:
-    """Register a function whose first parameter is the session; see `Noun.verb`."""
+    """Register a function with the session as first parameter; see `Noun.verb`."""
     app.command(name, epilog=epilog(examples))(_runner(function))
 
 
 def epilog(examples: Sequence[str]) -> str:
-    """Return the examples as the last paragraph of a help text, which is not folded."""
+    """Return the examples as the last paragraph of a help text, which is not wrapped."""
     return "\b\nExamples:\n" + "\n".join(f"  {example}" for example in examples)
 
 
 def _runner(function: Callable[..., None]) -> Callable[..., None]:
-    """Return what Typer sees: the function with a context in place of the session, and `--output` added."""
+    """Return the function for Typer: with a context instead of the session, and with `--output`."""
 
     @wraps(function)
     def run(context: typer.Context, output: Output | None = None, **values: Any) -> None:

@@ -1,4 +1,4 @@
-"""Completes names and ids at the prompt of a shell: the daemon is asked for some, shortly and silently."""
+"""Shell completion of names and ids: fetched from the daemon, with a short time limit and without errors."""
 
 import re
 from collections.abc import Callable, Iterable, Mapping
@@ -16,7 +16,7 @@ from gatewayctl.wire import routes
 MAX_OFFERED: Final = 100
 TIMEOUT_SECONDS: Final = 1.0
 PLAIN: Final = re.compile(r"[\w@+/.][\w@%+=:,/.-]*")
-"""What no shell takes for more than a word: a shell runs what is in a line, and users choose their names."""
+"""Characters without a meaning for shells: users choose their names, and a shell would run special ones."""
 
 Rows = Iterable[tuple[str, ...]]
 Reader = Callable[[ControlClient, str], Rows]
@@ -39,7 +39,7 @@ def models(client: ControlClient, _: str) -> Rows:
 
 
 def files(client: ControlClient, _: str) -> Rows:
-    """Return the ids of files, which their names are of no use for."""
+    """Return the ids of files; commands do not accept names of files."""
     return ((row.id,) for row in client.call(routes.LIST_FILES, limit=MAX_OFFERED).files)
 
 
@@ -54,17 +54,17 @@ def keys(client: ControlClient, _: str) -> Rows:
 
 
 def chats(client: ControlClient, _: str) -> Rows:
-    """Return the ids of stored chats, last changed first."""
+    """Return the ids of stored chats, most recently changed first."""
     return ((row.id,) for row in client.call(routes.LIST_CHATS, limit=MAX_OFFERED).chats)
 
 
 def tasks(client: ControlClient, _: str) -> Rows:
-    """Return the ids of tasks that run."""
+    """Return the ids of running tasks."""
     return ((row.id,) for row in client.call(routes.LIST_TASKS).tasks)
 
 
 def calls(client: ControlClient, _: str) -> Rows:
-    """Return the ids of calls that wait for an answer."""
+    """Return the ids of pending calls."""
     return ((row.id,) for row in client.call(routes.LIST_CALLS).calls)
 
 
@@ -84,7 +84,7 @@ def permissions(client: ControlClient, _: str) -> Rows:
 
 
 def holders(client: ControlClient, noun: str) -> Rows:
-    """Return whom an access list names: users by e-mail address, and groups."""
+    """Return the principals of access lists: users by e-mail address, and groups."""
     yield from ((email,) for email, _ in users(client, noun))
     yield from ((f"group:{name}",) for name, _ in groups(client, noun))
 
@@ -110,16 +110,16 @@ def plugins(client: ControlClient, family: str) -> Rows:
 
 
 def completing(read: Reader) -> Completer:
-    """Return what Typer calls: it offers names, or ids where no name begins with what was typed."""
+    """Return the completer for Typer: it offers names, or ids if no name begins with the typed text."""
 
     def complete(context: typer.Context, incomplete: str) -> list[str]:
-        # The callback of the root, which makes the session, does not run while the shell completes.
+        # The root callback, which creates the session, does not run during completion.
         given = context.find_root().params.get("socket")
         client = ControlClient(Transport(Path(given or default_socket()), TIMEOUT_SECONDS))
         try:
             rows = list(read(client, _noun(context)))
         except (CommandError, OSError):
-            # Nothing is offered: a prompt is no place for a failure.
+            # A failure offers nothing, because a prompt cannot show it.
             return []
         for values in zip(*rows, strict=True):
             found = [one for one in values if one.startswith(incomplete) and PLAIN.fullmatch(one)]
@@ -131,7 +131,7 @@ def completing(read: Reader) -> Completer:
 
 
 def assigned(read: Reader) -> Reader:
-    """Return what offers the names that something is assigned to, as in NAME=VALUE."""
+    """Return the completer for the names of NAME=VALUE."""
 
     def names(client: ControlClient, noun: str) -> Rows:
         return ((f"{row[0]}=",) for row in read(client, noun))
@@ -154,11 +154,11 @@ BY_METAVAR: Final[Mapping[str, Reader]] = {
     "USER": users,
     "WHO": holders,
 }
-"""What completes an argument or an option by the word that stands for it in the manual."""
+"""Completers by the metavar of an argument or option."""
 
 
 def complete_by_metavar(annotation: Any) -> None:
-    """Give a parameter of a command the completer of its metavar, unless it has one."""
+    """Give a parameter the completer of its metavar, unless it has one."""
     for info in getattr(annotation, "__metadata__", ()):
         if isinstance(info, ParameterInfo) and info.autocompletion is None:
             read = BY_METAVAR.get(info.metavar or "")

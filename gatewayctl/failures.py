@@ -1,6 +1,6 @@
-"""What went wrong, as a sentence, a hint and an exit code.
+"""Failures of commands: a sentence, a hint and an exit code for each kind.
 
-The kinds are those of the daemon and seven of our own: `cancelled`, `usage`, `system`, `unreachable`,
+The kinds are those of the daemon and seven of gatewayctl: `cancelled`, `usage`, `system`, `unreachable`,
 `protocol_mismatch`, `busy` and `stopped`.
 """
 
@@ -19,13 +19,13 @@ CONFLICT: Final = 6
 PROTOCOL: Final = 7
 TRY_LATER: Final = 75
 INTERRUPTED: Final = 130
-# Of `ingest` alone, where a daemon that does not answer is TRY_LATER.
+# Only `ingest` uses these; for it a daemon that does not answer is TRY_LATER.
 PARTIAL: Final = 3
 
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """The exit code of a kind, what the kind means, and what to do about it ("" when that is unclear)."""
+    """Exit code of a kind, its meaning, and a hint for the user ("" for none)."""
 
     exit_code: int
     meaning: str
@@ -39,7 +39,9 @@ TABLE: Final[dict[str, Row]] = {
     "too_large": Row(FAILURE, "something is over its limit"),
     "rate_limited": Row(FAILURE, "too many requests, here or at a provider", "try again later"),
     "upstream_failed": Row(
-        FAILURE, "a provider did not give what was asked", "gatewayctl health shows every source"
+        FAILURE,
+        "a provider answered with an error or an unusable reply",
+        "gatewayctl health shows every source",
     ),
     "upstream_unreachable": Row(
         FAILURE, "a provider could not be reached", "gatewayctl health shows every source"
@@ -57,13 +59,13 @@ TABLE: Final[dict[str, Row]] = {
         "no daemon answers on the control socket",
         "start gatewayd, or name its socket (--socket)",
     ),
-    "unauthenticated": Row(DENIED, "who asks could not be told"),
+    "unauthenticated": Row(DENIED, "the caller could not be identified"),
     "forbidden": Row(
         DENIED,
         "you may not do this",
         "run as root, as the daemon's user, or as a member of the daemon's control group",
     ),
-    "not_found": Row(NOT_FOUND, "the thing does not exist"),
+    "not_found": Row(NOT_FOUND, "the object does not exist"),
     "conflict": Row(CONFLICT, "the name is taken, or the state does not allow the change"),
     "protocol_mismatch": Row(
         PROTOCOL, "the daemon speaks another protocol", "install the same version of gatewayctl and gatewayd"
@@ -99,7 +101,7 @@ class CommandError(Exception):
         self.exit_code = row.exit_code if exit_code is None else exit_code
 
     def sentence(self) -> str:
-        """Return the failure for people: one line, and a second one when there is a hint."""
+        """Return the failure for people: one line, and a second one with the hint if there is one."""
         lines = f"gatewayctl: {clean(self.message)}"
         return f"{lines}\n  hint: {self.hint}" if self.hint else lines
 
@@ -116,5 +118,5 @@ class CommandError(Exception):
 
 
 def unsendable(reason: str = "it is not UTF-8 text") -> CommandError:
-    """Return the failure for a value on the command line or in a file that no request can carry."""
+    """Return the failure for an argument or file content that no request can contain."""
     return CommandError("usage", f"cannot send what was given: {reason}", hint="")

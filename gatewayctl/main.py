@@ -1,4 +1,4 @@
-"""The root command: global options, one line per noun, exit codes."""
+"""Root command: global options, the nouns, exit codes."""
 
 import sys
 from collections.abc import Sequence
@@ -95,7 +95,7 @@ def root(
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run one command and return its exit code; a failure is told on standard error and nowhere else."""
+    """Run one command and return its exit code; failures go to standard error only."""
     given = list(sys.argv[1:] if arguments is None else arguments)
     session = Session(output=wanted_output(given))
     try:
@@ -127,14 +127,14 @@ def _run(given: Sequence[str], session: Session) -> int:
 
 
 def report(error: CommandError, session: Session) -> int:
-    """Tell a failure on standard error, as one JSON object where JSON was asked for; return the exit code."""
+    """Print a failure on standard error, as one JSON object for JSON output; return the exit code."""
     is_json = session.output in {Output.JSON, Output.JSONL}
     tell(f"{error.as_json() if is_json else error.sentence()}\n")
     return error.exit_code
 
 
 def wanted_output(arguments: Sequence[str]) -> Output:
-    """Return the form that the arguments ask for, also where the rest of them cannot be understood."""
+    """Return the output format of the arguments, also if the other arguments are invalid."""
     wanted = Output.TABLE
     for position, argument in enumerate(arguments):
         if argument in {"-o", "--output"}:
@@ -151,7 +151,7 @@ def wanted_output(arguments: Sequence[str]) -> Output:
 
 
 def _refused(error: OSError) -> CommandError:
-    """Return the failure for what no command expects of the system."""
+    """Return the failure for an unexpected error of the operating system."""
     reason = (error.strerror or str(error)).lower()
     return CommandError("system", f"cannot go on: {reason}{f': {error.filename}' if error.filename else ''}")
 

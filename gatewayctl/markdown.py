@@ -1,4 +1,4 @@
-"""Draws an answer in Markdown on a terminal while it comes."""
+"""Live rendering of a Markdown answer on a terminal."""
 
 from collections.abc import Iterable
 from typing import Final
@@ -12,13 +12,13 @@ PREVIEW_LINES: Final = 8
 
 
 class Blocks:
-    """Cuts growing Markdown into finished blocks: at blank lines, but never inside fenced code."""
+    """Splits growing Markdown into finished blocks: at blank lines outside of fenced code."""
 
     def __init__(self) -> None:
         self.rest = ""
 
     def feed(self, piece: str) -> list[str]:
-        """Add text and return the blocks that it finished; `rest` is what is not finished."""
+        """Add text and return the blocks that it finishes; `rest` is the unfinished one."""
         self.rest += piece
         blocks: list[str] = []
         start = position = 0
@@ -36,7 +36,7 @@ class Blocks:
 
 
 def draw(console: Console, pieces: Iterable[str]) -> None:
-    """Draw growing Markdown: finished blocks above, and a few lines of the one that is not."""
+    """Draw growing Markdown: the finished blocks, and a few lines of the unfinished one."""
     blocks = Blocks()
     with Live(console=console, transient=True, refresh_per_second=8) as live:
         for piece in pieces:

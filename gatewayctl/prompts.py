@@ -1,4 +1,4 @@
-"""What is asked of the person at the terminal, and secrets that come from a file or standard input."""
+"""Prompts on the terminal, and secrets and texts from files or standard input."""
 
 import getpass
 import sys
@@ -12,12 +12,12 @@ FROM_FILE: Final = "@"
 
 
 def usage(message: str, param: str | None = None) -> CommandError:
-    """Return the failure for a command line that is wrong."""
+    """Return the failure for an invalid command line."""
     return CommandError("usage", message, hint="", param=param)
 
 
 def confirm(question: str, *, yes: bool) -> None:
-    """Ask before something is destroyed; without a terminal `--yes` must say so instead."""
+    """Ask for confirmation of a destructive command; without a terminal `--yes` is required."""
     if yes:
         return
     if not sys.stdin.isatty():
@@ -29,7 +29,7 @@ def confirm(question: str, *, yes: bool) -> None:
 
 
 def read_whole(source: str, name: str, param: str) -> str:
-    """Return the text in a file, or on standard input for `-`; `name` is what a failure calls it."""
+    """Return the text in a file, or on standard input for `-`; `name` stands for it in failures."""
     try:
         return sys.stdin.read() if source == "-" else Path(source).read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
@@ -46,12 +46,12 @@ def read_secret(source: str, option: str) -> str:
 
 
 def read_text(given: str, option: str) -> str:
-    """Return a text that was given as it is, or as `@FILE` or `@-`; see `read_secret`."""
+    """Return a text given literally, or as `@FILE` or `@-`; see `read_secret`."""
     return read_secret(given.removeprefix(FROM_FILE), option) if is_in_file(given) else given
 
 
 def is_in_file(given: str) -> bool:
-    """Tell whether a text was given as the name of a file."""
+    """Return whether a text is given as the name of a file."""
     return given.startswith(FROM_FILE)
 
 

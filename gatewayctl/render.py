@@ -1,4 +1,4 @@
-"""What is shown: tables for people, stable JSON and bare names for programs, drawn with rich."""
+"""Rendering of answers: tables for people (with rich), stable JSON and bare names for programs."""
 
 import io
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -17,16 +17,16 @@ from rich.text import Text
 from gatewayctl.columns import NOTHING, Column, fitted, table_columns
 from gatewayctl.sanitize import as_json, clean, clean_lines
 
-# Wide enough that a table in a pipe is never folded.
+# Wide enough that a table in a pipe is never wrapped.
 PIPE_WIDTH: Final = 1_000_000
-# Loaded where an answer is drawn on a terminal: its libraries take a sixth of the time of a command.
+# Imported only to draw an answer on a terminal: its libraries take a sixth of the time of a command.
 MARKDOWN: Final = "gatewayctl.markdown"
 
 Row = TypeVar("Row", bound=BaseModel)
 
 
 class Output(StrEnum):
-    """The forms of the answer."""
+    """Output formats."""
 
     TABLE = "table"
     JSON = "json"
@@ -36,14 +36,14 @@ class Output(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class View(Generic[Row]):
-    """How rows of one kind look: what `--output name` prints, and the columns of a table."""
+    """View of rows of one kind: the name for `--output name`, and the columns of a table."""
 
     name: Callable[[Row], str]
     columns: Mapping[str, Callable[[Row], object]]
 
 
 class Renderer:
-    """Writes answers to a stream in one form."""
+    """Writes answers to a stream in one format."""
 
     def __init__(self, output: Output, stream: TextIO) -> None:
         self.output = output
@@ -51,7 +51,7 @@ class Renderer:
 
     @property
     def is_for_people(self) -> bool:
-        """Whether somebody looks at the answer, rather than a program."""
+        """Whether the output is for people, not for programs."""
         return self.output is Output.TABLE
 
     def many(self, rows: Sequence[Row], view: View[Row]) -> None:
@@ -70,7 +70,7 @@ class Renderer:
                     self._line(clean(view.name(row)))
 
     def one(self, row: Row, view: View[Row]) -> None:
-        """Write one thing: a field a line, one JSON object, or its name."""
+        """Write one object: a field a line, one JSON object, or its name."""
         match self.output:
             case Output.TABLE:
                 self._fields(zip(view.columns, _cells(row, view), strict=True))
@@ -82,7 +82,7 @@ class Renderer:
                 self._line(clean(view.name(row)))
 
     def json(self, value: Mapping[str, Any]) -> None:
-        """Write an object as it is: indented for json, on one line for jsonl."""
+        """Write an object as JSON: indented for json, on one line for jsonl."""
         self._line(as_json(value, indent=2 if self.output is Output.JSON else None))
 
     def say(self, sentence: str) -> None:
@@ -90,7 +90,7 @@ class Renderer:
         self._line(clean(sentence))
 
     def answer(self, pieces: Iterable[str]) -> None:
-        """Write a text while it comes: Markdown on a terminal, untouched in a pipe."""
+        """Write a text as it arrives: as Markdown on a terminal, unchanged in a pipe."""
         console = self._console()
         if not self._stream.isatty():
             self._plain(pieces)
@@ -100,7 +100,7 @@ class Renderer:
             import_module(MARKDOWN).draw(console, (clean_lines(piece) for piece in pieces))
 
     def text(self, text: str) -> None:
-        """Write a text of several lines as it is, made safe for a terminal."""
+        """Write a text of several lines, made safe for a terminal."""
         self._plain([clean_lines(text) if self._stream.isatty() else text])
 
     def _plain(self, pieces: Iterable[str]) -> None:
@@ -113,7 +113,7 @@ class Renderer:
             self._stream.write("\n")
 
     def _table(self, headings: Sequence[str], rows: Sequence[list[str]], names: Sequence[str]) -> None:
-        """Write rows; no line is wider than a terminal, and what has no room as a table is in blocks."""
+        """Write rows as a table, or as blocks if a table does not fit the terminal."""
         columns = table_columns(headings, rows, names)
         if not self._stream.isatty():
             self._draw(columns)
@@ -133,7 +133,7 @@ class Renderer:
         self._print(table)
 
     def _blocks(self, headings: Sequence[str], rows: Sequence[list[str]]) -> None:
-        """Write a field a line, as `NAME: value`, and an empty line between two rows."""
+        """Write rows as lines `NAME: value`, with an empty line between two rows."""
         console = self._console()
         for place, row in enumerate(rows):
             if place:
@@ -166,7 +166,7 @@ class Renderer:
 
 
 class Bars:
-    """Shows how far a long command is, a stage after the other, on a terminal; elsewhere nothing."""
+    """Progress bars of a long command on a terminal, one for each stage; nothing elsewhere."""
 
     def __init__(self, stream: TextIO, *, is_wanted: bool = True) -> None:
         self._progress = Progress(
@@ -190,13 +190,13 @@ class Bars:
         self._progress.stop()
 
     def begin(self, title: str, total: int) -> None:
-        """Start a stage of `total` units, which ends the one before."""
+        """Start a stage of `total` units and end the one before."""
         if self._stage is not None:
             self._progress.remove_task(self._stage)
         self._stage = self._progress.add_task(title, total=total)
 
     def advance(self, amount: int) -> None:
-        """Add to what is done of the stage; any thread may."""
+        """Add progress to the stage; any thread may call this."""
         if self._stage is not None:
             self._progress.advance(self._stage, amount)
 

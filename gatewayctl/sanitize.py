@@ -1,37 +1,37 @@
-"""Makes foreign text safe to show: names, messages and answers must not steer the terminal."""
+"""Sanitising of received text: names, messages and answers must not control the terminal."""
 
 import json
 import re
 import unicodedata
 from typing import Any, Final
 
-# Line and paragraph separators, and the characters that turn the direction of writing around.
+# Line and paragraph separators, and the characters that change the direction of text.
 _TURNERS: Final = frozenset("\u2028\u2029\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069")
 
 
-# What steers a terminal and JSON leaves as it is.
+# Characters that control a terminal and that JSON does not escape.
 _STEERING: Final = re.compile("[\x7f-\x9f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
 
 
 def clean(text: str) -> str:
-    """Return a text on one line that cannot steer a terminal: control characters are shown, not sent."""
+    """Return a text on one line that cannot control a terminal: control characters are escaped."""
     if text.isprintable():
         return text
     return "".join(_shown(character) for character in text)
 
 
 def clean_lines(text: str) -> str:
-    """Return a text of several lines that cannot steer a terminal."""
+    """Return a text of several lines that cannot control a terminal."""
     return "".join(character if character in "\n\t" else _shown(character) for character in text)
 
 
 def escaped(text: str) -> str:
-    """Return a text in ASCII, its characters written as in JSON."""
+    """Return a text in ASCII, with other characters escaped as in JSON."""
     return json.dumps(text)[1:-1]
 
 
 def as_json(value: Any, indent: int | None = None) -> str:
-    """Return a value as JSON that cannot steer a terminal."""
+    """Return a value as JSON that cannot control a terminal."""
     text = json.dumps(value, ensure_ascii=False, indent=indent)
     return _STEERING.sub(lambda found: escaped(found[0]), text)
 

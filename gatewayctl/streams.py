@@ -1,4 +1,4 @@
-"""The standard streams of a command: what cannot be written to them is a failure with a sentence."""
+"""Standard streams of a command: a failed write is a failure with a sentence."""
 
 import codecs
 import os
@@ -12,11 +12,11 @@ from gatewayctl.failures import CommandError
 from gatewayctl.sanitize import escaped
 
 ESCAPES: Final = "gatewayctl.escapes"
-"""The error handler of codecs that writes what an encoding lacks as JSON does."""
+"""Codec error handler that writes characters that an encoding lacks with the escapes of JSON."""
 
 
 class GuardedStream:
-    """A text stream whose failures are `CommandError`, but for a reader that has left (BrokenPipeError)."""
+    """A text stream with failures as `CommandError`, except BrokenPipeError (the reader has ended)."""
 
     def __init__(self, stream: TextIO) -> None:
         self._stream = stream
@@ -30,7 +30,7 @@ class GuardedStream:
             return self._stream.write(text)
 
     def writelines(self, lines: Iterable[str]) -> None:
-        """Write texts; what `lines` raises is passed on."""
+        """Write texts; errors of `lines` propagate."""
         for line in lines:
             self.write(line)
 
@@ -52,7 +52,7 @@ class GuardedStream:
 
 
 class QuietStream:
-    """A text stream for talk: what cannot be written to it is lost, and the command goes on."""
+    """A text stream for messages: text that cannot be written is dropped, and the command goes on."""
 
     def __init__(self, stream: TextIO) -> None:
         self._stream = stream
@@ -77,7 +77,7 @@ class QuietStream:
 
 
 def tell(text: str) -> None:
-    """Write to standard error, as far as there is one that takes it."""
+    """Write to standard error if it can be written."""
     if sys.stderr is not None:
         stream = QuietStream(sys.stderr)
         stream.write(text)
@@ -86,16 +86,16 @@ def tell(text: str) -> None:
 
 @contextmanager
 def prepared_streams() -> Iterator[None]:
-    """Put streams in place that can be used: closed ones are replaced, those of the command are guarded.
+    """Install usable standard streams: closed ones are replaced, the others are guarded.
 
-    Raises CommandError when there is no standard output.
+    Raises CommandError if there is no standard output.
     """
     if sys.stdout is None:
         raise CommandError("system", "cannot write the answer: standard output is closed")
     former = sys.stdin, sys.stdout, sys.stderr
     with ExitStack() as stack:
         stack.callback(_restore, *former)
-        # In the order of their descriptors, which a file takes that is opened meanwhile.
+        # In the order of their descriptors, because a file that is opened takes the lowest free one.
         sys.stdin = sys.stdin or stack.enter_context(_nothing("r"))
         sys.stderr = sys.stderr or stack.enter_context(_nothing("w"))
         for stream in (sys.stdout, sys.stderr):
@@ -108,7 +108,7 @@ def prepared_streams() -> Iterator[None]:
 
 
 def discard(stream: TextIO) -> None:
-    """Send what is still to be written to a stream nowhere: the interpreter writes it when it ends."""
+    """Discard the buffered text of a stream, which the interpreter would write at exit."""
     with suppress(OSError):
         descriptor = os.open(os.devnull, os.O_WRONLY)
         os.dup2(descriptor, stream.fileno())

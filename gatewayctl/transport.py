@@ -1,6 +1,6 @@
-"""Requests and replies over a unix socket, with every failure as a `CommandError`.
+"""HTTP over a unix socket: requests and replies, with every failure as a `CommandError`.
 
-HTTP/1.1 with the standard library, which starts four times as fast as a client made for the network.
+It uses the standard library, which loads four times as fast as an HTTP client library.
 """
 
 import http.client
@@ -30,19 +30,19 @@ Query = Mapping[str, str | int | None]
 
 JSON: Final = "application/json"
 BYTES: Final = "application/octet-stream"
-# How much of a file is read and sent at a time.
+# Bytes of a file that are read and sent at a time.
 PIECE: Final = 1 << 16
 
 
 class Readable(Protocol):
-    """Something that is sent while it is read; what it raises, but for OSError, reaches the caller."""
+    """A source that is read while it is sent; its errors, except OSError, propagate to the caller."""
 
     def read(self, size: int = -1, /) -> bytes:
         """Return the next bytes, none at the end."""
 
 
 class Body(NamedTuple):
-    """What a request carries: bytes, or a file of `size` bytes that is read while it goes out."""
+    """Body of a request: bytes, or a file of `size` bytes that is read while it is sent."""
 
     content: bytes | Readable
     size: int
@@ -58,14 +58,14 @@ class Frame(NamedTuple):
 
 
 class UnixConnection(http.client.HTTPConnection):
-    """HTTP over a unix socket; `timeout` in seconds, None waits for ever."""
+    """An HTTP connection over a unix socket; `timeout` in seconds, None waits for ever."""
 
     def __init__(self, path: Path, timeout: float | None) -> None:
         super().__init__("gatewayd", timeout=timeout, blocksize=PIECE)
         self._path = path
 
     def connect(self) -> None:
-        """Open the socket; `close` releases it, also when this raised."""
+        """Open the socket; `close` releases it, also if this raises."""
         self.sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         self.sock.settimeout(self.timeout)
         self.sock.connect(str(self._path))
@@ -80,7 +80,7 @@ class Transport:
 
     @property
     def patient(self) -> "Transport":
-        """The same, but it waits for as long as an answer takes."""
+        """The same transport without a time limit."""
         return Transport(self._path, None)
 
     def call(
@@ -98,13 +98,13 @@ class Transport:
     def upload(
         self, path: str, reply: type[ReplyType], query: Query, content: Readable, size: int
     ) -> ReplyType:
-        """Post `size` bytes of a file and return the reply, however long that takes."""
+        """Post `size` bytes of a file and return the reply, without a time limit."""
         body = Body(content, size, BYTES)
         with self._sent("POST", _target(path, query), body, None) as answer:
             return _parse(reply, _read_all(answer))
 
     def ask(self, path: str, request: base.Request) -> dict[str, Any]:
-        """Post a request and return the JSON object that comes back, however long that takes."""
+        """Post a request and return the JSON object of the reply, without a time limit."""
         with self._sent("POST", path, _body(request), None) as answer:
             return _object(_read_all(answer))
 
@@ -116,7 +116,7 @@ class Transport:
     def listen(self, path: str, query: Query) -> Generator[Frame, None, None]:
         """Get an event stream and yield its events until the connection ends, which is `unreachable`.
 
-        A daemon that says nothing at all within the timeout counts as gone, too. Closing the iterator closes
+        A daemon that sends nothing within the timeout counts as unreachable, too. Closing the iterator closes
         the connection.
         """
         with self._sent("GET", _target(path, query), None, self._timeout) as answer:
@@ -131,7 +131,7 @@ class Transport:
             headers |= {"Content-Type": body.content_type, "Content-Length": str(body.size)}
         with closing(UnixConnection(self._path, timeout)) as connection:
             try:
-                # A daemon that refuses a body answers before it has read it.
+                # A daemon that refuses a body answers before it has read the body.
                 with suppress(BrokenPipeError, ConnectionResetError):
                     connection.request(method, target, body.content if body else None, headers)
                 answer = connection.getresponse()
@@ -193,13 +193,13 @@ def _check(reply: http.client.HTTPResponse) -> None:
 def _refused(problem: base.Problem, request_id: str | None) -> CommandError:
     hint = f"try again in {problem.retry_after} seconds" if problem.retry_after else None
     if problem.kind == "forbidden" and is_root():
-        # Its usual hint is to be root.
+        # The usual hint suggests to be root.
         hint = ""
     return CommandError(problem.kind, problem.message, param=problem.param, request_id=request_id, hint=hint)
 
 
 def is_root() -> bool:
-    """Tell whether the command runs as root."""
+    """Return whether the command runs as root."""
     return os.geteuid() == 0
 
 
@@ -257,7 +257,7 @@ def _frames(reply: http.client.HTTPResponse) -> Iterator[Frame]:
     while line := _read_line(reply):
         name, _, value = line.rstrip(b"\r\n").partition(b":")
         if line.strip():
-            # A comment begins with the colon: its name is empty.
+            # The line of a comment begins with the colon: its field name is empty.
             fields[name.decode("ascii", "replace")] = value.removeprefix(b" ")
             continue
         if "data" in fields:

@@ -1,4 +1,4 @@
-"""Reads the small languages of the command line: NAME=VALUE, permission names, durations, sizes."""
+"""Parsers for values of the command line: NAME=VALUE, permission names, durations, sizes."""
 
 import json
 import re
@@ -24,14 +24,14 @@ def parse_pairs(pairs: Sequence[str]) -> dict[str, str]:
 
 
 def parse_values(pairs: Sequence[str]) -> dict[str, Any]:
-    """Return the values by name of arguments such as `NAME=VALUE`: JSON as what it is, the rest as text."""
+    """Return the values by name of arguments such as `NAME=VALUE`: decoded if they are JSON, else as text."""
     return {name: _value(text) for name, text in parse_pairs(pairs).items()}
 
 
 def read_json(text: str) -> Any:
-    """Return a JSON value; raises ValueError for what is none or is nested too deeply.
+    """Return a JSON value; raises ValueError if it is invalid or nests too deep.
 
-    NaN and Infinity are none: they would become null.
+    NaN and Infinity are refused, because they would become null.
     """
     try:
         return json.loads(text, parse_constant=_refuse)
@@ -92,7 +92,7 @@ def tree_of(flags: Mapping[str, bool]) -> Tree:
 
 
 def by_name(values: Mapping[str, object]) -> list[str]:
-    """Return values by name as `NAME=VALUE`, the way they are shown."""
+    """Return values by name as `NAME=VALUE`, for output."""
     return [f"{name}={value}" for name, value in values.items()]
 
 

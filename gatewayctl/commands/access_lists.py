@@ -1,4 +1,4 @@
-"""The verbs `grant` and `revoke-access`, for nouns whose things have an access list."""
+"""The verbs `grant` and `revoke-access` of nouns with access lists."""
 
 import inspect
 from collections.abc import Sequence
@@ -31,20 +31,20 @@ Permission = Annotated[Right, typer.Option("--permission", help="Right to change
 
 
 class Change(Protocol[AnyWritten]):
-    """A call of the client that gives rights on a thing, or takes them away."""
+    """A call of the client that grants or revokes rights on an object."""
 
     def __call__(
         self, client: ControlClient, thing: str, request: Holders, /, *, dry_run: bool
     ) -> AnyWritten:
-        """Return the thing after the write."""
+        """Return the object after the write."""
 
 
 @dataclass(frozen=True, slots=True)
 class Things(Generic[WrittenRow]):
-    """The things of a noun.
+    """The objects of a noun.
 
-    `what` names one of them in sentences, and `writing` says what the right to write is for; `argument` is
-    the type, with the annotation for the command line, of the argument that tells which.
+    `what` is the word for one object in sentences, and `writing` explains the right to write; `argument` is
+    the annotated type of the argument that identifies the object.
     """
 
     what: str
@@ -56,7 +56,7 @@ class Things(Generic[WrittenRow]):
 
 
 def register(noun: Noun, things: Things[WrittenRow], grants: Sequence[str], revocation: str) -> None:
-    """Add both verbs to a noun, with examples of them."""
+    """Add both verbs to a noun, with examples."""
     rows = (
         (
             "grant",
@@ -79,7 +79,7 @@ def register(noun: Noun, things: Things[WrittenRow], grants: Sequence[str], revo
 
 
 def shown(grants: Sequence[Grant]) -> list[str]:
-    """Return an access list the way it is shown; a right is told when it is more than to use the thing."""
+    """Return an access list for output; a right is shown if it is more than to use the object."""
     return [_shown(grant) for grant in grants]
 
 
@@ -100,13 +100,13 @@ def _change(
     dry_run: DryRun = False,
 ) -> None:
     if not (users or groups or everyone):
-        raise usage("cannot tell who: give --user, --group or --everyone")
+        raise usage("cannot change the access list without a principal: add --user, --group or --everyone")
     request = Holders(users=users or [], groups=groups or [], everyone=everyone, permission=permission)
     row = change(session.client, thing, request, dry_run=dry_run)
     session.written(row, things.view, things.what)
 
 
 def _with_argument(given: inspect.Signature, argument: Any) -> inspect.Signature:
-    """Return a signature of which the thing is annotated as this argument."""
+    """Return a signature with the object annotated as this argument."""
     thing = given.parameters["thing"].replace(annotation=argument)
     return given.replace(parameters=list({**given.parameters, "thing": thing}.values()))

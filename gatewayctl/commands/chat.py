@@ -87,7 +87,7 @@ def run(
 
 
 def _show(session: Session, request: Chat) -> None:
-    """Ask, and print the answer while it comes."""
+    """Ask the model, and print the answer as it arrives."""
     if session.output is Output.JSON:
         session.renderer.json(session.client.ask(request))
         return
@@ -104,7 +104,7 @@ def _show(session: Session, request: Chat) -> None:
 
 
 class StreamedAnswer:
-    """A streamed answer: its text, and what was told beside it."""
+    """A streamed answer: its text, warnings and sources."""
 
     def __init__(self, events: Iterator[Mapping[str, Any]]) -> None:
         self._events = events
@@ -112,7 +112,7 @@ class StreamedAnswer:
         self._warnings: list[str] = []
 
     def pieces(self) -> Iterator[str]:
-        """Yield the text while it comes."""
+        """Yield the text as it arrives."""
         for event in self._events:
             self._warnings += event.get("warnings") or ()
             self._sources += event.get("sources") or ()
@@ -122,7 +122,7 @@ class StreamedAnswer:
                     yield content
 
     def notes(self) -> Iterator[str]:
-        """Yield a line for each warning and each source, numbered as the model saw them."""
+        """Yield a line for each warning and each source, with the numbers of the prompt."""
         for warning in self._warnings:
             yield f"warning: {warning}"
         for number, cited in enumerate(citations(self._sources), start=1):

@@ -37,7 +37,7 @@ PAGE: Final = 1000
 POLL_SECONDS: Final = 1.0
 TEASER: Final = 200
 MAX_CELL_CHARS: Final = 60
-"""Characters of a description in a list: every line of a table is as long as the longest."""
+"""Maximum number of characters of a description in a list."""
 
 ROWS: View[Collection] = View(
     name=lambda row: row.name,
@@ -249,7 +249,7 @@ def change(
 ) -> None:
     """Change a collection; given readers and writers replace all others."""
     if private and (reader or writer):
-        raise usage("cannot take readers away and give some at once", param="--private")
+        raise usage("cannot use --private together with readers", param="--private")
     readers, writers = ([], []) if private else (reader, writer)
     given = _given(name=name, description=description, readers=readers, writers=writers)
     if not given:
@@ -424,7 +424,7 @@ def check(
 
 
 def _start(session: Session, *, joins: bool) -> Reindex:
-    """Begin a reindex; one that runs is a conflict, unless it is to be waited for."""
+    """Start a reindex; a running one is a conflict unless the command waits for it."""
     try:
         return session.client.call(routes.START_REINDEX)
     except CommandError as error:

@@ -1,4 +1,4 @@
-"""`gatewayctl event`: what happens at messages while they are made, and answers to what plugins ask."""
+"""`gatewayctl event`: events of messages while they are generated, and answers to calls of plugins."""
 
 import sys
 import time
@@ -66,7 +66,7 @@ def follow(
     id, user, chat_id, message_id, call_id, type and data, with -o name its id alone.
     """
     if (everybody and user is not None) or not (everybody or user or chat):
-        raise usage("cannot tell whose events: give --user, --chat or --all", param="--user")
+        raise usage("cannot follow events without a selection: add --user, --chat or --all", param="--user")
     whose = Whose(user, chat, everybody)
     follower = Follower(session.client, whose, since, note=session.note)
     left = count

@@ -1,4 +1,4 @@
-"""`gatewayctl file`: documents that were uploaded, and what was read of them."""
+"""`gatewayctl file`: uploaded documents and their extracted text."""
 
 import os
 import sys
@@ -62,7 +62,7 @@ QUEUE: View[Queue] = View(
 )
 WRITTEN: View[FileWritten] = View(name=lambda file: file.id, columns={})
 
-# A file that fails for one of these does not keep the others from being uploaded.
+# After a failure of one of these kinds the other files are still uploaded.
 OF_THE_FILE: Final = frozenset({"invalid_request", "too_large", "empty_content", "usage"})
 
 FileId = Annotated[
@@ -228,7 +228,7 @@ def retry(
     Exits with 1 when, with --wait, one of them failed.
     """
     if bool(files) is failed:
-        raise usage("cannot tell what to process again: give ids or --failed", param="FILE")
+        raise usage("cannot process files again without a selection: add ids or --failed", param="FILE")
     ids = files or [file.id for file in _failed(session)]
     rows = [session.client.call(routes.RETRY_FILE, each, dry_run=dry_run) for each in ids]
     if not wait or dry_run:
@@ -248,7 +248,7 @@ def _failed(session: Session) -> list[File]:
 
 
 class UploadBatch:
-    """Uploads files one after the other, and tells of those that failed."""
+    """Uploads files one after the other, and reports failed ones."""
 
     def __init__(self, session: Session, *, is_alone: bool) -> None:
         self._session = session
@@ -257,7 +257,7 @@ class UploadBatch:
         self._has_failed = False
 
     def add(self, path: Path, request: NewFile) -> None:
-        """Upload a file; a failure is told, and raised when it is about all of them or the only one."""
+        """Upload a file; report a failure, and raise it if it concerns all files or the only one."""
         try:
             place_of((request.name,))
             with closing(open_stream(path)) as stream:
@@ -272,7 +272,7 @@ class UploadBatch:
             self._has_failed = True
 
     def finish(self, *, wait: bool) -> None:
-        """Show the files, with `wait` when they are processed; exit with 1 when one failed."""
+        """Show the files, with `wait` after they are processed; exit with 1 if one failed."""
         if wait:
             files = wait_for(self._session, [row.id for row in self._rows])
             self._session.show_all(files, ROWS)
@@ -283,7 +283,7 @@ class UploadBatch:
 
 
 def open_stream(path: Path) -> Stream:
-    """Open a file to upload; raises usage for what is no regular file, or cannot be read."""
+    """Open a file to upload; raises usage if it is no regular file or cannot be read."""
     try:
         file = regular(os.open(path, READ))
     except IrregularError as error:
@@ -295,7 +295,7 @@ def open_stream(path: Path) -> Stream:
 
 
 def wait_for(session: Session, file_ids: Sequence[str]) -> list[File]:
-    """Return files when they are processed; those that were deleted meanwhile are missing."""
+    """Return files when they are processed, without those deleted in the meantime."""
     stop = Stop()
     found: list[File] = []
     with Bars(sys.stderr, is_wanted=session.output is Output.TABLE) as bars, stop.on_signals():
@@ -310,12 +310,12 @@ def wait_for(session: Session, file_ids: Sequence[str]) -> list[File]:
 
 
 def has_failed(file: File) -> bool:
-    """Tell whether a file cannot be searched, and will not be."""
+    """Return whether a file has failed for good, so that it cannot be searched."""
     return file.status == "failed"
 
 
 def show_written(session: Session, rows: Sequence[FileWritten]) -> None:
-    """Show what writes did: a sentence each for people, one list for programs."""
+    """Show the results of writes: a sentence each for people, one list for programs."""
     if session.output is not Output.TABLE:
         session.show_all(rows, WRITTEN)
         return
@@ -324,21 +324,21 @@ def show_written(session: Session, rows: Sequence[FileWritten]) -> None:
 
 
 def complain(session: Session, what: str, failure: CommandError) -> None:
-    """Tell of a failure that does not end the command."""
+    """Print a failure that does not end the command."""
     is_json = session.output in {Output.JSON, Output.JSONL}
     sentence = failure.as_json() if is_json else f"gatewayctl: {clean(what)}: {clean(failure.message)}"
     sys.stderr.write(f"{sentence}\n")
 
 
 def leave(is_failure: bool) -> None:
-    """Exit with 1 when something failed, after what is shown has gone out."""
+    """Exit with 1 if something failed, after the output is written."""
     if is_failure:
         sys.stdout.flush()
         raise typer.Exit(FAILURE)
 
 
 def ownerless(client: ControlClient, collection: str) -> list[str]:
-    """Return the ids of the files in a collection whose owner's account is gone."""
+    """Return the ids of the files in a collection that belong to removed accounts."""
     members = everything(
         lambda at: client.call(
             routes.LIST_COLLECTION_FILES, collection, offset=at or None, limit=MAX_PAGE_FILES
@@ -349,12 +349,12 @@ def ownerless(client: ControlClient, collection: str) -> list[str]:
 
 
 def settle(session: Session, found: Sequence[str], to: str, *, gives: bool, dry_run: bool) -> None:
-    """Give files to a user, or say how many stay with nobody."""
+    """Give files to a user, or report the number of files without an owner."""
     if not found:
         return
     if not gives:
-        session.note(f"{len(found)} files in it still belong to nobody: --with-files gives them, too")
+        session.note(f"{len(found)} files in it still have no owner: --with-files gives them, too")
         return
     for file_id in found:
         session.client.call(routes.GIVE_FILE, file_id, body=Gift(user=to), dry_run=dry_run)
-    session.note(f"{'dry run: ' if dry_run else ''}gave {len(found)} files that belonged to nobody")
+    session.note(f"{'dry run: ' if dry_run else ''}gave {len(found)} files that had no owner")

@@ -1,4 +1,4 @@
-"""`gatewayctl group`: sets of users, and who is in them."""
+"""`gatewayctl group`: groups of users and their members."""
 
 from typing import Annotated
 

@@ -1,4 +1,4 @@
-"""`gatewayctl ingest`: bring a collection in step with a directory."""
+"""`gatewayctl ingest`: synchronises a collection with a directory."""
 
 import os
 import sys
@@ -157,7 +157,7 @@ def run(
 
 
 def _check(plan: Plan, *, watch: bool) -> None:
-    """Raise usage for options that make no sense together."""
+    """Raise usage for options that exclude each other."""
     if watch and plan.dry_run:
         raise usage("cannot watch in a dry run", param="--watch")
     if plan.force and not plan.delete:
@@ -165,8 +165,8 @@ def _check(plan: Plan, *, watch: bool) -> None:
 
 
 def _origin(directory: Path, given: str | None) -> str:
-    """Return what the collection calls the directory."""
-    # Links on the way are kept: they often name what stays, and what they lead to changes.
+    """Return the name of the directory in the collection."""
+    # Links in the path are not resolved: the name of a link often stays while its target changes.
     try:
         origin = os.path.normpath(directory.absolute()) if given is None else given
     except OSError as error:
@@ -177,7 +177,7 @@ def _origin(directory: Path, given: str | None) -> str:
 
 
 class Command:
-    """One call of the command: runs once or again and again, and shows what was done."""
+    """One call of the command: runs once or repeatedly, and shows the results."""
 
     def __init__(self, session: Session, folder: Folder, choice: Choice, plan: Plan) -> None:
         self._session = session
@@ -190,7 +190,7 @@ class Command:
         self._began = 0.0
 
     def run(self, interval: float | None) -> None:
-        """Run once, or every so many seconds until a signal comes; other runs are kept away meanwhile."""
+        """Run once, or at intervals until a signal; the lock excludes other runs."""
         self._lock()
         with self._stop.on_signals():
             if interval is not None:
@@ -207,7 +207,7 @@ class Command:
 
     def _lock(self) -> None:
         if self._plan.dry_run:
-            return  # It changes nothing, and may run beside others.
+            return  # A dry run changes nothing and may run beside others.
         problem = self._folder.lock()
         if problem is not None:
             sys.stderr.write(f"gatewayctl: {clean(problem)}\n")
@@ -221,7 +221,7 @@ class Command:
             return self._scanner.scan(bars)
 
     def _bring(self, scan: Scan) -> Report:
-        report = Report(told=self._tell) if self._session.output is Output.JSONL else Report()
+        report = Report(on_outcome=self._tell) if self._session.output is Output.JSONL else Report()
         self._report = report
         with self._bars() as bars:
             try:

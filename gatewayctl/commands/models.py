@@ -1,4 +1,4 @@
-"""`gatewayctl model`: which models there are, who may use them, and models that stand on others."""
+"""`gatewayctl model`: models, their access lists, and custom models."""
 
 from typing import Annotated, Any, Final
 

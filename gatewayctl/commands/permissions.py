@@ -1,4 +1,4 @@
-"""`gatewayctl permission`: what accounts may do, by default and through groups."""
+"""`gatewayctl permission`: permissions of accounts, by default and through groups."""
 
 from typing import Annotated
 

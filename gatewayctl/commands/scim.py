@@ -131,7 +131,7 @@ def check(
 
 
 def _read_token(source: str | None) -> str:
-    """Return the newest token of a file, or of standard input unless somebody sits there."""
+    """Return the newest token of a file, or of standard input if it is no terminal."""
     if source is None and sys.stdin.isatty():
         raise usage(f"cannot check without the token: add {TOKEN_FILE}", param=TOKEN_FILE)
     words = read_secret(source or "-", TOKEN_FILE).split()

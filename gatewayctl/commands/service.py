@@ -36,7 +36,7 @@ ROOT = Path("/")
 
 
 def place(prefix: Path) -> Place:
-    """Return where to install, for the programs beside this interpreter."""
+    """Return the destination for the programs beside this interpreter."""
     absolute = prefix.absolute()
     interpreter = Path(sys.executable)
     return Place(absolute, interpreter.parent.absolute(), interpreter.resolve(), is_image=absolute != ROOT)
@@ -64,7 +64,7 @@ def uninstall(session: Session, prefix: Prefix = ROOT, dry_run: DryRun = False, 
 
 
 def _show(session: Session, steps: Iterable[ServiceStep]) -> None:
-    """Make the steps and show them; those before one that fails are told beside the failure."""
+    """Run the steps and show them, also those before a failed one."""
     made: list[ServiceStep] = []
     try:
         for step in steps:

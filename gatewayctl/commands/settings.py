@@ -15,7 +15,7 @@ noun = Noun("Runtime settings, and where each value comes from.")
 
 
 def _shown(value: object) -> object:
-    # The words that `setting set` reads, not yes and no.
+    # The words that `setting set` accepts, instead of yes and no.
     return str(value).lower() if isinstance(value, bool) else value
 
 

@@ -1,4 +1,4 @@
-"""`gatewayctl chat`: the chats that users have, and how they go out and come in."""
+"""`gatewayctl chat`: stored chats of users, their export and import."""
 
 import sys
 from collections.abc import Iterable, Iterator
@@ -141,7 +141,9 @@ def export(
     can import them. With -o name only the ids are written.
     """
     if (chat is None) is not all_chats or (user is not None and not all_chats):
-        raise usage("cannot tell what to export: give a chat, or --all with or without --user", param="CHAT")
+        raise usage(
+            "cannot export without a selection: add a chat, or --all with or without --user", param="CHAT"
+        )
     request = ChatExport()
     if chat is not None:
         request.id = chat

@@ -1,4 +1,4 @@
-"""`gatewayctl task`: the answers that are being made."""
+"""`gatewayctl task`: answers that are being generated."""
 
 from typing import Annotated
 
@@ -53,7 +53,7 @@ def stop(
 ) -> None:
     """Stop a task, or all tasks of a chat, and wait until they have ended; a partial answer is kept."""
     if (task is None) == (chat is None):
-        raise usage("cannot tell what to stop: give a task, or --chat", param="TASK")
+        raise usage("cannot stop tasks without a selection: add a task, or --chat", param="TASK")
     request = TaskStop(chat=chat) if task is None else TaskStop(task=task)
     stopped = session.client.call(routes.STOP_TASKS, body=request).tasks
     if session.output is Output.TABLE:

@@ -1,4 +1,4 @@
-"""`gatewayctl tool-server`: servers whose operations are tools, and who may use them."""
+"""`gatewayctl tool-server`: tool servers and their access lists."""
 
 from typing import Annotated, Any, Final
 

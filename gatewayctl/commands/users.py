@@ -233,7 +233,7 @@ def unlink(
 
 
 def show_written(session: Session, row: UserWritten) -> None:
-    """Show what a write did, and a made-up password this once."""
+    """Show the result of a write, and a generated password once."""
     view = SECRET if session.output is Output.NAME else WRITTEN
     session.written(row, view, "user")
     if row.password is not None and session.output is Output.TABLE:

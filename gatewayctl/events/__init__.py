@@ -1,4 +1,4 @@
-"""What goes on at the gateway, for the terminal: events as lines, chats as text, answers to calls.
+"""Events and chats on the terminal: events as lines, chats as text, answers to calls.
 
 Imported by `gatewayctl.commands` only.
 """

@@ -1,4 +1,4 @@
-"""Asks the person at the terminal what a call asks its user."""
+"""Prompts for calls: asks the question of a call on the terminal."""
 
 import getpass
 import sys
@@ -12,9 +12,9 @@ from gatewayctl.wire.events import Call, CallAnswer
 
 
 def ask(call: Call) -> CallAnswer:
-    """Return the answer of the person at the terminal; `cancelled` when there is none, and the call waits on.
+    """Return the answer from the terminal; raises `cancelled` without one, and the call stays pending.
 
-    A script can be run by a web page only, so that its result has to be given.
+    Only a web page can run a script, so its result must be given as an option.
     """
     if not sys.stdin.isatty():
         raise usage("cannot ask without a terminal: add --value, --json, --yes, --no or --error")
@@ -48,7 +48,7 @@ def _input(data: Mapping[str, Any]) -> str:
 
 
 def _options(given: Any) -> list[tuple[str, str]]:
-    """Return the options of a choice, each with what it is called: they are texts, or `{value, label}`."""
+    """Return the options of a choice with their labels: they are texts, or `{value, label}`."""
     found = []
     for option in given if isinstance(given, list) else []:
         if isinstance(option, Mapping):

@@ -1,4 +1,4 @@
-"""Tells what an answer cites: a line for each file, by its number, with its paths and its pages."""
+"""Citations of an answer: a line for each file with number, paths and pages."""
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -14,8 +14,8 @@ NOT_AVAILABLE: Final = "N/A"
 
 @dataclass(slots=True)
 class Cited:
-    """A file that is cited; `place` is what it is numbered by. `paths` and `pages` are as its metadata has
-    them, in the order of the passages."""
+    """A cited file; `place` identifies it. `paths` and `pages` come from its metadata, in the order of the
+    passages."""
 
     place: str
     name: str
@@ -24,21 +24,21 @@ class Cited:
 
     @property
     def title(self) -> str:
-        """The name with the paths, of which a file in several collections has several."""
+        """The name with the paths; a file in several collections has several paths."""
         if not self.paths or [*self.paths] == [self.name]:
             return self.name
         return f"{self.name} ({_listed(self.paths, MAX_PATHS)})"
 
     def line(self, is_shared: bool) -> str:
-        """Return the title and the pages; an `is_shared` one is told from others by the place."""
-        told = f"{self.title} ({self.place})" if is_shared and self.place != self.name else self.title
+        """Return the title and the pages; with `is_shared` the place distinguishes equal titles."""
+        summary = f"{self.title} ({self.place})" if is_shared and self.place != self.name else self.title
         if not self.pages:
-            return told
-        return f"{told}, page{'s' if len(self.pages) > 1 else ''} {_listed(self.pages, MAX_PAGES)}"
+            return summary
+        return f"{summary}, page{'s' if len(self.pages) > 1 else ''} {_listed(self.pages, MAX_PAGES)}"
 
 
 def citations(sources: Iterable[Any]) -> Sequence[str]:
-    """Return what each citation is, on one line, in the order in which an answer numbers them from 1 on."""
+    """Return a line for each citation, in the order in which an answer numbers them from 1."""
     cited: dict[str, Cited] = {}
     for source in sources:
         if is_execution(source):
@@ -59,7 +59,7 @@ def citations(sources: Iterable[Any]) -> Sequence[str]:
 
 
 def is_execution(source: Any) -> bool:
-    """Tell whether a source is one of code that ran, which nothing cites by a number."""
+    """Return whether a source is the output of executed code, which answers do not cite by number."""
     return isinstance(source, Mapping) and source.get("type") == "code_execution"
 
 

@@ -1,4 +1,4 @@
-"""Follows the event stream, over broken connections too."""
+"""Follower of the event stream, which reconnects after broken connections."""
 
 import time
 from collections.abc import Callable, Generator, Iterator
@@ -14,16 +14,16 @@ from gatewayctl.transport import Frame
 from gatewayctl.wire import routes
 from gatewayctl.wire.events import Envelope, EventSession
 
-Told = TypeVar("Told", bound=BaseModel)
+Model = TypeVar("Model", bound=BaseModel)
 
 RETRY_SECONDS: Final = 1.0
 GAP: Final = "gap"
-"""The type of what is told where events were lost: they are kept for a while, and not over a restart."""
+"""Type of the notice about lost events: the daemon keeps events for a while, but not over a restart."""
 
 
 @dataclass(frozen=True, slots=True)
 class Whose:
-    """Whose events to follow: those of a user, those of everybody, or those of one chat."""
+    """Selection of events: those of a user, of all users, or of one chat."""
 
     user: str | None = None
     chat: str | None = None
@@ -31,7 +31,7 @@ class Whose:
 
 
 class Happening(BaseModel):
-    """One event as it is printed; `id` is where to go on after it. A call has a `call_id` instead."""
+    """One event as it is printed; `id` is the position to resume after it. A call has a `call_id` instead."""
 
     model_config = ConfigDict(defer_build=True)
 
@@ -45,9 +45,9 @@ class Happening(BaseModel):
 
 
 class Follower:
-    """Yields events without an end; `last` is the id of the last one.
+    """Yields events for ever; `last` is the id of the last one.
 
-    A connection that breaks is opened again and goes on where it was. The first one has to succeed.
+    A broken connection is opened again and resumes after `last`. The first connection must succeed.
     """
 
     def __init__(
@@ -65,12 +65,12 @@ class Follower:
         self._sleep = sleep
         self._names: dict[str, str] = {}
         self._owner = ""
-        # How many connections there have been.
+        # Number of connections so far.
         self._opened = 0
         self.last = since
 
     def events(self) -> Generator[Happening, None, None]:
-        """Yield what happens; raises what the daemon answers when it refuses."""
+        """Yield events; raises the failure of the daemon if it refuses."""
         while True:
             before = self._opened
             try:
@@ -90,7 +90,7 @@ class Follower:
         with closing(frames):
             for frame in frames:
                 event = self._session(frame) if frame.name == "session" else self._event(frame)
-                # Not before: what could not be told yet comes again after a connection that broke.
+                # Only now: an event that was not yielded comes again after a broken connection.
                 self.last = frame.id or self.last
                 if event is not None:
                     yield event
@@ -116,7 +116,7 @@ class Follower:
         )
 
     def _name(self, user_id: str) -> str:
-        """Return the e-mail of an account, its id when it is gone; each is asked for once."""
+        """Return the e-mail address of an account, or its id if it is removed; the result is cached."""
         if user_id not in self._names:
             try:
                 self._names[user_id] = self._client.call(routes.GET_USER, user_id).email
@@ -127,7 +127,7 @@ class Follower:
         return self._names[user_id]
 
 
-def _read(kind: type[Told], frame: Frame) -> Told:
+def _read(kind: type[Model], frame: Frame) -> Model:
     try:
         return kind.model_validate(frame.data)
     except ValidationError as error:

@@ -1,4 +1,4 @@
-"""Shows an event on one line."""
+"""One-line format of events."""
 
 import json
 from collections.abc import Callable, Mapping
@@ -8,13 +8,13 @@ from gatewayctl.events.follower import GAP, Happening
 from gatewayctl.sanitize import begun
 
 MAX_LINE_CHARS: Final = 200
-"""How many characters are shown of a text."""
+"""Maximum number of characters of a text in a line."""
 
 Texts = Callable[[Mapping[str, Any]], str]
 
 
 def line_of(event: Happening, at: str) -> str:
-    """Return the line of an event that came at a time: whose, where, what type it has and what it says."""
+    """Return the line of an event: time, user, chat, type and content."""
     if event.type == GAP:
         return f"{at} events may be lost: they are kept for a while, and not over a restart of the daemon"
     place = "/".join(part for part in (event.chat_id, event.message_id) if part)
@@ -25,26 +25,26 @@ def line_of(event: Happening, at: str) -> str:
 
 
 def text_of(event: Happening) -> str:
-    """Return what an event says, in short."""
+    """Return the content of an event in short."""
     if isinstance(event.data, str):
         return begun(event.data, MAX_LINE_CHARS)
     if isinstance(event.data, dict) and event.type in TEXTS:
-        told = TEXTS[event.type](event.data)
-        if told:
-            return told
+        summary = TEXTS[event.type](event.data)
+        if summary:
+            return summary
     return begun(json.dumps(event.data, ensure_ascii=False), MAX_LINE_CHARS)
 
 
 def question_of(data: Any) -> str:
-    """Return what a call asks: its title and its message."""
+    """Return the question of a call: its title and its message."""
     if not isinstance(data, Mapping):
         return ""
-    told = [value for name in ("title", "message") if isinstance(value := data.get(name), str) and value]
-    return ": ".join(told) or _text("code")(data)
+    summary = [value for name in ("title", "message") if isinstance(value := data.get(name), str) and value]
+    return ": ".join(summary) or _text("code")(data)
 
 
 def _text(*names: str) -> Texts:
-    """Return what reads the first of these members that is a text."""
+    """Return a function that reads the first of these members that is a text."""
 
     def read(data: Mapping[str, Any]) -> str:
         found = (data.get(name) for name in names)
@@ -54,7 +54,7 @@ def _text(*names: str) -> Texts:
 
 
 def _count(name: str) -> Texts:
-    """Return what tells how long a list is."""
+    """Return a function that formats the length of a list."""
 
     def read(data: Mapping[str, Any]) -> str:
         value = data.get(name)
@@ -64,21 +64,21 @@ def _count(name: str) -> Texts:
 
 
 def _status(data: Mapping[str, Any]) -> str:
-    told = _text("description", "action")(data)
-    return f"{told} (done)" if told and data.get("done") is True else told
+    summary = _text("description", "action")(data)
+    return f"{summary} (done)" if summary and data.get("done") is True else summary
 
 
 def _notification(data: Mapping[str, Any]) -> str:
-    told, kind = _text("content")(data), data.get("type")
-    return f"{kind}: {told}" if told and isinstance(kind, str) else told
+    summary, kind = _text("content")(data), data.get("type")
+    return f"{kind}: {summary}" if summary and isinstance(kind, str) else summary
 
 
 def _completion(data: Mapping[str, Any]) -> str:
-    """Return the end of what is said so far, as each such event has all of it."""
+    """Return the end of the answer so far, because each such event contains the whole answer."""
     content = data.get("content")
     line = " ".join(content.split()) if isinstance(content, str) else ""
-    told = line if len(line) <= MAX_LINE_CHARS else f"... {line[-MAX_LINE_CHARS:]}"
-    return f"{told} (done)".strip() if data.get("done") is True else told
+    summary = line if len(line) <= MAX_LINE_CHARS else f"... {line[-MAX_LINE_CHARS:]}"
+    return f"{summary} (done)".strip() if data.get("done") is True else summary
 
 
 def _source(data: Mapping[str, Any]) -> str:
@@ -105,4 +105,4 @@ TEXTS: Final[Mapping[str, Texts]] = {
     "input": question_of,
     "execute": _text("code"),
 }
-"""The types that have a short form; the others are shown as JSON."""
+"""Types with a short form; others are shown as JSON."""

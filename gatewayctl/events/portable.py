@@ -1,4 +1,4 @@
-"""Chats in files: JSON arrays, or one JSON object on a line."""
+"""Export and import files of chats: JSON arrays, or one JSON object a line."""
 
 import json
 import os
@@ -11,7 +11,7 @@ from gatewayctl.sanitize import as_json
 from gatewayctl.values import read_json
 
 BATCH_BYTES: Final = 8 * 1024 * 1024
-"""How much is sent to the daemon at a time, if a single chat is not larger."""
+"""Maximum number of bytes of one request, unless a single chat is larger."""
 
 BATCH_CHATS: Final = 1000
 
@@ -52,7 +52,7 @@ def as_lines(chats: Iterable[Mapping[str, Any]]) -> Iterator[str]:
 
 
 def as_array(chats: Iterable[Mapping[str, Any]]) -> Iterator[str]:
-    """Yield one JSON array in pieces; nothing before the first chat is there."""
+    """Yield one JSON array in pieces, the first one when the first chat has arrived."""
     is_first = True
     for chat in chats:
         yield f"{'[' if is_first else ','}\n{as_json(chat)}"
@@ -61,7 +61,7 @@ def as_array(chats: Iterable[Mapping[str, Any]]) -> Iterator[str]:
 
 
 def write_file(path: Path, pieces: Iterable[str]) -> None:
-    """Write a file that only its owner can read; it is there when all of it is, or not at all."""
+    """Write a file that only its owner can read; it appears complete or not at all."""
     part = path.with_name(f".{path.name}.part")
     try:
         handle = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
@@ -79,7 +79,7 @@ def _values(text: str, source: str) -> list[Any]:
     try:
         value = read_json(text)
     except ValueError as error:
-        # One on each line is JSON only where there is one.
+        # A file with one object a line is valid JSON only if it has one line.
         lines = [line for line in text.split("\n") if line.strip()]
         try:
             return [read_json(line) for line in lines]

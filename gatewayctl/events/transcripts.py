@@ -1,4 +1,4 @@
-"""Shows a stored chat as text: who said what, and what was reported, cited and went wrong."""
+"""Transcript of a stored chat: messages with their status, citations and errors as text."""
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
@@ -11,9 +11,9 @@ INDENT: Final = "  "
 
 
 def transcript(chat: StoredChatDetail) -> Iterator[str]:
-    """Yield the lines of a chat: what it is, then its messages.
+    """Yield the lines of a chat: its title and attributes, then its messages.
 
-    Where a message has several answers, each of them and what follows it is indented one step further.
+    If a message has several answers, each of them and its successors are indented one step further.
     """
     yield chat.title
     yield f"chat {chat.id} of {chat.user or chat.user_id}, {_facts(chat)}"
@@ -47,7 +47,7 @@ def message_lines(message: StoredMessage) -> Iterator[str]:
 
 
 def _depths(messages: Sequence[StoredMessage]) -> Mapping[str, int]:
-    """Return how often the way from the root to each message parts; parents come before their children."""
+    """Return the number of branchings above each message; parents come before their children."""
     answers: dict[str | None, int] = {}
     for message in messages:
         answers[message.parent_id] = answers.get(message.parent_id, 0) + 1
@@ -66,12 +66,12 @@ def _facts(chat: StoredChatDetail) -> str:
 
 
 def _status(status: Any) -> str:
-    told = _name(status, "description", "action")
-    return f"{told} (done)" if isinstance(status, Mapping) and status.get("done") is True else told
+    summary = _name(status, "description", "action")
+    return f"{summary} (done)" if isinstance(status, Mapping) and status.get("done") is True else summary
 
 
 def _name(value: Any, *names: str) -> str:
-    """Return the first of these members that is a text, the value as JSON when there is none."""
+    """Return the first of these members that is a text, or the value as JSON if none is."""
     if isinstance(value, Mapping):
         for name in names:
             if isinstance(value.get(name), str) and value[name]:

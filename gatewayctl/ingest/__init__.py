@@ -1,4 +1,4 @@
-"""Bringing a collection in step with a directory: what is there, what to send, what to wait for.
+"""Synchronisation of a collection with a directory: scan, upload, wait, removal.
 
 Imported by `commands` only.
 """

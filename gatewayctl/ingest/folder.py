@@ -1,4 +1,4 @@
-"""The directory: opened once, locked, and everything below it opened without leaving it."""
+"""The ingested directory: opened once and locked; files below it are opened without leaving it."""
 
 import errno
 import fcntl
@@ -13,20 +13,20 @@ from typing import BinaryIO, Final
 from gatewayctl.failures import CommandError
 from gatewayctl.prompts import usage
 
-# A pipe or a device must not hold up the opening.
+# Opening a pipe or a device must not block.
 READ: Final = os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC
 DIRECTORY: Final = READ | os.O_DIRECTORY
 ON_THE_WAY: Final = os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC
 
 
 class IrregularError(Exception):
-    """What should be a file is a directory, a pipe or a device."""
+    """A path is a directory, a pipe or a device instead of a file."""
 
 
 class Folder:
-    """Opens what lies below a directory, names step by step, so that no link leads elsewhere.
+    """Opens files below a directory name by name, so that no link leads out of it.
 
-    With `follow` links are followed wherever they lead. Raises OSError.
+    With `follow` all links are followed. Raises OSError.
     """
 
     def __init__(self, path: Path, *, follow: bool = False) -> None:
@@ -52,9 +52,9 @@ class Folder:
         return found.st_dev, found.st_ino
 
     def lock(self) -> str | None:
-        """Keep other runs away until this one ends; return why the file system cannot, if it cannot.
+        """Lock the directory against other runs; return the reason if the file system has no locks.
 
-        Raises busy when another run has the directory.
+        Raises busy if another run holds the lock.
         """
         try:
             fcntl.flock(self._root, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -66,7 +66,7 @@ class Folder:
 
     @contextmanager
     def listed(self, parts: Sequence[str]) -> Iterator[list["os.DirEntry[str]"]]:
-        """Give the entries of a directory in the order of their names; they can be asked until the end."""
+        """Return the entries of a directory sorted by name; they are valid within the block."""
         descriptor = self._open(parts, DIRECTORY)
         try:
             with os.scandir(descriptor) as entries:
@@ -76,7 +76,7 @@ class Folder:
             os.close(descriptor)
 
     def open_file(self, parts: Sequence[str]) -> BinaryIO:
-        """Open a regular file; raises IrregularError for anything else."""
+        """Open a regular file; raises IrregularError for other types."""
         return regular(self._open(parts, READ))
 
     def _open(self, parts: Sequence[str], flags: int) -> int:
@@ -94,7 +94,7 @@ class Folder:
 
 
 def regular(descriptor: int) -> BinaryIO:
-    """Return an open regular file as a stream; anything else is closed and raises IrregularError."""
+    """Return an open regular file as a stream; other types are closed and raise IrregularError."""
     if not stat.S_ISREG(os.fstat(descriptor).st_mode):
         os.close(descriptor)
         raise IrregularError
@@ -102,7 +102,7 @@ def regular(descriptor: int) -> BinaryIO:
 
 
 def reason(error: OSError) -> str:
-    """Return why the operating system refused, in lower case."""
+    """Return the reason of an operating system error in lower case."""
     if error.errno == errno.ELOOP:
         return "it is a link"
     return (error.strerror or str(error)).lower()

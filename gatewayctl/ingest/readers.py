@@ -1,4 +1,4 @@
-"""Reads files: what they hold now, and the very same bytes again for the daemon."""
+"""Readers of files: their checksums, and the same bytes again for the upload."""
 
 import hashlib
 import os
@@ -14,15 +14,15 @@ from gatewayctl.ingest.stop import Stop
 
 PIECE: Final = 1 << 20
 MAX_NAME_CHARS: Final = 255
-# A request line of the daemon holds 8190 bytes; the rest of the query is short.
+# The daemon accepts request lines of 8190 bytes; the rest of the query is short.
 MAX_QUERY_BYTES: Final = 7000
-# Control characters, and the halves of surrogate pairs, which stand for bytes that are no UTF-8.
+# Control characters, and lone surrogates, which stand for bytes that are no UTF-8.
 REFUSED: Final = frozenset({"Cc", "Cs"})
 CHANGED: Final = "cannot take the file: it changed while it was read; the next run takes it"
 
 
 class ReadError(Exception):
-    """A file cannot be read or named; the message is a sentence. `is_walk` when it may hold anything."""
+    """A file cannot be read or named; the message is a sentence. `is_walk`: its content is unknown."""
 
     def __init__(self, message: str, *, is_walk: bool = False) -> None:
         super().__init__(message)
@@ -30,16 +30,16 @@ class ReadError(Exception):
 
 
 class GoneError(Exception):
-    """A file is not there any more."""
+    """A file does not exist any more."""
 
 
 def composed(path: str) -> str:
-    """Return a path of the file system, which bounds its length, in composed characters."""
+    """Return a path of the file system, whose length is limited, in NFC."""
     return unicodedata.normalize("NFC", path)  # noqa: TID251
 
 
 def place_of(parts: Sequence[str]) -> str:
-    """Return what the daemon calls a file, its path in composed characters; raises ReadError."""
+    """Return the path of a file for the daemon, in NFC; raises ReadError."""
     if any(unicodedata.category(character) in REFUSED for part in parts for character in part):
         raise ReadError("cannot take the file: its name holds control characters or is no UTF-8")
     place = composed("/".join(parts))
@@ -50,10 +50,10 @@ def place_of(parts: Sequence[str]) -> str:
 
 
 class Reader:
-    """Reads the files of a folder, and remembers them for as long as it lives.
+    """Reads the files of a folder and caches their checksums.
 
-    A version is remembered once two readings in a row found the same: a file may change twice within one
-    tick of the clock of the file system.
+    A version is cached after two equal readings in a row, because a file may change twice within one tick of
+    the clock of the file system.
     """
 
     def __init__(self, folder: Folder, stop: Stop) -> None:
@@ -62,7 +62,7 @@ class Reader:
         self._known: dict[tuple[str, ...], tuple[Version, bool]] = {}
 
     def read(self, candidate: Candidate, advance: Callable[[int], None]) -> Version:
-        """Return what a file holds; raises ReadError, GoneError or StoppedError."""
+        """Return the version of a file; raises ReadError, GoneError or StoppedError."""
         place = place_of(candidate.parts)
         with closing(self._open(candidate.parts)) as file:
             before = Stamp.of(file.fileno())
@@ -99,7 +99,7 @@ class Reader:
             raise ReadError(f"cannot read the file: {reason(error)}", is_walk=True) from error
 
     def _digest(self, file: BinaryIO, size: int, advance: Callable[[int], None]) -> str:
-        """Return the checksum of a file; one that grows may have no end."""
+        """Return the checksum of a file; raises ReadError for one that grows, which may have no end."""
         digest = hashlib.sha256()
         while piece := _piece(file, PIECE):
             self._stop.check()
@@ -112,9 +112,9 @@ class Reader:
 
 
 class Stream:
-    """The bytes of a file on their way to the daemon: exactly so many, and with this checksum if given.
+    """Stream of the bytes of a file for an upload: of exactly this size, and this checksum if given.
 
-    Raises ReadError before the last of them when they are others, so that the upload breaks off.
+    Raises ReadError before the last byte if the file has changed, so that the upload breaks off.
     """
 
     def __init__(

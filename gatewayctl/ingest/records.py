@@ -1,4 +1,4 @@
-"""What the stages of an ingestion hand to each other."""
+"""Records that the stages of an ingestion exchange."""
 
 import os
 from collections.abc import Callable, Iterator
@@ -8,9 +8,9 @@ from typing import Protocol
 
 
 class What(StrEnum):
-    """What became of a file; each file counts once.
+    """Outcome of a file; each file counts once.
 
-    `added` and `changed` ones are completed, `pending` ones are not yet.
+    `added` and `changed` files are completed, `pending` ones are not yet.
     """
 
     ADDED = "added"
@@ -23,7 +23,7 @@ class What(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """A regular file that the walk found: the names on the way to it, and its size in bytes."""
+    """A regular file that the walk found: the names of its path, and its size in bytes."""
 
     parts: tuple[str, ...]
     size: int
@@ -31,7 +31,7 @@ class Candidate:
 
 @dataclass(frozen=True, slots=True)
 class Stamp:
-    """What changes when a file does, as `stat` tells it."""
+    """Attributes from `stat` that change with the content of a file."""
 
     inode: tuple[int, int]
     size: int
@@ -46,7 +46,7 @@ class Stamp:
 
 @dataclass(frozen=True, slots=True)
 class Version:
-    """A file that was read: where it lies, what the daemon calls its place, what it held."""
+    """A version of a file that was read: its path, its path for the daemon, its content."""
 
     parts: tuple[str, ...]
     place: str
@@ -56,7 +56,7 @@ class Version:
 
 @dataclass(frozen=True, slots=True)
 class IngestProblem:
-    """What could not be read; `is_walk` when files may be there that nobody saw."""
+    """A path that could not be read; with `is_walk` it may contain files that the walk did not see."""
 
     path: str
     error: str
@@ -65,9 +65,9 @@ class IngestProblem:
 
 @dataclass(frozen=True, slots=True)
 class FileOutcome:
-    """What became of one file; `path` can be shown, `id` is the daemon's.
+    """Outcome of one file; `path` is safe to show, `id` is that of the daemon.
 
-    `warning` says what of a completed one cannot be found.
+    `warning` says which part of a completed file searches cannot find.
     """
 
     path: str
@@ -79,9 +79,9 @@ class FileOutcome:
 
 @dataclass
 class Report:
-    """What a run did; `told` hears of each outcome when it is certain."""
+    """Report of a run; `on_outcome` receives each final outcome."""
 
-    told: Callable[[FileOutcome], None] = lambda outcome: None
+    on_outcome: Callable[[FileOutcome], None] = lambda outcome: None
     outcomes: dict[str, FileOutcome] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
     uploaded: int = 0
@@ -96,20 +96,20 @@ class Report:
         error: str | None = None,
         warning: str | None = None,
     ) -> None:
-        """Settle a file."""
+        """Add the final outcome of a file."""
         outcome = FileOutcome(shown(path), what, file_id, error, warning)
         self.outcomes[path] = outcome
         if what is What.FAILED:
             self.is_partial = True
-        self.told(outcome)
+        self.on_outcome(outcome)
 
     def note(self, sentence: str) -> None:
-        """Remember that something was not done, which makes the run partial."""
+        """Add something that was not done, which makes the run partial."""
         self.notes.append(sentence)
         self.is_partial = True
 
     def count(self, what: What) -> int:
-        """Return how many files had this outcome."""
+        """Return the number of files with this outcome."""
         return sum(outcome.outcome is what for outcome in self.outcomes.values())
 
     def failures(self) -> Iterator[FileOutcome]:
@@ -117,20 +117,20 @@ class Report:
         return (outcome for outcome in self.outcomes.values() if outcome.outcome is What.FAILED)
 
     def warnings(self) -> Iterator[FileOutcome]:
-        """Yield the files of which something cannot be found."""
+        """Yield the files with a warning."""
         return (outcome for outcome in self.outcomes.values() if outcome.warning is not None)
 
 
 def shown(name: str) -> str:
-    r"""Return a name of the file system as text that any stream takes: bytes that are no UTF-8 as `\xff`."""
+    r"""Return a name of the file system as text for any stream: bytes that are no UTF-8 become `\xff`."""
     return os.fsencode(name).decode("utf-8", "backslashreplace")
 
 
 class Progress(Protocol):
-    """Is told how far a run is; may be called from several threads."""
+    """Receives the progress of a run; several threads may call it."""
 
     def begin(self, title: str, total: int) -> None:
-        """Start a stage of `total` units, bytes or files, which ends the one before."""
+        """Start a stage of `total` units (bytes or files) and end the one before."""
 
     def advance(self, amount: int) -> None:
-        """Add to what is done of the stage."""
+        """Add progress to the stage."""

@@ -1,4 +1,4 @@
-"""One run: compare a directory with a collection, send what is new, wait, and remove what is gone."""
+"""One run: compares a directory with a collection, uploads new files, waits, and removes deleted ones."""
 
 from collections.abc import Sequence
 from contextlib import closing
@@ -26,7 +26,7 @@ from gatewayctl.wire.collections import (
 )
 from gatewayctl.wire.files import File, NewFile
 
-# A file that the daemon refuses for one of these is counted as failed; anything else ends the run.
+# A file that the daemon refuses with one of these kinds counts as failed; other kinds end the run.
 OF_THE_FILE: Final = frozenset({"invalid_request", "empty_content", "too_large", "conflict", "internal"})
 REMOVED_AT_ONCE: Final = 500
 FAILED_BEFORE: Final = "failed before, and the file is the same; --retry tries again"
@@ -36,7 +36,7 @@ EMPTY: Final = "nothing was removed, because the directory holds no files; --for
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What a run is to do; `collection` is an id or a name, `user` owns what is made."""
+    """Options of a run; `collection` is an id or a name, `user` owns new files and collections."""
 
     collection: str
     origin: str
@@ -51,7 +51,7 @@ class Plan:
 
 @dataclass(slots=True)
 class Hopes:
-    """Files that are being processed: their places, and what they will count as when they are completed."""
+    """Files that are being processed: their paths, and their outcomes once they are completed."""
 
     places: dict[str, tuple[str, What]] = field(default_factory=dict)
 
@@ -61,10 +61,10 @@ class Hopes:
 
 
 class Run:
-    """Brings a collection in step with what was read of a directory.
+    """Synchronises a collection with the scan of a directory.
 
-    Everything the daemon has acknowledged stays when the run is broken off, and the next one goes on from
-    there. Raises CommandError and StoppedError; `report` says what was done until then.
+    Everything that the daemon has acknowledged stays when the run is interrupted, and the next one continues
+    there. Raises CommandError and StoppedError; `report` has the work done until then.
     """
 
     def __init__(
@@ -78,7 +78,7 @@ class Run:
         self._hopes = Hopes()
 
     def bring(self, scan: Scan, report: Report) -> None:
-        """Do everything, and add to the report what becomes of each file."""
+        """Run all stages, and add the outcome of each file to the report."""
         report.skipped = scan.skipped
         for problem in scan.problems:
             report.add(problem.path, What.FAILED, error=problem.error)
@@ -98,7 +98,7 @@ class Run:
             self._remove(collection, _gone(difference, scan), scan, report)
 
     def _collection(self) -> str | None:
-        """Return the id of the collection, which is made if absent; None for a dry run without one."""
+        """Return the id of the collection, which is created if absent; None for a dry run without one."""
         plan = self._plan
         try:
             return self._client.call(routes.GET_COLLECTION, plan.collection).id
@@ -131,7 +131,7 @@ class Run:
                 _tell_failed_before(held, report)
 
     def _go_on(self, difference: Difference, report: Report) -> None:
-        """Take up what earlier runs left: files that are pending, and failed ones."""
+        """Continue with the files of earlier runs that are pending or failed."""
         for held in difference.pending:
             self._hopes.add(held.file.id, held.path, What.ADDED)
         for held in difference.failed:
@@ -160,7 +160,7 @@ class Run:
             self._hopes.add(sent.id, version.place, new[version.place])
 
     def _send(self, collection: str, version: Version) -> tuple[Version, File | str]:
-        """Upload one file; return what the daemon made of it, or why it failed."""
+        """Upload one file; return the reply of the daemon, or why it failed."""
         plan = self._plan
         request = NewFile(
             name=PurePosixPath(version.place).name,
@@ -181,7 +181,7 @@ class Run:
             return version, error.message
 
     def _settle(self, report: Report) -> None:
-        """Wait for what is pending, or leave it to the daemon."""
+        """Wait for the pending files, or leave them to the daemon."""
         places = self._hopes.places
         if not self._plan.wait:
             for file_id, (place, _) in places.items():
@@ -203,7 +203,7 @@ class Run:
     def _remove(
         self, collection: str | None, gone: Sequence[CollectionFile], scan: Scan, report: Report
     ) -> None:
-        """Remove what is gone from the directory, if that is certain."""
+        """Remove the files that the directory no longer contains, if the scan is complete."""
         if not gone or collection is None:
             return
         if not self._plan.force and not (scan.is_whole and scan.versions):
@@ -225,7 +225,7 @@ class Run:
 
 
 def _gone(difference: Difference, scan: Scan) -> Sequence[CollectionFile]:
-    """Return the files to remove: none that is there, or in a directory that is, but could not be read."""
+    """Return the files to remove, without those in directories that could not be read."""
     there = {composed(problem.path) for problem in scan.problems}
     return [held for held in difference.deleted if not there & {held.path, *_above(held.path)}]
 

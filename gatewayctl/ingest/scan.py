@@ -1,4 +1,4 @@
-"""Reads a whole directory: each file's place and checksum, and what could not be read."""
+"""Scan of a whole directory: path and checksum of each file, and the paths that could not be read."""
 
 import os
 from collections.abc import Callable
@@ -17,9 +17,9 @@ TWICE = "cannot take the file: another one has the same name, spelt with other c
 
 @dataclass(frozen=True, slots=True)
 class Scan:
-    """The files of a directory by place in the order of the walk, and what could not be read.
+    """The files of a directory by path in the order of the walk, and the problems.
 
-    `skipped` counts links, files that are no regular ones, and those over the largest size.
+    `skipped` counts links, files that are not regular, and files over the maximum size.
     """
 
     versions: dict[str, Version]
@@ -28,12 +28,12 @@ class Scan:
 
     @property
     def is_whole(self) -> bool:
-        """Whether everything was seen, so that what is missing is really gone."""
+        """Whether the scan is complete, so that a missing file is really deleted."""
         return not any(problem.is_walk for problem in self.problems)
 
 
 class Scanner:
-    """Reads a folder, as often as wanted; unchanged files only the first times."""
+    """Scans a folder repeatedly; it reads unchanged files only in the first scans."""
 
     def __init__(self, folder: Folder, choice: Choice, reader: Reader, stop: Stop) -> None:
         self._folder = folder
@@ -42,7 +42,7 @@ class Scanner:
         self._stop = stop
 
     def scan(self, progress: Progress) -> Scan:
-        """Return what the folder holds; raises StoppedError."""
+        """Return the scan of the folder; raises StoppedError."""
         walk = Walk(self._folder, self._choice)
         candidates: list[Candidate] = []
         for candidate in walk:

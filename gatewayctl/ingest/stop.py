@@ -1,4 +1,4 @@
-"""The wish to end: a signal is noticed at the next safe place, a second one ends the program at once."""
+"""Stop request: a signal takes effect at the next safe place, a second one ends the program at once."""
 
 import signal
 import threading
@@ -10,37 +10,37 @@ SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 
 class StoppedError(Exception):
-    """Somebody wants the run to end."""
+    """A stop of the run was requested."""
 
 
 class Stop:
-    """Whether somebody wants the run to end."""
+    """Whether a stop of the run was requested."""
 
     def __init__(self) -> None:
         self._event = threading.Event()
 
     def set(self) -> None:
-        """Ask for the end."""
+        """Request the stop."""
         self._event.set()
 
     @property
     def is_set(self) -> bool:
-        """Whether the end was asked for."""
+        """Whether the stop was requested."""
         return self._event.is_set()
 
     def check(self) -> None:
-        """Raise StoppedError when the end was asked for."""
+        """Raise StoppedError if the stop was requested."""
         if self._event.is_set():
             raise StoppedError
 
     def sleep(self, seconds: float) -> None:
-        """Return after some seconds; raise StoppedError as soon as the end is asked for."""
+        """Return after some seconds; raise StoppedError as soon as the stop is requested."""
         if self._event.wait(seconds):
             raise StoppedError
 
     @contextmanager
     def on_signals(self) -> Iterator[None]:
-        """Take SIGINT and SIGTERM as the wish to end; only the main thread can."""
+        """Let SIGINT and SIGTERM request the stop; only the main thread may call this."""
         if threading.current_thread() is not threading.main_thread():
             yield
             return

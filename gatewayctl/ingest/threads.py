@@ -1,4 +1,4 @@
-"""Does a few things at a time."""
+"""Thread pool that yields results in order, with a limited lead."""
 
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
@@ -9,13 +9,13 @@ Item = TypeVar("Item")
 Result = TypeVar("Result")
 
 AHEAD: Final = 4
-"""How many items each thread may be ahead of the reader."""
+"""Maximum number of items that each thread may be ahead of the reader."""
 
 
 def in_threads(work: Callable[[Item], Result], items: Iterable[Item], jobs: int) -> Iterator[Result]:
-    """Yield the result for each item, in their order, working on `jobs` of them at a time.
+    """Yield the result for each item, in their order, with `jobs` threads.
 
-    The first exception ends it: what has not begun is dropped, what has begun is waited for.
+    The first exception ends it: items that have not started are dropped, running ones finish.
     """
     with ThreadPoolExecutor(jobs) as pool:
         running: deque[Future[Result]] = deque()

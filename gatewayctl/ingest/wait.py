@@ -1,4 +1,4 @@
-"""Waits until the daemon has processed files."""
+"""Wait until the daemon has processed files."""
 
 from collections.abc import Iterator, Sequence
 from typing import Final
@@ -9,14 +9,14 @@ from gatewayctl.wire import routes
 from gatewayctl.wire.files import File, Wait
 
 PENDING: Final = "pending"
-# How many files are asked about in one request, the first uploaded first, as they are processed.
+# Maximum number of files in one request, the first uploaded first, in the order of processing.
 AT_ONCE: Final = 100
-# A short time, so that a signal is noticed and progress is seen.
+# A short time, so that signals and progress are noticed.
 SECONDS: Final = 2
 
 
 def settled(client: ControlClient, file_ids: Sequence[str], stop: Stop) -> Iterator[tuple[str, File | None]]:
-    """Yield each file when it is no longer pending, None for one that is gone; raises StoppedError."""
+    """Yield each file when it is no longer pending, None for a removed one; raises StoppedError."""
     rest = list(dict.fromkeys(file_ids))
     while rest:
         stop.check()

@@ -1,4 +1,4 @@
-"""Finds the files of a directory, in a stable order."""
+"""Walk over the files of a directory, in a stable order."""
 
 import os
 from collections.abc import Iterator, Sequence
@@ -11,7 +11,7 @@ from gatewayctl.ingest.records import Candidate, IngestProblem
 from gatewayctl.ingest.rules import IGNORE_FILES, Rules
 
 MAX_RULES_BYTES: Final = 1 << 20
-# Characters; no file below has a path that the daemon takes.
+# Maximum number of characters; the daemon accepts no longer paths.
 MAX_PATH_CHARS: Final = 4096
 
 Place = tuple[int, int]
@@ -20,7 +20,7 @@ Place = tuple[int, int]
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """What is taken of a directory; `max_size` in bytes."""
+    """Selection of the files of a directory; `max_size` in bytes."""
 
     rules: Rules
     ignore_files: bool = True
@@ -30,7 +30,7 @@ class Choice:
 
 @dataclass(frozen=True, slots=True)
 class Visit:
-    """A directory to enter; `above` holds the directories that it is in, to notice links that turn back."""
+    """A directory to enter; `above` has its ancestors, to recognise circular links."""
 
     parts: tuple[str, ...]
     rules: Rules
@@ -38,10 +38,10 @@ class Visit:
 
 
 class Walk:
-    """Yields the files below a directory, depth first by name, and remembers what could not be read.
+    """Yields the files below a directory, depth first by name, and collects problems.
 
-    Symbolic links are passed over unless they are to be followed; so are pipes, sockets and devices.
-    `skipped` counts these and files over the largest size, `problems` is filled on the way.
+    Symbolic links are skipped unless they are followed; pipes, sockets and devices are always skipped.
+    `skipped` counts these and files over the maximum size, `problems` grows during the walk.
     """
 
     def __init__(self, folder: Folder, choice: Choice) -> None:
@@ -62,7 +62,7 @@ class Walk:
                 yield found
 
     def _enter(self, visit: Visit) -> Sequence[Candidate | Visit]:
-        """Return what is taken of one directory."""
+        """Return the selected entries of one directory."""
         try:
             with self._folder.listed(visit.parts) as entries:
                 rules = self._rules(visit, entries)
@@ -76,7 +76,7 @@ class Walk:
             return []
 
     def _rules(self, visit: Visit, entries: Sequence["os.DirEntry[str]"]) -> Rules | None:
-        """Return the rules of a directory, None when they cannot be read: nothing of it is taken then."""
+        """Return the rules of a directory, None if they cannot be read; the directory is skipped then."""
         rules = visit.rules
         names = {entry.name for entry in entries} if self._choice.ignore_files else set()
         for name in (each for each in IGNORE_FILES if each in names):

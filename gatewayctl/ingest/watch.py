@@ -1,4 +1,4 @@
-"""Repeats runs until somebody ends them."""
+"""Repeated runs until a stop is requested."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -9,12 +9,12 @@ from gatewayctl.ingest.records import Report, What
 from gatewayctl.ingest.scan import Scan
 from gatewayctl.ingest.stop import Stop, StoppedError
 
-# What passes by itself: the run ends, and the next one may succeed.
+# Temporary failures: the run ends, and the next one may succeed.
 PASSING: Final = frozenset({"unreachable", "unavailable", "rate_limited", "timeout"})
 
 
 def later(error: CommandError, report: Report) -> CommandError:
-    """Return the failure of a run, with the exit code that says to try later where that can help."""
+    """Return the failure of a run; a temporary one has the exit code TRY_LATER."""
     if error.kind not in PASSING:
         return error
     stays = f"; {report.uploaded} files were uploaded and stay" if report.uploaded else ""
@@ -29,7 +29,7 @@ def later(error: CommandError, report: Report) -> CommandError:
 
 
 def stopped(report: Report) -> CommandError:
-    """Return the failure of a run that a signal ended."""
+    """Return the failure of a run that a signal stopped."""
     return CommandError(
         "stopped",
         f"stopped: {report.uploaded} files were uploaded and stay; the next run goes on from there",
@@ -38,7 +38,7 @@ def stopped(report: Report) -> CommandError:
 
 @dataclass(slots=True)
 class Watch:
-    """Looks at a directory again and again; `tell` gets each report that says something new."""
+    """Scans a directory again and again; `tell` receives each report with something new."""
 
     scan: Callable[[], Scan]
     run: Callable[[Scan], Report]
@@ -49,7 +49,7 @@ class Watch:
     _complaint: str = ""
 
     def go_on(self, stop: Stop, interval: float) -> None:
-        """Return when the end is asked for; a daemon that is away is waited for."""
+        """Return when the stop is requested; wait for a daemon that cannot be reached."""
         try:
             while True:
                 self._look()
@@ -67,7 +67,7 @@ class Watch:
             self._complain(error)
             return
         self._complaint = ""
-        # A run that left something undone is not the last word about what was read.
+        # After an incomplete run the same scan is processed again.
         self._last = None if report.is_partial or report.count(What.PENDING) else scan
         failures = frozenset((outcome.path, outcome.error) for outcome in report.failures())
         is_new = failures != self._failures
@@ -77,7 +77,7 @@ class Watch:
             self.tell(report)
 
     def _complain(self, error: CommandError) -> None:
-        """Tell a failure that may pass, once in a row; raise any other."""
+        """Print a temporary failure, once in a row; raise any other."""
         if error.exit_code != TRY_LATER:
             raise error
         self._last = None

@@ -1,4 +1,4 @@
-"""What an identity provider does first, tried against a running gateway, each failure explained.
+"""SCIM check: the first requests of an identity provider, tried against a gateway, with explained failures.
 
 Speaks SCIM over HTTP(S), not the control protocol. Imported by `commands` only.
 """

@@ -1,4 +1,4 @@
-"""The base address of a SCIM service from what somebody typed."""
+"""Base address of a SCIM service, parsed from an argument."""
 
 from dataclasses import dataclass
 from typing import Final
@@ -12,7 +12,7 @@ LOOPBACK: Final = frozenset({"localhost", "127.0.0.1", "::1"})
 
 @dataclass(frozen=True, slots=True)
 class Base:
-    """Where the service is; `path` has no slash at its end."""
+    """Base address of the service; `path` has no slash at its end."""
 
     is_secure: bool
     host: str
@@ -21,7 +21,7 @@ class Base:
 
     @property
     def url(self) -> str:
-        """The address in full."""
+        """The address as a URL."""
         host = f"[{self.host}]" if ":" in self.host else self.host
         usual = 443 if self.is_secure else 80
         port = "" if self.port == usual else f":{self.port}"
@@ -29,7 +29,7 @@ class Base:
 
     @property
     def is_open(self) -> bool:
-        """Whether the token would travel a network unencrypted."""
+        """Whether the token would cross a network unencrypted."""
         return not self.is_secure and self.host not in LOOPBACK
 
 

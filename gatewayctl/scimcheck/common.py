@@ -1,4 +1,4 @@
-"""What goes wrong in any step: proxies, addresses, tokens, settings."""
+"""Common judgements of the steps: unexpected statuses, errors, lists, and advice."""
 
 import hashlib
 from collections.abc import Callable, Mapping
@@ -15,7 +15,7 @@ Judge = Callable[[ScimAnswer, Memory], str | Fault]
 
 
 def expect(*statuses: int, then: Judge) -> Judge:
-    """Return a judge that explains any other status, and asks `then` about these."""
+    """Return a judge that passes answers with these statuses to `then` and explains others."""
 
     def judge(answer: ScimAnswer, memory: Memory) -> str | Fault:
         if answer.status not in statuses or (answer.is_html and answer.status != 204):
@@ -26,7 +26,7 @@ def expect(*statuses: int, then: Judge) -> Judge:
 
 
 def unexpected(answer: ScimAnswer, expected: tuple[int, ...], memory: Memory) -> Fault:
-    """Explain an answer whose status is not one of those expected."""
+    """Explain an answer with an unexpected status."""
     wanted = " or ".join(map(str, expected))
     told = f"{answer.status} instead of {wanted}{_said(answer)}"
     if answer.is_html:
@@ -58,7 +58,7 @@ def unexpected(answer: ScimAnswer, expected: tuple[int, ...], memory: Memory) ->
 
 
 def check_error(answer: ScimAnswer, scim_type: str | None = None) -> Fault | None:
-    """Return a fault unless the body is an error of RFC 7644, section 3.12."""
+    """Return a fault unless the body is an error as in RFC 7644, 3.12."""
     body = answer.resource
     if ERROR_SCHEMA not in _texts(body.get("schemas")):
         return Fault("the body is no SCIM error", "a proxy may answer in the gateway's place")
@@ -70,7 +70,7 @@ def check_error(answer: ScimAnswer, scim_type: str | None = None) -> Fault | Non
 
 
 def read_list(answer: ScimAnswer) -> tuple[int, list[Mapping[str, Any]]] | Fault:
-    """Return the total and the resources of a list, or what is wrong with it."""
+    """Return the total and the resources of a list, or a fault."""
     body = answer.resource
     if LIST_SCHEMA not in _texts(body.get("schemas")):
         return Fault("the body is no SCIM list")
@@ -81,7 +81,7 @@ def read_list(answer: ScimAnswer) -> tuple[int, list[Mapping[str, Any]]] | Fault
 
 
 def fingerprint(token: str) -> str:
-    """Return the beginning of the SHA-256 of a token, as `scim-token show` does."""
+    """Return the beginning of the SHA-256 of a token, as in `scim-token show`."""
     return hashlib.sha256(token.encode()).hexdigest()[:12]
 
 

@@ -1,4 +1,4 @@
-"""Sends the requests of a check, and explains why there is no answer."""
+"""Requests of a check over HTTP, and explanations for missing answers."""
 
 import http.client
 import json
@@ -20,7 +20,7 @@ SCIM_JSON: Final = "application/scim+json"
 
 
 class Probe(Protocol):
-    """What sends requests."""
+    """Sends requests."""
 
     def send(self, ask: Ask) -> ScimAnswer:
         """Return the answer; raise Unanswered when there is none."""
@@ -67,7 +67,7 @@ class HttpProbe:
 
 
 def make_context(base: Base, ca: Path | None, *, is_insecure: bool) -> ssl.SSLContext | None:
-    """Return how certificates are checked; None for plain HTTP."""
+    """Return the TLS context; None for plain HTTP."""
     if not base.is_secure:
         return None
     try:
@@ -82,7 +82,7 @@ def make_context(base: Base, ca: Path | None, *, is_insecure: bool) -> ssl.SSLCo
 
 
 def explain(error: OSError | http.client.HTTPException, base: Base) -> Fault:
-    """Return why there is no answer, and what to do."""
+    """Return the fault for a missing answer, with advice."""
     where = f"{base.host}:{base.port}"
     match error:
         case ssl.SSLCertVerificationError():

@@ -1,4 +1,4 @@
-"""The steps that read: the opening sequence of the providers, which changes nothing."""
+"""Reading steps: the first requests of identity providers, which change nothing."""
 
 from collections.abc import Mapping
 from typing import Any, Final
@@ -159,4 +159,4 @@ READING: Final = (
         ("access",),
     ),
 )
-"""In the order of the providers: Entra ID's connection test has the probes, Okta's the first users."""
+"""In the order of the providers: Entra ID's connection test sends the probes, Okta's the first users."""

@@ -1,4 +1,4 @@
-"""What is asked, what came back, and what that means."""
+"""Records of the SCIM check: requests, answers, faults, results and steps."""
 
 import json
 from collections.abc import Callable, Mapping
@@ -7,7 +7,7 @@ from enum import StrEnum
 from typing import Any
 
 Memory = dict[str, str]
-"""What earlier steps found out, for example the id of a user."""
+"""Values that earlier steps found, for example the id of a user."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,7 +23,7 @@ class Ask:
 
 @dataclass(frozen=True, slots=True)
 class ScimAnswer:
-    """What came back; header names are in lower case."""
+    """One answer; header names are in lower case."""
 
     status: int
     headers: Mapping[str, str]
@@ -31,7 +31,7 @@ class ScimAnswer:
 
     @property
     def json(self) -> Any:
-        """The body as JSON, None when it is none."""
+        """The body as JSON, None if it is no JSON."""
         try:
             return json.loads(self.body)
         except ValueError:
@@ -39,27 +39,27 @@ class ScimAnswer:
 
     @property
     def resource(self) -> Mapping[str, Any]:
-        """The body as an object, empty when it is none."""
+        """The body as an object, empty if it is no object."""
         value = self.json
         return value if isinstance(value, dict) else {}
 
     @property
     def is_html(self) -> bool:
-        """Whether it is a page for people."""
+        """Whether the body is an HTML page."""
         kind = self.headers.get("content-type", "").lower()
         return "html" in kind or self.body.lstrip()[:1] == b"<"
 
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """Why a step failed, and what to do about it."""
+    """Why a step failed, with advice."""
 
     detail: str
     advice: str = ""
 
 
 class Unanswered(Exception):  # noqa: N818 - not an error of ours
-    """There was no answer at all; nothing else can be tried."""
+    """There was no answer, so that no further step can run."""
 
     def __init__(self, fault: Fault) -> None:
         super().__init__(fault.detail)
@@ -67,7 +67,7 @@ class Unanswered(Exception):  # noqa: N818 - not an error of ours
 
 
 class Result(StrEnum):
-    """How a step ended."""
+    """Result of a step."""
 
     OK = "ok"
     FAILED = "failed"
@@ -76,10 +76,10 @@ class Result(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One step: what is asked, and what a good answer is.
+    """One step: its request and the judge of the answer.
 
-    `judge` returns a sentence about a good answer, or a fault. `needs` names what earlier steps must have put
-    into the memory; without it the step is skipped.
+    `judge` returns a sentence for a good answer, or a fault. `needs` names values of earlier steps in the
+    memory; without them the step is skipped.
     """
 
     name: str

@@ -1,4 +1,4 @@
-"""Runs the steps one after the other."""
+"""Run of the steps, one after the other."""
 
 import secrets
 from collections.abc import Iterator, Sequence
@@ -13,7 +13,7 @@ from gatewayctl.scimcheck.write_steps import WRITING
 from gatewayctl.wire.scim import ScimCheck
 
 GROUP_NAME: Final = "gatewayctl scim check"
-# Why a step cannot run, by what it needs.
+# Why a step is skipped, by the value that it needs.
 LACKS: Final = {
     "access": "the token was not accepted",
     "user": "there is no user",
@@ -22,7 +22,7 @@ LACKS: Final = {
 
 
 def run(probe: Probe, memory: Memory, steps: Sequence[Step]) -> Iterator[ScimCheck]:
-    """Yield what came of each step; after one that had no answer at all the others are skipped."""
+    """Yield the result of each step; after one without an answer the others are skipped."""
     is_lost = False
     for step in steps:
         missing = [each for each in step.needs if each not in memory]
@@ -43,7 +43,7 @@ def steps(*, is_writing: bool) -> Sequence[Step]:
 
 
 def start(base: Base, token: str) -> Memory:
-    """Return what the first step knows."""
+    """Return the memory for the first step."""
     chance = secrets.token_hex(8)
     return {
         "random": chance,

@@ -1,4 +1,4 @@
-"""The steps that write: the life of a throw-away group, as providers push groups."""
+"""Writing steps: creation, change and removal of a temporary group, as providers push groups."""
 
 from collections.abc import Mapping
 from typing import Any, Final
@@ -95,4 +95,4 @@ WRITING: Final = (
         ("group",),
     ),
 )
-"""Each has what it needs or is skipped, so that a group that was made is deleted whatever else failed."""
+"""A step without its needs is skipped, so that a created group is deleted even if other steps fail."""

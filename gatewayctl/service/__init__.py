@@ -1,1 +1,1 @@
-"""The service on this machine: its units, users, pages and commands. Imported by the commands only."""
+"""Installation of the service: units, users, pages and commands. Imported by `commands` only."""

@@ -1,4 +1,4 @@
-"""The files of the service that come with the program, and where each belongs."""
+"""Files of the service that come with the program, and their destinations."""
 
 import sys
 from collections.abc import Iterator, Sequence
@@ -15,23 +15,23 @@ PAGES: Final = Path("usr/local/share/man")
 PROGRAMS: Final = ("gatewayd", "gatewayctl")
 
 UNIT_PROGRAMS: Final = "ExecStart=/usr/bin/"
-"""What stands in the units before the name of a program."""
+"""The folder of the programs in the shipped units."""
 
 
 @dataclass(frozen=True, slots=True)
 class Asset:
-    """A file with its content, and its place below the root."""
+    """A file with its content, and its path below the root."""
 
     target: Path
     content: bytes
 
 
 class AssetError(Exception):
-    """The program came without its files; the message completes "cannot install the service: "."""
+    """The files of the program are missing; the message completes "cannot install the service: "."""
 
 
 def shipped() -> Path:
-    """Return the folder with `systemd` and `config`: where pip puts it, or else the source tree."""
+    """Return the folder with `systemd` and `config`: that of pip, or else the source tree."""
     installed = Path(sys.prefix, "share", "gatewayd")
     for folder in (installed, Path(__file__).parents[2]):
         if (folder / "systemd" / "gatewayd.service").is_file():
@@ -40,7 +40,7 @@ def shipped() -> Path:
 
 
 def own_assets(folder: Path, programs: Path) -> Sequence[Asset]:
-    """Return the files that belong to the program alone; `programs` is the folder that the units start."""
+    """Return the files that only the program owns; `programs` is the folder of the programs in the units."""
     return [
         *_units(folder, programs),
         Asset(USERS, (folder / "systemd" / "sysusers.d" / "gatewayd.conf").read_bytes()),
@@ -50,7 +50,7 @@ def own_assets(folder: Path, programs: Path) -> Sequence[Asset]:
 
 
 def configuration(folder: Path) -> Asset:
-    """Return the sample configuration: every setting at its default, commented out."""
+    """Return the sample configuration: every setting with its default, commented out."""
     return Asset(CONFIGURATION, (folder / "config" / "gatewayd.toml").read_bytes())
 
 
@@ -62,7 +62,7 @@ def _units(folder: Path, programs: Path) -> Iterator[Asset]:
 
 
 def _pages(folder: Path) -> Iterator[Asset]:
-    """Yield the manual pages, which pip puts beside the folder, by their sections."""
+    """Yield the manual pages, which pip installs beside the folder, by their sections."""
     found = [*folder.glob("man/gateway*.[1-9]"), *folder.parent.glob("man/man[1-9]/gateway*.[1-9]")]
     for path in sorted(found):
         yield Asset(PAGES / f"man{path.suffix[1:]}" / path.name, path.read_bytes())

@@ -1,4 +1,4 @@
-"""Installs the service, or takes it away, step by step; a step that was made before changes nothing."""
+"""Installation and removal of the service in idempotent steps."""
 
 import contextlib
 import os
@@ -15,10 +15,10 @@ from gatewayctl.service.assets import Asset
 from gatewayctl.wire.service import ServiceStep
 
 BOOTED: Final = Path("/run/systemd/system")
-"""There when systemd is the service manager (sd_booted(3))."""
+"""Exists if systemd is the service manager (sd_booted(3))."""
 
 HIDDEN: Final = ("/home", "/root", "/run/user", "/tmp", "/var/tmp")  # noqa: S108 - no file is made there
-"""What the units hide from the programs that they start."""
+"""Directories that the units hide from their programs."""
 
 MAX_COMMAND_SECONDS: Final = 120.0
 ENABLED: Final = Path("etc/systemd/system/*.wants")
@@ -26,7 +26,7 @@ SOCKETS: Final = ("gatewayd.socket", "gatewayd-control.socket")
 _PLAIN: Final = re.compile(r"[A-Za-z0-9/._+-]+")
 
 Run = Callable[[Sequence[str]], str]
-"""Runs a command and returns what it said last, "" when it succeeded."""
+"""Runs a command and returns its last line of output, "" if it succeeded."""
 
 
 def run_command(command: Sequence[str]) -> str:
@@ -43,9 +43,9 @@ def run_command(command: Sequence[str]) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where to install: below `prefix`, for the programs in the folder `programs` of an interpreter.
+    """Destination: `prefix`, for the programs in the folder `programs` of an interpreter.
 
-    `is_image` tells that it is not the running system: commands of the service manager are left out.
+    With `is_image` it is not the running system, and commands of the service manager are skipped.
     """
 
     prefix: Path
@@ -54,7 +54,7 @@ class Place:
     is_image: bool
 
     def check(self) -> None:
-        """Raise when the units could not start the programs from where they are."""
+        """Raise if the units could not start the programs from their folder."""
         if not _PLAIN.fullmatch(str(self.programs)):
             raise _refused(f"the path {str(self.programs)!r} has characters that a unit cannot hold")
         for path in (self.programs, self.programs.resolve(), self.interpreter):
@@ -65,7 +65,7 @@ class Place:
 
 
 class ServiceInstallation:
-    """The steps, each of which is made when it is asked for; with `dry_run` none is made."""
+    """The steps; iteration runs each step, and with `dry_run` none is run."""
 
     def __init__(self, place: Place, run: Run = run_command, *, dry_run: bool = False) -> None:
         self._place = place
@@ -73,7 +73,7 @@ class ServiceInstallation:
         self._dry_run = dry_run
 
     def install(self) -> Iterator[ServiceStep]:
-        """Yield each step once it is made; raises CommandError where one cannot be."""
+        """Yield each step after it has run; raises CommandError."""
         self._place.check()
         folder = _shipped()
         for asset in assets.own_assets(folder, self._place.programs):
@@ -86,7 +86,7 @@ class ServiceInstallation:
         yield self._systemctl("daemon-reload")
 
     def uninstall(self) -> Iterator[ServiceStep]:
-        """Yield each step once it is made; configuration, state and users stay."""
+        """Yield each step after it has run; configuration, state and users stay."""
         if _is_there(Path(self._at(assets.UNITS / "gatewayd.service"))):
             timers = sorted({link.name for link in self._enabled_timers()})
             yield self._systemctl("disable", "--now", *SOCKETS, "gatewayd.service", *timers)
@@ -95,7 +95,7 @@ class ServiceInstallation:
             yield self._remove(asset.target, is_own=True)
         for name in assets.PROGRAMS:
             yield self._unlink(name)
-        # Links that the service manager was not asked to take away, as on an image.
+        # Links that the service manager has not removed, as on an image.
         for link in self._enabled_timers():
             yield self._remove(link, is_own=True)
         yield self._systemctl("daemon-reload")
@@ -103,7 +103,7 @@ class ServiceInstallation:
             yield self._step(self._at(Path(kept)), "kept", "remove it by hand if it is not needed")
 
     def _enabled_timers(self) -> Sequence[Path]:
-        """Return the links by which timers of directories are enabled, below the prefix."""
+        """Return the links of enabled timers of directories, below the prefix."""
         links = self._place.prefix.glob(str(ENABLED / "gatewayd-ingest@*.timer"))
         return sorted(link.relative_to(self._place.prefix) for link in links)
 
@@ -122,7 +122,7 @@ class ServiceInstallation:
             # The directories of tmpfiles.d(5) give it to the daemon's group.
             self._write(path, asset.content, 0o640)
             return self._step(str(path), "created", "every setting is at its default, commented out")
-        # Only the daemon and root may read it: for anybody else, who can only look, it is a changed one.
+        # Only the daemon and root may read it; other users, who can only do a dry run, see it as changed.
         with contextlib.suppress(PermissionError):
             if path.is_file() and path.read_bytes() == asset.content:
                 return self._step(str(path), "unchanged")
@@ -155,7 +155,7 @@ class ServiceInstallation:
         )
 
     def _is_itself(self, name: str) -> bool:
-        """Tell whether the command is the program: on this system, or on that of an image."""
+        """Return whether the command is the program, on this system or on that of an image."""
         program = self._place.programs / name
         return program in {Path(self._at(assets.COMMANDS / name)), Path("/", assets.COMMANDS, name)}
 
@@ -208,7 +208,7 @@ class ServiceInstallation:
 
 
 def _is_there(path: Path) -> bool:
-    """Tell whether anything is at a path, a dangling link too; raises where that may not be seen."""
+    """Return whether a path exists, dangling links included; raises if that cannot be determined."""
     with _failures(path):
         try:
             path.lstat()
@@ -218,7 +218,7 @@ def _is_there(path: Path) -> bool:
 
 
 def _make_folder(folder: Path) -> None:
-    """Make a folder with those above it, for everybody to read, whatever the mask of this process is."""
+    """Create a folder with its parents, readable for all users despite the umask of this process."""
     missing = [one for one in (folder, *folder.parents) if not one.exists()]
     folder.mkdir(parents=True, exist_ok=True)
     for one in missing:

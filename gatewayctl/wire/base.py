@@ -1,4 +1,4 @@
-"""What every message of the control protocol has in common.
+"""Common parts of the messages of the control protocol.
 
 Requests and replies are JSON over HTTP/1.1 on a unix socket, under `/v1/`. Both sides send `HEADER: VERSION`.
 Timestamps are RFC 3339 texts in UTC, for example `2026-11-21T09:30:00Z`. Fields are only ever added.
@@ -17,7 +17,7 @@ Tree = dict[str, dict[str, bool]]
 
 
 class Outcome(StrEnum):
-    """What a write did, or would do."""
+    """Result of a write, or of its dry run."""
 
     CREATED = "created"
     CHANGED = "changed"
@@ -26,19 +26,19 @@ class Outcome(StrEnum):
 
 
 class Request(BaseModel):
-    """A request body: an unknown field is a mistake and is refused."""
+    """A request body; unknown fields are refused."""
 
     model_config = ConfigDict(extra="forbid", defer_build=True)
 
 
 class Reply(BaseModel):
-    """A reply body: an unknown field comes from a newer daemon and is ignored."""
+    """A reply body; unknown fields come from a newer daemon and are ignored."""
 
     model_config = ConfigDict(extra="ignore", defer_build=True)
 
 
 class Written(Reply):
-    """The reply to a write; with `dry_run` everything was checked and nothing was kept."""
+    """The reply to a write; with `dry_run` it was checked and not stored."""
 
     outcome: Outcome
     dry_run: bool = False

@@ -1,4 +1,4 @@
-"""A question to a model on the wire.
+"""Chat requests on the wire.
 
 The reply is an OpenAI chat completion, or its stream (`data:` lines that end with `[DONE]`). A failure in the
 middle of a stream is a line whose object has `error`. The reply, or the first line of a stream, has `sources`

@@ -33,7 +33,7 @@ class CollectionWritten(Written, Collection):
 
 
 class NewCollection(Request):
-    """A collection to make, or with PUT to find by its name or make.
+    """A collection to create, or with PUT to find by its name or create.
 
     `user` (id or e-mail) owns it, the first administrator when absent. `readers` and `writers` are users (id
     or e-mail), groups as `group:NAME`, or `*` for everybody.
@@ -47,7 +47,7 @@ class NewCollection(Request):
 
 
 class CollectionChange(Request):
-    """What to change in a collection; what is absent stays."""
+    """Changes of a collection; absent fields stay."""
 
     name: str | None = None
     description: str | None = None
@@ -63,8 +63,7 @@ class CollectionMembers(Request):
 
 
 class MemberResult(Reply):
-    """What became of one file: `outcome` is added, unchanged, removed, deleted or failed, `error` says
-    why."""
+    """Outcome of one file: added, unchanged, removed, deleted or failed, with the reason in `error`."""
 
     id: str
     outcome: str
@@ -72,14 +71,14 @@ class MemberResult(Reply):
 
 
 class MembersWritten(Reply):
-    """What became of each file."""
+    """Outcome of each file."""
 
     results: list[MemberResult]
     dry_run: bool = False
 
 
 class CollectionFile(Reply):
-    """A file of a collection and the place that it has there."""
+    """A file of a collection and its place there."""
 
     file: File
     origin: str = ""
@@ -101,14 +100,14 @@ class Entry(Request):
 
 
 class Sync(Request):
-    """All files that an origin (a directory) has now, to be compared with what the collection holds of it."""
+    """All present files of an origin (a directory), for comparison with its files in the collection."""
 
     origin: str
     entries: list[Entry]
 
 
 class Difference(Reply):
-    """What to do to bring a collection in step.
+    """Differences between an origin and a collection.
 
     Paths to upload because they are `added` or `modified`; `unmodified` ones and those `pending` from an
     earlier run; `failed` holds the files that this very content made before. `deleted` are files whose paths
@@ -124,7 +123,7 @@ class Difference(Reply):
 
 
 class Query(Request):
-    """A search; what is absent is as the settings say. `threshold` is the least similarity, 0 to 1."""
+    """A search; absent fields default to the settings. `threshold` is the minimum similarity, 0 to 1."""
 
     query: str
     k: int | None = None
@@ -150,14 +149,14 @@ class Passage(Reply):
 
 
 class SearchAnswer(Reply):
-    """The passages, best first, and sentences about what could not be done."""
+    """The passages, best first, and warnings."""
 
     passages: list[Passage]
     warnings: list[str] = Field(default_factory=list)
 
 
 class CheckReport(Reply):
-    """How a collection and its indexes fit; each problem was mended unless the sentence says otherwise."""
+    """Check of a collection and its indexes; each problem is repaired unless its sentence says otherwise."""
 
     id: str
     name: str
@@ -168,7 +167,7 @@ class CheckReport(Reply):
 
 
 class Reindex(Reply):
-    """How far the vectors of the configured model are.
+    """Progress of the vectors of the configured model.
 
     `active` is the space that is searched, `target` the one that is built, empty when both are the same.
     `state` is current, behind, running or failed.

@@ -1,4 +1,4 @@
-"""The soundness of the database on the wire."""
+"""Check of the database on the wire."""
 
 from pydantic import Field
 
@@ -6,13 +6,13 @@ from gatewayctl.wire.base import Reply, Request
 
 
 class DatabaseCheck(Request):
-    """What a check may take; `timeout` is in seconds."""
+    """A check of the database; `timeout` is in seconds."""
 
     timeout: float = Field(60.0, gt=0, le=86400, allow_inf_nan=False)
 
 
 class DatabaseState(Reply):
-    """What a check found; `status` is `sound`, or `damaged` with a sentence for each damage."""
+    """Result of a check; `status` is `sound`, or `damaged` with a sentence for each damage."""
 
     status: str
     problems: list[str] = Field(default_factory=list)

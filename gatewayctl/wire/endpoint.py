@@ -1,4 +1,4 @@
-"""What a row of the route table says: how one thing is asked of the daemon, and what comes back."""
+"""Row of the route table: method, path, parameters and models of one endpoint."""
 
 from dataclasses import dataclass
 from typing import Generic, TypeVar

@@ -1,8 +1,8 @@
 """Events and calls on the wire.
 
 `GET /v1/events` answers server-sent events. The first one has the name `session` and the data
-`EventSession`; its id, and that of each further one, is where a client goes on (`?since=`). The others have
-the data `Envelope`. A call, which somebody has to answer, has no id.
+`EventSession`; its id, and that of each further event, is a position to resume at (`?since=`). The others
+have the data `Envelope`. A call, which waits for an answer, has no id.
 """
 
 from typing import Any
@@ -11,7 +11,7 @@ from gatewayctl.wire.base import Reply, Request
 
 
 class EventSession(Reply):
-    """What a stream begins with: whose events it has ("*" for everybody), and whether some were lost."""
+    """Start of a stream: the user of its events ("*" for all users), and whether events were lost."""
 
     user_id: str
     user: str = ""
@@ -19,16 +19,16 @@ class EventSession(Reply):
 
 
 class Event(Reply):
-    """What happens, by its type."""
+    """An event: its type and its data."""
 
     type: str
     data: Any = None
 
 
 class Envelope(Reply):
-    """An event and the message that it is about.
+    """An event and the message that it belongs to.
 
-    `user_id` is given in the stream of everybody, `call_id` when the event waits for an answer.
+    `user_id` is set in the stream of all users, `call_id` if the event waits for an answer.
     """
 
     user_id: str | None = None
@@ -52,13 +52,13 @@ class Call(Reply):
 
 
 class CallList(Reply):
-    """The calls that wait for an answer, oldest first."""
+    """The pending calls, oldest first."""
 
     calls: list[Call]
 
 
 class CallAnswer(Request):
-    """The answer to a call: exactly one of the two is to be given."""
+    """The answer to a call: exactly one of the two fields is required."""
 
     result: Any = None
     error: str | None = None

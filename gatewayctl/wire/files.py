@@ -1,7 +1,7 @@
 """Files on the wire.
 
-`POST /v1/files` takes the bytes of a file as its body (`application/octet-stream`); everything else about it
-stands in the query, as `NewFile` says.
+`POST /v1/files` takes the bytes of a file as its body (`application/octet-stream`); its attributes are in the
+query, see `NewFile`.
 """
 
 from pydantic import Field
@@ -12,9 +12,8 @@ from gatewayctl.wire.base import Reply, Request, Written
 class File(Reply):
     """A file; `status` is stored, pending, completed or failed, and `error` says why it failed.
 
-    `checksum` is what the client called the version that it sent, else the SHA-256 of the bytes. `passages`
-    and `characters` are what was extracted. `blank_pages` counts the pages without text, of which `warning`
-    tells.
+    `checksum` is that which the client sent for this version, else the SHA-256 of the bytes. `passages` and
+    `characters` count the extracted text, `blank_pages` the pages without text; `warning` reports these.
     """
 
     id: str
@@ -44,7 +43,7 @@ class FileList(Reply):
 
 
 class FileText(Reply):
-    """What was extracted from a file."""
+    """The extracted text of a file."""
 
     id: str
     text: str
@@ -55,7 +54,7 @@ class FileWritten(Written, File):
 
 
 class Gift(Request):
-    """Who is to own a file or a collection: a user (id or e-mail)."""
+    """The new owner of a file or a collection: a user (id or e-mail)."""
 
     user: str
 
@@ -78,21 +77,21 @@ class NewFile(Request):
 
 
 class Wait(Request):
-    """Wait until these files are completed, failed or gone, at most so many seconds (1 to 30)."""
+    """Wait until these files are completed, failed or removed, at most `seconds` (1 to 30)."""
 
     ids: list[str]
     seconds: int = 20
 
 
 class Waited(Reply):
-    """How the files are now: those that are gone are missing; `is_done` when none is pending."""
+    """The present state of the files, without removed ones; `is_done` if none is pending."""
 
     files: list[File]
     is_done: bool
 
 
 class Queue(Reply):
-    """How much is to do: files that wait, that are being worked on, that failed."""
+    """Number of files that wait, are being processed, and failed."""
 
     waiting: int
     working: int

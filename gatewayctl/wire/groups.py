@@ -13,8 +13,8 @@ SourceName = Literal["manual", "default", "scim", "oauth"]
 class Group(Reply):
     """A set of users with the permissions it adds.
 
-    `external_ids` is what each provider calls the group, by provider name. `sources` counts the members whom
-    each source has added; a list of groups leaves it empty.
+    `external_ids` has the id of the group at each provider, by provider name. `sources` counts the members
+    that each source has added; it is empty in a list of groups.
     """
 
     id: str
@@ -37,7 +37,7 @@ class GroupList(Reply):
 class GroupWritten(Written, Group):
     """A group after a write; `changed_members` counts the users that were added or removed.
 
-    `provided_members` counts those of them whom a provider (SCIM, OAuth) had added and may add again.
+    `provided_members` counts those of them that a provider (SCIM, OAuth) had added and may add again.
     """
 
     changed_members: int = 0
@@ -53,7 +53,7 @@ class NewGroup(Request):
 
 
 class GroupChange(Request):
-    """What to change about a group; an absent field stays."""
+    """Changes of a group; absent fields stay."""
 
     name: str | None = None
     description: str | None = None
@@ -66,13 +66,13 @@ class GroupMembers(Request):
 
 
 class RemovedMembers(GroupMembers):
-    """Users to take out of a group, whom `source` has added; None is any source."""
+    """Users to remove from a group that `source` has added; None is any source."""
 
     source: SourceName | None = None
 
 
 class Member(User):
-    """A member of a group, and who says so: an administrator, the sign-up, SCIM or OAuth."""
+    """A member of a group, and the sources that added it: an administrator, the sign-up, SCIM or OAuth."""
 
     sources: list[str] = Field(default_factory=list)
 

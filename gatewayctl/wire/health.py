@@ -6,7 +6,7 @@ from gatewayctl.wire.base import Reply
 
 
 class SourceState(Reply):
-    """A model source: how many models it listed last, and its last problem."""
+    """A model source: the number of models in its last list, and its last problem."""
 
     name: str
     models: int
@@ -14,8 +14,8 @@ class SourceState(Reply):
 
 
 class VectorCache(Reply):
-    """The vectors in memory: bytes, the most there may be, how often collections were loaded again soon after
-    they were let go for want of memory, and a sentence while that happens."""
+    """The vectors in memory: bytes, maximum, number of reloads soon after an eviction, and a sentence while
+    reloads are frequent."""
 
     size_bytes: int
     limit_bytes: int
@@ -27,14 +27,14 @@ class Health(Reply):
     """The daemon's state; `status` is `pass`, `warn` (a source or the vector cache has a problem) or `fail`
     (no database).
 
-    `extraction_sandbox` says how the processes are confined that read documents: `full`, `off`, or what it is
-    without; None where documents are read elsewhere.
-    `vector_index` says how vectors are searched: `hnsw`, `pgvector`, or `flat` and why.
-    `vector_recall` (0 to 1) is the lowest recall@10 that was measured of a graph, and `vector_ef_search` the
-    number of candidates that its searches follow.
-    `vector_cache` is None where the database searches vectors.
+    `extraction_sandbox` is the confinement of the processes that extract documents: `full`, `off`, or the
+    missing features; None with an external extractor.
+    `vector_index` is the index of the vectors: `hnsw`, `pgvector`, or `flat` and why.
+    `vector_recall` (0 to 1) is the lowest measured recall@10 of an HNSW index, `vector_ef_search` its
+    parameter ef_search.
+    `vector_cache` is None if the database searches vectors.
     `database_problem` says why the database fails.
-    `stalls` counts how often the event loop did not turn for 100 ms or longer since the start.
+    `stalls` counts the times since the start that the event loop was blocked for 100 ms or longer.
     """
 
     status: str

@@ -39,7 +39,7 @@ class NewKey(Request):
 
 
 class KeyReasons(Reply):
-    """Whether a user may have keys and use them, and if not, what is missing, a sentence each."""
+    """Whether a user may have and use keys, and a sentence for each missing condition."""
 
     user: str
     allowed: bool

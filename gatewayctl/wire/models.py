@@ -1,4 +1,4 @@
-"""Models and who may use them, on the wire."""
+"""Models and their access lists on the wire."""
 
 from typing import Any, Literal
 
@@ -21,9 +21,9 @@ class Grant(Reply):
 class Model(Reply):
     """A model that a source lists, or that only has a record.
 
-    `available` tells whether a source lists it now; `recorded` whether an access list is kept for it. A model
-    without one is for administrators only. One that stands on another has the id of that as its `base`;
-    `system`, `params` and the rest are what is kept for it, `knowledge` the names of collections.
+    `available`: a source lists it now; `recorded`: it has an access list. A model without one is for
+    administrators only. A custom model has the id of its base model as `base`; `system`, `params` and the
+    rest are its stored fields, `knowledge` the names of its collections.
     """
 
     id: str
@@ -55,7 +55,7 @@ class ModelWritten(Written, Model):
 
 
 class Holders(Request):
-    """Who gains or loses a right: users (id or e-mail), groups (id or name), or everyone."""
+    """Principals that gain or lose a right: users (id or e-mail), groups (id or name), or everyone."""
 
     users: list[str] = Field(default_factory=list)
     groups: list[str] = Field(default_factory=list)
@@ -64,13 +64,13 @@ class Holders(Request):
 
 
 class AccessChange(Holders):
-    """Who gains or loses a right on a model."""
+    """Principals that gain or lose a right on a model."""
 
     model: str
 
 
 class NewModel(Request):
-    """A model to make on top of another, `base`.
+    """A custom model to create over the model `base`.
 
     `knowledge` are collections (id or name), `tools`, `filters` and `actions` ids of plugins. `params` go to
     the model's source with every request; `system` is its prompt.

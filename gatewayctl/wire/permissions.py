@@ -39,7 +39,7 @@ class PermissionChange(Request):
 
 
 class PermissionReset(Request):
-    """Leaves to set back: a group's are removed, a default returns to its initial value. Empty means all."""
+    """Leaves to reset (empty: all): those of a group are removed, defaults return to their initial values."""
 
     group: str | None = None
     names: list[str] = Field(default_factory=list)
@@ -62,7 +62,7 @@ class Explanation(Reply):
 
 
 class AuditFinding(Reply):
-    """Something that is held on the source of tools without the permission `workspace.tools`.
+    """A right on the source of tools without the permission `workspace.tools`.
 
     `finding` is `owner` or `write_grant` of a tool, or `import_permission`. `holder` is an e-mail,
     `group:NAME` or `*` for every account. `accounts` counts those who lack the permission, None for every

@@ -20,10 +20,9 @@ class Plugin(Reply):
     """A plugin; `family` is function or tool, `kind` is pipe, filter, action or tool.
 
     `origin` is database, file or builtin; `path` that of its file. `methods` are those of a tool that models
-    may call. `missing` names what it imports and this gateway does not have. `left_behind` counts plain calls
-    that still run after they were stopped. `isolation` is thread or process, "" when its header names
-    neither; `pid` and `memory`, in bytes, are those of its process while that runs. `content` is its source,
-    where that was asked for.
+    may call. `missing` names imports that this gateway does not have. `left_behind` counts synchronous calls
+    that still run after they were stopped. `isolation` is thread or process, "" if its header names neither;
+    `pid` and `memory`, in bytes, are those of its running process. `content` is its source, on request.
     """
 
     id: str
@@ -63,10 +62,10 @@ class PluginWritten(Written, Plugin):
 
 
 class NewPlugin(Request):
-    """A plugin to install under the id in the path, which may be there already.
+    """A plugin to install under the id in the path, which may exist already.
 
-    What is absent stays as it is, or is as the header of the source says. `user` (id or e-mail) owns a new
-    one, the first administrator when absent.
+    Absent fields stay, or come from the header of the source. `user` (id or e-mail) owns a new plugin, by
+    default the first administrator.
     """
 
     content: str
@@ -78,14 +77,14 @@ class NewPlugin(Request):
 
 
 class PluginChange(Request):
-    """Which switches of a plugin to set; what is absent stays."""
+    """Switches of a plugin to set; absent ones stay."""
 
     is_active: bool | None = None
     is_global: bool | None = None
 
 
 class Reloaded(Reply):
-    """What reading everything again did, by names such as `filter x`; `failed` has a sentence for each."""
+    """Result of reloading all plugins, by names such as `filter x`; `failed` has a sentence for each."""
 
     loaded: list[str] = Field(default_factory=list)
     failed: dict[str, str] = Field(default_factory=dict)
@@ -94,9 +93,9 @@ class Reloaded(Reply):
 
 
 class Valve(Reply):
-    """One valve; `value` is what is in force. A secret is masked unless it was asked for.
+    """One valve; `value` is the effective value. A secret is masked unless the request asks for it.
 
-    `known` is false for what is stored although the plugin has no such valve.
+    `known` is false for a stored value of a valve that the plugin does not have.
     """
 
     name: str
@@ -111,7 +110,7 @@ class Valve(Reply):
 
 
 class ValveList(Reply):
-    """The valves of a plugin and their JSON schema; `problem` says why that is not known."""
+    """The valves of a plugin and their JSON schema; `problem` says why the schema is not known."""
 
     valves: list[Valve]
     fields: dict[str, Any] | None = None
@@ -119,7 +118,7 @@ class ValveList(Reply):
 
 
 class ValveChange(Request):
-    """Valves to set and to unset; `values` are JSON, `texts` are read as the type of each valve says."""
+    """Valves to set and to unset; `values` are JSON, `texts` are converted to the type of each valve."""
 
     values: dict[str, Any] = Field(default_factory=dict)
     texts: dict[str, str] = Field(default_factory=dict)
@@ -133,14 +132,14 @@ class ValvesWritten(Written):
 
 
 class PluginSource(Request):
-    """A source to check; `id` is the one that it would have."""
+    """A source to check; `id` is that of the future plugin."""
 
     id: str
     content: str
 
 
 class Parameter(Reply):
-    """One parameter of a method; one that is not required may be left out."""
+    """One parameter of a method; one that is not required may be omitted."""
 
     name: str
     required: bool = True
@@ -154,7 +153,7 @@ class Method(Reply):
 
 
 class MissingImport(Reply):
-    """An import that finds nothing; the plugin is prepared for it where it is guarded.
+    """An import that fails; a guarded one is within a `try` statement of the plugin.
 
     `requirement` is the line of its header that names the package.
     """
@@ -165,7 +164,7 @@ class MissingImport(Reply):
 
 
 class SentEvent(Reply):
-    """A type of event that stands in the source; `known` tells whether the gateway knows it."""
+    """A type of event in the source; `known`: the gateway knows it."""
 
     type: str
     known: bool = True
@@ -179,7 +178,7 @@ class Requirement(Reply):
 
 
 class PluginReport(Reply):
-    """What is known of a source; `error` says why it does not load, `problems` what will not work.
+    """Report about a source; `error` says why it does not load, `problems` list what will not work.
 
     `valves` and `user_valves` are those that an administrator, and each user, can set.
     """

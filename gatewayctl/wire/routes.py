@@ -1,4 +1,4 @@
-"""The routes of the control API: the client asks by these rows, the daemon registers a handler for each."""
+"""Route table of the control API: the client sends requests by these rows, the daemon registers handlers."""
 
 from typing import Final
 
@@ -32,7 +32,7 @@ def _get(path: str, reply: type[ReplyType], summary: str, *query: str) -> Endpoi
 def _post(
     path: str, request: type[RequestType], reply: type[ReplyType], summary: str, *, slow: bool = False
 ) -> Endpoint[RequestType, ReplyType]:
-    """Return a row of something that is asked by POST, and has no dry run."""
+    """Return the row of a POST request without a dry run."""
     return Endpoint("POST", path, request, reply, summary, slow=slow)
 
 
@@ -45,7 +45,7 @@ def _write(
     *query: str,
     slow: bool = False,
 ) -> Endpoint[RequestType, ReplyType]:
-    """Return a row of a change, which can be tried with `dry_run`."""
+    """Return the row of a change, which has a `dry_run`."""
     return Endpoint(method, path, request, reply, summary, (*query, "dry_run"), slow)
 
 

@@ -6,12 +6,11 @@ from gatewayctl.wire.base import Reply, Request, Written
 
 
 class ScimToken(Reply):
-    """What may be told of the SCIM tokens.
+    """The SCIM tokens without their values.
 
     `fingerprints` are the first 12 hexadecimal digits of the SHA-256 of each token, the newest first. An
     `external` token is set by the configuration, the environment or a credential, which `origin` names; the
-    others are in `file`. `stale` tells that the file was changed since the daemon read it. `enabled` tells
-    whether SCIM is on.
+    others are in `file`. `stale`: the file was changed since the daemon read it. `enabled`: SCIM is on.
     """
 
     origin: str
@@ -25,13 +24,13 @@ class ScimToken(Reply):
 
 
 class ScimTokenWritten(Written, ScimToken):
-    """The SCIM tokens after a write; `value` is given once, when a token is made."""
+    """The SCIM tokens after a write; `value` is shown once, when a token is created."""
 
     value: str | None = None
 
 
 class ScimRequest(Reply):
-    """One request of an identity provider; `detail` is why it was refused, "" when it was not."""
+    """One request of an identity provider; `detail` is the reason of a refusal, else ""."""
 
     at: str
     method: str
@@ -70,7 +69,7 @@ class ScimStatus(Reply):
 
 
 class Link(Request):
-    """What to attach to an account or a group.
+    """Ids to link to an account or a group.
 
     `provider` None means the configured one. A group has no OAuth subject.
     """
@@ -81,7 +80,7 @@ class Link(Request):
 
 
 class Unlink(Request):
-    """What to take away from an account or a group; `provider` None means the configured one."""
+    """Ids to unlink from an account or a group; `provider` None means the configured one."""
 
     external_id: bool = False
     oauth_subject: bool = False
@@ -89,7 +88,7 @@ class Unlink(Request):
 
 
 class ScimCheck(Reply):
-    """One step of a check: `ok`, `failed` or `skipped`, why, and what to do about a failure."""
+    """One step of a check: `ok`, `failed` or `skipped`, the reason, and advice about a failure."""
 
     step: str
     result: str

@@ -1,4 +1,4 @@
-"""What an installation of the service did, for output: this is no message of the control protocol."""
+"""Steps of an installation of the service, for output; no message of the control protocol."""
 
 from gatewayctl.wire.base import Reply
 

@@ -8,8 +8,8 @@ from gatewayctl.wire.base import Reply, Request, Written
 class Setting(Reply):
     """A setting that can change while the daemon runs.
 
-    `origin` tells where `value` comes from: `stored`, or what the configuration says (a default, a file, the
-    environment). `configured` is the value that a reset returns to.
+    `origin` is the origin of `value`: `stored`, or that of the configuration (a default, a file, the
+    environment). `configured` is the value after a reset.
     """
 
     name: str
@@ -26,13 +26,13 @@ class SettingList(Reply):
 
 
 class SettingsWritten(Written):
-    """The settings that were named, after the write."""
+    """The named settings after the write."""
 
     settings: list[Setting]
 
 
 class SettingChange(Request):
-    """Values by name; a text is read as the setting's own type."""
+    """Values by name; a text is converted to the type of the setting."""
 
     values: dict[str, Any]
 

@@ -4,7 +4,7 @@ from gatewayctl.wire.base import Reply, Request
 
 
 class Setup(Request):
-    """The first administrator; without a password the daemon makes one up."""
+    """The first administrator; without a password the daemon generates one."""
 
     email: str
     name: str
@@ -13,7 +13,7 @@ class Setup(Request):
 
 
 class SetupReply(Reply):
-    """What was made; `key` and a made-up `password` are given this once."""
+    """The created account; `key` and a generated `password` are shown only once."""
 
     user_id: str
     email: str

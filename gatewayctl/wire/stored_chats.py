@@ -1,8 +1,7 @@
 """Stored chats on the wire.
 
-An export is a stream (`data:` lines that end with `[DONE]`) of whole chats, each in the shape in which
-clients of the public API get it; `ChatImport` takes such chats again. A failure in the middle of it is a line
-whose object has `error`.
+An export is a stream (`data:` lines that end with `[DONE]`) of whole chats in the format of the public API;
+`ChatImport` accepts such chats. A failure within the stream is a line with an object that has `error`.
 """
 
 from typing import Any
@@ -13,7 +12,7 @@ from gatewayctl.wire.base import Reply, Request, Written
 
 
 class StoredChat(Reply):
-    """A chat without its messages; `user` is the owner's e-mail, "" when the account is gone."""
+    """A chat without its messages; `user` is the e-mail of the owner, "" if the account is removed."""
 
     id: str
     title: str
@@ -34,10 +33,10 @@ class StoredChatList(Reply):
 
 
 class StoredMessage(Reply):
-    """One message; `content` is its text, that of all text parts when it has several parts.
+    """One message; `content` is its text, that of all text parts if it has several parts.
 
-    `current` tells whether it belongs to the branch that is shown. `status` has what was reported while it
-    was made (`{"description", "done", ...}`), `sources` what it cites, `error` why it failed.
+    `current`: it belongs to the current branch. `status` has the reports during its generation
+    (`{"description", "done", ...}`), `sources` its citations, `error` the reason of a failure.
     """
 
     id: str
@@ -67,20 +66,20 @@ class StoredChatWritten(Written, StoredChat):
 
 
 class ChatExport(Request):
-    """Which chats to give out: one by its id, else those of a user (id or e-mail), else all."""
+    """Chats to export: one by its id, else those of a user (id or e-mail), else all."""
 
     id: str | None = None
     user: str | None = None
 
 
 class ChatImport(Request):
-    """Whole chats to keep for a user (id or e-mail), all or none; they get new ids."""
+    """Whole chats to store for a user (id or e-mail), all or none; they get new ids."""
 
     user: str
     chats: list[dict[str, Any]]
 
 
 class ChatsImported(Written):
-    """The chats that were made, in the order in which they were given."""
+    """The created chats, in the order of the request."""
 
     chats: list[StoredChat]

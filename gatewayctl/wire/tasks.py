@@ -1,10 +1,10 @@
-"""Tasks that users started, on the wire: answers that are being made."""
+"""Tasks of users on the wire: answers that are being generated."""
 
 from gatewayctl.wire.base import Reply, Request
 
 
 class Task(Reply):
-    """A running task; `chat_id` and `message_id` are empty when it works at no stored chat."""
+    """A running task; `chat_id` and `message_id` are empty if it belongs to no stored chat."""
 
     id: str
     name: str
@@ -22,13 +22,13 @@ class TaskList(Reply):
 
 
 class TaskStop(Request):
-    """What to stop: one task by its id, or all tasks of a chat."""
+    """Tasks to stop: one by its id, or all of a chat."""
 
     task: str | None = None
     chat: str | None = None
 
 
 class TasksStopped(Reply):
-    """The tasks that were stopped; each has ended, and what it had made is kept."""
+    """The stopped tasks; each has ended, and its partial answer is saved."""
 
     tasks: list[Task]

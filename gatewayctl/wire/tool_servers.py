@@ -11,15 +11,14 @@ from gatewayctl.wire.models import Grant
 Kind = Literal["openapi", "mcp"]
 
 MAX_HEADERS: Final = 1000
-"""Headers of a tool server; each bad one of a list without an end would be told."""
+"""Maximum number of headers of a tool server; it also limits the number of errors in a reply."""
 
 
 class ToolServer(Reply):
-    """A server whose operations are tools; its key and the values of its headers are never told.
+    """A tool server; its key and the values of its headers are never shown.
 
-    `path` is that of the description below `url`, `described` tells that the description itself is kept.
-    `functions` are those that are offered, all when empty. `origin` is database, or settings, where it cannot
-    be changed.
+    `path` is that of the description below `url`; `described`: the description itself is stored. `functions`
+    are the offered ones, all if empty. `origin` is database, or settings, which commands cannot change.
     """
 
     id: str
@@ -58,9 +57,9 @@ def _few(headers: object) -> object:
 
 
 class NewToolServer(Request):
-    """A tool server to keep.
+    """A tool server to store.
 
-    `key` is sent to it as a bearer token; `headers`, at most MAX_HEADERS, may hold placeholders such as
+    `key` is sent as a bearer token; `headers`, at most MAX_HEADERS, may contain placeholders such as
     `{{CHAT_ID}}`. With `spec` the description is not fetched. `timeout` of a call is in seconds, that of the
     settings when absent.
     """
@@ -87,7 +86,7 @@ class OfferedTool(Reply):
 
 
 class Offer(Reply):
-    """What a server answered when it was asked what it offers."""
+    """The offer of a server: its title, version and functions."""
 
     id: str
     title: str = ""

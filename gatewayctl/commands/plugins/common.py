@@ -1,4 +1,4 @@
-"""What `gatewayctl function` and `gatewayctl tool` have in common: everything but a few options."""
+"""Common parts of `gatewayctl function` and `gatewayctl tool`: all except a few options."""
 
 import re
 from collections.abc import Callable, Iterator, Sequence
@@ -33,7 +33,7 @@ from gatewayctl.wire.plugins import (
 
 MAX_CELL_CHARS: Final = 60
 
-# A file that fails for one of these does not keep the others from being installed.
+# After a failure of one of these kinds the other files are still installed.
 OF_THE_FILE: Final = frozenset({"invalid_request", "too_large", "usage", "conflict", "plugin_failed"})
 
 PluginId = Annotated[
@@ -139,7 +139,7 @@ def _signature(method: Method) -> str:
 
 
 def _missing(one: MissingImport) -> str:
-    """Return what an import does not find, with the requirement that has it."""
+    """Return the missing module of an import, with the requirement that provides it."""
     notes = [note for note in (one.requirement, "guarded" if one.guarded else "") if note]
     return f"{one.name} ({', '.join(notes)})" if notes else one.name
 
@@ -177,7 +177,7 @@ REPORTS: View[PluginReport] = View(
 
 @dataclass(frozen=True, slots=True)
 class PluginInstallation:
-    """What is told on the command line about plugins to install."""
+    """Options of the command line for plugins to install."""
 
     plugin_id: str | None = None
     name: str | None = None
@@ -187,7 +187,7 @@ class PluginInstallation:
 
 
 class PluginBatch:
-    """Installs sources one after the other, and tells of those that failed."""
+    """Installs sources one after the other, and reports failed ones."""
 
     def __init__(self, session: Session, family: str, wanted: PluginInstallation, *, dry_run: bool) -> None:
         self._session = session
@@ -196,7 +196,7 @@ class PluginBatch:
         self._dry_run = dry_run
 
     def run(self, paths: Sequence[Path]) -> None:
-        """Install all, and exit with 1 when one failed; the failure of a single one is raised."""
+        """Install all, and exit with 1 if one failed; the failure of a single one is raised."""
         wanted, files = self._wanted, list(sources(paths))
         is_alone = len(paths) == 1 and files == list(paths)
         if len(files) > 1 and (wanted.plugin_id or wanted.name):
@@ -228,7 +228,7 @@ class PluginBatch:
 
 
 def register(noun: Noun, family: str) -> None:
-    """Add the verbs that both nouns have; `{family}` in their texts stands for the noun."""
+    """Add the verbs of both nouns; `{family}` in their texts stands for the noun."""
     rows: Sequence[tuple[str, Callable[..., None], Sequence[str]]] = (
         ("show", show, ("show hello", "show hello --source > hello.py")),
         ("check", check, ("check hello.py", "check plugins -o json")),
@@ -242,7 +242,7 @@ def register(noun: Noun, family: str) -> None:
 def add(
     noun: Noun, family: str, name: str, function: Callable[..., None], examples: Sequence[str], path: str = ""
 ) -> None:
-    """Add a verb whose function takes the family before the session."""
+    """Add a verb; its function takes the family before the session."""
     bound: Any = partial(function, family)
     bound.__name__ = function.__name__
     bound.__doc__ = (function.__doc__ or "").replace("{family}", family)
@@ -311,7 +311,7 @@ def reload(family: str, session: Session) -> None:
 
 
 def switch(session: Session, family: str, plugin_id: str, request: PluginChange, *, dry_run: bool) -> None:
-    """Switch a plugin, and exit with 1 when it is on and does not load."""
+    """Switch a plugin, and exit with 1 if it is on and does not load."""
     row = session.client.call(routes.CHANGE_PLUGIN, family, plugin_id, body=request, dry_run=dry_run)
     session.written(row, WRITTEN, family)
     is_failing = row.is_active and row.problem is not None and row.problem.doing == "load" and not dry_run
@@ -321,7 +321,7 @@ def switch(session: Session, family: str, plugin_id: str, request: PluginChange,
 
 
 def sources(paths: Sequence[Path]) -> Iterator[Path]:
-    """Yield the files that are named, and those of directories by name."""
+    """Yield the given files, and those of given directories by name."""
     for path in paths:
         if not path.is_dir():
             yield path
@@ -333,7 +333,7 @@ def sources(paths: Sequence[Path]) -> Iterator[Path]:
 
 
 def read_source(path: Path) -> str:
-    """Return the source in a file as it is."""
+    """Return the source in a file."""
     try:
         return path.read_bytes().decode("utf-8-sig")
     except OSError as error:
@@ -343,12 +343,12 @@ def read_source(path: Path) -> str:
 
 
 def id_of(path: Path) -> str:
-    """Return the id that the name of a file gives: what no id may hold becomes an underscore."""
+    """Return the id for the name of a file: characters that ids cannot contain become underscores."""
     return re.sub(r"\W", "_", path.stem).lower()
 
 
 def _show_written(session: Session, family: str, rows: Sequence[PluginWritten], *, is_alone: bool) -> None:
-    """Show what was installed: a sentence each for people, the one thing or a list for programs."""
+    """Show the installed plugins: a sentence each for people, one object or a list for programs."""
     if session.output is Output.TABLE:
         for row in rows:
             what = row.kind if row.kind == family else f"{row.kind} {family}"

@@ -65,7 +65,7 @@ def test_who_is_named_gains_and_loses(
 
 @pytest.mark.parametrize("verb", ["grant", "revoke-access"])
 def test_somebody_must_be_named(verb: str, noun: Noun, grants: Noting, revocations: Noting) -> None:
-    with pytest.raises(CommandError, match="cannot tell who") as caught:
+    with pytest.raises(CommandError, match="without a principal") as caught:
         run(noun, verb, "a", "--permission", "write")
     assert caught.value.exit_code == 2
     assert [*grants.asked, *revocations.asked] == []

@@ -18,14 +18,14 @@ async def test_files_of_nobody_are_told_and_given(
         assert added.code == 0, added.err
     await ctl("user", "remove", "ann@example.org", "--yes")
     give = ("collection", "give", "left", "--to", "boss@example.org")
-    told = "2 files in it still belong to nobody: --with-files gives them, too\n"
+    told = "2 files in it still have no owner: --with-files gives them, too\n"
     assert (await ctl(*give)).err == told
     dry = await ctl(*give, "--with-files", "--dry-run")
-    assert dry.err == "dry run: gave 2 files that belonged to nobody\n"
+    assert dry.err == "dry run: gave 2 files that had no owner\n"
     assert (await ctl(*give)).err == told
     given = await ctl(*give, "--with-files")
     assert (given.code, given.out) == (0, "unchanged collection left\n")
-    assert given.err == "gave 2 files that belonged to nobody\n"
+    assert given.err == "gave 2 files that had no owner\n"
     assert (await ctl(*give)).err == ""
     files = json.loads((await ctl("file", "list", "-o", "json")).out)
     assert [file["user"] for file in files] == ["boss@example.org"] * 3

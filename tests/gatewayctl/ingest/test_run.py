@@ -60,7 +60,7 @@ def told(report: Report) -> dict[str, str]:
 def test_what_is_new_goes_in_and_nothing_twice(bench: Bench) -> None:
     bench.write(a="one", b="two")
     heard: list[FileOutcome] = []
-    report = bench.bring(report=Report(told=heard.append))
+    report = bench.bring(report=Report(on_outcome=heard.append))
     assert told(report) == {"a": "added", "b": "added"}
     assert (report.uploaded, report.is_partial) == (2, False)
     assert heard == list(report.outcomes.values())
