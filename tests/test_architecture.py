@@ -7,14 +7,11 @@ import subprocess
 import sys
 import warnings
 from collections.abc import Callable, Iterable, Iterator
-from functools import cache
 from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).parents[1]
-PACKAGES = ("gatewayd", "gatewayctl")
-SOURCES = sorted(path for package in PACKAGES for path in (ROOT / package).rglob("*.py"))
+from tests.fakes.source_tree import PACKAGES, ROOT, SOURCES, module_name, parsed
 
 MODULE_GOAL, MODULE_LIMIT = 400, 600
 FUNCTION_GOAL, FUNCTION_LIMIT = 40, 60
@@ -55,16 +52,6 @@ def each_of(paths: Iterable[Path]) -> Callable[[Callable[[Path], None]], Callabl
 
 
 each_source = each_of(SOURCES)
-
-
-@cache
-def parsed(path: Path) -> ast.Module:
-    return ast.parse(path.read_text(), str(path))
-
-
-def module_name(path: Path) -> str:
-    parts = path.relative_to(ROOT).with_suffix("").parts
-    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
 
 
 def lives_in(module: str, homes: Iterable[str]) -> bool:
