@@ -13,6 +13,8 @@ from gatewayd.errors import GatewayError
 from tests.fakes import migrated
 from tests.fakes.postgres import Postgres, start_postgres
 from tests.fakes.weights import obtain_weights
+from tests.suite import markers
+from tests.suite.coverage import ExecutedFunctions
 
 
 def missing(component: str, reason: str) -> None:
@@ -34,8 +36,19 @@ def pytest_collection() -> Iterator[None]:
         gc.enable()
 
 
+def pytest_configure(config: pytest.Config) -> None:
+    """Note what the tests execute, and watch those that start nothing."""
+    config.pluginmanager.register(ExecutedFunctions(config))
+    config.pluginmanager.register(markers.Guard())
+
+
+@pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Put modules with slow tests first, so that no worker ends with one while the others wait."""
+    """Mark each test with what it starts, before tests are chosen by markers; see tests/suite/markers.py.
+
+    Modules with slow tests come first, so that no worker ends with one while the others wait.
+    """
+    markers.mark(items, "tests")
     slow = {item.path for item in items if item.get_closest_marker("slow")}
     items.sort(key=lambda item: item.path not in slow)
 

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.fakes.source_tree import ROOT, SOURCES, TESTS, classes, parsed, relative
+from tests.suite.source_tree import ROOT, SOURCES, TESTS, classes, parsed, relative
 
 MAX_MODULES = 25
 

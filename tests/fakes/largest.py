@@ -197,7 +197,7 @@ KINDS: dict[str, Callable[[int, int], bytes]] = {
 """Hostile values for a body of so many bytes that may hold so many values."""
 
 WORST = ("objects", "integers", "names")
-AGAIN = ("objects", "integers", "depth")
+AGAIN = ("objects", "depth")
 """What every row gets; the second where another row of its handler, as large, had the first."""
 
 COSTLY = ("texts", "escapes", "one wide", "NULs", "text", "floats", "multi-byte")

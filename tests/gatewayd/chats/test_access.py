@@ -50,3 +50,8 @@ async def test_permissions_do_not_bind_administrators() -> None:
     require_chat(admin, "share")
     with pytest.raises(GatewayError, match=r"chat\.share"):
         require_chat(user, "share")
+
+
+def test_the_services_share_their_access() -> None:
+    services = ChatHouse().services
+    assert services.tags._access is services.chats.access

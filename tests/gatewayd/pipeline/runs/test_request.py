@@ -6,6 +6,7 @@ import pytest
 
 from gatewayd.errors import GatewayError
 from gatewayd.pipeline.records import ChatRequest
+from gatewayd.pipeline.runs.interfaces import RunOptions
 from gatewayd.pipeline.runs.request import (
     AnswerTarget,
     copy_for_answers,
@@ -103,3 +104,7 @@ def test_history_may_stand_for_messages() -> None:
     assert has_history({"chat_id": "c", "user_message": {"id": "q"}})
     assert not has_history({"chat_id": "c", "user_message": {}})
     assert not has_history({"user_message": {"id": "q"}})
+
+
+def test_answers_are_kept_at_their_end_unless_set_otherwise() -> None:
+    assert not RunOptions().is_saved_often

@@ -1,11 +1,15 @@
 import asyncio
+import inspect
 import logging
 from dataclasses import replace
 
 import pytest
 
 from gatewayd.errors import ErrorKind, GatewayError
+from gatewayd.plugins.isolation.plugin import IsolatedPlugin
 from gatewayd.plugins.records import PluginFamily
+from gatewayd.plugins.runtime.handles import PluginHandle
+from gatewayd.plugins.runtime.instance import PluginInstance
 from gatewayd.plugins.runtime.invoke import PluginError
 from gatewayd.plugins.runtime.iterators import PluginIterator
 from tests.fakes.isolated import Isolating, isolated, result_of
@@ -215,3 +219,12 @@ async def test_a_stream_filter_that_does_nothing_is_known_for_it(isolating: Isol
     async with isolated(content, isolating) as (loaded, _):
         assert loaded.is_idle("stream")
         assert not loaded.is_idle("inlet")
+
+
+def test_both_kinds_of_plugins_have_the_same_methods() -> None:
+    names = [name for name, one in vars(PluginHandle).items() if inspect.isfunction(one) and name[0] != "_"]
+    assert len(names) > 15
+    for name in names:
+        wanted = inspect.signature(getattr(PluginHandle, name)).parameters
+        for made in (PluginInstance, IsolatedPlugin):
+            assert list(inspect.signature(getattr(made, name)).parameters) == list(wanted), (made, name)

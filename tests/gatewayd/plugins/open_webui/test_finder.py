@@ -4,11 +4,14 @@ import subprocess
 import sys
 
 import pytest
+from cryptography.hazmat.primitives.hashes import SHA256
+from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 
 from gatewayd.plugins.interfaces import PluginHost
 from gatewayd.plugins.open_webui import manifest
 from gatewayd.plugins.open_webui.finder import InstalledModules, install
 from gatewayd.plugins.open_webui.modules.completions import scope_of
+from gatewayd.plugins.open_webui.secret_key import derive_secret
 from tests.fakes.homes import in_thread
 from tests.fakes.host import make_scope
 
@@ -74,3 +77,10 @@ assert not loaded & {"starlette", "fastapi", "httpx"}, loaded
 assert "gatewayd.plugins.open_webui.modules.uploads" not in sys.modules
 """
     subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_it_is_hkdf_and_not_the_secret() -> None:
+    known = HKDF(SHA256(), 32, None, b"gatewayd plugins").derive(b"top secret").hex()
+    assert derive_secret("top secret") == known
+    assert derive_secret("top secret2") != known
+    assert derive_secret("") == ""

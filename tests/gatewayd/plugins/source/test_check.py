@@ -145,3 +145,8 @@ async def test_an_id_that_is_none() -> None:
 async def test_what_takes_too_long() -> None:
     report = await looked("import time\nwhile True:\n    time.sleep(0.01)\nclass Pipe: ...\n", timeout=0.2)
     assert report.error == "pipe loud: it did not load within 0.2 s"
+
+
+def test_what_has_no_error_loads() -> None:
+    assert SourceCheckReport(id="a").loads
+    assert not SourceCheckReport(id="a", error="no").loads

@@ -9,7 +9,8 @@ import pytest
 from openapi_spec_validator import validate
 
 from gatewayd.http.openapi import describe_routes
-from tests.fakes.accounts import check_access
+from gatewayd.http.public.files.owners import OwnerFinder
+from tests.fakes.accounts import Accounts, check_access
 from tests.fakes.documents_site import FILES, DocumentsSite, serving_documents
 from tests.fakes.edge import bearer
 from tests.fakes.samples_documents import BYTES, DOCUMENT_SAMPLES, UPLOAD
@@ -190,3 +191,13 @@ async def test_the_rows_are_described(site: DocumentsSite) -> None:
     validate(document)
     described = {(method.upper(), path) for path, rows in document["paths"].items() for method in rows}
     assert described == {UPLOAD} | DOCUMENT_SAMPLES.keys() | BYTES.keys()
+
+
+async def test_owners() -> None:
+    accounts = Accounts()
+    ann = await accounts.add_user("ann")
+    shown = await OwnerFinder(accounts.users).shown([ann.id, "gone", ann.id])
+    assert shown == {
+        ann.id: {"id": ann.id, "name": "ann", "role": "user", "email": "ann@example.org"},
+        "gone": None,
+    }

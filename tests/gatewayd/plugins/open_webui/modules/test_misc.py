@@ -5,6 +5,7 @@ from datetime import timedelta
 import pytest
 
 from gatewayd.plugins.open_webui.modules import misc
+from gatewayd.plugins.open_webui.modules.constants import ERROR_MESSAGES, TASKS
 
 
 def test_merging() -> None:
@@ -61,3 +62,16 @@ def test_ids_of_stored_chats() -> None:
     assert not misc.is_saved_chat_id("temporary:1")
     assert not misc.is_saved_chat_id("")
     assert not misc.is_saved_chat_id(None)
+
+
+def test_tasks_are_text() -> None:
+    assert TASKS.TITLE_GENERATION == "title_generation"
+    assert f"{TASKS.TAGS_GENERATION}" == str(TASKS.TAGS_GENERATION) == "tags_generation"
+    assert "function_calling" in [TASKS.FUNCTION_CALLING]
+    assert TASKS("query_generation") is TASKS.QUERY_GENERATION
+
+
+def test_error_messages_are_text() -> None:
+    assert str(ERROR_MESSAGES.NOT_FOUND) == ERROR_MESSAGES.NOT_FOUND.value
+    assert ERROR_MESSAGES.DEFAULT("disk full") == "the request failed: disk full"
+    assert ERROR_MESSAGES.DEFAULT() == "the request failed"

@@ -1,0 +1,90 @@
+"""Markers that say what a test starts, given to each test when it is found, and the guard of `unit`.
+
+A test is `clients` in the folder of the clients, `database` when it uses a server of PostgreSQL, `process` in
+the folders whose tests start daemons, in the modules below and with a marker of its own, and else `unit`.
+"""
+
+import ipaddress
+import sys
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+import pytest
+
+# Folders and modules, below tests/, whose tests start processes.
+PROCESSES: tuple[str, ...] = ()
+
+# Fixtures that start a process, or fetch over the network with one.
+PROCESS_FIXTURES = {"weights"}
+
+# Markers with which a test is never `unit`: it takes long, breaks something, or needs a program.
+OTHER = {"database", "faults", "long", "process", "real", "slow"}
+
+
+def kinds_of(item: pytest.Item, path: str) -> set[str]:
+    """Return the markers of a test, by its path below tests/, what it uses and what it is marked with."""
+    marked = {marker.name for marker in item.iter_markers()}
+    fixtures = set(getattr(item, "fixturenames", ()))
+    parameters = getattr(getattr(item, "callspec", None), "params", {})
+    kinds = set()
+    if path.startswith("clients/"):
+        kinds.add("clients")
+    if "postgres" in fixtures or "postgres" in map(str, parameters.values()) or "postgres" in item.name:
+        kinds.add("database")
+    if path.startswith(PROCESSES) or fixtures & PROCESS_FIXTURES:
+        kinds.add("process")
+    return kinds or (set() if marked & OTHER else {"unit"})
+
+
+class Guard:
+    """Notes what a test of the kind `unit` does beyond it; the interpreter tells of it by audit events."""
+
+    def __init__(self) -> None:
+        self._found: list[str] = []
+        self._is_watching = False
+        sys.addaudithook(self._hear)
+
+    def _hear(self, event: str, arguments: tuple[Any, ...]) -> None:
+        if not self._is_watching or event not in WATCHED:
+            return
+        if event == "socket.connect" and is_local(arguments[1]):
+            return
+        self._found.append(f"{event} {arguments[1] if event == 'socket.connect' else arguments[:1]}")
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_runtest_protocol(self, item: pytest.Item) -> Iterator[Any]:
+        """Watch while a `unit` test and its fixtures run."""
+        self._is_watching = item.get_closest_marker("unit") is not None
+        try:
+            return (yield)
+        finally:
+            self._is_watching = False
+            self._found.clear()
+
+    @pytest.hookimpl(wrapper=True, tryfirst=True)
+    def pytest_runtest_call(self) -> Iterator[Any]:
+        """Fail a test that went beyond, when it has run."""
+        result = yield
+        if self._found:
+            pytest.fail(f"marked unit, but it used {self._found}: see tests/suite/markers.py", pytrace=False)
+        return result
+
+
+WATCHED = {"os.exec", "os.fork", "os.forkpty", "os.posix_spawn", "socket.connect", "subprocess.Popen"}
+
+
+def is_local(address: object) -> bool:
+    """Whether an address is that of a unix socket or of this machine."""
+    if not isinstance(address, tuple):
+        return True
+    try:
+        return ipaddress.ip_address(address[0]).is_loopback
+    except ValueError:
+        return bool(address[0] == "localhost")
+
+
+def mark(items: Iterable[pytest.Item], folder: str) -> None:
+    """Give each test its markers."""
+    for item in items:
+        for kind in sorted(kinds_of(item, item.nodeid.removeprefix(f"{folder}/"))):
+            item.add_marker(kind)
