@@ -201,7 +201,7 @@ def own_postgres() -> Iterator[Postgres]:
 @pytest.mark.slow
 def test_database_restarts(state: Path, own_postgres: Postgres) -> None:
     server = own_postgres
-    caller, tree = Caller(), Tree(SEED, 30, paragraphs=3)
+    caller, tree = Caller(), Tree(SEED, 16, paragraphs=3)
     address = server.create_database()
     with serving(state, caller, DATABASE_URL=address) as daemon:
         told = upload(caller, tree)

@@ -294,13 +294,13 @@ async def make_first_version(database: Database, later: Path, *users: tuple[obje
         (later / f"{name}.py").unlink()
     assert await migrate_open(database, later.name) == [FIRST]
     columns = "id, email, name, created_at, scim, oauth"
-    for values in users:
-        texts = ", ".join("NULL" if value is None else f"'{value}'" for value in values)
-        await run_sql(
-            database,
-            f"INSERT INTO users ({columns}, name_key, role, active, profile_image_url, token_version, "
-            f"profile, last_active_at, updated_at) VALUES ({texts}, 'k', 'user', TRUE, '', 0, '{{}}', 0, 7)",
-        )
+    rows = [", ".join("NULL" if value is None else f"'{value}'" for value in values) for values in users]
+    await run_sql(
+        database,
+        f"INSERT INTO users ({columns}, name_key, role, active, profile_image_url, token_version, "
+        "profile, last_active_at, updated_at) VALUES "
+        + ", ".join(f"({texts}, 'k', 'user', TRUE, '', 0, '{{}}', 0, 7)" for texts in rows),
+    )
 
 
 @pytest.fixture
@@ -320,7 +320,14 @@ async def upgraded(empty: DatabaseLocation, later: Path) -> AsyncIterator[Databa
         yield database
 
 
-async def test_users_that_were_there_get_keys_and_are_found(upgraded: Database) -> None:
+async def test_what_was_there_is_found_and_goes_on(upgraded: Database) -> None:
+    await check_memberships()
+    await check_users(upgraded)
+    await check_what_an_older_one_keeps()
+
+
+async def check_users(upgraded: Database) -> None:
+    """Users that were there have keys and are found."""
     users, query = TortoiseUsers(), upgraded.engine.execute_query_dict
     rows = {row["id"]: row for row in await query("SELECT * FROM users")}
     for user_id in ("u1", "u2", "u3"):
@@ -359,7 +366,8 @@ async def test_what_two_had_is_kept_by_the_older_and_told(
     }
 
 
-async def test_what_an_older_one_keeps_is_shown_by_nobody_else(upgraded: Database) -> None:
+async def check_what_an_older_one_keeps() -> None:
+    """What an older user keeps is shown by no other."""
     users = TortoiseUsers()
     found = {user_id: await users.find(user_id) for user_id in ("u2", "u3", "u4")}
     stores = {user_id: each and (each.scim, each.oauth) for user_id, each in found.items()}
@@ -373,7 +381,8 @@ async def test_what_an_older_one_keeps_is_shown_by_nobody_else(upgraded: Databas
     assert await users.change(replace(newer, scim={"okta": {"external_id": "1"}}))
 
 
-async def test_memberships_that_were_there_stay_and_others_may_come(upgraded: Database) -> None:
+async def check_memberships() -> None:
+    """Memberships that were there stay, and others may come."""
     groups = TortoiseGroups()
     group = await groups.find("g")
     assert group is not None
