@@ -42,6 +42,13 @@ def pytest_configure(config: pytest.Config) -> None:
     config.pluginmanager.register(markers.Guard())
 
 
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """Do not even import the modules without unit tests when those alone are asked for."""
+    if config.option.markexpr == "unit" and markers.starts_processes(collection_path):
+        return True
+    return None
+
+
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Mark each test with what it starts, before tests are chosen by markers; see tests/suite/markers.py.

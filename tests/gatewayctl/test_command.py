@@ -110,6 +110,7 @@ def test_notes_are_for_people_only(capsys: pytest.CaptureFixture[str]) -> None:
     assert (told.out, told.err) == ("", "look \\x1b[2J\n")
 
 
+@pytest.mark.process
 def test_nobody_reads_on() -> None:
     """A closed pipe ends the command quietly with success."""
     reading, writing = os.pipe()

@@ -128,6 +128,7 @@ async def offered(ctl: Ctl, words: str) -> list[str]:
     return done.stdout.split()
 
 
+@pytest.mark.process
 async def test_what_there_is_is_offered(ctl: Ctl, control: Control, owner: None, tmp_path: Path) -> None:
     await ctl("user", "create", "--email", "ada@example.org", "--generate")
     await ctl("group", "create", "staff")
@@ -177,11 +178,13 @@ def test_no_more_than_a_hundred_are_offered_and_none_that_steers_a_terminal() ->
     assert asked == ["model", "model"]
 
 
+@pytest.mark.process
 def test_without_a_daemon_nothing_is_offered_and_nothing_said(tmp_path: Path) -> None:
     done = complete(tmp_path / "none.sock", "user show a")
     assert (done.stdout.strip(), done.stderr) == ("", "")
 
 
+@pytest.mark.process
 def test_a_daemon_that_says_nothing_is_not_waited_for(tmp_path: Path) -> None:
     with socket.socket(socket.AF_UNIX) as silent:
         silent.bind(str(tmp_path / "s"))

@@ -84,6 +84,7 @@ def test_interruption_has_its_own_code(monkeypatch: pytest.MonkeyPatch, tmp_path
 
 @pytest.mark.parametrize("noun", ["user", "chat"])
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+@pytest.mark.process
 def test_shell_completion(shell: str, noun: str) -> None:
     done = subprocess.run(
         [sys.executable, "-m", "gatewayctl", noun, "l"],
@@ -102,6 +103,7 @@ def test_shell_completion(shell: str, noun: str) -> None:
     assert "list" in done.stdout, done.stderr
 
 
+@pytest.mark.process
 def test_what_draws_markdown_is_not_loaded_before_it_is_needed() -> None:
     program = "import sys, gatewayctl.main; print([name for name in sys.modules if 'markdown' in name])"
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)

@@ -1,24 +1,80 @@
 """Markers that say what a test starts, given to each test when it is found, and the guard of `unit`.
 
-A test is `clients` in the folder of the clients, `database` when it uses a server of PostgreSQL, `process` in
-the folders whose tests start daemons, in the modules below and with a marker of its own, and else `unit`.
+A test is `clients` in the folder of the clients, `database` when it uses a SQLite file or a PostgreSQL
+server, `process` in the folders and modules below and with a marker of its own, else `unit`.
 """
 
 import ipaddress
 import sys
 from collections.abc import Iterable, Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-# Folders and modules, below tests/, whose tests start processes.
-PROCESSES: tuple[str, ...] = ()
+TESTS = Path(__file__).parents[1]
+
+# Folders and modules, below tests/, whose tests start processes; those of gatewayctl/commands start a whole
+# control application instead, which takes about as long.
+PROCESSES = (
+    "bench/",
+    "blackbox/",
+    "clients/",
+    "corpus/",
+    "faults/",
+    "gatewayctl/commands/",
+    "gatewayctl/test_commands_live.py",
+    "gatewayctl/test_streams.py",
+    "gatewayd/builtin_model/test_child.py",
+    "gatewayd/builtin_model/test_server.py",
+    "gatewayd/builtin_model/test_source.py",
+    "gatewayd/builtin_model/test_weights.py",
+    "gatewayd/extract/formats/test_manual.py",
+    "gatewayd/extract/test_child.py",
+    "gatewayd/extract/test_mandoc.py",
+    "gatewayd/extract/test_pool.py",
+    "gatewayd/extract/test_reader_process.py",
+    "gatewayd/plugins/isolation/test_child.py",
+    "gatewayd/plugins/isolation/test_plugin.py",
+    "gatewayd/plugins/isolation/test_process.py",
+    "gatewayd/plugins/isolation/test_streams.py",
+    "gatewayd/plugins/isolation/test_supervisor.py",
+    "gatewayd/plugins/source/test_check_process.py",
+    "gatewayd/plugins/source/test_requirements.py",
+    "gatewayd/plugins/test_placement.py",
+    "gatewayd/sandbox/test_confinement.py",
+    "gatewayd/storage/engine/test_lock.py",
+    "gatewayd/storage/test_killing.py",
+    "gatewayd/test_command.py",
+    "gatewayd/test_daemon.py",
+    "gatewayd/test_main.py",
+    "gatewayd/test_process_memory.py",
+    "gatewayd/test_quickstart.py",
+    "gatewayd/test_quickstart_manual.py",
+    "gatewayd/test_workers.py",
+    "gatewayd/vectors/models/test_build.py",
+    "gatewayd/vectors/models/test_reranker.py",
+    "gatewayd/vectors/test_local.py",
+    "gatewayd/vectors/test_process.py",
+    "plugins/",
+)
 
 # Fixtures that start a process, or fetch over the network with one.
 PROCESS_FIXTURES = {"weights"}
 
+# Folders and modules, and fixtures, that make a database.
+DATABASES = ("gatewayd/assembly/", "gatewayd/storage/engine/test_migrate.py")
+DATABASE_FIXTURES = {"database", "empty", "location", "migrated_copy", "postgres", "stored"}
+ENGINES = {"sqlite", "postgres"}
+
 # Markers with which a test is never `unit`: it takes long, breaks something, or needs a program.
 OTHER = {"database", "faults", "long", "process", "real", "slow"}
+
+
+def starts_processes(path: Path) -> bool:
+    """Whether all tests of a folder or module start processes."""
+    folder = f"{path.relative_to(TESTS)}{'/' if path.suffix != '.py' else ''}" if path != TESTS else ""
+    return folder.startswith(PROCESSES)
 
 
 def kinds_of(item: pytest.Item, path: str) -> set[str]:
@@ -29,7 +85,11 @@ def kinds_of(item: pytest.Item, path: str) -> set[str]:
     kinds = set()
     if path.startswith("clients/"):
         kinds.add("clients")
-    if "postgres" in fixtures or "postgres" in map(str, parameters.values()) or "postgres" in item.name:
+    if (
+        path.startswith(DATABASES)
+        or fixtures & DATABASE_FIXTURES
+        or ENGINES & {value for value in parameters.values() if type(value) is str}
+    ):
         kinds.add("database")
     if path.startswith(PROCESSES) or fixtures & PROCESS_FIXTURES:
         kinds.add("process")

@@ -289,6 +289,7 @@ def test_a_way_to_programs_that_are_hidden_is_refused(
         list(ServiceInstallation(place, machine._run).install())
 
 
+@pytest.mark.process
 def test_commands_are_run_and_their_last_words_kept() -> None:
     assert run_command(["true"]) == ""
     assert run_command(["false"]) == "exit status 1"

@@ -28,10 +28,12 @@ assert not heavy & set(sys.modules), heavy & set(sys.modules)
 """
 
 
+@pytest.mark.process
 def test_the_daemon_loads_no_heavy_library_at_its_start() -> None:
     subprocess.run([sys.executable, "-c", LOADED], check=True, timeout=60)
 
 
+@pytest.mark.process
 def test_nothing_that_runs_models_loads_what_makes_them() -> None:
     modules = "gatewayd.vectors.worker, gatewayd.vectors.models.wordpiece, sys"
     code = f"import {modules}; sys.exit('google.protobuf' in sys.modules)"

@@ -214,6 +214,7 @@ with queued_outputs():
 """
 
 
+@pytest.mark.process
 def test_a_crash_is_told_after_what_was_queued() -> None:
     ended = subprocess.run(
         [sys.executable, "-c", CRASH], capture_output=True, text=True, timeout=60, check=False

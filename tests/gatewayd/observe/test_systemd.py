@@ -244,6 +244,7 @@ accepted.close()
 
 
 @pytest.mark.real("systemd-socket-activate")
+@pytest.mark.process
 def test_sockets_of_the_real_activator_are_taken(tmp_path: Path) -> None:
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))

@@ -96,6 +96,7 @@ async def test_one_that_failed_to_load_is_tried_again(tmp_path: Path) -> None:
         assert (outcome, healed.problem) == (EnsureOutcome.CHANGED, None)
 
 
+@pytest.mark.process
 async def test_what_does_not_load_is_refused_and_not_kept() -> None:
     async with installing() as (service, plugged):
         for work in (service.install, service.rehearse):
@@ -108,6 +109,7 @@ async def test_what_does_not_load_is_refused_and_not_kept() -> None:
         assert plugged.store.rows == {}
 
 
+@pytest.mark.process
 async def test_a_rehearsal_keeps_nothing() -> None:
     async with installing() as (service, plugged):
         made, outcome = await service.rehearse(ADMIN, PluginFamily.FUNCTION, wanted(active=True))

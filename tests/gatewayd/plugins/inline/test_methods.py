@@ -175,6 +175,7 @@ def count_calls(name: str) -> int:
     return calls
 
 
+@pytest.mark.process
 def test_what_would_take_long_is_given_up_early() -> None:
     ran = subprocess.run(
         [sys.executable, "-c", COUNT], cwd=ROOT, capture_output=True, text=True, timeout=60, check=False

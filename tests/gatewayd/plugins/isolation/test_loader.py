@@ -37,6 +37,7 @@ def test_a_header_that_names_no_mode_is_refused() -> None:
         IsolationChoice().of(plugin_of("p", ASKING.replace("process", "jail")))
 
 
+@pytest.mark.process
 async def test_a_header_asks_for_a_process(isolating: Isolating) -> None:
     isolating.mode = IsolationMode.THREAD
     plugins = plugin_of("asking", ASKING), plugin_of("plain", PLAIN)
@@ -45,6 +46,7 @@ async def test_a_header_asks_for_a_process(isolating: Isolating) -> None:
         assert isinstance(await plugged.registry.loaded(PluginFamily.FUNCTION, "plain"), PluginInstance)
 
 
+@pytest.mark.process
 async def test_there_are_no_more_processes_than_permitted(isolating: Isolating) -> None:
     isolating.most = 1
     plugins = plugin_of("one", PLAIN), plugin_of("two", PLAIN, is_active=False)
@@ -57,6 +59,7 @@ async def test_there_are_no_more_processes_than_permitted(isolating: Isolating) 
             await plugged.registry.loaded(PluginFamily.FUNCTION, "two")
 
 
+@pytest.mark.process
 async def test_why_packages_are_not_installed_is_told(
     isolating: Isolating, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

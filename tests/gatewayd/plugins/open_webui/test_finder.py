@@ -68,6 +68,7 @@ async def test_requests_of_calls_have_the_application(installed: InstalledModule
     assert scope_of(request) is scope
 
 
+@pytest.mark.process
 def test_installing_loads_neither_the_web_library_nor_the_names() -> None:
     code = """
 import sys

@@ -249,6 +249,7 @@ async def test_of_two_who_migrate_at_once_one_does(postgres: Postgres) -> None:
     assert sorted(applied) == known_migrations()
 
 
+@pytest.mark.process
 def test_looking_at_the_schema_imports_no_migration(migrated_copy: Path) -> None:
     program = f"""
 import asyncio, sys

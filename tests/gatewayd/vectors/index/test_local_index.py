@@ -644,6 +644,7 @@ async def test_without_the_extra_graph_every_vector_is_compared(
         assert site.files == []
 
 
+@pytest.mark.process
 def test_the_index_is_loaded_without_the_extra_graph() -> None:
     blocked = "import sys; sys.modules['hnswlib'] = None; import gatewayd.vectors.index.local_index"
     subprocess.run([sys.executable, "-c", blocked], check=True, timeout=60)

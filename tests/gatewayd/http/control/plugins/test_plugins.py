@@ -86,6 +86,7 @@ async def test_the_owner_of_a_tool_is_chosen(control: Control) -> None:
     ).kind == "not_found"
 
 
+@pytest.mark.process
 async def test_dry_runs_keep_nothing(control: Control) -> None:
     client, call = control.client, control.call
     made = await call(
@@ -124,6 +125,7 @@ async def test_switching(control: Control) -> None:
         (FUNCTION, "loud", "x = (", "SyntaxError"),
     ],
 )
+@pytest.mark.process
 async def test_what_is_not_installed(
     control: Control, family: str, plugin_id: str, content: str, sentence: str
 ) -> None:
@@ -163,6 +165,7 @@ async def test_a_stored_one_that_fails_shows_why(control: Control) -> None:
     assert (shown.problem.doing, "ZeroDivisionError" in shown.problem.sentence) == ("load", True)
 
 
+@pytest.mark.process
 async def test_a_check_keeps_nothing(control: Control) -> None:
     client, call = control.client, control.call
     report = await call(
