@@ -57,6 +57,9 @@ PROCESSES = (
     "gatewayd/vectors/test_local.py",
     "gatewayd/vectors/test_process.py",
     "plugins/",
+    "test_backup_documented.py",
+    "test_ci_run.py",
+    "test_documents_documented.py",
 )
 
 # Fixtures that start a process, or fetch over the network with one.
@@ -73,8 +76,8 @@ OTHER = {"database", "faults", "long", "process", "real", "slow"}
 
 def starts_processes(path: Path) -> bool:
     """Whether all tests of a folder or module start processes."""
-    folder = f"{path.relative_to(TESTS)}{'/' if path.suffix != '.py' else ''}" if path != TESTS else ""
-    return folder.startswith(PROCESSES)
+    name = str(path.relative_to(TESTS))
+    return (name if path.suffix == ".py" else f"{name}/").startswith(PROCESSES)
 
 
 def kinds_of(item: pytest.Item, path: str) -> set[str]:
