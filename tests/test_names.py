@@ -35,7 +35,7 @@ IMPORTS_BY_TEXT = {
     "gatewayd/plugins/builtin/rate_limit.py": "FastAPI is an extra",
     "gatewayd/plugins/open_webui/finder.py": "a name of Open WebUI is made when a plugin asks for it",
     "gatewayd/plugins/open_webui/import_rewriter.py": "it carries out the import statements of plugins",
-    "gatewayd/plugins/open_webui/web_library.py": "FastAPI and Starlette are extras",
+    "gatewayd/plugins/open_webui/placeholders.py": "FastAPI and Starlette are extras",
     "gatewayd/plugins/source/check.py": "it tries the imports of a plugin",
     "gatewayd/storage/engine/migrate.py": "the names of migrations start with a digit",
     "gatewayd/upstream/tools/mcp_tools.py": "the library of MCP is an extra",

@@ -79,7 +79,7 @@ class AccountServices:
 
 
 def make_stores(reader: QueryReader) -> AccountStores:
-    """Return the stores; they find the open database by context, and read what is long by `reader`."""
+    """Return the stores. They find the open database by context and read long results through `reader`."""
     return AccountStores(
         TortoiseUsers(reader),
         TortoiseGroups(reader),
@@ -132,7 +132,7 @@ async def make_accounts(
 
 
 async def make_administrator(settings: Settings, setup: Setup) -> None:
-    """Make the administrator that the configuration names, in a gateway without accounts."""
+    """Create the administrator that the configuration names, if there is no account yet."""
     password = settings.webui_admin_password.get_secret_value()
     if not settings.webui_admin_email or not password:
         return
@@ -149,7 +149,7 @@ async def make_administrator(settings: Settings, setup: Setup) -> None:
 
 
 def make_sign_in(settings: Settings, users: TortoiseUsers, passwords: Passwords, secret: str) -> SignIn:
-    """Return the sign-in with its limits."""
+    """Return the sign-in service with its limits."""
     limits = SignInLimits(
         failures=settings.signin_failure_limit,
         by_address=settings.signin_address_failure_limit,
@@ -159,7 +159,7 @@ def make_sign_in(settings: Settings, users: TortoiseUsers, passwords: Passwords,
 
 
 def sign_up_options(settings: Settings) -> SignUpOptions:
-    """Return what the configuration says about sign-up, beside what may change at run time."""
+    """Return the options of sign-up that cannot change at run time."""
     return SignUpOptions(
         initial_admin=settings.enable_initial_admin_signup,
         limit=settings.signup_limit,
@@ -168,7 +168,7 @@ def sign_up_options(settings: Settings) -> SignUpOptions:
 
 
 def configured_values(settings: Settings) -> Mapping[str, ConfiguredValue]:
-    """Return what the configuration says about the settings that may change at run time."""
+    """Return the configured values of the settings that may change at run time."""
     return {
         name: ConfiguredValue(each.value, each.origin, each.explicit)
         for name, each in settings.runtime_values().items()
@@ -176,7 +176,7 @@ def configured_values(settings: Settings) -> Mapping[str, ConfiguredValue]:
 
 
 def configured_permissions(settings: Settings) -> PermissionTree:
-    """Return the default permissions that the configuration names; the others are built in."""
+    """Return the configured default permissions; all others are built in."""
     origins = settings.origins
     tree: PermissionTree = {}
     for leaf in PERMISSION_LEAVES:
@@ -186,7 +186,7 @@ def configured_permissions(settings: Settings) -> PermissionTree:
 
 
 def signing_secret(settings: Settings) -> str:
-    """Return the secret that signs sessions: the configured one, or one made once and kept in data_dir."""
+    """Return the secret that signs sessions: the configured one, or one created once in data_dir."""
     given = settings.webui_secret_key.get_secret_value()
     if given:
         return given

@@ -29,7 +29,7 @@ from gatewayd.settings import Settings
 def public_document_rows(
     settings: Settings, accounts: AccountServices, documents: DocumentServices
 ) -> Sequence[Route]:
-    """Return the rows of 4.6, 4.7 and of the search."""
+    """Return the rows of files, collections and search."""
     text_limit = settings.ingest_text_limit
     files, members, collections = documents.files, documents.members, documents.collections
     uploads = FileUploads(files, documents.uploads, max_size=settings.rag_file_max_size)

@@ -1,4 +1,4 @@
-"""Documents over the account services: files, the queue, collections, search, and what requests attach."""
+"""Document services over the account services: files, queue, collections, search, attachments."""
 
 import asyncio
 import logging
@@ -62,7 +62,7 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class DocumentStores:
-    """Where documents are kept."""
+    """The stores of documents."""
 
     files: TortoiseFiles
     jobs: TortoiseJobs
@@ -74,7 +74,7 @@ class DocumentStores:
 
 @dataclass(frozen=True, slots=True)
 class SearchEngines:
-    """What searches, and what makes vectors."""
+    """The search engines and the embedding models."""
 
     index: VectorIndex
     words: LexicalIndex
@@ -104,7 +104,7 @@ class DocumentServices:
     confinement: str | None
 
     async def start(self) -> None:
-        """Begin to process what waits; have the model ready where there is something to search.
+        """Start the queue; load the embedding model if there is something to search.
 
         Without documents nothing of the default model is built or loaded: its process takes more memory than
         the gateway. A model that the settings choose is looked at all the same: a wrong one is told at once.
@@ -132,7 +132,7 @@ async def open_documents(
     tasks: TaskRegistry,
     stack: AsyncExitStack,
 ) -> DocumentServices:
-    """Return the services, with what an earlier run left unfinished swept; `stack` closes them."""
+    """Return the services after removing unfinished uploads of an earlier run; `stack` closes them."""
     reader = await stack.enter_async_context(open_reader(database.location))
     blobs = LocalBlobs(settings.data_dir / BLOBS_FOLDER)
     sweeper = StaleSweeper()
@@ -257,7 +257,7 @@ class _Builder:
 
 
 def make_extractor(settings: Settings, tasks: TaskRegistry, stack: AsyncExitStack) -> Extractor:
-    """Return what turns documents into text: processes of ours, or the external extractor."""
+    """Return the extractor: our own processes, or the configured service."""
     rules = chunk_rules(settings)
     if settings.content_extraction_engine == "external":
         key = settings.external_document_loader_api_key.get_secret_value()
@@ -306,23 +306,23 @@ def find_confinement(settings: Settings) -> str | None:
 
 
 def extraction_workers(settings: Settings) -> int:
-    """Return how many documents are extracted at a time."""
+    """Return the number of documents extracted at a time."""
     return settings.ingest_workers or len(os.sched_getaffinity(0))
 
 
 def queue_options(settings: Settings) -> QueueOptions:
-    """Return how many files are worked on at a time, and how often one is tried."""
+    """Return the number of files processed at a time and the number of attempts."""
     # One more than are extracted at a time, so that none waits while another is embedded.
     return QueueOptions(workers=extraction_workers(settings) + 1, attempts=settings.ingest_attempts)
 
 
 def chunk_rules(settings: Settings) -> ChunkRules:
-    """Return how texts are cut."""
+    """Return the rules of chunking."""
     return ChunkRules(size=settings.chunk_size, overlap=settings.chunk_overlap)
 
 
 def upload_rules(settings: Settings) -> UploadRules:
-    """Return which files are taken."""
+    """Return the rules of uploads: size, extensions, limits."""
     return UploadRules(
         max_size=settings.rag_file_max_size,
         max_count=settings.rag_file_max_count,
@@ -331,7 +331,7 @@ def upload_rules(settings: Settings) -> UploadRules:
 
 
 def search_options(settings: Settings) -> SearchOptions:
-    """Return how passages are searched unless a request says otherwise."""
+    """Return the default search options."""
     return SearchOptions(
         k=settings.rag_top_k,
         threshold=settings.rag_relevance_threshold,
@@ -343,7 +343,7 @@ def search_options(settings: Settings) -> SearchOptions:
 
 
 def attachment_options(settings: Settings) -> AttachmentOptions:
-    """Return how references of chat requests become context."""
+    """Return the options that turn references of chat requests into context."""
     return AttachmentOptions(
         search=search_options(settings),
         full_context=settings.rag_full_context,

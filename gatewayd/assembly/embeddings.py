@@ -26,7 +26,7 @@ AnyReranker = LocalReranker | ExternalReranker
 
 
 class ConfiguredEmbedders:
-    """The configured models, and those of spaces that were filled before the configuration changed."""
+    """The configured model, and the models of spaces filled under an earlier configuration."""
 
     def __init__(
         self, settings: Settings, configured: AnyEmbedder, reranker: AnyReranker | None, tasks: TaskRegistry
@@ -44,17 +44,17 @@ class ConfiguredEmbedders:
 
     @property
     def is_chosen(self) -> bool:
-        """Whether the settings name another model than the default one."""
+        """Whether the settings name a model other than the default."""
         engine, model = self._settings.rag_embedding_engine, self._settings.rag_embedding_model
         return bool(engine) or model != DEFAULT_MODEL
 
     @property
     def reranker(self) -> Reranker | None:
-        """What orders found passages, None when nothing does."""
+        """The reranker; None without one."""
         return self._reranker
 
     def open_space(self, name: str) -> Embedder | None:
-        """Return the model of a space by the space's name; None for one that cannot be told from it."""
+        """Return the model of a space by the name of the space; None if the name does not identify one."""
         kind, _, rest = name.partition(":")
         model, _, revision = rest.partition(":")
         known = catalogue.BUILTINS.get(model)
@@ -69,7 +69,7 @@ class ConfiguredEmbedders:
         return embedder
 
     async def warm(self) -> None:
-        """Have the configured model ready for the first question."""
+        """Load the configured model before the first query."""
         if isinstance(self._configured, LocalEmbedder):
             await self._configured.warm()
 
@@ -81,7 +81,7 @@ class ConfiguredEmbedders:
 
 
 def make_embedding(settings: Settings, tasks: TaskRegistry) -> ConfiguredEmbedders:
-    """Return the models; nothing is loaded or asked before it is needed.
+    """Return the models. Each is loaded, or its service called, at first use.
 
     Raises not_configured when the settings name a model that is none.
     """
@@ -91,7 +91,7 @@ def make_embedding(settings: Settings, tasks: TaskRegistry) -> ConfiguredEmbedde
 
 
 def word_weight(settings: Settings) -> float:
-    """Return how much words count in a hybrid search: what the settings say, or what suits their model."""
+    """Return the weight of full text in a hybrid search: the configured one, or the default of the model."""
     if settings.rag_hybrid_bm25_weight is not None:
         return settings.rag_hybrid_bm25_weight
     builtin = None if settings.rag_embedding_engine else catalogue.BUILTINS.get(settings.rag_embedding_model)

@@ -27,7 +27,7 @@ def public_live_rows(
     *,
     body_limit: int,
 ) -> Sequence[Route]:
-    """Return the rows of 4.4, 4.8, 4.9 and of the chats, tasks and plugins that these are about."""
+    """Return the rows of events, outlet filters, actions, tasks and stored chats."""
     stopping, models, runs = answering.stopping, answering.models, answering.runs
     return [
         *CompletedRoutes(extensions.outlets, extensions.actions, body_limit=body_limit).routes(),

@@ -28,7 +28,7 @@ from gatewayd.tasks import TaskRegistry
 
 @dataclass(frozen=True, slots=True)
 class ChatStores:
-    """The stores of chats over one open database; `chats` and `rows` are as runs write them."""
+    """The stores of chats over one open database. Runs write through `chats` and `rows`."""
 
     chats: TortoiseChats
     messages: MessageStore
@@ -38,7 +38,7 @@ class ChatStores:
 
 @dataclass(frozen=True, slots=True)
 class LiveServices:
-    """Events, and the chats that they write to."""
+    """Events and stored chats."""
 
     stores: ChatStores
     hub: Hub
@@ -53,7 +53,7 @@ class LiveServices:
 async def open_live(
     settings: Settings, accounts: AccountServices, tasks: TaskRegistry, stack: AsyncExitStack
 ) -> LiveServices:
-    """Return the services; messages that were being written when the daemon died are done from now on."""
+    """Return the services, and mark messages done that a killed daemon left unfinished."""
     rows, deferred = TortoiseMessages(), DeferredWrites(tasks)
     stores = ChatStores(TortoiseChats(), EditedMessages(rows, deferred), TortoiseMessageEvents(), rows)
     hub = Hub(MemoryBus(), event_limits(settings))
@@ -78,7 +78,7 @@ async def open_live(
 
 
 def event_limits(settings: Settings) -> EventLimits:
-    """Return what is kept of events and what may wait."""
+    """Return the limits of replay buffers and subscriber queues."""
     return EventLimits(
         queue_frames=settings.event_queue_frames,
         replay_frames=settings.event_replay_frames,

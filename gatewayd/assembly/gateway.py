@@ -1,4 +1,4 @@
-"""The whole gateway: opened in order, reloaded, closed in reverse."""
+"""The gateway as a whole: opened in order, reloaded, closed in reverse."""
 
 import asyncio
 from contextlib import AsyncExitStack
@@ -57,7 +57,7 @@ class Gateway:
     url: str = ""
 
     async def close_streams(self) -> None:
-        """Close what listens for hours; the clients come back to the next daemon."""
+        """Close event streams and sockets; the clients reconnect to the next daemon."""
         self.services.live.hub.close()
         await self.streaming.sockets.close()
 
@@ -139,7 +139,7 @@ async def open_services(
 
 
 async def reload(gateway: Gateway, settings: Settings) -> None:
-    """Apply the settings that a running daemon can: providers, and what may change at run time.
+    """Apply the settings that may change at run time, providers among them.
 
     Everything that can fail happens first, so that a bad configuration changes nothing.
     """

@@ -1,4 +1,4 @@
-"""The vector index of the database's kind, loaded when it is needed."""
+"""The vector index: pgvector, or the local index, which is loaded at first use."""
 
 import asyncio
 import importlib
@@ -39,14 +39,14 @@ async def open_index(
 
 
 def describe_index(index: VectorIndex) -> str:
-    """Return how vectors are searched, for the health of the daemon."""
+    """Return the kind of the index, for the health report."""
     if isinstance(index, PgVectorIndex):
         return "pgvector"
     return "hnsw" if is_installed(PackageExtra.GRAPH) else f"flat: {install_hint(PackageExtra.GRAPH)}"
 
 
 def find_recall(index: VectorIndex) -> tuple[float, int] | None:
-    """Return the lowest recall measured of a graph in this process with its ef_search, None without one."""
+    """Return the lowest measured recall of a local HNSW index with its ef_search; None without one."""
     return index.recall if isinstance(index, LazyIndex) else None
 
 
@@ -56,7 +56,7 @@ def find_cache_state(index: VectorIndex) -> Mapping[str, object] | None:
 
 
 class LazyIndex:
-    """The index in this process; its libraries take a while to load, and many gateways search nothing."""
+    """The local index. Its libraries take long to load, so the first search loads them."""
 
     def __init__(self, vectors: VectorReader, folder: Path, budget: int, tasks: TaskRegistry) -> None:
         self._vectors = vectors
@@ -68,13 +68,13 @@ class LazyIndex:
 
     @property
     def recall(self) -> tuple[float, int] | None:
-        """The lowest recall that was measured of a graph with its ef_search, None without one."""
+        """The lowest measured recall of an HNSW index with its ef_search; None without one."""
         found: tuple[float, int] | None = None if self._index is None else self._index.recall
         return found
 
     @property
     def cache_state(self) -> Mapping[str, object]:
-        """Bytes in memory and at most, how often vectors were loaded again, and what is wrong."""
+        """Bytes in memory and their limit, the number of reloads, and the problem found, if any."""
         index = self._index
         return {
             "size_bytes": index.size if index is not None else 0,
@@ -107,20 +107,20 @@ class LazyIndex:
         return await (await self.load()).similarities(space, scope, vector, passage_ids)
 
     async def refresh(self, scope: SearchScope, file_id: str) -> None:
-        """Learn of a change; an index that was never searched in this run holds nothing that could be old."""
+        """Apply a change; an index that was not loaded has nothing to update."""
         if self._index is not None:
             await self._index.refresh(scope, file_id)
 
     async def forget(self, scope: SearchScope) -> None:
-        """Drop a scope; what an earlier run left of it goes when the index is opened."""
+        """Drop a scope. Files of it from an earlier run are removed when the index is loaded."""
         if self._index is not None:
             await self._index.forget(scope)
 
     async def check(self, space: EmbeddingSpace, scope: SearchScope) -> Sequence[str]:
-        """Compare with the database and mend."""
+        """Compare the index with the database and repair it."""
         return await (await self.load()).check(space, scope)
 
     async def close(self) -> None:
-        """Keep what was built, and end."""
+        """Save the index and close it."""
         if self._index is not None:
             await self._index.close()

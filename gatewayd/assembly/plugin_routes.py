@@ -49,7 +49,7 @@ def control_plugin_rows(
     viewers: ControlActors,
     writes: WriteTransactions,
 ) -> Sequence[Route]:
-    """Return the rows of the nouns function, tool and tool-server, and of the audit of what they grant."""
+    """Return the rows of the nouns function, tool and tool-server, and of the permission audit."""
     plugins, registry = extensions.plugins, extensions.registry
     principals = GranteeFinder(accounts.users, accounts.groups)
     lists = AccessLists(accounts.users, accounts.groups)
@@ -73,7 +73,7 @@ def control_model_rows(
     viewers: ControlActors,
     writes: WriteTransactions,
 ) -> Sequence[Route]:
-    """Return the rows of models that stand on others."""
+    """Return the rows of custom models."""
     lists = AccessLists(accounts.users, accounts.groups)
     parts = CustomModelParts(collections, extensions.registry, viewers)
     return CustomModelRoutes(catalog, lists, parts, accounts.users, writes).routes()

@@ -1,4 +1,4 @@
-"""Plugins: loaded, managed, and plugged into the pipeline."""
+"""Plugins: loading, management, and their places in the pipeline."""
 
 import asyncio
 import logging
@@ -52,7 +52,7 @@ PACKAGES_FOLDER = "plugin-packages"
 
 @dataclass(slots=True)
 class PluginSwitches:
-    """What a reload may change for plugins; see `gatewayd.settings.plugins`."""
+    """The plugin settings that a reload may change; see `gatewayd.settings.plugins`."""
 
     runs_outlets: bool = False
     task_model: str = ""
@@ -65,7 +65,7 @@ class PluginSwitches:
 
 @dataclass(slots=True)
 class ExtensionServices:
-    """The plugins, what manages them, and what of them the pipeline uses."""
+    """The plugins, their management, and their parts in the pipeline."""
 
     registry: PluginManager
     plugins: PluginService
@@ -87,7 +87,7 @@ class ExtensionServices:
 
 
 class OpenWebuiImports:
-    """The import names of plugins, in use from `open` on: the host is made of what is made of the plugins."""
+    """The import names of plugins, importable after `open`: the host needs services that need the plugins."""
 
     def __init__(self) -> None:
         self._installed: InstalledModules | None = None
@@ -101,7 +101,7 @@ class OpenWebuiImports:
         return self._installed.make_request(scope)
 
     def host(self) -> PluginHost:
-        """Return what plugins may ask of the gateway."""
+        """Return the plugin host."""
         if self._host is None:
             raise RuntimeError("a plugin was called before the start was complete")
         return self._host
@@ -114,13 +114,13 @@ class OpenWebuiImports:
         self._exits.callback(self._installed.close)
 
     def close(self) -> None:
-        """Take the names away."""
+        """Remove the names."""
         self._exits.close()
 
 
 @dataclass(frozen=True, slots=True)
 class PluginDependencies:
-    """What plugins are built over."""
+    """The services that plugins depend on."""
 
     settings: Settings
     accounts: AccountServices
@@ -179,7 +179,7 @@ def make_extensions(parts: PluginDependencies) -> ExtensionServices:
 
 
 async def open_extensions(extensions: ExtensionServices, host: PluginHost, stack: AsyncExitStack) -> None:
-    """Make the names importable and begin to load what is active; `stack` ends all of it."""
+    """Make the names importable and start to load the active plugins; `stack` ends them."""
     extensions.names.open(host)
     stack.callback(extensions.names.close)
     stack.push_async_callback(extensions.registry.close)
@@ -189,14 +189,14 @@ async def open_extensions(extensions: ExtensionServices, host: PluginHost, stack
 
 
 def _warn_of_unknown(extensions: ExtensionServices) -> None:
-    """Tell ids in the settings that no plugin has, such as one with a typing error."""
+    """Log ids in the settings that no plugin has, such as a misspelt one."""
     known = {plugin.id for plugin in extensions.registry.list()}
     for plugin_id in sorted(extensions.isolation_exceptions - known):
         log.warning("plugin_isolation_exceptions names no plugin that there is", extra={"plugin": plugin_id})
 
 
 def make_isolation(settings: Settings, answering: QuestionParts, tasks: TaskRegistry) -> IsolatedLoader:
-    """Return what loads plugins in processes of their own."""
+    """Return the loader of plugins in processes of their own."""
     choice = IsolationChoice(
         IsolationMode(settings.plugin_isolation),
         frozenset(settings.plugin_isolation_exceptions),
@@ -212,14 +212,14 @@ def make_isolation(settings: Settings, answering: QuestionParts, tasks: TaskRegi
 
 
 def make_checker(settings: Settings, accounts: AccountServices) -> SourceChecker:
-    """Return what checks sources, with the settings of the start for those that read some."""
+    """Return the checker of sources, with the settings at start for sources that read them."""
     configured = {name: getattr(settings, name) for name in type(settings).model_fields}
     shown = SettingsForPlugins(lambda: configured, accounts.runtime)
     return SourceChecker(package_installation(settings), settings.plugin_load_timeout, shown.all)
 
 
 def plugin_sources(settings: Settings) -> PluginSources:
-    """Return where plugins come from."""
+    """Return the sources of plugins: database, directory, built-in."""
     return PluginSources(
         directory=settings.plugins_dir,
         is_enabled=settings.enable_plugins,
@@ -228,7 +228,7 @@ def plugin_sources(settings: Settings) -> PluginSources:
 
 
 def package_installation(settings: Settings) -> InstallationOptions:
-    """Return how the packages that plugins require are installed."""
+    """Return the options for installing packages that plugins require."""
     return InstallationOptions(
         directory=settings.data_dir / PACKAGES_FOLDER,
         is_enabled=settings.enable_pip_install_frontmatter_requirements,

@@ -74,7 +74,7 @@ from gatewayd.settings import Settings
 
 @dataclass(frozen=True, slots=True)
 class StreamingRoutes:
-    """The routes of those who listen for hours, and the streams of answers."""
+    """The routes of event streams and sockets, and the streams of answers."""
 
     events: EventRoutes
     sockets: SocketRoutes
@@ -114,7 +114,7 @@ def make_rates(settings: Settings) -> MinimumRates:
 
 
 def concurrency_rules(settings: Settings) -> ConcurrencyRules:
-    """Return what one account and one address may hold."""
+    """Return the concurrency limits of one account and of one address."""
     account = ConcurrencyBounds(
         settings.account_connection_limit,
         settings.account_upload_limit,
@@ -163,7 +163,7 @@ def make_streaming_routes(services: GatewayServices, edge_services: EdgeServices
 
 
 def site_facts(settings: Settings) -> SiteFacts:
-    """Return what the configuration file says about the site."""
+    """Return the configured facts of the site."""
     has_form = settings.enable_login_form and settings.enable_password_auth
     return SiteFacts(settings.webui_name, __version__, enable_login_form=has_form)
 
@@ -226,7 +226,7 @@ def make_control(services: GatewayServices) -> Application:
 
 
 def control_rows(services: GatewayServices) -> Sequence[Route]:
-    """Return the rows of the control application, a noun after the other; see `check_complete`."""
+    """Return the rows of the control application, noun by noun; see `check_complete`."""
     accounts = services.accounts
     users, groups = accounts.users, accounts.groups
     writes = WriteTransactions(accounts.commits)

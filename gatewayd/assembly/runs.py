@@ -1,4 +1,4 @@
-"""Answers to the messages of chats, over the pipeline, the events and the plugins."""
+"""Runs: answers to stored messages, over the pipeline, the events and the plugins."""
 
 from dataclasses import dataclass
 
@@ -23,7 +23,7 @@ from gatewayd.tasks import TaskRegistry
 
 @dataclass(frozen=True, slots=True)
 class AnswerServices:
-    """What begins answers, what stops them, the models of the tasks after them, and the ids of responses."""
+    """Runs, their control, the models of their tasks, and the ids of responses."""
 
     runs: RunService
     stopping: TaskControl
@@ -61,7 +61,7 @@ def make_answer_services(
 
 
 def run_options(settings: Settings) -> RunOptions:
-    """Return what the settings say about answers to chats."""
+    """Return the options of runs from the settings."""
     return RunOptions(
         is_saved_often=settings.enable_realtime_chat_save,
         makes_titles=settings.enable_title_generation,

@@ -1,4 +1,4 @@
-"""Provisioning over the account services: the SCIM token, the services, and what they saw."""
+"""SCIM over the account services: token, resources, request log."""
 
 from dataclasses import dataclass
 
@@ -17,7 +17,7 @@ from gatewayd.storage.scim.directory import TortoiseDirectory
 
 @dataclass(frozen=True, slots=True)
 class ScimServices:
-    """What SCIM is served with, on both sockets."""
+    """The SCIM services of both sockets."""
 
     users: ProvisionedUsers
     groups: ProvisionedGroups
@@ -30,13 +30,13 @@ class ScimServices:
     site: PublicSite
 
     def configure(self, settings: Settings) -> None:
-        """Take the tokens and the address of a reload."""
+        """Apply the tokens and the address of a reload."""
         self.site.address = settings.webui_url
         self.keeper.configure(token_source(settings))
 
 
 def make_provisioning(settings: Settings, accounts: AccountServices, reader: QueryReader) -> ScimServices:
-    """Return the provisioning services; the routes are there even while SCIM is off.
+    """Return the SCIM services; the routes exist while SCIM is off, too.
 
     `reader` serves the searches, which no transaction is part of.
     """
@@ -58,7 +58,7 @@ def make_provisioning(settings: Settings, accounts: AccountServices, reader: Que
 
 
 def token_source(settings: Settings) -> TokenSource:
-    """Return which SCIM tokens are in force, and where they come from."""
+    """Return the valid SCIM tokens and their origin."""
     return TokenSource(
         enabled=settings.scim_enabled,
         values=tuple(token.get_secret_value() for token in settings.scim_token),

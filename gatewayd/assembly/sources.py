@@ -21,7 +21,7 @@ UNLIMITED: Final = 1e9
 
 
 class ConfiguredSources:
-    """The sources that the settings name, kept over a reload where nothing about them changed."""
+    """The configured sources; a reload keeps those that did not change."""
 
     def __init__(self, builtin: Sequence[ModelSource]) -> None:
         self._builtin = tuple(builtin)
@@ -31,15 +31,15 @@ class ConfiguredSources:
 
     @property
     def count(self) -> int:
-        """How many sources are in use that the settings name, or that come along."""
+        """The number of sources in use."""
         return len(self._open) + len(self._builtin)
 
     def add(self, source: ModelSource) -> None:
-        """Take a source of another kind, which may have no models, to be closed with the others."""
+        """Add a source of another kind, which may have no models; `close` closes it, too."""
         self._added = (*self._added, source)
 
     def choose(self, settings: Settings) -> Sequence[ModelSource]:
-        """Return the sources to use from now on, opening the new ones."""
+        """Return the sources of the settings, opening new ones."""
         configs = provider_configs(settings)
         chosen = {config: self._open.get(config) or open_source(config) for config in configs}
         self._retired += [source for config, source in self._open.items() if config not in chosen]
@@ -47,7 +47,7 @@ class ConfiguredSources:
         return (*chosen.values(), *self._added, *self._builtin)
 
     async def close_retired(self, seconds: float) -> None:
-        """Close the sources that are no longer chosen, after their answers had so long to end."""
+        """Close replaced sources; their answers have `seconds` to end."""
         leaving = list(self._retired)
         await asyncio.sleep(seconds)
         for source in leaving:
@@ -62,7 +62,7 @@ class ConfiguredSources:
 
 
 def provider_configs(settings: Settings) -> Sequence[ProviderConfig]:
-    """Return how each provider is reached; loading the settings made sure that their names differ.
+    """Return the configuration of each provider; their names differ, as the settings check.
 
     Runtimes are counted by themselves: the number of one stands in the paths of 4.5.
     """
@@ -94,7 +94,7 @@ def _provider_config(provider: Provider, index: int, settings: Settings) -> Prov
 
 
 async def start_builtin(settings: Settings, tasks: TaskRegistry) -> Sequence[ModelSource]:
-    """Start the built-in model when it is wanted and here.
+    """Start the built-in model if it is enabled and its weights are present.
 
     With `enable_builtin_model = "auto"` a missing engine or missing weights mean that it is not wanted; with
     "true" they are not_configured.

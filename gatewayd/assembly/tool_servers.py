@@ -1,4 +1,4 @@
-"""Tool servers of the settings and of the database."""
+"""Tool servers from the settings and the database."""
 
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
@@ -14,14 +14,14 @@ from gatewayd.upstream.tools.servers import ServerTools, ToolServerOptions, make
 
 @dataclass(frozen=True, slots=True)
 class ToolServerServices:
-    """What manages tool servers, and what finds their tools."""
+    """The management of tool servers and the finder of their tools."""
 
     service: ToolServers
     tools: ServerTools
 
 
 def make_servers(settings: Settings, tasks: TaskRegistry, stack: AsyncExitStack) -> ToolServerServices:
-    """Return the services; nothing is asked before a request names a server."""
+    """Return the services. A server is contacted when a request names it."""
     store = TortoiseToolServers()
     configured = read_connections(settings.tool_server_connections.get_secret_value())
     known = KnownServers(store, configured, bypass_admins=settings.bypass_admin_access_control)
@@ -37,7 +37,7 @@ def make_servers(settings: Settings, tasks: TaskRegistry, stack: AsyncExitStack)
 
 
 def identity_headers(settings: Settings) -> IdentityHeaders | None:
-    """Return the headers that say who asks (6.4); None when nobody is to be told."""
+    """Return the headers that identify the caller to tool servers; None if forwarding is disabled."""
     if not settings.enable_forward_user_info_headers:
         return None
     return IdentityHeaders(

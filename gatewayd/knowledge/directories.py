@@ -1,4 +1,4 @@
-"""Directories of collections, made by sync clients (gatewayd-documents(7), KEEPING A DIRECTORY IN STEP)."""
+"""Directories of collections, made by sync clients."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace

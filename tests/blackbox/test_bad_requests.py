@@ -109,7 +109,7 @@ def test_every_path_answers_every_method(site: Site) -> None:
     document = site.described()
     for path, operations in document["paths"].items():
         if path == f"{RUNTIME}{{path}}":
-            # Whatever the method, the runtime answers (4.5).
+            # Whatever the method, the runtime answers.
             continue
         target = site.filled(path)
         for method in ("HEAD", "OPTIONS", "PUT", "PATCH", "TRACE", "PROPFIND"):

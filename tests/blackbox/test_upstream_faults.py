@@ -86,7 +86,7 @@ def test_a_fault_before_the_first_byte_is_a_status(
 
 
 def is_the_runtimes_own(question: Question, model: str, fault: Reply) -> bool:
-    """Tell whether a runtime's own client gets a refusal as the runtime wrote it (4.5)."""
+    """Tell whether a runtime's own client gets a refusal as the runtime wrote it."""
     if question.dialect is not OLLAMA or model != "l.m" or question.path.startswith("/ollama/v1"):
         return False
     return fault.status >= 400 and fault.status not in (401, 403) and fault.content_type != "text/html"

@@ -3,12 +3,12 @@
 from pathlib import Path
 
 import pytest
+from gatewayd.ingest.vector_codec import ID_BYTES, pack_ids, unpack_ids
 
 from gatewayd.errors import ErrorKind, GatewayError
 from gatewayd.ingest.embedder import BATCH_SIZE, EmbeddingTarget, embed_missing
 from gatewayd.ingest.records import EmbeddingPurpose, EmbeddingSpace
 from gatewayd.ingest.size_classes import OTHER_WORK
-from gatewayd.ingest.vector_codec import ID_BYTES, pack_ids, unpack_ids
 from tests.fakes.ingest import DIMENSION, HashEmbedder, extraction_of
 from tests.fakes.ingesting import Ingest
 

@@ -6,12 +6,12 @@ import sys
 import pytest
 from cryptography.hazmat.primitives.hashes import SHA256
 from cryptography.hazmat.primitives.kdf.hkdf import HKDF
+from gatewayd.plugins.open_webui.secret_key import derive_secret
 
 from gatewayd.plugins.interfaces import PluginHost
 from gatewayd.plugins.open_webui import manifest
 from gatewayd.plugins.open_webui.finder import InstalledModules, install
 from gatewayd.plugins.open_webui.modules.completions import scope_of
-from gatewayd.plugins.open_webui.secret_key import derive_secret
 from tests.fakes.homes import in_thread
 from tests.fakes.host import make_scope
 
