@@ -47,12 +47,3 @@ async def test_vectors_of_another_shape_are_refused() -> None:
     with pytest.raises(GatewayError, match="expected 12 bytes, got 256") as refused:
         await target.embed(["text"], EmbeddingPurpose.PASSAGE)
     assert refused.value.kind is ErrorKind.UPSTREAM_FAILED
-
-
-IDS = [1, -2, 2**40]
-
-
-def test_ids_are_packed_as_little_endian_numbers() -> None:
-    assert pack_ids(IDS) == b"".join(number.to_bytes(ID_BYTES, "little", signed=True) for number in IDS)
-    assert list(unpack_ids(pack_ids(IDS))) == IDS
-    assert pack_ids([]) == b""
