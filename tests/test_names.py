@@ -121,7 +121,7 @@ def test_modules_are_imported_by_text_where_it_has_a_reason() -> None:
 
 # A manual page of ours, and the heading that may follow it: "gatewayd-plugins(7), EVENTS".
 PAGE = re.compile(
-    r"\b(gateway(?:d|ctl)[a-z.-]*\(\d\))(?:,\s+([A-Z][A-Z0-9-]+(?:\s+(?:AND\s+)?[A-Z][A-Z0-9-]+)*))?"
+    r"\b(gateway(?:d|ctl)[a-z.-]*\(\d\))(?:,\s+([A-Z][A-Z0-9-]+(?:\s+(?:[A-Z]\s+)?[A-Z][A-Z0-9-]+)*))?"
 )
 
 # What points outside of the tree, or calls the peer by a riddle.
