@@ -112,3 +112,35 @@ def test_a_unit_test_that_starts_something_fails(tmp_path: Path) -> None:
     ]
     assert failed == ["test_starts", "test_connects"]
     assert "2 passed" in run.stdout
+
+
+WHOLE = """
+import pytest
+from tests.suite.coverage import ExecutedFunctions
+
+def pytest_configure(config):
+    config.pluginmanager.register(ExecutedFunctions(config))
+"""
+PASSING = """
+from gatewayd.ids import now
+
+def test_passes(): assert now() > 0
+"""
+
+
+@pytest.mark.process
+@pytest.mark.parametrize(("arguments", "status"), [(["-n", "2"], 1), ([], 1), (["-k", "passes"], 0)])
+def test_a_whole_run_that_executes_too_little_fails(
+    tmp_path: Path, arguments: list[str], status: int
+) -> None:
+    root = Path(__file__).parents[1]
+    (tmp_path / "tests").mkdir()
+    (tmp_path / "tests" / "conftest.py").write_text(WHOLE)
+    (tmp_path / "tests" / "test_cases.py").write_text(PASSING)
+    (tmp_path / "pytest.ini").write_text(f"[pytest]\ntestpaths = tests\npythonpath = {root}\n")
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *arguments]
+    run = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert run.returncode == status, run.stdout + run.stderr
+    assert "1 passed" in run.stdout
+    assert ("not executed: gatewayd/daemon.py Daemon.run" in run.stdout) is bool(status)
+    assert "not executed: gatewayd/ids.py now\n" not in run.stdout
