@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 
 from gatewayd.errors import GatewayError
-from tests.fakes import migrated
-from tests.fakes.postgres import Postgres, start_postgres
-from tests.fakes.weights import obtain_weights
+from tests.fakes.providers.weights import obtain_weights
+from tests.fakes.storage import migrated
+from tests.fakes.storage.postgres import Postgres, start_postgres
 from tests.suite import markers
 from tests.suite.coverage import ExecutedFunctions
 

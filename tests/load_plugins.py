@@ -22,7 +22,7 @@ from gatewayd.plugins.directory import read_directory
 from gatewayd.plugins.records import Plugin
 from gatewayd.plugins.registry import PluginManager
 from gatewayd.settings import load
-from tests.fakes.migrated import migrated_copy
+from tests.fakes.storage.migrated import migrated_copy
 
 END_SECONDS = 5.0
 

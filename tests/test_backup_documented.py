@@ -13,9 +13,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.fakes.daemon import Daemon, running_daemon
-from tests.fakes.postgres import Postgres
-from tests.fakes.wire import send
+from tests.fakes.daemons.daemon import Daemon, running_daemon
+from tests.fakes.http.raw_http import send
+from tests.fakes.storage.postgres import Postgres
 from tests.test_manpages import ROOT
 
 PASSWORD = "correct horse battery"

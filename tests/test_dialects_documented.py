@@ -44,9 +44,9 @@ from gatewayd.settings.definitions import provider_fields
 from gatewayd.text import MAX_JSON_DEPTH
 from gatewayd.upstream.sources import failures, provider_client
 from gatewayd.upstream.sources.anthropic import BETA_FIELDS
-from tests.fakes.conversions import KINDS, TABLES, converting
-from tests.fakes.noting import note
-from tests.fakes.samples_models import MODEL_PATHS
+from tests.fakes.http.samples_models import MODEL_PATHS
+from tests.fakes.providers.conversions import KINDS, TABLES, converting
+from tests.fakes.providers.noted_json import note
 
 PAGE = (Path(__file__).parents[1] / "man" / "gatewayd-dialects.7").read_text()
 TAGS = {"chat", "embeddings", "forwarding", "models", "runtime"}

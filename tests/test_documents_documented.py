@@ -37,16 +37,16 @@ from gatewayd.vectors import local
 from gatewayd.vectors.index import hnsw_index, recall, scope_index
 from gatewayd.vectors.local import LocalEmbedder, LocalKind, LocalOptions
 from gatewayd.vectors.models import catalogue
-from tests.fakes import citing
-from tests.fakes.documenterrors import ERRORS
-from tests.fakes.documentkinds import GOOD
-from tests.fakes.documents_site import DocumentServices, DocumentsSite, serving_documents
-from tests.fakes.failuretrials import FAILURES
-from tests.fakes.knowledge import World, a_file, build_world
-from tests.fakes.manual import rows, sentences
-from tests.fakes.reading import reading, refusal
-from tests.fakes.referencetrials import ANN, REFERENCES, SSH, WARNINGS, ask
-from tests.fakes.unreadable import TRIALS
+from tests.fakes.daemons import citation_site as citing
+from tests.fakes.documents.collections import World, a_file, build_world
+from tests.fakes.documents.failure_trials import FAILURES
+from tests.fakes.documents.kinds import GOOD
+from tests.fakes.documents.readers import reading, refusal
+from tests.fakes.documents.reference_trials import ANN, REFERENCES, SSH, WARNINGS, ask
+from tests.fakes.documents.request_errors import ERRORS
+from tests.fakes.documents.site import DocumentServices, DocumentsSite, serving_documents
+from tests.fakes.documents.unreadable import TRIALS
+from tests.suite.manual_tables import rows, sentences
 
 TOP = Path(__file__).parents[1]
 PAGE = (TOP / "man" / "gatewayd-documents.7").read_text()

@@ -13,7 +13,7 @@ from gatewayd.http.errors import CODE_STATUSES
 from gatewayd.http.public.health import HealthRoutes
 from gatewayd.http.socketio import sessions
 from gatewayd.settings import Settings, definitions
-from tests.fakes.manual import rows
+from tests.suite.manual_tables import rows
 
 PAGE = (Path(__file__).parents[1] / "man" / "gatewayd.8").read_text()
 SECTION = PAGE.partition(".Sh LIMITS AND SLOW PEERS\n")[2].partition("\n.Sh ")[0]

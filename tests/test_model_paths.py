@@ -1,6 +1,6 @@
 """Whoever asks a source for an answer is decided: a new caller fails here until it is written down.
 
-What holds for each path from outside is in `tests.fakes.samples_models`, and tested in
+What holds for each path from outside is in `tests.fakes.http.samples_models`, and tested in
 `tests.blackbox.test_model_paths`.
 """
 

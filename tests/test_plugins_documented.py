@@ -43,8 +43,8 @@ from gatewayd.upstream.tools import mcp_session, mcp_tools, openapi_operations, 
 from gatewayd.upstream.tools import requests as tools_requests
 from gatewayd.upstream.tools.identity import OTHER_NAMES
 from gatewayd.workers import MAX_READING_SECONDS
-from tests.fakes.manual import rows, unescaped
-from tests.fakes.plugins import NotedEvents, make_registry, plugin_of, scope_of
+from tests.fakes.plugins.memory import NotedEvents, make_registry, plugin_of, scope_of
+from tests.suite.manual_tables import rows, unescaped
 
 TOP = Path(__file__).parents[1]
 PAGE = (TOP / "man" / "gatewayd-plugins.7").read_text()

@@ -23,9 +23,9 @@ from gatewayd.scim.renderer import ROOT
 from gatewayd.scim.tokens import file as tokens_file
 from gatewayd.settings import definitions
 from tests.clients.scim.gateway import opened_gateway
-from tests.fakes.manual import rows
-from tests.fakes.provisioning import Provisioning
-from tests.fakes.scimtrials import ERRORS, GROUP, NUMBERS, PERSON, TRIALS, USER, Site
+from tests.fakes.accounts.provisioning import Provisioning
+from tests.fakes.accounts.scim_trials import ERRORS, GROUP, NUMBERS, PERSON, TRIALS, USER, Site
+from tests.suite.manual_tables import rows
 
 TOP = Path(__file__).parents[1]
 PAGE = (TOP / "man" / "gatewayd-scim.7").read_text()

@@ -26,9 +26,9 @@ from tests.bench.measure import say
 from tests.bench.processes import Session
 from tests.bench.targets import GATEWAY_PATH, Target, make_key, started
 from tests.bench.tools import CannotRunError
-from tests.fakes.postgres import Postgres, start_postgres
-from tests.fakes.uploads import FORM, file_part, form
-from tests.fakes.uploads import field as form_field
+from tests.fakes.http.multipart_forms import FORM, file_part, form
+from tests.fakes.http.multipart_forms import field as form_field
+from tests.fakes.storage.postgres import Postgres, start_postgres
 
 ROOT: Final = Path(__file__).parents[2]
 MODEL: Final = "minilm"

@@ -18,8 +18,8 @@ import uvloop
 
 from gatewayd.completions.records import CompletionChunk
 from tests.bench.measure import show
-from tests.fakes.functions import FunctionWorld, ask, function, function_world
-from tests.fakes.models import make_actor
+from tests.fakes.providers.function_models import FunctionWorld, ask, function, function_world
+from tests.fakes.providers.models import make_actor
 
 ADMIN = make_actor()
 REQUESTS = 50

@@ -21,7 +21,7 @@ from typing import Any, Final
 
 from tests.bench.processes import sizes_of
 from tests.bench.report import quantile, table
-from tests.fakes.daemon import Daemon, running_daemon
+from tests.fakes.daemons.daemon import Daemon, running_daemon
 
 ECHO: Final = '''"""
 title: Echo

@@ -22,8 +22,8 @@ from gatewayd.plugins.isolation.loader import IsolationMode
 from gatewayd.plugins.isolation.plugin import IsolatedPlugin
 from gatewayd.plugins.runtime.handles import PluginHandle
 from gatewayd.plugins.runtime.iterators import PluginIterator
-from tests.fakes.isolated import Isolating
-from tests.fakes.plugins import make_registry, plugin_of, scope_of
+from tests.fakes.plugins.isolated import Isolating
+from tests.fakes.plugins.memory import make_registry, plugin_of, scope_of
 
 MIB: Final = 1 << 20
 WARM_UP: Final = 20

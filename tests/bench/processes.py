@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from tests.fakes.orphans import command_of as command_of
+from tests.fakes.daemons.child_processes import command_of as command_of
 
 STOP_SECONDS = 10.0
 QUIET_SHARE = 0.05  # of one core: a process that uses less has settled

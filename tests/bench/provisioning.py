@@ -25,7 +25,7 @@ from gatewayd.storage.engine.location import parse
 from tests.bench.population import Population, email_of, external_id_of, populate
 from tests.bench.report import quantile, shown, table
 from tests.bench.targets import started
-from tests.fakes.postgres import start_postgres
+from tests.fakes.storage.postgres import start_postgres
 
 ROOT: Final = Path(__file__).parents[2]
 TOKEN: Final = "provisioning-benchmark-token-of-enough-length"

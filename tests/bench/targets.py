@@ -14,7 +14,7 @@ from pathlib import Path
 
 from tests.bench.processes import Session, running_session
 from tests.bench.tools import CannotRunError, Tools, Work, require, running_load
-from tests.fakes.daemon import free_port
+from tests.fakes.daemons.daemon import free_port
 
 START_SECONDS = 60.0
 KEY = "sk-bench"  # of nginx; each gateway issues its own

@@ -11,12 +11,20 @@ import pytest
 from gatewayd.accounts.records import Role
 from gatewayd.http.openapi import POLICY
 from gatewayd.http.routes import RouteAccess
-from tests.fakes.roles import AUTHS, GROUPS, SCIM_TOKEN, Site, opened_roles
-from tests.fakes.samples import SAMPLES
-from tests.fakes.samples_documents import BYTES, DOCUMENT_SAMPLES, KNOWLEDGE, RETRIEVAL, UPLOAD, upload
-from tests.fakes.samples_live import CHATS, EVENTS, LISTENING, LIVE_SAMPLES, OWN_SAMPLES, PERMISSIONS, SERVERS
-from tests.fakes.samples_models import MODEL_PATHS
-from tests.fakes.samples_scim import SCIM_SAMPLES
+from tests.fakes.daemons.role_site import AUTHS, GROUPS, SCIM_TOKEN, Site, opened_roles
+from tests.fakes.http.samples import SAMPLES
+from tests.fakes.http.samples_chats import (
+    CHATS,
+    EVENTS,
+    LISTENING,
+    LIVE_SAMPLES,
+    OWN_SAMPLES,
+    PERMISSIONS,
+    SERVERS,
+)
+from tests.fakes.http.samples_documents import BYTES, DOCUMENT_SAMPLES, KNOWLEDGE, RETRIEVAL, UPLOAD, upload
+from tests.fakes.http.samples_models import MODEL_PATHS
+from tests.fakes.http.samples_scim import SCIM_SAMPLES
 
 
 @pytest.fixture(scope="module")
@@ -157,7 +165,7 @@ def test_row_lets_in_whom_it_should(site: Site, row: tuple[str, str]) -> None:
     assert status(site.user) == (403 if access is RouteAccess.ADMIN else 200)
     path, body = ALL_SAMPLES[row](site)
     assert audited(site, row, path, body) == (200, int(is_change(row)))
-    # A new path that reaches a provider fails here until tests.fakes.samples_models says what holds for it.
+    # A new path that reaches a provider fails here until tests.fakes.http.samples_models says what holds.
     assert bool(asked(site)) == (row in MODEL_PATHS)
 
 

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from gatewayd.accounts.records import Role
-from tests.fakes.roles import AUTHS, GROUPS, MODELS, PASSWORD, USERS, Site, opened_roles
-from tests.fakes.samples_documents import upload
-from tests.fakes.site import ACTION, TOOL
+from tests.fakes.daemons.bad_input_site import ACTION, TOOL
+from tests.fakes.daemons.role_site import AUTHS, GROUPS, MODELS, PASSWORD, USERS, Site, opened_roles
+from tests.fakes.http.samples_documents import upload
 
 HUSH = "hush-canary"
 VALVES = TOOL.replace("a: int = 1", "a: str = ''")

@@ -8,7 +8,17 @@ from typing import Any
 
 import pytest
 
-from tests.fakes.site import AUTHS, BODY_LIMIT, CHATS, RUNTIME, SMALL_LIMIT, Site, chat, dumps, opened_site
+from tests.fakes.daemons.bad_input_site import (
+    AUTHS,
+    BODY_LIMIT,
+    CHATS,
+    RUNTIME,
+    SMALL_LIMIT,
+    Site,
+    chat,
+    dumps,
+    opened_site,
+)
 
 
 @pytest.fixture(scope="module")

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from gatewayd.http.routes import BASES
-from tests.fakes.site import BODY_LIMIT, MESSAGES, Site, dumps, opened_site
+from tests.fakes.daemons.bad_input_site import BODY_LIMIT, MESSAGES, Site, dumps, opened_site
 
 TURNS = [{"role": "user", "content": "hi"}]
 SOURCES = ("o.m", "a.m", "l.m")

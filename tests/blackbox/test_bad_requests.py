@@ -14,8 +14,18 @@ from typing import Any
 
 import pytest
 
-from tests.fakes.site import AUTHS, CANARY, CHATS, PASSWORD, RUNTIME, Site, chat, dumps, opened_site
-from tests.fakes.wire import connected, parse_replies, read_to_end
+from tests.fakes.daemons.bad_input_site import (
+    AUTHS,
+    CANARY,
+    CHATS,
+    PASSWORD,
+    RUNTIME,
+    Site,
+    chat,
+    dumps,
+    opened_site,
+)
+from tests.fakes.http.raw_http import connected, parse_replies, read_to_end
 
 
 @pytest.fixture(scope="module")

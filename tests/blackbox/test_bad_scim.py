@@ -11,8 +11,15 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from tests.fakes.postgres import Postgres
-from tests.fakes.provoked import GROUP, PATCH_OP, USER, Site, assert_whole, opened_provoked
+from tests.fakes.daemons.bad_provisioning_site import (
+    GROUP,
+    PATCH_OP,
+    USER,
+    Site,
+    assert_whole,
+    opened_provoked,
+)
+from tests.fakes.storage.postgres import Postgres
 
 UNKNOWN = "00000000-0000-4000-8000-000000000000"
 TOO_LONG = 5 * 1024 * 1024

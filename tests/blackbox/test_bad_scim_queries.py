@@ -6,8 +6,8 @@ from urllib.parse import quote
 
 import pytest
 
-from tests.fakes.provoked import ROOT, Site, opened_provoked
-from tests.fakes.wire import exchange
+from tests.fakes.daemons.bad_provisioning_site import ROOT, Site, opened_provoked
+from tests.fakes.http.raw_http import exchange
 
 NOUNS = ("/Users", "/Groups")
 

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 import pytest
 
 from gatewayd.accounts.records import Role
-from tests.fakes.migrated import NAME
-from tests.fakes.roles import AUTHS, GROUPS, PASSWORD, SETTINGS, USERS, Site, opened_roles
+from tests.fakes.daemons.role_site import AUTHS, GROUPS, PASSWORD, SETTINGS, USERS, Site, opened_roles
+from tests.fakes.storage.migrated import NAME
 
 MESSAGE = "message-canary"
 

@@ -21,17 +21,17 @@ from urllib.parse import urlsplit
 import pytest
 from aiohttp import web
 
-from tests.fakes.background import Provider, background_upstream
-from tests.fakes.cases import STREAMING, WHOLE, Case, begun, stream_of
-from tests.fakes.daemon import Daemon, running_daemon
-from tests.fakes.everything import Everything
-from tests.fakes.faulty import configuration
-from tests.fakes.questions import CHAT, Question, texts
-from tests.fakes.roles import AUTHS, GROUPS, PASSWORD, SCIM_TOKEN, USERS
-from tests.fakes.roles import SETTINGS as SCIM
-from tests.fakes.upstream import SILENCE
-from tests.fakes.upstream import Reply as Scripted
-from tests.fakes.wire import Reply, send
+from tests.fakes.daemons.daemon import Daemon, running_daemon
+from tests.fakes.daemons.failing_provider_site import configuration
+from tests.fakes.daemons.role_site import AUTHS, GROUPS, PASSWORD, SCIM_TOKEN, USERS
+from tests.fakes.daemons.role_site import SETTINGS as SCIM
+from tests.fakes.http.raw_http import Reply, send
+from tests.fakes.providers.all_routes_upstream import Everything
+from tests.fakes.providers.background_upstream import Provider, background_upstream
+from tests.fakes.providers.model_requests import STREAMING, WHOLE, Case, begun, stream_of
+from tests.fakes.providers.questions import CHAT, Question, texts
+from tests.fakes.providers.upstream import SILENCE
+from tests.fakes.providers.upstream import Reply as Scripted
 
 SECONDS = 1.0
 """How long anything that an account had open may still take."""

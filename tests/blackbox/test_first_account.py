@@ -5,8 +5,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.fakes.daemon import Daemon, running_daemon
-from tests.fakes.wire import send
+from tests.fakes.daemons.daemon import Daemon, running_daemon
+from tests.fakes.http.raw_http import send
 
 AUTHS = "/api/v1/auths"
 EMAIL = "root@example.org"

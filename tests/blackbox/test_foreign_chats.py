@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from gatewayd.http.routes import BASES
-from tests.fakes.listening import Listener
-from tests.fakes.living import CHATS, EVENTS, TASKS, House, Turn, opened_house
+from tests.fakes.daemons.chat_site import CHATS, EVENTS, TASKS, House, Turn, opened_house
+from tests.fakes.http.event_listener import Listener
 
 CANARY = "canary-of-ann"
 TOOL = '''"""

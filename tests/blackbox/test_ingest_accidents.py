@@ -13,13 +13,13 @@ from pathlib import Path
 import pytest
 
 from tests.conftest import real_postgres
-from tests.fakes.daemon import Daemon, running_daemon
-from tests.fakes.disks import fill, small_disk
-from tests.fakes.ingest_corpus import Tree
-from tests.fakes.ingest_killing import ALL, FILES, KNOWLEDGE, Caller
-from tests.fakes.ingest_state import Folder, State, read_postgres, read_sqlite
-from tests.fakes.orphans import adopting, find_child
-from tests.fakes.postgres import Postgres
+from tests.fakes.daemons.child_processes import adopting, find_child
+from tests.fakes.daemons.daemon import Daemon, running_daemon
+from tests.fakes.daemons.disks import fill, small_disk
+from tests.fakes.daemons.ingest_runs import ALL, FILES, KNOWLEDGE, Caller
+from tests.fakes.documents.changing_tree import Tree
+from tests.fakes.documents.stored_state import Folder, State, read_postgres, read_sqlite
+from tests.fakes.storage.postgres import Postgres
 
 SEED = 20_260_302
 EMBEDDING, EXTRACTION = "gatewayd.vectors.worker", "gatewayd.extract.child"

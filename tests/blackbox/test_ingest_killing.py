@@ -6,13 +6,13 @@ from pathlib import Path
 
 import pytest
 
-from tests.fakes.ingest_corpus import Tree
-from tests.fakes.ingest_lives import Lives
-from tests.fakes.orphans import adopting
-from tests.fakes.postgres import Postgres
+from tests.fakes.daemons.child_processes import adopting
+from tests.fakes.daemons.killed_ingests import Lives
+from tests.fakes.documents.changing_tree import Tree
+from tests.fakes.storage.postgres import Postgres
 
 SEED = 20_260_301
-PLAIN, EARLY = "gatewayd", "tests.fakes.early_graphs"
+PLAIN, EARLY = "gatewayd", "tests.fakes.daemons.early_graphs"
 
 
 def moment(lives: Lives) -> float:

@@ -16,10 +16,10 @@ from typing import Any
 
 import pytest
 
-from tests.fakes.daemon import Daemon, running_daemon
-from tests.fakes.ingest_state import assert_sound, copy_database
-from tests.fakes.killing import PASSWORD, Caller, Client, assert_busy, kill_under
-from tests.fakes.postgres import Postgres
+from tests.fakes.daemons.daemon import Daemon, running_daemon
+from tests.fakes.daemons.killed_daemon_clients import PASSWORD, Caller, Client, assert_busy, kill_under
+from tests.fakes.documents.stored_state import assert_sound, copy_database
+from tests.fakes.storage.postgres import Postgres
 
 SEED = 20_260_101
 AUTHS = "/api/v1/auths"

@@ -15,11 +15,11 @@ from typing import Any
 
 import pytest
 
-from tests.fakes.background import Provider, background_upstream
-from tests.fakes.ingest_state import assert_sound, copy_database
-from tests.fakes.killing import Caller, Client, assert_busy, kill_under
-from tests.fakes.living import CHATS, COMPLETIONS, Person, living, messages_of
-from tests.fakes.postgres import Postgres
+from tests.fakes.daemons.chat_site import CHATS, COMPLETIONS, Person, living, messages_of
+from tests.fakes.daemons.killed_daemon_clients import Caller, Client, assert_busy, kill_under
+from tests.fakes.documents.stored_state import assert_sound, copy_database
+from tests.fakes.providers.background_upstream import Provider, background_upstream
+from tests.fakes.storage.postgres import Postgres
 
 SEED = 20_261_122
 IMPORTED_MESSAGES = 150

@@ -25,7 +25,10 @@ import pytest
 
 from gatewayctl.transport import UnixConnection
 from gatewayctl.wire import base
-from tests.fakes.largest import (  # fmt: skip
+from tests.fakes.daemons.bad_input_site import AUTHS, CHATS, MESSAGE_ID, SCIM, Site, opened_site
+from tests.fakes.daemons.bad_input_site import PASSWORD as SITE_PASSWORD
+from tests.fakes.daemons.role_site import SCIM_TOKEN
+from tests.fakes.http.largest_bodies import (  # fmt: skip
     BODILESS,
     BODY,
     KINDS,
@@ -39,11 +42,8 @@ from tests.fakes.largest import (  # fmt: skip
     public_rows,
     value_of,
 )
-from tests.fakes.roles import SCIM_TOKEN
-from tests.fakes.site import AUTHS, CHATS, MESSAGE_ID, SCIM, Site, opened_site
-from tests.fakes.site import PASSWORD as SITE_PASSWORD
-from tests.fakes.upstream import Reply
-from tests.fakes.wire import connected, send
+from tests.fakes.http.raw_http import connected, send
+from tests.fakes.providers.upstream import Reply
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
 
@@ -100,7 +100,7 @@ def probe(site: Site) -> Iterator[Probe]:
     command = [
         sys.executable,
         "-m",
-        "tests.fakes.healthprobe",
+        "tests.fakes.daemons.health_probe",
         site.daemon.base_url,
         str(site.daemon.process.pid),
     ]

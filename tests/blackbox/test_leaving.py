@@ -9,10 +9,10 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from tests.fakes.cases import STREAMING, WHOLE, begun
-from tests.fakes.faulty import Site, opened_faulty
-from tests.fakes.questions import Question
-from tests.fakes.upstream import SILENCE, Reply, ndjson
+from tests.fakes.daemons.failing_provider_site import Site, opened_faulty
+from tests.fakes.providers.model_requests import STREAMING, WHOLE, begun
+from tests.fakes.providers.questions import Question
+from tests.fakes.providers.upstream import SILENCE, Reply, ndjson
 
 
 @pytest.fixture(scope="module")

@@ -9,9 +9,19 @@ from typing import Any
 
 import pytest
 
-from tests.fakes.listening import Listener
-from tests.fakes.living import CHATS, COMPLETIONS, EVENTS, PIPES, TASKS, House, Turn, opened_house, wait_until
-from tests.fakes.wire import connected
+from tests.fakes.daemons.chat_site import (
+    CHATS,
+    COMPLETIONS,
+    EVENTS,
+    PIPES,
+    TASKS,
+    House,
+    Turn,
+    opened_house,
+    wait_until,
+)
+from tests.fakes.http.event_listener import Listener
+from tests.fakes.http.raw_http import connected
 
 SEED = 20_261_123
 QUEUE = 20

@@ -12,8 +12,17 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from tests.fakes.living import CHATS, COMPLETIONS, TASKS, House, Person, Turn, opened_house, wait_until
-from tests.fakes.upstream import (
+from tests.fakes.daemons.chat_site import (
+    CHATS,
+    COMPLETIONS,
+    TASKS,
+    House,
+    Person,
+    Turn,
+    opened_house,
+    wait_until,
+)
+from tests.fakes.providers.upstream import (
     SILENCE,
     Reply,
     json_reply,

@@ -13,12 +13,12 @@ from typing import Any
 
 import pytest
 
-from tests.fakes.background import Provider, background_upstream
-from tests.fakes.daemon import Daemon
-from tests.fakes.living import CHATS, COMPLETIONS, House, Person, Turn, living, wait_until
-from tests.fakes.postgres import Postgres
-from tests.fakes.uploads import FORM, file_part, form
-from tests.fakes.upstream import SILENCE, Reply, openai_chunk, openai_stream, sse
+from tests.fakes.daemons.chat_site import CHATS, COMPLETIONS, House, Person, Turn, living, wait_until
+from tests.fakes.daemons.daemon import Daemon
+from tests.fakes.http.multipart_forms import FORM, file_part, form
+from tests.fakes.providers.background_upstream import Provider, background_upstream
+from tests.fakes.providers.upstream import SILENCE, Reply, openai_chunk, openai_stream, sse
+from tests.fakes.storage.postgres import Postgres
 
 WORDS = [sse(openai_chunk(content=word)) for word in ("Hello", " there")]
 REST = b"".join(openai_stream(["!"]))

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.fakes.background import background_upstream
-from tests.fakes.listening import Heard, Listener, RefusedError
-from tests.fakes.living import AUTHS, EVENTS, USERS, House, Person, Turn, living, opened_house
+from tests.fakes.daemons.chat_site import AUTHS, EVENTS, USERS, House, Person, Turn, living, opened_house
+from tests.fakes.http.event_listener import Heard, Listener, RefusedError
+from tests.fakes.providers.background_upstream import background_upstream
 
 SEED = 20_261_121
 TOLD = 300

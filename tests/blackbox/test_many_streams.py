@@ -8,10 +8,18 @@ import pytest
 
 from tests.bench.targets import check, prepared_gateway, running_mock
 from tests.bench.tools import Work, build, running_load
-from tests.fakes.daemon import running_daemon
-from tests.fakes.faulty import make_key
-from tests.fakes.marked import Marked, ask_marked, marked_body, running_marked
-from tests.fakes.questions import CHAT, COMPLETION, MESSAGE, RUNTIME_CHAT, RUNTIME_GENERATE, failures, texts
+from tests.fakes.daemons.daemon import running_daemon
+from tests.fakes.daemons.failing_provider_site import make_key
+from tests.fakes.providers.marked_streams import Marked, ask_marked, marked_body, running_marked
+from tests.fakes.providers.questions import (
+    CHAT,
+    COMPLETION,
+    MESSAGE,
+    RUNTIME_CHAT,
+    RUNTIME_GENERATE,
+    failures,
+    texts,
+)
 
 STREAMS = 1000
 ROOT = Path(__file__).parents[2]

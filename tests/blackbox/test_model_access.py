@@ -8,9 +8,9 @@ import pytest
 
 from gatewayd.accounts.records import Role
 from gatewayd.http.routes import BASES
-from tests.fakes.roles import AUTHS, MODELS, PERMITTED, Site, opened_roles
-from tests.fakes.samples import ASKED, MESSAGES, PLACES, RUNTIME_ASKED, TURNS
-from tests.fakes.wire import Reply
+from tests.fakes.daemons.role_site import AUTHS, MODELS, PERMITTED, Site, opened_roles
+from tests.fakes.http.raw_http import Reply
+from tests.fakes.http.samples import ASKED, MESSAGES, PLACES, RUNTIME_ASKED, TURNS
 
 
 @pytest.fixture(scope="module")

@@ -8,12 +8,12 @@ import pytest
 
 from gatewayd.accounts.records import Role
 from gatewayd.http.routes import BASES
-from tests.fakes.roles import AUTHS, MODELS, PUBLIC_GRANT, Site, opened_roles
-from tests.fakes.samples import ASKED, MESSAGES, RUNTIME_ASKED, Row
-from tests.fakes.samples_models import CONTROL_PATHS, MODEL_PATHS, Decision
-from tests.fakes.upstream import Reply as FakeReply
-from tests.fakes.upstream import json_reply, sse
-from tests.fakes.wire import Reply
+from tests.fakes.daemons.role_site import AUTHS, MODELS, PUBLIC_GRANT, Site, opened_roles
+from tests.fakes.http.raw_http import Reply
+from tests.fakes.http.samples import ASKED, MESSAGES, RUNTIME_ASKED, Row
+from tests.fakes.http.samples_models import CONTROL_PATHS, MODEL_PATHS, Decision
+from tests.fakes.providers.upstream import Reply as FakeReply
+from tests.fakes.providers.upstream import json_reply, sse
 
 SECRET = "canary-of-the-record"
 ADDRESS = "ann.canary@example.org"

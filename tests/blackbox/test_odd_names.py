@@ -9,13 +9,13 @@ from urllib.parse import quote
 import pytest
 
 from gatewayd.http.routes import BASES
-from tests.fakes.background import background_upstream
-from tests.fakes.daemon import running_daemon
-from tests.fakes.everything import Everything
-from tests.fakes.faulty import make_key
-from tests.fakes.questions import CHAT, EMBEDDING, MESSAGE, RUNTIME_CHAT, TURNS, Question
-from tests.fakes.roles import Site, opened_roles
-from tests.fakes.wire import send
+from tests.fakes.daemons.daemon import running_daemon
+from tests.fakes.daemons.failing_provider_site import make_key
+from tests.fakes.daemons.role_site import Site, opened_roles
+from tests.fakes.http.raw_http import send
+from tests.fakes.providers.all_routes_upstream import Everything
+from tests.fakes.providers.background_upstream import background_upstream
+from tests.fakes.providers.questions import CHAT, EMBEDDING, MESSAGE, RUNTIME_CHAT, TURNS, Question
 
 
 @pytest.fixture(scope="module")

@@ -11,13 +11,13 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from tests.fakes.background import background_upstream
-from tests.fakes.cases import STREAMING, begun, stream_of
-from tests.fakes.daemon import running_daemon
-from tests.fakes.everything import Everything
-from tests.fakes.faulty import OpenStream, Site, configuration, make_key
-from tests.fakes.questions import Question, failures, texts
-from tests.fakes.upstream import SILENCE, Reply
+from tests.fakes.daemons.daemon import running_daemon
+from tests.fakes.daemons.failing_provider_site import OpenStream, Site, configuration, make_key
+from tests.fakes.providers.all_routes_upstream import Everything
+from tests.fakes.providers.background_upstream import background_upstream
+from tests.fakes.providers.model_requests import STREAMING, begun, stream_of
+from tests.fakes.providers.questions import Question, failures, texts
+from tests.fakes.providers.upstream import SILENCE, Reply
 
 CASES = list(STREAMING.values())
 

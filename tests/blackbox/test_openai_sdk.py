@@ -8,8 +8,8 @@ from typing import Any
 import openai
 import pytest
 
-from tests.fakes.faulty import MODELS, Site, opened_faulty
-from tests.fakes.upstream import (
+from tests.fakes.daemons.failing_provider_site import MODELS, Site, opened_faulty
+from tests.fakes.providers.upstream import (
     CUT,
     SILENCE,
     Reply,

@@ -8,11 +8,19 @@ from typing import Any
 
 import pytest
 
-from tests.fakes.background import background_upstream
-from tests.fakes.daemon import free_port, running_daemon
-from tests.fakes.faulty import CHAT, KEY, MODELS, Site, make_key, opened_faulty, question
-from tests.fakes.upstream import SILENCE, Reply, json_reply, openai_chunk, openai_completion, sse
-from tests.fakes.wire import Reply as Answer
+from tests.fakes.daemons.daemon import free_port, running_daemon
+from tests.fakes.daemons.failing_provider_site import (
+    CHAT,
+    KEY,
+    MODELS,
+    Site,
+    make_key,
+    opened_faulty,
+    question,
+)
+from tests.fakes.http.raw_http import Reply as Answer
+from tests.fakes.providers.background_upstream import background_upstream
+from tests.fakes.providers.upstream import SILENCE, Reply, json_reply, openai_chunk, openai_completion, sse
 
 
 @pytest.fixture(scope="module")

@@ -8,13 +8,13 @@ import pytest
 from openapi_spec_validator import validate
 
 from gatewayd.accounts.records import Role
-from tests.fakes.replies import closed, faults_of
-from tests.fakes.roles import AUTHS, PASSWORD, SCIM_TOKEN, Site, opened_roles
-from tests.fakes.samples import SAMPLES, Row
-from tests.fakes.samples_documents import BYTES, DOCUMENT_SAMPLES, UPLOAD, upload
-from tests.fakes.samples_live import LIVE_SAMPLES, OWN_SAMPLES, PERMISSIONS
-from tests.fakes.samples_scim import SCIM_SAMPLES
-from tests.fakes.wire import Reply
+from tests.fakes.daemons.role_site import AUTHS, PASSWORD, SCIM_TOKEN, Site, opened_roles
+from tests.fakes.http.declared_replies import closed, faults_of
+from tests.fakes.http.raw_http import Reply
+from tests.fakes.http.samples import SAMPLES, Row
+from tests.fakes.http.samples_chats import LIVE_SAMPLES, OWN_SAMPLES, PERMISSIONS
+from tests.fakes.http.samples_documents import BYTES, DOCUMENT_SAMPLES, UPLOAD, upload
+from tests.fakes.http.samples_scim import SCIM_SAMPLES
 
 OPEN = (
     *("/health", "/health/db", "/livez", "/readyz", "/ready"),

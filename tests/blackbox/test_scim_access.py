@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from tests.fakes.roles import AUTHS, SCIM_TOKEN, Site, opened_roles
-from tests.fakes.samples import Row
-from tests.fakes.samples_scim import ROOT, SCIM_SAMPLES
-from tests.fakes.wire import Reply, exchange
+from tests.fakes.daemons.role_site import AUTHS, SCIM_TOKEN, Site, opened_roles
+from tests.fakes.http.raw_http import Reply, exchange
+from tests.fakes.http.samples import Row
+from tests.fakes.http.samples_scim import ROOT, SCIM_SAMPLES
 
 SCIM_JSON = "application/scim+json"
 ERROR = "urn:ietf:params:scim:api:messages:2.0:Error"

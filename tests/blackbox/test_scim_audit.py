@@ -8,9 +8,9 @@ from urllib.parse import quote
 
 import pytest
 
-from tests.fakes.daemon import Daemon, running_daemon
-from tests.fakes.provoked import PROVIDER, ROOT, SCIM_JSON, TOKEN
-from tests.fakes.wire import Reply, send
+from tests.fakes.daemons.bad_provisioning_site import PROVIDER, ROOT, SCIM_JSON, TOKEN
+from tests.fakes.daemons.daemon import Daemon, running_daemon
+from tests.fakes.http.raw_http import Reply, send
 
 PASSWORDS = ("hunter-in-a-body", "hunter-in-a-put", "hunter-in-a-patch")
 GUESS = "guess-0123456789abcdef0123456789"

@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
-from tests.fakes.cases import STREAMING, WHOLE, begun
-from tests.fakes.faulty import KEY, NAMES, Site, opened_faulty
-from tests.fakes.questions import ANTHROPIC, COMPLETION, OLLAMA, RESPONSE, Question, failures, texts
-from tests.fakes.upstream import CUT, SILENCE, Reply, anthropic_events, json_reply, ndjson, sse
-from tests.fakes.wire import Reply as Answer
+from tests.fakes.daemons.failing_provider_site import KEY, NAMES, Site, opened_faulty
+from tests.fakes.http.raw_http import Reply as Answer
+from tests.fakes.providers.model_requests import STREAMING, WHOLE, begun
+from tests.fakes.providers.questions import ANTHROPIC, COMPLETION, OLLAMA, RESPONSE, Question, failures, texts
+from tests.fakes.providers.upstream import CUT, SILENCE, Reply, anthropic_events, json_reply, ndjson, sse
 
 
 @pytest.fixture(scope="module")

@@ -7,14 +7,14 @@ from typing import Any
 
 import pytest
 
-from tests.fakes.accident import drip
-from tests.fakes.background import background_upstream
-from tests.fakes.cases import STREAMING, WHOLE, stream_of
-from tests.fakes.daemon import running_daemon
-from tests.fakes.everything import Everything
-from tests.fakes.faulty import KEY, NAMES, Site, configuration, make_key, opened_faulty
-from tests.fakes.questions import OLLAMA, Question, failures, texts
-from tests.fakes.upstream import Reply
+from tests.fakes.daemons.daemon import running_daemon
+from tests.fakes.daemons.failing_provider_site import KEY, NAMES, Site, configuration, make_key, opened_faulty
+from tests.fakes.providers.all_routes_upstream import Everything
+from tests.fakes.providers.background_upstream import background_upstream
+from tests.fakes.providers.model_requests import STREAMING, WHOLE, stream_of
+from tests.fakes.providers.questions import OLLAMA, Question, failures, texts
+from tests.fakes.providers.stream_failure import drip
+from tests.fakes.providers.upstream import Reply
 
 
 @pytest.fixture(scope="module")

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from tests.clients.outcome import Outcome
-from tests.fakes.upstream import (
+from tests.fakes.providers.upstream import (
     Reply,
     anthropic_events,
     anthropic_message,

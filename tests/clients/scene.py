@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from tests.fakes.background import Provider, background_upstream
-from tests.fakes.daemon import Daemon, running_daemon
+from tests.fakes.daemons.daemon import Daemon, running_daemon
+from tests.fakes.providers.background_upstream import Provider, background_upstream
 
 PREFIXES = {"openai": "o.", "anthropic": "a.", "ollama": "l."}
 NAMES = {"openai": "hosted", "anthropic": "native", "ollama": "runtime"}

@@ -7,7 +7,7 @@ from typing import Any
 
 import requests
 
-from tests.fakes.living import House
+from tests.fakes.daemons.chat_site import House
 
 DEADLINE = 30.0
 

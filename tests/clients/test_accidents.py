@@ -10,8 +10,8 @@ import pytest
 from tests.clients.askers import ASKERS, SECONDS, Asker, OllamaAsker
 from tests.clients.outcome import Outcome
 from tests.clients.scene import Scene, model_of, name_of
-from tests.fakes.accident import Accident
-from tests.fakes.accidents import ACCIDENTS
+from tests.fakes.providers.stream_failure import Accident
+from tests.fakes.providers.stream_failures import ACCIDENTS
 
 OF_A_RUNTIME = [name for name, accident in ACCIDENTS.items() if accident.kind == "ollama"]
 

@@ -10,7 +10,7 @@ from pydantic import BaseModel
 from tests.clients.askers import SECONDS
 from tests.clients.conversation import ANTHROPIC, ANTHROPIC_TOOLS, PNG, SAYINGS, Said
 from tests.clients.scene import PREFIXES, Scene, model_of
-from tests.fakes.upstream import SILENCE, Reply, anthropic_message, json_reply, openai_completion
+from tests.fakes.providers.upstream import SILENCE, Reply, anthropic_message, json_reply, openai_completion
 
 HI: Any = [{"role": "user", "content": "hi"}]
 KINDS = tuple(PREFIXES)

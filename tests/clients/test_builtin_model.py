@@ -8,7 +8,7 @@ import pytest
 
 from tests.clients.askers import ASKERS, Asker, Clients, opened_clients
 from tests.clients.scene import sign_up
-from tests.fakes.daemon import running_daemon
+from tests.fakes.daemons.daemon import running_daemon
 
 # Each dialect both ways; the helpers and the clients for Node read the same streams.
 VOICES = [

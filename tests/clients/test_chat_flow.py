@@ -8,8 +8,8 @@ import openai
 import pytest
 
 from tests.clients.script import Script, asked, empty_answer, new_chat, says, user_message
-from tests.fakes.living import House, opened_house
-from tests.fakes.upstream import (
+from tests.fakes.daemons.chat_site import House, opened_house
+from tests.fakes.providers.upstream import (
     SILENCE,
     Reply,
     json_reply,

@@ -5,8 +5,15 @@ from collections.abc import Iterator
 import pytest
 
 from tests.clients.script import Script, asked, new_chat, says
-from tests.fakes.living import House, opened_house
-from tests.fakes.upstream import Reply, json_reply, openai_chunk, openai_completion, openai_stream, sse
+from tests.fakes.daemons.chat_site import House, opened_house
+from tests.fakes.providers.upstream import (
+    Reply,
+    json_reply,
+    openai_chunk,
+    openai_completion,
+    openai_stream,
+    sse,
+)
 
 PLUGINS = {
     "weather": '''"""

@@ -11,7 +11,7 @@ import pytest
 from tests.clients.askers import ASKERS, Asker, opened_clients
 from tests.clients.outcome import Failure
 from tests.clients.scene import PREFIXES, Scene, model_of
-from tests.fakes.upstream import SILENCE, Reply, json_reply, openai_chunk, sse
+from tests.fakes.providers.upstream import SILENCE, Reply, json_reply, openai_chunk, sse
 
 HI = [{"role": "user", "content": "hi"}]
 LIMITED = json_reply({"error": {"message": "slow down"}}, 429, Retry_After="7")

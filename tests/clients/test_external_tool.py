@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from tests.fakes.living import CHATS, House, Turn, opened_house
-from tests.fakes.reporting import ReportingTool, reporting_tool
-from tests.fakes.upstream import Reply, openai_chunk, openai_stream, sse
-from tests.fakes.wire import send
+from tests.fakes.daemons.chat_site import CHATS, House, Turn, opened_house
+from tests.fakes.http.external_tool import ReportingTool, reporting_tool
+from tests.fakes.http.raw_http import send
+from tests.fakes.providers.upstream import Reply, openai_chunk, openai_stream, sse
 
 EVERYBODY = [{"principal_type": "user", "principal_id": "*", "permission": "read"}]
 STATUS: dict[str, Any] = {"type": "status", "data": {"description": "looking", "done": False}}

@@ -13,7 +13,7 @@ import requests
 
 from tests.clients.conversation import Said
 from tests.clients.scene import Scene, model_of
-from tests.fakes.upstream import SILENCE, Reply, json_reply
+from tests.fakes.providers.upstream import SILENCE, Reply, json_reply
 
 HI: Any = [{"role": "user", "content": "hi"}]
 

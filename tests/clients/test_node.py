@@ -8,7 +8,7 @@ from tests.clients import outcome
 from tests.clients.conversation import ANTHROPIC, OPENAI, SAYINGS
 from tests.clients.node import Node
 from tests.clients.scene import PREFIXES, Scene, model_of
-from tests.fakes.upstream import CUT, Reply, json_reply, openai_chunk, sse
+from tests.fakes.providers.upstream import CUT, Reply, json_reply, openai_chunk, sse
 
 pytestmark = pytest.mark.real("node")
 

@@ -10,7 +10,7 @@ import pytest
 from tests.clients.askers import SECONDS
 from tests.clients.conversation import OPENAI_TOOLS, PNG, SAYINGS, Said
 from tests.clients.scene import PREFIXES, Scene, model_of
-from tests.fakes.upstream import Reply, json_reply, ndjson
+from tests.fakes.providers.upstream import Reply, json_reply, ndjson
 
 HI: Any = [{"role": "user", "content": "hi"}]
 KINDS = tuple(PREFIXES)

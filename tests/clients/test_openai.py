@@ -11,7 +11,7 @@ from pydantic import BaseModel
 from tests.clients.askers import SECONDS
 from tests.clients.conversation import OPENAI_TOOLS, PNG, SAYINGS, Said
 from tests.clients.scene import PREFIXES, Scene, model_of
-from tests.fakes.upstream import CUT, SILENCE, Reply, json_reply, sse
+from tests.fakes.providers.upstream import CUT, SILENCE, Reply, json_reply, sse
 
 HI: Any = [{"role": "user", "content": "hi"}]
 KINDS = tuple(PREFIXES)

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from tests.fakes.daemon import Daemon, running_daemon
-from tests.fakes.ingest_state import State, read_postgres, read_sqlite
+from tests.fakes.daemons.daemon import Daemon, running_daemon
+from tests.fakes.documents.stored_state import State, read_postgres, read_sqlite
 
 SECONDS = 300.0
 COLLECTION = "corpus"

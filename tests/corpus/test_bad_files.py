@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.corpus.stand import Ingested, opened_stand
-from tests.fakes.documents import (
+from tests.fakes.documents.makers import (
     SENTENCE,
     archive,
     entities,

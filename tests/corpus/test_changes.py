@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from tests.corpus.stand import Stand, ended, opened_stand
-from tests.fakes.documents import pdf, word
-from tests.fakes.postgres import Postgres
+from tests.fakes.documents.makers import pdf, word
+from tests.fakes.storage.postgres import Postgres
 
 pytestmark = pytest.mark.timeout(300)
 

@@ -7,7 +7,7 @@ import pytest
 
 from tests.corpus.fetch import Document, Failing, documents, failing, lay_out
 from tests.corpus.stand import Hit, Ingested, opened_stand, squeezed
-from tests.fakes.postgres import Postgres
+from tests.fakes.storage.postgres import Postgres
 
 # Documents are fetched and all are embedded before the first test.
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]

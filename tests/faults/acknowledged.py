@@ -8,8 +8,8 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
-from tests.fakes.living import CHATS, COMPLETIONS, messages_of
-from tests.fakes.uploads import FORM, file_part, form
+from tests.fakes.daemons.chat_site import CHATS, COMPLETIONS, messages_of
+from tests.fakes.http.multipart_forms import FORM, file_part, form
 from tests.faults.lines import Line, LostError
 
 UPLOAD_BYTES = 300_000

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-from tests.fakes.daemon import Daemon
+from tests.fakes.daemons.daemon import Daemon
 
 SECONDS = 60.0
 

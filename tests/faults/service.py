@@ -8,8 +8,8 @@ from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from tests.fakes.daemon import Daemon, free_port, running_daemon
-from tests.fakes.living import AUTHS, PASSWORD, SETTINGS, write_plugins
+from tests.fakes.daemons.chat_site import AUTHS, PASSWORD, SETTINGS, write_plugins
+from tests.fakes.daemons.daemon import Daemon, free_port, running_daemon
 
 PIPES = {
     "again": '''"""

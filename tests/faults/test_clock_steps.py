@@ -13,8 +13,8 @@ from pathlib import Path
 import pytest
 
 from tests.conftest import missing
-from tests.fakes.daemon import free_port, running_daemon
-from tests.fakes.ingest_killing import Caller
+from tests.fakes.daemons.daemon import free_port, running_daemon
+from tests.fakes.daemons.ingest_runs import Caller
 from tests.faults.acknowledged import Some
 from tests.faults.lines import line_of
 

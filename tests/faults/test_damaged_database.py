@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from tests.fakes.daemon import Daemon, running_daemon
-from tests.fakes.migrated import NAME
+from tests.fakes.daemons.daemon import Daemon, running_daemon
+from tests.fakes.storage.migrated import NAME
 from tests.faults.acknowledged import Chats, Uploads
 from tests.faults.lines import Line, line_of
 

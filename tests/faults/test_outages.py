@@ -14,15 +14,15 @@ import pytest
 
 from gatewayd.pipeline.runs.executor import GATEWAY_STOPPED
 from tests.conftest import real_postgres
-from tests.fakes.background import background_upstream
-from tests.fakes.disks import fill, small_disk
-from tests.fakes.listening import Listener
-from tests.fakes.living import CHATS, House, Turn, living, wait_until
-from tests.fakes.migrated import NAME
-from tests.fakes.postgres import Postgres
-from tests.fakes.standstill import stopped
-from tests.fakes.upstream import SILENCE, Reply, openai_chunk, openai_stream, sse
-from tests.fakes.wire import send
+from tests.fakes.daemons.chat_site import CHATS, House, Turn, living, wait_until
+from tests.fakes.daemons.disks import fill, small_disk
+from tests.fakes.daemons.paused_processes import stopped
+from tests.fakes.http.event_listener import Listener
+from tests.fakes.http.raw_http import send
+from tests.fakes.providers.background_upstream import background_upstream
+from tests.fakes.providers.upstream import SILENCE, Reply, openai_chunk, openai_stream, sse
+from tests.fakes.storage.migrated import NAME
+from tests.fakes.storage.postgres import Postgres
 from tests.test_stopping_documented import stop_margin
 
 pytestmark = pytest.mark.faults

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.fakes.living import wait_until
+from tests.fakes.daemons.chat_site import wait_until
 from tests.faults.acknowledged import Chats, Load, Reads, Runs, Uploads
 from tests.faults.lines import Line
 from tests.faults.service import Service, running_service

@@ -12,10 +12,10 @@ from urllib.parse import urlsplit
 import aiohttp
 import pytest
 
-from tests.fakes.daemon import Daemon, running_daemon
-from tests.fakes.marked import HEAD, LIST, Marked, running_marked
-from tests.fakes.upstream import openai_chunk, sse
-from tests.fakes.wire import send
+from tests.fakes.daemons.daemon import Daemon, running_daemon
+from tests.fakes.http.raw_http import send
+from tests.fakes.providers.marked_streams import HEAD, LIST, Marked, running_marked
+from tests.fakes.providers.upstream import openai_chunk, sse
 from tests.faults import hostile
 from tests.faults.hostile import OF_ACCOUNT, OF_NOBODY, Sent, Target, attacking, bad_token, hammering
 

@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from gatewayctl.wire.base import HEADER, VERSION
-from tests.fakes.daemon import Daemon, running_daemon
-from tests.fakes.faulty import make_key
-from tests.fakes.wire import send
+from tests.fakes.daemons.daemon import Daemon, running_daemon
+from tests.fakes.daemons.failing_provider_site import make_key
+from tests.fakes.http.raw_http import send
 from tests.faults.hostile import BEGIN_OF_FORM, FORM, Target, listener, open_one, slow_upload, unread_download
 
 pytestmark = pytest.mark.faults

@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 
 from gatewayd.observe.outputs import CLOSE_SECONDS
-from tests.fakes import forking
-from tests.fakes.daemon import Daemon, environment, free_port, running_daemon, wait_ready
-from tests.fakes.killing import Caller
-from tests.fakes.migrated import migrated_copy
+from tests.fakes.daemons import forking
+from tests.fakes.daemons.daemon import Daemon, environment, free_port, running_daemon, wait_ready
+from tests.fakes.daemons.killed_daemon_clients import Caller
+from tests.fakes.storage.migrated import migrated_copy
 from tests.faults.acknowledged import Some
 from tests.faults.lines import line_of
 

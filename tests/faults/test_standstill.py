@@ -10,12 +10,12 @@ from pathlib import Path
 import pytest
 
 from gatewayd.deadlines import GRACE_SECONDS, PAUSE_THRESHOLD_SECONDS
-from tests.fakes.background import background_upstream
-from tests.fakes.daemon import Daemon, running_daemon
-from tests.fakes.ingest_killing import FILES, QUERY, Caller
-from tests.fakes.orphans import adopting, find_child
-from tests.fakes.standstill import stopped
-from tests.fakes.upstream import SILENCE, json_reply, openai_completion
+from tests.fakes.daemons.child_processes import adopting, find_child
+from tests.fakes.daemons.daemon import Daemon, running_daemon
+from tests.fakes.daemons.ingest_runs import FILES, QUERY, Caller
+from tests.fakes.daemons.paused_processes import stopped
+from tests.fakes.providers.background_upstream import background_upstream
+from tests.fakes.providers.upstream import SILENCE, json_reply, openai_completion
 from tests.faults.acknowledged import Some
 from tests.faults.lines import line_of
 

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.fakes.control import Control, Ctl, control_socket
-from tests.fakes.control_documents import boss
+from tests.fakes.daemons.control_documents import boss
+from tests.fakes.daemons.control_socket import Control, Ctl, control_socket
 
 
 @pytest.fixture

@@ -18,7 +18,7 @@ from gatewayctl.wire.files import NewFile
 from gatewayctl.wire.models import Holders
 from gatewayctl.wire.plugins import NewPlugin
 from gatewayctl.wire.stored_chats import ChatExport
-from tests.fakes.control import Control
+from tests.fakes.daemons.control_socket import Control
 
 
 def test_the_socket_of_the_system_comes_before_that_of_a_quickstart(

@@ -14,10 +14,10 @@ import typer
 
 from gatewayctl.failures import TABLE
 from gatewayctl.main import app
-from tests.fakes.control_plugins import BROKEN, FILTER, SPEC, TOOL
-from tests.fakes.daemon import Daemon, running_daemon
-from tests.fakes.live_work import surroundings
-from tests.fakes.upstream import FakeUpstream
+from tests.fakes.daemons.control_plugins import BROKEN, FILTER, SPEC, TOOL
+from tests.fakes.daemons.daemon import Daemon, running_daemon
+from tests.fakes.daemons.live_work import surroundings
+from tests.fakes.providers.upstream import FakeUpstream
 from tests.gatewayctl.test_manual import walk
 
 ROOT = "root@example.org"

@@ -18,9 +18,9 @@ import gatewayctl
 from gatewayctl import completion
 from gatewayctl.main import app
 from gatewayctl.wire import routes
-from tests.fakes.control import Control, Ctl
-from tests.fakes.control_documents import processed
-from tests.fakes.control_plugins import FILTER
+from tests.fakes.daemons.control_documents import processed
+from tests.fakes.daemons.control_plugins import FILTER
+from tests.fakes.daemons.control_socket import Control, Ctl
 from tests.gatewayctl.test_manual import walk
 
 

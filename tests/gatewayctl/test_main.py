@@ -11,7 +11,7 @@ import gatewayctl
 import gatewayd
 from gatewayctl.main import main, wanted_output
 from gatewayctl.render import Output
-from tests.fakes.control import Control, Ctl
+from tests.fakes.daemons.control_socket import Control, Ctl
 
 
 def test_both_programs_have_one_version(capsys: pytest.CaptureFixture[str]) -> None:

@@ -3,7 +3,7 @@
 from rich.console import Console
 
 from gatewayctl.markdown import Blocks, draw
-from tests.fakes.control import Terminal
+from tests.fakes.daemons.control_socket import Terminal
 
 
 def test_blocks_end_at_blank_lines_but_not_in_code() -> None:

@@ -9,7 +9,7 @@ import pytest
 
 from gatewayctl.failures import CommandError
 from gatewayctl.prompts import ask_password, confirm, is_in_file, read_secret, read_text, usage
-from tests.fakes.control import Terminal
+from tests.fakes.daemons.control_socket import Terminal
 
 
 def test_usage_failures_exit_with_two_and_no_hint() -> None:

@@ -14,7 +14,7 @@ from gatewayctl.wire.collections import Passage as FoundPassage
 from gatewayctl.wire.files import File
 from gatewayctl.wire.service import ServiceStep
 from gatewayctl.wire.users import User
-from tests.fakes.control import Terminal
+from tests.fakes.daemons.control_socket import Terminal
 
 
 class Row(BaseModel):

@@ -11,7 +11,7 @@ import pytest
 import gatewayctl
 from gatewayctl.failures import CommandError
 from gatewayctl.streams import ESCAPES, GuardedStream, QuietStream, prepared_streams
-from tests.fakes.control import Control, Ctl
+from tests.fakes.daemons.control_socket import Control, Ctl
 
 ENVIRONMENT = {"PYTHONPATH": str(Path(gatewayctl.__file__).parents[1]), "PATH": os.environ["PATH"]}
 

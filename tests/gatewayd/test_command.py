@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.fakes.daemon import environment, free_port, run_daemon, running_daemon
+from tests.fakes.daemons.daemon import environment, free_port, run_daemon, running_daemon
 
 
 def test_configuration_check(state: Path) -> None:

@@ -21,9 +21,9 @@ from gatewayd.daemon import _every
 from gatewayd.errors import ErrorKind, GatewayError
 from gatewayd.settings import load
 from tests.conftest import missing
-from tests.fakes.daemon import Daemon, environment, free_port, run_daemon, running_daemon, wait_ready
-from tests.fakes.slow import slow_provider
-from tests.fakes.uploads import FORM, file_part, form
+from tests.fakes.daemons.daemon import Daemon, environment, free_port, run_daemon, running_daemon, wait_ready
+from tests.fakes.http.multipart_forms import FORM, file_part, form
+from tests.fakes.providers.slow_provider import slow_provider
 
 CHAT = {"model": "slow", "messages": [{"role": "user", "content": "hi"}], "stream": True}
 

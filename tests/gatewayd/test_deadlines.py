@@ -5,7 +5,7 @@ import time
 import pytest
 
 from gatewayd.deadlines import GRACE_SECONDS, PAUSE_THRESHOLD_SECONDS, TimeLimit, pause_extension
-from tests.fakes.sockets import on_both_loops
+from tests.fakes.http.byte_server import on_both_loops
 
 
 async def test_a_block_that_takes_too_long_ends() -> None:

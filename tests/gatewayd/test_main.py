@@ -5,7 +5,7 @@ import sys
 from pathlib import Path
 
 from gatewayd import __version__
-from tests.fakes.daemon import environment, free_port, run_daemon
+from tests.fakes.daemons.daemon import environment, free_port, run_daemon
 
 SAYS_ITS_COLLECTOR = """
 import gc

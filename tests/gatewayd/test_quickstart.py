@@ -17,7 +17,7 @@ from gatewayd.assembly.plugins import plugin_sources
 from gatewayd.plugins.directory import read_directory
 from gatewayd.quickstart import Quickstart, find_command
 from gatewayd.settings import load
-from tests.fakes.daemon import Daemon, free_port, running_daemon
+from tests.fakes.daemons.daemon import Daemon, free_port, running_daemon
 
 README = Path(__file__).parents[2] / "README.md"
 

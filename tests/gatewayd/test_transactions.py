@@ -3,7 +3,7 @@ import asyncio
 import pytest
 
 from gatewayd.transactions import CallbackTransactor, after_commit
-from tests.fakes.stores import Memory
+from tests.fakes.accounts.memory_stores import Memory
 
 
 @pytest.fixture

@@ -22,9 +22,9 @@ from gatewayd.workers import (
     WorkerProcess,
     encode_frame,
 )
-from tests.fakes.sockets import on_both_loops
+from tests.fakes.http.byte_server import on_both_loops
 
-CHILD = "tests.fakes.workerchild"
+CHILD = "tests.fakes.daemons.scripted_worker"
 TOLD = {"kind": ErrorKind.CONFLICT, "message": "cannot do it", "param": None, "code": None}
 Start = Callable[..., Awaitable[WorkerProcess]]
 

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from gatewayd.settings.environment import process_environment
-from tests.fakes.plugged import CORPUS, Site, plugged, wait_until
+from tests.fakes.daemons.plugin_site import CORPUS, Site, plugged, wait_until
 
 PLACE = process_environment().get("TEST_PLUGIN_ISOLATION", "thread")
 SETTINGS = {"PLUGIN_ISOLATION": PLACE, "PLUGIN_PROCESSES": "200"}

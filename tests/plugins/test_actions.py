@@ -5,7 +5,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from tests.fakes.plugged import Asked, Site, check_passport
+from tests.fakes.daemons.plugin_site import Asked, Site, check_passport
 
 
 @pytest.fixture

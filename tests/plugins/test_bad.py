@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tests.fakes.plugged import BAD, CORPUS, Asked, Site, plugged, wait_until
+from tests.fakes.daemons.plugin_site import BAD, CORPUS, Asked, Site, plugged, wait_until
 
 GOOD = ("echo", "calculator", "token_stream", "tool_caller", "rank_first")
 LOAD_SECONDS = 6

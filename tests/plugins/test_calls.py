@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from tests.fakes.plugged import CORPUS, Listener, Site, plugged, wait_until
+from tests.fakes.daemons.plugin_site import CORPUS, Listener, Site, plugged, wait_until
 
 SOON = "1"
 """Seconds after which a call ends at a gateway that is set so."""

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from gatewayd.events.table import EVENT_TYPES
-from tests.fakes.plugged import BAD, CORPUS
-from tests.fakes.pluginrows import (
+from tests.fakes.daemons.plugin_site import BAD, CORPUS
+from tests.fakes.plugins.source_facts import (
     ENTRIES,
     Method,
     Row,

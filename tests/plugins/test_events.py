@@ -10,7 +10,7 @@ import pytest
 
 from gatewayd.events.records import EventHelper
 from gatewayd.events.table import EVENT_TYPES
-from tests.fakes.plugged import Asked, Site, wait_until
+from tests.fakes.daemons.plugin_site import Asked, Site, wait_until
 from tests.plugins.corpus.event_showcase import EVENTS
 
 OWN = {"chat:active", "chat:list", "chat:outlet", "chat:tasks:cancel"}

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tests.fakes.plugged import Site, check_passport
+from tests.fakes.daemons.plugin_site import Site, check_passport
 
 
 def asked_text(site: Site, model: str, text: str, **fields: Any) -> Any:

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.fakes.plugged import CORPUS, Site
+from tests.fakes.daemons.plugin_site import CORPUS, Site
 
 FILES = sorted(CORPUS.glob("*.py"))
 

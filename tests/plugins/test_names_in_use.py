@@ -12,8 +12,8 @@ import pytest
 
 from gatewayd.plugins.open_webui.finder import InstalledModules, install
 from gatewayd.plugins.open_webui.placeholders import NotProvidedError
-from tests.fakes.host import make_host
-from tests.fakes.plugged import CORPUS
+from tests.fakes.daemons.plugin_site import CORPUS
+from tests.fakes.plugins.host import make_host
 from tests.scan_plugin_names import OFFERED, REFUSED, main, names_of, read_decisions, scan, undecided
 
 DECISIONS: Final = read_decisions()

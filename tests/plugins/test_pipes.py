@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from tests.fakes.plugged import Site, check_passport, wait_until
+from tests.fakes.daemons.plugin_site import Site, check_passport, wait_until
 
 # Model, question, the answer to those who do not stream, and to those who do (None: the same).
 ANSWERS = (

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from tests.fakes.plugged import Site, wait_until
+from tests.fakes.daemons.plugin_site import Site, wait_until
 
 
 def keep(site: Site, function: str, values: dict[str, Any], **fields: Any) -> tuple[int, Any]:

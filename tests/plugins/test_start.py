@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.fakes.daemon import Daemon, running_daemon, wait_ready
-from tests.fakes.plugged import PASSWORD, Site, wait_until
+from tests.fakes.daemons.daemon import Daemon, running_daemon, wait_ready
+from tests.fakes.daemons.plugin_site import PASSWORD, Site, wait_until
 
 COUNT = 400
 READY_SECONDS = 20.0

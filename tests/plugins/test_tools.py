@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from tests.fakes.plugged import Site, check_passport
+from tests.fakes.daemons.plugin_site import Site, check_passport
 
 COMPONENT = {"status": "success", "code": "ui_component"}
 

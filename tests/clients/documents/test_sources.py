@@ -12,7 +12,7 @@ import requests
 from tests.clients.askers import Clients
 from tests.clients.documents.conftest import KNOWLEDGE, SECONDS, Collections, Script
 from tests.clients.scene import PREFIXES, Scene
-from tests.fakes.documents import pdf
+from tests.fakes.documents.makers import pdf
 
 QUESTION = "When does the ferry leave the harbour?"
 FERRY = "The ferry leaves the harbour at nine."

@@ -9,7 +9,7 @@ import requests
 
 from tests.clients.documents.conftest import FILES, KNOWLEDGE, SECONDS, Collections, Script
 from tests.clients.scene import Scene
-from tests.fakes.documents import SENTENCE, pdf
+from tests.fakes.documents.makers import SENTENCE, pdf
 
 QUESTION = "Where does the blue heron stand?"
 

@@ -9,8 +9,8 @@ from typing import Any
 
 from tests.clients.scim.player import BASE
 from tests.clients.scim.story import SCIM_JSON
-from tests.fakes.daemon import Daemon, running_daemon
-from tests.fakes.wire import Reply, send
+from tests.fakes.daemons.daemon import Daemon, running_daemon
+from tests.fakes.http.raw_http import Reply, send
 
 TOKEN = "scim-token-of-the-tests-0123456789abcdef"
 PROVIDER = "idp"

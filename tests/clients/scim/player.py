@@ -9,7 +9,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from tests.clients.scim.story import GROUP, USER, Pages, Step, Story
-from tests.fakes.wire import Reply, send
+from tests.fakes.http.raw_http import Reply, send
 
 BASE = "/api/v1/scim/v2"
 ERROR = "urn:ietf:params:scim:api:messages:2.0:Error"

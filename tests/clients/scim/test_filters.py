@@ -16,8 +16,8 @@ from gatewayd.scim.filters.syntax import FilterExpression
 from gatewayd.scim.records import GroupEntry, MembershipReference, ResourceType, UserEntry
 from tests.clients.scim.gateway import PROVIDER, Gateway
 from tests.clients.scim.story import GROUP, USER
-from tests.fakes.conditions import evaluate
-from tests.fakes.filters import MOMENTS, TEXTS, Values, nodes, written
+from tests.fakes.accounts.scim_conditions import evaluate
+from tests.fakes.accounts.scim_filters import MOMENTS, TEXTS, Values, nodes, written
 
 ENDPOINTS = {ResourceType.USER: "/Users", ResourceType.GROUP: "/Groups"}
 NAMES = (

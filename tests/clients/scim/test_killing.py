@@ -14,8 +14,8 @@ import pytest
 
 from tests.clients.scim.gateway import ask, opened_gateway
 from tests.clients.scim.story import GROUP, USER, op, patch
-from tests.fakes.postgres import Postgres
-from tests.fakes.wire import Reply
+from tests.fakes.http.raw_http import Reply
+from tests.fakes.storage.postgres import Postgres
 
 SEED = 20_261_121
 

@@ -11,7 +11,7 @@ import pytest
 
 from tests.clients.scim.gateway import Gateway
 from tests.clients.scim.story import GROUP, USER, op, patch
-from tests.fakes.wire import Reply
+from tests.fakes.http.raw_http import Reply
 
 RACERS = 16
 numbers = itertools.count()

@@ -7,8 +7,8 @@ import pytest
 
 from gatewayd.completions.records import CompletionChunk
 from gatewayd.errors import ErrorKind, GatewayError
-from tests.fakes.control import Control, Ctl, Terminal, say
-from tests.fakes.control_documents import boss
+from tests.fakes.daemons.control_documents import boss
+from tests.fakes.daemons.control_socket import Control, Ctl, Terminal, say
 
 
 async def test_streams_plain_text_into_a_pipe(ctl: Ctl, control: Control) -> None:

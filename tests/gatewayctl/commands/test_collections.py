@@ -8,8 +8,8 @@ from gatewayctl.client import ControlClient
 from gatewayctl.failures import CommandError
 from gatewayctl.wire import routes
 from gatewayctl.wire.collections import CheckReport, Passage, Reindex, SearchAnswer
-from tests.fakes.control import Control, Ctl
-from tests.fakes.control_documents import processed
+from tests.fakes.daemons.control_documents import processed
+from tests.fakes.daemons.control_socket import Control, Ctl
 
 
 async def test_create_show_list(ctl: Ctl, owner: None) -> None:

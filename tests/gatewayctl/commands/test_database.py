@@ -3,7 +3,7 @@
 import json
 
 from gatewayd.errors import ErrorKind, GatewayError
-from tests.fakes.control import Control, Ctl
+from tests.fakes.daemons.control_socket import Control, Ctl
 
 
 async def test_a_sound_database(ctl: Ctl, control: Control) -> None:

@@ -12,7 +12,7 @@ from gatewayctl.events import follower
 from gatewayctl.transport import Frame
 from gatewayd.accounts.records import User
 from gatewayd.events.hub import EVERYBODY
-from tests.fakes.control import Control, Ctl, Result, Terminal
+from tests.fakes.daemons.control_socket import Control, Ctl, Result, Terminal
 
 
 @pytest.fixture

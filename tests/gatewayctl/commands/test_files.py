@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.fakes.control import Control, Ctl, Terminal
+from tests.fakes.daemons.control_socket import Control, Ctl, Terminal
 
 
 @pytest.fixture

@@ -3,7 +3,7 @@
 import json
 from pathlib import Path
 
-from tests.fakes.control import Control, Ctl
+from tests.fakes.daemons.control_socket import Control, Ctl
 
 
 async def test_files_of_nobody_are_told_and_given(

@@ -3,7 +3,7 @@
 import json
 
 from gatewayd.accounts.records import MembershipSource
-from tests.fakes.control import Control, Ctl
+from tests.fakes.daemons.control_socket import Control, Ctl
 
 
 async def test_create_show_list(ctl: Ctl) -> None:

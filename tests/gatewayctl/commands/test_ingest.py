@@ -16,8 +16,8 @@ from typing import Any
 import pytest
 
 from gatewayctl.wire import routes
-from tests.fakes.control import Control, Ctl
-from tests.fakes.documents_site import LIMIT
+from tests.fakes.daemons.control_socket import Control, Ctl
+from tests.fakes.documents.site import LIMIT
 
 
 @pytest.fixture

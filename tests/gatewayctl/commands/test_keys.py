@@ -4,8 +4,8 @@ import json
 
 import pytest
 
-from tests.fakes.accounts import NOON
-from tests.fakes.control import Control, Ctl
+from tests.fakes.accounts.services import NOON
+from tests.fakes.daemons.control_socket import Control, Ctl
 
 ANN = "ann@example.org"
 

@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 
 from gatewayd.catalog import model_list
-from tests.fakes.control import Control, Ctl
-from tests.fakes.control_plugins import TOOL
-from tests.fakes.models import make_model
+from tests.fakes.daemons.control_plugins import TOOL
+from tests.fakes.daemons.control_socket import Control, Ctl
+from tests.fakes.providers.models import make_model
 
 ANN = "ann@example.org"
 

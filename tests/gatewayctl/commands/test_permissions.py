@@ -5,8 +5,8 @@ import json
 from gatewayctl.wire import routes
 from gatewayctl.wire.plugins import NewPlugin
 from gatewayd.accounts.records import Role
-from tests.fakes.control import Control, Ctl
-from tests.fakes.control_plugins import TOOL
+from tests.fakes.daemons.control_plugins import TOOL
+from tests.fakes.daemons.control_socket import Control, Ctl
 
 
 async def allowed(ctl: Ctl, name: str, *more: str) -> bool:

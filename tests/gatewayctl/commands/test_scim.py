@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from gatewayd.scim.request_log import LoggedRequest
-from tests.fakes.accounts import NOON
-from tests.fakes.control import Control, Ctl, Terminal
+from tests.fakes.accounts.services import NOON
+from tests.fakes.daemons.control_socket import Control, Ctl, Terminal
 
 NOWHERE = "http://127.0.0.1:9"
 

@@ -4,7 +4,7 @@ import json
 from dataclasses import replace
 
 from gatewayd.scim.tokens.rotation import TokenSource, fingerprint
-from tests.fakes.control import Control, Ctl
+from tests.fakes.daemons.control_socket import Control, Ctl
 
 
 async def test_a_token_from_first_to_last(ctl: Ctl, control: Control) -> None:

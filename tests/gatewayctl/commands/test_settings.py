@@ -2,7 +2,7 @@
 
 import json
 
-from tests.fakes.control import Control, Ctl
+from tests.fakes.daemons.control_socket import Control, Ctl
 
 
 async def test_list_shows_the_origin_of_each_value(ctl: Ctl) -> None:

@@ -3,7 +3,7 @@
 import json
 
 from gatewayd.accounts.sign_in import SignInClient
-from tests.fakes.control import Control, Ctl
+from tests.fakes.daemons.control_socket import Control, Ctl
 
 ARGUMENTS = ("setup", "--email", "root@example.org", "--name", "Root")
 

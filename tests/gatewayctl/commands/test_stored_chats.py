@@ -8,7 +8,7 @@ import pytest
 from gatewayctl.commands import stored_chats
 from gatewayd.accounts.records import User
 from gatewayd.chats.records import ChatChange
-from tests.fakes.control import Control, Ctl, Terminal
+from tests.fakes.daemons.control_socket import Control, Ctl, Terminal
 
 
 @pytest.fixture

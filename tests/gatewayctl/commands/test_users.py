@@ -7,7 +7,7 @@ import pytest
 
 from gatewayctl.wire.base import Outcome
 from gatewayd.accounts.records import Role
-from tests.fakes.control import Control, Ctl, Terminal
+from tests.fakes.daemons.control_socket import Control, Ctl, Terminal
 
 
 @pytest.fixture

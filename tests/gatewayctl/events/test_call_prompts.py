@@ -10,7 +10,7 @@ import pytest
 from gatewayctl.events.call_prompts import ask
 from gatewayctl.failures import CommandError
 from gatewayctl.wire.events import Call, CallAnswer
-from tests.fakes.control import Terminal
+from tests.fakes.daemons.control_socket import Terminal
 
 
 def call(kind: str, data: Any) -> Call:

@@ -17,8 +17,8 @@ from gatewayctl.ingest.scan import Scan, Scanner
 from gatewayctl.ingest.stop import Stop, StoppedError
 from gatewayctl.ingest.walk import Choice
 from gatewayctl.wire.files import File
-from tests.fakes.gauge import Gauge
-from tests.fakes.shelf import Shelf, failing
+from tests.fakes.http.ingest_client import Shelf, failing
+from tests.fakes.http.progress import Gauge
 
 PLAN = Plan(collection="c", origin="here", jobs=1)
 

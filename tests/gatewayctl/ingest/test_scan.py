@@ -11,7 +11,7 @@ from gatewayctl.ingest.rules import Rules
 from gatewayctl.ingest.scan import TWICE, Scanner
 from gatewayctl.ingest.stop import Stop, StoppedError
 from gatewayctl.ingest.walk import Choice
-from tests.fakes.gauge import Gauge
+from tests.fakes.http.progress import Gauge
 
 
 @pytest.fixture

@@ -5,7 +5,7 @@ import pytest
 from gatewayctl.ingest.stop import Stop, StoppedError
 from gatewayctl.ingest.wait import AT_ONCE, settled
 from gatewayctl.wire.files import File
-from tests.fakes.shelf import Shelf
+from tests.fakes.http.ingest_client import Shelf
 
 
 def test_each_file_is_told_when_it_is_done() -> None:

@@ -3,7 +3,7 @@
 import pytest
 
 from gatewayctl.scimcheck.records import Memory
-from tests.fakes.scimservice import Service
+from tests.fakes.accounts.scim_service import Service
 
 
 @pytest.fixture

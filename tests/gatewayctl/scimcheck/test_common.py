@@ -4,7 +4,7 @@ import pytest
 
 from gatewayctl.scimcheck.common import check_error, expect, read_list, unexpected
 from gatewayctl.scimcheck.records import Fault, Memory, ScimAnswer
-from tests.fakes.scimservice import failed, listed, reply
+from tests.fakes.accounts.scim_service import failed, listed, reply
 
 PAGE = ScimAnswer(200, {"content-type": "text/html; charset=utf-8"}, b"<!doctype html>")
 

@@ -17,7 +17,7 @@ from gatewayctl.failures import CommandError
 from gatewayctl.scimcheck.address import Base, read_base
 from gatewayctl.scimcheck.probe import HttpProbe, explain, make_context
 from gatewayctl.scimcheck.records import Ask, Unanswered
-from tests.fakes.certificates import Authority
+from tests.fakes.http.certificates import Authority
 
 
 class Echo(BaseHTTPRequestHandler):

@@ -6,7 +6,7 @@ import pytest
 
 from gatewayctl.scimcheck.read_steps import READING
 from gatewayctl.scimcheck.records import Fault, Memory, ScimAnswer
-from tests.fakes.scimservice import Service, failed, listed, reply
+from tests.fakes.accounts.scim_service import Service, failed, listed, reply
 
 STEPS = {step.name: step for step in READING}
 PAGE = ScimAnswer(200, {"content-type": "text/html"}, b"<html>")

@@ -10,7 +10,7 @@ from gatewayctl.scimcheck.records import Ask, Fault, Memory, ScimAnswer, Unanswe
 from gatewayctl.scimcheck.run import LACKS, run, start, steps
 from gatewayctl.wire.scim import ScimCheck
 from gatewayd.scim.tokens.rotation import fingerprint as fingerprint_of_the_daemon
-from tests.fakes.scimservice import Service, failed
+from tests.fakes.accounts.scim_service import Service, failed
 
 
 def results(rows: Sequence[ScimCheck]) -> dict[str, str]:

@@ -6,7 +6,7 @@ import pytest
 
 from gatewayctl.scimcheck.records import Fault, Memory, ScimAnswer
 from gatewayctl.scimcheck.write_steps import WRITING
-from tests.fakes.scimservice import failed, reply
+from tests.fakes.accounts.scim_service import failed, reply
 
 STEPS = {step.name: step for step in WRITING}
 

@@ -1,6 +1,6 @@
 import pytest
 
-from tests.fakes.accounts import Accounts
+from tests.fakes.accounts.services import Accounts
 
 
 @pytest.fixture

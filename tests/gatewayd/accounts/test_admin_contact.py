@@ -3,7 +3,7 @@ import pytest
 from gatewayd.accounts.admin_contact import AdminContact
 from gatewayd.accounts.records import Role
 from gatewayd.errors import ErrorKind, GatewayError
-from tests.fakes.accounts import Accounts
+from tests.fakes.accounts.services import Accounts
 
 
 async def test_whom_pending_accounts_may_ask(accounts: Accounts) -> None:

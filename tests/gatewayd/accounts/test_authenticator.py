@@ -6,7 +6,7 @@ from gatewayd.accounts import authenticator as module
 from gatewayd.accounts.change_notifier import AccountChange
 from gatewayd.accounts.records import ApiKey, CredentialKind, GroupChange, Role, User, UserChange
 from gatewayd.errors import ErrorKind, GatewayError
-from tests.fakes.accounts import Accounts
+from tests.fakes.accounts.services import Accounts
 
 
 async def refused(accounts: Accounts, credential: str, path: str = "/api/models") -> ErrorKind:

@@ -2,7 +2,7 @@ import pytest
 
 from gatewayd.accounts.change_notifier import AccountChange, AccountChangeNotifier
 from gatewayd.transactions import CallbackTransactor
-from tests.fakes.stores import Memory
+from tests.fakes.accounts.memory_stores import Memory
 
 
 def test_every_listener_hears_every_change() -> None:

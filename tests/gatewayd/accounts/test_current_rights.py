@@ -6,7 +6,7 @@ import pytest
 
 from gatewayd.accounts.records import Actor, CredentialKind, NewGroup, Role, User, UserChange
 from gatewayd.errors import ErrorKind, GatewayError
-from tests.fakes.accounts import Accounts
+from tests.fakes.accounts.services import Accounts
 
 
 async def test_rights_are_those_of_this_moment(accounts: Accounts) -> None:

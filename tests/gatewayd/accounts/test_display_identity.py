@@ -4,7 +4,7 @@ import pytest
 
 from gatewayd.accounts.display_identity import address_of, display_identity, with_email, with_name
 from gatewayd.accounts.records import Email, ProviderIdentity
-from tests.fakes.records import user
+from tests.fakes.accounts.records import user
 
 SENT = ProviderIdentity(
     "Ada@x", "Ada L", None, "Ada", "L", (Email("ada@x", "home"), Email("a@x", primary=True))

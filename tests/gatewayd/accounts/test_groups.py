@@ -4,7 +4,7 @@ from gatewayd.accounts import groups as module
 from gatewayd.accounts.change_notifier import AccountChange
 from gatewayd.accounts.records import EnsureOutcome, GroupChange, MembershipSource, NewGroup
 from gatewayd.errors import ErrorKind, GatewayError
-from tests.fakes.accounts import Accounts
+from tests.fakes.accounts.services import Accounts
 
 KEYS = {"features": {"api_keys": True}}
 

@@ -2,7 +2,7 @@ import pytest
 
 from gatewayd.accounts.records import Role
 from gatewayd.errors import ErrorKind, GatewayError
-from tests.fakes.accounts import Accounts
+from tests.fakes.accounts.services import Accounts
 
 
 async def test_rights_are_groups_and_their_sum(accounts: Accounts) -> None:

@@ -8,7 +8,7 @@ from gatewayd.accounts import keys as module
 from gatewayd.accounts.change_notifier import AccountChange
 from gatewayd.accounts.records import Role
 from gatewayd.errors import ErrorKind, GatewayError
-from tests.fakes.accounts import Accounts
+from tests.fakes.accounts.services import Accounts
 
 
 async def test_a_key_is_shown_once_and_kept_as_a_digest(accounts: Accounts) -> None:

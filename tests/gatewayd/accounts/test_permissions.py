@@ -5,7 +5,7 @@ from gatewayd.accounts.change_notifier import AccountChange
 from gatewayd.accounts.permissions import BUILTIN_PERMISSIONS
 from gatewayd.accounts.records import Actor, CredentialKind, Group, Role, User
 from gatewayd.errors import ErrorKind, GatewayError
-from tests.fakes.accounts import Accounts
+from tests.fakes.accounts.services import Accounts
 
 KEYS = {"features": {"api_keys": True}}
 

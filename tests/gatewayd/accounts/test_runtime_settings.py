@@ -11,7 +11,7 @@ from gatewayd.accounts.runtime_settings import (
     parse_lifetime,
 )
 from gatewayd.errors import ErrorKind, GatewayError
-from tests.fakes.accounts import Accounts
+from tests.fakes.accounts.services import Accounts
 
 
 @pytest.mark.parametrize(

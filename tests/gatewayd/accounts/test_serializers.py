@@ -2,7 +2,7 @@
 
 from gatewayd.accounts.records import NewGroup, Role, User
 from gatewayd.accounts.serializers import PROVISIONING_FIELDS, render_groups, render_user
-from tests.fakes.accounts import Accounts
+from tests.fakes.accounts.services import Accounts
 
 
 async def test_a_group() -> None:

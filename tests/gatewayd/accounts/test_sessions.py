@@ -11,8 +11,8 @@ from jose import jwk, jwt
 from gatewayd.accounts.change_notifier import AccountChange
 from gatewayd.accounts.sessions import LEEWAY_SECONDS, Sessions
 from gatewayd.errors import ErrorKind, GatewayError
-from tests.fakes.accounts import NOON, SECRET, Accounts
-from tests.fakes.stores import MemoryRevocations
+from tests.fakes.accounts.memory_stores import MemoryRevocations
+from tests.fakes.accounts.services import NOON, SECRET, Accounts
 
 
 def claims_at(now: int, **changed: Any) -> dict[str, Any]:

@@ -7,7 +7,7 @@ from gatewayd.accounts.records import Role
 from gatewayd.accounts.runtime_settings import ConfiguredValue
 from gatewayd.accounts.sign_in import SignInClient
 from gatewayd.errors import ErrorKind, GatewayError
-from tests.fakes.accounts import Accounts
+from tests.fakes.accounts.services import Accounts
 
 
 async def test_one_step_makes_a_usable_gateway(accounts: Accounts) -> None:

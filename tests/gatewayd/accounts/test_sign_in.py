@@ -8,7 +8,7 @@ from gatewayd.accounts.devices import DeviceCookies
 from gatewayd.accounts.records import CredentialKind, Role, UserChange
 from gatewayd.accounts.sign_in import KnownNetworks, SignIn, SignInClient, SignInLimits
 from gatewayd.errors import ErrorKind, GatewayError
-from tests.fakes.accounts import Accounts
+from tests.fakes.accounts.services import Accounts
 
 HERE = "192.0.2.1"
 

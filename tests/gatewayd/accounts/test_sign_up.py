@@ -7,7 +7,7 @@ from gatewayd.accounts.records import MembershipSource, NewGroup, NewUser, Role
 from gatewayd.accounts.runtime_settings import ConfiguredValue
 from gatewayd.accounts.sign_up import SignUpOptions
 from gatewayd.errors import ErrorKind, GatewayError
-from tests.fakes.accounts import Accounts
+from tests.fakes.accounts.services import Accounts
 
 HERE = "192.0.2.1"
 

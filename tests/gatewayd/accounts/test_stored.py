@@ -15,7 +15,7 @@ from gatewayd.storage.keys import TortoiseKeys
 from gatewayd.storage.users import TortoiseUsers
 from gatewayd.storage.values import TortoiseValues
 from gatewayd.transactions import CallbackTransactor
-from tests.fakes.accounts import Accounts
+from tests.fakes.accounts.services import Accounts
 
 
 @pytest.fixture

@@ -17,7 +17,7 @@ from gatewayd.accounts.records import (
     UserChange,
 )
 from gatewayd.errors import ErrorKind, GatewayError
-from tests.fakes.accounts import Accounts
+from tests.fakes.accounts.services import Accounts
 
 ANN = NewUser("Ann@Example.org", " Ann ", password="secret")
 

@@ -9,7 +9,7 @@ from gatewayd.http.control.impersonation import ControlActors
 from gatewayd.http.control.transactions import WriteTransactions
 from gatewayd.http.routes import RouteAccess
 from gatewayd.settings import load
-from tests.fakes.samples_documents import BYTES, DOCUMENT_SAMPLES, UPLOAD
+from tests.fakes.http.samples_documents import BYTES, DOCUMENT_SAMPLES, UPLOAD
 
 
 async def test_the_rows_of_documents(state: Path) -> None:

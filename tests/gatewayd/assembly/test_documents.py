@@ -32,8 +32,8 @@ from gatewayd.storage.tables.documents import (
 )
 from gatewayd.tasks import TaskRegistry
 from gatewayd.upstream.services.extractor import ExternalExtractor
-from tests.fakes.knowledge import a_file
-from tests.fakes.passages import extraction
+from tests.fakes.documents.collections import a_file
+from tests.fakes.storage.passages import extraction
 
 MIB = 2**20
 

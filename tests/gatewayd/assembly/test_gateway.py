@@ -9,8 +9,8 @@ from gatewayd.assembly.gateway import assemble, reload
 from gatewayd.errors import ErrorKind, GatewayError
 from gatewayd.http.connections.capacity import public_descriptor_limits
 from gatewayd.settings import Settings, load
-from tests.fakes.postgres import Postgres
-from tests.fakes.upstream import FakeUpstream
+from tests.fakes.providers.upstream import FakeUpstream
+from tests.fakes.storage.postgres import Postgres
 
 
 def settings_for(state: Path, **values: str) -> Settings:

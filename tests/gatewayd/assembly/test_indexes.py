@@ -14,8 +14,8 @@ from gatewayd.ingest.records import EmbeddingSpace, ScopeKind, SearchScope
 from gatewayd.settings import load
 from gatewayd.storage.search.pgvector import PgVectorIndex
 from gatewayd.tasks import TaskRegistry
-from tests.fakes.ingest import Library, MemoryPassages
-from tests.fakes.postgres import Postgres
+from tests.fakes.documents.memory_stores import Library, MemoryPassages
+from tests.fakes.storage.postgres import Postgres
 
 SPACE, SCOPE = EmbeddingSpace("test", 4), SearchScope(ScopeKind.COLLECTION, "c")
 ONE = b"\0\0\x80\x3f" + bytes(12)

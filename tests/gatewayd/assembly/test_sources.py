@@ -6,7 +6,7 @@ from gatewayd.assembly.sources import ConfiguredSources, provider_configs
 from gatewayd.errors import GatewayError
 from gatewayd.settings import load
 from gatewayd.upstream.sources.config import SourceKind
-from tests.fakes.models import FakeSource
+from tests.fakes.providers.models import FakeSource
 
 
 async def test_unchanged_providers_keep_their_source_over_a_reload() -> None:

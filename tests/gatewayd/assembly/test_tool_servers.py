@@ -8,7 +8,7 @@ from gatewayd.events.records import EventTarget
 from gatewayd.plugins.runtime.context import CallScope
 from gatewayd.settings import load
 from gatewayd.tasks import TaskRegistry
-from tests.fakes.models import make_actor
+from tests.fakes.providers.models import make_actor
 
 
 def test_nobody_is_told_who_asks_unless_it_is_set(state: Path) -> None:

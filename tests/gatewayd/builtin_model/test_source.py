@@ -30,7 +30,7 @@ from gatewayd.catalog.interfaces import (
 from gatewayd.catalog.records import Model
 from gatewayd.errors import ErrorKind, GatewayError
 from gatewayd.tasks import TaskRegistry
-from tests.fakes.models import FakeSource
+from tests.fakes.providers.models import FakeSource
 
 CONTEXT = CallContext(request_id="r", user_id="u")
 LOAD_SECONDS = 60.0

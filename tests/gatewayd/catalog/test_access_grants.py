@@ -6,8 +6,8 @@ from gatewayd.accounts.records import Role
 from gatewayd.catalog.access_grants import admits, allowed_grants, covers, is_for, principals_of, render_grant
 from gatewayd.catalog.records import Grant
 from gatewayd.errors import GatewayError
-from tests.fakes.knowledge import person
-from tests.fakes.models import make_actor
+from tests.fakes.documents.collections import person
+from tests.fakes.providers.models import make_actor
 
 PUBLIC = Grant("user", "*", "read")
 BOB = Grant("user", "bob", "write")

@@ -6,7 +6,7 @@ from gatewayd.catalog.custom_models import add_custom_models, check_base
 from gatewayd.catalog.failover import Candidate
 from gatewayd.catalog.records import ModelRecord
 from gatewayd.errors import GatewayError
-from tests.fakes.models import FakeSource, make_model
+from tests.fakes.providers.models import FakeSource, make_model
 
 
 def record(model_id: str, base_id: str | None) -> ModelRecord:

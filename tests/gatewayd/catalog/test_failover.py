@@ -6,7 +6,7 @@ from gatewayd.catalog.failover import REST_SECONDS, Candidate, Failover
 from gatewayd.catalog.interfaces import ModelSource
 from gatewayd.catalog.records import Model
 from gatewayd.errors import ErrorKind, GatewayError
-from tests.fakes.models import FakeSource, make_model
+from tests.fakes.providers.models import FakeSource, make_model
 
 
 class World:

@@ -5,7 +5,7 @@ import asyncio
 from gatewayd.catalog.model_list import SourceListing, source_states
 from gatewayd.errors import ErrorKind, GatewayError
 from gatewayd.tasks import TaskRegistry
-from tests.fakes.models import FakeSource, make_model
+from tests.fakes.providers.models import FakeSource, make_model
 
 
 async def test_stale_list_is_served_while_it_is_fetched_again() -> None:

@@ -6,9 +6,9 @@ import pytest
 from gatewayd.catalog.interfaces import CallContext, ForwardedAnswer
 from gatewayd.catalog.runtimes import with_model_name
 from gatewayd.errors import ErrorKind, GatewayError
-from tests.fakes.models import FakeSource, make_model
-from tests.fakes.runtimes import ADMIN, USER, paths, two_runtimes
-from tests.fakes.upstream import Reply, json_reply
+from tests.fakes.daemons.runtime_site import ADMIN, USER, paths, two_runtimes
+from tests.fakes.providers.models import FakeSource, make_model
+from tests.fakes.providers.upstream import Reply, json_reply
 
 WHO = CallContext("r1", ADMIN.user_id)
 

@@ -12,7 +12,7 @@ from gatewayd.catalog.records import Grant, Model, ModelRecord
 from gatewayd.catalog.service import Catalog, CatalogOptions
 from gatewayd.errors import ErrorKind, GatewayError
 from gatewayd.tasks import TaskRegistry
-from tests.fakes.models import FakeRecords, FakeSource, make_actor, make_model
+from tests.fakes.providers.models import FakeRecords, FakeSource, make_actor, make_model
 
 ADMIN = make_actor()
 USER = make_actor("u2", Role.USER, ("g1",))

@@ -5,7 +5,7 @@ import pytest
 from gatewayd.accounts.records import Role
 from gatewayd.chats.access import require_chat
 from gatewayd.errors import ErrorKind, GatewayError
-from tests.fakes.chats_site import ChatHouse, document
+from tests.fakes.storage.chats_site import ChatHouse, document
 
 
 @pytest.mark.parametrize("admin_access", [True, False])

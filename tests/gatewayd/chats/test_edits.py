@@ -20,8 +20,8 @@ from gatewayd.errors import ErrorKind, GatewayError
 from gatewayd.tasks import TaskRegistry
 from gatewayd.transactions import CallbackTransactor
 from gatewayd.write_attempts import CHAT_ITSELF_ID, DeferredWrite, Key
-from tests.fakes.chats import ChatState, MemoryChats, MemoryMessages
-from tests.fakes.stores import Memory
+from tests.fakes.accounts.memory_stores import Memory
+from tests.fakes.storage.memory_chats import ChatState, MemoryChats, MemoryMessages
 
 KEY = ("c", "a")
 

@@ -9,8 +9,8 @@ from gatewayd.chats.message_merge import MessageMerger, new_chat
 from gatewayd.chats.parser import read_document, read_node
 from gatewayd.chats.records import Chat, Message, MessageChange
 from gatewayd.errors import ErrorKind, GatewayError
-from tests.fakes.chats import ChatState, MemoryChats, MemoryMessages
-from tests.fakes.chats_site import document, node
+from tests.fakes.storage.chats_site import document, node
+from tests.fakes.storage.memory_chats import ChatState, MemoryChats, MemoryMessages
 
 
 class Noted(MemoryMessages):

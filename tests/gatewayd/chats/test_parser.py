@@ -9,7 +9,7 @@ from gatewayd.chats.parser import UNTITLED, link_messages, read_document, read_i
 from gatewayd.chats.records import MAX_ITEMS, Message
 from gatewayd.errors import ErrorKind, GatewayError
 from gatewayd.text import MAX_STORED_DEPTH
-from tests.fakes.chats_site import document
+from tests.fakes.storage.chats_site import document
 
 
 def numbers() -> Any:

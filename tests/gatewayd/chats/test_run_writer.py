@@ -11,9 +11,9 @@ from gatewayd.chats.records import ChatChange, Message, MessageState
 from gatewayd.chats.renderer import render_message
 from gatewayd.chats.run_writer import RESTARTED, RunMessageWriter
 from gatewayd.errors import ErrorKind, GatewayError
-from tests.fakes.chats import ChatState, MemoryChats, MemoryMessages
-from tests.fakes.chats_site import document, node
-from tests.fakes.stores import Memory
+from tests.fakes.accounts.memory_stores import Memory
+from tests.fakes.storage.chats_site import document, node
+from tests.fakes.storage.memory_chats import ChatState, MemoryChats, MemoryMessages
 
 
 class Trial:

@@ -10,7 +10,7 @@ from gatewayd.chats.json_limits import MAX_VALUES
 from gatewayd.chats.records import ChatQuery, Message
 from gatewayd.errors import ErrorKind, GatewayError
 from gatewayd.tasks import TaskOwner
-from tests.fakes.chats_site import ChatHouse, document, node
+from tests.fakes.storage.chats_site import ChatHouse, document, node
 
 
 class Trial(ChatHouse):

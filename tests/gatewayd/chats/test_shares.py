@@ -1,6 +1,6 @@
 """Tests for gatewayd.chats.shares."""
 
-from tests.fakes.chats_site import ChatHouse, document
+from tests.fakes.storage.chats_site import ChatHouse, document
 
 
 async def test_what_others_see_is_how_it_was() -> None:

@@ -11,7 +11,7 @@ from gatewayd.chats.records import MAX_ITEMS, ChatQuery
 from gatewayd.chats.transfer import MAX_IMPORTED_CHATS
 from gatewayd.errors import ErrorKind, GatewayError
 from gatewayd.time_slices import LoopPacer
-from tests.fakes.chats_site import ChatHouse, document
+from tests.fakes.storage.chats_site import ChatHouse, document
 
 
 class Listed:

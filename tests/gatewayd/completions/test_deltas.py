@@ -17,8 +17,8 @@ from gatewayd.completions.deltas import (
     text_or_refusal_of,
     usage_of,
 )
-from tests.fakes.gatherer import Gatherer
-from tests.fakes.upstream import openai_chunk
+from tests.fakes.providers.completion_assembler import Gatherer
+from tests.fakes.providers.upstream import openai_chunk
 
 Body = dict[str, Any]
 

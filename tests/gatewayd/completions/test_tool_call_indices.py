@@ -6,7 +6,7 @@ import pytest
 
 from gatewayd.completions.limits import MAX_CHOICES, AnswerSizeError
 from gatewayd.completions.tool_call_indices import CHUNK, ToolCallNumbering
-from tests.fakes.upstream import openai_chunk
+from tests.fakes.providers.upstream import openai_chunk
 
 
 def numbered(*deltas: list[dict[str, Any]]) -> tuple[list[list[Any]], bool]:

@@ -23,7 +23,7 @@ from gatewayd.dialects.ollama.stream import ChatLines
 from gatewayd.pipeline.functions.output import CompletionBuilder, PipeReader
 from gatewayd.pipeline.runs.message_builder import MessageBuilder
 from gatewayd.pipeline.tools.turn import ToolLoopState, ToolTurn
-from tests.fakes.upstream import openai_chunk
+from tests.fakes.providers.upstream import openai_chunk
 from tests.gatewayd.dialects.message_events import decode, run
 
 Body = dict[str, Any]

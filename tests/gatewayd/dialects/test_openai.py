@@ -8,7 +8,7 @@ import pytest
 from gatewayd.completions.records import Completion
 from gatewayd.dialects import openai
 from gatewayd.errors import ErrorKind, GatewayError
-from tests.fakes.gatherer import Gatherer
+from tests.fakes.providers.completion_assembler import Gatherer
 
 MESSAGES = [{"role": "user", "content": "hi"}]
 

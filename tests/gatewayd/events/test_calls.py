@@ -13,7 +13,7 @@ from gatewayd.events import calls as module
 from gatewayd.events.calls import CallTimeout
 from gatewayd.events.hub import EVERYBODY
 from gatewayd.events.records import Event, EventCall, EventTarget
-from tests.fakes.events import SOON, TARGET, EventSite, heard, waiting
+from tests.fakes.storage.events import SOON, TARGET, EventSite, heard, waiting
 
 EVENT = Event("confirmation", {"title": "t"})
 

@@ -8,7 +8,7 @@ import pytest
 from gatewayd.bus.memory import MemoryBus
 from gatewayd.events.hub import BEAT_FRAME, BEAT_SECONDS, EVERYBODY, LISTENERS_PER_BATCH, TICK_SECONDS, Hub
 from gatewayd.events.rooms import EventLimits, Subscription
-from tests.fakes.events import SOON, Clock, fields, heard, ids_of, payloads, waiting
+from tests.fakes.storage.events import SOON, Clock, fields, heard, ids_of, payloads, waiting
 
 
 class Site:

@@ -6,8 +6,8 @@ import pytest
 
 from gatewayd.events.message_effects import StoredEffects, is_stored
 from gatewayd.events.records import Effect, EventTarget
-from tests.fakes.chats import MemoryEffects
-from tests.fakes.events import TARGET, make_state
+from tests.fakes.storage.events import TARGET, make_state
+from tests.fakes.storage.memory_chats import MemoryEffects
 
 
 @pytest.mark.parametrize(

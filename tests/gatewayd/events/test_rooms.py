@@ -6,7 +6,7 @@ import pytest
 
 from gatewayd.events.records import SessionInfo
 from gatewayd.events.rooms import BufferedFrame, EventLimits, Room, Subscription
-from tests.fakes.events import SOON
+from tests.fakes.storage.events import SOON
 
 OPENED = SessionInfo("s1", "ann", None, False)
 

@@ -18,8 +18,8 @@ from gatewayd.events.records import EventTarget
 from gatewayd.events.service import EventService
 from gatewayd.events.table import EVENT_TYPES, PayloadFault
 from gatewayd.tasks import TaskRegistry
-from tests.fakes.chats import MemoryEffects
-from tests.fakes.events import SOON, TARGET, EventSite, SlowEffects, heard, make_state, waiting
+from tests.fakes.storage.events import SOON, TARGET, EventSite, SlowEffects, heard, make_state, waiting
+from tests.fakes.storage.memory_chats import MemoryEffects
 
 DATA: dict[str, Any] = {
     "status": {"description": "Working", "done": False, "hidden": False, "level": "info"},

@@ -4,7 +4,7 @@ import pytest
 
 from gatewayd.events import tickets as module
 from gatewayd.events.tickets import LIFE_SECONDS, Tickets
-from tests.fakes.events import Clock
+from tests.fakes.storage.events import Clock
 
 
 def test_a_ticket_is_good_once() -> None:

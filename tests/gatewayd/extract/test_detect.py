@@ -5,7 +5,7 @@ import pytest
 from gatewayd.extract.detect import REFUSED_SIGNATURES, detect_format
 from gatewayd.extract.records import DocumentFormat, DocumentLimits, DocumentSource
 from gatewayd.extract.text_builder import DocumentError
-from tests.fakes import documents
+from tests.fakes.documents import makers as documents
 
 F = DocumentFormat
 

@@ -16,7 +16,7 @@ from gatewayd.ingest.size_classes import QueueKey, SizeClass
 from gatewayd.sandbox.confinement import SandboxMode
 from gatewayd.tasks import TaskRegistry
 from gatewayd.workers import WorkerProcess
-from tests.fakes import documents
+from tests.fakes.documents import makers as documents
 
 
 @pytest.fixture

@@ -7,9 +7,9 @@ import pytest
 from gatewayd.errors import ErrorKind, GatewayError
 from gatewayd.extract.readers import READERS, read_document
 from gatewayd.extract.records import DocumentFormat, DocumentLimits, ExtractedDocument
-from tests.fakes import documents
-from tests.fakes.documentkinds import GOOD
-from tests.fakes.documents import SENTENCE
+from tests.fakes.documents import makers as documents
+from tests.fakes.documents.kinds import GOOD
+from tests.fakes.documents.makers import SENTENCE
 
 Reading = Callable[..., ExtractedDocument]
 

@@ -19,8 +19,8 @@ from gatewayd.http.body import json_reply
 from gatewayd.http.responses.sse import open_stream
 from gatewayd.http.responses.streams import AnswerStreams, OpenAiFrames
 from gatewayd.http.routes import Route, RouteAccess, RouteDialect
-from tests.fakes.edge import Client, bearer, serving
-from tests.fakes.models import make_actor
+from tests.fakes.http.public_app import Client, bearer, serving
+from tests.fakes.providers.models import make_actor
 
 ACTORS = {"ann": make_actor("ann", Role.USER), "bob": make_actor("bob", Role.USER)}
 FRAME = b'data: {"n":1}\n\n'

@@ -20,8 +20,8 @@ from gatewayd.http.audit import (
 from gatewayd.http.body import json_reply
 from gatewayd.http.routes import Route, RouteAccess
 from gatewayd.observe.logs import TextFormatter
-from tests.fakes.edge import bearer, serving
-from tests.fakes.models import make_actor
+from tests.fakes.http.public_app import bearer, serving
+from tests.fakes.providers.models import make_actor
 
 ACTORS = {"admin": make_actor("a", Role.ADMIN)}
 

@@ -12,7 +12,7 @@ from gatewayd.http.body import MAX_HEADER_CHARACTERS, WARNING_HEADER, warning_he
 from gatewayd.http.connections.minimum_rate import MinimumRate, MinimumRates
 from gatewayd.http.responses.json_parts import PartsReply
 from gatewayd.http.routes import Route, RouteAccess
-from tests.fakes.edge import serving
+from tests.fakes.http.public_app import serving
 
 
 class Form(BaseModel):

@@ -5,7 +5,7 @@ from aiohttp.test_utils import make_mocked_request
 
 from gatewayd.errors import ErrorKind, GatewayError
 from gatewayd.http import context
-from tests.fakes.models import make_actor
+from tests.fakes.providers.models import make_actor
 
 
 def test_actor_is_the_one_that_the_edge_found() -> None:

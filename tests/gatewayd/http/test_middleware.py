@@ -16,8 +16,8 @@ from gatewayd.http.context import actor, client_address, find_actor
 from gatewayd.http.middleware import EdgeOptions
 from gatewayd.http.responses.sse import open_stream
 from gatewayd.http.routes import Route, RouteAccess, RouteDialect
-from tests.fakes.edge import bearer, raw_get, serving
-from tests.fakes.models import make_actor
+from tests.fakes.http.public_app import bearer, raw_get, serving
+from tests.fakes.providers.models import make_actor
 
 ACTORS = {
     "admin": make_actor("a", Role.ADMIN),

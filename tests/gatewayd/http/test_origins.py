@@ -9,8 +9,8 @@ from gatewayd.accounts.records import Role
 from gatewayd.http.middleware import EdgeOptions
 from gatewayd.http.origins import is_same
 from gatewayd.http.routes import RouteAccess
-from tests.fakes.edge import serving
-from tests.fakes.models import make_actor
+from tests.fakes.http.public_app import serving
+from tests.fakes.providers.models import make_actor
 from tests.gatewayd.http.test_middleware import row
 
 SITE = "https://ai.example.org"

@@ -18,8 +18,8 @@ from gatewayd.http.scim_auth import changed_attributes, token_of
 from gatewayd.observe.logs import JsonFormatter, TextFormatter
 from gatewayd.scim.records import SearchParameters
 from gatewayd.scim.request_log import LoggedRequest
-from tests.fakes.edge import bearer, raw_get
-from tests.fakes.scimsite import ROOT, TOKEN, ScimSite, serving_scim
+from tests.fakes.accounts.scim_site import ROOT, TOKEN, ScimSite, serving_scim
+from tests.fakes.http.public_app import bearer, raw_get
 
 ADA = {"userName": "ada@example.org", "externalId": "7", "displayName": "Ada", "password": "hunter2"}
 AUDIT = "gatewayd.audit"

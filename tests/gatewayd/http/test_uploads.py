@@ -14,9 +14,9 @@ from gatewayd.http.body import json_reply
 from gatewayd.http.connections.minimum_rate import MinimumRate, MinimumRates
 from gatewayd.http.routes import FORM_BODY, Route, RouteAccess
 from gatewayd.http.uploads import CHUNK_BYTES, MAX_FIELD_BYTES, MAX_LINES, MAX_PARTS, read_form, read_stream
-from tests.fakes.edge import Client, serving
-from tests.fakes.uploads import BOUNDARY, FORM, file_part, form, part, upload_head, wired
-from tests.fakes.uploads import field as form_field
+from tests.fakes.http.multipart_forms import BOUNDARY, FORM, file_part, form, part, upload_head, wired
+from tests.fakes.http.multipart_forms import field as form_field
+from tests.fakes.http.public_app import Client, serving
 
 LIMIT = 3_000_000
 

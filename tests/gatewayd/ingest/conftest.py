@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.fakes.ingesting import Ingest, ingesting
+from tests.fakes.documents.ingest_services import Ingest, ingesting
 
 
 @pytest.fixture

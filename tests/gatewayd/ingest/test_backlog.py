@@ -8,8 +8,8 @@ from gatewayd.errors import ErrorKind, GatewayError
 from gatewayd.ingest.backlog import MAX_PAUSE_SECONDS, PAUSE_FACTOR, WAITING_JOBS_PER_SECOND, JobBacklog
 from gatewayd.ingest.records import IngestJob
 from gatewayd.ingest.size_classes import QueueKey, SizeClass
-from tests.fakes.filing import file, job
-from tests.fakes.ingest import Library, MemoryFiles, MemoryJobs
+from tests.fakes.documents.memory_stores import Library, MemoryFiles, MemoryJobs
+from tests.fakes.documents.records import file, job
 
 FILES = {"a1": "a", "a2": "a", "a3": "a", "b1": "b", "b2": "b"}
 SMALL = {owner: QueueKey(owner, SizeClass.SMALL) for owner in "ab"}

@@ -12,7 +12,7 @@ import pytest
 from gatewayd.errors import ErrorKind, GatewayError
 from gatewayd.ingest import blobs as module
 from gatewayd.ingest.blobs import LocalBlobs, ReceivedBytes
-from tests.fakes.ingesting import stream
+from tests.fakes.documents.ingest_services import stream
 
 FILE_ID = "0190-abcd-ef"
 

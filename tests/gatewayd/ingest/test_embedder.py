@@ -9,8 +9,8 @@ from gatewayd.errors import ErrorKind, GatewayError
 from gatewayd.ingest.embedder import BATCH_SIZE, EmbeddingTarget, embed_missing
 from gatewayd.ingest.records import EmbeddingPurpose, EmbeddingSpace
 from gatewayd.ingest.size_classes import OTHER_WORK
-from tests.fakes.ingest import DIMENSION, HashEmbedder, extraction_of
-from tests.fakes.ingesting import Ingest
+from tests.fakes.documents.ingest_services import Ingest
+from tests.fakes.documents.memory_stores import DIMENSION, HashEmbedder, extraction_of
 
 NAME = "test:hash:1"
 

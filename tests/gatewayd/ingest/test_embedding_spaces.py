@@ -9,8 +9,8 @@ import pytest
 from gatewayd.errors import ErrorKind, GatewayError
 from gatewayd.ingest.embedding_spaces import ReindexState
 from gatewayd.ingest.records import EmbeddingPurpose, EmbeddingSpace, FileStatus, ScopeKind, SearchScope
-from tests.fakes.ingest import DIMENSION, HashEmbedder, Library
-from tests.fakes.ingesting import Ingest, ingesting
+from tests.fakes.documents.ingest_services import Ingest, ingesting
+from tests.fakes.documents.memory_stores import DIMENSION, HashEmbedder, Library
 
 OLD, NEW = "test:old:1", "test:new:1"
 LONG = " ".join(f"word{number}" for number in range(300))

@@ -12,8 +12,8 @@ from gatewayd.ingest.embedder import BATCH_SIZE
 from gatewayd.ingest.files import FileService
 from gatewayd.ingest.records import File, FileStatus, ScopeKind, SearchScope
 from gatewayd.ingest.upload import UploadRules
-from tests.fakes.ingest import HashEmbedder
-from tests.fakes.ingesting import Ingest, actor, ingesting
+from tests.fakes.documents.ingest_services import Ingest, actor, ingesting
+from tests.fakes.documents.memory_stores import HashEmbedder
 
 OWNER, ADMIN, READER, WRITER, STRANGER = (
     actor(),

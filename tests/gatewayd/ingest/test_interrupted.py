@@ -16,8 +16,8 @@ from gatewayd.storage.jobs import TortoiseJobs
 from gatewayd.storage.search.embedding_spaces import TortoiseSpaces
 from gatewayd.storage.search.passages import TortoisePassages
 from gatewayd.tasks import TaskRegistry
-from tests.fakes.ingest import MemoryFiles, MemoryJobs, MemoryPassages, MemorySpaces
-from tests.fakes.ingesting import Ingest, ingesting
+from tests.fakes.documents.ingest_services import Ingest, ingesting
+from tests.fakes.documents.memory_stores import MemoryFiles, MemoryJobs, MemoryPassages, MemorySpaces
 
 TEXTS = {
     f"{number}.txt": " ".join(f"word{number}-{each}" for each in range(100 * number)) for number in (1, 2, 40)

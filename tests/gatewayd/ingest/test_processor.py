@@ -7,8 +7,8 @@ import pytest
 from gatewayd.ingest.records import FileStatus, ScopeKind, SearchScope
 from gatewayd.ingest.size_classes import QueueKey, SizeClass
 from gatewayd.transactions import after_commit
-from tests.fakes.ingest import HashEmbedder
-from tests.fakes.ingesting import Ingest
+from tests.fakes.documents.ingest_services import Ingest
+from tests.fakes.documents.memory_stores import HashEmbedder
 
 LONG = " ".join(f"word{number}" for number in range(300))
 

@@ -16,8 +16,8 @@ from gatewayd.ingest.queue import MAX_LEASES, IngestQueue, QueueOptions, QueueSt
 from gatewayd.ingest.records import EmbeddingPurpose, File, FileStatus, IngestJob
 from gatewayd.ingest.size_classes import ClassLimit, QueueKey, SizeClass
 from gatewayd.tasks import TaskRegistry
-from tests.fakes.ingest import HashEmbedder, Library
-from tests.fakes.ingesting import NOON, Ingest, ingesting
+from tests.fakes.documents.ingest_services import NOON, Ingest, ingesting
+from tests.fakes.documents.memory_stores import HashEmbedder, Library
 
 TEXTS = {"one.txt": "one " * 100, "two.txt": "two " * 300, "three.txt": "three"}
 

@@ -9,8 +9,8 @@ import pytest
 from gatewayd.errors import ErrorKind, GatewayError
 from gatewayd.ingest.records import EmbeddingSpace
 from gatewayd.ingest.reindex import ReindexProgress, ReindexReport, ReindexRunner
-from tests.fakes.ingest import HashEmbedder, Library
-from tests.fakes.ingesting import Ingest, ingesting
+from tests.fakes.documents.ingest_services import Ingest, ingesting
+from tests.fakes.documents.memory_stores import HashEmbedder, Library
 
 OLD, NEW = "test:old:1", "test:new:1"
 

@@ -5,7 +5,7 @@ import pytest
 from gatewayd.errors import ErrorKind, GatewayError
 from gatewayd.ingest.records import ScopeKind, SearchScope
 from gatewayd.ingest.updates import FileRemoval
-from tests.fakes.ingesting import Ingest
+from tests.fakes.documents.ingest_services import Ingest
 
 
 async def test_an_index_that_fails_stops_nobody(

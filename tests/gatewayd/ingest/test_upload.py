@@ -10,7 +10,7 @@ import pytest
 from gatewayd.errors import ErrorKind, GatewayError, invalid
 from gatewayd.ingest.records import File, FileStatus
 from gatewayd.ingest.upload import NewFile, UploadRules, clean_name, file_extension
-from tests.fakes.ingesting import NOON, Ingest, ingesting, stream
+from tests.fakes.documents.ingest_services import NOON, Ingest, ingesting, stream
 
 TEXT_DIGEST = "982d9e3eb996f559e633f4d194def3761d909f5a3b647d1a851fead67c32c9d1"
 """The SHA-256 of `text`."""

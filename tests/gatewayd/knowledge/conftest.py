@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.fakes.knowledge import World, build_world
+from tests.fakes.documents.collections import World, build_world
 
 
 @pytest.fixture

@@ -7,7 +7,7 @@ import pytest
 from gatewayd.accounts.records import CredentialKind, Role
 from gatewayd.catalog.records import Grant
 from gatewayd.knowledge.records import Collection
-from tests.fakes.knowledge import World, a_file, build_world, person
+from tests.fakes.documents.collections import World, a_file, build_world, person
 
 ANN, BOB, SUE = person("ann"), person("bob"), person("sue", groups=("staff",))
 ROOT = person("root", role=Role.ADMIN)

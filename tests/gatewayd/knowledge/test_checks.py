@@ -10,8 +10,8 @@ from gatewayd.errors import ErrorKind, GatewayError
 from gatewayd.ingest.interfaces import LexicalIndex
 from gatewayd.ingest.records import EmbeddingSpace, SearchScope
 from gatewayd.knowledge.checks import IndexChecks
-from tests.fakes.ingest import ExactIndex, HashEmbedder, MemoryPassages, MemoryWords
-from tests.fakes.knowledge import OneSpace, World, a_file, person
+from tests.fakes.documents.collections import OneSpace, World, a_file, person
+from tests.fakes.documents.memory_stores import ExactIndex, HashEmbedder, MemoryPassages, MemoryWords
 
 ANN, BOB = person("ann"), person("bob")
 ROOT = person("root", role=Role.ADMIN)

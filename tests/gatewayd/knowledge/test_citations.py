@@ -19,7 +19,7 @@ from gatewayd.knowledge.citations import (
     with_distinct_sources,
 )
 from gatewayd.knowledge.records import Passage, StoredPassage
-from tests.fakes.knowledge import a_file
+from tests.fakes.documents.collections import a_file
 
 SPACE = EmbeddingSpace("builtin:minilm:q8f-1", 384)
 

@@ -9,7 +9,7 @@ from gatewayd.catalog.records import Grant
 from gatewayd.errors import ErrorKind, GatewayError
 from gatewayd.ingest.records import ScopeKind, SearchScope
 from gatewayd.knowledge.collections import CollectionChange, NewCollection
-from tests.fakes.knowledge import World, a_file, person
+from tests.fakes.documents.collections import World, a_file, person
 
 ANN, BOB = person("ann"), person("bob")
 ROOT = person("root", role=Role.ADMIN, permissions={})

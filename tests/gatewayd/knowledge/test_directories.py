@@ -7,7 +7,7 @@ import pytest
 from gatewayd.catalog.records import Grant
 from gatewayd.errors import ErrorKind, GatewayError
 from gatewayd.knowledge.directories import DirectoryChange
-from tests.fakes.knowledge import World, a_file, person
+from tests.fakes.documents.collections import World, a_file, person
 
 ANN, BOB = person("ann"), person("bob")
 

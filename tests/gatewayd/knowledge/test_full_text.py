@@ -6,8 +6,8 @@ from gatewayd.ingest.records import FileStatus
 from gatewayd.knowledge import full_text
 from gatewayd.knowledge.full_text import CharacterBudget
 from gatewayd.knowledge.records import CollectionLink
-from tests.fakes.ingest import MemoryFiles
-from tests.fakes.knowledge import World, a_file, person
+from tests.fakes.documents.collections import World, a_file, person
+from tests.fakes.documents.memory_stores import MemoryFiles
 
 ANN = person("ann")
 

@@ -9,7 +9,7 @@ from gatewayd.errors import ErrorKind, GatewayError
 from gatewayd.ingest.records import ScopeKind, SearchScope
 from gatewayd.knowledge.index_updates import IndexNotifier
 from gatewayd.tasks import TaskRegistry
-from tests.fakes.ingest import ExactIndex, Library, MemoryPassages
+from tests.fakes.documents.memory_stores import ExactIndex, Library, MemoryPassages
 
 DOCS = SearchScope(ScopeKind.COLLECTION, "docs")
 

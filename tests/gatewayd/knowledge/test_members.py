@@ -12,8 +12,8 @@ from gatewayd.errors import ErrorKind, GatewayError
 from gatewayd.ingest.records import File, FileStatus, ScopeKind, SearchScope
 from gatewayd.knowledge.members import MAX_WAIT_SECONDS, FileAddition, MemberResult
 from gatewayd.knowledge.records import CollectionLink
-from tests.fakes.ingest import MemoryFiles
-from tests.fakes.knowledge import World, a_file, person
+from tests.fakes.documents.collections import World, a_file, person
+from tests.fakes.documents.memory_stores import MemoryFiles
 
 ANN, BOB = person("ann"), person("bob")
 ROOT = person("root", role=Role.ADMIN)

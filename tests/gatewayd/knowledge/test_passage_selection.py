@@ -6,8 +6,8 @@ from gatewayd.ingest.chunker import ChunkRules, split_text
 from gatewayd.ingest.records import ExtractionResult, ScopeKind, SearchScope, TextPart
 from gatewayd.knowledge.passage_selection import PassageSelector, normalise_whitespace
 from gatewayd.knowledge.records import CollectionLink
-from tests.fakes.ingest import MemoryFiles, MemoryPassages
-from tests.fakes.knowledge import World, a_file, person
+from tests.fakes.documents.collections import World, a_file, person
+from tests.fakes.documents.memory_stores import MemoryFiles, MemoryPassages
 
 ANN = person("ann")
 

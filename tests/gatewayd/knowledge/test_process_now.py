@@ -11,8 +11,8 @@ from gatewayd.ingest.upload import NewFile
 from gatewayd.knowledge import process_now
 from gatewayd.knowledge.collections import NewCollection
 from gatewayd.knowledge.process_now import SynchronousProcessing, parse_collection_name
-from tests.fakes.documents_site import DocumentServices
-from tests.fakes.knowledge import once, person
+from tests.fakes.documents.collections import once, person
+from tests.fakes.documents.site import DocumentServices
 
 TEXT = "The heron stands in the water."
 ANN, BOB = person("ann"), person("bob")

@@ -11,8 +11,8 @@ from gatewayd.ingest.records import EmbeddingPurpose, ScopeKind, SearchHit, Sear
 from gatewayd.knowledge.fusion import FusionMethod
 from gatewayd.knowledge.records import Passage
 from gatewayd.knowledge.retrieval import RetrievalService, SearchBackends, SearchOptions
-from tests.fakes.ingest import MemoryFiles, MemoryPassages, MemoryWords
-from tests.fakes.knowledge import World, a_file, person, shelve
+from tests.fakes.documents.collections import World, a_file, person, shelve
+from tests.fakes.documents.memory_stores import MemoryFiles, MemoryPassages, MemoryWords
 
 ANN = person("ann")
 TEXTS = {

@@ -5,8 +5,8 @@ import pytest
 from gatewayd.catalog.records import Grant
 from gatewayd.errors import ErrorKind, GatewayError
 from gatewayd.ingest.records import FileStatus, ScopeKind, SearchScope
-from tests.fakes.ingest import MemoryFiles
-from tests.fakes.knowledge import World, a_file, person
+from tests.fakes.documents.collections import World, a_file, person
+from tests.fakes.documents.memory_stores import MemoryFiles
 
 ANN, BOB = person("ann"), person("bob")
 

@@ -10,8 +10,8 @@ from gatewayd.errors import ErrorKind, GatewayError
 from gatewayd.ingest.records import FileStatus
 from gatewayd.knowledge.records import CollectionLink
 from gatewayd.knowledge.sync import ManifestEntry
-from tests.fakes.ingest import MemoryFiles
-from tests.fakes.knowledge import World, a_file, person
+from tests.fakes.documents.collections import World, a_file, person
+from tests.fakes.documents.memory_stores import MemoryFiles
 
 ANN, BOB = person("ann"), person("bob")
 

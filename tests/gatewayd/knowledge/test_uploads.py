@@ -12,7 +12,7 @@ from gatewayd.errors import ErrorKind, GatewayError
 from gatewayd.ingest.records import File, FileStatus
 from gatewayd.ingest.upload import NewFile
 from gatewayd.knowledge.uploads import UploadDestination
-from tests.fakes.knowledge import World, once, person
+from tests.fakes.documents.collections import World, once, person
 
 ANN, BOB = person("ann"), person("bob")
 ROOT = person("root", role=Role.ADMIN, permissions={})

@@ -17,7 +17,7 @@ from gatewayd.pipeline.embeddings import EmbeddingService
 from gatewayd.pipeline.filters.inputs import RequestCaller
 from gatewayd.pipeline.pipeline import NoFilters
 from gatewayd.tasks import TaskRegistry
-from tests.fakes.models import FakeRecords, FakeSource, make_actor, make_model
+from tests.fakes.providers.models import FakeRecords, FakeSource, make_actor, make_model
 
 ADMIN = make_actor()
 

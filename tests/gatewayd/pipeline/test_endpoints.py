@@ -6,7 +6,7 @@ from gatewayd.catalog.failover import Candidate
 from gatewayd.catalog.interfaces import CallContext
 from gatewayd.errors import ErrorKind, GatewayError
 from gatewayd.pipeline.endpoints import check_names, context_of, endpoint_not_found, model_of, select_source
-from tests.fakes.models import FakeSource, make_actor, make_model
+from tests.fakes.providers.models import FakeSource, make_actor, make_model
 
 
 def test_context_names_the_user() -> None:

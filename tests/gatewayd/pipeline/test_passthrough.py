@@ -17,8 +17,8 @@ from gatewayd.pipeline.passthrough import RequestForwarder
 from gatewayd.pipeline.pipeline import NoFilters
 from gatewayd.pipeline.responses.ids import ResponseIds
 from gatewayd.tasks import TaskRegistry
-from tests.fakes.models import FakeRecords, FakeSource, make_actor, make_model
-from tests.fakes.response_ids import MemoryResponseIds
+from tests.fakes.providers.models import FakeRecords, FakeSource, make_actor, make_model
+from tests.fakes.storage.response_ids import MemoryResponseIds
 
 ADMIN = make_actor()
 

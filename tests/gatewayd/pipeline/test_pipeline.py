@@ -16,8 +16,8 @@ from gatewayd.pipeline.interfaces import ChatFilter, ToolUse
 from gatewayd.pipeline.pipeline import NoFilterChain, NoFilters, NoTools, Pipeline
 from gatewayd.pipeline.records import ChatRequest
 from gatewayd.tasks import TaskRegistry
-from tests.fakes.attachments import NoAttachments
-from tests.fakes.models import FakeRecords, FakeSource, make_actor, make_model
+from tests.fakes.documents.no_documents import NoAttachments
+from tests.fakes.providers.models import FakeRecords, FakeSource, make_actor, make_model
 
 ADMIN = make_actor()
 

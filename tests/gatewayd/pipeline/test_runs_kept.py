@@ -24,11 +24,11 @@ from gatewayd.storage.message_events import TortoiseMessageEvents
 from gatewayd.storage.messages import TortoiseMessages
 from gatewayd.storage.users import TortoiseUsers
 from gatewayd.tasks import TaskRegistry
-from tests.fakes.attachments import NoAttachments
-from tests.fakes.events import EventSite, payloads
-from tests.fakes.models import FakeSource, make_model
-from tests.fakes.records import user
-from tests.fakes.runs import OWNER, Stores, asking, make_catalog, make_runs
+from tests.fakes.accounts.records import user
+from tests.fakes.documents.no_documents import NoAttachments
+from tests.fakes.providers.models import FakeSource, make_model
+from tests.fakes.storage.chat_runs import OWNER, Stores, asking, make_catalog, make_runs
+from tests.fakes.storage.events import EventSite, payloads
 
 
 @dataclass

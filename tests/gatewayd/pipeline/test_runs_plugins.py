@@ -16,12 +16,12 @@ from gatewayd.pipeline.runs.message_updates import MessageUpdates
 from gatewayd.pipeline.runs.service import RunService
 from gatewayd.plugins.records import Plugin
 from gatewayd.tasks import TaskRegistry
-from tests.fakes.attachments import NoAttachments
-from tests.fakes.chats import ChatState, MemoryChats, MemoryEffects, MemoryMessages
-from tests.fakes.events import EventSite
-from tests.fakes.models import FakeRecords
-from tests.fakes.plugins import make_registry, plugin_of
-from tests.fakes.runs import ADMIN, Stores, asking, make_runs
+from tests.fakes.documents.no_documents import NoAttachments
+from tests.fakes.plugins.memory import make_registry, plugin_of
+from tests.fakes.providers.models import FakeRecords
+from tests.fakes.storage.chat_runs import ADMIN, Stores, asking, make_runs
+from tests.fakes.storage.events import EventSite
+from tests.fakes.storage.memory_chats import ChatState, MemoryChats, MemoryEffects, MemoryMessages
 
 SOON = 20.0
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.fakes.hosting import Hosting, hosting
+from tests.fakes.plugins.host_services import Hosting, hosting
 
 
 @pytest.fixture

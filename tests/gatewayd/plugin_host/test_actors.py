@@ -8,8 +8,8 @@ from gatewayd.accounts.records import CredentialKind, Role, UserChange
 from gatewayd.errors import ErrorKind, GatewayError, invalid, not_found
 from gatewayd.plugin_host.actors import none_if_not_found
 from gatewayd.plugins.runtime.call_context import current_asker
-from tests.fakes.hosting import Hosting
-from tests.fakes.models import make_actor
+from tests.fakes.plugins.host_services import Hosting
+from tests.fakes.providers.models import make_actor
 
 
 async def test_an_account_has_its_own_rights(made: Hosting) -> None:

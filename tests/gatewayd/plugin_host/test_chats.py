@@ -6,8 +6,8 @@ import pytest
 
 from gatewayd.accounts.permissions import BUILTIN_PERMISSIONS, copy
 from gatewayd.errors import ErrorKind, GatewayError
-from tests.fakes.chats_site import document
-from tests.fakes.hosting import Hosting
+from tests.fakes.plugins.host_services import Hosting
+from tests.fakes.storage.chats_site import document
 
 
 async def chat(made: Hosting, title: str = "Birds") -> Any:

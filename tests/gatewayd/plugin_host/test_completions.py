@@ -18,10 +18,10 @@ from gatewayd.plugin_host.completions import AnswerFrames
 from gatewayd.plugins.runtime.call_depth import MAX_DEPTH, current_depth
 from gatewayd.plugins.runtime.context import CallScope, RequestFacts
 from gatewayd.plugins.runtime.invoke import PluginError
-from tests.fakes.chats_site import document
-from tests.fakes.hosting import Hosting, Wishes, hosting
-from tests.fakes.models import make_actor
-from tests.fakes.plugins import plugin_of
+from tests.fakes.plugins.host_services import Hosting, Wishes, hosting
+from tests.fakes.plugins.memory import plugin_of
+from tests.fakes.providers.models import make_actor
+from tests.fakes.storage.chats_site import document
 
 ASKING: list[Body] = [{"role": "user", "content": "hi"}]
 

@@ -7,7 +7,7 @@ import pytest
 from gatewayd.errors import ErrorKind, GatewayError
 from gatewayd.knowledge.collections import NewCollection
 from gatewayd.plugins.interfaces import HostUpload
-from tests.fakes.hosting import Hosting
+from tests.fakes.plugins.host_services import Hosting
 
 TEXT = "The heron stands in the water."
 

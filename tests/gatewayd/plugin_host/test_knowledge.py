@@ -14,8 +14,8 @@ from gatewayd.http.control.peer import SocketPeer
 from gatewayd.knowledge.collections import NewCollection
 from gatewayd.plugins.interfaces import HostUpload
 from gatewayd.plugins.runtime.context import CallScope
-from tests.fakes.hosting import Hosting, Wishes, hosting
-from tests.fakes.plugins import plugin_of
+from tests.fakes.plugins.host_services import Hosting, Wishes, hosting
+from tests.fakes.plugins.memory import plugin_of
 
 HERON, STORK = "The heron stands in the water.", "The stork walks on the meadow."
 

@@ -1,6 +1,6 @@
 """Tests for gatewayd.plugin_host.models."""
 
-from tests.fakes.hosting import Hosting
+from tests.fakes.plugins.host_services import Hosting
 
 
 async def test_records(made: Hosting) -> None:

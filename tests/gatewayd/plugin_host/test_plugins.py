@@ -7,8 +7,8 @@ import pytest
 
 from gatewayd.errors import GatewayError
 from gatewayd.plugins.records import PluginFamily, render_plugin
-from tests.fakes.hosting import Hosting, Wishes, hosting
-from tests.fakes.plugins import actor_of, plugin_of, readable_by, scope_of
+from tests.fakes.plugins.host_services import Hosting, Wishes, hosting
+from tests.fakes.plugins.memory import actor_of, plugin_of, readable_by, scope_of
 
 FILTER = """
     from pydantic import BaseModel

@@ -10,7 +10,7 @@ from pydantic import ByteSize, SecretStr
 
 from gatewayd.plugin_host.settings import SettingsForPlugins, derive_secret
 from gatewayd.settings import Settings
-from tests.fakes.accounts import Accounts
+from tests.fakes.accounts.services import Accounts
 
 
 def settings(**values: Any) -> SettingsForPlugins:

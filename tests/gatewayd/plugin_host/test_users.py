@@ -2,7 +2,7 @@
 
 from gatewayd.accounts.records import NewGroup
 from gatewayd.plugins.runtime.arguments import user_record
-from tests.fakes.hosting import Hosting
+from tests.fakes.plugins.host_services import Hosting
 
 
 async def test_accounts(made: Hosting) -> None:

@@ -7,7 +7,7 @@ from gatewayd.catalog.records import Grant
 from gatewayd.errors import ErrorKind, GatewayError
 from gatewayd.plugins.access import PluginAccess, check_admin
 from gatewayd.plugins.records import PluginFamily
-from tests.fakes.plugins import actor_of, plugin_of, readable_by
+from tests.fakes.plugins.memory import actor_of, plugin_of, readable_by
 
 ADMIN = actor_of("a", Role.ADMIN)
 ADMIN_OF_ALL = actor_of("a", Role.ADMIN, permissions={"workspace": {"tools": True}})

@@ -5,8 +5,8 @@ from collections.abc import Sequence
 from gatewayd.accounts.records import NewGroup, PermissionTree, Role, User
 from gatewayd.catalog.records import Grant
 from gatewayd.plugins.audit import AuditFinding, PermissionAudit
-from tests.fakes.accounts import Accounts
-from tests.fakes.plugins import make_registry, plugin_of
+from tests.fakes.accounts.services import Accounts
+from tests.fakes.plugins.memory import make_registry, plugin_of
 
 TOOL = "class Tools: pass"
 MAY: PermissionTree = {"workspace": {"tools": True}}

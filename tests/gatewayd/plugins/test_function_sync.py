@@ -25,7 +25,7 @@ from gatewayd.storage.engine.location import sqlite
 from gatewayd.storage.plugins import TortoisePlugins
 from gatewayd.tasks import TaskRegistry
 from gatewayd.transactions import CallbackTransactor
-from tests.fakes.plugins import MemoryUserValves, NotedEvents, actor_of, plugin_of, scope_of
+from tests.fakes.plugins.memory import MemoryUserValves, NotedEvents, actor_of, plugin_of, scope_of
 
 pytestmark = pytest.mark.timeout(60)
 

@@ -15,8 +15,8 @@ from gatewayd.plugins.records import PluginFamily, PluginKind, PluginOrigin
 from gatewayd.plugins.service import NewPlugin, PluginService
 from gatewayd.plugins.source.check_process import SourceChecker
 from gatewayd.plugins.source.requirements import InstallationOptions
-from tests.fakes.accounts import Accounts
-from tests.fakes.plugins import Plugged, actor_of, make_registry, plugin_of
+from tests.fakes.accounts.services import Accounts
+from tests.fakes.plugins.memory import Plugged, actor_of, make_registry, plugin_of
 
 pytestmark = pytest.mark.timeout(30)
 

@@ -8,8 +8,8 @@ from gatewayd.errors import ErrorKind
 from gatewayd.plugins.records import PluginFamily
 from gatewayd.plugins.runtime.invoke import PluginError
 from gatewayd.plugins.runtime.iterators import PluginIterator
-from tests.fakes.loaded_plugins import result_of, running
-from tests.fakes.plugins import scope_of
+from tests.fakes.plugins.loaded import result_of, running
+from tests.fakes.plugins.memory import scope_of
 
 pytestmark = pytest.mark.timeout(30)
 

@@ -8,8 +8,8 @@ import pytest
 from gatewayd.errors import ErrorKind, GatewayError
 from gatewayd.plugins.records import PluginFamily
 from gatewayd.plugins.runtime.invoke import PluginError
-from tests.fakes.loaded_plugins import running
-from tests.fakes.plugins import scope_of
+from tests.fakes.plugins.loaded import running
+from tests.fakes.plugins.memory import scope_of
 
 pytestmark = pytest.mark.timeout(30)
 

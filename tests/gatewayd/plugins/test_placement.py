@@ -6,8 +6,8 @@ from pathlib import Path
 from gatewayd.plugins.isolation.loader import IsolationMode
 from gatewayd.plugins.placement import PluginPlacement, PluginPlaces
 from gatewayd.plugins.records import PluginFamily
-from tests.fakes.isolated import Isolating
-from tests.fakes.plugins import make_registry, plugin_of
+from tests.fakes.plugins.isolated import Isolating
+from tests.fakes.plugins.memory import make_registry, plugin_of
 
 PLAIN = "class Pipe:\n    def pipe(self, body): return 'here'\n"
 

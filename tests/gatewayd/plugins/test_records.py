@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 from gatewayd.plugins.records import SWITCHES_KEY, Plugin, PluginFamily, PluginKind, render_plugin
-from tests.fakes.plugins import readable_by
+from tests.fakes.plugins.memory import readable_by
 
 FILTER = Plugin(
     "shout",

@@ -13,7 +13,7 @@ from gatewayd.plugins import registry as registry_module
 from gatewayd.plugins.records import SWITCHES_KEY, PluginFamily, PluginKind, PluginOrigin
 from gatewayd.plugins.registry import PluginSources
 from gatewayd.plugins.runtime.invoke import PluginError
-from tests.fakes.plugins import make_registry, plugin_of, scope_of
+from tests.fakes.plugins.memory import make_registry, plugin_of, scope_of
 
 pytestmark = pytest.mark.timeout(30)
 

@@ -14,7 +14,7 @@ from gatewayd.plugins.access import PluginAccess
 from gatewayd.plugins.records import PluginFamily, PluginKind, PluginOrigin
 from gatewayd.plugins.registry import PluginSources
 from gatewayd.plugins.service import NewPlugin, PluginChange, PluginService
-from tests.fakes.plugins import Plugged, actor_of, make_registry, plugin_of, readable_by, scope_of
+from tests.fakes.plugins.memory import Plugged, actor_of, make_registry, plugin_of, readable_by, scope_of
 
 pytestmark = pytest.mark.timeout(30)
 

@@ -7,7 +7,7 @@ from gatewayd.errors import ErrorKind, GatewayError
 from gatewayd.plugins.access import PluginAccess
 from gatewayd.plugins.records import PluginFamily
 from gatewayd.plugins.user_valves import UserValves
-from tests.fakes.plugins import actor_of, make_registry, plugin_of, readable_by
+from tests.fakes.plugins.memory import actor_of, make_registry, plugin_of, readable_by
 
 CONTENT = """
     from pydantic import BaseModel

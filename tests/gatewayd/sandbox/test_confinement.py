@@ -14,7 +14,7 @@ from gatewayd.sandbox.confinement import LANDLOCK, SECCOMP
 from gatewayd.tasks import TaskRegistry
 from gatewayd.workers import WorkerDiedError, WorkerOptions, WorkerProcess
 
-CHILD = "tests.fakes.hostilechild"
+CHILD = "tests.fakes.daemons.hostile_worker"
 LIMITS = AnswerLimits(10_000, 10_000)
 OPTIONS = {"text": 10_000, "size": 10_000, "overlap": 0, "tokens": 10_000, "seconds": 60}
 REFUSED = {"EPERM", "EACCES", "ENOSYS"}

@@ -9,7 +9,7 @@ from gatewayd.accounts.records import GroupChange, MembershipSource, NewGroup
 from gatewayd.errors import ErrorKind, GatewayError
 from gatewayd.scim import groups as module
 from gatewayd.scim.records import SearchParameters
-from tests.fakes.provisioning import Provisioning, adding, removing, replacing
+from tests.fakes.accounts.provisioning import Provisioning, adding, removing, replacing
 
 URN = "urn:ietf:params:scim:schemas:core:2.0:Group"
 

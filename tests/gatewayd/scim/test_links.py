@@ -8,8 +8,8 @@ import pytest
 from gatewayd.accounts.records import NewGroup, UserChange
 from gatewayd.errors import ErrorKind, GatewayError
 from gatewayd.scim.links import EXTERNAL_ID_FIELD, SUBJECT_FIELD, LinkChange, ProviderLinks, read_links
-from tests.fakes.accounts import Accounts
-from tests.fakes.directory import MemoryDirectory
+from tests.fakes.accounts.directory import MemoryDirectory
+from tests.fakes.accounts.services import Accounts
 
 
 @dataclass

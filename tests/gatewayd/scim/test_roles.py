@@ -7,7 +7,7 @@ from gatewayd.errors import ErrorKind, GatewayError
 from gatewayd.scim import values
 from gatewayd.scim.patch import emails as patch_emails
 from gatewayd.scim.roles import MAX_ROLE_CHARACTERS, read_roles, render_role
-from tests.fakes.provisioning import Provisioning, adding, removing, replacing
+from tests.fakes.accounts.provisioning import Provisioning, adding, removing, replacing
 
 ADMIN = {"value": "admin", "display": "Administrator", "type": "direct", "primary": True}
 STAFF = {"value": "staff", "primary": False}

@@ -19,7 +19,7 @@ from gatewayd.storage.tables.accounts import (
 )
 from gatewayd.storage.users import TortoiseUsers
 from gatewayd.transactions import CallbackTransactor
-from tests.fakes.provisioning import Provisioning, adding, removing, replacing
+from tests.fakes.accounts.provisioning import Provisioning, adding, removing, replacing
 
 
 @pytest.fixture

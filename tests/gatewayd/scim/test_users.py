@@ -11,7 +11,7 @@ from gatewayd.errors import ErrorKind, GatewayError
 from gatewayd.scim import users as module
 from gatewayd.scim.records import SearchParameters
 from gatewayd.transactions import after_commit
-from tests.fakes.provisioning import Provisioning, adding, removing, replacing
+from tests.fakes.accounts.provisioning import Provisioning, adding, removing, replacing
 
 URN = "urn:ietf:params:scim:schemas:core:2.0:User"
 ADA = {

@@ -24,12 +24,19 @@ from gatewayd.storage.messages import TortoiseMessages
 from gatewayd.storage.users import TortoiseUsers
 from gatewayd.storage.values import TortoiseValues
 from gatewayd.transactions import Transactor
-from tests.fakes.chats import ChatState, MemoryChats, MemoryEffects, MemoryMessages
-from tests.fakes.chatting import chat
-from tests.fakes.migrated import migrated_copy
-from tests.fakes.postgres import Postgres
-from tests.fakes.records import user
-from tests.fakes.stores import Memory, MemoryGroups, MemoryKeys, MemoryRevocations, MemoryUsers, MemoryValues
+from tests.fakes.accounts.memory_stores import (
+    Memory,
+    MemoryGroups,
+    MemoryKeys,
+    MemoryRevocations,
+    MemoryUsers,
+    MemoryValues,
+)
+from tests.fakes.accounts.records import user
+from tests.fakes.storage.memory_chats import ChatState, MemoryChats, MemoryEffects, MemoryMessages
+from tests.fakes.storage.migrated import migrated_copy
+from tests.fakes.storage.postgres import Postgres
+from tests.fakes.storage.records import chat
 
 ENGINES = ["sqlite", "postgres"]
 

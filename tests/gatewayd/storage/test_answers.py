@@ -11,8 +11,8 @@ from gatewayd.errors import ErrorKind, GatewayError
 from gatewayd.storage.chats import TortoiseChats
 from gatewayd.storage.engine.database import Database
 from gatewayd.storage.messages import TortoiseMessages
-from tests.fakes.chatting import message
-from tests.fakes.models import make_actor
+from tests.fakes.providers.models import make_actor
+from tests.fakes.storage.records import message
 
 QUESTION = {"id": "q", "content": "What is it?", "files": [{"id": "f"}]}
 WRITES = [(TortoiseMessages, "put"), (TortoiseMessages, "change"), (TortoiseChats, "change")]

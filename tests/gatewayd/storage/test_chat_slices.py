@@ -15,7 +15,7 @@ from gatewayd.storage.engine.database import Database
 from gatewayd.storage.engine.statements import SqlStatement
 from gatewayd.storage.messages import TortoiseMessages
 from gatewayd.storage.tables.chats import ChatMessageItemRow, ChatMessageRow, ChatRow, ChatTagRow
-from tests.fakes.chatting import chat, message
+from tests.fakes.storage.records import chat, message
 from tests.gatewayd.storage.conftest import make_chatting
 
 LISTS = {"files": [{"a": 1}, {"a": 2}, {"a": 3}], "embeds": ["x"]}

@@ -29,7 +29,7 @@ from gatewayd.storage.tables.chats import (
     SharedChatRow,
 )
 from gatewayd.storage.users import TortoiseUsers
-from tests.fakes.chatting import chat, message
+from tests.fakes.storage.records import chat, message
 from tests.gatewayd.storage.conftest import Chatting, make_chatting
 
 FULL = chat(

@@ -7,7 +7,7 @@ from gatewayd.errors import ErrorKind, GatewayError
 from gatewayd.storage.collections import TortoiseCollections
 from gatewayd.storage.engine.database import Database
 from gatewayd.storage.files import TortoiseFiles
-from tests.fakes.filing import collection, directory, file, link
+from tests.fakes.documents.records import collection, directory, file, link
 
 # a > b > c, and d beside a.
 TREE = (directory("a"), directory("b", "a"), directory("c", "b", updated_at=2, created_at=1), directory("d"))

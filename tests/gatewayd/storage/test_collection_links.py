@@ -16,8 +16,8 @@ from gatewayd.storage.tables.documents import (
     LinkRow,
     PassageRow,
 )
-from tests.fakes.filing import collection, file, link
-from tests.fakes.word_tables import indexed_texts
+from tests.fakes.documents.records import collection, file, link
+from tests.fakes.storage.word_tables import indexed_texts
 
 FULL = CollectionLink(
     "c1", "f1", "u1", origin="/srv/ä", path="guide/install.md", directory_id="d1", created_at=3

@@ -19,8 +19,8 @@ from gatewayd.storage.tables.documents import (
     LinkRow,
 )
 from gatewayd.storage.users import TortoiseUsers
-from tests.fakes.filing import collection, directory, file, link
-from tests.fakes.records import user
+from tests.fakes.accounts.records import user
+from tests.fakes.documents.records import collection, directory, file, link
 
 FULL = Collection(
     id="c1",

@@ -17,9 +17,9 @@ from gatewayd.storage.tables.documents import (
     VectorBatchRow,
 )
 from gatewayd.storage.users import TortoiseUsers
-from tests.fakes.filing import collection, file, job, link
-from tests.fakes.records import user
-from tests.fakes.word_tables import indexed_texts
+from tests.fakes.accounts.records import user
+from tests.fakes.documents.records import collection, file, job, link
+from tests.fakes.storage.word_tables import indexed_texts
 
 FULL = File(
     id="f1",

@@ -10,7 +10,7 @@ from gatewayd.errors import ErrorKind, GatewayError
 from gatewayd.storage.engine.database import Database
 from gatewayd.storage.groups import BATCH_SIZE, TortoiseGroups
 from gatewayd.storage.users import TortoiseUsers
-from tests.fakes.records import group, user
+from tests.fakes.accounts.records import group, user
 from tests.gatewayd.storage.conftest import Stores
 
 FULL = group(

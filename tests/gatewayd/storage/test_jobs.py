@@ -11,7 +11,7 @@ from gatewayd.ingest.size_classes import QueueKey, SizeClass, size_class_of
 from gatewayd.storage.engine.database import Database
 from gatewayd.storage.files import TortoiseFiles
 from gatewayd.storage.jobs import TortoiseJobs
-from tests.fakes.filing import file, job
+from tests.fakes.documents.records import file, job
 
 FULL = IngestJob(
     "f1", attempts=2, not_before=5, lease_owner="d1", lease_until=9, error="no answer", created_at=3

@@ -4,7 +4,7 @@ from gatewayd.errors import ErrorKind, GatewayError
 from gatewayd.storage.engine.database import Database
 from gatewayd.storage.keys import TortoiseKeys, TortoiseRevocations
 from gatewayd.storage.users import TortoiseUsers
-from tests.fakes.records import key, user
+from tests.fakes.accounts.records import key, user
 from tests.gatewayd.storage.conftest import Stores
 
 FULL = key("k1", "u1", name="Ключ", expires_at=2**40, last_used_at=3, created_at=1)

@@ -28,10 +28,10 @@ from gatewayd.storage.tables.documents import (
 )
 from gatewayd.storage.users import TortoiseUsers
 from gatewayd.storage.values import TortoiseValues
-from tests.fakes.former_words import MIGRATION, find_former, make_former, write_package
-from tests.fakes.passages import open_shelf
-from tests.fakes.postgres import Postgres
-from tests.fakes.records import user
+from tests.fakes.accounts.records import user
+from tests.fakes.storage.former_words import MIGRATION, find_former, make_former, write_package
+from tests.fakes.storage.passages import open_shelf
+from tests.fakes.storage.postgres import Postgres
 
 SCRIPT = Path(__file__).with_name("killing.py")
 MIGRATION_SCRIPT = Path(__file__).with_name("killing_migration.py")

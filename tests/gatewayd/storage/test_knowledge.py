@@ -36,9 +36,9 @@ from gatewayd.storage.jobs import TortoiseJobs
 from gatewayd.storage.search.embedding_spaces import TortoiseSpaces
 from gatewayd.tasks import TaskRegistry
 from gatewayd.transactions import CallbackTransactor
-from tests.fakes.ingest import ExactIndex, HashEmbedder, MemoryPassages, extraction_of
-from tests.fakes.knowledge import OneSpace, once, person
-from tests.fakes.passages import Shelf, open_shelf
+from tests.fakes.documents.collections import OneSpace, once, person
+from tests.fakes.documents.memory_stores import ExactIndex, HashEmbedder, MemoryPassages, extraction_of
+from tests.fakes.storage.passages import Shelf, open_shelf
 
 ANN, BOB = person("ann"), person("bob")
 

@@ -20,7 +20,7 @@ from gatewayd.storage import message_events
 from gatewayd.storage.engine.database import Database
 from gatewayd.storage.tables.chats import ChatMessageItemRow, ChatMessageRow
 from gatewayd.text import casefold_nfc
-from tests.fakes.chatting import message
+from tests.fakes.storage.records import message
 from tests.gatewayd.storage.conftest import Chatting
 
 VALUES: list[Any] = [{"b": 1, "a": [None]}, "text", '"quoted"', 1, 2.5, True, None, [], "ü\n"]

@@ -9,7 +9,7 @@ from gatewayd.errors import ErrorKind, GatewayError
 from gatewayd.storage import messages
 from gatewayd.storage.engine.database import Database
 from gatewayd.storage.tables.chats import ChatMessageItemRow
-from tests.fakes.chatting import message
+from tests.fakes.storage.records import message
 from tests.gatewayd.storage.conftest import Chatting
 
 FULL = message(

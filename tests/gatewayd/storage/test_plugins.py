@@ -14,8 +14,8 @@ from gatewayd.storage.tables.accounts import (
 )
 from gatewayd.storage.tables.plugins import PluginRow, UserValvesRow
 from gatewayd.storage.users import TortoiseUsers
-from tests.fakes.chatting import plugin
-from tests.fakes.records import user
+from tests.fakes.accounts.records import user
+from tests.fakes.storage.records import plugin
 
 FULL = plugin(
     "weather",

@@ -12,7 +12,7 @@ from gatewayd.storage.tables.accounts import (
     GrantRow,
 )
 from gatewayd.storage.tool_servers import TortoiseToolServers
-from tests.fakes.chatting import tool_server
+from tests.fakes.storage.records import tool_server
 
 FULL = tool_server(
     "tickets",

@@ -9,7 +9,7 @@ from gatewayd.accounts.records import Email, MembershipSource, ProviderIdentity,
 from gatewayd.errors import ErrorKind, GatewayError
 from gatewayd.storage.engine.database import Database
 from gatewayd.storage.users import TortoiseUsers
-from tests.fakes.records import group, key, user
+from tests.fakes.accounts.records import group, key, user
 from tests.gatewayd.storage.conftest import Stores
 
 FULL = user(

@@ -1,7 +1,7 @@
 import pytest
 
 from gatewayd.upstream.sources.config import UpstreamTimeouts
-from tests.fakes.upstream import FakeUpstream
+from tests.fakes.providers.upstream import FakeUpstream
 
 SHORT = UpstreamTimeouts(connect=2.0, first_byte=0.2, idle=0.2)
 

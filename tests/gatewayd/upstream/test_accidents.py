@@ -16,10 +16,10 @@ from gatewayd.upstream.sources.anthropic import AnthropicSource
 from gatewayd.upstream.sources.config import ProviderConfig, SourceKind
 from gatewayd.upstream.sources.ollama import OllamaSource
 from gatewayd.upstream.sources.openai import OpenAiSource
-from tests.fakes.accident import Accident
-from tests.fakes.accidents import ACCIDENTS
-from tests.fakes.gatherer import Gatherer
-from tests.fakes.upstream import FakeUpstream
+from tests.fakes.providers.completion_assembler import Gatherer
+from tests.fakes.providers.stream_failure import Accident
+from tests.fakes.providers.stream_failures import ACCIDENTS
+from tests.fakes.providers.upstream import FakeUpstream
 
 CONTEXT = CallContext("r1", "u1")
 MODEL = Model("m", "m", "x", "acme", "m")

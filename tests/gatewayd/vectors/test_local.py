@@ -16,7 +16,7 @@ from gatewayd.tasks import TaskRegistry
 from gatewayd.vectors import local
 from gatewayd.vectors.local import LocalEmbedder, LocalKind, LocalOptions
 from gatewayd.vectors.models import catalogue
-from tests.fakes.embedding import TEXTS, cosines, rows_of
+from tests.fakes.providers.embedding_models import TEXTS, cosines, rows_of
 
 Make = Callable[..., LocalEmbedder]
 WITHOUT_EXTRAS = """

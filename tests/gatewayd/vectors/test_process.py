@@ -10,7 +10,7 @@ import pytest
 from gatewayd.errors import ErrorKind, GatewayError
 from gatewayd.tasks import TaskRegistry
 from gatewayd.vectors.process import ModelProcess
-from tests.fakes.embedding import TEXTS, rows_of
+from tests.fakes.providers.embedding_models import TEXTS, rows_of
 
 PASSAGES = {"purpose": "passage", "priority": "passage"}
 

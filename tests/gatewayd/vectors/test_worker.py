@@ -7,7 +7,7 @@ import numpy as np
 from gatewayd.errors import ErrorKind
 from gatewayd.vectors.interfaces import Row
 from gatewayd.vectors.worker import EmbeddingWorker
-from tests.fakes.embedding import Answers, floats
+from tests.fakes.providers.embedding_models import Answers, floats
 
 
 class Model:

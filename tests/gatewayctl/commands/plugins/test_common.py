@@ -7,8 +7,8 @@ import pytest
 
 from gatewayctl.commands.plugins.common import id_of, read_source, sources
 from gatewayctl.failures import CommandError
-from tests.fakes.control import Control, Ctl
-from tests.fakes.control_plugins import BROKEN, FILTER, TOOL
+from tests.fakes.daemons.control_plugins import BROKEN, FILTER, TOOL
+from tests.fakes.daemons.control_socket import Control, Ctl
 
 pytestmark = pytest.mark.usefixtures("owner")
 

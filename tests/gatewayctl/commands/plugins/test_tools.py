@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.fakes.control import Control, Ctl
-from tests.fakes.control_plugins import TOOL
+from tests.fakes.daemons.control_plugins import TOOL
+from tests.fakes.daemons.control_socket import Control, Ctl
 
 pytestmark = pytest.mark.usefixtures("owner")
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from gatewayd.dialects.anthropic.dialect import render_completion
 from gatewayd.upstream.streams.chunks import completion_chunk
 from gatewayd.upstream.streams.sse import ChunkReader
-from tests.fakes.gatherer import Gatherer
+from tests.fakes.providers.completion_assembler import Gatherer
 from tests.gatewayd.dialects.message_events import (
     CALL,
     USAGE,

@@ -7,7 +7,7 @@ import pytest
 from gatewayd.extract.formats.archives import open_archive, refuse_entities
 from gatewayd.extract.records import DocumentLimits
 from gatewayd.extract.text_builder import DocumentError
-from tests.fakes import documents
+from tests.fakes.documents import makers as documents
 
 
 def refusal(path: Path, limits: DocumentLimits) -> str:

@@ -1,7 +1,7 @@
 from email.message import EmailMessage
 
-from tests.fakes import documents
-from tests.fakes.reading import reading, refusal
+from tests.fakes.documents import makers as documents
+from tests.fakes.documents.readers import reading, refusal
 
 HEAD = b"From: a@example.org\nTo: b@example.org\nSubject: s\n"
 

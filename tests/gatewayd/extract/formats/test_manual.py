@@ -10,7 +10,7 @@ from gatewayd.extract.formats.manual import page_text
 from gatewayd.extract.mandoc import OPTIONS
 from gatewayd.extract.readers import read_document
 from gatewayd.extract.records import DocumentLimits, ExtractedDocument
-from tests.fakes.reading import reading
+from tests.fakes.documents.readers import reading
 
 MDOC = """\
 .\\" A comment.

@@ -1,8 +1,8 @@
 import pytest
 
 from gatewayd.extract.formats.markup import to_markdown
-from tests.fakes import documents
-from tests.fakes.reading import reading, refusal
+from tests.fakes.documents import makers as documents
+from tests.fakes.documents.readers import reading, refusal
 
 
 @pytest.mark.parametrize(

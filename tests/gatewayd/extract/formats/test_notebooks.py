@@ -2,8 +2,8 @@ import json
 
 import pytest
 
-from tests.fakes import documents
-from tests.fakes.reading import reading, refusal
+from tests.fakes.documents import makers as documents
+from tests.fakes.documents.readers import reading, refusal
 
 
 def test_a_notebook_is_markdown_with_code_in_fences() -> None:

@@ -1,5 +1,5 @@
-from tests.fakes import documents
-from tests.fakes.reading import reading, refusal
+from tests.fakes.documents import makers as documents
+from tests.fakes.documents.readers import reading, refusal
 
 
 def test_a_text_keeps_its_headings_lists_notes_and_tables() -> None:

@@ -1,4 +1,4 @@
-from tests.fakes.reading import reading
+from tests.fakes.documents.readers import reading
 
 
 def test_source_code_is_kept_as_it_is() -> None:

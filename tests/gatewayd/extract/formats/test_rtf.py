@@ -1,5 +1,5 @@
-from tests.fakes import documents
-from tests.fakes.reading import reading
+from tests.fakes.documents import makers as documents
+from tests.fakes.documents.readers import reading
 
 
 def test_letters_beyond_ascii_are_read() -> None:

@@ -1,7 +1,7 @@
 import re
 
-from tests.fakes import documents
-from tests.fakes.reading import reading, refusal
+from tests.fakes.documents import makers as documents
+from tests.fakes.documents.readers import reading, refusal
 
 PRESENTATION = "ppt/presentation.xml"
 FIRST = "ppt/slides/slide1.xml"

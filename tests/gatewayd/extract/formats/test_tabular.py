@@ -8,8 +8,8 @@ from gatewayd.extract.formats.tabular import find_header_line, write_sheet
 from gatewayd.extract.text_builder import TextBuilder
 from gatewayd.ingest.chunker import ChunkRules, split_text
 from gatewayd.ingest.records import ExtractionResult
-from tests.fakes import documents
-from tests.fakes.reading import reading
+from tests.fakes.documents import makers as documents
+from tests.fakes.documents.readers import reading
 
 BIRDS = [["Bird", "Count", "Place"], *([f"Heron {number}", f"{number}", "Lake"] for number in range(200))]
 

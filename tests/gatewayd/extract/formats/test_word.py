@@ -2,8 +2,8 @@ import io
 
 import docx
 
-from tests.fakes import documents
-from tests.fakes.reading import reading
+from tests.fakes.documents import makers as documents
+from tests.fakes.documents.readers import reading
 
 NAMESPACE = "http://schemas.openxmlformats.org/wordprocessingml/2006/main"
 

@@ -1,8 +1,8 @@
 import datetime
 
 from gatewayd.extract.formats.xlsx import format_cell
-from tests.fakes import documents
-from tests.fakes.reading import reading, refusal
+from tests.fakes.documents import makers as documents
+from tests.fakes.documents.readers import reading, refusal
 
 
 def test_a_part_is_a_sheet_and_a_line_is_a_row() -> None:

@@ -15,8 +15,8 @@ from gatewayd.http.connections.capacity import DescriptorBudget, DescriptorLimit
 from gatewayd.http.connections.uses import ConcurrencyBounds, ConcurrencyRules, RequestUse
 from gatewayd.http.middleware import EdgeOptions
 from gatewayd.http.routes import Route, RouteAccess
-from tests.fakes.edge import bearer, listening
-from tests.fakes.models import make_actor
+from tests.fakes.http.public_app import bearer, listening
+from tests.fakes.providers.models import make_actor
 
 PROXIES = (ip_network("10.0.0.0/8"), ip_network("2001:db8::/32"))
 

@@ -16,7 +16,7 @@ from gatewayd.http.connections.drain import is_readable, mark_as_listener
 from gatewayd.http.context import REPLY_HEADERS
 from gatewayd.http.responses.sse import open_stream, send_frames
 from gatewayd.http.server import HttpServer
-from tests.fakes.sockets import on_both_loops
+from tests.fakes.http.byte_server import on_both_loops
 
 GET = b"GET / HTTP/1.1\r\nHost: a\r\n\r\n"
 POST = b"POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 4\r\n\r\n"

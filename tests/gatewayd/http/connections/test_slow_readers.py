@@ -18,8 +18,8 @@ from gatewayd.http.connections.slow_readers import UnsentWatch, acknowledged_byt
 from gatewayd.http.responses.file_content import file_reply
 from gatewayd.http.responses.sse import open_stream, send_frames
 from gatewayd.http.routes import Route, RouteAccess
-from tests.fakes.edge import listening
-from tests.fakes.sockets import on_both_loops
+from tests.fakes.http.byte_server import on_both_loops
+from tests.fakes.http.public_app import listening
 
 RATE = MinimumRate(1000, 60.0)
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.fakes.control import Control, control_socket
+from tests.fakes.daemons.control_socket import Control, control_socket
 
 
 @pytest.fixture

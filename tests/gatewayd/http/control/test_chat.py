@@ -10,7 +10,7 @@ from gatewayctl.wire import routes
 from gatewayctl.wire.chat import Chat, Message
 from gatewayd.completions.records import CompletionChunk
 from gatewayd.errors import ErrorKind, GatewayError
-from tests.fakes.control import Control
+from tests.fakes.daemons.control_socket import Control
 
 QUESTION = [Message(role="user", content="hi")]
 

@@ -6,7 +6,7 @@ from gatewayctl.failures import CommandError
 from gatewayctl.wire import routes
 from gatewayctl.wire.database import DatabaseCheck
 from gatewayd.errors import ErrorKind, GatewayError
-from tests.fakes.control import Control
+from tests.fakes.daemons.control_socket import Control
 
 
 async def test_a_check_is_asked_for_with_its_limit(control: Control) -> None:

@@ -13,7 +13,7 @@ from gatewayd.http.control.edge import ControlEdge
 from gatewayd.http.control.peer import PeerRules, SocketPeer
 from gatewayd.http.routes import Route, RouteAccess
 from gatewayd.tasks import TaskRegistry
-from tests.fakes.control import Control, control_socket
+from tests.fakes.daemons.control_socket import Control, control_socket
 
 
 async def send(

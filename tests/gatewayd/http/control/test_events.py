@@ -13,8 +13,8 @@ from gatewayctl.transport import Frame
 from gatewayctl.wire import routes
 from gatewayctl.wire.events import CallAnswer
 from gatewayd.events.hub import EVERYBODY
-from tests.fakes.control import Control
-from tests.fakes.control_documents import refused
+from tests.fakes.daemons.control_documents import refused
+from tests.fakes.daemons.control_socket import Control
 
 
 class Listener:

@@ -2,8 +2,8 @@
 
 from gatewayctl.wire import routes
 from gatewayd.errors import ErrorKind, GatewayError
-from tests.fakes.accounts import NOON
-from tests.fakes.control import Control
+from tests.fakes.accounts.services import NOON
+from tests.fakes.daemons.control_socket import Control
 
 
 async def test_the_state_of_a_daemon(control: Control) -> None:

@@ -6,7 +6,7 @@ from gatewayd.accounts.records import CredentialKind, Role
 from gatewayd.errors import ErrorKind, GatewayError
 from gatewayd.http.control.impersonation import ControlActors
 from gatewayd.http.control.peer import SocketPeer
-from tests.fakes.accounts import Accounts
+from tests.fakes.accounts.services import Accounts
 
 PEER = SocketPeer(1, 0, 0)
 

@@ -9,8 +9,8 @@ from gatewayctl.wire.endpoint import Endpoint, NoBody
 from gatewayd.http.control.rows import check_complete, serve
 from gatewayd.http.routes import Route
 from gatewayd.pipeline.pipeline import NoFilters, NoTools, Pipeline
-from tests.fakes.attachments import NoAttachments
-from tests.fakes.control import Control, rows
+from tests.fakes.daemons.control_socket import Control, rows
+from tests.fakes.documents.no_documents import NoAttachments
 
 
 async def handle(_: web.Request) -> web.StreamResponse:

@@ -6,7 +6,7 @@ from gatewayctl.failures import CommandError
 from gatewayctl.wire import routes
 from gatewayctl.wire.settings import SettingChange, SettingReset
 from gatewayd.accounts.runtime_settings import DEFINITIONS
-from tests.fakes.control import Control
+from tests.fakes.daemons.control_socket import Control
 
 
 async def test_every_setting_is_listed(control: Control) -> None:

@@ -13,9 +13,9 @@ from gatewayd.chats.records import ChatChange, Message
 from gatewayd.chats.renderer import render_history
 from gatewayd.errors import ErrorKind, GatewayError
 from gatewayd.http.control.stored_chats import message_of, sort_history
-from tests.fakes.chats_site import document, node
-from tests.fakes.control import Control
-from tests.fakes.control_documents import refused
+from tests.fakes.daemons.control_documents import refused
+from tests.fakes.daemons.control_socket import Control
+from tests.fakes.storage.chats_site import document, node
 
 
 async def exported(control: Control, **which: str) -> list[dict[str, Any]]:

@@ -6,8 +6,8 @@ import pytest
 
 from gatewayctl.wire import routes
 from gatewayctl.wire.tasks import TaskStop
-from tests.fakes.control import Control
-from tests.fakes.control_documents import refused
+from tests.fakes.daemons.control_documents import refused
+from tests.fakes.daemons.control_socket import Control
 
 
 async def test_tasks_are_listed_by_chat_and_user(control: Control) -> None:

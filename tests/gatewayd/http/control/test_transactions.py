@@ -29,8 +29,8 @@ from gatewayd.http.control.transactions import (
     timestamp,
 )
 from gatewayd.transactions import after_commit
-from tests.fakes.accounts import Accounts
-from tests.fakes.control import Control
+from tests.fakes.accounts.services import Accounts
+from tests.fakes.daemons.control_socket import Control
 
 
 def request_for(query: str = "") -> Any:

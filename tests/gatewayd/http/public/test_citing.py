@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from tests.fakes.citing import FILES, QUESTION, REQUESTS, TEXT, Place, gateway, sources_of
-from tests.fakes.knowledge import a_file, build_world
-from tests.fakes.upstream import json_reply, ollama_reply
+from tests.fakes.daemons.citation_site import FILES, QUESTION, REQUESTS, TEXT, Place, gateway, sources_of
+from tests.fakes.documents.collections import a_file, build_world
+from tests.fakes.providers.upstream import json_reply, ollama_reply
 
 each_dialect = pytest.mark.parametrize("dialect", REQUESTS)
 

@@ -2,8 +2,8 @@
 
 from gatewayd.accounts.records import Role
 from gatewayd.http.public.config import ClientConfig, SiteFacts
-from tests.fakes.accounts import Accounts
-from tests.fakes.models import make_actor
+from tests.fakes.accounts.services import Accounts
+from tests.fakes.providers.models import make_actor
 
 STRANGER = {"status", "name", "version", "default_locale", "oauth", "features"}
 

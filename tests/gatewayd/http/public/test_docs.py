@@ -5,7 +5,7 @@ import re
 from importlib.resources import files
 
 from gatewayd.http.public.docs import ASSETS, DocsRoutes
-from tests.fakes.edge import serving
+from tests.fakes.http.public_app import serving
 
 
 async def test_document_and_viewer_are_served_from_the_package() -> None:

@@ -20,10 +20,10 @@ from gatewayd.events.table import external_names
 from gatewayd.events.tickets import Tickets
 from gatewayd.http.access_revocation import AccessRevocation
 from gatewayd.http.public.events import EventRoutes, EventServices
-from tests.fakes.chats import ChatState
-from tests.fakes.edge import Client, bearer, serving
-from tests.fakes.events import SOON, TARGET, Clock, EventSite, fields, waiting
-from tests.fakes.models import make_actor
+from tests.fakes.http.public_app import Client, bearer, serving
+from tests.fakes.providers.models import make_actor
+from tests.fakes.storage.events import SOON, TARGET, Clock, EventSite, fields, waiting
+from tests.fakes.storage.memory_chats import ChatState
 
 PATH = "/api/v1/events"
 EVENT = "/api/v1/chats/c1/messages/m1/event"

@@ -8,8 +8,8 @@ import pytest
 from gatewayd.accounts.records import Actor
 from gatewayd.errors import ErrorKind, GatewayError
 from gatewayd.http.public.health import HealthRoutes
-from tests.fakes.edge import bearer, serving
-from tests.fakes.models import make_actor
+from tests.fakes.http.public_app import bearer, serving
+from tests.fakes.providers.models import make_actor
 
 GONE = GatewayError(ErrorKind.UNAVAILABLE, "the database is gone", place="db.example.org:5432/gatewayd")
 

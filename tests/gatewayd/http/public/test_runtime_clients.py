@@ -10,8 +10,8 @@ import pytest
 from ollama import AsyncClient, ResponseError
 from ollama import Client as PlainClient
 
-from tests.fakes.runtimes import Scene, serving_runtimes, two_runtimes
-from tests.fakes.upstream import CUT, Reply, json_reply, ndjson, ollama_reply
+from tests.fakes.daemons.runtime_site import Scene, serving_runtimes, two_runtimes
+from tests.fakes.providers.upstream import CUT, Reply, json_reply, ndjson, ollama_reply
 
 HI = [{"role": "user", "content": "hi"}]
 

@@ -11,7 +11,7 @@ from gatewayd.completions.records import DONE, CompletionChunk
 from gatewayd.errors import ErrorKind, GatewayError
 from gatewayd.http.responses.streams import KEEP_ALIVE_FRAME, AnswerStreams, OpenAiFrames
 from gatewayd.http.routes import Route, RouteAccess, RouteDialect
-from tests.fakes.edge import serving
+from tests.fakes.http.public_app import serving
 
 FIRST = b'data: {"n":1}\n\n'
 REFUSED = GatewayError(

@@ -10,7 +10,7 @@ from gatewayd.http.body import raw_reply
 from gatewayd.http.responses.fast_response import render_head
 from gatewayd.http.responses.sse import open_stream, send_frames
 from gatewayd.http.routes import Route, RouteAccess
-from tests.fakes.edge import serving
+from tests.fakes.http.public_app import serving
 
 
 async def whole(request: web.Request) -> web.StreamResponse:

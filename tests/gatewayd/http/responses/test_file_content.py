@@ -8,7 +8,7 @@ from aiohttp import web
 
 from gatewayd.http.responses.file_content import disposition, file_reply, headers_of, safe_media_type
 from gatewayd.http.routes import Route, RouteAccess
-from tests.fakes.edge import Client, serving
+from tests.fakes.http.public_app import Client, serving
 
 DATA = bytes(range(200))
 POLICY = "sandbox; default-src 'none'"

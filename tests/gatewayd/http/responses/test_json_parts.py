@@ -9,7 +9,7 @@ from aiohttp import web
 from gatewayd.http.body import large_reply
 from gatewayd.http.responses.json_parts import send_records
 from gatewayd.http.routes import Route, RouteAccess
-from tests.fakes.edge import serving
+from tests.fakes.http.public_app import serving
 
 VALUE = {"rows": [{"id": place, "text": "é" * 50} for place in range(20_000)]}
 

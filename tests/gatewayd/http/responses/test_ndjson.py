@@ -11,7 +11,7 @@ from aiohttp import ClientError, web
 from gatewayd.errors import ErrorKind, GatewayError
 from gatewayd.http.responses.ndjson import MAX_HELD_BYTES, AnswerEnding, pass_lines, pass_whole
 from gatewayd.http.routes import Handler, Route, RouteAccess, RouteDialect
-from tests.fakes.edge import serving
+from tests.fakes.http.public_app import serving
 
 BROKEN = GatewayError(ErrorKind.UPSTREAM_FAILED, "cannot go on")
 

@@ -5,7 +5,7 @@ from aiohttp import web
 
 from gatewayd.http.responses.sse import open_stream, relay, send_frames
 from gatewayd.http.routes import Route, RouteAccess
-from tests.fakes.edge import raw_get, serving
+from tests.fakes.http.public_app import raw_get, serving
 
 
 async def test_stream_is_never_held_back_and_names_its_request() -> None:

@@ -17,8 +17,8 @@ from gatewayd.http.responses.streams import (
 )
 from gatewayd.http.routes import Route, RouteAccess
 from gatewayd.pipeline.records import ChatAnswer, ChatRequest
-from tests.fakes.edge import serving
-from tests.fakes.upstream import openai_completion
+from tests.fakes.http.public_app import serving
+from tests.fakes.providers.upstream import openai_completion
 
 FIRST, SECOND = b'data: {"n":1}\n\n', b'data: {"n":2}\n\n'
 

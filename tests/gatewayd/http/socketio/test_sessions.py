@@ -18,9 +18,9 @@ from gatewayd.events.rooms import EventLimits
 from gatewayd.http.socketio import sessions as module
 from gatewayd.http.socketio.sessions import MAX_PACKET_BYTES, SocketRoutes
 from gatewayd.tasks import TaskRegistry
-from tests.fakes.edge import Client, FakeAuthenticator, serving
-from tests.fakes.events import SOON, TARGET, EventSite
-from tests.fakes.models import make_actor
+from tests.fakes.http.public_app import Client, FakeAuthenticator, serving
+from tests.fakes.providers.models import make_actor
+from tests.fakes.storage.events import SOON, TARGET, EventSite
 
 PATH = "/ws/socket.io/?EIO=4&transport=websocket"
 UPGRADE = {

@@ -13,8 +13,8 @@ from gatewayd.ingest.records import FileStatus
 from gatewayd.knowledge.retrieval import SearchOptions
 from gatewayd.pipeline.documents.attachments import AttachmentOptions, DocumentAttachments
 from gatewayd.pipeline.records import ChatRequest
-from tests.fakes.ingest import MemoryFiles
-from tests.fakes.knowledge import World, a_file, build_world, person
+from tests.fakes.documents.collections import World, a_file, build_world, person
+from tests.fakes.documents.memory_stores import MemoryFiles
 
 ANN, BOB = person("ann"), person("bob")
 QUESTION = "who opens a shell on another machine?"

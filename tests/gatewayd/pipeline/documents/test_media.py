@@ -9,8 +9,8 @@ from gatewayd.errors import ErrorKind, GatewayError
 from gatewayd.ingest.upload import UploadRules
 from gatewayd.pipeline.documents.media import MediaFiles
 from gatewayd.plugins.tool_results import ResultMedia
-from tests.fakes.documents_site import DocumentServices
-from tests.fakes.models import make_actor
+from tests.fakes.documents.site import DocumentServices
+from tests.fakes.providers.models import make_actor
 
 OWNER = make_actor("u1", Role.USER)
 

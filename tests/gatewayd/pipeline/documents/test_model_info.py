@@ -6,7 +6,7 @@ import pytest
 
 from gatewayd.catalog.records import Grant, ModelRecord
 from gatewayd.pipeline.documents.model_info import assigned_ids, describe_model, render_model
-from tests.fakes.models import make_model
+from tests.fakes.providers.models import make_model
 
 
 def test_a_model_without_a_record_has_no_info() -> None:

@@ -9,7 +9,7 @@ from gatewayd.pipeline.documents.plugin_context import make_scope
 from gatewayd.pipeline.records import ChatRequest
 from gatewayd.plugins.runtime.call_depth import at_depth
 from gatewayd.plugins.runtime.context import CallScope, RequestFacts
-from tests.fakes.models import make_actor, make_model
+from tests.fakes.providers.models import make_actor, make_model
 
 
 def scoped(**changes: Any) -> CallScope:

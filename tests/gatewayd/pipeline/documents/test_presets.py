@@ -13,7 +13,7 @@ from gatewayd.pipeline.documents.presets import (
     is_altering,
 )
 from gatewayd.pipeline.records import ChatRequest
-from tests.fakes.models import make_actor
+from tests.fakes.providers.models import make_actor
 
 NOW = datetime(2026, 3, 1, 12, 30, tzinfo=UTC)
 

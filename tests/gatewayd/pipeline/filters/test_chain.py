@@ -13,8 +13,8 @@ from gatewayd.pipeline.documents.plugin_context import make_scope
 from gatewayd.pipeline.filters.chain import EMPTY_CHAIN
 from gatewayd.plugins.records import Plugin
 from gatewayd.plugins.runtime.runner import PluginRunner
-from tests.fakes.functions import FunctionWorld, ask, function, function_world
-from tests.fakes.models import make_actor, make_model
+from tests.fakes.providers.function_models import FunctionWorld, ask, function, function_world
+from tests.fakes.providers.models import make_actor, make_model
 
 ADMIN = make_actor()
 

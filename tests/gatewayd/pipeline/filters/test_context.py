@@ -9,7 +9,7 @@ from gatewayd.errors import ErrorKind, GatewayError
 from gatewayd.pipeline.documents.plugin_context import make_scope
 from gatewayd.pipeline.filters.context import FilterContext, json_problem
 from gatewayd.pipeline.records import ChatRequest
-from tests.fakes.models import make_actor, make_model
+from tests.fakes.providers.models import make_actor, make_model
 
 FILES = [{"type": "file", "id": "f"}]
 

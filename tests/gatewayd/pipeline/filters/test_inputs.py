@@ -11,8 +11,8 @@ from gatewayd.pipeline.filters.conversions import EmbeddingInputs, LegacyComplet
 from gatewayd.pipeline.filters.inputs import FilteredRequest, InputFilters, RequestCaller
 from gatewayd.pipeline.responses.items import ResponseItems
 from gatewayd.plugins.runtime.context import CallScope, RequestFacts
-from tests.fakes.functions import FunctionWorld, function, function_world
-from tests.fakes.models import make_actor
+from tests.fakes.providers.function_models import FunctionWorld, function, function_world
+from tests.fakes.providers.models import make_actor
 
 ADMIN = make_actor()
 ADDRESS = "ann@example.org"

@@ -8,8 +8,8 @@ from gatewayd.accounts.records import Role
 from gatewayd.chats.records import Message
 from gatewayd.errors import ErrorKind, GatewayError
 from gatewayd.plugins.runtime.context import RequestFacts
-from tests.fakes.functions import FunctionWorld, ask, function, function_world
-from tests.fakes.models import make_actor
+from tests.fakes.providers.function_models import FunctionWorld, ask, function, function_world
+from tests.fakes.providers.models import make_actor
 
 ADMIN = make_actor("u1")
 FACTS = RequestFacts(path="/api/chat/completed")

@@ -15,7 +15,7 @@ from gatewayd.pipeline.filters.conversions import LegacyCompletions
 from gatewayd.pipeline.filters.streams import ChangedAnswer
 from gatewayd.pipeline.records import ChatRequest
 from gatewayd.pipeline.responses.items import ResponseItems
-from tests.fakes.upstream import sse
+from tests.fakes.providers.upstream import sse
 
 
 class Reads:

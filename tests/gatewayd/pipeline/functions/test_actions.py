@@ -12,9 +12,9 @@ from gatewayd.chats.records import Message
 from gatewayd.errors import ErrorKind, GatewayError
 from gatewayd.plugins.records import PluginFamily
 from gatewayd.plugins.runtime.context import RequestFacts
-from tests.fakes.functions import FunctionWorld, function, function_world
-from tests.fakes.models import make_actor
-from tests.fakes.plugins import scope_of
+from tests.fakes.plugins.memory import scope_of
+from tests.fakes.providers.function_models import FunctionWorld, function, function_world
+from tests.fakes.providers.models import make_actor
 
 ADMIN = make_actor("u1")
 USER = make_actor("u2", Role.USER)

@@ -9,7 +9,7 @@ import pytest
 from gatewayd.catalog.records import ModelRecord
 from gatewayd.pipeline.functions.model_actions import ModelActions
 from gatewayd.plugins.records import Plugin
-from tests.fakes.functions import function, function_world
+from tests.fakes.providers.function_models import function, function_world
 
 ACTION = """
 \"\"\"

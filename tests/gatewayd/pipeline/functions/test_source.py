@@ -14,9 +14,9 @@ from gatewayd.catalog.interfaces import CallContext
 from gatewayd.errors import ErrorKind, GatewayError
 from gatewayd.pipeline.records import ChatAnswer
 from gatewayd.plugins.records import PluginFamily
-from tests.fakes.functions import FunctionWorld, ask, function, function_world
-from tests.fakes.models import make_actor
-from tests.fakes.plugins import scope_of
+from tests.fakes.plugins.memory import scope_of
+from tests.fakes.providers.function_models import FunctionWorld, ask, function, function_world
+from tests.fakes.providers.models import make_actor
 
 ADMIN = make_actor()
 

@@ -19,7 +19,7 @@ from gatewayd.pipeline.responses.ids import (
     ResponseRecipient,
 )
 from gatewayd.tasks import TaskRegistry
-from tests.fakes.response_ids import MemoryResponseIds
+from tests.fakes.storage.response_ids import MemoryResponseIds
 from tests.gatewayd.pipeline.filters.test_streams import Reads
 
 JSON = "application/json"

@@ -5,7 +5,7 @@ import asyncio
 import pytest
 
 from gatewayd.errors import ErrorKind, GatewayError
-from tests.fakes.runs import ADMIN, OWNER, STRANGER, asking, running_world
+from tests.fakes.storage.chat_runs import ADMIN, OWNER, STRANGER, asking, running_world
 
 
 async def test_owner_and_administrator_see_the_tasks_of_a_chat_and_nobody_else() -> None:

@@ -16,8 +16,8 @@ from gatewayd.pipeline.records import ToolStep
 from gatewayd.pipeline.runs import executor
 from gatewayd.pipeline.runs.executor import ANSWER_FAILED, GATEWAY_STOPPED
 from gatewayd.pipeline.runs.interfaces import RunOptions
-from tests.fakes.chats import MemoryMessages
-from tests.fakes.runs import OWNER, World, asking, running_world
+from tests.fakes.storage.chat_runs import OWNER, World, asking, running_world
+from tests.fakes.storage.memory_chats import MemoryMessages
 
 USAGE = {"prompt_tokens": 1, "completion_tokens": 2, "total_tokens": 3}
 

@@ -12,8 +12,8 @@ from gatewayd.errors import ErrorKind, GatewayError
 from gatewayd.events.records import EventTarget
 from gatewayd.pipeline.runs.message_updates import MessageUpdates, messages_of
 from gatewayd.tasks import TaskRegistry
-from tests.fakes.chats import ChatState, MemoryChats, MemoryMessages
-from tests.fakes.models import make_actor
+from tests.fakes.providers.models import make_actor
+from tests.fakes.storage.memory_chats import ChatState, MemoryChats, MemoryMessages
 
 OWNER = make_actor("u1")
 TARGET = EventTarget("u1", "c1", "a", request_id="r1")

@@ -9,7 +9,7 @@ from gatewayd.accounts.records import Actor
 from gatewayd.errors import ErrorKind, GatewayError
 from gatewayd.pipeline.records import ChatRequest
 from gatewayd.pipeline.runs.interfaces import LoadConversation
-from tests.fakes.runs import OWNER, asking, running_world
+from tests.fakes.storage.chat_runs import OWNER, asking, running_world
 
 
 class Shout:

@@ -10,8 +10,8 @@ from gatewayd.chats.records import Message
 from gatewayd.errors import ErrorKind, GatewayError
 from gatewayd.pipeline.runs.service import StartedRun
 from gatewayd.tasks import TaskOwner
-from tests.fakes.chats import MemoryMessages
-from tests.fakes.runs import ADMIN, OWNER, STRANGER, asking, running_world
+from tests.fakes.storage.chat_runs import ADMIN, OWNER, STRANGER, asking, running_world
+from tests.fakes.storage.memory_chats import MemoryMessages
 
 QUESTION = {"id": "q2", "parentId": "q", "content": "And then?"}
 

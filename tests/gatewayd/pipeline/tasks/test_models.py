@@ -13,9 +13,9 @@ from gatewayd.errors import ErrorKind, GatewayError
 from gatewayd.pipeline.records import Endpoint
 from gatewayd.pipeline.tasks.models import TaskModels
 from gatewayd.plugins.runtime.context import CallScope
-from tests.fakes.functions import ask, function, function_world
-from tests.fakes.models import make_actor
-from tests.fakes.runs import OWNER, World, asking, running_world
+from tests.fakes.providers.function_models import ask, function, function_world
+from tests.fakes.providers.models import make_actor
+from tests.fakes.storage.chat_runs import OWNER, World, asking, running_world
 
 MESSAGES = [{"role": "user", "content": "What is it called?"}]
 

@@ -6,7 +6,7 @@ import pytest
 
 from gatewayd.errors import GatewayError
 from gatewayd.pipeline.tools.arguments import read_arguments, to_json_object
-from tests.fakes.tools import make_spec
+from tests.fakes.providers.tool_calls import make_spec
 
 SPEC = make_spec(
     "f", n="integer", x="number", s="string", o={"anyOf": [{"type": "integer"}, {"type": "null"}]}

@@ -9,7 +9,14 @@ from gatewayd.accounts.records import Actor
 from gatewayd.errors import ErrorKind, GatewayError
 from gatewayd.pipeline.tools.calls import OfferedTool, ToolCalls, ToolEffects, source_of
 from gatewayd.plugins.tool_results import ResultMedia
-from tests.fakes.tools import FakeEvents, FakeTool, make_call, make_runner, make_scope, make_spec
+from tests.fakes.providers.tool_calls import (
+    FakeEvents,
+    FakeTool,
+    make_call,
+    make_runner,
+    make_scope,
+    make_spec,
+)
 
 
 async def echo(**arguments: Any) -> Any:

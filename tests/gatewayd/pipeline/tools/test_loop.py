@@ -16,9 +16,9 @@ from gatewayd.pipeline.interfaces import ToolUse
 from gatewayd.pipeline.pipeline import NoFilters, Pipeline
 from gatewayd.pipeline.records import ChatAnswer, ChatRequest
 from gatewayd.tasks import TaskRegistry
-from tests.fakes.attachments import NoAttachments
-from tests.fakes.models import FakeRecords, make_actor, make_model
-from tests.fakes.tools import FakeTool, Say, ScriptedModel, make_call, make_runner, make_spec
+from tests.fakes.documents.no_documents import NoAttachments
+from tests.fakes.providers.models import FakeRecords, make_actor, make_model
+from tests.fakes.providers.tool_calls import FakeTool, Say, ScriptedModel, make_call, make_runner, make_spec
 
 ADMIN = make_actor()
 CALL = make_call("weather", {"city": "Bern"})

@@ -9,9 +9,9 @@ from gatewayd.catalog.records import Grant
 from gatewayd.errors import ErrorKind, GatewayError
 from gatewayd.pipeline.tools.calls import ToolCalls, ToolEffects
 from gatewayd.pipeline.tools.plugin_tools import PluginTools
-from tests.fakes.models import make_actor
-from tests.fakes.plugins import make_registry, plugin_of, readable_by
-from tests.fakes.tools import FakeKit, FakeRegistry, make_call, make_scope, make_spec
+from tests.fakes.plugins.memory import make_registry, plugin_of, readable_by
+from tests.fakes.providers.models import make_actor
+from tests.fakes.providers.tool_calls import FakeKit, FakeRegistry, make_call, make_scope, make_spec
 
 USER = make_actor("u2", Role.USER, groups=("g1",))
 

@@ -6,7 +6,7 @@ import orjson
 import pytest
 
 from gatewayd.pipeline.tools.prompt import parse_tool_choice, tool_choice_request
-from tests.fakes.tools import make_spec
+from tests.fakes.providers.tool_calls import make_spec
 
 
 def test_the_model_is_told_the_functions_and_the_last_messages() -> None:

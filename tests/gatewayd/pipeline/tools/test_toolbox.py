@@ -21,9 +21,9 @@ from gatewayd.pipeline.tools.calls import ToolEffects
 from gatewayd.pipeline.tools.plugin_tools import PluginTools
 from gatewayd.pipeline.tools.toolbox import PluginToolBox
 from gatewayd.tasks import TaskRegistry
-from tests.fakes.attachments import NoAttachments
-from tests.fakes.models import FakeRecords, make_actor, make_model
-from tests.fakes.tools import (
+from tests.fakes.documents.no_documents import NoAttachments
+from tests.fakes.providers.models import FakeRecords, make_actor, make_model
+from tests.fakes.providers.tool_calls import (
     FakeEvents,
     FakeKit,
     FakeRegistry,

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from gatewayd.pipeline.tools.turn import ToolLoopState, ToolTurn, add_usage, assistant_call_message
-from tests.fakes.tools import make_call
+from tests.fakes.providers.tool_calls import make_call
 
 Body = dict[str, Any]
 

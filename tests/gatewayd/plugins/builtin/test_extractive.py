@@ -30,12 +30,12 @@ from gatewayd.plugins.builtin.extractive import (
 from gatewayd.plugins.open_webui.finder import install
 from gatewayd.plugins.records import PluginFamily
 from gatewayd.plugins.runtime.context import CallScope
-from tests.fakes.builtin_functions import with_builtin
-from tests.fakes.citing import ANN
-from tests.fakes.host import make_host
-from tests.fakes.knowledge import World, a_file, build_world
-from tests.fakes.models import FakeRecords
-from tests.fakes.plugins import Plugged, actor_of, scope_of
+from tests.fakes.daemons.citation_site import ANN
+from tests.fakes.documents.collections import World, a_file, build_world
+from tests.fakes.plugins.builtin_functions import with_builtin
+from tests.fakes.plugins.host import make_host
+from tests.fakes.plugins.memory import Plugged, actor_of, scope_of
+from tests.fakes.providers.models import FakeRecords
 
 LEAVE = (
     "Leave is asked for in writing. Every employee has 30 days of leave in a year. "

@@ -10,8 +10,8 @@ from gatewayd.plugins.builtin import rate_limit
 from gatewayd.plugins.builtin.rate_limit import Filter, RateWindow, estimate_tokens
 from gatewayd.plugins.records import PluginFamily, PluginKind
 from gatewayd.plugins.runtime.invoke import PluginError
-from tests.fakes.builtin_functions import with_builtin
-from tests.fakes.plugins import actor_of, scope_of
+from tests.fakes.plugins.builtin_functions import with_builtin
+from tests.fakes.plugins.memory import actor_of, scope_of
 
 
 class Clock:

@@ -19,8 +19,8 @@ from gatewayd.plugins.builtin.redact import (
     read_rules,
 )
 from gatewayd.plugins.records import PluginFamily
-from tests.fakes.builtin_functions import with_builtin
-from tests.fakes.plugins import scope_of
+from tests.fakes.plugins.builtin_functions import with_builtin
+from tests.fakes.plugins.memory import scope_of
 
 KEY = "sk-" + "aB3dE5fG7hJ9kL1mN3pQ5rS7"
 PEM = (

@@ -12,7 +12,7 @@ import orjson
 import pytest
 
 from gatewayd.plugins.inline.methods import MAX_STEPS, MAX_TOTAL_STEPS, MAX_VALUE_BYTES
-from tests.fakes.inline import Event, Hook
+from tests.fakes.plugins.inline import Event, Hook
 
 ROOT = Path(__file__).parents[4]
 

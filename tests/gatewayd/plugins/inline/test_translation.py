@@ -3,7 +3,7 @@
 import pytest
 
 from gatewayd.plugins.inline.translation import MAX_NODES, operation_name, translate_method
-from tests.fakes.inline import Hook
+from tests.fakes.plugins.inline import Hook
 
 
 def test_a_translation_names_operations_alone() -> None:

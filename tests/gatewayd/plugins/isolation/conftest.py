@@ -2,7 +2,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.fakes.isolated import Isolating
+from tests.fakes.plugins.isolated import Isolating
 
 
 @pytest.fixture

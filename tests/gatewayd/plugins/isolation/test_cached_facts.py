@@ -11,7 +11,7 @@ from gatewayd.plugins.isolation.cached_facts import (
     read_facts,
 )
 from gatewayd.plugins.isolation.messages import PipeData, pack_at_once, unpack_at_once
-from tests.fakes.loaded_plugins import running
+from tests.fakes.plugins.loaded import running
 
 CONTENT = f"""
     from pydantic import BaseModel

@@ -15,7 +15,7 @@ from gatewayd.plugins.isolation.calls import (
     take_metadata,
 )
 from gatewayd.plugins.runtime.context import RequestFacts
-from tests.fakes.plugins import plugin_of, scope_of
+from tests.fakes.plugins.memory import plugin_of, scope_of
 
 ALL = frozenset(
     {"body", "__user__", "__metadata__", "__request__", "__tools__", "__model__", "__files__", "__messages__"}

@@ -11,9 +11,9 @@ import pytest
 from gatewayd.completions.records import CompletionChunk
 from gatewayd.observe.logs import LogFormat, configure_logging
 from gatewayd.plugins.runtime.invoke import PluginError
-from tests.fakes.hosting import Wishes, hosting
-from tests.fakes.isolated import Isolating, isolated
-from tests.fakes.plugins import scope_of
+from tests.fakes.plugins.host_services import Wishes, hosting
+from tests.fakes.plugins.isolated import Isolating, isolated
+from tests.fakes.plugins.memory import scope_of
 
 
 async def test_import_names_reach_the_gateway(isolating: Isolating, tmp_path: Path) -> None:

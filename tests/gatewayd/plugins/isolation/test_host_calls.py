@@ -20,7 +20,7 @@ from gatewayd.plugins.runtime.arguments import CallServices
 from gatewayd.plugins.runtime.call_context import current_asker
 from gatewayd.plugins.runtime.call_depth import at_depth, current_depth
 from gatewayd.plugins.source.check import make_host
-from tests.fakes.plugins import MemoryUserValves, NotedEvents, plugin_of, scope_of
+from tests.fakes.plugins.memory import MemoryUserValves, NotedEvents, plugin_of, scope_of
 
 TARGET = {"user_id": "u1", "chat_id": "c1", "message_id": "m1", "session_id": "s1"}
 

@@ -16,7 +16,7 @@ from gatewayd.plugins.isolation.messages import (
     render_exception,
     unpack_at_once,
 )
-from tests.fakes.plugins import actor_of, scope_of
+from tests.fakes.plugins.memory import actor_of, scope_of
 
 
 class Gateway:

@@ -8,8 +8,8 @@ from gatewayd.plugins.records import PluginFamily
 from gatewayd.plugins.runtime.instance import PluginInstance
 from gatewayd.plugins.runtime.invoke import PluginError
 from gatewayd.plugins.source.requirements import InstallationOptions, RequirementsInstaller
-from tests.fakes.isolated import Isolating
-from tests.fakes.plugins import make_registry, plugin_of
+from tests.fakes.plugins.isolated import Isolating
+from tests.fakes.plugins.memory import make_registry, plugin_of
 
 PLAIN = "class Pipe:\n    def pipe(self, body): return 'here'\n"
 ASKING = f'"""\nisolation: process\n"""\n{PLAIN}'

@@ -12,8 +12,8 @@ from gatewayd.plugins.runtime.handles import PluginHandle
 from gatewayd.plugins.runtime.instance import PluginInstance
 from gatewayd.plugins.runtime.invoke import PluginError
 from gatewayd.plugins.runtime.iterators import PluginIterator
-from tests.fakes.isolated import Isolating, isolated, result_of
-from tests.fakes.plugins import scope_of
+from tests.fakes.plugins.isolated import Isolating, isolated, result_of
+from tests.fakes.plugins.memory import scope_of
 
 PIPE = """
     class Pipe:

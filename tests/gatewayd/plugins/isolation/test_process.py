@@ -13,8 +13,8 @@ from gatewayd.plugins.isolation.plugin import IsolatedPlugin
 from gatewayd.plugins.isolation.process import PluginProcess
 from gatewayd.plugins.runtime.invoke import PluginError
 from gatewayd.tasks import TaskRegistry
-from tests.fakes.isolated import Isolating, isolated
-from tests.fakes.plugins import plugin_of, scope_of
+from tests.fakes.plugins.isolated import Isolating, isolated
+from tests.fakes.plugins.memory import plugin_of, scope_of
 
 MB = 1 << 20
 

@@ -6,8 +6,8 @@ import pytest
 from gatewayd.plugins.isolation.host_calls import MAX_OVER_CALLS
 from gatewayd.plugins.isolation.plugin import IsolatedPlugin
 from gatewayd.plugins.runtime.invoke import PluginError
-from tests.fakes.isolated import Isolating, isolated
-from tests.fakes.plugins import scope_of
+from tests.fakes.plugins.isolated import Isolating, isolated
+from tests.fakes.plugins.memory import scope_of
 
 COUNTING = """
     import asyncio

@@ -9,7 +9,7 @@ import pytest
 
 from gatewayd.plugins.interfaces import PluginHost
 from gatewayd.plugins.open_webui.finder import InstalledModules, install
-from tests.fakes.host import make_host
+from tests.fakes.plugins.host import make_host
 
 Sync = Callable[..., Awaitable[Any]]
 

@@ -9,8 +9,8 @@ from gatewayd.plugins.interfaces import PluginHost
 from gatewayd.plugins.open_webui import manifest
 from gatewayd.plugins.open_webui.finder import InstalledModules, install
 from gatewayd.plugins.open_webui.modules.completions import scope_of
-from tests.fakes.homes import in_thread
-from tests.fakes.host import make_scope
+from tests.fakes.plugins.host import make_scope
+from tests.fakes.plugins.plugin_threads import in_thread
 
 
 @pytest.mark.parametrize("module", manifest.MODULES, ids=lambda module: module.name)

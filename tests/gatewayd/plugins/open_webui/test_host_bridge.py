@@ -9,8 +9,8 @@ from gatewayd.plugins.interfaces import PluginHost
 from gatewayd.plugins.open_webui.host_bridge import HostBridge, HostTable, blocking
 from gatewayd.plugins.records import PluginFamily
 from gatewayd.plugins.runtime.call_context import CallInfo, current_asker, plugin_context
-from tests.fakes.homes import at_home
-from tests.fakes.host import make_scope
+from tests.fakes.plugins.host import make_scope
+from tests.fakes.plugins.plugin_threads import at_home
 
 STORES: contextvars.ContextVar[str] = contextvars.ContextVar("stores", default="closed")
 

@@ -8,7 +8,7 @@ import pytest
 from gatewayd.plugins.open_webui.finder import InstalledModules
 from gatewayd.plugins.open_webui.import_rewriter import obtain, unguarded_names
 from gatewayd.plugins.open_webui.placeholders import NotProvidedError, PlaceholderType
-from tests.fakes.homes import load, load_at_home
+from tests.fakes.plugins.plugin_threads import load, load_at_home
 
 
 def test_unguarded_names() -> None:

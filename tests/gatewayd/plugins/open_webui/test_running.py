@@ -9,7 +9,7 @@ from gatewayd.plugins.interfaces import PluginHost
 from gatewayd.plugins.open_webui.finder import InstalledModules
 from gatewayd.plugins.records import PluginFamily
 from gatewayd.plugins.runtime.context import RequestFacts
-from tests.fakes.plugins import actor_of, make_registry, plugin_of, scope_of
+from tests.fakes.plugins.memory import actor_of, make_registry, plugin_of, scope_of
 
 PIPE = '''
 """

@@ -7,7 +7,7 @@ import pytest
 from gatewayd.plugins.interfaces import PluginHost
 from gatewayd.plugins.open_webui.host_bridge import HostBridge
 from gatewayd.plugins.open_webui.streams import MAX_FRAMES_AHEAD, EventFrames
-from tests.fakes.homes import at_home
+from tests.fakes.plugins.plugin_threads import at_home
 
 
 class Source:

@@ -5,7 +5,7 @@ import pytest
 
 from gatewayd.plugins.open_webui.finder import InstalledModules
 from gatewayd.plugins.open_webui.placeholders import NotProvidedError
-from tests.fakes.homes import load_at_home
+from tests.fakes.plugins.plugin_threads import load_at_home
 
 
 @pytest.fixture

@@ -11,7 +11,7 @@ from gatewayd.events.records import EventTarget
 from gatewayd.plugins.runtime import arguments
 from gatewayd.plugins.runtime.arguments import CallServices, MethodParameters
 from gatewayd.plugins.runtime.context import RequestFacts
-from tests.fakes.plugins import MemoryUserValves, NotedEvents, actor_of, scope_of
+from tests.fakes.plugins.memory import MemoryUserValves, NotedEvents, actor_of, scope_of
 
 
 def around(events: NotedEvents | None = None) -> CallServices:

@@ -13,8 +13,8 @@ from gatewayd.plugins.records import PluginFamily
 from gatewayd.plugins.runtime import instance as loaded_module
 from gatewayd.plugins.runtime import runner as running_module
 from gatewayd.plugins.runtime.invoke import PluginError
-from tests.fakes.loaded_plugins import result_of, running
-from tests.fakes.plugins import actor_of, make_registry, plugin_of, scope_of
+from tests.fakes.plugins.loaded import result_of, running
+from tests.fakes.plugins.memory import actor_of, make_registry, plugin_of, scope_of
 
 pytestmark = pytest.mark.timeout(30)
 

@@ -15,7 +15,7 @@ from gatewayd.plugins.records import PluginFamily, PluginKind
 from gatewayd.plugins.runtime import loader
 from gatewayd.plugins.runtime.invoke import PluginError
 from gatewayd.plugins.runtime.loader import invalid_source, module_name
-from tests.fakes.plugins import make_registry, plugin_of, scope_of
+from tests.fakes.plugins.memory import make_registry, plugin_of, scope_of
 
 pytestmark = pytest.mark.timeout(30)
 

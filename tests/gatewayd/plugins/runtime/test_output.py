@@ -9,7 +9,7 @@ import pytest
 from gatewayd.plugins.records import PluginFamily
 from gatewayd.plugins.runtime.call_context import CallInfo, plugin_context
 from gatewayd.plugins.runtime.output import LoggingGuard, PluginOutput, capture_output
-from tests.fakes.plugins import make_registry, plugin_of, scope_of
+from tests.fakes.plugins.memory import make_registry, plugin_of, scope_of
 
 
 def test_lines_of_plugins_are_logged_and_the_rest_is_written(caplog: pytest.LogCaptureFixture) -> None:

@@ -13,7 +13,7 @@ from gatewayd.plugins.records import PluginFamily
 from gatewayd.plugins.runtime.invoke import FailureDetails, PluginError
 from gatewayd.plugins.runtime.repeated_calls import MAX_ABANDONED_RUNS, CallBatch, Result
 from gatewayd.plugins.runtime.runner import PluginRunner
-from tests.fakes.plugins import Plugged, make_registry, plugin_of, scope_of
+from tests.fakes.plugins.memory import Plugged, make_registry, plugin_of, scope_of
 
 pytestmark = pytest.mark.timeout(30)
 VALUES = [b'{"n":%d}' % number for number in range(5)]

@@ -13,7 +13,7 @@ from gatewayd.plugins.runtime.event_loop_thread import PluginLoop
 from gatewayd.plugins.runtime.invoke import PluginError
 from gatewayd.plugins.runtime.iterators import PluginIterator
 from gatewayd.plugins.runtime.runner import PluginRunner
-from tests.fakes.plugins import plugin_of
+from tests.fakes.plugins.memory import plugin_of
 
 pytestmark = pytest.mark.timeout(30)
 PLUGIN = plugin_of("p", "class Filter: pass")

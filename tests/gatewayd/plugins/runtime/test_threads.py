@@ -16,7 +16,7 @@ from gatewayd.plugins.runtime.interrupts import Interrupted
 from gatewayd.plugins.runtime.invoke import PluginError
 from gatewayd.plugins.runtime.iterators import AbandonedCalls, ThreadProducer
 from gatewayd.plugins.runtime.threads import SWITCH_INTERVAL_SECONDS, CallThreads
-from tests.fakes.plugins import Plugged, make_registry, plugin_of
+from tests.fakes.plugins.memory import Plugged, make_registry, plugin_of
 
 pytestmark = pytest.mark.timeout(30)
 NUMBER: contextvars.ContextVar[int] = contextvars.ContextVar("number", default=0)

@@ -11,8 +11,8 @@ from gatewayd.errors import ErrorKind, GatewayError
 from gatewayd.plugins.servers.config import MASK, ConfiguredServers
 from gatewayd.plugins.servers.records import ServerOrigin, ToolServer
 from gatewayd.plugins.servers.service import KnownServers, ServerOffer, ToolServers
-from tests.fakes.models import make_actor
-from tests.fakes.toolservers import MemoryServers
+from tests.fakes.http.tool_servers import MemoryServers
+from tests.fakes.providers.models import make_actor
 
 ADMIN = make_actor()
 USER = make_actor("u2", Role.USER, groups=("g1",))

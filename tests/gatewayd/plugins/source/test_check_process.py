@@ -11,7 +11,7 @@ from gatewayd.plugins.records import PluginFamily
 from gatewayd.plugins.source import check_process
 from gatewayd.plugins.source.check_process import SourceChecker
 from gatewayd.plugins.source.requirements import InstallationOptions
-from tests.fakes.wheels import requiring, wheel
+from tests.fakes.plugins.wheels import requiring, wheel
 
 NOWHERE = InstallationOptions(Path("/nonexistent"))
 GOOD = "print('noise')\nclass Pipe:\n    def pipe(self, body): ...\n"

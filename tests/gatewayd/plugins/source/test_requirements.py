@@ -8,8 +8,8 @@ import pytest
 from gatewayd.plugins.records import PluginFamily
 from gatewayd.plugins.runtime.invoke import PluginError
 from gatewayd.plugins.source.requirements import InstallationOptions, RequirementsInstaller
-from tests.fakes.plugins import make_registry, plugin_of, scope_of
-from tests.fakes.wheels import requiring, wheel
+from tests.fakes.plugins.memory import make_registry, plugin_of, scope_of
+from tests.fakes.plugins.wheels import requiring, wheel
 
 OFFLINE = ("--no-index",)
 

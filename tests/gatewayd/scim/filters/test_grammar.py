@@ -29,7 +29,14 @@ from gatewayd.scim.filters.syntax import (
     ValueSelection,
 )
 from gatewayd.scim.records import ResourceType
-from tests.fakes.filters import any_nodes, inner_nodes, nodes, spoilt_texts, written, written_path
+from tests.fakes.accounts.scim_filters import (
+    any_nodes,
+    inner_nodes,
+    nodes,
+    spoilt_texts,
+    written,
+    written_path,
+)
 
 ADA = AttributeComparison(AttributeName("userName"), Operator.EQ, "ada")
 TITLE = AttributePresence(AttributeName("title"))

@@ -25,7 +25,7 @@ from gatewayd.scim.filters.syntax import (
     ValueSelection,
 )
 from gatewayd.scim.records import ResourceType
-from tests.fakes.filters import filter_texts, spoilt_texts
+from tests.fakes.accounts.scim_filters import filter_texts, spoilt_texts
 
 NAMES = {
     ResourceType.USER: {

@@ -20,7 +20,7 @@ from gatewayd.storage.engine.readers import open_ping
 from gatewayd.storage.tables.accounts import (
     ValueRow,
 )
-from tests.fakes.postgres import Postgres
+from tests.fakes.storage.postgres import Postgres
 
 only_sqlite = pytest.mark.parametrize("location", ["sqlite"], indirect=True)
 only_postgres = pytest.mark.parametrize("location", ["postgres"], indirect=True)

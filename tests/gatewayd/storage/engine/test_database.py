@@ -13,8 +13,8 @@ from gatewayd.storage.engine.database import Database
 from gatewayd.storage.engine.location import DatabaseLocation, parse, sqlite
 from gatewayd.storage.users import TortoiseUsers
 from gatewayd.storage.values import TortoiseValues
-from tests.fakes.postgres import Postgres
-from tests.fakes.records import user
+from tests.fakes.accounts.records import user
+from tests.fakes.storage.postgres import Postgres
 from tests.gatewayd.storage.conftest import Stores
 
 Block = Callable[[Database], AbstractAsyncContextManager[None]]

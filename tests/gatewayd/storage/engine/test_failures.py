@@ -14,7 +14,7 @@ from gatewayd.storage.engine.damage import DamageError
 from gatewayd.storage.engine.database import Database
 from gatewayd.storage.engine.failures import make_failure, set_server_name, translate_errors, unstorable_error
 from gatewayd.storage.engine.location import parse
-from tests.fakes.postgres import Postgres
+from tests.fakes.storage.postgres import Postgres
 
 
 class ServerError(Exception):

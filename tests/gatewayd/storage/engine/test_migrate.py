@@ -26,8 +26,8 @@ from gatewayd.storage.groups import TortoiseGroups
 from gatewayd.storage.keys import TortoiseKeys
 from gatewayd.storage.scim.identity_index import keys_of
 from gatewayd.storage.users import TortoiseUsers
-from tests.fakes.postgres import Postgres
-from tests.fakes.records import key, user
+from tests.fakes.accounts.records import key, user
+from tests.fakes.storage.postgres import Postgres
 
 FIRST = "0001_initial"
 LATER_ONES = (

@@ -24,9 +24,9 @@ from gatewayd.storage.engine.postgres import lock_key
 from gatewayd.storage.engine.transactions import write_transaction
 from gatewayd.storage.users import TortoiseUsers
 from gatewayd.storage.values import TortoiseValues
-from tests.fakes import standstill
-from tests.fakes.postgres import Postgres
-from tests.fakes.records import user
+from tests.fakes.accounts.records import user
+from tests.fakes.daemons import paused_processes as standstill
+from tests.fakes.storage.postgres import Postgres
 
 pytestmark = pytest.mark.parametrize("location", ["postgres"], indirect=True)
 

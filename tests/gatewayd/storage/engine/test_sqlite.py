@@ -15,7 +15,7 @@ from gatewayd.storage.engine.database import Database
 from gatewayd.storage.engine.location import DatabaseLocation, sqlite
 from gatewayd.storage.engine.migrate import migrate
 from gatewayd.storage.users import TortoiseUsers
-from tests.fakes.records import user
+from tests.fakes.accounts.records import user
 
 
 @pytest.fixture

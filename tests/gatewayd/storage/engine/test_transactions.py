@@ -15,7 +15,7 @@ from gatewayd.storage.engine.transactions import placeholder, write_transaction
 from gatewayd.storage.keys import TortoiseKeys
 from gatewayd.storage.users import TortoiseUsers
 from gatewayd.storage.values import TortoiseValues
-from tests.fakes.records import key, user
+from tests.fakes.accounts.records import key, user
 from tests.gatewayd.storage.conftest import Stores
 
 

@@ -12,10 +12,10 @@ from gatewayd.storage.engine.migrate import migrate_open
 from gatewayd.storage.tables.documents import (
     CollectionRow,
 )
-from tests.fakes.former_words import MIGRATION, make_former, write_package
-from tests.fakes.passages import open_shelf
-from tests.fakes.postgres import Postgres
-from tests.fakes.word_tables import indexed_texts
+from tests.fakes.storage.former_words import MIGRATION, make_former, write_package
+from tests.fakes.storage.passages import open_shelf
+from tests.fakes.storage.postgres import Postgres
+from tests.fakes.storage.word_tables import indexed_texts
 
 LATIN = [f"passage {number} about a fox" for number in range(40)]
 FILES = {"latin": LATIN, "mixed": ["机器学习 with Python", "plain"], "empty": []}

@@ -22,7 +22,7 @@ from gatewayd.storage.groups import TortoiseGroups
 from gatewayd.storage.scim import directory as module
 from gatewayd.storage.scim.directory import TortoiseDirectory
 from gatewayd.storage.users import TortoiseUsers
-from tests.fakes.records import group, user
+from tests.fakes.accounts.records import group, user
 
 DIRECTORY = TortoiseDirectory()
 FULL = user(

@@ -16,7 +16,7 @@ from gatewayd.storage.tables.accounts import (
     UserSubjectRow,
 )
 from gatewayd.storage.users import TortoiseUsers
-from tests.fakes.records import group, user
+from tests.fakes.accounts.records import group, user
 
 
 def test_keys_are_folded_and_empty_for_what_is_absent() -> None:

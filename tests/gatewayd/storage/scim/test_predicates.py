@@ -28,8 +28,8 @@ from gatewayd.storage.groups import TortoiseGroups
 from gatewayd.storage.scim.directory import TortoiseDirectory
 from gatewayd.storage.scim.predicates import ConditionContext, compile_condition, compile_order
 from gatewayd.storage.users import TortoiseUsers
-from tests.fakes.conditions import evaluate
-from tests.fakes.records import group, user
+from tests.fakes.accounts.records import group, user
+from tests.fakes.accounts.scim_conditions import evaluate
 
 PROVIDER = "okta"
 

@@ -5,7 +5,7 @@ import pytest
 from gatewayd.errors import ErrorKind, GatewayError
 from gatewayd.ingest.records import EmbeddingSpace, VectorBatch, pack_ids
 from gatewayd.storage.engine.database import Database
-from tests.fakes.passages import SPACE, Shelf, direction, extraction, open_shelf
+from tests.fakes.storage.passages import SPACE, Shelf, direction, extraction, open_shelf
 
 OTHER = EmbeddingSpace("test:other", 2)
 

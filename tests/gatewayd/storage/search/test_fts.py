@@ -10,8 +10,8 @@ from gatewayd.storage.search import fts
 from gatewayd.storage.tables.documents import (
     CollectionRow,
 )
-from tests.fakes.passages import Shelf, open_shelf
-from tests.fakes.word_tables import indexed_texts
+from tests.fakes.storage.passages import Shelf, open_shelf
+from tests.fakes.storage.word_tables import indexed_texts
 
 A = SearchScope(ScopeKind.COLLECTION, "a")
 

@@ -7,7 +7,7 @@ from gatewayd.knowledge.records import CollectionLink
 from gatewayd.storage.engine.database import Database
 from gatewayd.storage.search import file_fts_cache, term_selection
 from gatewayd.storage.search.lexical import MAX_QUERY_CHARACTERS, MAX_TERMS, SPACED_TERM_PATTERN, split_terms
-from tests.fakes.passages import Shelf, document, extraction, open_shelf
+from tests.fakes.storage.passages import Shelf, document, extraction, open_shelf
 
 A, B = SearchScope(ScopeKind.COLLECTION, "a"), SearchScope(ScopeKind.COLLECTION, "b")
 FILE = SearchScope(ScopeKind.FILE, "f")

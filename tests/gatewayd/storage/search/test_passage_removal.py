@@ -16,8 +16,8 @@ from gatewayd.storage.tables.documents import (
     FileRow,
     PassageRow,
 )
-from tests.fakes.passages import Shelf, document, extraction, open_shelf
-from tests.fakes.word_tables import indexed_texts
+from tests.fakes.storage.passages import Shelf, document, extraction, open_shelf
+from tests.fakes.storage.word_tables import indexed_texts
 
 A = SearchScope(ScopeKind.COLLECTION, "a")
 FILE = SearchScope(ScopeKind.FILE, "f")

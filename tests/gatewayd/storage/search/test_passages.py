@@ -29,7 +29,7 @@ from gatewayd.storage.search import passages
 from gatewayd.storage.tables.documents import (
     PassageRow,
 )
-from tests.fakes.passages import SPACE, Shelf, direction, document, extraction, open_shelf
+from tests.fakes.storage.passages import SPACE, Shelf, direction, document, extraction, open_shelf
 
 FILE = SearchScope(ScopeKind.FILE, "f")
 A, B = SearchScope(ScopeKind.COLLECTION, "a"), SearchScope(ScopeKind.COLLECTION, "b")

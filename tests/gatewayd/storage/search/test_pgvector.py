@@ -12,9 +12,9 @@ from gatewayd.knowledge.records import CollectionLink
 from gatewayd.storage.engine.database import Database
 from gatewayd.storage.search.pgvector import PgVectorIndex, open_pgvector
 from gatewayd.tasks import TaskRegistry
-from tests.fakes.indexes import BATCH, IndexConformance, IndexHarness, Rows
-from tests.fakes.indexes import SPACE as PLAIN
-from tests.fakes.passages import SPACE, Shelf, direction, document, extraction, open_shelf
+from tests.fakes.documents.index_conformance import BATCH, IndexConformance, IndexHarness, Rows
+from tests.fakes.documents.index_conformance import SPACE as PLAIN
+from tests.fakes.storage.passages import SPACE, Shelf, direction, document, extraction, open_shelf
 
 A = SearchScope(ScopeKind.COLLECTION, "a")
 FILE = SearchScope(ScopeKind.FILE, "f")

@@ -5,7 +5,7 @@ import pytest
 from gatewayd.ingest.records import ScopeKind, SearchScope, VectorBatch, pack_ids, unpack_ids
 from gatewayd.storage.engine.database import Database
 from gatewayd.storage.search import vectors
-from tests.fakes.passages import SPACE, Shelf, direction, extraction, open_shelf
+from tests.fakes.storage.passages import SPACE, Shelf, direction, extraction, open_shelf
 
 A = SearchScope(ScopeKind.COLLECTION, "a")
 

@@ -15,7 +15,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from gatewayd.errors import ErrorKind
 from gatewayd.upstream.http.client import HttpClient, TransportError
 from gatewayd.upstream.sources.config import UpstreamTimeouts
-from tests.fakes.upstream import CUT, SILENCE, FakeUpstream, Reply
+from tests.fakes.providers.upstream import CUT, SILENCE, FakeUpstream, Reply
 
 LONG = UpstreamTimeouts(connect=5.0, first_byte=30.0, idle=30.0)
 

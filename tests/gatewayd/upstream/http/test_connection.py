@@ -15,7 +15,7 @@ from gatewayd.upstream.http.client import HttpClient, TransportError
 from gatewayd.upstream.http.request_head import build_head
 from gatewayd.upstream.http.response import ProviderResponse
 from gatewayd.upstream.sources.config import UpstreamTimeouts
-from tests.fakes.sockets import RawServer, on_both_loops
+from tests.fakes.http.byte_server import RawServer, on_both_loops
 
 LONG = UpstreamTimeouts(connect=5.0, first_byte=30.0, idle=30.0)
 OK = b"HTTP/1.1 200 OK\r\n"

@@ -15,8 +15,8 @@ from gatewayd.upstream.http.connector import (
     unreachable_reason,
 )
 from gatewayd.upstream.sources.config import UpstreamTimeouts
-from tests.fakes.certificates import Authority
-from tests.fakes.sockets import RawServer, on_both_loops
+from tests.fakes.http.byte_server import RawServer, on_both_loops
+from tests.fakes.http.certificates import Authority
 
 HI = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nhi"
 

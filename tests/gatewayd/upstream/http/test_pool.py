@@ -9,7 +9,7 @@ from gatewayd.upstream.http.connection import ProviderConnection
 from gatewayd.upstream.http.connector import ConnectionDialer
 from gatewayd.upstream.http.response import ProviderResponse
 from gatewayd.upstream.sources.config import UpstreamTimeouts
-from tests.fakes.sockets import RawServer, on_both_loops
+from tests.fakes.http.byte_server import RawServer, on_both_loops
 
 LONG = UpstreamTimeouts(connect=5.0, first_byte=30.0, idle=30.0)
 HI = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nhi"

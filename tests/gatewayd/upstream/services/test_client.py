@@ -2,7 +2,7 @@ import pytest
 
 from gatewayd.errors import ErrorKind, GatewayError
 from gatewayd.upstream.services.client import ServiceOptions, make_service_client, translate_refusals
-from tests.fakes.upstream import SILENCE, FakeUpstream, Reply, json_reply
+from tests.fakes.providers.upstream import SILENCE, FakeUpstream, Reply, json_reply
 
 
 @pytest.mark.parametrize(

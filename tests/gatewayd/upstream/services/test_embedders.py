@@ -11,7 +11,7 @@ from gatewayd.ingest.records import EmbeddingPurpose, EmbeddingSpace
 from gatewayd.ingest.size_classes import QueueKey, SizeClass
 from gatewayd.upstream.services.client import ServiceOptions
 from gatewayd.upstream.services.embedders import EmbedderOptions, OllamaEmbedder, OpenAiEmbedder
-from tests.fakes.upstream import CUT, SILENCE, FakeUpstream, Reply, json_reply
+from tests.fakes.providers.upstream import CUT, SILENCE, FakeUpstream, Reply, json_reply
 
 Embedder = OpenAiEmbedder | OllamaEmbedder
 Make = Callable[..., Embedder]

@@ -10,7 +10,7 @@ from gatewayd.ingest.interfaces import OUT_OF_TIME
 from gatewayd.ingest.size_classes import OTHER_WORK, QueueKey, SizeClass
 from gatewayd.upstream.services.client import ServiceOptions
 from gatewayd.upstream.services.extractor import ExternalExtractor, ExtractorOptions
-from tests.fakes.upstream import CUT, SILENCE, FakeUpstream, Reply, json_reply
+from tests.fakes.providers.upstream import CUT, SILENCE, FakeUpstream, Reply, json_reply
 
 
 @pytest.fixture

@@ -5,7 +5,7 @@ import pytest
 from gatewayd.errors import ErrorKind, GatewayError
 from gatewayd.upstream.services.client import ServiceOptions
 from gatewayd.upstream.services.reranker import ExternalReranker
-from tests.fakes.upstream import FakeUpstream, json_reply
+from tests.fakes.providers.upstream import FakeUpstream, json_reply
 
 
 @pytest.fixture

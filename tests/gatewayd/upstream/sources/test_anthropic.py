@@ -7,7 +7,7 @@ from gatewayd.catalog.records import Model
 from gatewayd.errors import ErrorKind, GatewayError
 from gatewayd.upstream.sources.anthropic import MAX_PAGES, AnthropicSource
 from gatewayd.upstream.sources.config import ProviderConfig, SourceKind
-from tests.fakes.upstream import (
+from tests.fakes.providers.upstream import (
     CUT,
     SILENCE,
     Reply,

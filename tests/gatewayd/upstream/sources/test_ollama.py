@@ -5,7 +5,7 @@ from gatewayd.catalog.records import Model
 from gatewayd.errors import ErrorKind, GatewayError
 from gatewayd.upstream.sources.config import ProviderConfig, SourceKind
 from gatewayd.upstream.sources.ollama import OllamaSource
-from tests.fakes.upstream import CUT, SILENCE, Reply, json_reply, ndjson, ollama_reply
+from tests.fakes.providers.upstream import CUT, SILENCE, Reply, json_reply, ndjson, ollama_reply
 
 CONTEXT = CallContext("r1", "u1")
 MODEL = Model("m", "m", "ollama", "runtime", "m")

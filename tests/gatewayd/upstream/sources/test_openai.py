@@ -9,7 +9,14 @@ from gatewayd.errors import ErrorKind, GatewayError
 from gatewayd.upstream.sources import provider_client
 from gatewayd.upstream.sources.config import ProviderConfig, SourceKind
 from gatewayd.upstream.sources.openai import OpenAiSource
-from tests.fakes.upstream import FakeUpstream, Reply, json_reply, openai_chunk, openai_completion, sse
+from tests.fakes.providers.upstream import (
+    FakeUpstream,
+    Reply,
+    json_reply,
+    openai_chunk,
+    openai_completion,
+    sse,
+)
 
 CONTEXT = CallContext("r1", "u1", "Ada", "ada@example.com", "admin")
 MODEL = Model("acme.m", "m", "openai", "acme", "m")

@@ -10,7 +10,7 @@ from gatewayd.upstream.sources.failures import ProviderFailures
 from gatewayd.upstream.sources.provider_client import ProviderClient, lacks_listing, listed_objects
 from gatewayd.upstream.streams.sse import ChunkReader
 from gatewayd.upstream.tools.identity import IdentityHeaders
-from tests.fakes.upstream import CUT, SILENCE, Reply, json_reply, openai_chunk, openai_stream, sse
+from tests.fakes.providers.upstream import CUT, SILENCE, Reply, json_reply, openai_chunk, openai_stream, sse
 
 KEY = "acme-0123456789-abcdefgh"
 

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from gatewayd.upstream.streams.anthropic import MessageReader, message_events
 from gatewayd.upstream.streams.sse import FramingError
-from tests.fakes.upstream import anthropic_events, anthropic_message, anthropic_stream, sse
+from tests.fakes.providers.upstream import anthropic_events, anthropic_message, anthropic_stream, sse
 
 START = {"type": "message_start", "message": anthropic_message("", "up", content=[], stop_reason=None)}
 END = {"type": "message_delta", "delta": {"stop_reason": "end_turn"}, "usage": {"output_tokens": 2}}

@@ -16,7 +16,7 @@ from gatewayd.upstream.sources.provider_client import ProviderClient
 from gatewayd.upstream.streams import chunks as streams_chunks
 from gatewayd.upstream.streams.chunks import SLICE_BYTES, AnswerChunks, completion_chunk
 from gatewayd.upstream.streams.sse import ChunkReader, FramingError
-from tests.fakes.upstream import (
+from tests.fakes.providers.upstream import (
     SILENCE,
     FakeUpstream,
     Reply,

@@ -5,7 +5,7 @@ import pytest
 from gatewayd.errors import ErrorKind, GatewayError
 from gatewayd.upstream.sources.config import ProviderConfig, SourceKind
 from gatewayd.upstream.sources.provider_client import ProviderClient
-from tests.fakes.upstream import CUT, SILENCE, FakeUpstream, Reply, json_reply, sse
+from tests.fakes.providers.upstream import CUT, SILENCE, FakeUpstream, Reply, json_reply, sse
 
 
 @pytest.fixture

@@ -15,7 +15,7 @@ from gatewayd.upstream.streams.sse import (
     find_error,
     replace_surrogates,
 )
-from tests.fakes.upstream import openai_chunk, sse
+from tests.fakes.providers.upstream import openai_chunk, sse
 
 
 def frames(reads: list[bytes]) -> list[bytes]:

@@ -13,8 +13,8 @@ from gatewayd.upstream.tools.identity import (
     has_placeholders,
     without_placeholders,
 )
-from tests.fakes.models import make_actor
-from tests.fakes.toolservers import make_scope
+from tests.fakes.http.tool_servers import make_scope
+from tests.fakes.providers.models import make_actor
 
 HOSTILE = "Ada\r\nX-Evil: 1\x00 Lövelace\u2028"
 

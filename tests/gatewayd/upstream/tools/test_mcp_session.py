@@ -15,7 +15,7 @@ from gatewayd.upstream.tools import mcp_session
 from gatewayd.upstream.tools.failures import failures_of
 from gatewayd.upstream.tools.mcp_session import McpSession, open_session
 from gatewayd.upstream.tools.mcp_tools import SessionOptions
-from tests.fakes.toolservers import PIXEL, api, mcp_server, raw_server
+from tests.fakes.http.tool_servers import PIXEL, api, mcp_server, raw_server
 
 
 def options(url: str, seconds: float = 5.0) -> SessionOptions:

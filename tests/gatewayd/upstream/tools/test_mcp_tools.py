@@ -16,7 +16,7 @@ from gatewayd.tasks import TaskRegistry
 from gatewayd.upstream.tools import mcp_tools
 from gatewayd.upstream.tools.identity import IdentityHeaders
 from gatewayd.upstream.tools.mcp_tools import SESSIONS, McpTools, SessionOptions
-from tests.fakes.toolservers import KEY, FakeMcp, make_scope, mcp_server
+from tests.fakes.http.tool_servers import KEY, FakeMcp, make_scope, mcp_server
 
 SERVER = ToolServer("n.1", "Notes", "http://mcp.test/mcp", ServerType.MCP, key=KEY)
 

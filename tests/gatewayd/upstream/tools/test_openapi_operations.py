@@ -13,7 +13,7 @@ from gatewayd.upstream.tools.openapi_operations import (
     tool_name,
 )
 from gatewayd.upstream.tools.openapi_schemas import SchemaError
-from tests.fakes.toolservers import TICKETS, description, json_body, operation, parameter
+from tests.fakes.http.tool_servers import TICKETS, description, json_body, operation, parameter
 
 
 def only(document: dict[str, Any]) -> OpenApiOperation:

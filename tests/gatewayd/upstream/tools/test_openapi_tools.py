@@ -14,7 +14,7 @@ from gatewayd.upstream.tools import openapi_tools
 from gatewayd.upstream.tools.identity import IdentityHeaders
 from gatewayd.upstream.tools.openapi_tools import OpenApiTools, description_url, with_authorization
 from gatewayd.upstream.tools.requests import ServerResponse
-from tests.fakes.toolservers import (
+from tests.fakes.http.tool_servers import (
     KEY,
     TICKETS,
     FakeApi,

@@ -8,8 +8,8 @@ from gatewayd.errors import ErrorKind, GatewayError
 from gatewayd.plugins.servers.records import ToolServer
 from gatewayd.upstream.tools.failures import failures_of
 from gatewayd.upstream.tools.requests import ServerRequest, send_request, server_origin
-from tests.fakes.toolservers import api, raw_server
-from tests.fakes.upstream import FakeUpstream, Reply
+from tests.fakes.http.tool_servers import api, raw_server
+from tests.fakes.providers.upstream import FakeUpstream, Reply
 
 FAILURES = failures_of(ToolServer("s", "S", "http://x"))
 

@@ -20,10 +20,10 @@ from gatewayd.plugins.servers.records import ServerOrigin, ToolServer
 from gatewayd.tasks import TaskRegistry
 from gatewayd.upstream.tools.identity import IdentityHeaders
 from gatewayd.upstream.tools.servers import ServerName, ServerTools, parse_tool_id
-from tests.fakes.attachments import NoAttachments
-from tests.fakes.models import FakeRecords, make_actor, make_model
-from tests.fakes.tools import FakeEvents, FakeRegistry, Say, ScriptedModel, make_call
-from tests.fakes.toolservers import FakeMcp, api, make_scope, mcp_server, serving
+from tests.fakes.documents.no_documents import NoAttachments
+from tests.fakes.http.tool_servers import FakeMcp, api, make_scope, mcp_server, serving
+from tests.fakes.providers.models import FakeRecords, make_actor, make_model
+from tests.fakes.providers.tool_calls import FakeEvents, FakeRegistry, Say, ScriptedModel, make_call
 
 ADMIN = make_actor()
 USER = make_actor("u2", Role.USER)

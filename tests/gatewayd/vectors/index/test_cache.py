@@ -9,7 +9,7 @@ from gatewayd.vectors.index.cache import ScopeCache
 from gatewayd.vectors.index.checkpoints import CheckpointKey
 from gatewayd.vectors.index.reloads import ReloadWatch
 from gatewayd.vectors.index.scope_index import ScopeIndex
-from tests.fakes.indexes import SPACE, collection, single
+from tests.fakes.documents.index_conformance import SPACE, collection, single
 
 
 class Sized(ScopeIndex):

@@ -12,7 +12,7 @@ from gatewayd.ingest.records import EmbeddingSpace
 from gatewayd.vectors.index import checkpoints as module
 from gatewayd.vectors.index.checkpoints import CheckpointKey, GraphCheckpoints, scope_stem
 from gatewayd.vectors.index.hnsw_index import HnswIndex
-from tests.fakes.indexes import SPACE, collection, random_rows, single
+from tests.fakes.documents.index_conformance import SPACE, collection, random_rows, single
 
 KEY = CheckpointKey(SPACE, collection("c/../1"))
 Damage = Callable[[Path], object]

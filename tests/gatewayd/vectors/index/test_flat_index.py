@@ -6,7 +6,7 @@ import pytest
 from gatewayd.errors import ErrorKind, GatewayError
 from gatewayd.ingest.records import VectorBatch
 from gatewayd.vectors.index.flat_index import FlatIndex, check_query, pack_ids, unpack_batches, unpack_ids
-from tests.fakes.indexes import assert_best, packed, random_rows
+from tests.fakes.documents.index_conformance import assert_best, packed, random_rows
 
 
 def test_the_best_rows_are_found() -> None:

@@ -8,7 +8,7 @@ import pytest
 
 from gatewayd.vectors.index.hnsw_file import StoredVectors, vector_digest
 from gatewayd.vectors.index.hnsw_index import HnswIndex
-from tests.fakes.indexes import random_rows
+from tests.fakes.documents.index_conformance import random_rows
 
 
 def stored(tmp_path: Path, count: int, *, removed: int = 0) -> Path:

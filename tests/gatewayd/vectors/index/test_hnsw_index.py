@@ -11,7 +11,14 @@ import pytest
 
 from gatewayd.vectors.index import hnsw_index as module
 from gatewayd.vectors.index.hnsw_index import HnswIndex, graph_capacity
-from tests.fakes.indexes import Rows, assert_best, clustered_rows, nearest, random_rows, unit
+from tests.fakes.documents.index_conformance import (
+    Rows,
+    assert_best,
+    clustered_rows,
+    nearest,
+    random_rows,
+    unit,
+)
 
 
 def filled(rows: Rows, first: int = 0, room: int = 0) -> HnswIndex:

@@ -5,7 +5,7 @@ import numpy as np
 from gatewayd.vectors.index.flat_index import FlatIndex
 from gatewayd.vectors.index.hnsw_index import HnswIndex
 from gatewayd.vectors.index.hybrid_index import FlatAndHnsw
-from tests.fakes.indexes import assert_best, random_rows
+from tests.fakes.documents.index_conformance import assert_best, random_rows
 
 ROWS = random_rows(30, 1)
 

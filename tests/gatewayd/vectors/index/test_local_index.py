@@ -26,7 +26,7 @@ from gatewayd.vectors.index.hnsw_index import MIN_EF_SEARCH
 from gatewayd.vectors.index.local_index import LocalIndex
 from gatewayd.vectors.index.recall import GraphRecall
 from gatewayd.vectors.index.scope_index import IndexRules
-from tests.fakes.indexes import (
+from tests.fakes.documents.index_conformance import (
     SPACE,
     IndexConformance,
     IndexHarness,

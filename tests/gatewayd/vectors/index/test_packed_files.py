@@ -9,7 +9,7 @@ from gatewayd.vectors.index.packed_files import (
     pack_by_file,
     sort_packed,
 )
-from tests.fakes.indexes import random_rows
+from tests.fakes.documents.index_conformance import random_rows
 
 HELD = {"a": [3, 1], "b": [7], "c": []}
 FILES = {name: pack_ids(ids) for name, ids in HELD.items()}

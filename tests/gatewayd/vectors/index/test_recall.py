@@ -10,7 +10,7 @@ from gatewayd.vectors.index import recall as module
 from gatewayd.vectors.index.hnsw_index import MIN_EF_SEARCH, HnswIndex, graph_capacity
 from gatewayd.vectors.index.recall import MIN_RECALL, NEAREST_COUNT, GraphRecall, NeighbourSample, RecallCheck
 from gatewayd.vectors.index.threads import IndexThreads
-from tests.fakes.indexes import Rows, random_rows
+from tests.fakes.documents.index_conformance import Rows, random_rows
 
 
 def filled(rows: Rows) -> HnswIndex:

@@ -5,7 +5,7 @@ import pytest
 from gatewayd.vectors.index import reloads
 from gatewayd.vectors.index.checkpoints import CheckpointKey
 from gatewayd.vectors.index.reloads import REPEAT_SECONDS, SOON_SECONDS, ReloadWatch
-from tests.fakes.indexes import SPACE, collection
+from tests.fakes.documents.index_conformance import SPACE, collection
 
 MIB = 1 << 20
 A, B = CheckpointKey(SPACE, collection("a")), CheckpointKey(SPACE, collection("b"))

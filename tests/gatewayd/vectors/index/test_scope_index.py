@@ -22,7 +22,13 @@ from gatewayd.vectors.index.hybrid_index import FlatAndHnsw
 from gatewayd.vectors.index.recall import GraphRecall
 from gatewayd.vectors.index.scope_index import MAX_RELOADED_FILES, IndexRules, IndexServices, ScopeIndex
 from gatewayd.vectors.index.threads import IndexThreads
-from tests.fakes.indexes import SPACE, MemoryPassages, assert_best, collection, random_rows
+from tests.fakes.documents.index_conformance import (
+    SPACE,
+    MemoryPassages,
+    assert_best,
+    collection,
+    random_rows,
+)
 
 SCOPE = collection("c")
 RULES = IndexRules(threshold=20, tail=5, changes=30)

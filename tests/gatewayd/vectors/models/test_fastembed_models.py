@@ -7,7 +7,7 @@ from gatewayd.errors import ErrorKind, GatewayError
 from gatewayd.vectors.models import fastembed_models
 from gatewayd.vectors.models.catalogue import TOKENIZER_FILE
 from gatewayd.vectors.models.fastembed_models import CrossEncoder, FastembedModel, load
-from tests.fakes.embedding import TEXTS, write_cross_encoder
+from tests.fakes.providers.embedding_models import TEXTS, write_cross_encoder
 
 LIGHTHOUSE = 10171
 """The id of the word in the tokenizer."""

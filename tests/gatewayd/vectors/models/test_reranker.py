@@ -8,7 +8,7 @@ from gatewayd.tasks import TaskRegistry
 from gatewayd.vectors.local import LocalKind, LocalOptions
 from gatewayd.vectors.models.catalogue import TOKENIZER_FILE
 from gatewayd.vectors.models.reranker import LocalReranker
-from tests.fakes.embedding import write_cross_encoder
+from tests.fakes.providers.embedding_models import write_cross_encoder
 
 LIGHTHOUSE = 10171
 

@@ -11,7 +11,7 @@ from gatewayd.vectors.models import catalogue
 from gatewayd.vectors.models.catalogue import MINILM_TOKENIZER
 from gatewayd.vectors.models.fastembed_models import FastembedModel
 from gatewayd.vectors.models.wordpiece import WordPieceEmbedding, load
-from tests.fakes.embedding import TEXTS
+from tests.fakes.providers.embedding_models import TEXTS
 
 REFERENCE = Tokenizer.from_file(str(MINILM_TOKENIZER))
 REFERENCE.no_padding()

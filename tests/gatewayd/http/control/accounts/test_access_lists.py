@@ -7,7 +7,7 @@ from gatewayd.accounts.records import NewGroup
 from gatewayd.catalog.records import Grant
 from gatewayd.errors import GatewayError
 from gatewayd.http.control.accounts.access_lists import AccessLists, combine_grants
-from tests.fakes.control import Control
+from tests.fakes.daemons.control_socket import Control
 
 READ, WRITE = Grant("user", "a", "read"), Grant("user", "a", "write")
 

@@ -6,7 +6,7 @@ from gatewayd.accounts.records import NewGroup, Role
 from gatewayd.catalog.records import Grant
 from gatewayd.errors import ErrorKind, GatewayError
 from gatewayd.http.control.accounts.grantees import GranteeFinder
-from tests.fakes.accounts import Accounts
+from tests.fakes.accounts.services import Accounts
 
 
 async def test_names_stand_for_grants_and_back() -> None:

@@ -8,7 +8,7 @@ from gatewayctl.wire.groups import GroupChange, GroupMembers, NewGroup
 from gatewayd.accounts import users
 from gatewayd.accounts.records import MembershipSource
 from gatewayd.accounts.records import NewGroup as NewRecord
-from tests.fakes.control import Control
+from tests.fakes.daemons.control_socket import Control
 
 
 async def test_members_are_all_or_none(control: Control) -> None:

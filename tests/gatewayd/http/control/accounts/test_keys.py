@@ -5,7 +5,7 @@ import pytest
 from gatewayctl.failures import CommandError
 from gatewayctl.wire import routes
 from gatewayctl.wire.keys import NewKey
-from tests.fakes.control import Control
+from tests.fakes.daemons.control_socket import Control
 
 
 async def test_keys_are_issued_listed_and_revoked(control: Control) -> None:

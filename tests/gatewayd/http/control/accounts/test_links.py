@@ -8,7 +8,7 @@ from gatewayctl.failures import CommandError
 from gatewayctl.wire import routes
 from gatewayctl.wire.groups import NewGroup
 from gatewayctl.wire.scim import Link, Unlink
-from tests.fakes.control import Control
+from tests.fakes.daemons.control_socket import Control
 
 
 async def test_a_user_and_a_group_are_linked(control: Control, caplog: pytest.LogCaptureFixture) -> None:

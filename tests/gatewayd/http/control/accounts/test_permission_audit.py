@@ -3,9 +3,9 @@
 from gatewayctl.wire import routes
 from gatewayctl.wire.models import Holders
 from gatewayctl.wire.plugins import NewPlugin
-from tests.fakes.control import Control
-from tests.fakes.control_documents import boss
-from tests.fakes.control_plugins import TOOL
+from tests.fakes.daemons.control_documents import boss
+from tests.fakes.daemons.control_plugins import TOOL
+from tests.fakes.daemons.control_socket import Control
 
 
 async def test_holders_have_names(control: Control) -> None:

@@ -8,7 +8,7 @@ from gatewayctl.failures import CommandError
 from gatewayctl.wire import routes
 from gatewayctl.wire.permissions import PermissionChange, PermissionReset
 from gatewayd.accounts.permissions import BUILTIN_PERMISSIONS
-from tests.fakes.control import Control
+from tests.fakes.daemons.control_socket import Control
 
 
 async def test_every_leaf_is_listed_in_order(control: Control) -> None:

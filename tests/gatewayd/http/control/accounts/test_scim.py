@@ -5,8 +5,8 @@ from gatewayctl.wire.groups import NewGroup
 from gatewayctl.wire.scim import Link
 from gatewayd.accounts.records import MembershipSource, Role
 from gatewayd.scim.request_log import LoggedRequest
-from tests.fakes.accounts import NOON
-from tests.fakes.control import Control
+from tests.fakes.accounts.services import NOON
+from tests.fakes.daemons.control_socket import Control
 
 
 def seen(number: int, status: int = 200) -> LoggedRequest:

@@ -7,7 +7,7 @@ import pytest
 from gatewayctl.failures import CommandError
 from gatewayctl.wire import routes
 from gatewayd.scim.tokens.rotation import fingerprint
-from tests.fakes.control import Control
+from tests.fakes.daemons.control_socket import Control
 
 
 async def test_writes_are_audited_by_fingerprint(control: Control, caplog: pytest.LogCaptureFixture) -> None:

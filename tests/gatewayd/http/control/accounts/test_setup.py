@@ -5,7 +5,7 @@ import asyncio
 from gatewayctl.failures import CommandError
 from gatewayctl.wire import routes
 from gatewayctl.wire.setup import Setup
-from tests.fakes.control import Control
+from tests.fakes.daemons.control_socket import Control
 
 
 async def test_of_many_at_once_one_is_first(control: Control) -> None:

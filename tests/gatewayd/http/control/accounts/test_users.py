@@ -6,7 +6,7 @@ from gatewayctl.failures import CommandError
 from gatewayctl.wire import routes
 from gatewayctl.wire.users import NewUser, PasswordChange, UserChange
 from gatewayd.accounts.records import Role
-from tests.fakes.control import Control
+from tests.fakes.daemons.control_socket import Control
 
 
 async def test_a_user_from_first_to_last(control: Control) -> None:

@@ -9,8 +9,8 @@ import pytest
 from gatewayctl.wire import routes
 from gatewayctl.wire.collections import CollectionMembers, Entry, NewCollection, Sync
 from gatewayd.errors import invalid
-from tests.fakes.control import Control
-from tests.fakes.control_documents import add, boss, processed, refused
+from tests.fakes.daemons.control_documents import add, boss, processed, refused
+from tests.fakes.daemons.control_socket import Control
 
 
 @pytest.fixture(autouse=True)

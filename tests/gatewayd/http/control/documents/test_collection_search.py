@@ -5,8 +5,8 @@ import pytest
 from gatewayctl.wire import routes
 from gatewayctl.wire.collections import NewCollection, Query
 from gatewayd.errors import ErrorKind, GatewayError
-from tests.fakes.control import Control
-from tests.fakes.control_documents import boss, processed, refused
+from tests.fakes.daemons.control_documents import boss, processed, refused
+from tests.fakes.daemons.control_socket import Control
 
 
 @pytest.fixture(autouse=True)

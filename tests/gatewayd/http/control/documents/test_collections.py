@@ -10,8 +10,8 @@ from gatewayctl.wire.collections import CollectionChange, NewCollection
 from gatewayctl.wire.files import Gift
 from gatewayd.accounts.records import NewGroup
 from gatewayd.ingest.records import ScopeKind, SearchScope
-from tests.fakes.control import Control
-from tests.fakes.control_documents import boss, processed, refused
+from tests.fakes.daemons.control_documents import boss, processed, refused
+from tests.fakes.daemons.control_socket import Control
 
 
 async def test_a_collection_is_made_for_somebody(control: Control, caplog: pytest.LogCaptureFixture) -> None:

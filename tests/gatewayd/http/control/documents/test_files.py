@@ -14,9 +14,9 @@ from gatewayctl.wire.base import HEADER, VERSION
 from gatewayctl.wire.collections import NewCollection
 from gatewayctl.wire.files import Gift, NewFile, Wait
 from gatewayd.errors import invalid
-from tests.fakes.control import Control, control_socket
-from tests.fakes.control_documents import add, boss, processed, refused
-from tests.fakes.documents_site import LIMIT
+from tests.fakes.daemons.control_documents import add, boss, processed, refused
+from tests.fakes.daemons.control_socket import Control, control_socket
+from tests.fakes.documents.site import LIMIT
 
 
 @pytest.fixture

@@ -5,8 +5,8 @@ from pathlib import Path
 from gatewayctl.wire import routes
 from gatewayctl.wire.files import Wait
 from gatewayd.errors import invalid
-from tests.fakes.control import control_socket
-from tests.fakes.control_documents import add, boss
+from tests.fakes.daemons.control_documents import add, boss
+from tests.fakes.daemons.control_socket import control_socket
 
 
 async def test_what_is_to_do_is_counted(tmp_path: Path) -> None:

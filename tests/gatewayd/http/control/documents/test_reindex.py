@@ -6,8 +6,8 @@ import logging
 import pytest
 
 from gatewayctl.wire import routes
-from tests.fakes.control import Control
-from tests.fakes.control_documents import boss, processed, refused
+from tests.fakes.daemons.control_documents import boss, processed, refused
+from tests.fakes.daemons.control_socket import Control
 
 
 async def test_a_reindex_makes_what_is_missing(control: Control, caplog: pytest.LogCaptureFixture) -> None:

@@ -8,8 +8,8 @@ from gatewayd.http.control.accounts.grantees import GranteeFinder
 from gatewayd.http.control.documents.serializers import DocumentViews
 from gatewayd.ingest.records import FileStatus
 from gatewayd.knowledge.records import Collection, CollectionLink
-from tests.fakes.accounts import Accounts
-from tests.fakes.knowledge import World, a_file, build_world
+from tests.fakes.accounts.services import Accounts
+from tests.fakes.documents.collections import World, a_file, build_world
 
 
 async def views(tmp_path: Path) -> tuple[World, DocumentViews, str]:

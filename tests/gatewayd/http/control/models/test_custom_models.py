@@ -6,9 +6,9 @@ from gatewayctl.wire import routes
 from gatewayctl.wire.collections import NewCollection
 from gatewayctl.wire.models import AccessChange, NewModel
 from gatewayctl.wire.plugins import NewPlugin
-from tests.fakes.control import Control
-from tests.fakes.control_documents import boss, refused
-from tests.fakes.control_plugins import FILTER, TOOL
+from tests.fakes.daemons.control_documents import boss, refused
+from tests.fakes.daemons.control_plugins import FILTER, TOOL
+from tests.fakes.daemons.control_socket import Control
 
 
 @pytest.fixture(autouse=True)

@@ -8,7 +8,7 @@ from gatewayctl.failures import CommandError
 from gatewayctl.wire import routes
 from gatewayctl.wire.models import AccessChange
 from gatewayd.catalog.records import Grant
-from tests.fakes.control import Control
+from tests.fakes.daemons.control_socket import Control
 
 
 async def test_grants_at_the_same_time_are_all_kept(control: Control) -> None:

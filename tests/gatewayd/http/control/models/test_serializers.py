@@ -6,7 +6,7 @@ from gatewayd.catalog.records import ModelRecord
 from gatewayd.errors import GatewayError
 from gatewayd.http.control.accounts.access_lists import AccessLists
 from gatewayd.http.control.models.serializers import ModelViews
-from tests.fakes.control import Control
+from tests.fakes.daemons.control_socket import Control
 
 
 def views(control: Control) -> ModelViews:

@@ -7,9 +7,9 @@ import pytest
 from gatewayctl.wire import routes
 from gatewayctl.wire.models import Holders
 from gatewayctl.wire.plugins import NewPlugin
-from tests.fakes.control import Control
-from tests.fakes.control_documents import boss, refused
-from tests.fakes.control_plugins import FILTER, TOOL
+from tests.fakes.daemons.control_documents import boss, refused
+from tests.fakes.daemons.control_plugins import FILTER, TOOL
+from tests.fakes.daemons.control_socket import Control
 
 
 @pytest.fixture(autouse=True)

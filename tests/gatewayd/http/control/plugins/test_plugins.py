@@ -9,9 +9,9 @@ from gatewayctl.wire import routes
 from gatewayctl.wire.plugins import NewPlugin, PluginChange, PluginSource
 from gatewayd.plugins.records import PluginFamily
 from gatewayd.plugins.source.code import MAX_SOURCE_BYTES
-from tests.fakes.control import Control
-from tests.fakes.control_documents import boss, refused
-from tests.fakes.control_plugins import BROKEN, FILTER, TOOL
+from tests.fakes.daemons.control_documents import boss, refused
+from tests.fakes.daemons.control_plugins import BROKEN, FILTER, TOOL
+from tests.fakes.daemons.control_socket import Control
 
 FUNCTION, TOOLS = "function", "tool"
 

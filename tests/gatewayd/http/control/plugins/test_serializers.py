@@ -14,9 +14,9 @@ from gatewayd.plugins.source.check_report import (
     SourceCheckReport,
 )
 from gatewayd.plugins.valve_rows import ListedValve
-from tests.fakes.control import Control
-from tests.fakes.control_plugins import TOOL
-from tests.fakes.plugins import plugin_of
+from tests.fakes.daemons.control_plugins import TOOL
+from tests.fakes.daemons.control_socket import Control
+from tests.fakes.plugins.memory import plugin_of
 
 
 async def test_a_plugin_with_everything(control: Control) -> None:

@@ -9,9 +9,9 @@ from pydantic import ValidationError
 from gatewayctl.wire import routes
 from gatewayctl.wire.models import Holders
 from gatewayctl.wire.tool_servers import NewToolServer
-from tests.fakes.control import Control
-from tests.fakes.control_documents import refused
-from tests.fakes.control_plugins import SPEC
+from tests.fakes.daemons.control_documents import refused
+from tests.fakes.daemons.control_plugins import SPEC
+from tests.fakes.daemons.control_socket import Control
 
 MAPS = NewToolServer(
     id="maps",

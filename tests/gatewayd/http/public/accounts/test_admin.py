@@ -7,8 +7,8 @@ import pytest
 from gatewayd.accounts.admin_contact import AdminContact
 from gatewayd.accounts.runtime_settings import DEFINITIONS, ConfiguredValue
 from gatewayd.http.public.accounts.admin import AdminRoutes
-from tests.fakes.accounts import Accounts, Site, check_access, serving_accounts
-from tests.fakes.edge import bearer
+from tests.fakes.accounts.services import Accounts, Site, check_access, serving_accounts
+from tests.fakes.http.public_app import bearer
 
 CONFIG = "/api/v1/auths/admin/config"
 

@@ -9,8 +9,8 @@ import pytest
 from gatewayd.accounts.password_rules import PasswordRules
 from gatewayd.http.public.accounts.auths import AuthRoutes
 from gatewayd.http.public.accounts.session_replies import CookieOptions, SessionReplies
-from tests.fakes.accounts import Accounts, Site, check_access, serving_accounts
-from tests.fakes.edge import bearer, serving
+from tests.fakes.accounts.services import Accounts, Site, check_access, serving_accounts
+from tests.fakes.http.public_app import bearer, serving
 
 SESSION = {
     "token",

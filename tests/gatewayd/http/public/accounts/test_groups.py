@@ -7,7 +7,7 @@ import pytest
 
 from gatewayd.accounts import users
 from gatewayd.http.public.accounts.groups import GroupRoutes
-from tests.fakes.accounts import Accounts, Site, check_access, serving_accounts
+from tests.fakes.accounts.services import Accounts, Site, check_access, serving_accounts
 
 BASE = "/api/v1/groups"
 KEYS = {"features": {"api_keys": True}}

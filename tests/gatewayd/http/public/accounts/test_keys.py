@@ -7,7 +7,7 @@ import pytest
 
 from gatewayd.accounts.records import Role
 from gatewayd.http.public.accounts.keys import KeyRoutes
-from tests.fakes.accounts import Accounts, Site, check_access, serving_accounts
+from tests.fakes.accounts.services import Accounts, Site, check_access, serving_accounts
 
 ONE, MANY = "/api/v1/auths/api_key", "/api/v1/auths/api_keys"
 

@@ -6,7 +6,7 @@ import pytest
 
 from gatewayd.accounts.permissions import BUILTIN_PERMISSIONS
 from gatewayd.http.public.accounts.permissions import PermissionRoutes
-from tests.fakes.accounts import Accounts, Site, check_access, serving_accounts
+from tests.fakes.accounts.services import Accounts, Site, check_access, serving_accounts
 
 DEFAULT = "/api/v1/users/default/permissions"
 

@@ -6,7 +6,7 @@ from aiohttp.test_utils import make_mocked_request
 
 from gatewayd.accounts.records import CredentialKind
 from gatewayd.http.public.accounts.session_replies import CookieOptions, SessionReplies
-from tests.fakes.accounts import Accounts
+from tests.fakes.accounts.services import Accounts
 
 ASKED = make_mocked_request("POST", "/")
 

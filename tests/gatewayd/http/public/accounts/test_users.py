@@ -8,7 +8,7 @@ import pytest
 from gatewayd.accounts import users
 from gatewayd.accounts.records import Role, UserChange
 from gatewayd.http.public.accounts.users import UserRoutes
-from tests.fakes.accounts import Accounts, Site, check_access, serving_accounts
+from tests.fakes.accounts.services import Accounts, Site, check_access, serving_accounts
 from tests.gatewayd.http.public.accounts.test_serializers import USER_KEYS
 
 BASE = "/api/v1/users"

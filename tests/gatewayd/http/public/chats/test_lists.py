@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from tests.fakes.chats_site import ChatSite, serving_chats
+from tests.fakes.storage.chats_site import ChatSite, serving_chats
 
 
 @pytest.fixture

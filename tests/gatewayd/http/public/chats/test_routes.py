@@ -11,8 +11,8 @@ from gatewayd.chats.records import MessageChange
 from gatewayd.events.records import EventTarget
 from gatewayd.http.openapi import describe_routes
 from gatewayd.text import MAX_STORED_DEPTH
-from tests.fakes.accounts import check_access
-from tests.fakes.chats_site import ChatHouse, ChatSite, document, node, serving_chats
+from tests.fakes.accounts.services import check_access
+from tests.fakes.storage.chats_site import ChatHouse, ChatSite, document, node, serving_chats
 
 RECORD = {
     "id",

@@ -15,10 +15,10 @@ from gatewayd.errors import ErrorKind, GatewayError
 from gatewayd.http.public.completions.chat import PATHS, ChatRoutes
 from gatewayd.pipeline.pipeline import NoFilters, NoTools, Pipeline
 from gatewayd.tasks import TaskRegistry
-from tests.fakes.attachments import NoAttachments
-from tests.fakes.edge import Client, bearer, serving
-from tests.fakes.models import FakeRecords, FakeSource, make_actor, make_model
-from tests.fakes.runs import OWNER, STRANGER, World, make_plain_runs, running_world
+from tests.fakes.documents.no_documents import NoAttachments
+from tests.fakes.http.public_app import Client, bearer, serving
+from tests.fakes.providers.models import FakeRecords, FakeSource, make_actor, make_model
+from tests.fakes.storage.chat_runs import OWNER, STRANGER, World, make_plain_runs, running_world
 
 BODY = {"model": "m", "messages": [{"role": "user", "content": "hi"}]}
 

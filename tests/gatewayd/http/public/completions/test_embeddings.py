@@ -12,9 +12,9 @@ from gatewayd.http.public.completions.embeddings import EmbeddingRoutes
 from gatewayd.http.routes import BASES
 from gatewayd.pipeline.embeddings import EmbeddingService
 from gatewayd.pipeline.pipeline import NoFilters
-from tests.fakes.edge import Client, bearer
-from tests.fakes.providers import three_providers
-from tests.fakes.upstream import SILENCE, FakeUpstream, Reply, json_reply
+from tests.fakes.http.public_app import Client, bearer
+from tests.fakes.providers.catalog import three_providers
+from tests.fakes.providers.upstream import SILENCE, FakeUpstream, Reply, json_reply
 
 BODY = {"model": "acme.m", "input": "hello"}
 

@@ -18,10 +18,10 @@ from gatewayd.http.responses.streams import AnswerStreams
 from gatewayd.http.routes import Route
 from gatewayd.pipeline.pipeline import NoFilterChain, NoFilters, NoTools, Pipeline
 from gatewayd.pipeline.records import ChatRequest
-from tests.fakes.attachments import NoAttachments
-from tests.fakes.edge import Client, bearer
-from tests.fakes.providers import three_providers
-from tests.fakes.upstream import (
+from tests.fakes.documents.no_documents import NoAttachments
+from tests.fakes.http.public_app import Client, bearer
+from tests.fakes.providers.catalog import three_providers
+from tests.fakes.providers.upstream import (
     CUT,
     SILENCE,
     FakeUpstream,

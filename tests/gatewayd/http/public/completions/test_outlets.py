@@ -11,9 +11,9 @@ from gatewayd.catalog.records import Grant
 from gatewayd.chats.records import Message
 from gatewayd.http.public.completions.outlets import CompletedRoutes
 from gatewayd.plugins.records import Plugin
-from tests.fakes.edge import Client, bearer, serving
-from tests.fakes.functions import FunctionWorld, function, function_world
-from tests.fakes.models import make_actor
+from tests.fakes.http.public_app import Client, bearer, serving
+from tests.fakes.providers.function_models import FunctionWorld, function, function_world
+from tests.fakes.providers.models import make_actor
 
 FILTER = function(
     "shout",

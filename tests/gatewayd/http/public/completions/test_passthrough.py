@@ -18,10 +18,10 @@ from gatewayd.pipeline.pipeline import NoFilters
 from gatewayd.pipeline.responses.ids import ResponseIds
 from gatewayd.tasks import TaskRegistry
 from gatewayd.upstream.streams.checks import MAX_HELD_BYTES
-from tests.fakes.edge import Client, bearer
-from tests.fakes.providers import three_providers
-from tests.fakes.response_ids import MemoryResponseIds
-from tests.fakes.upstream import CUT, SILENCE, FakeUpstream, Reply, Step, json_reply, sse
+from tests.fakes.http.public_app import Client, bearer
+from tests.fakes.providers.catalog import three_providers
+from tests.fakes.providers.upstream import CUT, SILENCE, FakeUpstream, Reply, Step, json_reply, sse
+from tests.fakes.storage.response_ids import MemoryResponseIds
 
 PATHS = ("/completions", "/responses")
 ADMIN = bearer("admin")

@@ -10,9 +10,9 @@ import pytest
 
 from gatewayd.accounts.records import Role
 from gatewayd.http.public.completions.tasks import TaskRoutes
-from tests.fakes.edge import Client, bearer, serving
-from tests.fakes.models import make_actor
-from tests.fakes.runs import ADMIN, OWNER, STRANGER, World, asking, running_world
+from tests.fakes.http.public_app import Client, bearer, serving
+from tests.fakes.providers.models import make_actor
+from tests.fakes.storage.chat_runs import ADMIN, OWNER, STRANGER, World, asking, running_world
 
 ACTORS = {"owner": OWNER, "stranger": STRANGER, "admin": ADMIN, "pending": make_actor("p", Role.PENDING)}
 MESSAGES = [{"role": "user", "content": "What is it?"}]

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from gatewayd.knowledge import process_now
-from tests.fakes.documents_site import FILES, KNOWLEDGE, RETRIEVAL, DocumentsSite, serving_documents
+from tests.fakes.documents.site import FILES, KNOWLEDGE, RETRIEVAL, DocumentsSite, serving_documents
 
 TEXT = "The heron stands in the water."
 

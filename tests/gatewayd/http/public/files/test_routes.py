@@ -10,10 +10,10 @@ from openapi_spec_validator import validate
 
 from gatewayd.http.openapi import describe_routes
 from gatewayd.http.public.files.owners import OwnerFinder
-from tests.fakes.accounts import Accounts, check_access
-from tests.fakes.documents_site import FILES, DocumentsSite, serving_documents
-from tests.fakes.edge import bearer
-from tests.fakes.samples_documents import BYTES, DOCUMENT_SAMPLES, UPLOAD
+from tests.fakes.accounts.services import Accounts, check_access
+from tests.fakes.documents.site import FILES, DocumentsSite, serving_documents
+from tests.fakes.http.public_app import bearer
+from tests.fakes.http.samples_documents import BYTES, DOCUMENT_SAMPLES, UPLOAD
 
 TEXT = b"The heron stands in the water."
 READ = [{"principal_type": "user", "principal_id": "*", "permission": "read"}]

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 from aiohttp import ClientResponse
 
-from tests.fakes.documents_site import FILES, DocumentsSite, serving_documents
-from tests.fakes.edge import bearer
+from tests.fakes.documents.site import FILES, DocumentsSite, serving_documents
+from tests.fakes.http.public_app import bearer
 
 
 @pytest.fixture

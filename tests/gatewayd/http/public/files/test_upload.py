@@ -10,8 +10,8 @@ import pytest
 from aiohttp import FormData
 
 from gatewayd.ingest.upload import UploadRules
-from tests.fakes.documents_site import FILES, KNOWLEDGE, LIMIT, DocumentsSite, serving_documents
-from tests.fakes.uploads import field, file_part, form, part, upload_head, wired
+from tests.fakes.documents.site import FILES, KNOWLEDGE, LIMIT, DocumentsSite, serving_documents
+from tests.fakes.http.multipart_forms import field, file_part, form, part, upload_head, wired
 
 DIGEST = sha256(b"hello").hexdigest()
 

@@ -14,7 +14,7 @@ from gatewayd.http.public.files.owners import OwnerFinder
 from gatewayd.http.public.knowledge.replies import CollectionReplies
 from gatewayd.knowledge.members import MemberResult
 from gatewayd.knowledge.records import Collection
-from tests.fakes.documents_site import DocumentsSite, serving_documents
+from tests.fakes.documents.site import DocumentsSite, serving_documents
 
 
 @pytest.fixture

@@ -9,8 +9,8 @@ import pytest
 from gatewayd.errors import ErrorKind, GatewayError
 from gatewayd.http.public.knowledge.retrieval import QueryDocBody
 from gatewayd.knowledge.retrieval import SearchOptions
-from tests.fakes.documents_site import KNOWLEDGE, RETRIEVAL, DocumentsSite, serving_documents
-from tests.fakes.edge import bearer
+from tests.fakes.documents.site import KNOWLEDGE, RETRIEVAL, DocumentsSite, serving_documents
+from tests.fakes.http.public_app import bearer
 
 HERON, OWL = "The heron stands in the water.", "The owl sits in the barn."
 

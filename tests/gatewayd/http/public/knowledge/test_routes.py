@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tests.fakes.documents_site import KNOWLEDGE, DocumentsSite, serving_documents
+from tests.fakes.documents.site import KNOWLEDGE, DocumentsSite, serving_documents
 
 TEXT = b"The heron stands in the water."
 EVERYBODY = {"principal_type": "user", "principal_id": "*"}

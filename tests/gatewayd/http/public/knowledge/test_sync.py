@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from tests.fakes.documents_site import FILES, KNOWLEDGE, DocumentsSite, serving_documents
+from tests.fakes.documents.site import FILES, KNOWLEDGE, DocumentsSite, serving_documents
 
 TREE = {"a.txt": b"about apes", "guide/b.md": b"about bees", "guide/deep/c.md": b"about cats"}
 

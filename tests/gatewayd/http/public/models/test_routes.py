@@ -11,8 +11,8 @@ from gatewayd.accounts.records import Role
 from gatewayd.catalog.service import Catalog, CatalogOptions
 from gatewayd.http.public.models.routes import LISTS, PublicModelRoutes
 from gatewayd.tasks import TaskRegistry
-from tests.fakes.edge import Client, bearer, raw_get, serving
-from tests.fakes.models import FakeRecords, FakeSource, make_actor, make_model
+from tests.fakes.http.public_app import Client, bearer, raw_get, serving
+from tests.fakes.providers.models import FakeRecords, FakeSource, make_actor, make_model
 
 PUBLIC = {"principal_type": "user", "principal_id": "*", "permission": "read"}
 

@@ -9,9 +9,9 @@ import pytest
 
 from gatewayd.plugins.records import PluginFamily, PluginProblem
 from gatewayd.plugins.registry import PluginSources
-from tests.fakes.accounts import check_access
-from tests.fakes.plugins import plugin_of
-from tests.fakes.plugins_site import FUNCTIONS, serving_plugins
+from tests.fakes.accounts.services import check_access
+from tests.fakes.plugins.memory import plugin_of
+from tests.fakes.plugins.site import FUNCTIONS, serving_plugins
 
 pytestmark = pytest.mark.timeout(60)
 

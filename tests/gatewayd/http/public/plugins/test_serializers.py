@@ -8,9 +8,9 @@ from gatewayd.accounts.records import Role
 from gatewayd.http.public.plugins.serializers import PluginSerializer, render_server
 from gatewayd.plugins.records import PluginFamily, PluginKind, PluginOrigin, PluginProblem
 from gatewayd.plugins.servers.records import ServerType, ToolServer
-from tests.fakes.accounts import Accounts
-from tests.fakes.plugins import Plugged, actor_of, make_registry, plugin_of, readable_by, scope_of
-from tests.fakes.plugins_site import make_services
+from tests.fakes.accounts.services import Accounts
+from tests.fakes.plugins.memory import Plugged, actor_of, make_registry, plugin_of, readable_by, scope_of
+from tests.fakes.plugins.site import make_services
 
 pytestmark = pytest.mark.timeout(30)
 

@@ -13,9 +13,9 @@ from gatewayd.plugins.servers.records import ServerOrigin, ToolServer
 from gatewayd.plugins.servers.service import KnownServers, ToolServers
 from gatewayd.tasks import TaskRegistry
 from gatewayd.upstream.tools.servers import ToolServerOptions, make_tool_servers
-from tests.fakes.edge import Client, bearer, serving
-from tests.fakes.models import make_actor
-from tests.fakes.toolservers import KEY, MemoryServers, api
+from tests.fakes.http.public_app import Client, bearer, serving
+from tests.fakes.http.tool_servers import KEY, MemoryServers, api
+from tests.fakes.providers.models import make_actor
 
 PATH = "/api/v1/configs/tool_servers"
 ACTORS = {"admin": make_actor(), "user": make_actor("u2", Role.USER)}

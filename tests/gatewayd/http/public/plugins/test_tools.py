@@ -11,10 +11,10 @@ from gatewayd.accounts.records import NewGroup, User
 from gatewayd.catalog.records import Grant
 from gatewayd.plugins.records import PluginFamily
 from gatewayd.plugins.servers.records import ServerType, ToolServer
-from tests.fakes.accounts import check_access
-from tests.fakes.edge import bearer
-from tests.fakes.plugins import plugin_of, readable_by
-from tests.fakes.plugins_site import TOOLS, PluginSite, serving_plugins
+from tests.fakes.accounts.services import check_access
+from tests.fakes.http.public_app import bearer
+from tests.fakes.plugins.memory import plugin_of, readable_by
+from tests.fakes.plugins.site import TOOLS, PluginSite, serving_plugins
 
 pytestmark = pytest.mark.timeout(60)
 

@@ -7,8 +7,8 @@ import pytest
 from gatewayd.accounts.records import Role
 from gatewayd.catalog.records import Grant
 from gatewayd.plugins.records import PluginFamily
-from tests.fakes.plugins import plugin_of, scope_of
-from tests.fakes.plugins_site import FUNCTIONS, TOOLS, serving_plugins
+from tests.fakes.plugins.memory import plugin_of, scope_of
+from tests.fakes.plugins.site import FUNCTIONS, TOOLS, serving_plugins
 
 pytestmark = pytest.mark.timeout(60)
 

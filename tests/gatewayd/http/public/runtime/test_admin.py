@@ -6,9 +6,9 @@ from typing import Any
 import orjson
 import pytest
 
-from tests.fakes.edge import bearer
-from tests.fakes.runtimes import paths, serving_runtimes, two_runtimes
-from tests.fakes.upstream import CUT, SILENCE, FakeUpstream, Reply, json_reply, ndjson
+from tests.fakes.daemons.runtime_site import paths, serving_runtimes, two_runtimes
+from tests.fakes.http.public_app import bearer
+from tests.fakes.providers.upstream import CUT, SILENCE, FakeUpstream, Reply, json_reply, ndjson
 
 ADMIN = bearer("admin")
 PULLING = ndjson({"status": "pulling manifest"})

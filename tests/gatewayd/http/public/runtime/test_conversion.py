@@ -14,10 +14,10 @@ from gatewayd.catalog.interfaces import CallContext
 from gatewayd.catalog.records import Model
 from gatewayd.completions.records import Body, CompletionChunk
 from gatewayd.errors import ErrorKind, GatewayError
-from tests.fakes.edge import Client, bearer
-from tests.fakes.models import FakeSource, make_model
-from tests.fakes.runtimes import Scene, serving_runtimes, two_runtimes
-from tests.fakes.upstream import openai_chunk
+from tests.fakes.daemons.runtime_site import Scene, serving_runtimes, two_runtimes
+from tests.fakes.http.public_app import Client, bearer
+from tests.fakes.providers.models import FakeSource, make_model
+from tests.fakes.providers.upstream import openai_chunk
 
 ADMIN = bearer("admin")
 MESSAGES = [{"role": "user", "content": "hi"}]

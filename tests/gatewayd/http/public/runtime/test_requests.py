@@ -9,7 +9,7 @@ from aiohttp.test_utils import make_mocked_request
 from gatewayd.errors import GatewayError
 from gatewayd.http.public.runtime.requests import name_of, read_runtime_body, runtime_index, runtime_rows
 from gatewayd.http.routes import RouteAccess, RouteDialect
-from tests.fakes.edge import serving
+from tests.fakes.http.public_app import serving
 
 
 async def echo(request: web.Request) -> web.StreamResponse:

@@ -7,10 +7,10 @@ import orjson
 import pytest
 
 from gatewayd.http.public.runtime.routes import ANSWER_OPERATIONS, PROTOCOL_VERSION
-from tests.fakes.edge import bearer
-from tests.fakes.models import FakeSource
-from tests.fakes.runtimes import BODY_LIMIT, paths, serving_runtimes, two_runtimes
-from tests.fakes.upstream import CUT, SILENCE, Reply, json_reply, ndjson, ollama_reply
+from tests.fakes.daemons.runtime_site import BODY_LIMIT, paths, serving_runtimes, two_runtimes
+from tests.fakes.http.public_app import bearer
+from tests.fakes.providers.models import FakeSource
+from tests.fakes.providers.upstream import CUT, SILENCE, Reply, json_reply, ndjson, ollama_reply
 
 ADMIN = bearer("admin")
 USER = bearer("user")

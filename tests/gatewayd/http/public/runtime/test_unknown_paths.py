@@ -6,8 +6,8 @@ from aiohttp import ClientPayloadError
 from gatewayd.catalog.records import ModelRecord
 from gatewayd.http.public.runtime.unknown_paths import KNOWN_OPERATIONS, METHODS
 from gatewayd.pipeline.pipeline import NoFilters
-from tests.fakes.runtimes import paths, serving_runtimes, two_runtimes
-from tests.fakes.upstream import CUT, Reply, json_reply
+from tests.fakes.daemons.runtime_site import paths, serving_runtimes, two_runtimes
+from tests.fakes.providers.upstream import CUT, Reply, json_reply
 
 ADMIN = {"Authorization": "Bearer admin"}
 USER = {"Authorization": "Bearer user"}

@@ -5,7 +5,7 @@ from collections.abc import AsyncIterator
 import pytest
 
 from gatewayd.scim import discovery
-from tests.fakes.scimsite import ROOT, ScimSite, serving_scim
+from tests.fakes.accounts.scim_site import ROOT, ScimSite, serving_scim
 
 USER = "urn:ietf:params:scim:schemas:core:2.0:User"
 GROUP = "urn:ietf:params:scim:schemas:core:2.0:Group"

@@ -8,7 +8,7 @@ import pytest
 
 from gatewayd.accounts.records import Role
 from gatewayd.http.middleware import EdgeOptions
-from tests.fakes.scimsite import ROOT, ScimSite, serving_scim
+from tests.fakes.accounts.scim_site import ROOT, ScimSite, serving_scim
 
 USER = "urn:ietf:params:scim:schemas:core:2.0:User"
 GROUP = "urn:ietf:params:scim:schemas:core:2.0:Group"

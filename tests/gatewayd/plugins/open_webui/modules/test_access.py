@@ -4,7 +4,7 @@ from typing import Any
 import pytest
 
 from gatewayd.plugins.open_webui.finder import InstalledModules
-from tests.fakes.homes import in_thread, load_at_home
+from tests.fakes.plugins.plugin_threads import in_thread, load_at_home
 
 
 @pytest.fixture

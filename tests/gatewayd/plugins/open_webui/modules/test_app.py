@@ -4,7 +4,7 @@ from starlette.routing import NoMatchFound
 from gatewayd.plugins.open_webui.finder import InstalledModules
 from gatewayd.plugins.runtime.context import RequestFacts
 from gatewayd.plugins.runtime.requests import make_request
-from tests.fakes.homes import at_home, in_thread
+from tests.fakes.plugins.plugin_threads import at_home, in_thread
 
 
 async def test_addresses_of_files(installed: InstalledModules) -> None:

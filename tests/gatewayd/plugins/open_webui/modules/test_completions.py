@@ -13,8 +13,8 @@ from gatewayd.plugins.records import PluginFamily
 from gatewayd.plugins.runtime.call_context import CallInfo, plugin_context
 from gatewayd.plugins.runtime.context import RequestFacts
 from gatewayd.plugins.runtime.requests import make_request
-from tests.fakes.homes import at_home, load_at_home
-from tests.fakes.host import make_scope
+from tests.fakes.plugins.host import make_scope
+from tests.fakes.plugins.plugin_threads import at_home, load_at_home
 
 BODY = {"model": "small", "messages": [{"role": "user", "content": "hello"}]}
 

@@ -4,7 +4,7 @@ import pytest
 
 from gatewayd.plugins.open_webui.finder import InstalledModules
 from gatewayd.plugins.open_webui.placeholders import NotProvidedError
-from tests.fakes.homes import at_home, in_thread, load_at_home
+from tests.fakes.plugins.plugin_threads import at_home, in_thread, load_at_home
 
 
 async def test_a_session_is_passed_on_and_not_used(installed: InstalledModules) -> None:

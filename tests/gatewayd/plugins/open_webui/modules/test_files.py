@@ -7,7 +7,7 @@ import pytest
 from gatewayd.plugins.interfaces import HostUpload, PluginHost
 from gatewayd.plugins.open_webui.finder import InstalledModules
 from gatewayd.plugins.open_webui.modules.files import find_file
-from tests.fakes.homes import at_home, in_thread, load_at_home
+from tests.fakes.plugins.plugin_threads import at_home, in_thread, load_at_home
 
 
 @pytest.fixture

@@ -7,7 +7,7 @@ from starlette.responses import HTMLResponse
 
 from gatewayd.plugins.interfaces import PluginHost
 from gatewayd.plugins.open_webui.finder import InstalledModules
-from tests.fakes.homes import at_home, in_thread, load_at_home
+from tests.fakes.plugins.plugin_threads import at_home, in_thread, load_at_home
 
 
 @pytest.fixture

@@ -4,7 +4,7 @@ import pytest
 from starlette.requests import Request
 
 from gatewayd.plugins.open_webui.finder import InstalledModules
-from tests.fakes.homes import at_home, in_thread, load_at_home
+from tests.fakes.plugins.plugin_threads import at_home, in_thread, load_at_home
 
 
 @pytest.fixture

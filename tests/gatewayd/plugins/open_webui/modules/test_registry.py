@@ -8,8 +8,8 @@ from gatewayd.plugins.interfaces import PluginHost
 from gatewayd.plugins.open_webui.finder import InstalledModules
 from gatewayd.plugins.runtime.context import RequestFacts
 from gatewayd.plugins.runtime.requests import make_request
-from tests.fakes.homes import at_home, in_thread, load_at_home
-from tests.fakes.host import make_scope
+from tests.fakes.plugins.host import make_scope
+from tests.fakes.plugins.plugin_threads import at_home, in_thread, load_at_home
 
 
 @pytest.fixture

@@ -9,7 +9,7 @@ from gatewayd.plugins.open_webui.finder import InstalledModules
 from gatewayd.plugins.open_webui.host_bridge import HostBridge
 from gatewayd.plugins.open_webui.modules.settings import ConfigView, level_name
 from gatewayd.plugins.open_webui.placeholders import NotProvidedError
-from tests.fakes.homes import at_home, in_thread, load_at_home
+from tests.fakes.plugins.plugin_threads import at_home, in_thread, load_at_home
 
 
 async def test_env(installed: InstalledModules, host: PluginHost) -> None:

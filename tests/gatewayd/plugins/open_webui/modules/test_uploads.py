@@ -20,7 +20,7 @@ from gatewayd.plugins.open_webui.modules.uploads import (
     load_url_image_data,
 )
 from gatewayd.plugins.open_webui.placeholders import NotProvidedError
-from tests.fakes.homes import at_home, in_thread, load_at_home
+from tests.fakes.plugins.plugin_threads import at_home, in_thread, load_at_home
 
 PICTURE = b"\x89PNG picture"
 

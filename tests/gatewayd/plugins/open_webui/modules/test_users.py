@@ -9,7 +9,7 @@ from gatewayd.plugins.open_webui.finder import InstalledModules
 from gatewayd.plugins.open_webui.modules.users import is_admin
 from gatewayd.plugins.open_webui.placeholders import NotProvidedError
 from gatewayd.plugins.runtime.call_context import current_asker
-from tests.fakes.homes import at_home, load_at_home
+from tests.fakes.plugins.plugin_threads import at_home, load_at_home
 
 USERS = "from open_webui.models.users import Users, UserModel, User\n"
 

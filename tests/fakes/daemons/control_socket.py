@@ -1,0 +1,304 @@
+"""The real control application on a unix socket, over services in memory and a scripted model source."""
+
+import asyncio
+import io
+import os
+import sys
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+from aiohttp import web
+
+from gatewayctl.client import ControlClient
+from gatewayctl.main import main
+from gatewayctl.transport import Transport
+from gatewayd.catalog.service import Catalog, CatalogOptions
+from gatewayd.completions.records import Body, CompletionChunk
+from gatewayd.errors import GatewayError
+from gatewayd.http.app import build_application
+from gatewayd.http.control.accounts.grantees import GranteeFinder
+from gatewayd.http.control.accounts.groups import ControlGroupRoutes
+from gatewayd.http.control.accounts.keys import ControlKeyRoutes
+from gatewayd.http.control.accounts.links import LinkRoutes
+from gatewayd.http.control.accounts.permissions import ControlPermissionRoutes
+from gatewayd.http.control.accounts.scim import ScimStateRoutes
+from gatewayd.http.control.accounts.scim_tokens import ScimTokenRoutes
+from gatewayd.http.control.accounts.setup import SetupRoutes
+from gatewayd.http.control.accounts.users import ControlUserRoutes
+from gatewayd.http.control.chat import ControlChatRoutes
+from gatewayd.http.control.database import ControlDatabaseRoutes
+from gatewayd.http.control.documents.collection_files import CollectionFileRoutes
+from gatewayd.http.control.documents.collection_search import CollectionSearchRoutes
+from gatewayd.http.control.documents.collections import CollectionRoutes
+from gatewayd.http.control.documents.files import ControlFileRoutes, FileReceiver
+from gatewayd.http.control.documents.queue import QueueRoutes
+from gatewayd.http.control.documents.reindex import ReindexRoutes
+from gatewayd.http.control.documents.serializers import DocumentViews
+from gatewayd.http.control.edge import ControlEdge
+from gatewayd.http.control.health import ControlHealthRoutes, DaemonFacts
+from gatewayd.http.control.impersonation import ControlActors
+from gatewayd.http.control.models.models import ControlModelRoutes
+from gatewayd.http.control.peer import PeerRules
+from gatewayd.http.control.settings import SettingRoutes
+from gatewayd.http.control.transactions import WriteTransactions
+from gatewayd.http.routes import Route
+from gatewayd.ingest.reindex import ReindexRunner
+from gatewayd.knowledge.checks import IndexChecks
+from gatewayd.knowledge.directories import DirectoryService
+from gatewayd.knowledge.full_text import FullTextReader
+from gatewayd.knowledge.retrieval import SearchOptions
+from gatewayd.knowledge.scopes import ScopeResolver
+from gatewayd.knowledge.sync import CollectionSync
+from gatewayd.pipeline.documents.attachments import AttachmentOptions, DocumentAttachments
+from gatewayd.pipeline.documents.attachments import ReferenceServices as AttachedDocuments
+from gatewayd.pipeline.pipeline import NoFilters, NoTools, Pipeline
+from gatewayd.scim.links import ProviderLinks
+from gatewayd.scim.request_log import ScimRequestLog
+from gatewayd.scim.tokens.rotation import ScimTokenKeeper, TokenSource
+from gatewayd.tasks import TaskRegistry
+from tests.fakes.accounts.directory import MemoryDirectory
+from tests.fakes.accounts.services import Accounts
+from tests.fakes.daemons.control_chats import LiveServices
+from tests.fakes.daemons.control_plugins import PluginHouse, make_house
+from tests.fakes.documents.memory_stores import MemorySpaces, MemoryWords
+from tests.fakes.documents.site import DocumentServices
+from tests.fakes.providers.models import FakeRecords, FakeSource, make_model
+
+PROVIDER = "okta"
+
+
+@dataclass
+class FakeHealth:
+    """A database that answers, or does not, and a loop that turns."""
+
+    problem: GatewayError | None = None
+    stalls: tuple[int, float] = (0, 0.0)
+
+    async def database_problem(self) -> GatewayError | None:
+        return self.problem
+
+
+VECTOR_CACHE = {"size_bytes": 300 << 20, "limit_bytes": 512 << 20, "reloads": 0, "problem": None}
+
+
+@dataclass
+class FakeCheck:
+    """A check of a database that finds what it is told."""
+
+    problems: Sequence[str] = ()
+    failure: GatewayError | None = None
+    asked: list[float] = field(default_factory=list)
+
+    async def run(self, seconds: float) -> Sequence[str]:
+        self.asked.append(seconds)
+        if self.failure is not None:
+            raise self.failure
+        return self.problems
+
+
+@dataclass
+class FakeTokens:
+    """Remembers which SCIM tokens are in force."""
+
+    enabled: bool = False
+    tokens: Sequence[str] = ()
+
+    def replace(self, enabled: bool, tokens: Sequence[str]) -> None:
+        self.enabled, self.tokens = enabled, tuple(tokens)
+
+
+@dataclass
+class Control:
+    """A running control socket and what stands behind it; `okta` is the provider of SCIM."""
+
+    socket: Path
+    documents: DocumentServices
+    accounts: Accounts
+    catalog: Catalog
+    source: FakeSource
+    health: FakeHealth
+    tokens: FakeTokens
+    keeper: ScimTokenKeeper
+    live: LiveServices
+    plugins: PluginHouse
+    activity: ScimRequestLog = field(default_factory=ScimRequestLog)
+    check: FakeCheck = field(default_factory=FakeCheck)
+    vector_cache: dict[str, object] = field(default_factory=lambda: dict(VECTOR_CACHE))
+
+    @property
+    def client(self) -> ControlClient:
+        return ControlClient(Transport(self.socket))
+
+    async def call(self, method: Callable[..., Any], *args: Any, **named: Any) -> Any:
+        """Run a client method, which blocks, beside the server."""
+        return await asyncio.to_thread(method, *args, **named)
+
+
+def say(*texts: str) -> Callable[[Body], Sequence[CompletionChunk | Exception]]:
+    """Return the script of a source that answers with these pieces."""
+
+    def script(body: Body) -> Sequence[CompletionChunk | Exception]:
+        return [
+            CompletionChunk(events=[{"id": "c1", "choices": [{"index": 0, "delta": {"content": text}}]}])
+            for text in texts
+        ]
+
+    return script
+
+
+def rows(control: Control, pipeline: Pipeline) -> Sequence[Route]:
+    accounts = control.accounts
+    writes = WriteTransactions(accounts.commits)
+    viewers = ControlActors(accounts.users, accounts.rules, accounts.permissions)
+    directory = MemoryDirectory(accounts.memory)
+    links = ProviderLinks(accounts.users, accounts.groups, directory, accounts.commits, PROVIDER)
+    return [
+        *SetupRoutes(accounts.setup, writes).routes(),
+        *ControlUserRoutes(accounts.users, accounts.groups, writes).routes(),
+        *ControlGroupRoutes(accounts.groups, accounts.users, writes).routes(),
+        *LinkRoutes(links, accounts.users, accounts.groups, writes).routes(),
+        *ScimTokenRoutes(control.keeper).routes(),
+        *ScimStateRoutes(control.keeper, directory, control.activity, PROVIDER).routes(),
+        *ControlPermissionRoutes(accounts.permissions, accounts.groups, accounts.users, writes).routes(),
+        *ControlKeyRoutes(accounts.keys, accounts.users, writes, accounts.clock).routes(),
+        *ControlModelRoutes(control.catalog, viewers, accounts.users, accounts.groups, writes).routes(),
+        *SettingRoutes(accounts.runtime, writes).routes(),
+        *ControlHealthRoutes(
+            control.health,
+            control.catalog,
+            "1.2.3",
+            DaemonFacts("full", "hnsw", lambda: (0.9621, 1111), lambda: control.vector_cache),
+            accounts.clock,
+        ).routes(),
+        *ControlDatabaseRoutes(control.check).routes(),
+        *ControlChatRoutes(pipeline, control.catalog, control.documents.collections, viewers).routes(),
+        *document_rows(control, viewers, writes),
+        *control.live.rows(viewers),
+        *control.plugins.rows(accounts, viewers),
+        *control.plugins.server_rows(accounts, viewers),
+        *control.plugins.model_rows(
+            control.catalog, control.documents.collections, accounts, viewers, writes
+        ),
+    ]
+
+
+def document_rows(control: Control, viewers: ControlActors, writes: WriteTransactions) -> Sequence[Route]:
+    accounts, documents = control.accounts, control.documents
+    principals = GranteeFinder(accounts.users, accounts.groups)
+    collections, members = documents.collections, documents.members
+    views = DocumentViews(collections, principals)
+    receiver = FileReceiver(documents.uploads, collections, principals, max_size=documents.rules.max_size)
+    sync = CollectionSync(documents.holdings, members, DirectoryService(documents.holdings, members))
+    words = MemoryWords(documents.library)
+    checks = IndexChecks(collections, documents.passages, words, documents.index, documents.spaces)
+    reindexing = ReindexRunner(documents.spaces, MemorySpaces(documents.library), documents.tasks)
+    return [
+        *ControlFileRoutes(documents.files, receiver, views, principals, viewers, writes).routes(),
+        *QueueRoutes(documents.queue).routes(),
+        *CollectionRoutes(collections, views, principals, viewers, writes).routes(),
+        *CollectionFileRoutes(collections, members, sync, views, viewers).routes(),
+        *CollectionSearchRoutes(collections, documents.retrieval, SearchOptions(), checks, viewers).routes(),
+        *ReindexRoutes(reindexing).routes(),
+    ]
+
+
+def attachments(documents: DocumentServices) -> DocumentAttachments:
+    scopes = ScopeResolver(documents.files, documents.collections)
+    wholes = FullTextReader(documents.passages, documents.store)
+    attached = AttachedDocuments(documents.files, documents.collections, scopes, documents.retrieval, wholes)
+    return DocumentAttachments(attached, AttachmentOptions())
+
+
+@asynccontextmanager
+async def control_socket(
+    folder: Path, *, owner_uid: int | None = None, works: bool = True
+) -> AsyncIterator[Control]:
+    """Serve the control application on `control.sock` in a folder.
+
+    Documents are kept in `documents` there; without `works` none is processed until the queue is started.
+    """
+    tasks = TaskRegistry()
+    control = make_control(folder, tasks)
+    documents = control.documents
+    pipeline = Pipeline(control.catalog, NoFilters(), attachments(documents), NoTools())
+    owner = os.geteuid() if owner_uid is None else owner_uid
+    edge = ControlEdge(PeerRules("", owner), tasks)
+    app = build_application(edge, rows(control, pipeline), body_limit=1024 * 1024)
+    runner = web.AppRunner(app, access_log=None, handler_cancellation=True, shutdown_timeout=1)
+    await runner.setup()
+    await documents.spaces.open()
+    if works:
+        documents.queue.start()
+    await web.UnixSite(runner, control.socket).start()
+    try:
+        async with control.plugins.plugged:
+            yield control
+    finally:
+        await control.live.close()
+        await runner.cleanup()
+        await documents.queue.close()
+        await documents.tasks.close()
+        await tasks.close()
+
+
+def make_control(folder: Path, tasks: TaskRegistry) -> Control:
+    """Return what the socket of a folder stands on, with two models."""
+    source = FakeSource(models=[make_model("alpha"), make_model("beta/b:1")], script=say("hel", "lo"))
+    catalog = Catalog(FakeRecords(), tasks, CatalogOptions())
+    catalog.use([source])
+    tokens = FakeTokens()
+    made = TokenSource(
+        enabled=True, values=(), path=folder / "scim-token", origin="default", is_external=False
+    )
+    documents = DocumentServices(folder / "documents")
+    documents.accounts = Accounts(memory=documents.library)
+    return Control(
+        folder / "control.sock",
+        documents,
+        documents.accounts,
+        catalog,
+        source,
+        FakeHealth(),
+        tokens,
+        ScimTokenKeeper(tokens, made),
+        LiveServices(documents.accounts),
+        make_house(folder),
+    )
+
+
+@dataclass
+class Result:
+    """What a command left behind."""
+
+    code: int
+    out: str
+    err: str
+
+
+class Terminal(io.StringIO):
+    """A text stream that says that somebody looks at it."""
+
+    def isatty(self) -> bool:
+        return True
+
+
+@dataclass
+class Ctl:
+    """Runs gatewayctl in this process against a socket."""
+
+    socket: Path
+    monkeypatch: pytest.MonkeyPatch
+    capsys: pytest.CaptureFixture[str]
+    ran: list[tuple[str, ...]] = field(default_factory=list)
+
+    async def __call__(self, *args: str, stdin: str | io.StringIO = "") -> Result:
+        self.monkeypatch.setattr(sys, "stdin", io.StringIO(stdin) if isinstance(stdin, str) else stdin)
+        self.capsys.readouterr()
+        code = await asyncio.to_thread(main, ["--socket", str(self.socket), *args])
+        captured = self.capsys.readouterr()
+        self.ran.append(args)
+        return Result(code, captured.out, captured.err)

@@ -1,0 +1,205 @@
+"""A real gatewayd process, for tests that need the whole of it."""
+
+import contextlib
+import json
+import os
+import resource
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from tests.fakes.daemons import forking
+from tests.fakes.daemons.forking import Forked
+from tests.fakes.storage.migrated import NAME, migrated_copy
+
+START_SECONDS = 60.0
+
+
+@dataclass
+class Daemon:
+    """A running daemon and ways to talk to it."""
+
+    process: subprocess.Popen[bytes] | Forked
+    base_url: str
+    socket: Path
+    state: Path
+    log: list[str] = field(default_factory=list)
+
+    def run_ctl(
+        self,
+        *args: str,
+        input: str | None = None,
+        env: Mapping[str, str] | None = None,
+        seconds: float = 60,
+    ) -> subprocess.CompletedProcess[str]:
+        """Run gatewayctl against this daemon's control socket."""
+        given = {**os.environ, "NO_COLOR": "1", **(env or {})}
+        return forking.run("gatewayctl", ["--socket", str(self.socket), *args], given, input, seconds)
+
+    def call(
+        self, method: str, path: str, body: Any = None, headers: Mapping[str, str] | None = None
+    ) -> tuple[int, Any]:
+        """Send one HTTP request and return status and decoded JSON (or text)."""
+        data = None if body is None else json.dumps(body).encode()
+        request = urllib.request.Request(self.base_url + path, data=data, method=method)
+        request.add_header("Content-Type", "application/json")
+        for name, value in (headers or {}).items():
+            request.add_header(name, value)
+        try:
+            with urllib.request.urlopen(request, timeout=90) as reply:
+                return reply.status, _decoded(reply.read())
+        except urllib.error.HTTPError as error:
+            with error:
+                return error.code, _decoded(error.read())
+
+    def wait_for(self, words: str) -> str:
+        """Wait until the daemon has printed these words and return all that it printed so far."""
+        deadline = time.monotonic() + START_SECONDS
+        while time.monotonic() < deadline:
+            text = "".join(self.log)
+            if words in text:
+                return text
+            time.sleep(0.05)
+        raise AssertionError(f"the daemon did not print {words!r}:\n" + "".join(self.log))
+
+    def stop(self, number: int = signal.SIGTERM) -> int:
+        """Send a signal and return the exit status."""
+        if self.process.poll() is None:
+            self.process.send_signal(number)
+        return self.process.wait(timeout=60)
+
+
+def _decoded(data: bytes) -> Any:
+    try:
+        return json.loads(data)
+    except ValueError:
+        return data.decode(errors="replace")
+
+
+def free_port() -> int:
+    """Return a loopback port that nobody uses just now."""
+    with contextlib.closing(socket.socket()) as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+        return port
+
+
+def environment(state: Path, port: int, settings: Mapping[str, str]) -> dict[str, str]:
+    """Return the environment of a daemon that keeps everything below `state`."""
+    kept = {name: os.environ[name] for name in ("PATH", "HOME", "LANG", "VIRTUAL_ENV") if name in os.environ}
+    return {
+        **kept,
+        "PYTHONPATH": str(Path(__file__).parents[3]),
+        "DATA_DIR": str(state),
+        "CONTROL_SOCKET": str(state / "control.sock"),
+        "HOST": "127.0.0.1",
+        "PORT": str(port),
+        "ENABLE_BUILTIN_MODEL": "false",
+        # A test makes its administrator by the first sign-up; what keeps strangers from it has its own tests.
+        "ENABLE_INITIAL_ADMIN_SIGNUP": "true",
+        "SIGNUP_LIMIT": "1000",
+        "SIGNUP_ADDRESS_LIMIT": "1000",
+        **settings,
+    }
+
+
+def started(
+    module: str, args: Sequence[str], env: Mapping[str, str], sockets: Sequence[int] = ()
+) -> subprocess.Popen[bytes] | Forked:
+    """Start a module; the daemon itself without its imports, unless it is to be started as people do it."""
+    if module == "gatewayd" and "--quickstart" not in args:
+        return forking.start_logged(module, args, env, sockets)
+    return subprocess.Popen(
+        [sys.executable, "-m", module, *args],
+        env=env,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+    )
+
+
+@contextlib.contextmanager
+def running_daemon(
+    state: Path,
+    *args: str,
+    ready: bool = True,
+    fresh: bool = False,
+    module: str = "gatewayd",
+    activated: Sequence[socket.socket] = (),
+    files: int | None = None,
+    **settings: str,
+) -> Iterator[Daemon]:
+    """Start `python -m gatewayd`, or a module that runs it, with its state below a folder; stop it at last.
+
+    A new one finds a database with its schema, unless it is to be `fresh` or has the state of a quick start.
+    It listens on a port, or on the sockets that it is `activated` with. `files` is how many it may open.
+    """
+    state.mkdir(parents=True, exist_ok=True)
+    if not (fresh or "--quickstart" in args or "DATABASE_URL" in settings or (state / NAME).exists()):
+        migrated_copy(state)
+    port = int(settings.get("PORT", 0)) or free_port()
+    env = environment(state, port, settings)
+    if activated:
+        env |= {"LISTEN_FDS": str(len(activated)), "LISTEN_FDNAMES": ":".join("http" for _ in activated)}
+    process = started(module, args, env, [channel.fileno() for channel in activated])
+    if files is not None:
+        resource.prlimit(process.pid, resource.RLIMIT_NOFILE, (files, files))
+    daemon = Daemon(process, f"http://127.0.0.1:{port}", state / "control.sock", state)
+    reader = threading.Thread(target=_drain, args=(daemon,), daemon=True)
+    reader.start()
+    try:
+        if ready:
+            wait_ready(daemon)
+        yield daemon
+    finally:
+        if process.poll() is None:
+            process.terminate()
+            try:
+                process.wait(timeout=45)
+            except subprocess.TimeoutExpired:
+                process.kill()
+                process.wait()
+        reader.join(timeout=5)
+        assert process.stdout is not None
+        process.stdout.close()
+
+
+def wait_ready(daemon: Daemon) -> None:
+    """Wait until the daemon says that it is ready; fail with its log when it ends or takes too long."""
+    deadline = time.monotonic() + START_SECONDS
+    while time.monotonic() < deadline:
+        if daemon.process.poll() is not None:
+            time.sleep(0.1)
+            raise AssertionError("the daemon ended:\n" + "".join(daemon.log))
+        with contextlib.suppress(OSError, urllib.error.URLError):
+            if daemon.call("GET", "/readyz")[0] == 200:
+                return
+        time.sleep(0.05)
+    raise AssertionError("the daemon did not become ready:\n" + "".join(daemon.log))
+
+
+def _drain(daemon: Daemon) -> None:
+    assert daemon.process.stdout is not None
+    for line in daemon.process.stdout:
+        daemon.log.append(line.decode(errors="replace"))
+
+
+def run_daemon(state: Path, *args: str, **settings: str) -> subprocess.CompletedProcess[str]:
+    """Run `python -m gatewayd` until it ends by itself."""
+    return subprocess.run(
+        [sys.executable, "-m", "gatewayd", *args],
+        env=environment(state, free_port(), settings),
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
