@@ -9,7 +9,7 @@ import typer
 
 from gatewayctl.command import Noun, Session
 from gatewayctl.events.call_prompts import ask
-from gatewayctl.events.follower import GAP, Follower, Happening, Whose
+from gatewayctl.events.follower import GAP, EventFollower, Happening, Whose
 from gatewayctl.events.lines import line_of, question_of
 from gatewayctl.failures import CommandError
 from gatewayctl.prompts import read_secret, usage
@@ -68,7 +68,7 @@ def follow(
     if (everybody and user is not None) or not (everybody or user or chat):
         raise usage("cannot follow events without a selection: add --user, --chat or --all", param="--user")
     whose = Whose(user, chat, everybody)
-    follower = Follower(session.client, whose, since, note=session.note)
+    follower = EventFollower(session.client, whose, since, note=session.note)
     left = count
     try:
         with closing(follower.events()) as events:

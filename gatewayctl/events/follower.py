@@ -1,4 +1,4 @@
-"""Follower of the event stream, which reconnects after broken connections."""
+"""EventFollower of the event stream, which reconnects after broken connections."""
 
 import time
 from collections.abc import Callable, Generator, Iterator
@@ -44,7 +44,7 @@ class Happening(BaseModel):
     data: Any = None
 
 
-class Follower:
+class EventFollower:
     """Yields events for ever; `last` is the id of the last one.
 
     A broken connection is opened again and resumes after `last`. The first connection must succeed.

@@ -170,7 +170,7 @@ REVOKE_MODEL: Final = _write(
     "POST", "/v1/models/revoke", models.AccessChange, models.ModelWritten, "Revoke a right on a model"
 )
 
-# Asking a model.
+# Chat.
 CHAT: Final = _post("/v1/chat", chat.Chat, ForeignReply, "Ask a model", slow=True)
 
 # Files.
@@ -345,7 +345,7 @@ REMOVE_TOOL_SERVER: Final = _write(
     "DELETE", "/v1/tool-servers/{id}", NoBody, tool_servers.ToolServerWritten, "Remove a tool server"
 )
 CHECK_TOOL_SERVER: Final = _post(
-    "/v1/tool-servers/{id}/check", NoBody, tool_servers.Offer, "Check a tool server", slow=True
+    "/v1/tool-servers/{id}/check", NoBody, tool_servers.ToolServerCheck, "Check a tool server", slow=True
 )
 GRANT_TOOL_SERVER: Final = _write(
     "POST",

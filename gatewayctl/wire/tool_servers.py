@@ -85,7 +85,7 @@ class OfferedTool(Reply):
     parameters: dict[str, Any] = Field(default_factory=dict)
 
 
-class Offer(Reply):
+class ToolServerCheck(Reply):
     """The offer of a server: its title, version and functions."""
 
     id: str

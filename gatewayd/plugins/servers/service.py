@@ -20,7 +20,7 @@ log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
-class ServerOffer:
+class VisibleServer:
     """Description of a server: its title and version, and the specifications of its functions."""
 
     title: str = ""
@@ -31,7 +31,7 @@ class ServerOffer:
 class ServerChecker(Protocol):
     """Fetcher of the descriptions of servers."""
 
-    async def check(self, server: ToolServer, actor: Actor) -> ServerOffer:
+    async def check(self, server: ToolServer, actor: Actor) -> VisibleServer:
         """Fetch the description without a cache; raises GatewayError that names the server."""
         ...
 
@@ -151,7 +151,7 @@ class ToolServers:
                     await self._put(actor, server, held.get(name))
             return await self.known.list()
 
-    async def check(self, actor: Actor, server: ToolServer) -> ServerOffer:
+    async def check(self, actor: Actor, server: ToolServer) -> VisibleServer:
         """Return the description of a server, stored or not; GatewayError with the reason of a failure."""
         check_admin(actor)
         held = await self.known.find(server.id)

@@ -7,7 +7,7 @@ from gatewayd.accounts.records import Actor
 from gatewayd.events.records import EventTarget
 from gatewayd.plugins.runtime.context import CallScope
 from gatewayd.plugins.servers.records import MCP, SERVER, ServerType, Tool, ToolServer
-from gatewayd.plugins.servers.service import KnownServers, ServerOffer
+from gatewayd.plugins.servers.service import KnownServers, VisibleServer
 from gatewayd.tasks import TaskRegistry
 from gatewayd.upstream.tools.identity import IdentityHeaders
 from gatewayd.upstream.tools.mcp_tools import McpTools
@@ -59,14 +59,14 @@ class ServerTools:
                 found += _named(await self._of(server, scope), server, wanted.functions)
         return found
 
-    async def check(self, server: ToolServer, actor: Actor) -> ServerOffer:
+    async def check(self, server: ToolServer, actor: Actor) -> VisibleServer:
         """Fetch the present offer of a server; raises GatewayError that names it."""
         if server.type is ServerType.MCP:
             tools = await self._mcp.tools(server, CallScope(actor, EventTarget(actor.user_id)))
-            return ServerOffer(title=server.name, specs=[tool.spec for tool in tools])
+            return VisibleServer(title=server.name, specs=[tool.spec for tool in tools])
         described = await self._openapi.ask(server)
         specs = [operation.spec for operation in described.operations]
-        return ServerOffer(described.title or server.name, described.version, specs)
+        return VisibleServer(described.title or server.name, described.version, specs)
 
     def close(self) -> None:
         """End all sessions."""

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from gatewayctl.events.follower import RETRY_SECONDS, Follower, Happening, Whose
+from gatewayctl.events.follower import RETRY_SECONDS, EventFollower, Happening, Whose
 from gatewayctl.failures import CommandError
 from gatewayctl.transport import Frame
 from gatewayctl.wire import routes
@@ -68,7 +68,7 @@ class Trial:
         self.notes: list[str] = []
         self.slept: list[float] = []
         client: Any = self.client
-        self.follower = Follower(client, whose, since, note=self.notes.append, sleep=self.slept.append)
+        self.follower = EventFollower(client, whose, since, note=self.notes.append, sleep=self.slept.append)
 
     def all(self) -> tuple[list[Happening], CommandError]:
         """Return what happens until it fails."""

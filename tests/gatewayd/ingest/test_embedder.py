@@ -3,7 +3,6 @@
 from pathlib import Path
 
 import pytest
-from gatewayd.ingest.vector_codec import ID_BYTES, pack_ids, unpack_ids
 
 from gatewayd.errors import ErrorKind, GatewayError
 from gatewayd.ingest.embedder import BATCH_SIZE, EmbeddingTarget, embed_missing

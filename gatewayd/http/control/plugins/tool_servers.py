@@ -81,7 +81,7 @@ class ControlToolServerRoutes:
         return await self._written(server, Outcome.REMOVED, dry_run=dry_run)
 
     async def check(self, request: web.Request) -> web.StreamResponse:
-        """Request the tools of the server now, answer `Offer`."""
+        """Request the tools of the server now, answer `ToolServerCheck`."""
         server = await self._get(request)
         offer = await self._servers.check(self._operator(request), server)
         tools = [
@@ -92,7 +92,9 @@ class ControlToolServerRoutes:
             )
             for spec in offer.specs
         ]
-        return control_reply(wire.Offer(id=server.id, title=offer.title, version=offer.version, tools=tools))
+        return control_reply(
+            wire.ToolServerCheck(id=server.id, title=offer.title, version=offer.version, tools=tools)
+        )
 
     async def grant(self, request: web.Request) -> web.StreamResponse:
         """Take `Holders`, answer `ToolServerWritten`."""

@@ -10,7 +10,7 @@ from gatewayd.catalog.records import Grant
 from gatewayd.errors import ErrorKind, GatewayError
 from gatewayd.plugins.servers.config import MASK, ConfiguredServers
 from gatewayd.plugins.servers.records import ServerOrigin, ToolServer
-from gatewayd.plugins.servers.service import KnownServers, ServerOffer, ToolServers
+from gatewayd.plugins.servers.service import KnownServers, ToolServers, VisibleServer
 from tests.fakes.http.tool_servers import MemoryServers
 from tests.fakes.providers.models import make_actor
 
@@ -24,9 +24,9 @@ class FakeChecker:
     def __init__(self) -> None:
         self.asked: list[ToolServer] = []
 
-    async def check(self, server: ToolServer, actor: Actor) -> ServerOffer:
+    async def check(self, server: ToolServer, actor: Actor) -> VisibleServer:
         self.asked.append(server)
-        return ServerOffer("T", "1", [{"name": "f"}])
+        return VisibleServer("T", "1", [{"name": "f"}])
 
 
 class House:
