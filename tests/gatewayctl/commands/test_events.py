@@ -96,7 +96,7 @@ async def test_a_broken_connection_is_opened_again(
     await control.live.emit(ann, "notification", said("one"))
     while not control.live.hub.listeners(ann.id)[0].is_idle:
         await asyncio.sleep(0)
-    control.live.hub.put_out(ann.id)
+    control.live.hub.disconnect(ann.id)
     await control.live.emit(ann, "notification", said("meanwhile"))
     result = await running
     assert result.code == 0
