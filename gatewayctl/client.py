@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any, Final, Protocol, TypeVar, overload
 from urllib.parse import quote
 
-from gatewayctl.failures import unsendable
+from gatewayctl.failures import CommandError, unsendable
 from gatewayctl.transport import Frame, Query, Readable, Transport
 from gatewayctl.wire import chat, files
 from gatewayctl.wire import routes as table
@@ -124,7 +124,9 @@ def select(endpoint: Endpoint[Any, Any], query: dict[str, Any]) -> Query:
 
 
 def segment(ref: str) -> str:
-    """Return an id, name or address as one segment of a path."""
+    """Return an id, name or address as one segment of a path; CommandError for an empty one."""
+    if not ref:
+        raise CommandError("invalid_request", "cannot use an empty id or name")
     try:
         return quote(ref, safe="@")
     except UnicodeEncodeError as error:

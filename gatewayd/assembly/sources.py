@@ -64,7 +64,7 @@ class ConfiguredSources:
 def provider_configs(settings: Settings) -> Sequence[ProviderConfig]:
     """Return the configuration of each provider; their names differ, as the settings check.
 
-    Runtimes are counted by themselves: the number of one stands in the paths of 4.5.
+    Runtimes are counted separately: the number of a runtime stands in its paths, see gatewayd-api(7).
     """
     places = {True: itertools.count(), False: itertools.count()}
     return [

@@ -10,7 +10,7 @@ import orjson
 
 from gatewayd import ids
 from gatewayd.completions.embedded_json import count_marks, has_too_many_values, nests_too_deep
-from gatewayd.completions.json_access import as_mapping, as_sequence, as_text
+from gatewayd.completions.json_access import MAX_COUNT, as_mapping, as_sequence, as_text
 from gatewayd.completions.json_end import JsonEndFinder
 from gatewayd.completions.limits import (
     MAX_ARGUMENT_CHARACTERS,
@@ -278,7 +278,7 @@ def _read(given: Mapping[str, Any]) -> _CallFragment:
     elif not isinstance(arguments, str):
         arguments = orjson.dumps(arguments).decode()
     return _CallFragment(
-        index if type(index) is int and index >= 0 else None,
+        index if type(index) is int and 0 <= index < MAX_COUNT else None,
         as_text(given.get("id")),
         as_text(function.get("name")),
         as_text(arguments),

@@ -6,6 +6,7 @@ page in roff, the reply its HTML. mandoc inherits the limits of this process.
 
 import contextlib
 import os
+import resource
 import signal
 import sys
 import tempfile
@@ -15,7 +16,7 @@ from subprocess import DEVNULL, PIPE, Popen, SubprocessError
 from typing import Final
 
 from gatewayd.errors import ErrorKind, GatewayError
-from gatewayd.extract.records import MB
+from gatewayd.extract.records import MB, out_of_processor_time
 from gatewayd.sandbox import confinement
 from gatewayd.sandbox.confinement import SandboxMode
 from gatewayd.workers import ParentPipe, die_with_parent
@@ -65,14 +66,23 @@ def format_page(program: Path, sandbox: SandboxMode, page: bytes, limit: int) ->
         html = process.stdout.read(limit + 1)
         if len(html) > limit:
             process.kill()
-            raise _failure(f"its text takes more than {limit // MB} MB; split it")
+            raise _failure(f"its HTML takes more than {limit // MB} MB; split it")
+    if process.returncode == -signal.SIGXCPU:
+        seconds = resource.getrlimit(resource.RLIMIT_CPU)[1] - 1
+        raise GatewayError(ErrorKind.INVALID_REQUEST, out_of_processor_time(seconds))
     if not 0 <= process.returncode <= MAX_STATUS:
         raise _failure(f"mandoc {_ending(process.returncode)}")
+    if not html:
+        raise _failure("mandoc wrote nothing")
     return html
 
 
 def _confine(sandbox: SandboxMode, program: Path) -> None:
     die_with_parent()
+    # At the soft limit the kernel sends SIGXCPU, at the hard one SIGKILL, which would not tell the reason.
+    hard = resource.getrlimit(resource.RLIMIT_CPU)[1]
+    if hard != resource.RLIM_INFINITY:
+        resource.setrlimit(resource.RLIMIT_CPU, (hard - 1, hard))
     confinement.apply_sandbox(sandbox, [], program)
 
 

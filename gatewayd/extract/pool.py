@@ -18,7 +18,7 @@ import orjson
 from gatewayd.errors import ErrorKind, GatewayError
 from gatewayd.extract.messages import AnswerLimits, unpack_answer
 from gatewayd.extract.reader_process import ReaderProcess
-from gatewayd.extract.records import MB, OVER_MEMORY
+from gatewayd.extract.records import MB, OVER_MEMORY, out_of_processor_time
 from gatewayd.extract.slots import ReaderSlots
 from gatewayd.ingest.chunker import ChunkRules
 from gatewayd.ingest.interfaces import OUT_OF_TIME, WORKER_DIED
@@ -188,12 +188,15 @@ class ExtractorPool:
             self._worker_options,
             module=MANDOC,
             arguments=(program, self._options.sandbox, str(MAX_HTML_BYTES)),
-            cpu_seconds=math.ceil(self._options.seconds),
+            # mandoc has a second less, see `mandoc`.
+            cpu_seconds=math.ceil(self._options.seconds) + 1,
             answer_bytes=MAX_HEADER_BYTES + MAX_HTML_BYTES,
             has_children=True,
         )
         worker = await WorkerProcess.start(options, self._tasks)
         self._formatters.add(worker)
+        if self._is_closed:
+            worker.kill()
         try:
             return (await self._answer(worker.call({}, page, self._patience)))[1]
         finally:
@@ -218,12 +221,8 @@ class ExtractorPool:
 
     def _failure(self, death: WorkerDiedError) -> GatewayError:
         if death.ended_by is signal.SIGXCPU:
-            seconds = math.ceil(self._options.seconds)
-            return GatewayError(
-                ErrorKind.INVALID_REQUEST,
-                f"cannot read the file: it takes more than {seconds} seconds of processor time; "
-                "split it, or raise ingest_timeout",
-            )
+            sentence = out_of_processor_time(math.ceil(self._options.seconds))
+            return GatewayError(ErrorKind.INVALID_REQUEST, sentence)
         if death.ended_by in FAULTS:
             return GatewayError(
                 ErrorKind.INVALID_REQUEST,

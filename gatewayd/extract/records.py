@@ -12,6 +12,14 @@ OVER_MEMORY: Final = "over_memory"
 """Error code of a lack of memory, after which the process is not used again."""
 
 
+def out_of_processor_time(seconds: int) -> str:
+    """Return the error of a document that takes more processor time than it may."""
+    return (
+        f"cannot read the file: it takes more than {seconds} seconds of processor time; "
+        "split it, or raise ingest_timeout"
+    )
+
+
 class DocumentFormat(StrEnum):
     """Formats with a reader."""
 

@@ -112,8 +112,8 @@ def test_each_operation_has_one_line(told: Told) -> None:
         "list users",
         "list users",
         "deactivate a user",
-        "show what is supported",
-        "not supported",
+        "show the service provider configuration",
+        "refuse an unsupported operation",
     ]
     statuses = [201, 200, 200, 200, 200, 200, 201, 204, 204, 204, 409, 400, 401, 401, 404, 200, 501]
     assert [line["status"] for line in told.audit.values()] == statuses

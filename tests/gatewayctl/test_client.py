@@ -151,6 +151,11 @@ def test_a_reference_stays_one_segment(ref: str, expected: str) -> None:
     assert fill(routes.GRANT_PLUGIN, (ref, ref)) == f"/v1/plugins/{expected}/{expected}/grant"
 
 
+def test_an_empty_reference_is_refused() -> None:
+    with pytest.raises(CommandError, match="cannot use an empty id or name"):
+        segment("")
+
+
 def test_a_reference_must_be_text() -> None:
     with pytest.raises(CommandError, match="not UTF-8 text") as caught:
         segment("\udcff")

@@ -21,6 +21,7 @@ from gatewayd.scim.filters.syntax import (
     comparisons,
     nesting,
 )
+from gatewayd.text import is_storable
 
 MAX_TEXT_CHARACTERS: Final = 8192
 MAX_COMPARISONS: Final = 100
@@ -173,7 +174,7 @@ class _Parser:
         token = match[1]
         if token.startswith('"'):
             text: str = json.loads(token)
-            if not _is_storable(text):
+            if not is_storable(text):
                 shown = shorten(str(name))
                 raise self._refusal(f"the value for {shown} has a NUL or an unpaired surrogate")
             return text
@@ -203,7 +204,7 @@ class _Parser:
         if self._position < len(self._text):
             raise self._malformed()
         if nesting(node) > MAX_OPERATORS:
-            raise self._refusal(f"the {self._what} nests more than {MAX_OPERATORS} expressions")
+            raise self._refusal(f"it nests more than {MAX_OPERATORS} expressions")
         if comparisons(node) > MAX_COMPARISONS:
             raise self._refusal(f"it has more than {MAX_COMPARISONS} comparisons")
 
@@ -219,8 +220,3 @@ class _Parser:
             reason = f"{reason} at column {position + 1}, {excerpt!r}"
         code = f"invalid{self._what.capitalize()}"
         return invalid(f"cannot accept {self._what}: {reason}", param=self._what, code=code)
-
-
-def _is_storable(text: str) -> bool:
-    """Tell whether a text has neither NUL nor unpaired surrogates, which databases refuse."""
-    return not any(character == "\0" or "\ud800" <= character <= "\udfff" for character in text)

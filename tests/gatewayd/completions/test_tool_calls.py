@@ -546,3 +546,12 @@ def test_many_small_pieces_cost_no_more_each():
         calls.add([piece(None, "}", index=0)])
     (call,) = calls.calls()
     assert len(call["function"]["arguments"]) == 200_008
+
+
+@pytest.mark.parametrize("index", [2**53, 2**64 - 1, 10**30])
+def test_an_index_that_no_client_can_read_is_none(index: int) -> None:
+    calls = ToolCallAssembler(ids())
+    for number in ("a", "b"):
+        calls.add([{"index": index, "id": number, **piece("f", "{}")}])
+    assert [call["id"] for call in calls.calls()] == ["a", "b"]
+    assert [call.index for call in calls._calls] == [0, 1]

@@ -36,7 +36,7 @@ async def format_with(tmp_path: Path) -> AsyncIterator[Format]:
         program.write_text(f"#!/bin/sh\n{script}\n")
         program.chmod(0o700)
         arguments = (str(program), "off", str(limit))
-        options = WorkerOptions("gatewayd.extract.mandoc", arguments, cpu_seconds=1, has_children=True)
+        options = WorkerOptions("gatewayd.extract.mandoc", arguments, cpu_seconds=2, has_children=True)
         workers.append(await WorkerProcess.start(options, tasks))
         return (await workers[-1].call({}, page))[1]
 
@@ -59,7 +59,8 @@ async def test_a_page_goes_in_and_html_comes_out(format_with: Format) -> None:
     [
         ("exit 5", "mandoc ended with status 5"),
         ("kill -SEGV $$", "mandoc was ended by SIGSEGV"),
-        ("cat /dev/zero", "its text takes more than 0 MB; split it"),
+        ("cat /dev/zero", "its HTML takes more than 0 MB; split it"),
+        ("exit 1", "mandoc wrote nothing"),
     ],
 )
 async def test_a_page_that_cannot_be_formatted_is_refused(
@@ -69,6 +70,13 @@ async def test_a_page_that_cannot_be_formatted_is_refused(
         await format_with(script)
     assert caught.value.kind is ErrorKind.INVALID_REQUEST
     assert caught.value.message.startswith(f"cannot read the manual page: {reason}")
+
+
+async def test_a_page_that_takes_too_much_processor_time_is_refused(format_with: Format) -> None:
+    with pytest.raises(
+        GatewayError, match=r"^cannot read the file: it takes more than 1 seconds of processor"
+    ):
+        await format_with("while :; do :; done")
 
 
 async def test_nothing_is_in_the_current_directory(format_with: Format) -> None:

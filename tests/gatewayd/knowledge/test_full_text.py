@@ -25,10 +25,10 @@ def test_an_allowance_is_used_up_and_says_what_was_cut() -> None:
 
 async def test_a_file(world: World) -> None:
     file = await world.shelve(a_file("f1"), "the whole text")
-    [(metadata, text)] = await world.documents.wholes.file(file, CharacterBudget(100))
+    [(metadata, text)] = await world.documents.full_text.file(file, CharacterBudget(100))
     assert (metadata["file_id"], metadata["source"], text) == ("f1", "f1.txt", "the whole text")
-    assert await world.documents.wholes.file(file, CharacterBudget(0)) == []
-    assert await world.documents.wholes.file(a_file("f2"), CharacterBudget(9)) == []
+    assert await world.documents.full_text.file(file, CharacterBudget(0)) == []
+    assert await world.documents.full_text.file(a_file("f2"), CharacterBudget(9)) == []
 
 
 async def test_a_collection_page_by_page(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -40,11 +40,11 @@ async def test_a_collection_page_by_page(world: World, monkeypatch: pytest.Monke
     await world.store.link(CollectionLink(docs, "f9", "ann"))
     collection = await world.collections.get(ANN, docs)
     allowance = CharacterBudget(100)
-    found = await world.documents.wholes.collection(collection, allowance)
+    found = await world.documents.full_text.collection(collection, allowance)
     assert [text for _, text in found] == [f"text {number}" for number in range(5)]
     assert allowance.warnings == []
     allowance = CharacterBudget(15)
-    found = await world.documents.wholes.collection(collection, allowance)
+    found = await world.documents.full_text.collection(collection, allowance)
     assert [text for _, text in found] == ["text 0", "text 1", "tex"]
     assert "'f2.txt'" in allowance.warnings[0]
     assert "2 of its files" in allowance.warnings[1]
