@@ -13,7 +13,7 @@ from typing import Final
 from gatewayd.errors import ErrorKind, GatewayError
 from gatewayd.keyed_turns import KeyedLocks
 from gatewayd.tasks import TaskRegistry
-from gatewayd.write_attempts import CHAT_ITSELF_ID, NO_CHAT_ID, DeferredWrite, Key, Work, WriteAttempts
+from gatewayd.write_attempt import CHAT_ITSELF_ID, NO_CHAT_ID, DeferredWrite, Key, Work, WriteAttempts
 
 log = logging.getLogger(__name__)
 

@@ -32,8 +32,8 @@ from gatewayd.http import body
 from gatewayd.http.control import stored_chats
 from gatewayd.http.errors import CODE_STATUSES, STATUSES
 from gatewayd.http.public.chats import routes as chats_routes
+from gatewayd.http.public.model_runtimes import routes as runtime_routes
 from gatewayd.http.public.models import anthropic_lists
-from gatewayd.http.public.runtime import routes as runtime_routes
 from gatewayd.http.responses import heartbeat
 from gatewayd.http.routes import BASES, Route, RouteDialect
 from gatewayd.pipeline import embeddings as batches

@@ -8,7 +8,7 @@ import pytest
 from gatewayd.descriptors import CONTROL_FILES_DIVISOR, MIN_CONTROL_FILES
 from gatewayd.http import server
 from gatewayd.http.connections import capacity, request_heads
-from gatewayd.http.connections.uses import RequestUse
+from gatewayd.http.connections.request_uses import RequestUse
 from gatewayd.http.errors import CODE_STATUSES
 from gatewayd.http.public.health import HealthRoutes
 from gatewayd.http.socketio import sessions

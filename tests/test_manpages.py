@@ -200,11 +200,11 @@ async def test_the_first_byte_is_waited_for_twice() -> None:
     assert answer.overdue(before) == "it was silent for 5 s"
     assert "within first_byte_timeout after the request was sent" in texts()["gatewayd-dialects.7"]
     assert f"there are up to {GRACE_SECONDS:g} seconds more" in texts()["gatewayd-dialects.7"]
-    assert "after the request was sent, and again for the first byte" in texts()["gatewayd.toml.5"]
+    assert "and again for the first byte of its body" in texts()["gatewayd.toml.5"]
 
 
 def test_an_allowed_endpoint_with_a_slash_at_its_end_is_that_path_alone() -> None:
-    said = "one that ends with a slash is that path alone, with and without the slash"
+    said = "that ends with a slash means that path alone, with and without the slash"
     assert said in texts()["gatewayd.toml.5"]
     reached = {
         entry: [

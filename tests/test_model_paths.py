@@ -19,11 +19,11 @@ DECIDED = {
     "pipeline/embeddings.py": {"ask", "embed"},
     # The runtimes' native protocol: http/public/runtime.py asks `InputFilters.alters_requests` first.
     "catalog/runtimes.py": {"ask", "forward"},
-    "http/public/runtime/routes.py": {"forward"},
+    "http/public/model_runtimes/routes.py": {"forward"},
     # Administrators: nothing but names of models, and a generation of nothing.
-    "http/public/runtime/admin.py": {"forward"},
+    "http/public/model_runtimes/admin.py": {"forward"},
     # Administrators: refused where a record or filters have a part.
-    "http/public/runtime/unknown_paths.py": {"forward"},
+    "http/public/model_runtimes/unknown_paths.py": {"forward"},
 }
 
 # Asks one of the above.

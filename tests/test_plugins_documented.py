@@ -16,14 +16,14 @@ from gatewayd.assembly import plugins as assembly
 from gatewayd.chats.json_limits import MAX_MEMBER_VALUES, MAX_TEXT_CHARACTERS
 from gatewayd.chats.records import MAX_CONTENT_CHARACTERS, MAX_ITEMS, MAX_ITEMS_BYTES
 from gatewayd.events import calls, tickets
+from gatewayd.events.event_types import EVENT_TYPES, UNSTORED_PREFIX
 from gatewayd.events.records import Effect, EventHelper
-from gatewayd.events.table import EVENT_TYPES, UNSTORED_PREFIX
 from gatewayd.http.public.plugins.functions import MAX_SYNC_BYTES
 from gatewayd.http.public.plugins.tool_servers import MAX_BODY_BYTES, MAX_SERVERS
 from gatewayd.http.socketio.sessions import PATH as SOCKET_PATH
 from gatewayd.pipeline.documents.plugin_context import OWN_FIELDS
 from gatewayd.pipeline.filters import chain as filters_chain
-from gatewayd.pipeline.functions import source as functions_source
+from gatewayd.pipeline.functions import pipe_source as functions_source
 from gatewayd.pipeline.records import Endpoint
 from gatewayd.pipeline.tools import toolbox
 from gatewayd.plugins.builtin import extractive, rate_limit, redact

@@ -20,7 +20,7 @@ from gatewayd.http.public.events import EventRoutes
 from gatewayd.http.routes import Route, RouteAccess, RouteDialect
 from gatewayd.http.schemas import Schema
 from gatewayd.http.socketio.sessions import SocketRoutes
-from gatewayd.settings.model import Settings
+from gatewayd.settings.settings_model import Settings
 
 PAGE: Final = Path(__file__).parents[1] / "man" / "gatewayd-api.7"
 

@@ -35,8 +35,8 @@ from gatewayd.storage.engine.readers import QueryReader
 from gatewayd.storage.groups import TortoiseGroups
 from gatewayd.storage.keys import TortoiseKeys, TortoiseRevocations
 from gatewayd.storage.models import TortoiseModels
+from gatewayd.storage.stored_settings import TortoiseValues
 from gatewayd.storage.users import TortoiseUsers
-from gatewayd.storage.values import TortoiseValues
 from gatewayd.transactions import CallbackTransactor
 
 log = logging.getLogger(__name__)

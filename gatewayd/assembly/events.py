@@ -9,7 +9,7 @@ from gatewayd.chats.edits import EditedChats, EditedMessages
 from gatewayd.chats.interfaces import MessageStore
 from gatewayd.chats.run_writer import RunMessageWriter
 from gatewayd.chats.service import Chats
-from gatewayd.chats.services import ChatServices
+from gatewayd.chats.service_bundle import ChatServices
 from gatewayd.chats.shares import ChatSharing
 from gatewayd.chats.tags import ChatTags
 from gatewayd.chats.transfer import ChatTransfer

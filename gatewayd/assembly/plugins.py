@@ -14,7 +14,7 @@ from gatewayd.pipeline.documents.media import MediaFiles
 from gatewayd.pipeline.filters.chain import PluginFilters
 from gatewayd.pipeline.filters.outlets import OutletRunner
 from gatewayd.pipeline.functions.actions import ActionRunner
-from gatewayd.pipeline.functions.source import FunctionSource, refresh_listener
+from gatewayd.pipeline.functions.pipe_source import FunctionSource, refresh_listener
 from gatewayd.pipeline.runs.message_updates import MessageUpdates
 from gatewayd.pipeline.tasks.models import TaskModels
 from gatewayd.pipeline.tools.calls import ToolEffects

@@ -19,7 +19,7 @@ from gatewayd.http.app import Application, build_application
 from gatewayd.http.connections.admission import RequestAdmission
 from gatewayd.http.connections.capacity import DescriptorBudget, control_descriptor_limits
 from gatewayd.http.connections.minimum_rate import MinimumRate, MinimumRates
-from gatewayd.http.connections.uses import ConcurrencyBounds, ConcurrencyRules
+from gatewayd.http.connections.request_uses import ConcurrencyBounds, ConcurrencyRules
 from gatewayd.http.control import chat as control_chat
 from gatewayd.http.control import database as control_database
 from gatewayd.http.control import health as control_health
@@ -32,8 +32,8 @@ from gatewayd.http.control.accounts import scim as control_scim
 from gatewayd.http.control.accounts import scim_tokens as control_scim_tokens
 from gatewayd.http.control.accounts import setup as control_setup
 from gatewayd.http.control.accounts import users as control_users
-from gatewayd.http.control.edge import ControlEdge
 from gatewayd.http.control.impersonation import ControlActors
+from gatewayd.http.control.middleware import ControlEdge
 from gatewayd.http.control.models import models as control_models
 from gatewayd.http.control.peer import PeerRules
 from gatewayd.http.control.rows import check_complete
@@ -54,11 +54,11 @@ from gatewayd.http.public.config import ClientConfig, SiteFacts
 from gatewayd.http.public.docs import DocsRoutes
 from gatewayd.http.public.events import EventRoutes, EventServices
 from gatewayd.http.public.health import HealthRoutes
+from gatewayd.http.public.model_runtimes.admin import RuntimeAdminRoutes
+from gatewayd.http.public.model_runtimes.conversion import RuntimeConversion
+from gatewayd.http.public.model_runtimes.routes import RuntimeRoutes
+from gatewayd.http.public.model_runtimes.unknown_paths import RuntimeOthersRoutes
 from gatewayd.http.public.models.routes import PublicModelRoutes
-from gatewayd.http.public.runtime.admin import RuntimeAdminRoutes
-from gatewayd.http.public.runtime.conversion import RuntimeConversion
-from gatewayd.http.public.runtime.routes import RuntimeRoutes
-from gatewayd.http.public.runtime.unknown_paths import RuntimeOthersRoutes
 from gatewayd.http.public.scim.discovery import ScimDiscoveryRoutes
 from gatewayd.http.public.scim.routes import ScimGroupRoutes, ScimUserRoutes
 from gatewayd.http.responses.streams import AnswerStreams

@@ -16,7 +16,7 @@ from gatewayd.chats.records import (
 )
 from gatewayd.deferred_writes import DeferredWrites
 from gatewayd.transactions import after_commit
-from gatewayd.write_attempts import CHAT_ITSELF_ID
+from gatewayd.write_attempt import CHAT_ITSELF_ID
 
 
 class EditedMessages:

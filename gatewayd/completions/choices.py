@@ -5,7 +5,7 @@ from typing import Any
 
 from gatewayd.completions.json_access import as_mapping, as_sequence
 from gatewayd.completions.limits import check_choices
-from gatewayd.completions.tool_calls import whole_calls
+from gatewayd.completions.tool_call_assembler import whole_calls
 
 
 def complete_choices(completion: dict[str, Any]) -> bool:

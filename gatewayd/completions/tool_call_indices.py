@@ -7,7 +7,7 @@ import orjson
 from gatewayd.completions.deltas import calls_of
 from gatewayd.completions.json_access import as_mapping, as_sequence
 from gatewayd.completions.limits import check_choices
-from gatewayd.completions.tool_calls import ToolCallAssembler, ToolCallPiece
+from gatewayd.completions.tool_call_assembler import ToolCallAssembler, ToolCallPiece
 
 CHUNK = "chat.completion.chunk"
 

@@ -8,13 +8,13 @@ from gatewayd.deferred_writes import DeferredWrites
 from gatewayd.errors import ErrorKind, GatewayError
 from gatewayd.events.calls import EventCalls
 from gatewayd.events.envelope import Envelope, parse_event
+from gatewayd.events.event_types import PayloadFault, find_type, names_of
 from gatewayd.events.hub import Hub
 from gatewayd.events.interfaces import MessageEffects
 from gatewayd.events.message_effects import StoredEffects, is_stored
 from gatewayd.events.records import Effect, Event, EventHelper, EventTarget
-from gatewayd.events.table import PayloadFault, find_type, names_of
 from gatewayd.keyed_turns import KeyedLocks
-from gatewayd.write_attempts import Key, Work
+from gatewayd.write_attempt import Key, Work
 
 log = logging.getLogger(__name__)
 

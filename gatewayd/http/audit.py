@@ -12,7 +12,7 @@ from gatewayd.accounts.records import Actor
 from gatewayd.catalog.access_grants import render_grant
 from gatewayd.catalog.records import Grant
 from gatewayd.errors import shorten
-from gatewayd.http.connections.uses import RequestUse
+from gatewayd.http.connections.request_uses import RequestUse
 from gatewayd.http.context import REQUEST_ID, client_address
 from gatewayd.http.routes import Route, RouteAccess
 

@@ -23,7 +23,7 @@ from gatewayd.http.access_revocation import AccessRevocation
 from gatewayd.http.audit import audit_change, is_audited, is_noted
 from gatewayd.http.body import check_media_type
 from gatewayd.http.connections.admission import IDENTITY_PROVIDER, RequestAdmission, is_within, take_place
-from gatewayd.http.connections.uses import RequestUse
+from gatewayd.http.connections.request_uses import RequestUse
 from gatewayd.http.context import ACTOR, CLIENT, CREDENTIAL, REPLY_HEADERS, REQUEST_ID, SITE
 from gatewayd.http.errors import guard
 from gatewayd.http.origins import OriginRules

@@ -8,7 +8,7 @@ from typing import Final
 from aiohttp import web
 from pydantic import BaseModel
 
-from gatewayd.http.connections.uses import RequestUse
+from gatewayd.http.connections.request_uses import RequestUse
 from gatewayd.http.schemas import Reply, declared_query, declared_reply
 
 JSON_BODY: Final = ("application/json",)

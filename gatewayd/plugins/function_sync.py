@@ -13,7 +13,7 @@ from gatewayd.plugins.access import PluginAccess, check_admin
 from gatewayd.plugins.interfaces import PluginStore
 from gatewayd.plugins.records import Plugin, PluginFamily, PluginOrigin
 from gatewayd.plugins.registry import PluginManager
-from gatewayd.plugins.runtime.handles import PluginHandle
+from gatewayd.plugins.runtime.interfaces import PluginHandle
 from gatewayd.plugins.runtime.invoke import PluginError
 from gatewayd.plugins.runtime.loader import invalid_source
 from gatewayd.plugins.service import CHANGE_LOCK, NewPlugin, describe_origin, load_on_trial, make_plugin

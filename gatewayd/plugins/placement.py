@@ -6,7 +6,7 @@ from gatewayd.plugins.isolation.loader import IsolationMode
 from gatewayd.plugins.isolation.plugin import IsolatedPlugin
 from gatewayd.plugins.records import Plugin
 from gatewayd.plugins.registry import PluginManager
-from gatewayd.plugins.runtime.handles import PluginIsolation
+from gatewayd.plugins.runtime.interfaces import PluginIsolation
 from gatewayd.plugins.runtime.invoke import PluginError
 
 

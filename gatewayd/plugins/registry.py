@@ -21,7 +21,7 @@ from gatewayd.plugins.records import (
     PluginProblem,
 )
 from gatewayd.plugins.runtime.arguments import CallServices
-from gatewayd.plugins.runtime.handles import PluginHandle
+from gatewayd.plugins.runtime.interfaces import PluginHandle
 from gatewayd.plugins.runtime.invoke import FailureDetails, PluginError
 from gatewayd.plugins.runtime.loader import LoadingOptions, PluginLoader
 from gatewayd.plugins.runtime.output import capture_output

@@ -22,7 +22,7 @@ from gatewayd.plugins.records import (
 )
 from gatewayd.plugins.registry import END_SECONDS, LOAD, PluginManager
 from gatewayd.plugins.runtime.arguments import user_record
-from gatewayd.plugins.runtime.handles import PluginHandle
+from gatewayd.plugins.runtime.interfaces import PluginHandle
 from gatewayd.plugins.runtime.invoke import PluginError
 from gatewayd.plugins.runtime.loader import invalid_source
 from gatewayd.plugins.source import code as source_code

@@ -10,7 +10,7 @@ from gatewayd.plugins.interfaces import UserValvesStore
 from gatewayd.plugins.records import Plugin, PluginFamily
 from gatewayd.plugins.registry import PluginManager
 from gatewayd.plugins.runtime.arguments import user_record
-from gatewayd.plugins.runtime.handles import PluginHandle
+from gatewayd.plugins.runtime.interfaces import PluginHandle
 
 
 class UserValves:

@@ -12,8 +12,8 @@ from typing import Any, Final
 from pydantic import BaseModel, ValidationError
 
 from gatewayd.errors import GatewayError, invalid
-from gatewayd.plugins.runtime.attributes import find_stored
 from gatewayd.plugins.runtime.invoke import run_guarded, run_guarded_async
+from gatewayd.plugins.runtime.static_attributes import find_stored
 
 VALVES: Final = "Valves"
 USER_VALVES: Final = "UserValves"

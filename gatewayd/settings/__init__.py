@@ -8,9 +8,9 @@ from gatewayd.settings.environment import process_environment
 from gatewayd.settings.files import DEFAULT_FILE
 from gatewayd.settings.layers import OriginKind, SettingOrigin
 from gatewayd.settings.loader import load
-from gatewayd.settings.model import ConfiguredRuntime, Settings
 from gatewayd.settings.providers import Provider
 from gatewayd.settings.result import ConfigurationError, ConfigurationProblem
+from gatewayd.settings.settings_model import ConfiguredRuntime, Settings
 
 __all__ = [
     "DEFAULT_FILE",

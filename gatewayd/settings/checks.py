@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator
 from ipaddress import ip_address
 from typing import Final, NamedTuple
 
-from gatewayd.settings.model import Settings
+from gatewayd.settings.settings_model import Settings
 
 FoundProblems = Iterator[tuple[str, str]]
 """Pairs of the setting at fault and the sentence with the reason."""

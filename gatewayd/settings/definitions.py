@@ -12,8 +12,8 @@ from pydantic import BaseModel, ByteSize, SecretStr
 from pydantic.fields import FieldInfo
 
 from gatewayd.settings.fields import CATEGORIES
-from gatewayd.settings.model import Settings
 from gatewayd.settings.providers import Provider
+from gatewayd.settings.settings_model import Settings
 from gatewayd.settings.types import ExpectedValue
 
 PREFIX: Final = "GATEWAYD_"

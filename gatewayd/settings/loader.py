@@ -14,7 +14,6 @@ from gatewayd.settings.environment import (
 )
 from gatewayd.settings.files import DEFAULT_FILE, read_files
 from gatewayd.settings.layers import BUILT_IN, FROM_COMMAND_LINE, SettingEntry, SettingLayer, from_token_file
-from gatewayd.settings.model import Settings
 from gatewayd.settings.result import (
     ConfigurationError,
     ConfigurationProblem,
@@ -22,6 +21,7 @@ from gatewayd.settings.result import (
     did_you_mean,
     problem_at,
 )
+from gatewayd.settings.settings_model import Settings
 from gatewayd.settings.validation import check_layer
 
 SCIM_TOKEN: Final = "scim_token"  # noqa: S105 - a name

@@ -8,9 +8,9 @@ from pydantic_core import ErrorDetails
 
 from gatewayd.settings.definitions import definitions, expectation
 from gatewayd.settings.layers import KeyPath, OriginKind, SettingEntry, SettingLayer
-from gatewayd.settings.model import Settings
 from gatewayd.settings.providers import Provider
 from gatewayd.settings.result import ConfigurationProblem, did_you_mean, problem_at
+from gatewayd.settings.settings_model import Settings
 
 _MAX_SHOWN_CHARACTERS: Final = 60
 _TEXT_LAYERS: Final = frozenset({OriginKind.ENVIRONMENT, OriginKind.CREDENTIAL})

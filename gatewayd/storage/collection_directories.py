@@ -10,12 +10,7 @@ from gatewayd.storage.engine.failures import translate_errors
 from gatewayd.storage.engine.fields import fits_columns
 from gatewayd.storage.engine.statements import SqlStatement, storable_ids, stored_values
 from gatewayd.storage.engine.transactions import write_transaction
-from gatewayd.storage.tables.documents import (
-    CollectionRow,
-    DirectoryRow,
-    FileRow,
-    LinkRow,
-)
+from gatewayd.storage.tables.documents import CollectionRow, DirectoryRow, FileRow, LinkRow
 
 # A directory and its ancestors; the depth limit ends a cycle in a damaged database.
 SELECT_ANCESTORS: Final = (

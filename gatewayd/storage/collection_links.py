@@ -13,11 +13,7 @@ from gatewayd.storage.engine.statements import SqlStatement, contains_pattern, s
 from gatewayd.storage.engine.transactions import write_transaction
 from gatewayd.storage.files import COLUMNS, file_from
 from gatewayd.storage.search import fts, passage_removal
-from gatewayd.storage.tables.documents import (
-    CollectionRow,
-    FileRow,
-    LinkRow,
-)
+from gatewayd.storage.tables.documents import CollectionRow, FileRow, LinkRow
 from gatewayd.transactions import after_commit
 
 BATCH_SIZE: Final = 500

@@ -17,13 +17,8 @@ from gatewayd.storage.engine.statements import SqlStatement, contains_pattern, s
 from gatewayd.storage.engine.transactions import write_transaction
 from gatewayd.storage.grants import GrantResource
 from gatewayd.storage.search import fts
-from gatewayd.storage.tables.accounts import (
-    UserRow,
-)
-from gatewayd.storage.tables.documents import (
-    CollectionRow,
-    FileRow,
-)
+from gatewayd.storage.tables.accounts import UserRow
+from gatewayd.storage.tables.documents import CollectionRow, FileRow
 from gatewayd.text import casefold_nfc
 
 UNFINISHED: Final = ", ".join(

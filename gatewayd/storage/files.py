@@ -10,11 +10,7 @@ from gatewayd.storage.engine.fields import decode, encode, fits_columns
 from gatewayd.storage.engine.statements import SqlStatement, like_pattern, storable_ids
 from gatewayd.storage.engine.transactions import write_transaction
 from gatewayd.storage.search import passage_removal
-from gatewayd.storage.tables.documents import (
-    REMOVED,
-    FileRow,
-    LinkRow,
-)
+from gatewayd.storage.tables.documents import REMOVED, FileRow, LinkRow
 from gatewayd.text import casefold_nfc
 from gatewayd.transactions import after_commit
 

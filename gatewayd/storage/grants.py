@@ -5,9 +5,7 @@ from enum import StrEnum
 
 from gatewayd.catalog.records import EVERYBODY, Grant
 from gatewayd.storage.engine.statements import SqlStatement
-from gatewayd.storage.tables.accounts import (
-    GrantRow,
-)
+from gatewayd.storage.tables.accounts import GrantRow
 
 
 class GrantResource(StrEnum):

@@ -15,11 +15,7 @@ from gatewayd.storage.engine.readers import QueryReader, read_column
 from gatewayd.storage.engine.statements import SqlStatement, storable_ids
 from gatewayd.storage.engine.transactions import placeholder, write_transaction
 from gatewayd.storage.scim import identity_index
-from gatewayd.storage.tables.accounts import (
-    GroupRow,
-    MembershipRow,
-    UserRow,
-)
+from gatewayd.storage.tables.accounts import GroupRow, MembershipRow, UserRow
 from gatewayd.text import casefold_nfc
 
 BATCH_SIZE: Final = 500

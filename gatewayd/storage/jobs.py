@@ -10,9 +10,7 @@ from gatewayd.storage.engine.fields import fits_columns
 from gatewayd.storage.engine.statements import SqlStatement, stored_values
 from gatewayd.storage.engine.transactions import write_transaction
 from gatewayd.storage.engine.upserts import upsert_rows
-from gatewayd.storage.tables.documents import (
-    JobRow,
-)
+from gatewayd.storage.tables.documents import JobRow
 
 MAX_WAITING_ROWS: Final = 2000
 """Maximum number of waiting jobs of a size class that one query returns."""

@@ -7,10 +7,7 @@ from gatewayd.accounts.records import ApiKey
 from gatewayd.storage.engine.failures import translate_errors
 from gatewayd.storage.engine.fields import fits_columns
 from gatewayd.storage.engine.transactions import placeholder, write_transaction
-from gatewayd.storage.tables.accounts import (
-    ApiKeyRow,
-    RevocationRow,
-)
+from gatewayd.storage.tables.accounts import ApiKeyRow, RevocationRow
 from gatewayd.text import casefold_nfc
 
 

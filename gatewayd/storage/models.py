@@ -8,9 +8,7 @@ from gatewayd.storage.engine.failures import translate_errors
 from gatewayd.storage.engine.fields import decode, encode, fits_columns
 from gatewayd.storage.engine.transactions import write_transaction
 from gatewayd.storage.grants import GrantResource
-from gatewayd.storage.tables.accounts import (
-    ModelRow,
-)
+from gatewayd.storage.tables.accounts import ModelRow
 
 
 class TortoiseModels:

@@ -6,9 +6,7 @@ from typing import Final
 from gatewayd.storage.engine.failures import translate_errors
 from gatewayd.storage.engine.statements import SqlStatement
 from gatewayd.storage.engine.transactions import write_transaction
-from gatewayd.storage.tables.accounts import (
-    ResponseIdRow,
-)
+from gatewayd.storage.tables.accounts import ResponseIdRow
 
 BATCH_SIZE: Final = 500
 """Rows of one statement."""

@@ -15,9 +15,7 @@ from gatewayd.storage.engine.readers import QueryReader, read_column
 from gatewayd.storage.engine.statements import SqlStatement, contains_pattern, storable_ids
 from gatewayd.storage.engine.transactions import placeholder, write_transaction
 from gatewayd.storage.scim import identity_index
-from gatewayd.storage.tables.accounts import (
-    UserRow,
-)
+from gatewayd.storage.tables.accounts import UserRow
 from gatewayd.text import casefold_nfc
 
 ORDERS: Final = frozenset({"name", "email", "role", "created_at", "updated_at", "last_active_at"})

@@ -20,7 +20,7 @@ import uvloop
 
 from gatewayd.plugins.isolation.loader import IsolationMode
 from gatewayd.plugins.isolation.plugin import IsolatedPlugin
-from gatewayd.plugins.runtime.handles import PluginHandle
+from gatewayd.plugins.runtime.interfaces import PluginHandle
 from gatewayd.plugins.runtime.iterators import PluginIterator
 from tests.fakes.plugins.isolated import Isolating
 from tests.fakes.plugins.memory import make_registry, plugin_of, scope_of

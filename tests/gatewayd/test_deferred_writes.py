@@ -11,7 +11,7 @@ from gatewayd import deferred_writes
 from gatewayd.deferred_writes import DeferredWrites
 from gatewayd.errors import ErrorKind, GatewayError
 from gatewayd.tasks import TaskRegistry
-from gatewayd.write_attempts import DeferredWrite
+from gatewayd.write_attempt import DeferredWrite
 
 SOON = 5.0
 AWAY = GatewayError(ErrorKind.UNAVAILABLE, "cannot write: the database is away")

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from gatewayd.events.table import EVENT_TYPES
+from gatewayd.events.event_types import EVENT_TYPES
 from tests.fakes.daemons.plugin_site import BAD, CORPUS
 from tests.fakes.plugins.source_facts import (
     ENTRIES,

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
+from gatewayd.events.event_types import EVENT_TYPES
 from gatewayd.events.records import EventHelper
-from gatewayd.events.table import EVENT_TYPES
 from tests.fakes.daemons.plugin_site import Asked, Site, wait_until
 from tests.plugins.corpus.event_showcase import EVENTS
 

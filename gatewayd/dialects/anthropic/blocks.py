@@ -11,7 +11,7 @@ from typing import Any, Final, Literal
 
 from gatewayd.completions.deltas import ReasoningPiece, calls_of, reasoning_pieces_of, text_or_refusal_of
 from gatewayd.completions.records import Body
-from gatewayd.completions.tool_calls import PLACEHOLDERS, ToolCall, ToolCallAssembler, parse_object
+from gatewayd.completions.tool_call_assembler import PLACEHOLDERS, ToolCall, ToolCallAssembler, parse_object
 from gatewayd.ids import NewId
 
 INVALID_INPUT: Final = "INVALID_JSON"

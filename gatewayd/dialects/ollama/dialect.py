@@ -15,7 +15,7 @@ from gatewayd.catalog.records import Model
 from gatewayd.completions.deltas import calls_of, reasoning_of, text_or_refusal_of, usage_of
 from gatewayd.completions.json_access import as_count, as_mapping, as_sequence
 from gatewayd.completions.records import Body
-from gatewayd.completions.tool_calls import parse_object, whole_calls
+from gatewayd.completions.tool_call_assembler import parse_object, whole_calls
 from gatewayd.dialects.embeddings import check_count
 from gatewayd.dialects.fields import check_arguments, read_list, read_text
 from gatewayd.dialects.ollama.messages import ConversationConverter, with_images

@@ -17,7 +17,7 @@ from gatewayd.completions.deltas import (
 )
 from gatewayd.completions.json_access import as_mapping
 from gatewayd.completions.records import Body
-from gatewayd.completions.tool_calls import ToolCallAssembler
+from gatewayd.completions.tool_call_assembler import ToolCallAssembler
 from gatewayd.dialects.ollama.dialect import (
     ReplyTiming,
     render_counters,

@@ -8,8 +8,8 @@ from typing import Final
 from aiohttp import web
 
 from gatewayd.accounts.attempts import network_of
+from gatewayd.http.connections.request_uses import RequestUse
 from gatewayd.http.connections.slots import SeatedConnection
-from gatewayd.http.connections.uses import RequestUse
 from gatewayd.http.context import client_address
 
 LOOPBACK: Final = (IPv4Network("127.0.0.0/8"), IPv6Network("::1/128"))

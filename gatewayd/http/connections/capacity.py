@@ -14,7 +14,7 @@ from aiohttp import web
 
 from gatewayd.descriptors import FileCount, file_limit, reserved_control_files
 from gatewayd.errors import ErrorKind, GatewayError
-from gatewayd.http.connections.uses import ConcurrencyBounds, ConcurrencyRules, RequestUse
+from gatewayd.http.connections.request_uses import ConcurrencyBounds, ConcurrencyRules, RequestUse
 
 RESERVED_DESCRIPTORS: Final = 104
 """Descriptors reserved for a SQLite database, the log, the worker processes and the providers."""

@@ -10,8 +10,8 @@ from aiohttp.abc import AbstractStreamWriter
 
 from gatewayd.http.connections.capacity import DescriptorBudget, RequestHold
 from gatewayd.http.connections.drain import DrainingConnection
+from gatewayd.http.connections.request_uses import RequestUse
 from gatewayd.http.connections.slow_readers import acknowledged_bytes
-from gatewayd.http.connections.uses import RequestUse
 
 
 class SeatedConnection(DrainingConnection):

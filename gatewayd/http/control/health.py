@@ -11,7 +11,7 @@ from gatewayctl.wire import routes
 from gatewayctl.wire.base import VERSION
 from gatewayd import ids
 from gatewayd.errors import GatewayError
-from gatewayd.http.connections.uses import RequestUse
+from gatewayd.http.connections.request_uses import RequestUse
 from gatewayd.http.control.rows import serve
 from gatewayd.http.control.transactions import control_reply, timestamp
 from gatewayd.http.routes import Route

@@ -5,7 +5,7 @@ from typing import Any
 
 from gatewayctl.wire.endpoint import Endpoint
 from gatewayctl.wire.routes import ENDPOINTS
-from gatewayd.http.connections.uses import RequestUse
+from gatewayd.http.connections.request_uses import RequestUse
 from gatewayd.http.routes import Handler, Route, RouteAccess, RouteDialect
 
 

@@ -15,7 +15,7 @@ from gatewayd.accounts.records import Actor
 from gatewayd.chats.records import Chat
 from gatewayd.chats.search_query import read_search
 from gatewayd.chats.service import Record
-from gatewayd.chats.services import ChatServices
+from gatewayd.chats.service_bundle import ChatServices
 from gatewayd.chats.transfer import MAX_IMPORTED_CHATS
 from gatewayd.completions.records import DONE
 from gatewayd.errors import GatewayError

@@ -14,17 +14,17 @@ from gatewayd.accounts.records import Actor
 from gatewayd.chats.records import Chat
 from gatewayd.errors import ErrorKind, GatewayError, invalid, shorten
 from gatewayd.events.calls import EventCalls, payload_of
+from gatewayd.events.event_types import external_names
 from gatewayd.events.hub import Hub
 from gatewayd.events.records import EventCall, EventTarget
 from gatewayd.events.rooms import Subscription
 from gatewayd.events.service import EventService
-from gatewayd.events.table import external_names
 from gatewayd.events.tickets import LIFE_SECONDS, Tickets
 from gatewayd.http.body import json_reply, read_model, read_object
-from gatewayd.http.connections.uses import RequestUse
+from gatewayd.http.connections.request_uses import RequestUse
 from gatewayd.http.context import actor, credential, request_id
 from gatewayd.http.public.accounts.session_replies import NO_STORE
-from gatewayd.http.replies import chats
+from gatewayd.http.reply_schemas import chats
 from gatewayd.http.responses.sse import relay
 from gatewayd.http.routes import Route, RouteAccess, RouteGroup
 from gatewayd.http.schemas import EVENT_STREAM, TRUE, answers

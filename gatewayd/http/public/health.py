@@ -8,9 +8,9 @@ from aiohttp import web
 from gatewayd.accounts.records import Actor
 from gatewayd.errors import GatewayError
 from gatewayd.http.body import json_reply
-from gatewayd.http.connections.uses import RequestUse
+from gatewayd.http.connections.request_uses import RequestUse
 from gatewayd.http.context import find_actor
-from gatewayd.http.replies import service
+from gatewayd.http.reply_schemas import service
 from gatewayd.http.routes import Route, RouteAccess, RouteGroup
 from gatewayd.http.schemas import answers
 

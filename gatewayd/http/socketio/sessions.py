@@ -24,7 +24,7 @@ from gatewayd.events.hub import Hub
 from gatewayd.events.rooms import Subscription
 from gatewayd.http.connections.admission import RequestAdmission
 from gatewayd.http.connections.drain import mark_as_listener
-from gatewayd.http.connections.uses import RequestUse
+from gatewayd.http.connections.request_uses import RequestUse
 from gatewayd.http.context import STARTED
 from gatewayd.http.errors import log_refused
 from gatewayd.http.routes import Route, RouteAccess

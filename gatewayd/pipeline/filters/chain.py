@@ -19,8 +19,8 @@ from gatewayd.pipeline.records import ChatRequest
 from gatewayd.plugins.records import Plugin, PluginFamily, PluginKind
 from gatewayd.plugins.registry import PluginManager
 from gatewayd.plugins.runtime.context import CallScope
-from gatewayd.plugins.runtime.handles import PluginHandle
 from gatewayd.plugins.runtime.instance import STREAM_METHOD, STREAM_PARAMETER
+from gatewayd.plugins.runtime.interfaces import PluginHandle
 from gatewayd.plugins.runtime.invoke import PluginError
 from gatewayd.plugins.runtime.repeated_calls import RepeatedCall, Result
 

@@ -12,7 +12,7 @@ from gatewayd.completions.json_access import as_count, as_mapping, as_sequence, 
 from gatewayd.completions.records import Body, CompletionChunk
 from gatewayd.errors import ErrorKind, GatewayError
 from gatewayd.pipeline.filters.conversions import RequestConversion, content_deltas
-from gatewayd.pipeline.filters.passed_answers import PassedAnswer
+from gatewayd.pipeline.filters.forwarded_answers import PassedAnswer
 from gatewayd.pipeline.interfaces import ChatFilter
 
 MAX_WHOLE_BYTES: Final = 32 * 1024 * 1024

@@ -22,7 +22,7 @@ from gatewayd.pipeline.tools.calls import ToolEffects, interpret_result
 from gatewayd.plugins.records import Plugin, PluginFamily, PluginKind
 from gatewayd.plugins.registry import PluginManager
 from gatewayd.plugins.runtime.context import CallScope, RequestFacts
-from gatewayd.plugins.runtime.handles import PluginHandle
+from gatewayd.plugins.runtime.interfaces import PluginHandle
 from gatewayd.plugins.runtime.invoke import PluginError, run_guarded
 from gatewayd.plugins.runtime.iterators import PluginIterator, join_texts
 from gatewayd.plugins.tool_results import is_mcp

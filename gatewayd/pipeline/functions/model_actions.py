@@ -12,7 +12,7 @@ from gatewayd.errors import GatewayError
 from gatewayd.pipeline.documents.model_info import assigned_ids
 from gatewayd.plugins.records import Plugin, PluginFamily, PluginKind
 from gatewayd.plugins.registry import PluginManager
-from gatewayd.plugins.runtime.handles import PluginHandle
+from gatewayd.plugins.runtime.interfaces import PluginHandle
 
 log = logging.getLogger(__name__)
 

@@ -12,8 +12,8 @@ from gatewayd.completions.deltas import calls_of, delta_of, first_choices, reaso
 from gatewayd.completions.json_access import as_mapping, as_sequence, as_text
 from gatewayd.completions.limits import check_choices
 from gatewayd.completions.records import Body
+from gatewayd.completions.tool_call_assembler import ToolCallAssembler
 from gatewayd.completions.tool_call_indices import CHUNK, ToolCallNumbering
-from gatewayd.completions.tool_calls import ToolCallAssembler
 from gatewayd.errors import ErrorKind, GatewayError
 from gatewayd.pipeline.functions.sse_text import SseTextReader
 

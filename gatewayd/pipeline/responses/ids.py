@@ -14,13 +14,13 @@ from gatewayd.completions.records import Body
 from gatewayd.deferred_writes import DeferredWrites
 from gatewayd.errors import GatewayError, invalid, not_found, shorten
 from gatewayd.json_decoder import JsonLimits
-from gatewayd.pipeline.filters.passed_answers import PassedAnswer
+from gatewayd.pipeline.filters.forwarded_answers import PassedAnswer
 from gatewayd.pipeline.filters.streams import EVENT_STREAM_TYPE, MAX_WHOLE_BYTES
 from gatewayd.pipeline.interfaces import ResponseIdStore
 from gatewayd.pipeline.responses.references import MAX_REFERENCES, ResponseReference, ids_in, references_in
 from gatewayd.text import MAX_ANSWER_DEPTH
 from gatewayd.time_slices import LoopPacer
-from gatewayd.write_attempts import NO_CHAT_ID, DeferredWrite
+from gatewayd.write_attempt import NO_CHAT_ID, DeferredWrite
 
 log = logging.getLogger(__name__)
 

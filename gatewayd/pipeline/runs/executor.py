@@ -28,7 +28,7 @@ from gatewayd.pipeline.runs.message_builder import MessageBuilder
 from gatewayd.pipeline.runs.post_processor import PostProcessing
 from gatewayd.pipeline.runs.subscriber import RunSubscriber
 from gatewayd.tasks import TaskRegistry
-from gatewayd.write_attempts import DeferredWrite, Key, Work
+from gatewayd.write_attempt import DeferredWrite, Key, Work
 
 log = logging.getLogger(__name__)
 

@@ -22,7 +22,7 @@ from gatewayd.completions.json_access import as_mapping, as_sequence, as_text
 from gatewayd.completions.limits import MAX_KEPT_CHARACTERS, AnswerSizeError
 from gatewayd.completions.reasoning_tags import ReasoningSplitter
 from gatewayd.completions.records import Body
-from gatewayd.completions.tool_calls import ToolCallAssembler
+from gatewayd.completions.tool_call_assembler import ToolCallAssembler
 from gatewayd.pipeline.records import ToolStep
 
 PART_CHARACTERS: Final = 2048

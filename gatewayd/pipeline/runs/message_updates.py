@@ -16,7 +16,7 @@ from gatewayd.completions.json_access import as_mapping, as_sequence, as_text
 from gatewayd.deferred_writes import DeferredWrites
 from gatewayd.errors import GatewayError, not_found
 from gatewayd.events.records import EventTarget
-from gatewayd.write_attempts import Work
+from gatewayd.write_attempt import Work
 
 log = logging.getLogger(__name__)
 

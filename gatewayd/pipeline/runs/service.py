@@ -30,7 +30,7 @@ from gatewayd.pipeline.runs.request import (
 from gatewayd.pipeline.runs.subscriber import RunSubscriber
 from gatewayd.pipeline.tasks import prompts
 from gatewayd.tasks import TaskOwner
-from gatewayd.write_attempts import Key
+from gatewayd.write_attempt import Key
 
 TASK_NAME: Final = "answer"
 """Name of the tasks of runs."""

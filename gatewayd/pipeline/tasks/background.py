@@ -14,7 +14,7 @@ from gatewayd.errors import GatewayError
 from gatewayd.pipeline.runs.interfaces import EventEmitter, RunContext, RunOptions
 from gatewayd.pipeline.tasks import prompts
 from gatewayd.pipeline.tasks.models import TaskModels
-from gatewayd.write_attempts import CHAT_ITSELF_ID, Key, Work
+from gatewayd.write_attempt import CHAT_ITSELF_ID, Key, Work
 
 log = logging.getLogger(__name__)
 

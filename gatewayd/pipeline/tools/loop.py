@@ -7,7 +7,7 @@ from gatewayd.catalog.interfaces import ChunkStream
 from gatewayd.completions.deltas import calls_of, message_of, text_of, usage_of
 from gatewayd.completions.json_access import as_mapping, as_sequence
 from gatewayd.completions.records import Body, Completion, CompletionChunk
-from gatewayd.completions.tool_calls import whole_calls
+from gatewayd.completions.tool_call_assembler import whole_calls
 from gatewayd.pipeline.interfaces import ToolUse
 from gatewayd.pipeline.records import ChatRequest, ToolStep
 from gatewayd.pipeline.tools.turn import CALLS, ToolLoopState, ToolTurn, assistant_call_message

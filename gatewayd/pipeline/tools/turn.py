@@ -6,7 +6,7 @@ from typing import Any, Final
 from gatewayd.completions.deltas import calls_of, text_of, usage_of
 from gatewayd.completions.json_access import as_mapping, as_sequence, as_text
 from gatewayd.completions.records import Body
-from gatewayd.completions.tool_calls import ToolCallAssembler
+from gatewayd.completions.tool_call_assembler import ToolCallAssembler
 from gatewayd.pipeline.tools.arguments import to_json_object
 
 _HEAD: Final = ("id", "created", "model")

@@ -8,7 +8,7 @@ import orjson
 
 from gatewayd.plugins.inline.operations import BUILTINS, TYPES, AttributeStorage, InlineOperations
 from gatewayd.plugins.inline.translation import operation_name, translate_method
-from gatewayd.plugins.runtime.attributes import find_shared
+from gatewayd.plugins.runtime.static_attributes import find_shared
 
 MAX_VALUE_BYTES: Final = 16_384
 """Maximum size of a value; a larger one is handled in the thread of the plugin."""

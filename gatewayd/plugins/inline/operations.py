@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from pydantic import BaseModel
 
-from gatewayd.plugins.runtime.attributes import MISSING, find_shared, storage_of
+from gatewayd.plugins.runtime.static_attributes import MISSING, find_shared, storage_of
 
 MAX_INTEGER: Final = 2**63
 MAX_TEXT_CHARACTERS: Final = 65_536

@@ -19,7 +19,6 @@ import orjson
 
 from gatewayd.errors import ErrorKind, GatewayError
 from gatewayd.log_levels import LibraryDebug
-from gatewayd.plugins.isolation.cached_facts import facts_of, refresh_facts
 from gatewayd.plugins.isolation.call_results import OutcomeWriter
 from gatewayd.plugins.isolation.calls import FILTER_METHODS, ReceivedCall, read_call
 from gatewayd.plugins.isolation.host_proxy import (
@@ -42,6 +41,7 @@ from gatewayd.plugins.isolation.messages import (
     render_failure,
     unpack_at_once,
 )
+from gatewayd.plugins.isolation.plugin_facts import facts_of, refresh_facts
 from gatewayd.plugins.open_webui.finder import install
 from gatewayd.plugins.records import Plugin, PluginFamily, PluginKind
 from gatewayd.plugins.runtime.arguments import CallServices

@@ -13,10 +13,10 @@ from typing import Any, Final
 
 from gatewayd.errors import GatewayError
 from gatewayd.plugins.isolation.backoff import StartPause
-from gatewayd.plugins.isolation.cached_facts import MAX_METHODS, PluginFacts, read_facts
 from gatewayd.plugins.isolation.calls import render_plugin
 from gatewayd.plugins.isolation.host_calls import PluginQuestions, QuestionParts
 from gatewayd.plugins.isolation.messages import LOGGED_FIELDS, MAX_ERROR_CHARACTERS, PipeData
+from gatewayd.plugins.isolation.plugin_facts import MAX_METHODS, PluginFacts, read_facts
 from gatewayd.plugins.isolation.process import MALFORMED_ERRORS, PluginProcess, ProcessOptions, make_failure
 from gatewayd.plugins.records import Plugin, PluginKind, log_fields
 from gatewayd.plugins.runtime.invoke import PluginError

@@ -22,7 +22,6 @@ from gatewayd.plugins.runtime.arguments import (
     read_parameters,
     reserved_arguments,
 )
-from gatewayd.plugins.runtime.attributes import find_stored, is_computed, is_plain
 from gatewayd.plugins.runtime.call_context import CallInfo, plugin_context
 from gatewayd.plugins.runtime.context import CallScope
 from gatewayd.plugins.runtime.event_loop_thread import PluginLoop
@@ -30,6 +29,7 @@ from gatewayd.plugins.runtime.invoke import FailureDetails, PluginError, run_gua
 from gatewayd.plugins.runtime.iterators import PluginIterator
 from gatewayd.plugins.runtime.repeated_calls import BoundMethod, MethodCalls, RepeatedCall, RepeatedMethod
 from gatewayd.plugins.runtime.runner import ACCESSOR_SECONDS, PluginRunner, ProblemRecorder
+from gatewayd.plugins.runtime.static_attributes import find_stored, is_computed, is_plain
 
 log = logging.getLogger(__name__)
 

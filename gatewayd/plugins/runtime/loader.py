@@ -19,14 +19,14 @@ from gatewayd.plugins.open_webui.import_rewriter import collect_missing_names
 from gatewayd.plugins.records import Plugin, PluginFamily, log_fields
 from gatewayd.plugins.runtime.arguments import CallServices
 from gatewayd.plugins.runtime.call_context import CallInfo, plugin_context
+from gatewayd.plugins.runtime.call_threads import SwitchIntervalGuard
 from gatewayd.plugins.runtime.event_loop_thread import PluginLoop
-from gatewayd.plugins.runtime.handles import PluginIsolation
+from gatewayd.plugins.runtime.import_turns import ImportTurns
 from gatewayd.plugins.runtime.instance import InstanceParts, PluginInstance
+from gatewayd.plugins.runtime.interfaces import PluginIsolation
 from gatewayd.plugins.runtime.invoke import CallOutcome, FailureDetails, PluginError, read_failure
 from gatewayd.plugins.runtime.output import LoggingGuard
 from gatewayd.plugins.runtime.runner import ProblemRecorder
-from gatewayd.plugins.runtime.threads import SwitchIntervalGuard
-from gatewayd.plugins.runtime.turns import ImportTurns
 from gatewayd.plugins.source import code as source_code
 from gatewayd.plugins.source import frontmatter
 from gatewayd.plugins.source.requirements import RequirementsInstaller

@@ -13,11 +13,11 @@ from typing import Any, Final, Protocol
 from gatewayd.errors import GatewayError
 from gatewayd.plugins.records import Plugin, log_fields
 from gatewayd.plugins.runtime.call_context import CallInfo, plugin_context
+from gatewayd.plugins.runtime.call_threads import CallThreads
 from gatewayd.plugins.runtime.event_loop_thread import PluginLoop
 from gatewayd.plugins.runtime.invoke import FailureDetails, PluginError, read_failure
 from gatewayd.plugins.runtime.iterators import AbandonedCalls, PluginIterator, TaskProducer, ThreadProducer
 from gatewayd.plugins.runtime.open_calls import OpenCalls
-from gatewayd.plugins.runtime.threads import CallThreads
 
 log = logging.getLogger(__name__)
 

@@ -24,8 +24,8 @@ from pydantic import TypeAdapter
 
 from gatewayd.accounts.records import Actor, CredentialKind, Role, User
 from gatewayd.errors import ErrorKind, GatewayError
+from gatewayd.events.event_types import find_type
 from gatewayd.events.records import EventTarget
-from gatewayd.events.table import find_type
 from gatewayd.plugins.interfaces import PluginHost
 from gatewayd.plugins.isolation.loader import IsolationChoice
 from gatewayd.plugins.open_webui import finder

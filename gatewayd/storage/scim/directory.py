@@ -20,10 +20,7 @@ from gatewayd.storage.engine.readers import QueryReader
 from gatewayd.storage.engine.statements import SqlStatement, storable_ids
 from gatewayd.storage.groups import group_from_row
 from gatewayd.storage.scim.predicates import ConditionContext, compile_condition, compile_order
-from gatewayd.storage.tables.accounts import (
-    GroupRow,
-    UserRow,
-)
+from gatewayd.storage.tables.accounts import GroupRow, UserRow
 from gatewayd.storage.users import user_from_row as user_of
 
 BATCH_SIZE: Final = 1000

@@ -9,10 +9,7 @@ from gatewayd.storage.engine.failures import translate_errors
 from gatewayd.storage.engine.fields import fits_columns
 from gatewayd.storage.engine.readers import QueryReader
 from gatewayd.storage.engine.transactions import write_transaction
-from gatewayd.storage.tables.documents import (
-    SpaceRow,
-    VectorBatchRow,
-)
+from gatewayd.storage.tables.documents import SpaceRow, VectorBatchRow
 
 REMOVAL_BATCH_SIZE: Final = 100
 

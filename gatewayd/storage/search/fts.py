@@ -9,9 +9,7 @@ from collections.abc import Sequence
 from typing import Any, Final
 
 from gatewayd.storage.engine.statements import SqlStatement
-from gatewayd.storage.tables.documents import (
-    REMOVED,
-)
+from gatewayd.storage.tables.documents import REMOVED
 
 TOKENIZER: Final = "porter unicode61"
 INDEXED: Final = "COALESCE(segmented, text)"

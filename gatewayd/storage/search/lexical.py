@@ -23,10 +23,7 @@ from gatewayd.storage.search.bigrams import SegmentedQuery, is_letter, segment_q
 from gatewayd.storage.search.file_fts_cache import FileWordCache
 from gatewayd.storage.search.ranks import PassageRanking, match_any
 from gatewayd.storage.search.term_selection import MAX_MATCHED_PASSAGES, TermPlan
-from gatewayd.storage.tables.documents import (
-    CollectionRow,
-    FileRow,
-)
+from gatewayd.storage.tables.documents import CollectionRow, FileRow
 from gatewayd.text import replace_presentation_forms
 
 log = logging.getLogger(__name__)

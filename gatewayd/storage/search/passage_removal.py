@@ -18,12 +18,7 @@ from gatewayd.storage.engine.failures import translate_errors
 from gatewayd.storage.engine.fields import decode, encode
 from gatewayd.storage.engine.transactions import write_transaction
 from gatewayd.storage.search import fts
-from gatewayd.storage.tables.documents import (
-    REMOVED,
-    CollectionRow,
-    FileRow,
-    PassageRow,
-)
+from gatewayd.storage.tables.documents import REMOVED, CollectionRow, FileRow, PassageRow
 
 log = logging.getLogger(__name__)
 

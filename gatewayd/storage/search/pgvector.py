@@ -21,11 +21,7 @@ from gatewayd.storage.engine.failures import translate_errors
 from gatewayd.storage.engine.fields import fits_columns
 from gatewayd.storage.engine.transactions import write_transaction
 from gatewayd.storage.search.embedding_spaces import vector_table
-from gatewayd.storage.tables.documents import (
-    FileRow,
-    SpaceRow,
-    VectorBatchRow,
-)
+from gatewayd.storage.tables.documents import FileRow, SpaceRow, VectorBatchRow
 from gatewayd.tasks import TaskRegistry
 
 log = logging.getLogger(__name__)

@@ -12,10 +12,7 @@ from gatewayd.ingest.records import ID_BYTES, ScopeKind, SearchScope, VectorBatc
 from gatewayd.storage.engine.failures import translate_errors
 from gatewayd.storage.engine.fields import fits_columns
 from gatewayd.storage.engine.readers import QueryReader
-from gatewayd.storage.tables.documents import (
-    FileRow,
-    SpaceRow,
-)
+from gatewayd.storage.tables.documents import FileRow, SpaceRow
 
 PAGE_BYTES: Final = 1 << 20
 PAGE_BATCHES: Final = 200

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 
 from gatewayd.ingest.records import EmbeddingSpace, SearchScope
 from gatewayd.vectors.index.checkpoints import CheckpointKey
-from gatewayd.vectors.index.reloads import ReloadWatch
+from gatewayd.vectors.index.eviction_watch import ReloadWatch
 from gatewayd.vectors.index.scope_index import ScopeIndex
 
 

@@ -15,8 +15,8 @@ from gatewayd.ingest.records import EmbeddingSpace, SearchHit, SearchScope
 from gatewayd.tasks import TaskRegistry
 from gatewayd.vectors.index.cache import ScopeCache
 from gatewayd.vectors.index.checkpoints import CheckpointKey, GraphCheckpoints, scope_stem
+from gatewayd.vectors.index.eviction_watch import ReloadWatch
 from gatewayd.vectors.index.flat_index import check_query
-from gatewayd.vectors.index.reloads import ReloadWatch
 from gatewayd.vectors.index.scope_index import IndexRules, IndexServices, ScopeIndex
 from gatewayd.vectors.index.threads import IndexThreads
 

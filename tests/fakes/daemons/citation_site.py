@@ -10,8 +10,8 @@ from gatewayd.accounts.records import Role
 from gatewayd.completions.records import CompletionChunk
 from gatewayd.http.public.completions.chat import ChatRoutes
 from gatewayd.http.public.completions.messages import MessageRoutes
-from gatewayd.http.public.runtime.conversion import RuntimeConversion
-from gatewayd.http.public.runtime.routes import RuntimeRoutes
+from gatewayd.http.public.model_runtimes.conversion import RuntimeConversion
+from gatewayd.http.public.model_runtimes.routes import RuntimeRoutes
 from gatewayd.http.routes import RouteAccess
 from gatewayd.pipeline.documents.attachments import AttachmentOptions, DocumentAttachments
 from gatewayd.pipeline.embeddings import EmbeddingService

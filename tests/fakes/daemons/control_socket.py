@@ -38,9 +38,9 @@ from gatewayd.http.control.documents.files import ControlFileRoutes, FileReceive
 from gatewayd.http.control.documents.queue import QueueRoutes
 from gatewayd.http.control.documents.reindex import ReindexRoutes
 from gatewayd.http.control.documents.serializers import DocumentViews
-from gatewayd.http.control.edge import ControlEdge
 from gatewayd.http.control.health import ControlHealthRoutes, DaemonFacts
 from gatewayd.http.control.impersonation import ControlActors
+from gatewayd.http.control.middleware import ControlEdge
 from gatewayd.http.control.models.models import ControlModelRoutes
 from gatewayd.http.control.peer import PeerRules
 from gatewayd.http.control.settings import SettingRoutes

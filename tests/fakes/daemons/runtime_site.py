@@ -9,10 +9,10 @@ from gatewayd.catalog.interfaces import ModelSource
 from gatewayd.catalog.records import Grant
 from gatewayd.catalog.runtimes import ModelRuntimes
 from gatewayd.catalog.service import Catalog, CatalogOptions
-from gatewayd.http.public.runtime.admin import RuntimeAdminRoutes
-from gatewayd.http.public.runtime.conversion import RuntimeConversion
-from gatewayd.http.public.runtime.routes import RuntimeRoutes
-from gatewayd.http.public.runtime.unknown_paths import RuntimeOthersRoutes
+from gatewayd.http.public.model_runtimes.admin import RuntimeAdminRoutes
+from gatewayd.http.public.model_runtimes.conversion import RuntimeConversion
+from gatewayd.http.public.model_runtimes.routes import RuntimeRoutes
+from gatewayd.http.public.model_runtimes.unknown_paths import RuntimeOthersRoutes
 from gatewayd.pipeline.embeddings import EmbeddingService
 from gatewayd.pipeline.filters.inputs import InputFilters
 from gatewayd.pipeline.interfaces import ChatFilters

@@ -14,7 +14,7 @@ from gatewayd.dialects import openai
 from gatewayd.knowledge.process_now import SynchronousProcessing
 from gatewayd.knowledge.retrieval import SearchOptions
 from gatewayd.knowledge.scopes import ScopeResolver
-from gatewayd.pipeline.functions.source import FunctionSource
+from gatewayd.pipeline.functions.pipe_source import FunctionSource
 from gatewayd.pipeline.interfaces import Attachments, ChatFilters
 from gatewayd.pipeline.pipeline import NoDocuments, NoFilters, Pipeline
 from gatewayd.pipeline.tasks.models import TaskModels

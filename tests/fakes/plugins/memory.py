@@ -14,7 +14,7 @@ from gatewayd.plugins.records import Plugin, PluginFamily, PluginKind, PluginPro
 from gatewayd.plugins.registry import PluginManager, PluginSources
 from gatewayd.plugins.runtime.arguments import CallServices, RequestMaker
 from gatewayd.plugins.runtime.context import CallScope
-from gatewayd.plugins.runtime.handles import PluginIsolation
+from gatewayd.plugins.runtime.interfaces import PluginIsolation
 from gatewayd.plugins.runtime.loader import LoadingOptions
 from gatewayd.plugins.source import code as source_code
 from gatewayd.plugins.source import frontmatter

@@ -7,7 +7,7 @@ from gatewayd import ids
 from gatewayd.completions.deltas import REASONING_FIELDS, reasoning_of, text_of, usage_of
 from gatewayd.completions.json_access import as_mapping, as_sequence, as_text
 from gatewayd.completions.records import Body
-from gatewayd.completions.tool_calls import ToolCallAssembler
+from gatewayd.completions.tool_call_assembler import ToolCallAssembler
 
 _GATHERED = frozenset({*REASONING_FIELDS, "role", "content", "refusal", "tool_calls", "function_call"})
 

@@ -11,7 +11,7 @@ from gatewayd.chats.records import Chat, Message
 from gatewayd.pipeline.filters.chain import PluginFilters
 from gatewayd.pipeline.filters.outlets import OutletRunner
 from gatewayd.pipeline.functions.actions import ActionRunner
-from gatewayd.pipeline.functions.source import FunctionSource, refresh_listener
+from gatewayd.pipeline.functions.pipe_source import FunctionSource, refresh_listener
 from gatewayd.pipeline.pipeline import NoTools, Pipeline
 from gatewayd.pipeline.records import ChatRequest
 from gatewayd.pipeline.runs.message_updates import MessageUpdates

@@ -7,7 +7,7 @@ from typing import Any
 
 from gatewayd.accounts.records import User
 from gatewayd.chats.service import Chats
-from gatewayd.chats.services import ChatServices
+from gatewayd.chats.service_bundle import ChatServices
 from gatewayd.chats.shares import ChatSharing
 from gatewayd.chats.tags import ChatTags
 from gatewayd.chats.transfer import ChatTransfer

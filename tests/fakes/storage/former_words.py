@@ -16,9 +16,7 @@ from gatewayd.storage.engine.migrate import migrate_open
 from gatewayd.storage.engine.transactions import placeholder
 from gatewayd.storage.files import columns_of
 from gatewayd.storage.search.fts import table
-from gatewayd.storage.tables.documents import (
-    CollectionRow,
-)
+from gatewayd.storage.tables.documents import CollectionRow
 from tests.fakes.storage.passages import document
 
 MIGRATION = "0008_segmented_words"

@@ -12,8 +12,8 @@ from gatewayd.storage.engine.database import Database
 from gatewayd.storage.engine.location import sqlite
 from gatewayd.storage.groups import TortoiseGroups
 from gatewayd.storage.keys import TortoiseKeys
+from gatewayd.storage.stored_settings import TortoiseValues
 from gatewayd.storage.users import TortoiseUsers
-from gatewayd.storage.values import TortoiseValues
 from gatewayd.transactions import CallbackTransactor
 from tests.fakes.accounts.services import Accounts
 

@@ -27,9 +27,7 @@ from gatewayd.knowledge.fusion import FusionMethod
 from gatewayd.sandbox import confinement
 from gatewayd.settings import Settings, load
 from gatewayd.storage.search import passage_removal
-from gatewayd.storage.tables.documents import (
-    PassageRow,
-)
+from gatewayd.storage.tables.documents import PassageRow
 from gatewayd.tasks import TaskRegistry
 from gatewayd.upstream.services.extractor import ExternalExtractor
 from tests.fakes.documents.collections import a_file

@@ -19,7 +19,7 @@ from gatewayd.deferred_writes import DeferredWrites
 from gatewayd.errors import ErrorKind, GatewayError
 from gatewayd.tasks import TaskRegistry
 from gatewayd.transactions import CallbackTransactor
-from gatewayd.write_attempts import CHAT_ITSELF_ID, DeferredWrite, Key
+from gatewayd.write_attempt import CHAT_ITSELF_ID, DeferredWrite, Key
 from tests.fakes.accounts.memory_stores import Memory
 from tests.fakes.storage.memory_chats import ChatState, MemoryChats, MemoryMessages
 

@@ -13,10 +13,10 @@ from gatewayd.chats.records import MAX_CONTENT_CHARACTERS, MAX_ITEMS, MAX_ITEMS_
 from gatewayd.deferred_writes import DeferredWrites
 from gatewayd.errors import ErrorKind, GatewayError
 from gatewayd.events.calls import CallTimeout, EventCalls
+from gatewayd.events.event_types import EVENT_TYPES, PayloadFault
 from gatewayd.events.hub import Hub
 from gatewayd.events.records import EventTarget
 from gatewayd.events.service import EventService
-from gatewayd.events.table import EVENT_TYPES, PayloadFault
 from gatewayd.tasks import TaskRegistry
 from tests.fakes.storage.events import SOON, TARGET, EventSite, SlowEffects, heard, make_state, waiting
 from tests.fakes.storage.memory_chats import MemoryEffects

@@ -11,7 +11,7 @@ from multidict import CIMultiDict
 from gatewayd.accounts.records import Actor, Role
 from gatewayd.errors import ErrorKind, GatewayError
 from gatewayd.http.body import json_reply
-from gatewayd.http.connections.uses import RequestUse
+from gatewayd.http.connections.request_uses import RequestUse
 from gatewayd.http.context import actor, client_address, find_actor
 from gatewayd.http.middleware import EdgeOptions
 from gatewayd.http.responses.sse import open_stream

@@ -10,7 +10,7 @@ from gatewayd.catalog.service import Catalog, CatalogOptions
 from gatewayd.chats.records import Chat, Message
 from gatewayd.pipeline.filters.chain import PluginFilters
 from gatewayd.pipeline.filters.outlets import OutletRunner
-from gatewayd.pipeline.functions.source import FunctionSource
+from gatewayd.pipeline.functions.pipe_source import FunctionSource
 from gatewayd.pipeline.pipeline import NoTools, Pipeline
 from gatewayd.pipeline.runs.message_updates import MessageUpdates
 from gatewayd.pipeline.runs.service import RunService

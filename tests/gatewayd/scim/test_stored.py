@@ -13,10 +13,7 @@ from gatewayd.storage.engine.database import Database
 from gatewayd.storage.engine.location import sqlite
 from gatewayd.storage.groups import TortoiseGroups
 from gatewayd.storage.scim.directory import TortoiseDirectory
-from gatewayd.storage.tables.accounts import (
-    GroupRow,
-    UserRow,
-)
+from gatewayd.storage.tables.accounts import GroupRow, UserRow
 from gatewayd.storage.users import TortoiseUsers
 from gatewayd.transactions import CallbackTransactor
 from tests.fakes.accounts.provisioning import Provisioning, adding, removing, replacing

@@ -13,7 +13,7 @@ from gatewayd.settings.layers import (
     from_service_manager,
     from_token_file,
 )
-from gatewayd.settings.model import Settings
+from gatewayd.settings.settings_model import Settings
 
 PATH = Path("/etc/gatewayd/gatewayd.toml")
 

@@ -21,8 +21,8 @@ from gatewayd.storage.groups import TortoiseGroups
 from gatewayd.storage.keys import TortoiseKeys, TortoiseRevocations
 from gatewayd.storage.message_events import TortoiseMessageEvents
 from gatewayd.storage.messages import TortoiseMessages
+from gatewayd.storage.stored_settings import TortoiseValues
 from gatewayd.storage.users import TortoiseUsers
-from gatewayd.storage.values import TortoiseValues
 from gatewayd.transactions import Transactor
 from tests.fakes.accounts.memory_stores import (
     Memory,

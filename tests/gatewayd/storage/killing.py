@@ -16,8 +16,8 @@ from gatewayd.errors import ErrorKind, GatewayError
 from gatewayd.storage.engine.database import Database
 from gatewayd.storage.engine.location import parse
 from gatewayd.storage.keys import TortoiseKeys
+from gatewayd.storage.stored_settings import TortoiseValues
 from gatewayd.storage.users import TortoiseUsers
-from gatewayd.storage.values import TortoiseValues
 
 
 def say(value: Any) -> None:

@@ -11,11 +11,7 @@ from gatewayd.storage.collection_links import place_key
 from gatewayd.storage.collections import TortoiseCollections
 from gatewayd.storage.engine.database import Database
 from gatewayd.storage.files import TortoiseFiles
-from gatewayd.storage.tables.documents import (
-    CollectionRow,
-    LinkRow,
-    PassageRow,
-)
+from gatewayd.storage.tables.documents import CollectionRow, LinkRow, PassageRow
 from tests.fakes.documents.records import collection, file, link
 from tests.fakes.storage.word_tables import indexed_texts
 

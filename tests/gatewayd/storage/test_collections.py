@@ -10,14 +10,8 @@ from gatewayd.knowledge.records import Collection
 from gatewayd.storage.collections import TortoiseCollections
 from gatewayd.storage.engine.database import Database
 from gatewayd.storage.files import TortoiseFiles
-from gatewayd.storage.tables.accounts import (
-    GrantRow,
-)
-from gatewayd.storage.tables.documents import (
-    CollectionRow,
-    DirectoryRow,
-    LinkRow,
-)
+from gatewayd.storage.tables.accounts import GrantRow
+from gatewayd.storage.tables.documents import CollectionRow, DirectoryRow, LinkRow
 from gatewayd.storage.users import TortoiseUsers
 from tests.fakes.accounts.records import user
 from tests.fakes.documents.records import collection, directory, file, link

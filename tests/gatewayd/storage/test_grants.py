@@ -6,9 +6,7 @@ from gatewayd.storage.engine.database import Database
 from gatewayd.storage.engine.statements import SqlStatement
 from gatewayd.storage.engine.transactions import write_transaction
 from gatewayd.storage.grants import GrantResource
-from gatewayd.storage.tables.accounts import (
-    GrantRow,
-)
+from gatewayd.storage.tables.accounts import GrantRow
 
 LISTS = {
     "a": (Grant("user", "u1", "write"), Grant("group", "g1", "read")),

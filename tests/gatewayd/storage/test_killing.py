@@ -23,11 +23,9 @@ from gatewayd.storage.engine.database import Database
 from gatewayd.storage.engine.location import DatabaseLocation, parse, sqlite
 from gatewayd.storage.engine.migrate import check, migrate, read_status
 from gatewayd.storage.keys import TortoiseKeys
-from gatewayd.storage.tables.documents import (
-    PassageRow,
-)
+from gatewayd.storage.stored_settings import TortoiseValues
+from gatewayd.storage.tables.documents import PassageRow
 from gatewayd.storage.users import TortoiseUsers
-from gatewayd.storage.values import TortoiseValues
 from tests.fakes.accounts.records import user
 from tests.fakes.storage.former_words import MIGRATION, find_former, make_former, write_package
 from tests.fakes.storage.passages import open_shelf

@@ -8,9 +8,7 @@ from gatewayd.catalog.records import Grant, ModelRecord
 from gatewayd.errors import ErrorKind, GatewayError
 from gatewayd.storage.engine.database import Database
 from gatewayd.storage.models import TortoiseModels
-from gatewayd.storage.tables.accounts import (
-    GrantRow,
-)
+from gatewayd.storage.tables.accounts import GrantRow
 
 FULL = ModelRecord(
     id="org/model:7b é",

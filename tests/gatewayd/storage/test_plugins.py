@@ -9,9 +9,7 @@ from gatewayd.errors import ErrorKind, GatewayError
 from gatewayd.plugins.records import PluginFamily, PluginKind, PluginOrigin, PluginProblem
 from gatewayd.storage.engine.database import Database
 from gatewayd.storage.plugins import TortoisePlugins, TortoiseUserValves
-from gatewayd.storage.tables.accounts import (
-    GrantRow,
-)
+from gatewayd.storage.tables.accounts import GrantRow
 from gatewayd.storage.tables.plugins import PluginRow, UserValvesRow
 from gatewayd.storage.users import TortoiseUsers
 from tests.fakes.accounts.records import user

@@ -8,9 +8,7 @@ from gatewayd.catalog.records import Grant
 from gatewayd.errors import ErrorKind, GatewayError
 from gatewayd.plugins.servers.records import ServerType
 from gatewayd.storage.engine.database import Database
-from gatewayd.storage.tables.accounts import (
-    GrantRow,
-)
+from gatewayd.storage.tables.accounts import GrantRow
 from gatewayd.storage.tool_servers import TortoiseToolServers
 from tests.fakes.storage.records import tool_server
 

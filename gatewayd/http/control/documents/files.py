@@ -14,7 +14,7 @@ from gatewayd.accounts.records import Actor
 from gatewayd.errors import ErrorKind, GatewayError, invalid
 from gatewayd.http.audit import note_change
 from gatewayd.http.body import check_media_type, read_model, validation_failure
-from gatewayd.http.connections.uses import RequestUse
+from gatewayd.http.connections.request_uses import RequestUse
 from gatewayd.http.control.accounts.grantees import GranteeFinder
 from gatewayd.http.control.documents.serializers import DocumentViews
 from gatewayd.http.control.impersonation import ControlActors

@@ -11,7 +11,7 @@ from gatewayd.accounts.runtime_settings import RuntimeSettings
 from gatewayd.http.audit import note_change
 from gatewayd.http.body import json_reply, read_object, warning_headers
 from gatewayd.http.context import actor
-from gatewayd.http.replies import accounts
+from gatewayd.http.reply_schemas import accounts
 from gatewayd.http.routes import Route, RouteAccess
 from gatewayd.http.schemas import answers
 

@@ -17,7 +17,7 @@ from gatewayd.http.body import json_reply, read_model
 from gatewayd.http.context import CREDENTIAL, actor, client_address, credential, find_actor
 from gatewayd.http.public.accounts.serializers import render_account
 from gatewayd.http.public.accounts.session_replies import DEVICE_COOKIE, NO_STORE, SessionReplies
-from gatewayd.http.replies import accounts, service
+from gatewayd.http.reply_schemas import accounts, service
 from gatewayd.http.routes import Route, RouteAccess, RouteGroup
 from gatewayd.http.schemas import TRUE, answers
 

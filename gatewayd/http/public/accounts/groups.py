@@ -16,7 +16,7 @@ from gatewayd.http.audit import note_change
 from gatewayd.http.body import json_reply, large_reply, pages_reply, read_model
 from gatewayd.http.context import actor
 from gatewayd.http.public.accounts.serializers import render_user_info
-from gatewayd.http.replies import accounts
+from gatewayd.http.reply_schemas import accounts
 from gatewayd.http.routes import Route, RouteAccess, RouteGroup
 from gatewayd.http.schemas import TRUE, answers, listed
 

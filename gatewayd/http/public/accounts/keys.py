@@ -13,7 +13,7 @@ from gatewayd.http.body import json_reply, read_model
 from gatewayd.http.context import actor
 from gatewayd.http.public.accounts.serializers import render_key
 from gatewayd.http.public.accounts.session_replies import NO_STORE
-from gatewayd.http.replies import accounts
+from gatewayd.http.reply_schemas import accounts
 from gatewayd.http.routes import Route, RouteAccess
 from gatewayd.http.schemas import TRUE, answers
 

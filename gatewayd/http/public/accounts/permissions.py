@@ -8,7 +8,7 @@ from gatewayd.accounts.permissions import BUILTIN_PERMISSIONS, Permissions, diff
 from gatewayd.http.audit import note_change
 from gatewayd.http.body import json_reply, read_object
 from gatewayd.http.context import actor
-from gatewayd.http.replies import accounts
+from gatewayd.http.reply_schemas import accounts
 from gatewayd.http.routes import Route, RouteAccess
 from gatewayd.http.schemas import answers
 

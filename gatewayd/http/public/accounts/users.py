@@ -23,7 +23,7 @@ from gatewayd.http.public.accounts.serializers import (
     render_user_info,
     render_whole_user,
 )
-from gatewayd.http.replies import accounts
+from gatewayd.http.reply_schemas import accounts
 from gatewayd.http.routes import Route, RouteAccess, RouteGroup
 from gatewayd.http.schemas import OBJECT, OBJECT_OR_NULL, TRUE, answers, listed
 

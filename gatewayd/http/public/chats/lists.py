@@ -10,7 +10,7 @@ from gatewayd.chats.records import ChatQuery
 from gatewayd.chats.renderer import render_list_item
 from gatewayd.chats.search_query import read_search
 from gatewayd.chats.service import SORT_FIELDS
-from gatewayd.chats.services import ChatServices
+from gatewayd.chats.service_bundle import ChatServices
 from gatewayd.chats.tags import render_tag
 from gatewayd.http.body import large_reply, read_model
 from gatewayd.http.context import actor
@@ -23,7 +23,7 @@ from gatewayd.http.public.query_parameters import (
     parse_flag,
     parse_page,
 )
-from gatewayd.http.replies import chats as replies
+from gatewayd.http.reply_schemas import chats as replies
 from gatewayd.http.responses.json_parts import send_records
 from gatewayd.http.routes import Route, RouteAccess, RouteGroup
 from gatewayd.http.schemas import answers, listed

@@ -6,7 +6,7 @@ from typing import Any, Final
 
 from aiohttp import web
 
-from gatewayd.chats.services import ChatServices
+from gatewayd.chats.service_bundle import ChatServices
 from gatewayd.chats.tags import render_tag
 from gatewayd.chats.transfer import MAX_IMPORTED_CHATS
 from gatewayd.events.records import EventTarget
@@ -20,7 +20,7 @@ from gatewayd.http.public.chats.bodies import (
     NewChatBody,
     TagBody,
 )
-from gatewayd.http.replies import chats as replies
+from gatewayd.http.reply_schemas import chats as replies
 from gatewayd.http.responses.json_parts import send_records
 from gatewayd.http.routes import Route, RouteAccess, RouteGroup
 from gatewayd.http.schemas import BOOLEAN, TRUE, answers, listed

@@ -10,9 +10,9 @@ from gatewayd import ids
 from gatewayd.dialects import openai
 from gatewayd.http import body
 from gatewayd.http.body import warning_headers
-from gatewayd.http.connections.uses import RequestUse
+from gatewayd.http.connections.request_uses import RequestUse
 from gatewayd.http.context import actor, facts_of, request_id
-from gatewayd.http.replies import dialects
+from gatewayd.http.reply_schemas import dialects
 from gatewayd.http.responses.streams import AnswerStreams, OpenAiFrames, openai_frames, send_whole
 from gatewayd.http.routes import BASES, Route, RouteAccess, RouteDialect
 from gatewayd.http.schemas import EVENT_STREAM, answers

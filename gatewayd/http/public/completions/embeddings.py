@@ -7,9 +7,9 @@ from aiohttp import web
 
 from gatewayd.dialects import embeddings as dialect
 from gatewayd.http import body
-from gatewayd.http.connections.uses import RequestUse
+from gatewayd.http.connections.request_uses import RequestUse
 from gatewayd.http.context import actor, facts_of, request_id
-from gatewayd.http.replies import dialects
+from gatewayd.http.reply_schemas import dialects
 from gatewayd.http.routes import BASES, Route, RouteAccess, RouteDialect
 from gatewayd.http.schemas import answers
 from gatewayd.json_decoder import LARGE_LIMITS

@@ -15,10 +15,10 @@ from gatewayd.dialects.token_estimate import count_tokens
 from gatewayd.errors import GatewayError, invalid
 from gatewayd.http import body
 from gatewayd.http.body import warning_headers
-from gatewayd.http.connections.uses import RequestUse
+from gatewayd.http.connections.request_uses import RequestUse
 from gatewayd.http.context import actor, facts_of, request_id
 from gatewayd.http.errors import STATUSES
-from gatewayd.http.replies import dialects, service
+from gatewayd.http.reply_schemas import dialects, service
 from gatewayd.http.responses.streams import AnswerStreams, send_whole
 from gatewayd.http.routes import Handler, Route, RouteAccess, RouteDialect
 from gatewayd.http.schemas import EVENT_STREAM, answers

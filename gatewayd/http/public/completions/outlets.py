@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from aiohttp import web
 
 from gatewayd.http import body
-from gatewayd.http.connections.uses import RequestUse
+from gatewayd.http.connections.request_uses import RequestUse
 from gatewayd.http.context import actor, facts_of
 from gatewayd.http.routes import Handler, Route, RouteAccess
 from gatewayd.http.schemas import ANYTHING, OBJECT, answers

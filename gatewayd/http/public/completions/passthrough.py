@@ -12,7 +12,7 @@ from gatewayd.completions.records import Body
 from gatewayd.dialects import openai
 from gatewayd.errors import ErrorKind, GatewayError
 from gatewayd.http import body
-from gatewayd.http.connections.uses import RequestUse
+from gatewayd.http.connections.request_uses import RequestUse
 from gatewayd.http.context import actor, facts_of, request_id
 from gatewayd.http.errors import STATUSES, log_broken
 from gatewayd.http.responses.sse import open_stream, send_frames

@@ -8,9 +8,9 @@ from aiohttp import web
 
 from gatewayd.dialects import openai
 from gatewayd.http import body
-from gatewayd.http.connections.uses import RequestUse
+from gatewayd.http.connections.request_uses import RequestUse
 from gatewayd.http.context import actor, facts_of, request_id
-from gatewayd.http.replies import chats
+from gatewayd.http.reply_schemas import chats
 from gatewayd.http.routes import Route, RouteAccess, RouteGroup
 from gatewayd.http.schemas import answers
 from gatewayd.json_decoder import LARGE_LIMITS

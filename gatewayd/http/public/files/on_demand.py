@@ -10,7 +10,7 @@ from gatewayd.accounts.records import Actor
 from gatewayd.http.audit import note_change
 from gatewayd.http.body import json_reply, read_model
 from gatewayd.http.context import actor
-from gatewayd.http.replies import documents, service
+from gatewayd.http.reply_schemas import documents, service
 from gatewayd.http.schemas import answers
 from gatewayd.ingest.files import FileService
 from gatewayd.ingest.records import File

@@ -9,7 +9,7 @@ from pydantic import BaseModel, ConfigDict
 from gatewayd.errors import invalid, not_found
 from gatewayd.http.audit import note_change
 from gatewayd.http.body import json_reply, read_model
-from gatewayd.http.connections.uses import RequestUse
+from gatewayd.http.connections.request_uses import RequestUse
 from gatewayd.http.context import actor
 from gatewayd.http.public.files.status import StatusStreams
 from gatewayd.http.public.files.upload import FileUploads
@@ -20,7 +20,7 @@ from gatewayd.http.public.query_parameters import (
     parse_number,
     parse_page,
 )
-from gatewayd.http.replies import documents
+from gatewayd.http.reply_schemas import documents
 from gatewayd.http.responses.file_content import file_reply
 from gatewayd.http.routes import Route, RouteAccess, RouteGroup
 from gatewayd.http.schemas import ANY_MEDIA_TYPE, EVENT_STREAM, INTEGER, answers, listed

@@ -9,10 +9,10 @@ from gatewayd import json_decoder
 from gatewayd.accounts.texts import clean_object
 from gatewayd.errors import GatewayError, invalid
 from gatewayd.http.body import json_reply
-from gatewayd.http.connections.uses import RequestUse
+from gatewayd.http.connections.request_uses import RequestUse
 from gatewayd.http.context import actor
 from gatewayd.http.public.query_parameters import parse_flag
-from gatewayd.http.replies import documents
+from gatewayd.http.reply_schemas import documents
 from gatewayd.http.routes import FORM_BODY, Route, RouteAccess
 from gatewayd.http.schemas import answers
 from gatewayd.http.uploads import UploadForm, read_form

@@ -9,7 +9,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from gatewayd.accounts.records import Actor
 from gatewayd.http.body import json_reply, read_model, warning_headers
-from gatewayd.http.connections.uses import RequestUse
+from gatewayd.http.connections.request_uses import RequestUse
 from gatewayd.http.context import actor
 from gatewayd.http.public.files.on_demand import (
     DeleteBody,
@@ -19,7 +19,7 @@ from gatewayd.http.public.files.on_demand import (
     ProcessFileBody,
     ProcessTextBody,
 )
-from gatewayd.http.replies import documents
+from gatewayd.http.reply_schemas import documents
 from gatewayd.http.routes import Route, RouteAccess, RouteGroup
 from gatewayd.http.schemas import answers
 from gatewayd.knowledge.retrieval import MAX_K, RetrievalService, SearchOptions

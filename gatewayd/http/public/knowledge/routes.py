@@ -18,7 +18,7 @@ from gatewayd.http.public.knowledge.bodies import (
 )
 from gatewayd.http.public.knowledge.replies import MAX_FILES_SHOWN, CollectionReplies
 from gatewayd.http.public.query_parameters import PAGE_QUERY, TEXT_QUERY, parse_flag, parse_number, parse_page
-from gatewayd.http.replies import documents
+from gatewayd.http.reply_schemas import documents
 from gatewayd.http.routes import Route, RouteAccess, RouteGroup
 from gatewayd.http.schemas import TRUE, answers, listed
 from gatewayd.ingest.records import FileStatus

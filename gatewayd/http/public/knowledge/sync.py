@@ -13,7 +13,7 @@ from gatewayd.http.context import actor
 from gatewayd.http.public.files.owners import RenderedDocument
 from gatewayd.http.public.knowledge.replies import CollectionReplies
 from gatewayd.http.public.query_parameters import PAGE_QUERY, parse_flag, parse_number, parse_page
-from gatewayd.http.replies import documents, service
+from gatewayd.http.reply_schemas import documents, service
 from gatewayd.http.routes import Route, RouteAccess, RouteGroup
 from gatewayd.http.schemas import TRUE, answers
 from gatewayd.ingest.records import File

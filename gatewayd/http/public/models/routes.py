@@ -14,7 +14,7 @@ from gatewayd.http import body
 from gatewayd.http.audit import note_change
 from gatewayd.http.context import actor
 from gatewayd.http.public.models import anthropic_lists
-from gatewayd.http.replies import models
+from gatewayd.http.reply_schemas import models
 from gatewayd.http.routes import BASES, Handler, Route, RouteAccess, RouteDialect
 from gatewayd.http.schemas import TRUE, answers
 from gatewayd.pipeline.documents.model_info import render_model, render_record

@@ -13,7 +13,7 @@ from gatewayd.http.public import query_parameters
 from gatewayd.http.public.plugins.bodies import FunctionBody, FunctionChangeBody, SyncBody
 from gatewayd.http.public.plugins.serializers import PluginSerializer
 from gatewayd.http.public.plugins.valves import ValveRoutes, plugin_id
-from gatewayd.http.replies import plugins
+from gatewayd.http.reply_schemas import plugins
 from gatewayd.http.routes import Route, RouteAccess, RouteGroup
 from gatewayd.http.schemas import TRUE, answers, listed
 from gatewayd.plugins.function_sync import FunctionSync

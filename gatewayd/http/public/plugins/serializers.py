@@ -10,7 +10,7 @@ from gatewayd.http.public.files.owners import OwnerFinder
 from gatewayd.plugins.access import PluginAccess
 from gatewayd.plugins.records import Plugin, PluginFamily, render_plugin
 from gatewayd.plugins.registry import PluginManager
-from gatewayd.plugins.runtime.handles import PluginHandle
+from gatewayd.plugins.runtime.interfaces import PluginHandle
 from gatewayd.plugins.servers.records import ToolServer
 
 RenderedPlugin = dict[str, Any]

@@ -9,7 +9,7 @@ from gatewayd.errors import invalid
 from gatewayd.http import body
 from gatewayd.http.audit import note_change
 from gatewayd.http.context import actor
-from gatewayd.http.replies import plugins
+from gatewayd.http.reply_schemas import plugins
 from gatewayd.http.routes import Route, RouteAccess, RouteGroup
 from gatewayd.http.schemas import answers
 from gatewayd.json_decoder import LARGE_LIMITS

@@ -15,7 +15,7 @@ from gatewayd.http.public.plugins.bodies import ToolBody, ToolChangeBody
 from gatewayd.http.public.plugins.functions import PublicPluginServices
 from gatewayd.http.public.plugins.serializers import render_server
 from gatewayd.http.public.plugins.valves import ValveRoutes, plugin_id
-from gatewayd.http.replies import plugins
+from gatewayd.http.reply_schemas import plugins
 from gatewayd.http.routes import Route, RouteAccess, RouteGroup
 from gatewayd.http.schemas import TRUE, answers, listed
 from gatewayd.plugins.records import Plugin, PluginFamily, PluginOrigin

@@ -9,7 +9,7 @@ from gatewayd.errors import ErrorKind, GatewayError, not_found
 from gatewayd.http.context import base_url
 from gatewayd.http.public.scim.messages import list_reply, scim_reply
 from gatewayd.http.public.scim.routes import row
-from gatewayd.http.replies import provisioning
+from gatewayd.http.reply_schemas import provisioning
 from gatewayd.http.routes import Route
 from gatewayd.http.schemas import answers
 from gatewayd.scim.discovery import resource_types, schemas, service_provider_config

@@ -20,7 +20,7 @@ from gatewayd.http.public.scim.messages import (
     scim_reply,
     search_reply,
 )
-from gatewayd.http.replies import provisioning
+from gatewayd.http.reply_schemas import provisioning
 from gatewayd.http.routes import Handler, Route, RouteAccess, RouteDialect
 from gatewayd.http.schemas import answers
 from gatewayd.http.scim_auth import AUDIT_RECORD, AuditRecord, summarise_ids

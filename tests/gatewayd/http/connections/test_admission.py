@@ -12,7 +12,7 @@ from aiohttp import web
 
 from gatewayd.http.connections.admission import counted_address
 from gatewayd.http.connections.capacity import DescriptorBudget, DescriptorLimits
-from gatewayd.http.connections.uses import ConcurrencyBounds, ConcurrencyRules, RequestUse
+from gatewayd.http.connections.request_uses import ConcurrencyBounds, ConcurrencyRules, RequestUse
 from gatewayd.http.middleware import EdgeOptions
 from gatewayd.http.routes import Route, RouteAccess
 from tests.fakes.http.public_app import bearer, listening

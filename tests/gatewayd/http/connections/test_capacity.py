@@ -20,7 +20,7 @@ from gatewayd.http.connections.capacity import (
     control_descriptor_limits,
     public_descriptor_limits,
 )
-from gatewayd.http.connections.uses import ConcurrencyBounds, ConcurrencyRules, RequestUse
+from gatewayd.http.connections.request_uses import ConcurrencyBounds, ConcurrencyRules, RequestUse
 
 PLENTY = 1_000_000
 

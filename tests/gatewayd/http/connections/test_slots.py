@@ -12,8 +12,8 @@ from gatewayd.errors import GatewayError
 from gatewayd.http.connections.admission import RequestAdmission
 from gatewayd.http.connections.capacity import DESCRIPTOR_BUDGET, DescriptorBudget, DescriptorLimits
 from gatewayd.http.connections.minimum_rate import RATES, MinimumRate, MinimumRates
+from gatewayd.http.connections.request_uses import ConcurrencyBounds, ConcurrencyRules, RequestUse
 from gatewayd.http.connections.slots import SeatedConnection
-from gatewayd.http.connections.uses import ConcurrencyBounds, ConcurrencyRules, RequestUse
 from gatewayd.http.server import HttpServer
 
 ASKED = b"GET / HTTP/1.1\r\nHost: x\r\n\r\n"

@@ -14,9 +14,9 @@ from gatewayd.accounts.change_notifier import AccountChange
 from gatewayd.accounts.records import Actor, Role
 from gatewayd.chats.records import MAX_CONTENT_CHARACTERS, Chat
 from gatewayd.errors import ErrorKind, GatewayError, not_found
+from gatewayd.events.event_types import external_names
 from gatewayd.events.records import Event, EventTarget
 from gatewayd.events.rooms import EventLimits
-from gatewayd.events.table import external_names
 from gatewayd.events.tickets import Tickets
 from gatewayd.http.access_revocation import AccessRevocation
 from gatewayd.http.public.events import EventRoutes, EventServices

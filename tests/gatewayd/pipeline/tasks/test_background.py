@@ -11,7 +11,7 @@ from gatewayd.completions.records import Body, Completion
 from gatewayd.errors import ErrorKind, GatewayError
 from gatewayd.pipeline.runs.interfaces import RunOptions
 from gatewayd.plugins.runtime.context import CallScope
-from gatewayd.write_attempts import CHAT_ITSELF_ID
+from gatewayd.write_attempt import CHAT_ITSELF_ID
 from tests.fakes.storage.chat_runs import OWNER, World, asking, running_world
 
 ALL = {"title_generation": True, "tags_generation": True, "follow_up_generation": True}

@@ -11,7 +11,7 @@ import pytest
 from gatewayd.catalog.service import Catalog, CatalogOptions
 from gatewayd.errors import ErrorKind, GatewayError
 from gatewayd.pipeline.documents.attachments import AttachmentOptions, DocumentAttachments
-from gatewayd.pipeline.functions.source import FunctionSource
+from gatewayd.pipeline.functions.pipe_source import FunctionSource
 from gatewayd.pipeline.pipeline import NoFilters, NoTools, Pipeline
 from gatewayd.pipeline.records import ChatRequest
 from gatewayd.plugins.builtin.extractive import (

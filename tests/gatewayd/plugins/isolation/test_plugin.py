@@ -8,8 +8,8 @@ import pytest
 from gatewayd.errors import ErrorKind, GatewayError
 from gatewayd.plugins.isolation.plugin import IsolatedPlugin
 from gatewayd.plugins.records import PluginFamily
-from gatewayd.plugins.runtime.handles import PluginHandle
 from gatewayd.plugins.runtime.instance import PluginInstance
+from gatewayd.plugins.runtime.interfaces import PluginHandle
 from gatewayd.plugins.runtime.invoke import PluginError
 from gatewayd.plugins.runtime.iterators import PluginIterator
 from tests.fakes.plugins.isolated import Isolating, isolated, result_of

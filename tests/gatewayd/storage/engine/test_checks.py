@@ -17,9 +17,7 @@ from gatewayd.storage.engine.database import Database
 from gatewayd.storage.engine.failures import translate_errors
 from gatewayd.storage.engine.location import DatabaseLocation
 from gatewayd.storage.engine.readers import open_ping
-from gatewayd.storage.tables.accounts import (
-    ValueRow,
-)
+from gatewayd.storage.tables.accounts import ValueRow
 from tests.fakes.storage.postgres import Postgres
 
 only_sqlite = pytest.mark.parametrize("location", ["sqlite"], indirect=True)

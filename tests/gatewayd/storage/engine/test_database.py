@@ -11,8 +11,8 @@ import pytest
 from gatewayd.errors import ErrorKind, GatewayError
 from gatewayd.storage.engine.database import Database
 from gatewayd.storage.engine.location import DatabaseLocation, parse, sqlite
+from gatewayd.storage.stored_settings import TortoiseValues
 from gatewayd.storage.users import TortoiseUsers
-from gatewayd.storage.values import TortoiseValues
 from tests.fakes.accounts.records import user
 from tests.fakes.storage.postgres import Postgres
 from tests.gatewayd.storage.conftest import Stores

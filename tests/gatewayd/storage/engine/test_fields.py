@@ -18,9 +18,7 @@ from gatewayd.storage.engine.fields import (
     encode_sanitised,
     fits_columns,
 )
-from gatewayd.storage.tables.accounts import (
-    UserRow,
-)
+from gatewayd.storage.tables.accounts import UserRow
 
 
 @pytest.mark.parametrize("value", [None, True, 0, 1.5, "", "1", [], {"a": [None, ("x",)]}], ids=repr)

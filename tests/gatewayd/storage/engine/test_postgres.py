@@ -22,8 +22,8 @@ from gatewayd.storage.engine.database import Database
 from gatewayd.storage.engine.location import DatabaseLocation
 from gatewayd.storage.engine.postgres import lock_key
 from gatewayd.storage.engine.transactions import write_transaction
+from gatewayd.storage.stored_settings import TortoiseValues
 from gatewayd.storage.users import TortoiseUsers
-from gatewayd.storage.values import TortoiseValues
 from tests.fakes.accounts.records import user
 from tests.fakes.daemons import paused_processes as standstill
 from tests.fakes.storage.postgres import Postgres

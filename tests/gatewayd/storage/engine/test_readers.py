@@ -7,9 +7,7 @@ from gatewayd.errors import GatewayError
 from gatewayd.storage.engine.database import Database
 from gatewayd.storage.engine.failures import translate_errors
 from gatewayd.storage.engine.readers import SqliteReader, open_ping, open_reader
-from gatewayd.storage.tables.accounts import (
-    ValueRow,
-)
+from gatewayd.storage.tables.accounts import ValueRow
 
 COUNT = "SELECT COUNT(*) FROM stored_values"
 

@@ -2,9 +2,7 @@ import pytest
 
 from gatewayd.storage.engine.database import Database
 from gatewayd.storage.engine.statements import SqlStatement, contains_pattern, like_pattern, storable_ids
-from gatewayd.storage.tables.documents import (
-    FileRow,
-)
+from gatewayd.storage.tables.documents import FileRow
 
 
 def test_patterns_take_the_signs_of_like_for_text() -> None:

@@ -13,8 +13,8 @@ from gatewayd.storage.engine.database import Database
 from gatewayd.storage.engine.location import DatabaseLocation
 from gatewayd.storage.engine.transactions import placeholder, write_transaction
 from gatewayd.storage.keys import TortoiseKeys
+from gatewayd.storage.stored_settings import TortoiseValues
 from gatewayd.storage.users import TortoiseUsers
-from gatewayd.storage.values import TortoiseValues
 from tests.fakes.accounts.records import key, user
 from tests.gatewayd.storage.conftest import Stores
 

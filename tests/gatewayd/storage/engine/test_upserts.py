@@ -2,9 +2,7 @@ from typing import Any
 
 from gatewayd.storage.engine.database import Database
 from gatewayd.storage.engine.upserts import BATCH_SIZE, insert_rows, upsert_rows
-from gatewayd.storage.tables.accounts import (
-    ValueRow,
-)
+from gatewayd.storage.tables.accounts import ValueRow
 
 
 def value(name: str, text: str = "1", at: int = 0) -> dict[str, Any]:

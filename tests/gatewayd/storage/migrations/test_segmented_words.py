@@ -9,9 +9,7 @@ from gatewayd.ingest.records import ScopeKind, SearchScope
 from gatewayd.storage.engine.database import Database
 from gatewayd.storage.engine.location import parse
 from gatewayd.storage.engine.migrate import migrate_open
-from gatewayd.storage.tables.documents import (
-    CollectionRow,
-)
+from gatewayd.storage.tables.documents import CollectionRow
 from tests.fakes.storage.former_words import MIGRATION, make_former, write_package
 from tests.fakes.storage.passages import open_shelf
 from tests.fakes.storage.postgres import Postgres

@@ -7,9 +7,7 @@ from gatewayd.ingest.records import ScopeKind, SearchScope
 from gatewayd.storage.engine.database import Database
 from gatewayd.storage.engine.transactions import write_transaction
 from gatewayd.storage.search import fts
-from gatewayd.storage.tables.documents import (
-    CollectionRow,
-)
+from gatewayd.storage.tables.documents import CollectionRow
 from tests.fakes.storage.passages import Shelf, open_shelf
 from tests.fakes.storage.word_tables import indexed_texts
 

@@ -10,12 +10,7 @@ from gatewayd.ingest.records import FileStatus, ScopeKind, SearchScope
 from gatewayd.knowledge.records import CollectionLink
 from gatewayd.storage.engine.database import Database
 from gatewayd.storage.search import fts, passage_removal
-from gatewayd.storage.tables.documents import (
-    REMOVED,
-    CollectionRow,
-    FileRow,
-    PassageRow,
-)
+from gatewayd.storage.tables.documents import REMOVED, CollectionRow, FileRow, PassageRow
 from tests.fakes.storage.passages import Shelf, document, extraction, open_shelf
 from tests.fakes.storage.word_tables import indexed_texts
 

@@ -26,9 +26,7 @@ from gatewayd.storage.engine.database import Database
 from gatewayd.storage.engine.location import sqlite
 from gatewayd.storage.jobs import TortoiseJobs
 from gatewayd.storage.search import passages
-from gatewayd.storage.tables.documents import (
-    PassageRow,
-)
+from gatewayd.storage.tables.documents import PassageRow
 from tests.fakes.storage.passages import SPACE, Shelf, direction, document, extraction, open_shelf
 
 FILE = SearchScope(ScopeKind.FILE, "f")

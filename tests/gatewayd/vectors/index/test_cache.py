@@ -7,7 +7,7 @@ import pytest
 from gatewayd.ingest.records import EmbeddingSpace
 from gatewayd.vectors.index.cache import ScopeCache
 from gatewayd.vectors.index.checkpoints import CheckpointKey
-from gatewayd.vectors.index.reloads import ReloadWatch
+from gatewayd.vectors.index.eviction_watch import ReloadWatch
 from gatewayd.vectors.index.scope_index import ScopeIndex
 from tests.fakes.documents.index_conformance import SPACE, collection, single
 

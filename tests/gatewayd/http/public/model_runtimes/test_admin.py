@@ -1,4 +1,4 @@
-"""Tests for gatewayd.http.public.runtime.admin."""
+"""Tests for gatewayd.http.public.model_runtimes.admin."""
 
 import asyncio
 from typing import Any

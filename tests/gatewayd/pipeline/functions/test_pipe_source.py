@@ -1,4 +1,4 @@
-"""Tests for gatewayd.pipeline.functions.source."""
+"""Tests for gatewayd.pipeline.functions.pipe_source."""
 
 import asyncio
 import threading
@@ -485,14 +485,14 @@ async def test_a_pipe_that_does_not_load_is_no_model(monkeypatch: pytest.MonkeyP
     async with function_world(function("p", "class Pipe:\n    x = y\n")) as world:
         with pytest.raises(GatewayError, match="Model not found: 'p'"):
             await run(world)
-    monkeypatch.setattr("gatewayd.pipeline.functions.source.LOADING_SECONDS", 0.05)
+    monkeypatch.setattr("gatewayd.pipeline.functions.pipe_source.LOADING_SECONDS", 0.05)
     slow = "import time\nfor _ in range(1000): time.sleep(0.01)\nclass Pipe: pass"
     async with function_world(function("p", slow)) as world:
         assert not await world.functions.load_model("p")
 
 
 async def test_a_pause_of_the_gateway_is_not_charged_to_a_pipe(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("gatewayd.pipeline.functions.source.LOADING_SECONDS", 0.1)
+    monkeypatch.setattr("gatewayd.pipeline.functions.pipe_source.LOADING_SECONDS", 0.1)
     monkeypatch.setattr("gatewayd.deadlines.PAUSE_THRESHOLD_SECONDS", 0.02)
     async with function_world(pipe("return ''")) as world:
         plugin = await world.registry.loaded(PluginFamily.FUNCTION, "p")

@@ -2,7 +2,7 @@ from collections.abc import AsyncGenerator, AsyncIterator
 
 import pytest
 
-from gatewayd.pipeline.filters.passed_answers import PassedAnswer
+from gatewayd.pipeline.filters.forwarded_answers import PassedAnswer
 
 
 class Answer:

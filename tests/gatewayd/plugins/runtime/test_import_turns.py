@@ -5,7 +5,7 @@ import threading
 
 import pytest
 
-from gatewayd.plugins.runtime.turns import ImportTurns
+from gatewayd.plugins.runtime.import_turns import ImportTurns
 
 pytestmark = pytest.mark.timeout(30)
 

@@ -11,7 +11,7 @@ from gatewayd.catalog.runtimes import ModelRuntime, ModelRuntimes, with_model_na
 from gatewayd.completions.records import Body
 from gatewayd.errors import ErrorKind, GatewayError
 from gatewayd.http.context import actor, request_id
-from gatewayd.http.public.runtime.requests import (
+from gatewayd.http.public.model_runtimes.requests import (
     PREFIX,
     TAG,
     name_of,

@@ -8,10 +8,10 @@ from aiohttp import web
 
 from gatewayd.catalog.runtimes import ModelRuntimes
 from gatewayd.http import body
-from gatewayd.http.connections.uses import RequestUse
+from gatewayd.http.connections.request_uses import RequestUse
 from gatewayd.http.context import actor, request_id
-from gatewayd.http.public.runtime.conversion import RuntimeConversion
-from gatewayd.http.public.runtime.requests import (
+from gatewayd.http.public.model_runtimes.conversion import RuntimeConversion
+from gatewayd.http.public.model_runtimes.requests import (
     PREFIX,
     TAG,
     name_of,
@@ -19,7 +19,7 @@ from gatewayd.http.public.runtime.requests import (
     runtime_index,
     runtime_rows,
 )
-from gatewayd.http.replies import dialects, service
+from gatewayd.http.reply_schemas import dialects, service
 from gatewayd.http.responses.ndjson import AnswerEnding, pass_lines, pass_whole
 from gatewayd.http.routes import Route, RouteAccess, RouteDialect
 from gatewayd.http.schemas import LINES, OBJECT, Reply, answers

@@ -5,10 +5,8 @@ import pytest
 
 from gatewayd.errors import ErrorKind, GatewayError
 from gatewayd.storage.engine.database import Database
-from gatewayd.storage.tables.accounts import (
-    ValueRow,
-)
-from gatewayd.storage.values import TortoiseValues
+from gatewayd.storage.stored_settings import TortoiseValues
+from gatewayd.storage.tables.accounts import ValueRow
 from tests.gatewayd.storage.conftest import Stores
 
 JSON = [

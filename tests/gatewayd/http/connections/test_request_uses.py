@@ -1,10 +1,10 @@
-"""Tests for gatewayd.http.connections.uses."""
+"""Tests for gatewayd.http.connections.request_uses."""
 
 from dataclasses import fields
 
-from gatewayd.http.connections.uses import BOUND_NAMES, ConcurrencyBounds, RequestUse
+from gatewayd.http.connections.request_uses import BOUND_NAMES, ConcurrencyBounds, RequestUse
 from gatewayd.http.public.completions.embeddings import EmbeddingRoutes
-from gatewayd.http.public.runtime.routes import RuntimeRoutes
+from gatewayd.http.public.model_runtimes.routes import RuntimeRoutes
 from gatewayd.pipeline.embeddings import MAX_PARALLEL
 
 

@@ -1,4 +1,4 @@
-"""Tests for gatewayd.http.public.runtime.conversion."""
+"""Tests for gatewayd.http.public.model_runtimes.conversion."""
 
 import asyncio
 from collections.abc import AsyncIterator

@@ -2,9 +2,9 @@
 
 import pytest
 
-from gatewayd.vectors.index import reloads
+from gatewayd.vectors.index import eviction_watch
 from gatewayd.vectors.index.checkpoints import CheckpointKey
-from gatewayd.vectors.index.reloads import REPEAT_SECONDS, SOON_SECONDS, ReloadWatch
+from gatewayd.vectors.index.eviction_watch import REPEAT_SECONDS, SOON_SECONDS, ReloadWatch
 from tests.fakes.documents.index_conformance import SPACE, collection
 
 MIB = 1 << 20
@@ -65,7 +65,7 @@ def test_what_is_loaded_again_later_or_for_the_first_time_is_nothing_to_tell(
 
 
 def test_only_the_latest_are_remembered(watch: ReloadWatch, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(reloads, "MAX_REMEMBERED_EVICTIONS", 1)
+    monkeypatch.setattr(eviction_watch, "MAX_REMEMBERED_EVICTIONS", 1)
     watch.note_eviction(A, 1, B, 1)
     watch.note_eviction(B, 1, A, 1)
     watch.note_load(A)

@@ -9,7 +9,7 @@ import orjson
 import pytest
 
 from gatewayctl.wire.base import HEADER, VERSION
-from gatewayd.http.control.edge import ControlEdge
+from gatewayd.http.control.middleware import ControlEdge
 from gatewayd.http.control.peer import PeerRules, SocketPeer
 from gatewayd.http.routes import Route, RouteAccess
 from gatewayd.tasks import TaskRegistry

@@ -6,9 +6,7 @@ from typing import Any
 from gatewayd.storage.engine.failures import translate_errors
 from gatewayd.storage.engine.fields import decode, encode, fits_columns
 from gatewayd.storage.engine.transactions import write_transaction
-from gatewayd.storage.tables.accounts import (
-    ValueRow,
-)
+from gatewayd.storage.tables.accounts import ValueRow
 
 
 class TortoiseValues:

@@ -1,4 +1,4 @@
-"""Tests for gatewayd.http.public.runtime.requests."""
+"""Tests for gatewayd.http.public.model_runtimes.requests."""
 
 from typing import Any
 
@@ -7,7 +7,12 @@ from aiohttp import web
 from aiohttp.test_utils import make_mocked_request
 
 from gatewayd.errors import GatewayError
-from gatewayd.http.public.runtime.requests import name_of, read_runtime_body, runtime_index, runtime_rows
+from gatewayd.http.public.model_runtimes.requests import (
+    name_of,
+    read_runtime_body,
+    runtime_index,
+    runtime_rows,
+)
 from gatewayd.http.routes import RouteAccess, RouteDialect
 from tests.fakes.http.public_app import serving
 

@@ -1,4 +1,4 @@
-"""Tests for gatewayd.completions.tool_calls: calls cut into pieces in every way seen."""
+"""Tests for gatewayd.completions.tool_call_assembler: calls cut into pieces in every way seen."""
 
 import copy
 import itertools
@@ -16,8 +16,8 @@ from gatewayd.completions.limits import (
     MAX_TOOL_CALLS,
     AnswerSizeError,
 )
+from gatewayd.completions.tool_call_assembler import ToolCall, ToolCallAssembler, parse_object
 from gatewayd.completions.tool_call_indices import ToolCallNumbering
-from gatewayd.completions.tool_calls import ToolCall, ToolCallAssembler, parse_object
 from gatewayd.dialects.ollama.dialect import ReplyTiming
 from gatewayd.dialects.ollama.stream import ChatLines
 from gatewayd.pipeline.functions.output import CompletionBuilder, PipeReader

@@ -2,8 +2,8 @@
 
 from typing import Any
 
-from gatewayd.http.replies.documents import owner
-from gatewayd.http.replies.models import grant
+from gatewayd.http.reply_schemas.documents import owner
+from gatewayd.http.reply_schemas.models import grant
 from gatewayd.http.schemas import (
     BOOLEAN,
     INTEGER,

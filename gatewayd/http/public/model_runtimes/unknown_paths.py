@@ -8,9 +8,9 @@ from aiohttp import web
 
 from gatewayd.catalog.runtimes import ModelRuntimes, with_model_name
 from gatewayd.completions.records import Body
-from gatewayd.http.connections.uses import RequestUse
+from gatewayd.http.connections.request_uses import RequestUse
 from gatewayd.http.context import actor, request_id
-from gatewayd.http.public.runtime.requests import PREFIX, TAG, read_runtime_body
+from gatewayd.http.public.model_runtimes.requests import PREFIX, TAG, read_runtime_body
 from gatewayd.http.responses.ndjson import pass_bytes
 from gatewayd.http.routes import Route, RouteAccess, RouteDialect
 from gatewayd.http.schemas import ANY_MEDIA_TYPE, answers

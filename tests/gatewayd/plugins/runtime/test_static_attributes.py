@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from gatewayd.plugins.runtime.attributes import MISSING, find_stored
+from gatewayd.plugins.runtime.static_attributes import MISSING, find_stored
 
 
 class Deciding:

@@ -1,11 +1,11 @@
-"""Tests for gatewayd.write_attempts."""
+"""Tests for gatewayd.write_attempt."""
 
 import asyncio
 
 import pytest
 
 from gatewayd.errors import ErrorKind, GatewayError
-from gatewayd.write_attempts import WriteAttempts
+from gatewayd.write_attempt import WriteAttempts
 
 
 async def test_a_write_that_is_given_up_before_it_began_writes_nothing() -> None:

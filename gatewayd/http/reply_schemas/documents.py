@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from gatewayd.http.replies.models import grant
+from gatewayd.http.reply_schemas.models import grant
 from gatewayd.http.schemas import (
     BOOLEAN,
     INTEGER,

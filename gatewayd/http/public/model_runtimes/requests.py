@@ -8,7 +8,7 @@ from aiohttp import web
 from gatewayd.completions.records import Body
 from gatewayd.errors import invalid
 from gatewayd.http import body
-from gatewayd.http.connections.uses import RequestUse
+from gatewayd.http.connections.request_uses import RequestUse
 from gatewayd.http.routes import JSON_BODY, Handler, Route, RouteAccess, RouteDialect
 from gatewayd.http.schemas import Reply
 from gatewayd.json_decoder import LARGE_LIMITS

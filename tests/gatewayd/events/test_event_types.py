@@ -1,11 +1,11 @@
-"""Tests for gatewayd.events.table: the rows of gatewayd-plugins(7), EVENTS, line by line."""
+"""Tests for gatewayd.events.event_types: the rows of gatewayd-plugins(7), EVENTS, line by line."""
 
 from typing import Any
 
 import pytest
 
+from gatewayd.events.event_types import EVENT_TYPES, PayloadFault, external_names, find_type, names_of
 from gatewayd.events.records import Effect, EventHelper
-from gatewayd.events.table import EVENT_TYPES, PayloadFault, external_names, find_type, names_of
 
 IN_ORDER = [
     ("status",),

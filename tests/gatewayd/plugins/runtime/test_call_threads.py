@@ -11,11 +11,11 @@ from collections.abc import Callable
 import pytest
 
 from gatewayd.plugins.records import PluginFamily
-from gatewayd.plugins.runtime import threads as plain_threads
+from gatewayd.plugins.runtime import call_threads as plain_threads
+from gatewayd.plugins.runtime.call_threads import SWITCH_INTERVAL_SECONDS, CallThreads
 from gatewayd.plugins.runtime.interrupts import Interrupted
 from gatewayd.plugins.runtime.invoke import PluginError
 from gatewayd.plugins.runtime.iterators import AbandonedCalls, ThreadProducer
-from gatewayd.plugins.runtime.threads import SWITCH_INTERVAL_SECONDS, CallThreads
 from tests.fakes.plugins.memory import Plugged, make_registry, plugin_of
 
 pytestmark = pytest.mark.timeout(30)

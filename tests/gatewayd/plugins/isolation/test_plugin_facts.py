@@ -3,14 +3,14 @@ from typing import Any
 
 import pytest
 
-from gatewayd.plugins.isolation.cached_facts import (
+from gatewayd.plugins.isolation.messages import PipeData, pack_at_once, unpack_at_once
+from gatewayd.plugins.isolation.plugin_facts import (
     MAX_ATTRIBUTE_BYTES,
     MAX_METHODS,
     PluginFacts,
     facts_of,
     read_facts,
 )
-from gatewayd.plugins.isolation.messages import PipeData, pack_at_once, unpack_at_once
 from tests.fakes.plugins.loaded import running
 
 CONTENT = f"""

@@ -1,4 +1,4 @@
-"""Tests for gatewayd.http.public.runtime.routes."""
+"""Tests for gatewayd.http.public.model_runtimes.routes."""
 
 import asyncio
 from typing import Any
@@ -6,7 +6,7 @@ from typing import Any
 import orjson
 import pytest
 
-from gatewayd.http.public.runtime.routes import ANSWER_OPERATIONS, PROTOCOL_VERSION
+from gatewayd.http.public.model_runtimes.routes import ANSWER_OPERATIONS, PROTOCOL_VERSION
 from tests.fakes.daemons.runtime_site import BODY_LIMIT, paths, serving_runtimes, two_runtimes
 from tests.fakes.http.public_app import bearer
 from tests.fakes.providers.models import FakeSource

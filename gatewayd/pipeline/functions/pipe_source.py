@@ -35,7 +35,7 @@ from gatewayd.pipeline.runs.interfaces import EventEmitter
 from gatewayd.plugins.records import Plugin, PluginFamily, PluginKind
 from gatewayd.plugins.registry import PluginManager
 from gatewayd.plugins.runtime.context import CallScope
-from gatewayd.plugins.runtime.handles import PluginHandle
+from gatewayd.plugins.runtime.interfaces import PluginHandle
 from gatewayd.plugins.runtime.iterators import PluginIterator
 from gatewayd.tasks import TaskRegistry
 

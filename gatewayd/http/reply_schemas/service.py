@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from gatewayd.http.replies.accounts import permissions
+from gatewayd.http.reply_schemas.accounts import permissions
 from gatewayd.http.schemas import BOOLEAN, OBJECT, TEXT, TRUE, record
 
 

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from gatewayd.http.replies.chats import started_answer
+from gatewayd.http.reply_schemas.chats import started_answer
 from gatewayd.http.schemas import (
     ANYTHING,
     BOOLEAN,

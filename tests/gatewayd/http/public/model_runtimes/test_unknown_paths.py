@@ -1,10 +1,10 @@
-"""Tests for gatewayd.http.public.runtime.unknown_paths."""
+"""Tests for gatewayd.http.public.model_runtimes.unknown_paths."""
 
 import pytest
 from aiohttp import ClientPayloadError
 
 from gatewayd.catalog.records import ModelRecord
-from gatewayd.http.public.runtime.unknown_paths import KNOWN_OPERATIONS, METHODS
+from gatewayd.http.public.model_runtimes.unknown_paths import KNOWN_OPERATIONS, METHODS
 from gatewayd.pipeline.pipeline import NoFilters
 from tests.fakes.daemons.runtime_site import paths, serving_runtimes, two_runtimes
 from tests.fakes.providers.upstream import CUT, Reply, json_reply
