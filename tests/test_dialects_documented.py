@@ -175,7 +175,7 @@ async def endpoints(state: Path) -> Sequence[Route]:
     settings = load(None, {"DATA_DIR": str(state), "ENABLE_BUILTIN_MODEL": "false"})
     async with AsyncExitStack() as stack:
         made = await assemble(settings, stack)
-        return public_rows(made.parts, made.listening)
+        return public_rows(made.services, made.streaming)
 
 
 def test_every_path_that_reaches_a_model_has_its_row() -> None:
