@@ -60,6 +60,7 @@ PROCESSES = (
     "test_backup_documented.py",
     "test_ci_run.py",
     "test_documents_documented.py",
+    "test_scim_documented.py",
 )
 
 # Fixtures that start a process, or fetch over the network with one.
