@@ -11,7 +11,7 @@ from functools import partial
 from typing import Final
 
 from gatewayd.errors import ErrorKind, GatewayError
-from gatewayd.keyed_turns import KeyedLocks
+from gatewayd.keyed_locks import KeyedLocks
 from gatewayd.tasks import TaskRegistry
 from gatewayd.write_attempt import CHAT_ITSELF_ID, NO_CHAT_ID, DeferredWrite, Key, Work, WriteAttempts
 

@@ -226,7 +226,7 @@ def create(
     writer: Writers = None,
     dry_run: DryRun = False,
 ) -> None:
-    """Create a collection, which only its owner and administrators see unless told otherwise."""
+    """Create a collection; by default only its owner and administrators see it."""
     given = _given(description=description, user=user, readers=reader, writers=writer)
     request = NewCollection.model_validate({"name": name, **given})
     session.written(
@@ -332,8 +332,8 @@ def query(
 ) -> None:
     """Search a collection as a chat with this collection does.
 
-    The search by meaning (dense) and the one by words (lexical) each rank what they find; the score orders
-    the passages that are told. What is not given is as the settings say.
+    The search by meaning (dense) and the search by words (lexical) rank passages separately; the score is the
+    order of both together. Options that are left out have the values of the settings.
     """
     given = _given(k=k, threshold=threshold, hybrid=hybrid)
     request = Query.model_validate({"query": question, **given})
@@ -359,8 +359,8 @@ def give(
 ) -> None:
     """Make another user the owner of collections.
 
-    The files in them keep their owners. How many belong to removed accounts is told, and with --with-files
-    those are given, too.
+    The files in them keep their owners. The command prints how many files belong to removed accounts; with
+    --with-files these files get the new owner, too.
     """
     for ref in collections:
         row = session.client.call(routes.GIVE_COLLECTION, ref, body=Gift(user=to), dry_run=dry_run)
@@ -409,7 +409,7 @@ def check(
 ) -> None:
     """Compare the indexes of collections with the stored passages, and repair differences.
 
-    Exits with 1 when something differed, even if it was mended.
+    Exits with 1 if the indexes differed, even if the differences were repaired.
     """
     client = session.client
     refs = collections or [

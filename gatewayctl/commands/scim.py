@@ -116,7 +116,7 @@ def check(
 ) -> None:
     """Send the first requests of an identity provider, and explain each failure.
 
-    Reads only, unless told to write. Run it where the provider's requests come from, or near: it needs no
+    Reads only, unless --write is given. Run it at or near the origin of the provider's requests: it needs no
     control socket. Without --token-file the token is read from standard input. Exits with 1 when a step
     failed.
     """

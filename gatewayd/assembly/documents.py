@@ -106,8 +106,8 @@ class DocumentServices:
     async def start(self) -> None:
         """Start the queue; load the embedding model if there is something to search.
 
-        Without documents nothing of the default model is built or loaded: its process takes more memory than
-        the gateway. A model that the settings choose is looked at all the same: a wrong one is told at once.
+        Without documents the default model is neither built nor loaded: its process takes more memory than
+        the gateway. A model named in the settings is checked at once, so that an error in its name is logged.
         """
         self.queue.start()
         try:

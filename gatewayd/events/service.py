@@ -13,7 +13,7 @@ from gatewayd.events.hub import Hub
 from gatewayd.events.interfaces import MessageEffects
 from gatewayd.events.message_effects import StoredEffects, is_stored
 from gatewayd.events.records import Effect, Event, EventHelper, EventTarget
-from gatewayd.keyed_turns import KeyedLocks
+from gatewayd.keyed_locks import KeyedLocks
 from gatewayd.write_attempt import Key, Work
 
 log = logging.getLogger(__name__)

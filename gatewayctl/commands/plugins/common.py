@@ -257,7 +257,7 @@ def show(
 ) -> None:
     """Show one {family}, with its last problem and where it lives.
 
-    For one in a process of its own that runs, told are the process id and the bytes of memory that it holds.
+    For a {family} in a running process of its own it shows the process id and the memory in bytes.
     """
     row = session.client.call(routes.GET_PLUGIN, family, plugin, source=source)
     if source and session.output is Output.TABLE:

@@ -57,7 +57,7 @@ def install(
     user: Owner = None,
     dry_run: DryRun = False,
 ) -> None:
-    """Install functions or bring those that are there up to date; a new one is off unless told otherwise.
+    """Install functions, or update installed ones; a new function is off by default.
 
     One that does not load is refused, and does not keep others from being installed. In a dry run what is new
     is loaded in a process of its own. Exits with 1 when one failed.

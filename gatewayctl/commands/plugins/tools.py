@@ -38,7 +38,7 @@ def install(
     user: Owner = None,
     dry_run: DryRun = False,
 ) -> None:
-    """Install tools or bring those that are there up to date; their owners and administrators may use them.
+    """Install tools, or update installed ones; their owners and administrators may use them.
 
     One that does not load is refused, and does not keep others from being installed. In a dry run what is new
     is loaded in a process of its own. Exits with 1 when one failed.

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from gatewayd.errors import ErrorKind, GatewayError
-from gatewayd.extract.pool import ExtractorPool, PoolOptions
+from gatewayd.extract.pool import MANDOC, ExtractorPool, PoolOptions
 from gatewayd.ingest.chunker import ChunkRules
 from gatewayd.ingest.size_classes import QueueKey, SizeClass
 from gatewayd.sandbox.confinement import SandboxMode
@@ -146,6 +146,28 @@ async def test_a_mandoc_that_hangs_is_ended(
     # It may wait for the process that adopts orphans.
     while stat.exists() and " Z " not in stat.read_text():
         await asyncio.sleep(0.01)
+
+
+async def test_a_mandoc_that_starts_while_the_pool_closes_is_ended(
+    make: Make, put: Put, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    program = tmp_path / "mandoc"
+    program.write_text("#!/bin/sh\nexec /bin/sleep 60\n")
+    program.chmod(0o700)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    pool = make(sandbox=SandboxMode.OFF, seconds=30.0)
+    start, formatters = WorkerProcess.start, list[WorkerProcess]()
+
+    async def close_first(options: Any, tasks: TaskRegistry) -> WorkerProcess:
+        worker = await start(options, tasks)
+        if options.module == MANDOC:
+            formatters.append(worker)
+            await pool.close()
+        return worker
+
+    monkeypatch.setattr(WorkerProcess, "start", close_first)
+    assert (await refused(pool, put(PAGE))).kind is ErrorKind.UNAVAILABLE
+    assert [worker.is_alive for worker in formatters] == [False]
 
 
 async def test_a_file_that_is_gone_can_be_tried_again(make: Make, tmp_path: Path) -> None:

@@ -1,8 +1,8 @@
-"""Tests for gatewayd.keyed_turns."""
+"""Tests for gatewayd.keyed_locks."""
 
 import asyncio
 
-from gatewayd.keyed_turns import KeyedLocks
+from gatewayd.keyed_locks import KeyedLocks
 
 
 async def test_turns_of_one_key_are_taken_in_order_and_of_others_at_once() -> None:
