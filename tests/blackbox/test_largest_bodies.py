@@ -353,7 +353,7 @@ def settled(site: Site, wanted: float) -> float:
     held = [0.0]
     while time.monotonic() < deadline:
         held.append(int(statm.read_text().split()[1]) * 4096 / MIB)
-        if held[-1] <= wanted or (not wanted and len(held) > 25 and held[-1] >= min(held[-24:-1])):
+        if held[-1] <= wanted or (not wanted and len(held) > 13 and held[-1] >= min(held[-12:-1])):
             break
         time.sleep(0.5)
     return held[-1]

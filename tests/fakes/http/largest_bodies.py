@@ -197,8 +197,8 @@ KINDS: dict[str, Callable[[int, int], bytes]] = {
 """Hostile values for a body of so many bytes that may hold so many values."""
 
 WORST = ("objects", "integers", "names")
-AGAIN = ("objects", "depth")
-"""What every row gets; the second where another row of its handler, as large, had the first."""
+AGAIN = ("depth",)
+"""What a row gets whose handler has had the worst by another path."""
 
 COSTLY = ("texts", "escapes", "one wide", "NULs", "text", "floats", "multi-byte")
 """One of these goes to the first of the rows that share a handler, and to each that takes little."""

@@ -663,7 +663,7 @@ async def test_searches_while_everything_changes_for_long(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     async for site in opened(Site(tmp_path, rules=IndexRules(threshold=1000, tail=200, changes=5000))):
-        assert await stress(site, 10, 384) > 50
+        assert await stress(site, 5, 384) > 25
         await site.reopen()
         truth = site.passages.truth(SPACE_OF[384], collection("c"))
         query = np.array(next(iter(truth.values())))
